@@ -1,0 +1,2 @@
+//! The fulmar command.
+fn main() {}

@@ -1,0 +1,58 @@
+//! The only drain loop in the project.
+
+use super::{Deadline, Machine, Transmit};
+use crate::units::Instant;
+
+/// What a driver provides: a buffer to write datagrams into, a way out, and the application.
+pub trait Driver<M: Machine> {
+    /// The buffer that the next datagram is appended to.
+    fn buffer(&mut self) -> &mut Vec<u8>;
+
+    /// Takes the datagram that was appended to [`Driver::buffer`] last.
+    fn send(&mut self, now: Instant, transmit: Transmit);
+
+    /// Gives the application an event. It may call the machine (`read`, `write`, ...).
+    fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event);
+
+    /// Whether the way out takes another datagram at once. While it does not, the drain leaves
+    /// datagrams where they are, and the driver drains again when it can send.
+    fn can_send(&self) -> bool {
+        true
+    }
+}
+
+/// Every event may cause another write, and every write another event; a machine that has not
+/// settled after this many rounds is in a loop.
+const DRAIN_ROUNDS_MAX: usize = 100_000;
+
+/// Drains `machine` completely and returns the deadline to wait for.
+///
+/// # Panics
+/// When the machine does not settle, which is a bug in it.
+pub fn drain<M: Machine>(
+    machine: &mut M,
+    now: Instant,
+    driver: &mut impl Driver<M>,
+) -> Option<Deadline> {
+    for _round in 0..DRAIN_ROUNDS_MAX {
+        let mut busy = false;
+        while let Some(event) = machine.poll_event() {
+            driver.deliver(now, machine, event);
+            busy = true;
+        }
+        while driver.can_send() {
+            let Some(transmit) = machine.poll_transmit(now, driver.buffer()) else {
+                break;
+            };
+            driver.send(now, transmit);
+            busy = true;
+        }
+        if !busy {
+            return machine.next_deadline();
+        }
+    }
+    panic!(
+        "drain did not settle at {now}: {:?}",
+        machine.next_deadline()
+    );
+}

@@ -1,0 +1,139 @@
+//! The contract between a protocol and whatever drives it.
+//!
+//! > Feed a machine one thing (`handle_*`, or an application call), then drain it completely, then
+//! > wait for the deadline it names. Time never goes backwards. A machine never fails on input:
+//! > what it cannot use it counts, traces and drops.
+//!
+//! Application calls (`write`, `read`, `close`) are inherent methods of the concrete machine.
+//! A driver implements [`Driver`] once and calls [`drain`], the only drain loop in the project.
+//! [`Strict`] wraps a machine and panics when a driver, or the machine, breaks the contract.
+
+mod drain;
+mod strict;
+
+pub use drain::{Driver, drain};
+pub use strict::Strict;
+
+use crate::units::Instant;
+
+/// One end of a conversation: owns no clock, socket, thread or entropy source.
+pub trait Machine {
+    /// What the application is told.
+    type Event;
+
+    /// A datagram arrived. What cannot be used is counted and traced, never an error.
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>);
+
+    /// The deadline last named by [`Machine::next_deadline`] has come.
+    fn handle_deadline(&mut self, now: Instant);
+
+    /// Appends at most one datagram to `out`, exactly [`Transmit::len`] octets; `None` until the
+    /// next input or deadline.
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit>;
+
+    /// What the application should hear next.
+    fn poll_event(&mut self) -> Option<Self::Event>;
+
+    /// When to call [`Machine::handle_deadline`], if nothing arrives before. Meaningful only after
+    /// a complete drain.
+    fn next_deadline(&self) -> Option<Deadline>;
+}
+
+/// Which remote, over which carrier: the driver maps it to addresses. Machines only compare it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u32);
+
+/// The ECN codepoint of the network header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotCapable,
+    /// ECN-capable transport: may be marked instead of dropped. ECT(0).
+    Capable,
+    /// Congestion was experienced.
+    Congested,
+}
+
+/// An arriving datagram. Its octets may be damaged; nothing says so but the checks inside.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// Where it came from.
+    pub path: PathId,
+    /// The transport's octets, without network and carrier headers.
+    pub octets: &'a [u8],
+    /// The network header's ECN field.
+    pub ecn: Ecn,
+}
+
+/// Why a datagram is sent: the four shares of wire octets in every report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Application octets for the first time.
+    Source,
+    /// Parity across datagrams.
+    Repair,
+    /// Application octets again.
+    Retransmission,
+    /// Set-up, acknowledgements, close.
+    Control,
+}
+
+impl Kind {
+    /// All kinds, in report order.
+    pub const ALL: [Self; 4] = [
+        Self::Source,
+        Self::Repair,
+        Self::Retransmission,
+        Self::Control,
+    ];
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Repair => "repair",
+            Self::Retransmission => "retransmission",
+            Self::Control => "control",
+        }
+    }
+}
+
+/// Precedence between flows; higher goes first (AeroTP, Section III-D: mission control before
+/// bulk telemetry).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(pub u8);
+
+/// A datagram to send: the octets were appended to the buffer given to `poll_transmit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where it goes.
+    pub path: PathId,
+    /// How many octets were appended.
+    pub len: usize,
+    /// Why it is sent.
+    pub kind: Kind,
+    /// Precedence the link may use.
+    pub priority: Priority,
+    /// What the network header's ECN field should say.
+    pub ecn: Ecn,
+}
+
+/// A point in time at which a machine wants to be woken, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// When.
+    pub at: Instant,
+    /// Which timer, for traces and for [`Strict`].
+    pub why: &'static str,
+}
+
+impl Deadline {
+    /// The earlier of two optional deadlines.
+    pub fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+}

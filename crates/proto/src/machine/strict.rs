@@ -1,0 +1,246 @@
+//! A wrapper that panics when the contract is broken.
+
+use super::{Datagram, Deadline, Machine, Transmit};
+use crate::units::Instant;
+use core::cell::Cell;
+
+/// A machine that sets the same deadline this often without any progress is spinning.
+const SAME_DEADLINE_MAX: u32 = 1_000;
+
+/// Wraps a machine in tests and debug builds and panics on a breach of the contract: time going
+/// backwards, input before the drain ended, a wake-up before its time, a deadline in the past
+/// after a drain, the same deadline and reason 1,000 times over, a [`Transmit::len`] that does not
+/// match what was written.
+#[derive(Debug)]
+pub struct Strict<M> {
+    machine: M,
+    now: Instant,
+    events_drained: bool,
+    transmits_drained: bool,
+    seen: Cell<Option<Deadline>>,
+    seen_count: Cell<u32>,
+}
+
+impl<M: Machine> Strict<M> {
+    /// Wraps `machine`.
+    pub const fn new(machine: M) -> Self {
+        Self {
+            machine,
+            now: Instant::START,
+            events_drained: true,
+            transmits_drained: true,
+            seen: Cell::new(None),
+            seen_count: Cell::new(0),
+        }
+    }
+
+    /// The machine, for application calls. They count as input: drain afterwards.
+    pub fn app(&mut self) -> &mut M {
+        self.touch();
+        &mut self.machine
+    }
+
+    /// The machine, to look at.
+    pub const fn inner(&self) -> &M {
+        &self.machine
+    }
+
+    fn touch(&mut self) {
+        self.events_drained = false;
+        self.transmits_drained = false;
+    }
+
+    fn advance(&mut self, now: Instant) {
+        assert!(
+            now >= self.now,
+            "time went backwards: {now} after {}",
+            self.now
+        );
+        self.now = now;
+    }
+
+    fn input(&mut self, now: Instant, what: &str) {
+        self.advance(now);
+        assert!(
+            self.events_drained && self.transmits_drained,
+            "{what} at {now} before the drain ended"
+        );
+        self.touch();
+    }
+}
+
+impl<M: Machine> Machine for Strict<M> {
+    type Event = M::Event;
+
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.input(now, "handle_datagram");
+        self.seen_count.set(0);
+        self.machine.handle_datagram(now, datagram);
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.input(now, "handle_deadline");
+        let named = self.machine.next_deadline();
+        assert!(
+            named.is_none_or(|deadline| deadline.at <= now),
+            "handle_deadline at {now} before its time: {named:?}"
+        );
+        self.machine.handle_deadline(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.advance(now);
+        let before = out.len();
+        let transmit = self.machine.poll_transmit(now, out);
+        let written = out
+            .len()
+            .checked_sub(before)
+            .expect("a machine only appends to the buffer");
+        assert_eq!(
+            transmit.map_or(0, |t| t.len),
+            written,
+            "Transmit::len is not what was written"
+        );
+        if transmit.is_some() {
+            self.seen_count.set(0);
+            self.events_drained = false;
+        }
+        self.transmits_drained = transmit.is_none();
+        transmit
+    }
+
+    fn poll_event(&mut self) -> Option<M::Event> {
+        let event = self.machine.poll_event();
+        if event.is_some() {
+            self.seen_count.set(0);
+            self.transmits_drained = false;
+        }
+        self.events_drained = event.is_none();
+        event
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let deadline = self.machine.next_deadline();
+        if self.events_drained && self.transmits_drained {
+            if let Some(Deadline { at, why }) = deadline {
+                assert!(
+                    at >= self.now,
+                    "deadline `{why}` at {at} lies in the past of {}",
+                    self.now
+                );
+            }
+            let repeats = if deadline == self.seen.get() {
+                self.seen_count.get() + 1
+            } else {
+                0
+            };
+            self.seen.set(deadline);
+            self.seen_count.set(repeats);
+            assert!(
+                deadline.is_none() || repeats < SAME_DEADLINE_MAX,
+                "the same deadline {repeats} times without progress: {deadline:?}"
+            );
+        }
+        deadline
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Ecn, Kind, PathId, Priority};
+    use core::time::Duration;
+
+    /// Answers every datagram with one octet; its deadline is what the test says.
+    #[derive(Default)]
+    struct Echo {
+        owed: u32,
+        deadline: Option<Deadline>,
+    }
+
+    impl Machine for Echo {
+        type Event = ();
+        fn handle_datagram(&mut self, _now: Instant, _datagram: Datagram<'_>) {
+            self.owed += 1;
+        }
+        fn handle_deadline(&mut self, _now: Instant) {}
+        fn poll_transmit(&mut self, _now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+            self.owed = self.owed.checked_sub(1)?;
+            out.push(0);
+            Some(Transmit {
+                path: PathId(0),
+                len: 1,
+                kind: Kind::Control,
+                priority: Priority(0),
+                ecn: Ecn::NotCapable,
+            })
+        }
+        fn poll_event(&mut self) -> Option<()> {
+            None
+        }
+        fn next_deadline(&self) -> Option<Deadline> {
+            self.deadline
+        }
+    }
+
+    const LATER: Instant = Instant::from_nanos(1_000);
+
+    fn datagram() -> Datagram<'static> {
+        Datagram {
+            path: PathId(0),
+            octets: b"x",
+            ecn: Ecn::NotCapable,
+        }
+    }
+
+    fn drained(deadline: Option<Deadline>) -> Strict<Echo> {
+        let mut strict = Strict::new(Echo { owed: 0, deadline });
+        strict.handle_datagram(LATER, datagram());
+        while strict.poll_transmit(LATER, &mut Vec::new()).is_some() {}
+        assert_eq!(strict.poll_event(), None);
+        strict
+    }
+
+    #[test]
+    #[should_panic(expected = "before the drain ended")]
+    fn input_before_the_drain_ended_panics() {
+        let mut strict = Strict::new(Echo::default());
+        strict.handle_datagram(LATER, datagram());
+        strict.handle_datagram(LATER, datagram());
+    }
+
+    #[test]
+    #[should_panic(expected = "time went backwards")]
+    fn time_going_backwards_panics() {
+        drained(None).handle_datagram(Instant::START, datagram());
+    }
+
+    #[test]
+    #[should_panic(expected = "lies in the past")]
+    fn a_deadline_in_the_past_panics() {
+        drained(Some(Deadline {
+            at: Instant::START,
+            why: "late",
+        }))
+        .next_deadline();
+    }
+
+    #[test]
+    #[should_panic(expected = "before its time")]
+    fn a_wake_up_before_its_time_panics() {
+        let at = LATER + Duration::from_secs(1);
+        drained(Some(Deadline { at, why: "soon" })).handle_deadline(LATER);
+    }
+
+    #[test]
+    #[should_panic(expected = "without progress")]
+    fn the_same_deadline_over_and_over_panics() {
+        let strict = drained(Some(Deadline {
+            at: LATER,
+            why: "spin",
+        }));
+        for _ in 0..=SAME_DEADLINE_MAX {
+            strict.next_deadline();
+        }
+    }
+}

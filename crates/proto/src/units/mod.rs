@@ -1,0 +1,17 @@
+//! Quantities with their units: instants, spans, rates, amounts, probabilities.
+//!
+//! Every number that crosses a function boundary is one of these. Text is parsed and printed here
+//! and nowhere else, in one notation: `10ms`, `5mbit`, `1500B`, `2%`, `1e-5`.
+
+mod amount;
+mod parse;
+mod probability;
+mod rate;
+mod time;
+
+pub use amount::ByteCount;
+pub use core::time::Duration;
+pub use parse::{UnitError, format_duration, parse_duration};
+pub use probability::{BitErrorRate, PacketErrorRate, Probability};
+pub use rate::Bitrate;
+pub use time::Instant;

@@ -1,0 +1,324 @@
+//! The one notation for quantities in files, flags and reports.
+
+use super::{BitErrorRate, Bitrate, ByteCount, PacketErrorRate, Probability};
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration;
+
+/// Why a quantity could not be read. The message says what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// There is no number at the start.
+    #[error("`{text}` does not start with a number: {expected}")]
+    NoNumber {
+        /// What was given.
+        text: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// The number has no unit.
+    #[error("`{text}` has no unit: {expected}")]
+    NoUnit {
+        /// What was given.
+        text: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// The unit is not one of this quantity.
+    #[error("`{unit}` in `{text}` is not a unit here: {expected}")]
+    UnknownUnit {
+        /// What was given.
+        text: String,
+        /// The part after the number.
+        unit: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+    /// The value lies outside what the quantity allows.
+    #[error("`{text}` is out of range: {expected}")]
+    OutOfRange {
+        /// What was given.
+        text: String,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+}
+
+const DURATION: &str = "write a time such as 250us, 10ms, 1.5s, 2min or 1h";
+const BITRATE: &str = "write a rate such as 400kbit, 5mbit or 1gbit (powers of 1000)";
+const BITRATE_BPS: &str = "`bps` means bytes per second to tc and bits to others; write 400kbit, \
+                           5mbit or 1gbit";
+const BYTES: &str = "write an amount such as 1500B, 20kB, 1MB, 64KiB or 2MiB";
+const RATIO: &str = "write a share such as 2%, 0.02 or 1e-5, between 0 and 1 (0% and 100%)";
+
+/// Splits `1.5ms` into 1.5 and `ms`.
+fn split<'a>(text: &'a str, expected: &'static str) -> Result<(f64, &'a str), UnitError> {
+    let text = text.trim();
+    // `e` belongs to the number only when an exponent follows, so that `1e-5` and `1eB` differ.
+    let bytes = text.as_bytes();
+    let mut end = 0;
+    while let Some(&byte) = bytes.get(end) {
+        let digit_at = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
+        match byte {
+            b'0'..=b'9' | b'.' => end += 1,
+            b'-' | b'+' if end == 0 => end += 1,
+            b'e' | b'E' if end > 0 && digit_at(end + 1) => end += 2,
+            b'e' | b'E'
+                if end > 0
+                    && matches!(bytes.get(end + 1), Some(b'-' | b'+'))
+                    && digit_at(end + 2) =>
+            {
+                end += 3;
+            }
+            _ => break,
+        }
+    }
+    let (number, unit) = text.split_at(end);
+    match number.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok((value, unit.trim())),
+        _ => Err(UnitError::NoNumber {
+            text: text.to_owned(),
+            expected,
+        }),
+    }
+}
+
+fn scaled(
+    text: &str,
+    expected: &'static str,
+    unit_of: impl Fn(&str) -> Option<f64>,
+) -> Result<f64, UnitError> {
+    let (value, unit) = split(text, expected)?;
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit {
+            text: text.to_owned(),
+            expected,
+        });
+    }
+    let Some(factor) = unit_of(unit) else {
+        let unit = unit.to_owned();
+        return Err(UnitError::UnknownUnit {
+            text: text.to_owned(),
+            unit,
+            expected,
+        });
+    };
+    let scaled = value * factor;
+    // 2^63 is where integer nanoseconds, bits and octets all still have room.
+    if scaled < 0.0 || scaled > 9.2e18 {
+        return Err(UnitError::OutOfRange {
+            text: text.to_owned(),
+            expected,
+        });
+    }
+    Ok(scaled)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`scaled` returns 0..=9.2e18"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// Reads a span: a number with `ns`, `us`, `ms`, `s`, `min` or `h`.
+///
+/// # Errors
+/// [`UnitError`] for a missing or unknown unit, no number, or a negative or absurd value.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let nanos = scaled(text, DURATION, |unit| match unit {
+        "ns" => Some(1.0),
+        "us" | "µs" | "μs" => Some(1e3),
+        "ms" => Some(1e6),
+        "s" => Some(1e9),
+        "min" => Some(60e9),
+        "h" => Some(3600e9),
+        _ => None,
+    })?;
+    Ok(Duration::from_nanos(whole(nanos)))
+}
+
+/// Prints a span in the largest unit that keeps it exact, such that [`parse_duration`] reads it.
+pub fn format_duration(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    for (unit, size) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {
+        if nanos.is_multiple_of(size) {
+            return format!("{}{unit}", nanos / size);
+        }
+    }
+    format!("{nanos}ns")
+}
+
+impl FromStr for Bitrate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let lower = text.to_ascii_lowercase();
+        if lower.trim_end().ends_with("bps") || lower.contains("b/s") {
+            return Err(UnitError::NoUnit {
+                text: text.to_owned(),
+                expected: BITRATE_BPS,
+            });
+        }
+        let bits = scaled(text, BITRATE, |unit| match unit {
+            "bit" => Some(1.0),
+            "kbit" => Some(1e3),
+            "mbit" | "Mbit" => Some(1e6),
+            "gbit" | "Gbit" => Some(1e9),
+            _ => None,
+        })?;
+        Ok(Self::from_bits_per_second(whole(bits)))
+    }
+}
+
+impl fmt::Display for Bitrate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.as_bits_per_second();
+        for (unit, size) in [
+            ("gbit", 1_000_000_000),
+            ("mbit", 1_000_000),
+            ("kbit", 1_000),
+        ] {
+            if bits >= size && bits.is_multiple_of(size / 1_000) {
+                return write!(f, "{}{unit}", bits as f64 / size as f64);
+            }
+        }
+        write!(f, "{bits}bit")
+    }
+}
+
+impl FromStr for ByteCount {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let octets = scaled(text, BYTES, |unit| match unit {
+            "B" => Some(1.0),
+            "kB" => Some(1e3),
+            "MB" => Some(1e6),
+            "GB" => Some(1e9),
+            "KiB" => Some(1024.0),
+            "MiB" => Some(1024.0 * 1024.0),
+            "GiB" => Some(1024.0 * 1024.0 * 1024.0),
+            _ => None,
+        })?;
+        Ok(Self(whole(octets)))
+    }
+}
+
+impl fmt::Display for ByteCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}B", self.0)
+    }
+}
+
+fn ratio(text: &str) -> Result<f64, UnitError> {
+    let (value, unit) = split(text, RATIO)?;
+    let value = match unit {
+        "" => value,
+        "%" => value / 100.0,
+        _ => {
+            return Err(UnitError::UnknownUnit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                expected: RATIO,
+            });
+        }
+    };
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(UnitError::OutOfRange {
+            text: text.to_owned(),
+            expected: RATIO,
+        })
+    }
+}
+
+macro_rules! ratio_text {
+    ($name:ident) => {
+        impl FromStr for $name {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<Self, UnitError> {
+                let out_of_range = || UnitError::OutOfRange {
+                    text: text.to_owned(),
+                    expected: RATIO,
+                };
+                Self::new(ratio(text)?).ok_or_else(out_of_range)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.value())
+            }
+        }
+    };
+}
+
+ratio_text!(Probability);
+ratio_text!(PacketErrorRate);
+ratio_text!(BitErrorRate);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_a_unit_and_keep_it() {
+        assert_eq!(parse_duration("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(parse_duration("1.5 s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("10us"), Ok(Duration::from_micros(10)));
+        assert!(matches!(
+            parse_duration("10"),
+            Err(UnitError::NoUnit { .. })
+        ));
+        assert!(matches!(
+            parse_duration("10 parsecs"),
+            Err(UnitError::UnknownUnit { .. })
+        ));
+        assert!(matches!(
+            parse_duration("-1s"),
+            Err(UnitError::OutOfRange { .. })
+        ));
+        assert!(matches!(
+            parse_duration("soon"),
+            Err(UnitError::NoNumber { .. })
+        ));
+        assert_eq!(format_duration(Duration::from_micros(1500)), "1500us");
+    }
+
+    #[test]
+    fn rates_are_powers_of_1000_and_bps_is_refused_with_a_hint() {
+        assert_eq!(
+            "5mbit".parse(),
+            Ok(Bitrate::from_bits_per_second(5_000_000))
+        );
+        assert_eq!(
+            "4.416mbit".parse(),
+            Ok(Bitrate::from_bits_per_second(4_416_000))
+        );
+        let refused = "5Mbps".parse::<Bitrate>().unwrap_err().to_string();
+        assert!(refused.contains("bytes per second to tc"), "{refused}");
+        assert_eq!(
+            Bitrate::from_bits_per_second(4_416_000).to_string(),
+            "4.416mbit"
+        );
+    }
+
+    #[test]
+    fn amounts_know_kb_from_kib() {
+        assert_eq!("1500B".parse(), Ok(ByteCount(1500)));
+        assert_eq!("20MB".parse(), Ok(ByteCount(20_000_000)));
+        assert_eq!("64KiB".parse(), Ok(ByteCount(65_536)));
+        assert!("1e".parse::<ByteCount>().is_err());
+    }
+
+    #[test]
+    fn shares_are_per_cent_or_plain_and_stay_within_0_and_1() {
+        let read = |text: &str| text.parse::<Probability>().map(Probability::value);
+        assert_eq!(read("2%"), Ok(0.02));
+        assert_eq!(read("1e-5"), Ok(1e-5));
+        assert!(matches!(read("101%"), Err(UnitError::OutOfRange { .. })));
+        assert!(matches!(read("NaN"), Err(UnitError::NoNumber { .. })));
+    }
+}
