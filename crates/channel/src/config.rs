@@ -1,0 +1,124 @@
+//! The description of a channel, and what is wrong with it.
+
+use crate::bits::BitErrors;
+use crate::channel::Channel;
+use crate::loss::{LossModel, computed_rate};
+use crate::outage::OutagePlan;
+use crate::path::{Jitter, Reorder};
+use crate::transmitter::{QueueLimit, WAITING_PACKETS_MAX};
+use core::fmt::Display;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{
+    Bitrate, ByteCount, Duration, PacketErrorRate, Probability, format_duration,
+};
+
+/// One direction of one hop. The default is a perfect medium: everything arrives at once and
+/// intact.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// The rate of the transmitter; `None` takes no time.
+    pub rate: Option<Bitrate>,
+    /// Propagation delay, from the last octet's departure to its arrival.
+    pub delay: Duration,
+    /// What may wait for the transmitter. Without a `rate` nothing ever waits.
+    pub queue: QueueLimit,
+    /// Packets that find the queue, themselves included, above this are marked.
+    pub ecn_threshold: Option<QueueLimit>,
+    /// Packets lost in flight.
+    pub loss: LossModel,
+    /// Bits inverted in flight.
+    pub bits: BitErrors,
+    /// Spans in which nothing gets through.
+    pub outages: OutagePlan,
+    /// Packets held back so that others overtake them.
+    pub reorder: Option<Reorder>,
+    /// The share of delivered packets that arrive twice. The copy costs no link time and goes its
+    /// own way: own jitter, own holding back, own bit errors.
+    pub duplicate: Probability,
+    /// A delay that varies.
+    pub jitter: Option<Jitter>,
+}
+
+/// A value out of range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {value}; allowed is {allowed}")]
+pub struct ConfigError {
+    /// Which field of [`Config`], with a path such as `loss.mean_burst`.
+    pub field: &'static str,
+    /// What was given.
+    pub value: String,
+    /// What would be accepted.
+    pub allowed: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(
+        field: &'static str,
+        value: impl Display,
+        allowed: impl Into<String>,
+    ) -> Self {
+        Self {
+            field,
+            value: value.to_string(),
+            allowed: allowed.into(),
+        }
+    }
+}
+
+/// Longer than a light-year's worth of patience and short enough for sums of a few to fit 64 bits.
+const DELAY_MAX: Duration = Duration::from_secs(31_536_000);
+impl Config {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// The first field out of range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        Channel::new(self.clone(), &Rng::from_seed(0)).map(drop)
+    }
+
+    /// The probability that a packet of `len` octets, once on the link and outside of outages,
+    /// does not arrive intact: 1 - (1 - mean loss) × (1 - P(some bit inverted)).
+    pub fn packet_error_rate(&self, len: ByteCount) -> PacketErrorRate {
+        let arrives = 1.0 - self.loss.mean_loss().value();
+        let intact = 1.0 - self.bits.packet_error_rate(len).value();
+        computed_rate(1.0 - arrives * intact)
+    }
+
+    /// Checks what no model checks itself.
+    pub(crate) fn check_plain_fields(&self) -> Result<(), ConfigError> {
+        if self.rate == Some(Bitrate::ZERO) {
+            let allowed = "at least 1bit, or none for a link that takes no time";
+            return Err(ConfigError::new("rate", "0bit", allowed));
+        }
+        let check_span = |field, span: Duration, least: Duration, allowed: &str| {
+            if (least..=DELAY_MAX).contains(&span) {
+                Ok(())
+            } else {
+                Err(ConfigError::new(field, format_duration(span), allowed))
+            }
+        };
+        check_span("delay", self.delay, Duration::ZERO, "0s to 8760h")?;
+        if let Some(reorder) = self.reorder {
+            let least = Duration::from_nanos(1);
+            check_span("reorder.extra", reorder.extra, least, "1ns to 8760h")?;
+        }
+        if let Some(jitter) = self.jitter
+            && jitter.spread > self.delay
+        {
+            let allowed = format!("at most the delay, {}", format_duration(self.delay));
+            let given = format_duration(jitter.spread);
+            return Err(ConfigError::new("jitter.spread", given, allowed));
+        }
+        if let Some(packets) = self.queue.packets
+            && packets > WAITING_PACKETS_MAX
+        {
+            let allowed = format!("at most {WAITING_PACKETS_MAX} packets");
+            return Err(ConfigError::new("queue.packets", packets, allowed));
+        }
+        if self.ecn_threshold.is_some() && self.queue.is_unlimited() {
+            let allowed = "set only together with a queue limit";
+            return Err(ConfigError::new("ecn_threshold", "set", allowed));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! The forms that people type: `2% burst 4`, `on-off 30% period 50ms`, `every 30s for 2s`.
+//!
+//! What is printed reads back as the same value. Quantities are those of
+//! [`fulmar_proto::units`]; a missing unit is an error that says what would be accepted.
+
+use crate::bits::BitErrors;
+use crate::config::ConfigError;
+use crate::gilbert::GilbertElliott;
+use crate::loss::LossModel;
+use crate::outage::{Outage, OutageClock, OutageCycle, OutagePlan};
+use crate::path::{Jitter, Order, Reorder};
+use crate::transmitter::QueueLimit;
+use crate::two_state::{OnOff, Sojourn, State, TwoState};
+use core::fmt;
+use core::str::FromStr;
+use fulmar_proto::units::{Instant, UnitError, format_duration, parse_duration};
+
+/// Why a description could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// A quantity in it is wrong.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// A value in it is out of range.
+    #[error(transparent)]
+    Range(#[from] ConfigError),
+    /// It has none of the known forms.
+    #[error("`{text}` does not describe {what}: write {expected}")]
+    Form {
+        /// What was given.
+        text: String,
+        /// What it should have described.
+        what: &'static str,
+        /// The known forms.
+        expected: &'static str,
+    },
+}
+
+/// An error that shows the forms of one kind of description.
+struct Forms {
+    what: &'static str,
+    expected: &'static str,
+}
+
+impl Forms {
+    fn mismatch(&self, text: &str) -> TextError {
+        TextError::Form {
+            text: text.trim().to_owned(),
+            what: self.what,
+            expected: self.expected,
+        }
+    }
+}
+
+const LOSS: Forms = Forms {
+    what: "packet loss",
+    expected: "`none`, `2%`, `2% burst 4` (packets), `on-off 30% period 50ms [exponential]` or \
+               `two-state 1% 80ms 50% 20ms [exponential]`",
+};
+
+impl FromStr for LossModel {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let model = match *words.as_slice() {
+            ["none"] => Self::None,
+            ["on-off", mean, "period", period, ref rest @ ..] => Self::OnOff(OnOff {
+                mean_loss: mean.parse()?,
+                period: parse_duration(period)?,
+                sojourn: sojourn(rest).ok_or_else(|| LOSS.mismatch(text))?,
+            }),
+            ["two-state", off, off_mean, on, on_mean, ref rest @ ..] => Self::TwoState(TwoState {
+                off: State {
+                    loss: off.parse()?,
+                    mean: parse_duration(off_mean)?,
+                },
+                on: State {
+                    loss: on.parse()?,
+                    mean: parse_duration(on_mean)?,
+                },
+                sojourn: sojourn(rest).ok_or_else(|| LOSS.mismatch(text))?,
+            }),
+            [mean, "burst", burst] => Self::GilbertElliott(GilbertElliott {
+                mean_loss: mean.parse()?,
+                mean_burst: burst.parse().map_err(|_| LOSS.mismatch(text))?,
+            }),
+            [rate] if starts_as_number(rate) => Self::Bernoulli(rate.parse()?),
+            _ => return Err(LOSS.mismatch(text)),
+        };
+        model.check()?;
+        Ok(model)
+    }
+}
+
+impl fmt::Display for LossModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Bernoulli(rate) => write!(f, "{rate}"),
+            Self::OnOff(on_off) => {
+                let period = format_duration(on_off.period);
+                let sojourn = suffix(on_off.sojourn);
+                write!(f, "on-off {} period {period}{sojourn}", on_off.mean_loss)
+            }
+            Self::TwoState(TwoState { off, on, sojourn }) => {
+                let (off_mean, on_mean) = (format_duration(off.mean), format_duration(on.mean));
+                write!(f, "two-state {} {off_mean} {} {on_mean}", off.loss, on.loss)?;
+                f.write_str(suffix(*sojourn))
+            }
+            Self::GilbertElliott(bursts) => {
+                write!(f, "{} burst {}", bursts.mean_loss, bursts.mean_burst)
+            }
+        }
+    }
+}
+
+fn sojourn(words: &[&str]) -> Option<Sojourn> {
+    match words {
+        [] | ["fixed"] => Some(Sojourn::Fixed),
+        ["exponential"] => Some(Sojourn::Exponential),
+        _ => None,
+    }
+}
+
+const fn suffix(sojourn: Sojourn) -> &'static str {
+    match sojourn {
+        Sojourn::Fixed => "",
+        Sojourn::Exponential => " exponential",
+    }
+}
+
+/// Tells a mistyped quantity, whose own error is the better one, from another word.
+fn starts_as_number(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '.' | '-' | '+'))
+}
+
+const BITS: Forms = Forms {
+    what: "bit errors",
+    expected: "`none`, `1e-5` (each bit) or `1e-5 per octet`",
+};
+
+impl FromStr for BitErrors {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match *words.as_slice() {
+            ["none"] => Ok(Self::None),
+            [rate] if starts_as_number(rate) => Ok(Self::Independent(rate.parse()?)),
+            [rate, "per", "octet" | "byte"] => Ok(Self::PerOctet(rate.parse()?)),
+            _ => Err(BITS.mismatch(text)),
+        }
+    }
+}
+
+impl fmt::Display for BitErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Independent(rate) => write!(f, "{rate}"),
+            Self::PerOctet(rate) => write!(f, "{rate} per octet"),
+        }
+    }
+}
+
+const OUTAGES: Forms = Forms {
+    what: "outages",
+    expected: "`none`, `10s+2s` (start+length) or `every 30s for 2s [from 10s]`, several with \
+               commas between them",
+};
+
+impl FromStr for OutagePlan {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let mut plan = Self::NONE;
+        if text.trim() == "none" {
+            return Ok(plan);
+        }
+        for part in text.split(',') {
+            let words: Vec<&str> = part.split_whitespace().collect();
+            match *words.as_slice() {
+                ["every", every, "for", length] => plan.cycles.push(OutageCycle {
+                    first: instant(every)?,
+                    every: parse_duration(every)?,
+                    length: parse_duration(length)?,
+                }),
+                ["every", every, "for", length, "from", first] => plan.cycles.push(OutageCycle {
+                    first: instant(first)?,
+                    every: parse_duration(every)?,
+                    length: parse_duration(length)?,
+                }),
+                _ => {
+                    let (start, length) =
+                        part.split_once('+').ok_or_else(|| OUTAGES.mismatch(text))?;
+                    plan.single.push(Outage {
+                        start: instant(start)?,
+                        length: parse_duration(length)?,
+                    });
+                }
+            }
+        }
+        OutageClock::new(&plan)?;
+        Ok(plan)
+    }
+}
+
+fn instant(text: &str) -> Result<Instant, UnitError> {
+    Ok(Instant::START + parse_duration(text)?)
+}
+
+impl fmt::Display for OutagePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        let since_start = |at: Instant| format_duration(at.saturating_since(Instant::START));
+        let mut separator = "";
+        for outage in &self.single {
+            let (start, length) = (since_start(outage.start), format_duration(outage.length));
+            write!(f, "{separator}{start}+{length}")?;
+            separator = ", ";
+        }
+        for cycle in &self.cycles {
+            let (every, length) = (format_duration(cycle.every), format_duration(cycle.length));
+            write!(
+                f,
+                "{separator}every {every} for {length} from {}",
+                since_start(cycle.first)
+            )?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+const QUEUE: Forms = Forms {
+    what: "a queue limit",
+    expected: "`100 packets`, `150kB`, `100 packets 150kB` (the tighter counts) or `unlimited`",
+};
+
+impl FromStr for QueueLimit {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let count = |word: &str| word.parse().map_err(|_| QUEUE.mismatch(text));
+        match *words.as_slice() {
+            ["unlimited"] => Ok(Self::UNLIMITED),
+            [packets, "packets" | "packet"] => Ok(Self::packets(count(packets)?)),
+            [packets, "packets" | "packet", bytes] => Ok(Self {
+                packets: Some(count(packets)?),
+                bytes: Some(bytes.parse()?),
+            }),
+            [bytes] if starts_as_number(bytes) => match bytes.parse() {
+                Ok(bytes) => Ok(Self::bytes(bytes)),
+                // `100` alone could be packets or octets: show both.
+                Err(UnitError::NoUnit { .. }) => Err(QUEUE.mismatch(text)),
+                Err(error) => Err(error.into()),
+            },
+            _ => Err(QUEUE.mismatch(text)),
+        }
+    }
+}
+
+impl fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.packets, self.bytes) {
+            (None, None) => f.write_str("unlimited"),
+            (Some(packets), None) => write!(f, "{packets} packets"),
+            (None, Some(bytes)) => write!(f, "{bytes}"),
+            (Some(packets), Some(bytes)) => write!(f, "{packets} packets {bytes}"),
+        }
+    }
+}
+
+const JITTER: Forms = Forms {
+    what: "jitter",
+    expected: "`2ms` (up and down, order kept) or `2ms reordering`",
+};
+
+impl FromStr for Jitter {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (spread, order) = match *words.as_slice() {
+            [spread] => (spread, Order::Kept),
+            [spread, "reordering"] => (spread, Order::Free),
+            _ => return Err(JITTER.mismatch(text)),
+        };
+        Ok(Self {
+            spread: parse_duration(spread)?,
+            order,
+        })
+    }
+}
+
+impl fmt::Display for Jitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = match self.order {
+            Order::Kept => "",
+            Order::Free => " reordering",
+        };
+        write!(f, "{}{order}", format_duration(self.spread))
+    }
+}
+
+const REORDER: Forms = Forms {
+    what: "reordering",
+    expected: "`1% by 5ms`: the share of packets held back, and how long",
+};
+
+impl FromStr for Reorder {
+    type Err = TextError;
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [probability, "by", extra] = *words.as_slice() else {
+            return Err(REORDER.mismatch(text));
+        };
+        Ok(Self {
+            probability: probability.parse()?,
+            extra: parse_duration(extra)?,
+        })
+    }
+}
+
+impl fmt::Display for Reorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} by {}", self.probability, format_duration(self.extra))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! The sending end of a link: a drop-tail queue in front of a transmitter of fixed rate.
+//!
+//! A packet is transmitted after those admitted before it. The queue is what waits: it does not
+//! contain the packet in transmission (ns-3's `DropTailQueue` in a `PointToPointNetDevice` counts
+//! the same way), so a limit of 100 packets lets 101 be inside, and a limit of 0 admits a packet
+//! only to an idle link. A transmission that ends at `now` has left.
+//!
+//! # Exactness
+//! The fraction of a nanosecond by which a transmission ends after a whole one is carried into the
+//! next, so N packets back to back take N × 8 × len / rate, rounded up once, not N times.
+
+use core::num::NonZeroU64;
+use fulmar_proto::units::{ByteCount, Instant};
+use std::collections::VecDeque;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+/// Bounds what a queue holds in memory (16 octets each), also under a limit in octets alone.
+pub(crate) const WAITING_PACKETS_MAX: u32 = 1 << 24;
+
+/// What may wait in front of the link: the tighter of the two bounds counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimit {
+    /// Packets, not counting the one in transmission. `None` sets no bound (but that of memory:
+    /// 2^24 packets).
+    pub packets: Option<u32>,
+    /// Octets of those packets. `None` sets no bound.
+    pub bytes: Option<ByteCount>,
+}
+
+impl QueueLimit {
+    /// Nothing is ever refused.
+    pub const UNLIMITED: Self = Self {
+        packets: None,
+        bytes: None,
+    };
+
+    /// At most `packets` waiting.
+    pub const fn packets(packets: u32) -> Self {
+        Self {
+            packets: Some(packets),
+            bytes: None,
+        }
+    }
+
+    /// At most `bytes` waiting.
+    pub const fn bytes(bytes: ByteCount) -> Self {
+        Self {
+            packets: None,
+            bytes: Some(bytes),
+        }
+    }
+
+    /// Whether neither bound is set.
+    pub const fn is_unlimited(self) -> bool {
+        self.packets.is_none() && self.bytes.is_none()
+    }
+
+    /// Whether this much waiting is within the bounds.
+    fn allows(self, packets: usize, octets: u64) -> bool {
+        packets as u64 <= u64::from(self.packets.unwrap_or(WAITING_PACKETS_MAX))
+            && self.bytes.is_none_or(|limit| octets <= limit.0)
+    }
+}
+
+impl Default for QueueLimit {
+    /// 100 packets, the default of ns-3's `DropTailQueue`.
+    fn default() -> Self {
+        Self::packets(100)
+    }
+}
+
+/// When a packet is on the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    pub(crate) start: Instant,
+    pub(crate) end: Instant,
+    /// The queue stood above the marking threshold with this packet in it.
+    pub(crate) marked: bool,
+}
+
+/// The queue and the transmitter behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Transmitter {
+    /// Bits per second; `None` transmits in no time and never queues.
+    rate: Option<NonZeroU64>,
+    limit: QueueLimit,
+    threshold: Option<QueueLimit>,
+    /// Admitted packets whose transmission has not ended, the first being transmitted. Stays empty
+    /// when there is nothing to compare it with.
+    inside: VecDeque<Inside>,
+    octets_inside: u64,
+    /// The end of the last transmission, in nanoseconds: `whole` + `carry` / `rate`.
+    whole: u64,
+    carry: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    end: Instant,
+    octets: u64,
+}
+
+impl Transmitter {
+    pub(crate) fn new(
+        rate: Option<NonZeroU64>,
+        limit: QueueLimit,
+        threshold: Option<QueueLimit>,
+    ) -> Self {
+        Self {
+            rate,
+            limit,
+            threshold,
+            inside: VecDeque::new(),
+            octets_inside: 0,
+            whole: 0,
+            carry: 0,
+        }
+    }
+
+    /// Takes a packet of `len` octets, or refuses it for lack of room.
+    pub(crate) fn admit(&mut self, now: Instant, len: ByteCount) -> Option<Transmission> {
+        let Some(rate) = self.rate else {
+            return Some(Transmission {
+                start: now,
+                end: now,
+                marked: false,
+            });
+        };
+        // A packet without octets takes no time but still takes a place. Sums stay below 2^57.
+        let octets = len.0.clamp(1, u64::from(u32::MAX));
+        let mut marked = false;
+        let tracked = !self.limit.is_unlimited() || self.threshold.is_some();
+        if tracked {
+            self.forget_ended(now);
+            if let Some(sending) = self.inside.front() {
+                let packets = self.inside.len();
+                let waiting = self.octets_inside - sending.octets + octets;
+                if !self.limit.allows(packets, waiting) {
+                    return None;
+                }
+                marked = self
+                    .threshold
+                    .is_some_and(|threshold| !threshold.allows(packets, waiting));
+            }
+        }
+        let start = now.max(self.free_at());
+        self.occupy(now, len, rate);
+        let end = self.free_at();
+        if tracked && end > now {
+            self.inside.push_back(Inside { end, octets });
+            self.octets_inside += octets;
+        }
+        Some(Transmission { start, end, marked })
+    }
+
+    /// When the transmitter has sent all it was given.
+    pub(crate) fn free_at(&self) -> Instant {
+        Instant::from_nanos(self.whole.saturating_add(u64::from(self.carry > 0)))
+    }
+
+    /// Packets and octets waiting at `now`, without the packet in transmission.
+    pub(crate) fn waiting(&mut self, now: Instant) -> (usize, ByteCount) {
+        self.forget_ended(now);
+        match self.inside.front() {
+            Some(sending) => (
+                self.inside.len() - 1,
+                ByteCount(self.octets_inside - sending.octets),
+            ),
+            None => (0, ByteCount::ZERO),
+        }
+    }
+
+    fn forget_ended(&mut self, now: Instant) {
+        while let Some(&first) = self.inside.front()
+            && first.end <= now
+        {
+            self.octets_inside -= first.octets;
+            self.inside.pop_front();
+        }
+    }
+
+    /// Moves the end of the last transmission by the time that `len` takes.
+    fn occupy(&mut self, now: Instant, len: ByteCount, rate: NonZeroU64) {
+        if self.free_at() <= now {
+            self.whole = now.as_nanos();
+            self.carry = 0;
+        }
+        let parts = len
+            .bits()
+            .checked_mul(NANOS_PER_SECOND)
+            .and_then(|parts| parts.checked_add(self.carry));
+        let (nanos, carry) = if let Some(parts) = parts {
+            (parts / rate, parts % rate)
+        } else {
+            // Two gigabytes and more: the rest of a nanosecond no longer matters.
+            let parts = u128::from(len.bits()) * u128::from(NANOS_PER_SECOND);
+            let nanos = parts.div_ceil(u128::from(rate.get()));
+            (u64::try_from(nanos).unwrap_or(u64::MAX), 0)
+        };
+        self.whole = self.whole.saturating_add(nanos);
+        self.carry = carry;
+    }
+}
+
+#[cfg(test)]
+mod tests;
