@@ -1,1 +1,12 @@
-//! (under construction)
+//! Drivers 2 and 3, in real time: the only crate with clocks, sockets and files.
+//!
+//! [`udp`] drives any [`fulmar_proto::machine::Machine`] over a UDP socket, [`emulator`] is a lossy
+//! link between UDP sockets, built on `fulmar_channel`. Time enters through [`clock`], entropy
+//! through [`entropy`], and a thread sleeps only in [`wait`].
+//!
+//! There is no async runtime and no `unsafe`: one loop, one thread, one `ppoll` (ADR-0006).
+
+pub mod clock;
+pub mod entropy;
+pub mod udp;
+pub mod wait;

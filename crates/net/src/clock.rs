@@ -1,0 +1,42 @@
+//! The one place that reads a clock.
+
+use fulmar_proto::units::Instant;
+
+/// The monotonic clock, counted from the moment this value was made. Copies agree with each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin: std::time::Instant,
+}
+
+impl Clock {
+    /// A clock at [`Instant::START`].
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads a clock"
+    )]
+    pub fn start() -> Self {
+        Self {
+            origin: std::time::Instant::now(),
+        }
+    }
+
+    /// Now, in nanoseconds since [`Clock::start`].
+    pub fn now(&self) -> Instant {
+        Instant::START + self.origin.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_never_goes_backwards_and_copies_agree() {
+        let clock = Clock::start();
+        let copy = clock;
+        let first = clock.now();
+        let second = copy.now();
+        let third = clock.now();
+        assert!(first <= second && second <= third);
+    }
+}

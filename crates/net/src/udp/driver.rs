@@ -1,0 +1,272 @@
+//! The loop: socket, machine, application, clock.
+//!
+//! ```text
+//!           ┌── deadline due ──▶ handle_deadline ─┐
+//!  ppoll ───┼── datagrams ─────▶ handle_datagram ─┼─▶ drain ─▶ Application::work ─▶ flush ─▶ ppoll
+//!           └── waker ────────────────────────────┘     ▲            │ touched the machine
+//!                                                       └────────────┘
+//! ```
+//!
+//! # Promises
+//! - The machine is drained after every input, by [`fulmar_proto::machine::drain`] and nothing else.
+//! - The application never waits: it does what can be done at once and names a deadline.
+//! - ICMP errors do not end the loop; the application hears of them and decides.
+
+use super::batch::Batch;
+use super::paths::{Path, PathTable, PathTableConfig};
+use super::port::UdpPort;
+use crate::clock::Clock;
+use crate::wait::{Interest, Ready, WakeUp, wait};
+use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, PathId, Transmit, drain};
+use fulmar_proto::units::{Duration, Instant};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+/// Batches read before deadlines get their turn again.
+const BATCHES_PER_TURN: usize = 4;
+
+/// How long to wait at least for a full send queue to take something again.
+const BLOCKED_WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// What an application wants after [`Application::work`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing to do before the next event, datagram, deadline or wake-up.
+    Wait,
+    /// It called the machine, which must be drained again.
+    Again,
+    /// It is done: leave the loop once what is queued has been handed to the kernel.
+    Stop,
+}
+
+/// What sits on top of a machine: files, pipes, a user.
+pub trait Application<M: Machine> {
+    /// Takes an event. May call the machine.
+    fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event);
+
+    /// Moves what can be moved without waiting between the machine and the outside.
+    fn work(&mut self, now: Instant, machine: &mut M) -> Step;
+
+    /// The network says that nobody listens at `path`. May be a moment's truth only.
+    fn unreachable(&mut self, now: Instant, machine: &mut M, path: PathId);
+
+    /// When [`Application::work`] wants to be called if nothing else happens.
+    fn next_deadline(&self) -> Option<Deadline>;
+}
+
+/// Why a loop could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The socket is broken.
+    #[error("receiving from the socket")]
+    Receive(#[source] io::Error),
+    /// The kernel refuses to wait.
+    #[error("waiting for the socket")]
+    Wait(#[source] io::Error),
+}
+
+/// A UDP socket with its paths, ready to run a machine.
+#[derive(Debug)]
+pub struct UdpDriver {
+    clock: Clock,
+    port: UdpPort,
+    paths: PathTable,
+    wake_up: WakeUp,
+    batch: Batch,
+}
+
+/// The driver's side of one drain.
+struct Turn<'a, A> {
+    port: &'a mut UdpPort,
+    paths: &'a mut PathTable,
+    app: &'a mut A,
+}
+
+impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.port.buffer()
+    }
+
+    fn send(&mut self, _now: Instant, transmit: Transmit) {
+        match self.paths.answer(transmit.path) {
+            Some(path) => self.port.send(&path, transmit.len, transmit.ecn),
+            // The path was reclaimed: its peer has been silent for minutes.
+            None => self.port.withdraw(transmit.len),
+        }
+    }
+
+    fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event) {
+        self.app.deliver(now, machine, event);
+    }
+
+    fn can_send(&self) -> bool {
+        self.port.can_send()
+    }
+}
+
+impl UdpDriver {
+    /// A loop around `port` on `clock`, which `wake_up` can interrupt.
+    pub fn new(clock: Clock, port: UdpPort, wake_up: WakeUp, paths: PathTableConfig) -> Self {
+        Self {
+            clock,
+            port,
+            paths: PathTable::new(paths),
+            wake_up,
+            batch: Batch::default(),
+        }
+    }
+
+    /// The path to `remote`, made if need be; `None` when the table is full.
+    pub fn path_to(&mut self, remote: SocketAddr) -> Option<PathId> {
+        let now = self.clock.now();
+        let id = self.paths.heard(
+            now,
+            Path {
+                remote,
+                local: None,
+            },
+        )?;
+        // Pinned: the caller means to talk to it.
+        self.paths.answer(id);
+        Some(id)
+    }
+
+    /// Where `path` leads.
+    pub fn remote(&mut self, path: PathId) -> Option<SocketAddr> {
+        self.paths.answer(path).map(|path| path.remote)
+    }
+
+    /// The socket, for its addresses and counters.
+    pub const fn port(&self) -> &UdpPort {
+        &self.port
+    }
+
+    /// Runs `machine` under `app` until the application stops.
+    ///
+    /// # Errors
+    /// [`DriverError`]: the operating system no longer lets us receive or wait.
+    pub fn run<M: Machine, A: Application<M>>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+    ) -> Result<(), DriverError> {
+        let mut ready = Vec::new();
+        loop {
+            let (deadline, step) = self.settle(machine, app);
+            if step == Step::Stop {
+                self.port.flush();
+                return Ok(());
+            }
+            self.sleep(deadline, &mut ready)?;
+            if ready.get(1).is_some_and(|came| came.readable) {
+                self.wake_up.clear();
+            }
+            let socket = ready.first().copied().unwrap_or_default();
+            if socket.writable {
+                self.port.flush();
+            }
+            if socket.readable {
+                self.receive(machine, app)?;
+            }
+            if let Some(remote) = self.port.take_unreachable()
+                && let Some(path) = self.paths.id_of(remote)
+            {
+                app.unreachable(self.clock.now(), machine, path);
+            }
+        }
+    }
+
+    /// Fires the machine's deadline if it is due, then drains and lets the application work until
+    /// neither has more to do.
+    fn settle<M: Machine, A: Application<M>>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+    ) -> (Option<Deadline>, Step) {
+        let mut deadline = self.drain(machine, app);
+        loop {
+            let now = self.clock.now();
+            if deadline.is_some_and(|deadline| deadline.at <= now) {
+                machine.handle_deadline(now);
+                deadline = self.drain(machine, app);
+            }
+            let step = app.work(self.clock.now(), machine);
+            match step {
+                Step::Again => deadline = self.drain(machine, app),
+                Step::Wait | Step::Stop => {
+                    self.port.flush();
+                    return (Deadline::earlier(deadline, app.next_deadline()), step);
+                }
+            }
+        }
+    }
+
+    fn drain<M: Machine, A: Application<M>>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+    ) -> Option<Deadline> {
+        let mut turn = Turn {
+            port: &mut self.port,
+            paths: &mut self.paths,
+            app,
+        };
+        drain(machine, self.clock.now(), &mut turn)
+    }
+
+    fn sleep(&self, deadline: Option<Deadline>, ready: &mut Vec<Ready>) -> Result<(), DriverError> {
+        let mut timeout = deadline.map(|deadline| deadline.at.saturating_since(self.clock.now()));
+        let interest = if self.port.can_send() {
+            Interest::Readable
+        } else {
+            // The machine may be due to send all along, which must not turn waiting into spinning.
+            timeout = timeout.map(|span| span.max(BLOCKED_WAIT_MIN));
+            Interest::ReadableOrWritable
+        };
+        let sources = [
+            (self.port.as_fd(), interest),
+            (self.wake_up.as_fd(), Interest::Readable),
+        ];
+        wait(&sources, timeout, ready).map_err(DriverError::Wait)
+    }
+
+    fn receive<M: Machine, A: Application<M>>(
+        &mut self,
+        machine: &mut M,
+        app: &mut A,
+    ) -> Result<(), DriverError> {
+        let Self {
+            clock,
+            port,
+            paths,
+            batch,
+            ..
+        } = self;
+        for _ in 0..BATCHES_PER_TURN {
+            if !port.receive(batch).map_err(DriverError::Receive)? {
+                return Ok(());
+            }
+            for datagram in batch.datagrams() {
+                let now = clock.now();
+                let path = Path {
+                    remote: datagram.from,
+                    local: datagram.to,
+                };
+                let Some(path) = paths.heard(now, path) else {
+                    continue;
+                };
+                machine.handle_datagram(
+                    now,
+                    Datagram {
+                        path,
+                        octets: datagram.octets,
+                        ecn: datagram.ecn,
+                    },
+                );
+                drain(machine, now, &mut Turn { port, paths, app });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! A machine on a UDP socket: one thread, one blocking loop, no async (ADR-0006).
+//!
+//! [`port`] is the socket with its batches, [`paths`] turns addresses into the machines' path ids,
+//! [`driver`] is the loop.
+
+mod batch;
+mod driver;
+mod outbox;
+mod paths;
+mod port;
+
+pub use batch::{Batch, Received};
+pub use driver::{Application, DriverError, Step, UdpDriver};
+pub use paths::{Path, PathTable, PathTableConfig};
+pub use port::{PortConfig, PortCounters, SocketBuffers, UdpPort};

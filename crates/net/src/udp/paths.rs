@@ -1,0 +1,207 @@
+//! Which address a path id stands for.
+//!
+//! # Promises
+//! - At most [`PathTableConfig::paths_max`] addresses are remembered.
+//! - An address that we have answered keeps its place until it has been silent for
+//!   [`PathTableConfig::stale_after`]. One that we never answered gives way at once, so that a flood
+//!   of forged sources displaces only itself.
+//! - An id is not given to a second address before 2^32 others were.
+
+use fulmar_proto::machine::PathId;
+use fulmar_proto::units::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+/// Bounds of a [`PathTable`].
+#[derive(Clone, Copy, Debug)]
+pub struct PathTableConfig {
+    /// How many addresses are remembered.
+    pub paths_max: usize,
+    /// How long an answered address may be silent before a new one takes its place.
+    pub stale_after: Duration,
+}
+
+impl Default for PathTableConfig {
+    fn default() -> Self {
+        Self {
+            paths_max: 1_024,
+            stale_after: Duration::from_secs(120),
+        }
+    }
+}
+
+/// The two ends of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The peer.
+    pub remote: SocketAddr,
+    /// The local address that the peer talks to, so that answers come from there.
+    pub local: Option<IpAddr>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    path: Path,
+    heard: Instant,
+    answered: bool,
+}
+
+/// The bounded map between addresses and path ids.
+#[derive(Debug)]
+pub struct PathTable {
+    config: PathTableConfig,
+    ids: BTreeMap<SocketAddr, PathId>,
+    entries: BTreeMap<PathId, Entry>,
+    unanswered: VecDeque<PathId>,
+    next: u32,
+    refused: u64,
+}
+
+impl PathTable {
+    /// An empty table.
+    pub const fn new(config: PathTableConfig) -> Self {
+        Self {
+            config,
+            ids: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            unanswered: VecDeque::new(),
+            next: 0,
+            refused: 0,
+        }
+    }
+
+    /// How many addresses are remembered.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many datagrams came from addresses for which there was no room.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// The id of `remote`, from which something has just come; `None` when there is no room.
+    pub fn heard(&mut self, now: Instant, path: Path) -> Option<PathId> {
+        if let Some(&id) = self.ids.get(&path.remote) {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.heard = now;
+                entry.path.local = path.local;
+            }
+            return Some(id);
+        }
+        if self.entries.len() >= self.config.paths_max && !self.make_room(now) {
+            self.refused += 1;
+            return None;
+        }
+        while self.entries.contains_key(&PathId(self.next)) {
+            self.next = self.next.wrapping_add(1);
+        }
+        let id = PathId(self.next);
+        self.next = self.next.wrapping_add(1);
+        self.ids.insert(path.remote, id);
+        self.entries.insert(
+            id,
+            Entry {
+                path,
+                heard: now,
+                answered: false,
+            },
+        );
+        self.unanswered.push_back(id);
+        Some(id)
+    }
+
+    /// Where a datagram for `id` goes. Marks the path as answered.
+    pub fn answer(&mut self, id: PathId) -> Option<Path> {
+        let entry = self.entries.get_mut(&id)?;
+        if !entry.answered {
+            entry.answered = true;
+            self.unanswered.retain(|&other| other != id);
+        }
+        Some(entry.path)
+    }
+
+    /// The id of `remote`, if it has one.
+    pub fn id_of(&self, remote: SocketAddr) -> Option<PathId> {
+        self.ids.get(&remote).copied()
+    }
+
+    fn make_room(&mut self, now: Instant) -> bool {
+        let stale = || {
+            let (&id, oldest) = self.entries.iter().min_by_key(|(_, entry)| entry.heard)?;
+            (now.saturating_since(oldest.heard) >= self.config.stale_after).then_some(id)
+        };
+        let Some(id) = self.unanswered.pop_front().or_else(stale) else {
+            return false;
+        };
+        if let Some(entry) = self.entries.remove(&id) {
+            self.ids.remove(&entry.path.remote);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STALE_AFTER: Duration = Duration::from_secs(10);
+
+    fn table(paths_max: usize) -> PathTable {
+        PathTable::new(PathTableConfig {
+            paths_max,
+            stale_after: STALE_AFTER,
+        })
+    }
+
+    fn path(port: u16) -> Path {
+        Path {
+            remote: ([127, 0, 0, 1], port).into(),
+            local: None,
+        }
+    }
+
+    #[test]
+    fn an_address_keeps_its_id_and_the_id_its_address() {
+        let mut table = table(4);
+        let first = table.heard(Instant::START, path(1)).unwrap();
+        let second = table.heard(Instant::START, path(2)).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(table.heard(Instant::START, path(1)), Some(first));
+        assert_eq!(table.answer(second), Some(path(2)));
+        assert_eq!(table.id_of(path(2).remote), Some(second));
+    }
+
+    #[test]
+    fn a_flood_of_unanswered_addresses_displaces_only_itself() {
+        let mut table = table(4);
+        let peer = table.heard(Instant::START, path(1)).unwrap();
+        table.answer(peer);
+        for port in 2..1_000 {
+            assert!(table.heard(Instant::START, path(port)).is_some());
+            assert!(table.len() <= 4);
+        }
+        assert_eq!(table.answer(peer), Some(path(1)));
+    }
+
+    #[test]
+    fn a_full_table_refuses_until_an_answered_address_has_gone_stale() {
+        let mut table = table(2);
+        for port in [1, 2] {
+            let id = table.heard(Instant::START, path(port)).unwrap();
+            table.answer(id);
+        }
+        let just_before = Instant::START + STALE_AFTER - Duration::from_nanos(1);
+        assert_eq!(table.heard(just_before, path(3)), None);
+        assert_eq!(table.refused(), 1);
+        let newcomer = table.heard(Instant::START + STALE_AFTER, path(3)).unwrap();
+        assert_eq!(table.len(), 2);
+        assert_eq!(table.id_of(path(1).remote), None, "the stalest went");
+        assert_eq!(table.answer(newcomer), Some(path(3)));
+    }
+}

@@ -1,0 +1,223 @@
+//! The UDP driver runs a machine over real loopback sockets.
+//!
+//! Method: a toy machine that floods datagrams and counts those that arrive; it is wrapped in
+//! [`Strict`], so that a breach of the contract by the loop panics. No test depends on speed: each
+//! ends when its work is done, and a generous deadline only turns a hang into a failure.
+
+use fulmar_net::clock::Clock;
+use fulmar_net::udp::{Application, Path, PathTableConfig, PortConfig, Step, UdpDriver, UdpPort};
+use fulmar_net::wait::{Waker, waker};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit,
+};
+use fulmar_proto::units::{Duration, Instant};
+use std::net::SocketAddr;
+
+const GIVE_UP: Duration = Duration::from_secs(20);
+
+/// Floods `left` datagrams of `len` octets, and reports what arrives.
+struct Flood {
+    to: PathId,
+    left: u32,
+    len: usize,
+    arrived: Vec<(usize, Ecn)>,
+    reported: usize,
+}
+
+impl Flood {
+    fn of(to: PathId, count: u32, len: usize) -> Strict<Self> {
+        Strict::new(Self {
+            to,
+            left: count,
+            len,
+            arrived: Vec::new(),
+            reported: 0,
+        })
+    }
+}
+
+impl Machine for Flood {
+    type Event = usize;
+
+    fn handle_datagram(&mut self, _now: Instant, datagram: Datagram<'_>) {
+        self.arrived.push((datagram.octets.len(), datagram.ecn));
+    }
+
+    fn handle_deadline(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, _now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.left = self.left.checked_sub(1)?;
+        out.resize(out.len() + self.len, 7);
+        Some(Transmit {
+            path: self.to,
+            len: self.len,
+            kind: Kind::Source,
+            priority: Priority(0),
+            ecn: Ecn::Capable,
+        })
+    }
+
+    fn poll_event(&mut self) -> Option<usize> {
+        let arrived = self.arrived.len();
+        (self.reported < arrived).then(|| {
+            self.reported = arrived;
+            arrived
+        })
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+/// Stops once `wanted` datagrams have arrived, the peer is unreachable, or time is up.
+#[derive(Default)]
+struct Until {
+    wanted: usize,
+    arrived: usize,
+    unreachable: Vec<PathId>,
+    gave_up: bool,
+    started: Option<Instant>,
+}
+
+impl Application<Strict<Flood>> for Until {
+    fn deliver(&mut self, _now: Instant, _machine: &mut Strict<Flood>, arrived: usize) {
+        self.arrived = arrived;
+    }
+
+    fn work(&mut self, now: Instant, _machine: &mut Strict<Flood>) -> Step {
+        let started = *self.started.get_or_insert(now);
+        self.gave_up = now.saturating_since(started) >= GIVE_UP;
+        if self.arrived >= self.wanted || self.gave_up || !self.unreachable.is_empty() {
+            return Step::Stop;
+        }
+        Step::Wait
+    }
+
+    fn unreachable(&mut self, _now: Instant, _machine: &mut Strict<Flood>, path: PathId) {
+        self.unreachable.push(path);
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        self.started.map(|started| Deadline {
+            at: started + GIVE_UP,
+            why: "test gives up",
+        })
+    }
+}
+
+fn loopback() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+fn driver(port: UdpPort) -> (UdpDriver, Waker) {
+    let (waker, wake_up) = waker().unwrap();
+    (
+        UdpDriver::new(Clock::start(), port, wake_up, PathTableConfig::default()),
+        waker,
+    )
+}
+
+#[test]
+fn a_flood_arrives_in_bursts_with_its_ecn_field() {
+    const COUNT: u32 = 200;
+    const LEN: usize = 1_000;
+    let (mut receiver, _receiver_waker) =
+        driver(UdpPort::bind(loopback(), PortConfig::default()).unwrap());
+    let to = receiver.port().local().unwrap();
+    let (mut sender, _sender_waker) = driver(UdpPort::connect(to, PortConfig::default()).unwrap());
+    let path = sender.path_to(to).unwrap();
+
+    let mut flood = Flood::of(path, COUNT, LEN);
+    sender.run(&mut flood, &mut Until::default()).unwrap();
+    let sent = sender.port().counters();
+    assert_eq!(sent.sent, u64::from(COUNT));
+    assert!(sent.bursts > 0, "GSO joined nothing: {sent:?}");
+
+    let mut sink = Flood::of(PathId(0), 0, 0);
+    let mut until = Until {
+        wanted: COUNT as usize,
+        ..Until::default()
+    };
+    receiver.run(&mut sink, &mut until).unwrap();
+    assert!(!until.gave_up, "only {} of {COUNT} arrived", until.arrived);
+    for (index, arrived) in sink.inner().arrived.iter().enumerate() {
+        assert_eq!(*arrived, (LEN, Ecn::Capable), "datagram {index}");
+    }
+}
+
+#[test]
+fn a_refused_datagram_is_told_to_the_application_and_ends_nothing() {
+    let closed = {
+        let socket = std::net::UdpSocket::bind(loopback()).unwrap();
+        socket.local_addr().unwrap()
+    };
+    let (mut sender, _waker) = driver(UdpPort::connect(closed, PortConfig::default()).unwrap());
+    let path = sender.path_to(closed).unwrap();
+    let mut until = Until {
+        wanted: 1,
+        ..Until::default()
+    };
+    sender
+        .run(&mut Flood::of(path, 1, 100), &mut until)
+        .unwrap();
+    assert_eq!(until.unreachable, [path]);
+    assert!(sender.port().counters().refused > 0);
+}
+
+#[test]
+fn a_datagram_above_the_largest_possible_is_counted_and_the_next_one_sent() {
+    let sink = std::net::UdpSocket::bind(loopback()).unwrap();
+    let remote = sink.local_addr().unwrap();
+    let mut port = UdpPort::connect(remote, PortConfig::default()).unwrap();
+    for len in [65_536, 10] {
+        let longer = port.buffer().len() + len;
+        port.buffer().resize(longer, 0);
+        port.send(
+            &Path {
+                remote,
+                local: None,
+            },
+            len,
+            Ecn::NotCapable,
+        );
+    }
+    port.flush();
+    assert_eq!((port.counters().too_big, port.counters().sent), (1, 1));
+    assert_eq!(sink.recv(&mut [0; 100]).unwrap(), 10);
+}
+
+/// Stops when it has been woken.
+struct Woken {
+    turns: u32,
+}
+
+impl Application<Strict<Flood>> for Woken {
+    fn deliver(&mut self, _now: Instant, _machine: &mut Strict<Flood>, _arrived: usize) {}
+
+    fn work(&mut self, _now: Instant, _machine: &mut Strict<Flood>) -> Step {
+        self.turns += 1;
+        if self.turns > 1 {
+            Step::Stop
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn unreachable(&mut self, _now: Instant, _machine: &mut Strict<Flood>, _path: PathId) {}
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+#[test]
+fn another_thread_wakes_a_loop_that_waits_for_nothing() {
+    let (mut idle, waker) = driver(UdpPort::bind(loopback(), PortConfig::default()).unwrap());
+    let caller = std::thread::spawn(move || waker.wake().unwrap());
+    let mut woken = Woken { turns: 0 };
+    idle.run(&mut Flood::of(PathId(0), 0, 0), &mut woken)
+        .unwrap();
+    caller.join().unwrap();
+    assert_eq!(woken.turns, 2);
+}
