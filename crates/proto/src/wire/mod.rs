@@ -1,1 +1,28 @@
-//! (under construction)
+//! Typed packets to octets and back: the only place that knows where a bit lies.
+//!
+//! A machine speaks in [`aerotp::Outgoing`], [`aerotp::Tpdu`], [`aerotp::Mack`] and
+//! [`aerotp::Nack`]; this module gives them their octets, checks what arrives, and names the reason
+//! when it cannot be used ([`aerotp::Reject`]).
+//!
+//! # Promises
+//! - Parsing never panics, never allocates and never reads past its slice, whatever the octets.
+//! - What parses has one encoding: encoding it again gives the same octets (`fuzz/` holds us to it).
+//! - Sequence numbers wrap and have no `<` ([`TpduSeq`]).
+//!
+//! # Does not
+//! - Know a code: parity octets are split off and handed over, never computed here.
+//! - Judge a sequence number: whether it is new, old or absurd is the machine's business.
+//!
+//! [`network`] and [`udp`] are the lab's headers below AeroTP: the simulator puts the same octets on
+//! its links as a real path would, so overhead counts and damage hits headers too.
+//!
+//! # Sources
+//! `docs/protocol/aerotp.md` is the format as a specification; ADR-0002 and ADR-0003 say why.
+
+pub mod aerotp;
+pub mod checksum;
+pub mod network;
+mod seq;
+pub mod udp;
+
+pub use seq::TpduSeq;

@@ -1,0 +1,98 @@
+//! What a TPDU is, from its flags; contradictory ones are refused here and nowhere else.
+
+use super::header::{Flags, Header};
+use super::mode::Mode;
+use super::overhead::LISTED_NUMBERS_MAX;
+use super::reject::Reject;
+
+/// The kinds of TPDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TpduKind {
+    /// Pure set-up: the sequence number will be the first data TPDU's, and is not used up.
+    Asyn,
+    /// Application octets.
+    Data {
+        /// Whether this is the connection's first data TPDU (opportunistic set-up).
+        asyn: bool,
+    },
+    /// A repair symbol of the block that starts at the sequence number.
+    Repair,
+    /// Acknowledgements; see [`Mack`](super::Mack).
+    Mack {
+        /// Also answers a set-up: ASYNACK.
+        asyn: bool,
+        /// Also answers the end of data: AFINACK.
+        afin: bool,
+    },
+    /// Negative acknowledgements; see [`Nack`](super::Nack).
+    Nack,
+    /// End of data: the sequence number is the one after the last data TPDU's.
+    Afin,
+    /// Abort.
+    Reset,
+}
+
+impl TpduKind {
+    /// The kind under these flags, once the body's length is known. Lengths come from the layer
+    /// below and cannot be flipped by bit errors, so they are judged even before the CRC-32.
+    pub(super) fn of(header: &Header, block: bool, body_bytes: usize) -> Result<Self, Reject> {
+        let flags = header.flags;
+        let kind = match (block, flags) {
+            (true, Flags::NONE) => Self::Repair,
+            (true, _) => return Err(Reject::Flags),
+            (false, f) if f.has(Flags::MACK) => Self::mack(f)?,
+            (false, f) if f.has(Flags::NACK) => only(Self::Nack, f, Flags::NACK.with(Flags::URG))?,
+            (false, f) if f.has(Flags::RST) => only(Self::Reset, f, Flags::RST)?,
+            (false, f) if f.has(Flags::AFIN) => only(Self::Afin, f, Flags::AFIN)?,
+            (false, Flags::ASYN) if body_bytes == 0 => Self::Asyn,
+            (false, f) => {
+                let carried = Flags::URG.with(Flags::PSH).with(Flags::ASYN);
+                let asyn = f.has(Flags::ASYN);
+                only(Self::Data { asyn }, f, carried)?
+            }
+        };
+        if header.mode == Mode::Datagram && kind != (Self::Data { asyn: false }) {
+            // A datagram has no connection to set up, acknowledge, repair or end.
+            return Err(Reject::Flags);
+        }
+        if kind.takes_body(header, body_bytes) {
+            Ok(kind)
+        } else {
+            Err(Reject::BodyLength)
+        }
+    }
+
+    fn mack(flags: Flags) -> Result<Self, Reject> {
+        let (asyn, afin) = (flags.has(Flags::ASYN), flags.has(Flags::AFIN));
+        let allowed = Flags::MACK
+            .with(Flags::CUMULATIVE)
+            .with(Flags::ASYN)
+            .with(Flags::AFIN);
+        if asyn && afin {
+            return Err(Reject::Flags);
+        }
+        only(Self::Mack { asyn, afin }, flags, allowed)
+    }
+
+    fn takes_body(self, header: &Header, body_bytes: usize) -> bool {
+        match self {
+            Self::Asyn | Self::Afin | Self::Reset => body_bytes == 0,
+            // UDP knows empty datagrams; in a stream an empty TPDU says nothing.
+            Self::Data { .. } => body_bytes > 0 || header.mode == Mode::Datagram,
+            Self::Repair => body_bytes > 0,
+            Self::Mack { .. } | Self::Nack => {
+                body_bytes.is_multiple_of(4)
+                    && body_bytes <= LISTED_NUMBERS_MAX * 4
+                    && (body_bytes > 0 || !header.flags.has(Flags::CUMULATIVE))
+            }
+        }
+    }
+}
+
+fn only(kind: TpduKind, flags: Flags, allowed: Flags) -> Result<TpduKind, Reject> {
+    if flags.beyond(allowed) {
+        Err(Reject::Flags)
+    } else {
+        Ok(kind)
+    }
+}

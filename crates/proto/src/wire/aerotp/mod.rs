@@ -1,0 +1,51 @@
+//! AeroTP's TPDUs: a 16-octet header under a CRC-16, descriptor words, a body, CRC-32, parity.
+//!
+//! ```text
+//!  header 16 | FEC word 0/4 | block word 0/4 | body | CRC-32 0/4 | parity 4 w
+//!  '------------- HEC -----------------------'                   |
+//!  '---------------------------- CRC-32 ------------'            |
+//!  '---------------------------- FEC ----------------------------'
+//! ```
+//!
+//! Sending: [`encode`] appends everything up to the CRC-32 and the caller appends the parity; the
+//! acknowledgements have their own encoder, [`Feedback`]. Receiving: [`parse`] checks the header,
+//! splits the rest and says whether the body is intact; [`Tpdu::kind`] says what it is, and
+//! [`Mack::of`] and [`Nack::of`] read the lists.
+//!
+//! A damaged body is not an error: the header tells whose it is, and parity may repair it. Repair
+//! [`Tpdu::covered`] with [`Tpdu::parity`], then [`parse`] the repaired octets again. A damaged
+//! header is an error, but a receiver that knows the strength in use can repair that too:
+//! [`split_parity`].
+//!
+//! # Sources
+//! `docs/protocol/aerotp.md`; AeroTP multi-mode, Section III-B; AeroTP hybrid ARQ, Section IV-E.
+
+mod descriptor;
+mod feedback;
+mod header;
+mod kind;
+mod mack;
+mod mode;
+mod nack;
+mod overhead;
+mod reject;
+mod seq_list;
+mod tpdu;
+
+#[cfg(test)]
+mod tests;
+
+pub use descriptor::{BlockDescriptor, FecStrength};
+pub use feedback::{Feedback, Handshake};
+pub use header::{EcnField, Flags, Header, Port};
+pub use kind::TpduKind;
+pub use mack::{Acks, HoldTime, Mack, ReceiverWord};
+pub use mode::{Mode, UnknownMode};
+pub use nack::{Nack, NackCause};
+pub use overhead::{
+    CRC_BYTES, CUMULATIVE_NUMBERS_MAX, DESCRIPTOR_BYTES, HEADER_BYTES, LISTED_NUMBERS_MAX,
+    cumulative_numbers_max, listed_numbers_max, payload_max,
+};
+pub use reject::Reject;
+pub use seq_list::SeqList;
+pub use tpdu::{BodyCheck, Outgoing, Tpdu, encode, parse, split_parity};

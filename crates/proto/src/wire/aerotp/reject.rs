@@ -1,0 +1,66 @@
+//! Why octets are not a TPDU that can be used.
+
+/// The reason a TPDU is dropped. A machine counts it under [`Reject::name`]; nobody is told, for
+/// an unusable TPDU has no trustworthy sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reject {
+    /// Shorter than its header, descriptors, CRC-32 and parity together.
+    #[error("shorter than its header says")]
+    Truncated,
+    /// The HEC does not match: nothing in the header can be believed.
+    #[error("header check failed")]
+    HeaderCheck,
+    /// The mode code is one of 7 to 15.
+    #[error("reserved mode {0}")]
+    ReservedMode(u8),
+    /// The flags contradict each other or the mode.
+    #[error("contradictory flags")]
+    Flags,
+    /// The FEC descriptor names an unknown code, no words or too many, or sets reserved bits; or
+    /// FEC comes without CRC-32.
+    #[error("unusable FEC descriptor")]
+    FecDescriptor,
+    /// The block descriptor sets reserved bits.
+    #[error("unusable block descriptor")]
+    BlockDescriptor,
+    /// The body's length does not fit the kind of TPDU.
+    #[error("body length does not fit the kind of TPDU")]
+    BodyLength,
+    /// An acknowledgement whose body is damaged: it could acknowledge what never arrived.
+    #[error("payload check of an acknowledgement failed")]
+    BodyCheck,
+}
+
+impl Reject {
+    /// Every counter's name, in report order.
+    pub const NAMES: [&'static str; 8] = [
+        "truncated",
+        "header_check",
+        "reserved_mode",
+        "flags",
+        "fec_descriptor",
+        "block_descriptor",
+        "body_length",
+        "body_check",
+    ];
+
+    /// This reason's place in [`Reject::NAMES`], for an array of counters.
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Truncated => 0,
+            Self::HeaderCheck => 1,
+            Self::ReservedMode(_) => 2,
+            Self::Flags => 3,
+            Self::FecDescriptor => 4,
+            Self::BlockDescriptor => 5,
+            Self::BodyLength => 6,
+            Self::BodyCheck => 7,
+        }
+    }
+
+    /// The name of this reason's counter.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+}

@@ -1,0 +1,207 @@
+//! One TPDU to octets and back.
+
+use super::descriptor::{BlockDescriptor, FecStrength};
+use super::header::{Header, Parts, SmallFields};
+use super::kind::TpduKind;
+use super::mode::Mode;
+use super::overhead::{CRC_BYTES, DESCRIPTOR_BYTES, HEADER_BYTES};
+use super::reject::Reject;
+use crate::wire::checksum::{Hec, crc32};
+
+/// A TPDU to send. For MACKs and NACKs use [`Feedback`](super::Feedback), which writes their bodies.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The header.
+    pub header: Header,
+    /// Whether to append the CRC-32; with FEC it is appended in any case.
+    pub crc: bool,
+    /// The parity the caller will append.
+    pub fec_words: FecStrength,
+    /// For a repair TPDU: which symbol of which block.
+    pub block: Option<BlockDescriptor>,
+    /// The payload or repair symbol.
+    pub body: &'a [u8],
+}
+
+/// Appends header, descriptors, body and CRC-32 to `out`. The caller then appends the parity over
+/// exactly these octets: [`FecStrength::parity_bytes`] of them.
+pub fn encode(tpdu: &Outgoing<'_>, out: &mut Vec<u8>) {
+    let parts = Parts {
+        crc: tpdu.crc || !tpdu.fec_words.is_none(),
+        fec: tpdu.fec_words,
+        block: tpdu.block,
+    };
+    encode_with(tpdu.header, parts, out, |out| {
+        out.extend_from_slice(tpdu.body);
+    });
+}
+
+/// [`encode`] with the body written in place.
+pub(super) fn encode_with(
+    header: Header,
+    parts: Parts,
+    out: &mut Vec<u8>,
+    write_body: impl FnOnce(&mut Vec<u8>),
+) {
+    let start = out.len();
+    let head = header.to_octets(parts);
+    let mut descriptors = [0; 2 * DESCRIPTOR_BYTES];
+    let mut descriptor_bytes = 0;
+    let words = [
+        (!parts.fec.is_none()).then(|| parts.fec.to_word()),
+        parts.block.map(BlockDescriptor::to_word),
+    ];
+    for word in words.into_iter().flatten() {
+        descriptors[descriptor_bytes..descriptor_bytes + 4].copy_from_slice(&word);
+        descriptor_bytes += DESCRIPTOR_BYTES;
+    }
+    let descriptors = &descriptors[..descriptor_bytes];
+    out.extend_from_slice(&head);
+    out.extend_from_slice(&Hec::over(&head).then(descriptors).to_be_bytes());
+    out.extend_from_slice(descriptors);
+    let body_start = out.len();
+    write_body(out);
+    debug_assert!(
+        TpduKind::of(&header, parts.block.is_some(), out.len() - body_start).is_ok(),
+        "a TPDU no receiver accepts: {header:?}"
+    );
+    if parts.crc {
+        let check = crc32(&out[start..]);
+        out.extend_from_slice(&check.to_be_bytes());
+    }
+}
+
+/// What the CRC-32 says about the octets before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BodyCheck {
+    /// It matches.
+    Intact,
+    /// It does not: body or check is damaged.
+    Damaged,
+    /// There is none; the link below is trusted.
+    Unchecked,
+}
+
+/// A TPDU that arrived with an intact header.
+#[derive(Clone, Copy, Debug)]
+pub struct Tpdu<'a> {
+    /// The header.
+    pub header: Header,
+    /// The parity it carries.
+    pub fec_words: FecStrength,
+    /// For a repair TPDU: which symbol of which block.
+    pub block: Option<BlockDescriptor>,
+    /// The payload, repair symbol or list; believe it only as far as `check` goes.
+    pub body: &'a [u8],
+    /// Whether the body arrived as sent.
+    pub check: BodyCheck,
+    /// Everything before the parity: what the parity covers.
+    pub covered: &'a [u8],
+    /// The parity octets; empty without FEC.
+    pub parity: &'a [u8],
+    kind: TpduKind,
+}
+
+impl Tpdu<'_> {
+    /// What it is.
+    pub fn kind(&self) -> TpduKind {
+        self.kind
+    }
+}
+
+/// Splits `octets` into what the parity covers and the parity, for a TPDU whose header is too
+/// damaged to say its strength but whose connection is known to use `strength`. `None` if there
+/// are not enough octets. After repair the covered octets go to [`parse`] with the parity behind
+/// them, which settles whether the guess was right.
+pub fn split_parity(octets: &[u8], strength: FecStrength) -> Option<(&[u8], &[u8])> {
+    let covered = octets.len().checked_sub(strength.parity_bytes())?;
+    let least = HEADER_BYTES + DESCRIPTOR_BYTES + CRC_BYTES;
+    if strength.is_none() || covered < least {
+        return None;
+    }
+    octets.split_at_checked(covered)
+}
+
+/// Reads one TPDU, which must fill `octets` exactly: the layer below knows where it ends.
+///
+/// # Errors
+/// The first [`Reject`] in this order: too short for the header and its descriptors; HEC; mode;
+/// descriptors; too short for CRC-32 and parity; flags; body length.
+pub fn parse(octets: &[u8]) -> Result<Tpdu<'_>, Reject> {
+    let (head, rest) = octets.split_first_chunk::<14>().ok_or(Reject::Truncated)?;
+    let (hec, rest) = rest.split_first_chunk::<2>().ok_or(Reject::Truncated)?;
+    let small = SmallFields::of([head[12], head[13]]);
+    let descriptor_bytes = DESCRIPTOR_BYTES * (usize::from(small.fec) + usize::from(small.block));
+    let (descriptors, rest) = rest
+        .split_at_checked(descriptor_bytes)
+        .ok_or(Reject::Truncated)?;
+    if Hec::over(head).then(descriptors) != u16::from_be_bytes(*hec) {
+        return Err(Reject::HeaderCheck);
+    }
+    let mode = Mode::from_code(small.mode_code).ok_or(Reject::ReservedMode(small.mode_code))?;
+    let (fec_words, block) = read_descriptors(small, descriptors)?;
+    let (body_and_crc, parity) = rest
+        .len()
+        .checked_sub(fec_words.parity_bytes())
+        .and_then(|covered| rest.split_at_checked(covered))
+        .ok_or(Reject::Truncated)?;
+    let covered = &octets[..octets.len() - parity.len()];
+    let (body, check) = check_body(small.crc, covered, body_and_crc)?;
+    let header = Header::from_octets(head, mode, small);
+    let kind = TpduKind::of(&header, block.is_some(), body.len())?;
+    Ok(Tpdu {
+        header,
+        fec_words,
+        block,
+        body,
+        check,
+        covered,
+        parity,
+        kind,
+    })
+}
+
+fn read_descriptors(
+    small: SmallFields,
+    descriptors: &[u8],
+) -> Result<(FecStrength, Option<BlockDescriptor>), Reject> {
+    let mut words = descriptors
+        .chunks_exact(DESCRIPTOR_BYTES)
+        .map(|word| [word[0], word[1], word[2], word[3]]);
+    let mut fec_words = FecStrength::NONE;
+    if small.fec {
+        if !small.crc {
+            // Without a check nothing says when to decode, nor whether decoding helped.
+            return Err(Reject::FecDescriptor);
+        }
+        fec_words = FecStrength::from_word(words.next().ok_or(Reject::Truncated)?)?;
+    }
+    let block = if small.block {
+        Some(BlockDescriptor::from_word(
+            words.next().ok_or(Reject::Truncated)?,
+        )?)
+    } else {
+        None
+    };
+    Ok((fec_words, block))
+}
+
+fn check_body<'a>(
+    crc: bool,
+    covered: &'a [u8],
+    body_and_crc: &'a [u8],
+) -> Result<(&'a [u8], BodyCheck), Reject> {
+    if !crc {
+        return Ok((body_and_crc, BodyCheck::Unchecked));
+    }
+    let (body, sent) = body_and_crc
+        .split_last_chunk::<CRC_BYTES>()
+        .ok_or(Reject::Truncated)?;
+    let computed = crc32(&covered[..covered.len() - CRC_BYTES]);
+    let check = if computed == u32::from_be_bytes(*sent) {
+        BodyCheck::Intact
+    } else {
+        BodyCheck::Damaged
+    };
+    Ok((body, check))
+}
