@@ -1,1 +1,13 @@
-//! (under construction)
+//! Codes: bit errors inside a packet, and packets that never came.
+//!
+//! - [`gf256`] is the arithmetic both codes share: the field GF(2^8) and its two bulk operations,
+//!   with vector kernels chosen once at run time.
+//! - [`block`] repairs erasures across packets: any k of a block's units rebuild its k sources.
+//! - [`packet`] repairs bit errors inside a packet: interleaved Reed-Solomon parity behind it.
+//!
+//! The codes know neither sequence numbers nor headers; they see octets, indices and opaque
+//! ordinals. `docs/models/fec.md` is the model page, ADR 0004 says why these codes.
+
+pub mod block;
+pub mod gf256;
+pub mod packet;

@@ -1,0 +1,152 @@
+//! Parity behind a message, and its use.
+
+use super::FecWords;
+use super::generator::Generator;
+use super::layout::Layout;
+use super::locate::locate;
+
+/// What was undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrected {
+    /// Wrong octets, in message and parity together. At low error rates nearly one bit error each.
+    pub symbols: u32,
+}
+
+/// Why damage remains. Codewords that could be corrected have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Uncorrectable {
+    /// The octets do not hold the parity and a message.
+    #[error("{octets} octets hold no message with {words} words of parity")]
+    TooShort {
+        /// Octets given.
+        octets: usize,
+        /// Words of parity they should contain.
+        words: u16,
+    },
+    /// At least one codeword has more errors than its parity can locate.
+    #[error("{codewords} codewords beyond correction, {symbols} symbols corrected in the others")]
+    TooManyErrors {
+        /// Codewords left as they were.
+        codewords: u32,
+        /// Wrong octets corrected in the other codewords.
+        symbols: u32,
+    },
+}
+
+/// Generators kept. A packet uses at most two, so this serves four strengths in turn; a table is
+/// at most 64 KiB and takes tens of microseconds to make.
+const GENERATORS_MAX: usize = 8;
+
+/// The code of packets, with the tables of the strengths used last.
+#[derive(Clone, Debug, Default)]
+pub struct PacketCode {
+    /// Most recently used first.
+    generators: Vec<Generator>,
+}
+
+impl PacketCode {
+    /// A code without tables; they are made when a strength is first used.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends the parity of the message `buffer[start..]` to `buffer`.
+    ///
+    /// The parity has [`FecWords::parity_octets`]. A `start` past the end means an empty message,
+    /// whose parity is zero.
+    pub fn append_parity(&mut self, buffer: &mut Vec<u8>, start: usize, words: FecWords) {
+        if words.is_none() {
+            return;
+        }
+        let message = buffer.len().saturating_sub(start);
+        let layout = Layout::new(message, words.parity_octets());
+        buffer.resize(buffer.len() + layout.parity, 0);
+        let region = buffer.len() - layout.message - layout.parity;
+        let (message, parity) = buffer[region..].split_at_mut(layout.message);
+        for (first, count, octets) in layout.runs() {
+            let generator = self.generator(octets);
+            generator.divide(message, layout, (first, count), |codeword, remainder| {
+                let start = layout.position(codeword, layout.message_of(codeword));
+                let places = parity[start - layout.message..].iter_mut();
+                for (place, &octet) in places.step_by(layout.codewords).zip(remainder) {
+                    *place = octet;
+                }
+            });
+        }
+    }
+
+    /// Corrects `octets`, a message with its parity of `words` behind it, in place.
+    ///
+    /// Meant for packets whose CRC is wrong; check the CRC again afterwards, because with few parity
+    /// octets a badly damaged codeword can be taken for another one.
+    ///
+    /// # Errors
+    /// [`Uncorrectable`] if damage remains.
+    pub fn correct(
+        &mut self,
+        octets: &mut [u8],
+        words: FecWords,
+    ) -> Result<Corrected, Uncorrectable> {
+        let too_short = Uncorrectable::TooShort {
+            octets: octets.len(),
+            words: words.words(),
+        };
+        let message = octets.len().checked_sub(words.parity_octets());
+        let message = message.filter(|&octets| octets > 0).ok_or(too_short)?;
+        let layout = Layout::new(message, words.parity_octets());
+        let mut symbols = 0;
+        let mut failed = 0;
+        let mut damaged = Vec::new();
+        for codeword in layout.empty_codewords() {
+            let places = octets[codeword..].iter_mut().step_by(layout.codewords);
+            for octet in places.filter(|octet| **octet != 0) {
+                *octet = 0;
+                symbols += 1;
+            }
+        }
+        for (first, count, parity) in layout.runs() {
+            let generator = self.generator(parity);
+            let message = &octets[..layout.message];
+            let received = &octets[layout.message..];
+            damaged.clear();
+            generator.divide(message, layout, (first, count), |codeword, remainder| {
+                let start = layout.position(codeword, layout.message_of(codeword));
+                let places = received[start - layout.message..].iter();
+                let places = places.step_by(layout.codewords);
+                if !remainder.iter().eq(places.clone()) {
+                    let difference = remainder.iter().zip(places).map(|(a, b)| a ^ b);
+                    damaged.push((codeword, difference.collect::<Vec<u8>>()));
+                }
+            });
+            for (codeword, remainder) in &damaged {
+                let len = layout.len_of(*codeword);
+                let found = locate(remainder, len, |index, value| {
+                    octets[layout.position(*codeword, index)] ^= value;
+                });
+                match found {
+                    Some(found) => symbols += found,
+                    None => failed += 1,
+                }
+            }
+        }
+        if failed == 0 {
+            Ok(Corrected { symbols })
+        } else {
+            Err(Uncorrectable::TooManyErrors {
+                codewords: failed,
+                symbols,
+            })
+        }
+    }
+
+    fn generator(&mut self, parity: usize) -> &Generator {
+        let found = self.generators.iter().position(|g| g.parity() == parity);
+        let at = found.unwrap_or_else(|| {
+            self.generators.truncate(GENERATORS_MAX - 1);
+            self.generators.push(Generator::new(parity));
+            self.generators.len() - 1
+        });
+        self.generators[..=at].rotate_right(1);
+        &self.generators[0]
+    }
+}
