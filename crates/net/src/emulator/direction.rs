@@ -2,9 +2,7 @@
 
 use super::config::DamagePolicy;
 use super::report::{DirectionReport, DropReport};
-use fulmar_channel::{
-    Channel, Config, ConfigError, DropReason, Flips, Verdict, apply_flips,
-};
+use fulmar_channel::{Channel, Config, ConfigError, DropReason, Flips, Verdict, apply_flips};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
@@ -150,16 +148,28 @@ mod tests {
 
     fn bit_errors(ber: f64) -> Config {
         let ber = BitErrorRate::new(ber).unwrap();
-        Config { bits: BitErrors::Independent(ber), ..Config::default() }
+        Config {
+            bits: BitErrors::Independent(ber),
+            ..Config::default()
+        }
     }
 
     #[test]
     fn the_lower_header_takes_time_on_the_link() {
         let rate = Some(Bitrate::from_bits_per_second(1_000_000));
         let delay = Duration::from_millis(10);
-        let mut link =
-            direction(Config { rate, delay, ..Config::default() }, DamagePolicy::Deliver);
-        let arrival = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable).first.unwrap();
+        let mut link = direction(
+            Config {
+                rate,
+                delay,
+                ..Config::default()
+            },
+            DamagePolicy::Deliver,
+        );
+        let arrival = link
+            .admit(Instant::START, &PAYLOAD, Ecn::NotCapable)
+            .first
+            .unwrap();
         // 1472 + 28 octets at 1 mbit take 12 ms.
         assert_eq!(arrival.at, Instant::START + Duration::from_millis(22));
         assert_eq!(arrival.octets, PAYLOAD);
@@ -172,16 +182,20 @@ mod tests {
         let mut seen_bits = 0;
         let mut arrived = 0;
         for _ in 0..PACKETS {
-            let Some(arrival) = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable).first
-            else {
+            let Some(arrival) = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable).first else {
                 continue;
             };
             arrived += 1;
             let differing = arrival.octets.iter().zip(PAYLOAD);
-            seen_bits += differing.map(|(a, b)| u64::from((a ^ b).count_ones())).sum::<u64>();
+            seen_bits += differing
+                .map(|(a, b)| u64::from((a ^ b).count_ones()))
+                .sum::<u64>();
         }
         let report = link.report();
-        assert_eq!((report.arrived_packets, report.flipped_bits), (arrived, seen_bits));
+        assert_eq!(
+            (report.arrived_packets, report.flipped_bits),
+            (arrived, seen_bits)
+        );
         assert_eq!(report.dropped_packets.header_damage, PACKETS - arrived);
         // P(a header bit is hit) = 1 - (1 - 1e-4)^224 = 0.02215; four standard errors of a share of
         // 2,000 are 0.0132.
@@ -197,7 +211,11 @@ mod tests {
         let mut link = direction(bit_errors(1e-4), DamagePolicy::Drop);
         for _ in 0..500 {
             let arrivals = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable);
-            assert!(arrivals.first.is_none_or(|arrival| arrival.octets == PAYLOAD));
+            assert!(
+                arrivals
+                    .first
+                    .is_none_or(|arrival| arrival.octets == PAYLOAD)
+            );
         }
         let report = link.report();
         assert_eq!((report.damaged_packets, report.flipped_bits), (0, 0));
@@ -212,7 +230,10 @@ mod tests {
 
     #[test]
     fn duplicates_come_with_damage_of_their_own_and_are_counted() {
-        let config = Config { duplicate: Probability::new(1.0).unwrap(), ..bit_errors(1e-4) };
+        let config = Config {
+            duplicate: Probability::new(1.0).unwrap(),
+            ..bit_errors(1e-4)
+        };
         let mut link = direction(config, DamagePolicy::Deliver);
         let mut differing = 0;
         for _ in 0..100 {
@@ -233,8 +254,14 @@ mod tests {
         };
         let mut link = direction(config, DamagePolicy::Deliver);
         link.admit(Instant::START, b"first", Ecn::Capable);
-        let marked = link.admit(Instant::START, b"second", Ecn::Capable).first.unwrap();
-        let plain = link.admit(Instant::START, b"third", Ecn::NotCapable).first.unwrap();
+        let marked = link
+            .admit(Instant::START, b"second", Ecn::Capable)
+            .first
+            .unwrap();
+        let plain = link
+            .admit(Instant::START, b"third", Ecn::NotCapable)
+            .first
+            .unwrap();
         assert_eq!((marked.ecn, plain.ecn), (Ecn::Congested, Ecn::NotCapable));
         assert_eq!(link.report().marked_packets, 1);
     }
@@ -242,7 +269,13 @@ mod tests {
     #[test]
     fn a_lost_packet_becomes_nothing_and_has_its_reason() {
         let loss = LossModel::Bernoulli(PacketErrorRate::new(1.0).unwrap());
-        let mut link = direction(Config { loss, ..Config::default() }, DamagePolicy::Deliver);
+        let mut link = direction(
+            Config {
+                loss,
+                ..Config::default()
+            },
+            DamagePolicy::Deliver,
+        );
         let arrivals = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable);
         assert_eq!(arrivals, Arrivals::default());
         assert_eq!(link.report().dropped_packets.loss, 1);

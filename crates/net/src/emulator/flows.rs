@@ -21,10 +21,10 @@ pub(super) struct Flow {
 #[derive(Debug)]
 pub(super) struct Flows {
     target: SocketAddr,
-    flows_max: usize,
+    count_max: usize,
     idle_after: Duration,
     ids: BTreeMap<SocketAddr, FlowId>,
-    flows: BTreeMap<FlowId, Flow>,
+    open: BTreeMap<FlowId, Flow>,
     opened: u64,
     reclaimed: u64,
     refused_packets: u64,
@@ -32,13 +32,13 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) const fn new(target: SocketAddr, flows_max: usize, idle_after: Duration) -> Self {
+    pub(super) const fn new(target: SocketAddr, count_max: usize, idle_after: Duration) -> Self {
         Self {
             target,
-            flows_max,
+            count_max,
             idle_after,
             ids: BTreeMap::new(),
-            flows: BTreeMap::new(),
+            open: BTreeMap::new(),
             opened: 0,
             reclaimed: 0,
             refused_packets: 0,
@@ -49,29 +49,36 @@ impl Flows {
     /// The flow of the client at the far end of `client`; `None` if there is no room or no socket.
     pub(super) fn heard(&mut self, now: Instant, client: Path) -> Option<FlowId> {
         if let Some(&id) = self.ids.get(&client.remote) {
-            if let Some(flow) = self.flows.get_mut(&id) {
+            if let Some(flow) = self.open.get_mut(&id) {
                 flow.heard = now;
                 flow.client = client;
             }
             return Some(id);
         }
-        let opened = self.open(now, client);
+        let opened = self.add(now, client);
         self.refused_packets += u64::from(opened.is_none());
         opened
     }
 
-    fn open(&mut self, now: Instant, client: Path) -> Option<FlowId> {
-        if self.flows.len() >= self.flows_max {
+    fn add(&mut self, now: Instant, client: Path) -> Option<FlowId> {
+        if self.open.len() >= self.count_max {
             self.reclaim(now);
         }
-        if self.flows.len() >= self.flows_max {
+        if self.open.len() >= self.count_max {
             return None;
         }
         let port = UdpPort::connect(self.target, PortConfig::default()).ok()?;
         let id = FlowId(self.opened);
         self.opened += 1;
         self.ids.insert(client.remote, id);
-        self.flows.insert(id, Flow { client, port, heard: now });
+        self.open.insert(
+            id,
+            Flow {
+                client,
+                port,
+                heard: now,
+            },
+        );
         Some(id)
     }
 
@@ -79,34 +86,38 @@ impl Flows {
     fn reclaim(&mut self, now: Instant) {
         let idle_after = self.idle_after;
         let mut target_refused = 0;
-        self.flows.retain(|_, flow| {
+        self.open.retain(|_, flow| {
             let keep = now.saturating_since(flow.heard) < idle_after;
-            target_refused += if keep { 0 } else { flow.port.counters().refused };
+            target_refused += if keep {
+                0
+            } else {
+                flow.port.counters().refused
+            };
             keep
         });
         self.target_refused += target_refused;
-        self.reclaimed += (self.ids.len() - self.flows.len()) as u64;
-        let flows = &self.flows;
-        self.ids.retain(|_, id| flows.contains_key(id));
+        self.reclaimed += (self.ids.len() - self.open.len()) as u64;
+        let open = &self.open;
+        self.ids.retain(|_, id| open.contains_key(id));
     }
 
     pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
-        self.flows.get_mut(&id)
+        self.open.get_mut(&id)
     }
 
     /// In the order of [`FlowId`].
     pub(super) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
-        self.flows.iter().map(|(&id, flow)| (id, flow))
+        self.open.iter().map(|(&id, flow)| (id, flow))
     }
 
     pub(super) fn target_refused(&self) -> u64 {
-        let open = self.flows.values().map(|flow| flow.port.counters().refused);
+        let open = self.open.values().map(|flow| flow.port.counters().refused);
         self.target_refused + open.sum::<u64>()
     }
 
     pub(super) fn report(&self) -> FlowReport {
         FlowReport {
-            open: self.flows.len(),
+            open: self.open.len(),
             opened: self.opened,
             reclaimed: self.reclaimed,
             refused_packets: self.refused_packets,

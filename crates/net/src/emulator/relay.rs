@@ -104,13 +104,21 @@ impl Emulator {
     pub fn bind(clock: Clock, config: EmulatorConfig) -> Result<Self, EmulatorError> {
         let rng = Rng::from_seed(config.seed).child("emulator");
         let direction = |name: &'static str, link| {
-            Direction::new(link, config.overhead, config.damage, &rng.child(name))
-                .map_err(|error| EmulatorError::Link { direction: name, error })
+            Direction::new(link, config.overhead, config.damage, &rng.child(name)).map_err(
+                |error| EmulatorError::Link {
+                    direction: name,
+                    error,
+                },
+            )
         };
         let up = direction("up", config.up)?;
         let down = direction("down", config.down)?;
-        let listener = UdpPort::bind(config.listen, PortConfig::default())
-            .map_err(|source| EmulatorError::Listen { address: config.listen, source })?;
+        let listener = UdpPort::bind(config.listen, PortConfig::default()).map_err(|source| {
+            EmulatorError::Listen {
+                address: config.listen,
+                source,
+            }
+        })?;
         Ok(Self {
             clock,
             seed: config.seed,
@@ -158,7 +166,8 @@ impl Emulator {
             if woken {
                 wake_up.clear();
             }
-            self.receive(&mut batch, &ready, &flows).map_err(EmulatorError::Relay)?;
+            self.receive(&mut batch, &ready, &flows)
+                .map_err(EmulatorError::Relay)?;
             let now = self.clock.now();
             if woken || matches!(next_watch, Watch::At(at) if at <= now) {
                 next_watch = watch(now, self.report());
@@ -169,7 +178,12 @@ impl Emulator {
 
     /// What was done so far.
     pub fn report(&self) -> Report {
-        let Lateness { packets, sum, max, late } = self.lateness;
+        let Lateness {
+            packets,
+            sum,
+            max,
+            late,
+        } = self.lateness;
         Report {
             schema: SCHEMA,
             t_s: self.clock.now().as_secs_f64(),
@@ -223,17 +237,26 @@ impl Emulator {
             }
             let now = self.clock.now();
             for datagram in batch.datagrams() {
-                let client = Path { remote: datagram.from, local: datagram.to };
+                let client = Path {
+                    remote: datagram.from,
+                    local: datagram.to,
+                };
                 if let Some(flow) = self.flows.heard(now, client) {
                     let arrivals = self.up.admit(now, datagram.octets, datagram.ecn);
                     self.hold(flow, Way::Up, arrivals);
                 }
             }
         }
-        for (index, &id) in flows.iter().enumerate().filter(|&(index, _)| is_readable(index + 2)) {
+        for (index, &id) in flows
+            .iter()
+            .enumerate()
+            .filter(|&(index, _)| is_readable(index + 2))
+        {
             debug_assert!(index + 2 < ready.len(), "one answer for each source");
             for _ in 0..BATCHES_PER_TURN {
-                let Some(flow) = self.flows.get_mut(id) else { break };
+                let Some(flow) = self.flows.get_mut(id) else {
+                    break;
+                };
                 if !flow.port.receive(batch)? {
                     break;
                 }
@@ -257,7 +280,8 @@ impl Emulator {
             self.held_bytes += len;
             let order = self.admitted;
             self.admitted += 1;
-            self.held.insert((arrival.at, order), Held { flow, way, arrival });
+            self.held
+                .insert((arrival.at, order), Held { flow, way, arrival });
         }
     }
 
@@ -269,7 +293,9 @@ impl Emulator {
                 break;
             };
             let Held { flow, way, arrival } = entry.remove();
-            self.held_bytes = self.held_bytes.saturating_sub(ByteCount::of(&arrival.octets));
+            self.held_bytes = self
+                .held_bytes
+                .saturating_sub(ByteCount::of(&arrival.octets));
             self.lateness.add(now.saturating_since(arrival.at));
             if self.pass_on(flow, way, &arrival) && touched.last() != Some(&(flow, way)) {
                 touched.push((flow, way));
@@ -291,8 +317,16 @@ impl Emulator {
         };
         let (port, path) = match way {
             Way::Up => {
-                let Some(remote) = flow.port.peer() else { return false };
-                (&mut flow.port, Path { remote, local: None })
+                let Some(remote) = flow.port.peer() else {
+                    return false;
+                };
+                (
+                    &mut flow.port,
+                    Path {
+                        remote,
+                        local: None,
+                    },
+                )
             }
             Way::Down => (&mut self.listener, flow.client),
         };

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The version of the JSON records; it changes when a field changes its meaning.
-pub const SCHEMA: &str = "fulmar.emulate/1";
+pub(super) const SCHEMA: &str = "fulmar.emulate/1";
 
 /// Packets dropped in one direction, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -65,7 +65,7 @@ pub struct FlowReport {
 /// Everything.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// The version of these records: `fulmar.emulate/1`.
     pub schema: &'static str,
     /// Seconds since the start.
     pub t_s: f64,
