@@ -64,6 +64,16 @@ pub(crate) struct Failure {
     pub(crate) cause: anyhow::Error,
 }
 
+impl Failure {
+    /// Says what was being attempted.
+    pub(crate) fn context(self, attempt: impl Into<String>) -> Self {
+        Self {
+            exit: self.exit,
+            cause: self.cause.context(attempt.into()),
+        }
+    }
+}
+
 /// A failure without a code of its own is a failed run.
 impl From<anyhow::Error> for Failure {
     fn from(cause: anyhow::Error) -> Self {

@@ -5,6 +5,8 @@
 
 mod commands;
 mod exit;
+mod output;
+mod signals;
 
 use clap::{ArgAction, Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,6 +30,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Relay UDP datagrams over an emulated lossy link (real time, no root).
+    Emulate(Box<commands::emulate::EmulateArgs>),
     /// Run a scenario in the simulator (virtual time).
     Sim(commands::sim::SimArgs),
 }
@@ -35,6 +39,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
+        Command::Emulate(args) => commands::emulate::run(&args),
         Command::Sim(args) => commands::sim::run(&args),
     };
     match outcome {

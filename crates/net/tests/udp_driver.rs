@@ -111,7 +111,7 @@ fn loopback() -> SocketAddr {
 }
 
 fn driver(port: UdpPort) -> (UdpDriver, Waker) {
-    let (waker, wake_up) = waker().unwrap();
+    let (waker, wake_up) = waker().expect("descriptors are left");
     (
         UdpDriver::new(Clock::start(), port, wake_up, PathTableConfig::default()),
         waker,

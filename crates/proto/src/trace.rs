@@ -1,1 +1,136 @@
-//! (under construction)
+//! Typed records of what happened, in a bounded queue that the driver empties.
+//!
+//! A trace never changes what a machine does: records are dropped, and counted, when the queue is
+//! full, and nothing is drawn or computed for their sake.
+
+use crate::units::Instant;
+use crate::wire::TpduSeq;
+use std::collections::VecDeque;
+
+/// Why a TPDU is held for lost by its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossSign {
+    /// TPDUs sent later were acknowledged.
+    Overtaken,
+    /// The receiver asked for it again.
+    Nack,
+    /// Its retransmission timeout passed.
+    Timeout,
+}
+
+/// What happened, in the protocol's own terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A data TPDU left.
+    Sent {
+        /// Its number.
+        seq: TpduSeq,
+        /// The stream position of its first octet.
+        position: u64,
+        /// Payload octets.
+        len: u32,
+        /// Whether it had been sent before.
+        again: bool,
+    },
+    /// A repair symbol for the block that begins at `first` left.
+    RepairSent {
+        /// The block's first TPDU.
+        first: TpduSeq,
+        /// The repair index.
+        index: u8,
+    },
+    /// The sender holds a TPDU for lost.
+    HeldLost {
+        /// Its number.
+        seq: TpduSeq,
+        /// What told it so.
+        sign: LossSign,
+    },
+    /// The receiver accepted a TPDU, after correcting `corrected_symbols` octets in it.
+    Accepted {
+        /// Its number.
+        seq: TpduSeq,
+        /// Octets that its parity words put right.
+        corrected_symbols: u32,
+    },
+    /// The receiver rebuilt a TPDU from its block.
+    Rebuilt {
+        /// Its number.
+        seq: TpduSeq,
+    },
+    /// A TPDU arrived damaged beyond repair.
+    Damaged {
+        /// Its number.
+        seq: TpduSeq,
+    },
+    /// The receiver gave a TPDU up.
+    GivenUp {
+        /// Its number.
+        seq: TpduSeq,
+    },
+    /// No acknowledgement came for a whole timeout: only probes go out.
+    Stalled,
+    /// Acknowledgements came back.
+    Resumed,
+    /// The connection changed its state.
+    State {
+        /// The state's name in the papers.
+        to: &'static str,
+    },
+}
+
+/// A bounded queue of records; the default keeps none.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    records: VecDeque<(Instant, Record)>,
+    capacity: usize,
+    dropped: u64,
+}
+
+impl Trace {
+    /// A trace that keeps up to `capacity` records between two calls of [`Trace::take`].
+    pub const fn bounded(capacity: usize) -> Self {
+        Self {
+            records: VecDeque::new(),
+            capacity,
+            dropped: 0,
+        }
+    }
+
+    /// Notes a record, or counts it as dropped when the queue is full.
+    pub fn note(&mut self, now: Instant, record: Record) {
+        if self.records.len() < self.capacity {
+            self.records.push_back((now, record));
+        } else if self.capacity > 0 {
+            self.dropped += 1;
+        }
+    }
+
+    /// Takes the oldest record.
+    pub fn take(&mut self) -> Option<(Instant, Record)> {
+        self.records.pop_front()
+    }
+
+    /// How many records did not fit.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_trace_counts_what_it_drops_and_an_absent_one_keeps_nothing() {
+        let mut off = Trace::default();
+        off.note(Instant::START, Record::Stalled);
+        assert_eq!((off.take(), off.dropped()), (None, 0));
+
+        let mut one = Trace::bounded(1);
+        one.note(Instant::START, Record::Stalled);
+        one.note(Instant::START, Record::Resumed);
+        assert_eq!(one.take(), Some((Instant::START, Record::Stalled)));
+        assert_eq!((one.take(), one.dropped()), (None, 1));
+    }
+}

@@ -62,13 +62,16 @@ impl Batch {
             .take(self.filled)
             .flat_map(|(train, room)| {
                 let octets = room.get(..train.len).unwrap_or_default();
-                // An empty datagram has no chunks, and no machine could use it.
-                octets.chunks(train.stride.max(1)).map(|octets| Received {
+                let received = |octets| Received {
                     from: train.addr,
                     to: train.dst_ip,
                     octets,
                     ecn: ecn_of(train.ecn),
-                })
+                };
+                // `chunks` has nothing to say about an empty datagram.
+                let empty = octets.is_empty().then(|| received(octets));
+                let cut = octets.chunks(train.stride.max(1)).map(received);
+                empty.into_iter().chain(cut)
             })
     }
 }

@@ -143,6 +143,11 @@ impl UdpPort {
         self.socket.local_addr()
     }
 
+    /// The only peer of a connected port.
+    pub const fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
     /// What was seen so far.
     pub const fn counters(&self) -> PortCounters {
         self.counters

@@ -105,7 +105,7 @@ fn scaled(
     };
     let scaled = value * factor;
     // 2^63 is where integer nanoseconds, bits and octets all still have room.
-    if scaled < 0.0 || scaled > 9.2e18 {
+    if !(0.0..=9.2e18).contains(&scaled) {
         return Err(UnitError::OutOfRange {
             text: text.to_owned(),
             expected,

@@ -1,0 +1,199 @@
+//! `fulmar emulate`: a lossy link between UDP sockets.
+
+use super::link::{LinkArgs, describe};
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
+use crate::signals::Signals;
+use anyhow::Context;
+use clap::ValueEnum;
+use fulmar_net::clock::Clock;
+use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorError, Report, Watch};
+use fulmar_net::wait::{precise_timers, waker};
+use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
+use serde::Serialize;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+const EXAMPLES: &str = "\
+Examples:
+  fulmar emulate --listen 127.0.0.1:9000 --to 127.0.0.1:9001 --preset airborne --ber 1e-5
+      5 mbit, 10 us, and one bit in 100,000 inverted, both ways
+  fulmar emulate --listen :9000 --to 10.0.0.2:9001 --rate 5mbit --delay 10ms --queue 100 \\
+      --up-loss '20% burst 4' --down-loss 1% --stats 1s
+      another loss for each direction, counters every second
+  fulmar emulate --listen :9000 --to 127.0.0.1:9001 --ber 1e-4 --damage drop
+      damaged datagrams vanish, as behind a UDP checksum
+
+Stdout carries one JSON record a line: `start` with the address in use, `stats` at each interval,
+`end` with the final counters. Ctrl-C or SIGTERM ends the run.
+";
+
+/// What happens to a datagram with inverted bits in its payload.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Damage {
+    /// It arrives damaged, as over UDP-Lite or without a UDP checksum.
+    #[default]
+    Deliver,
+    /// It is dropped, as behind a UDP checksum.
+    Drop,
+}
+
+/// The arguments of `fulmar emulate`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct EmulateArgs {
+    /// Where clients send to: HOST:PORT, or :PORT for every address; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// Where their datagrams go: HOST:PORT.
+    #[arg(long, value_name = "ADDR")]
+    to: String,
+    /// The seed of every random decision.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What happens to a datagram with inverted bits in its payload.
+    #[arg(long, value_enum, default_value_t)]
+    damage: Damage,
+    /// Lower headers of each datagram on the link, in time and in bit errors: 28B for IPv4 and UDP.
+    #[arg(long, value_name = "BYTES", default_value = "28B")]
+    overhead: ByteCount,
+    /// Clients at once.
+    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    flows: usize,
+    /// Print counters at this interval, 1s if none is given.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s")]
+    #[arg(value_parser = parse_duration)]
+    stats: Option<Duration>,
+    /// No talk on stderr; stdout is JSON in any case.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    link: LinkArgs,
+}
+
+#[derive(Serialize)]
+struct Start {
+    schema: &'static str,
+    kind: &'static str,
+    listening: SocketAddr,
+    to: SocketAddr,
+    seed: u64,
+    up: String,
+    down: String,
+}
+
+#[derive(Serialize)]
+struct Counted {
+    kind: &'static str,
+    #[serde(flatten)]
+    report: Report,
+}
+
+/// The first address that `text` stands for; a missing host is every address.
+///
+/// # Errors
+/// The name does not resolve, or there is no port.
+pub(crate) fn resolve(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
+    let full = if text.starts_with(':') {
+        format!("[::]{text}")
+    } else {
+        text.to_owned()
+    };
+    let wanted =
+        || format!("{flag} {text}: not an address; write HOST:PORT, such as 127.0.0.1:9000");
+    let mut found = full
+        .to_socket_addrs()
+        .with_context(wanted)
+        .or_exit(Exit::Usage)?;
+    found.next().with_context(wanted).or_exit(Exit::Usage)
+}
+
+/// Runs the link until a signal comes.
+///
+/// # Errors
+/// An argument is wrong, or a socket cannot be had.
+pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
+    let link = args.link.link()?;
+    let listen = resolve("--listen", &args.listen)?;
+    let to = resolve("--to", &args.to)?;
+    let mut config = EmulatorConfig::perfect(listen, to);
+    config.up = link.up;
+    config.down = link.down;
+    config.seed = args.seed;
+    config.overhead = args.overhead;
+    config.flows_max = args.flows;
+    config.damage = match args.damage {
+        Damage::Deliver => DamagePolicy::Deliver,
+        Damage::Drop => DamagePolicy::Drop,
+    };
+    let (up, down) = (describe(&config.up), describe(&config.down));
+    let clock = Clock::start();
+    let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    let signals = Signals::catch(&[&waker])?;
+    let mut emulator = Emulator::bind(clock, config).map_err(failure)?;
+    if let Err(error) = precise_timers() {
+        eprintln!("fulmar: timing will be coarser by 50 us: {error}");
+    }
+    let listening = emulator.local().context("--listen").or_exit(Exit::Device)?;
+    if !args.json {
+        eprintln!(
+            "fulmar: {listening} -> {to}: up {up}; down {down}; seed {}",
+            args.seed
+        );
+    }
+    let schema = emulator.report().schema;
+    output::record(&Start {
+        schema,
+        kind: "start",
+        listening,
+        to,
+        seed: args.seed,
+        up,
+        down,
+    })?;
+
+    let mut next = args.stats.map(|every| clock.now() + every);
+    let mut broken = None;
+    let mut watch = |now: Instant, report: Report| {
+        if signals.exit().is_some() || broken.is_some() {
+            return Watch::Stop;
+        }
+        let (Some(at), Some(every)) = (next, args.stats) else {
+            return Watch::WhenWoken;
+        };
+        if now < at {
+            return Watch::At(at);
+        }
+        broken = output::record(&Counted {
+            kind: "stats",
+            report,
+        })
+        .err();
+        // The grid stays fixed; intervals that were missed are not made up for.
+        let mut later = at + every;
+        if later <= now {
+            later = now + every;
+        }
+        next = Some(later);
+        Watch::At(later)
+    };
+    emulator.run(&wake_up, &mut watch).map_err(failure)?;
+    if let Some(failure) = broken {
+        return Err(failure);
+    }
+    output::record(&Counted {
+        kind: "end",
+        report: emulator.report(),
+    })?;
+    Ok(signals.exit().unwrap_or(Exit::Done))
+}
+
+fn failure(error: EmulatorError) -> Failure {
+    let exit = match error {
+        EmulatorError::Link { .. } => Exit::Usage,
+        EmulatorError::Listen { .. } | EmulatorError::Relay(_) => Exit::Device,
+    };
+    Failure {
+        exit,
+        cause: error.into(),
+    }
+}

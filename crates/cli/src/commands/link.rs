@@ -1,0 +1,174 @@
+//! The flags that describe a link: one set for both directions and one for each alone.
+
+use crate::exit::{Exit, Failure};
+use fulmar_channel::preset::Preset;
+use fulmar_channel::{
+    BitErrors, Config, Jitter, LossModel, OutagePlan, QueueLimit, Reorder, TextError,
+};
+use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
+
+/// A bare count is packets, as in `tc`: a count has no unit that could be mistaken.
+fn queue(text: &str) -> Result<QueueLimit, TextError> {
+    match text.parse::<u32>() {
+        Ok(packets) => Ok(QueueLimit::packets(packets)),
+        Err(_) => text.parse(),
+    }
+}
+
+macro_rules! link_args {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $heading:literal, $hide:literal) => {
+        $(#[$doc])*
+        #[derive(clap::Args, Clone, Debug, Default)]
+        #[command(next_help_heading = $heading)]
+        pub(crate) struct $name {
+            /// Rate, such as 5mbit; without it packets take no time on the link.
+            #[arg(id = concat!($prefix, "rate"), long = concat!($prefix, "rate"))]
+            #[arg(value_name = "RATE", hide_short_help = $hide)]
+            rate: Option<Bitrate>,
+            /// Propagation delay, such as 10ms.
+            #[arg(id = concat!($prefix, "delay"), long = concat!($prefix, "delay"))]
+            #[arg(value_name = "TIME", hide_short_help = $hide, value_parser = parse_duration)]
+            delay: Option<Duration>,
+            /// What may wait: 100 (packets), 150kB, '100 packets 150kB' or unlimited.
+            #[arg(id = concat!($prefix, "queue"), long = concat!($prefix, "queue"))]
+            #[arg(value_name = "LIMIT", hide_short_help = $hide, value_parser = queue)]
+            queue: Option<QueueLimit>,
+            /// Packets lost: 2%, '2% burst 4', 'on-off 30% period 50ms' or none.
+            #[arg(id = concat!($prefix, "loss"), long = concat!($prefix, "loss"))]
+            #[arg(value_name = "MODEL", hide_short_help = $hide)]
+            loss: Option<LossModel>,
+            /// Bits inverted: 1e-5, '1e-5 per octet' or none.
+            #[arg(id = concat!($prefix, "ber"), long = concat!($prefix, "ber"))]
+            #[arg(value_name = "MODEL", hide_short_help = $hide)]
+            ber: Option<BitErrors>,
+            /// When nothing gets through: 10s+2s (start+length), 'every 30s for 2s' or none.
+            #[arg(id = concat!($prefix, "outage"), long = concat!($prefix, "outage"))]
+            #[arg(value_name = "PLAN", hide_short_help = $hide)]
+            outage: Option<OutagePlan>,
+            /// Packets held back so that others overtake them: '1% by 5ms'.
+            #[arg(id = concat!($prefix, "reorder"), long = concat!($prefix, "reorder"))]
+            #[arg(value_name = "SHARE", hide_short_help = $hide)]
+            reorder: Option<Reorder>,
+            /// The share of packets that arrive twice.
+            #[arg(id = concat!($prefix, "duplicate"), long = concat!($prefix, "duplicate"))]
+            #[arg(value_name = "SHARE", hide_short_help = $hide)]
+            duplicate: Option<Probability>,
+            /// A delay that varies: 2ms (order kept) or '2ms reordering'.
+            #[arg(id = concat!($prefix, "jitter"), long = concat!($prefix, "jitter"))]
+            #[arg(value_name = "TIME", hide_short_help = $hide)]
+            jitter: Option<Jitter>,
+            /// Mark instead of only queueing above this: 50 (packets) or 75kB.
+            #[arg(id = concat!($prefix, "ecn"), long = concat!($prefix, "ecn"))]
+            #[arg(value_name = "LIMIT", hide_short_help = $hide, value_parser = queue)]
+            ecn: Option<QueueLimit>,
+        }
+
+        impl $name {
+            fn apply(&self, config: &mut Config) {
+                config.rate = self.rate.or(config.rate);
+                config.ecn_threshold = self.ecn.or(config.ecn_threshold);
+                config.reorder = self.reorder.or(config.reorder);
+                config.jitter = self.jitter.or(config.jitter);
+                config.delay = self.delay.unwrap_or(config.delay);
+                config.queue = self.queue.unwrap_or(config.queue);
+                config.duplicate = self.duplicate.unwrap_or(config.duplicate);
+                config.bits = self.ber.unwrap_or(config.bits);
+                if let Some(loss) = &self.loss {
+                    config.loss = loss.clone();
+                }
+                if let Some(outages) = &self.outage {
+                    config.outages = outages.clone();
+                }
+            }
+        }
+    };
+}
+
+link_args!(
+    /// Both directions.
+    BothArgs, "", "Link, both directions", false
+);
+link_args!(
+    /// Clients to target only.
+    UpArgs, "up-", "Link, from the clients to the target only", true
+);
+link_args!(
+    /// Target to clients only.
+    DownArgs, "down-", "Link, from the target to the clients only", true
+);
+
+/// A link in both directions as typed.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct LinkArgs {
+    /// Start from a published link: airborne (5mbit, 10us), airborne-10ms, setup (10mbit, 5ms).
+    #[arg(long, value_name = "NAME")]
+    preset: Option<Preset>,
+    #[command(flatten)]
+    both: BothArgs,
+    #[command(flatten)]
+    up: UpArgs,
+    #[command(flatten)]
+    down: DownArgs,
+}
+
+/// A link in both directions as meant.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) up: Config,
+    pub(crate) down: Config,
+}
+
+impl LinkArgs {
+    /// The two channels: preset, then the common flags, then those of one direction.
+    ///
+    /// # Errors
+    /// A combination that no channel can have, such as jitter above the delay.
+    pub(crate) fn link(&self) -> Result<Link, Failure> {
+        let mut up = self.preset.map(Preset::config).unwrap_or_default();
+        self.both.apply(&mut up);
+        let mut down = up.clone();
+        self.up.apply(&mut up);
+        self.down.apply(&mut down);
+        for (direction, config) in [("up", &up), ("down", &down)] {
+            config.validate().map_err(|error| Failure {
+                exit: Exit::Usage,
+                cause: anyhow::anyhow!("the {direction} link's {error}"),
+            })?;
+        }
+        Ok(Link { up, down })
+    }
+}
+
+/// A link in one line, for people.
+pub(crate) fn describe(config: &Config) -> String {
+    use fulmar_proto::units::format_duration;
+    let rate = config
+        .rate
+        .map_or_else(|| "no rate limit".to_owned(), |rate| rate.to_string());
+    let mut parts = vec![rate, format_duration(config.delay)];
+    if config.rate.is_some() {
+        parts.push(format!("queue {}", config.queue));
+    }
+    if config.loss != LossModel::None {
+        parts.push(format!("loss {}", config.loss));
+    }
+    if config.bits != BitErrors::None {
+        parts.push(format!("ber {}", config.bits));
+    }
+    if !config.outages.is_empty() {
+        parts.push(format!("outages {}", config.outages));
+    }
+    if let Some(reorder) = config.reorder {
+        parts.push(format!("reorder {reorder}"));
+    }
+    if !config.duplicate.is_zero() {
+        parts.push(format!("duplicate {}", config.duplicate));
+    }
+    if let Some(jitter) = config.jitter {
+        parts.push(format!("jitter {jitter}"));
+    }
+    if let Some(limit) = config.ecn_threshold {
+        parts.push(format!("marks above {limit}"));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,31 @@
+//! Data on stdout. A reader that has gone away is not an error: `fulmar ... | head` ends quietly.
+
+use crate::exit::{Exit, Failure};
+use anyhow::Context;
+use serde::Serialize;
+use std::io::{self, ErrorKind, Write};
+
+/// Prints one line of text.
+///
+/// # Errors
+/// Stdout cannot be written, for instance because the disk behind it is full.
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure {
+            exit: Exit::Device,
+            cause: anyhow::Error::new(error),
+        })
+        .map_err(|failure| failure.context("writing to stdout")),
+        _ => Ok(()),
+    }
+}
+
+/// Prints one record of NDJSON.
+///
+/// # Errors
+/// As [`line`]; or the record holds something that JSON has no form for.
+pub(crate) fn record(record: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(record).context("writing a record as JSON")?;
+    line(&text)
+}

@@ -1,0 +1,56 @@
+//! SIGINT and SIGTERM end a command cleanly; a second one ends it at once.
+
+use crate::exit::{Exit, Failure};
+use anyhow::Context;
+use fulmar_net::wait::Waker;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Which signals have come.
+#[derive(Clone, Debug)]
+pub(crate) struct Signals {
+    interrupted: Arc<AtomicBool>,
+    terminated: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Catches both signals from here on; each also calls `wakers`.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub(crate) fn catch(wakers: &[&Waker]) -> Result<Self, Failure> {
+        let signals = Self {
+            interrupted: Arc::new(AtomicBool::new(false)),
+            terminated: Arc::new(AtomicBool::new(false)),
+        };
+        for (signal, exit, seen) in [
+            (SIGINT, Exit::Interrupted, &signals.interrupted),
+            (SIGTERM, Exit::Terminated, &signals.terminated),
+        ] {
+            // In this order: the first signal only sets the flag that arms the shutdown.
+            flag::register_conditional_shutdown(signal, exit.code().into(), Arc::clone(seen))
+                .and_then(|_| flag::register(signal, Arc::clone(seen)))
+                .context("catching signals")?;
+            for waker in wakers {
+                waker
+                    .try_clone()
+                    .and_then(|waker| low_level::pipe::register(signal, waker))
+                    .context("catching signals")?;
+            }
+        }
+        Ok(signals)
+    }
+
+    /// How the command should end, if a signal says so.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        if self.interrupted.load(Ordering::SeqCst) {
+            Some(Exit::Interrupted)
+        } else if self.terminated.load(Ordering::SeqCst) {
+            Some(Exit::Terminated)
+        } else {
+            None
+        }
+    }
+}

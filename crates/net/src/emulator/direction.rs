@@ -1,0 +1,283 @@
+//! One direction of the link, without sockets and clocks: octets in, arrivals out.
+
+use super::config::DamagePolicy;
+use super::report::{DirectionReport, DropReport};
+use fulmar_channel::{Channel, Config, ConfigError, DropReason, Flips, Verdict, apply_flips};
+use fulmar_proto::machine::Ecn;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Instant};
+
+/// A datagram that will arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When its last octet is there.
+    pub at: Instant,
+    /// Its payload, bit errors included.
+    pub octets: Vec<u8>,
+    /// What its network header says on arrival.
+    pub ecn: Ecn,
+}
+
+/// What one datagram becomes: nothing, one arrival, or two.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// The datagram itself.
+    pub first: Option<Arrival>,
+    /// A duplicate.
+    pub copy: Option<Arrival>,
+}
+
+/// A channel with headers in front of its payloads and a rule for damage.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    channel: Channel,
+    overhead: ByteCount,
+    policy: DamagePolicy,
+    dropped_header_damage: u64,
+    dropped_payload_damage: u64,
+    damaged_packets: u64,
+    flipped_bits: u64,
+    arrived_packets: u64,
+    arrived_bytes: u64,
+    marked_packets: u64,
+}
+
+impl Direction {
+    /// A direction that draws from streams below `rng`.
+    ///
+    /// # Errors
+    /// A field of `config` is out of range.
+    pub fn new(
+        config: Config,
+        overhead: ByteCount,
+        policy: DamagePolicy,
+        rng: &Rng,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            channel: Channel::new(config, rng)?,
+            overhead,
+            policy,
+            dropped_header_damage: 0,
+            dropped_payload_damage: 0,
+            damaged_packets: 0,
+            flipped_bits: 0,
+            arrived_packets: 0,
+            arrived_bytes: 0,
+            marked_packets: 0,
+        })
+    }
+
+    /// Puts a datagram with payload `octets` on the link at `now`.
+    pub fn admit(&mut self, now: Instant, octets: &[u8], ecn: Ecn) -> Arrivals {
+        let len = ByteCount::of(octets) + self.overhead;
+        let Verdict::Deliver(delivery) = self.channel.admit(now, len) else {
+            return Arrivals::default();
+        };
+        let ecn = if delivery.marked && ecn == Ecn::Capable {
+            self.marked_packets += 1;
+            Ecn::Congested
+        } else {
+            ecn
+        };
+        let first = self.arrive(delivery.at, octets, &delivery.flips, ecn);
+        let copy = delivery
+            .duplicate
+            .and_then(|(at, flips)| self.arrive(at, octets, &flips, ecn));
+        Arrivals { first, copy }
+    }
+
+    fn arrive(&mut self, at: Instant, octets: &[u8], flips: &Flips, ecn: Ecn) -> Option<Arrival> {
+        let mut octets = octets.to_vec();
+        let damage = apply_flips(&mut octets, flips, self.overhead);
+        if damage.lower_header_hit() {
+            self.dropped_header_damage += 1;
+            return None;
+        }
+        if !damage.buffer_intact() {
+            if self.policy == DamagePolicy::Drop {
+                self.dropped_payload_damage += 1;
+                return None;
+            }
+            self.damaged_packets += 1;
+            self.flipped_bits += damage.upper_bits as u64;
+        }
+        self.arrived_packets += 1;
+        self.arrived_bytes += octets.len() as u64;
+        Some(Arrival { at, octets, ecn })
+    }
+
+    /// What was done so far.
+    pub fn report(&self) -> DirectionReport {
+        let link = self.channel.counters();
+        let dropped_packets = DropReport {
+            queue: link.dropped(DropReason::Queue),
+            outage: link.dropped(DropReason::Outage),
+            loss: link.dropped(DropReason::Loss),
+            header_damage: self.dropped_header_damage,
+            payload_damage: self.dropped_payload_damage,
+        };
+        DirectionReport {
+            offered_packets: link.offered_packets,
+            offered_bytes: link.offered_bytes.0,
+            transmitted_packets: link.transmitted_packets,
+            transmitted_bytes: link.transmitted_bytes.0,
+            arrived_packets: self.arrived_packets,
+            arrived_payload_bytes: self.arrived_bytes,
+            damaged_packets: self.damaged_packets,
+            flipped_bits: self.flipped_bits,
+            marked_packets: self.marked_packets,
+            reordered_packets: link.reordered_packets,
+            duplicated_packets: link.duplicated_packets,
+            dropped_packets,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_channel::{BitErrors, LossModel, QueueLimit};
+    use fulmar_proto::units::{BitErrorRate, Bitrate, Duration, PacketErrorRate, Probability};
+
+    const PAYLOAD: [u8; 1_472] = [0x5A; 1_472];
+    const OVERHEAD: ByteCount = ByteCount(28);
+
+    fn direction(config: Config, policy: DamagePolicy) -> Direction {
+        Direction::new(config, OVERHEAD, policy, &Rng::from_seed(1)).unwrap()
+    }
+
+    fn bit_errors(ber: f64) -> Config {
+        let ber = BitErrorRate::new(ber).unwrap();
+        Config {
+            bits: BitErrors::Independent(ber),
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn the_lower_header_takes_time_on_the_link() {
+        let rate = Some(Bitrate::from_bits_per_second(1_000_000));
+        let delay = Duration::from_millis(10);
+        let mut link = direction(
+            Config {
+                rate,
+                delay,
+                ..Config::default()
+            },
+            DamagePolicy::Deliver,
+        );
+        let arrival = link
+            .admit(Instant::START, &PAYLOAD, Ecn::NotCapable)
+            .first
+            .unwrap();
+        // 1472 + 28 octets at 1 mbit take 12 ms.
+        assert_eq!(arrival.at, Instant::START + Duration::from_millis(22));
+        assert_eq!(arrival.octets, PAYLOAD);
+    }
+
+    #[test]
+    fn every_bit_of_the_counters_is_an_inverted_bit_of_an_arrival() {
+        const PACKETS: u64 = 2_000;
+        let mut link = direction(bit_errors(1e-4), DamagePolicy::Deliver);
+        let mut seen_bits = 0;
+        let mut arrived = 0;
+        for _ in 0..PACKETS {
+            let Some(arrival) = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable).first else {
+                continue;
+            };
+            arrived += 1;
+            let differing = arrival.octets.iter().zip(PAYLOAD);
+            seen_bits += differing
+                .map(|(a, b)| u64::from((a ^ b).count_ones()))
+                .sum::<u64>();
+        }
+        let report = link.report();
+        assert_eq!(
+            (report.arrived_packets, report.flipped_bits),
+            (arrived, seen_bits)
+        );
+        assert_eq!(report.dropped_packets.header_damage, PACKETS - arrived);
+        // P(a header bit is hit) = 1 - (1 - 1e-4)^224 = 0.02215; four standard errors of a share of
+        // 2,000 are 0.0132.
+        let share = (PACKETS - arrived) as f64 / PACKETS as f64;
+        assert!((share - 0.02215).abs() < 0.0132, "{share}");
+        // Mean 1.1776 bits in 11,776; four standard errors of the mean over 2,000 are 0.097.
+        let mean = seen_bits as f64 / arrived as f64;
+        assert!((mean - 1.1776).abs() < 0.097, "{mean}");
+    }
+
+    #[test]
+    fn with_a_checksum_no_damaged_payload_arrives() {
+        let mut link = direction(bit_errors(1e-4), DamagePolicy::Drop);
+        for _ in 0..500 {
+            let arrivals = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable);
+            assert!(
+                arrivals
+                    .first
+                    .is_none_or(|arrival| arrival.octets == PAYLOAD)
+            );
+        }
+        let report = link.report();
+        assert_eq!((report.damaged_packets, report.flipped_bits), (0, 0));
+        assert!(report.dropped_packets.payload_damage > 0);
+        assert_eq!(
+            report.arrived_packets
+                + report.dropped_packets.payload_damage
+                + report.dropped_packets.header_damage,
+            500
+        );
+    }
+
+    #[test]
+    fn duplicates_come_with_damage_of_their_own_and_are_counted() {
+        let config = Config {
+            duplicate: Probability::new(1.0).unwrap(),
+            ..bit_errors(1e-4)
+        };
+        let mut link = direction(config, DamagePolicy::Deliver);
+        let mut differing = 0;
+        for _ in 0..100 {
+            let Arrivals { first, copy } = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable);
+            differing += u32::from(first != copy);
+        }
+        assert!(differing > 0);
+        assert_eq!(link.report().duplicated_packets, 100);
+    }
+
+    #[test]
+    fn only_a_capable_packet_is_marked() {
+        let config = Config {
+            rate: Some(Bitrate::from_bits_per_second(1_000)),
+            queue: QueueLimit::packets(10),
+            ecn_threshold: Some(QueueLimit::packets(0)),
+            ..Config::default()
+        };
+        let mut link = direction(config, DamagePolicy::Deliver);
+        link.admit(Instant::START, b"first", Ecn::Capable);
+        let marked = link
+            .admit(Instant::START, b"second", Ecn::Capable)
+            .first
+            .unwrap();
+        let plain = link
+            .admit(Instant::START, b"third", Ecn::NotCapable)
+            .first
+            .unwrap();
+        assert_eq!((marked.ecn, plain.ecn), (Ecn::Congested, Ecn::NotCapable));
+        assert_eq!(link.report().marked_packets, 1);
+    }
+
+    #[test]
+    fn a_lost_packet_becomes_nothing_and_has_its_reason() {
+        let loss = LossModel::Bernoulli(PacketErrorRate::new(1.0).unwrap());
+        let mut link = direction(
+            Config {
+                loss,
+                ..Config::default()
+            },
+            DamagePolicy::Deliver,
+        );
+        let arrivals = link.admit(Instant::START, &PAYLOAD, Ecn::NotCapable);
+        assert_eq!(arrivals, Arrivals::default());
+        assert_eq!(link.report().dropped_packets.loss, 1);
+    }
+}

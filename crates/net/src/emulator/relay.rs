@@ -1,0 +1,353 @@
+//! The loop between the sockets and the two directions.
+
+use super::config::EmulatorConfig;
+use super::direction::{Arrival, Arrivals, Direction};
+use super::flows::{FlowId, Flows};
+use super::report::{Report, SCHEMA};
+use crate::clock::Clock;
+use crate::udp::{Batch, Path, PortConfig, UdpPort};
+use crate::wait::{Interest, Ready, WakeUp, wait};
+use fulmar_channel::ConfigError;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+/// Batches read from one socket before held packets get their turn again.
+const BATCHES_PER_TURN: usize = 2;
+const LATE: Duration = Duration::from_millis(1);
+
+/// What the one who started the emulator wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Ask again at this instant, or when the waker is called.
+    At(Instant),
+    /// Ask again when the waker is called.
+    WhenWoken,
+    /// End.
+    Stop,
+}
+
+/// Why an emulator could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// The link's description is out of range.
+    #[error("the {direction} link's {error}")]
+    Link {
+        /// `up` or `down`.
+        direction: &'static str,
+        /// Which field.
+        error: ConfigError,
+    },
+    /// The listening address is in use, not local or not permitted.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A socket broke, or the kernel refuses to wait.
+    #[error("the relay's sockets")]
+    Relay(#[source] io::Error),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+#[derive(Debug)]
+struct Held {
+    flow: FlowId,
+    way: Way,
+    arrival: Arrival,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lateness {
+    packets: u64,
+    sum: Duration,
+    max: Duration,
+    late: u64,
+}
+
+/// A running link.
+#[derive(Debug)]
+pub struct Emulator {
+    clock: Clock,
+    seed: u64,
+    held_max: ByteCount,
+    listener: UdpPort,
+    flows: Flows,
+    up: Direction,
+    down: Direction,
+    /// Packets in flight by arrival; the count keeps the order of those that arrive together.
+    held: BTreeMap<(Instant, u64), Held>,
+    held_bytes: ByteCount,
+    admitted: u64,
+    overflow_packets: u64,
+    unsent_packets: u64,
+    lateness: Lateness,
+}
+
+impl Emulator {
+    /// Binds the listening address; clients may send from here on.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Link`] for a value out of range, [`EmulatorError::Listen`] for an address
+    /// that cannot be bound.
+    pub fn bind(clock: Clock, config: EmulatorConfig) -> Result<Self, EmulatorError> {
+        let rng = Rng::from_seed(config.seed).child("emulator");
+        let direction = |name: &'static str, link| {
+            Direction::new(link, config.overhead, config.damage, &rng.child(name)).map_err(
+                |error| EmulatorError::Link {
+                    direction: name,
+                    error,
+                },
+            )
+        };
+        let up = direction("up", config.up)?;
+        let down = direction("down", config.down)?;
+        let listener = UdpPort::bind(config.listen, PortConfig::default()).map_err(|source| {
+            EmulatorError::Listen {
+                address: config.listen,
+                source,
+            }
+        })?;
+        Ok(Self {
+            clock,
+            seed: config.seed,
+            held_max: config.held_max,
+            listener,
+            flows: Flows::new(config.to, config.flows_max, config.idle_after),
+            up,
+            down,
+            held: BTreeMap::new(),
+            held_bytes: ByteCount::ZERO,
+            admitted: 0,
+            overflow_packets: 0,
+            unsent_packets: 0,
+            lateness: Lateness::default(),
+        })
+    }
+
+    /// Where clients send to.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.listener.local()
+    }
+
+    /// Relays until `watch` says [`Watch::Stop`]. It is asked at once, whenever the waker is called,
+    /// and at the instants it names.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Relay`].
+    pub fn run(
+        &mut self,
+        wake_up: &WakeUp,
+        watch: &mut dyn FnMut(Instant, Report) -> Watch,
+    ) -> Result<(), EmulatorError> {
+        let mut next_watch = watch(self.clock.now(), self.report());
+        let mut ready = Vec::new();
+        let mut batch = Batch::default();
+        while next_watch != Watch::Stop {
+            self.pass_on_due();
+            let flows = self.sleep(wake_up, next_watch, &mut ready)?;
+            // First in, first out: what is due leaves before anything new is looked at.
+            self.pass_on_due();
+            let woken = ready.get(1).is_some_and(|came| came.readable);
+            if woken {
+                wake_up.clear();
+            }
+            self.receive(&mut batch, &ready, &flows)
+                .map_err(EmulatorError::Relay)?;
+            let now = self.clock.now();
+            if woken || matches!(next_watch, Watch::At(at) if at <= now) {
+                next_watch = watch(now, self.report());
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done so far.
+    pub fn report(&self) -> Report {
+        let Lateness {
+            packets,
+            sum,
+            max,
+            late,
+        } = self.lateness;
+        Report {
+            schema: SCHEMA,
+            t_s: self.clock.now().as_secs_f64(),
+            seed: self.seed,
+            up: self.up.report(),
+            down: self.down.report(),
+            flows: self.flows.report(),
+            overflow_packets: self.overflow_packets,
+            unsent_packets: self.unsent_packets,
+            target_refused: self.flows.target_refused(),
+            lateness_mean_s: (packets > 0).then(|| sum.as_secs_f64() / packets as f64),
+            lateness_max_s: max.as_secs_f64(),
+            late_1ms_packets: late,
+        }
+    }
+
+    /// Sleeps until a packet is due, a socket is readable or the watcher wants to look. Returns the
+    /// flows in the order of the sockets from the third on: listener, waker, flows.
+    fn sleep(
+        &self,
+        wake_up: &WakeUp,
+        next_watch: Watch,
+        ready: &mut Vec<Ready>,
+    ) -> Result<Vec<FlowId>, EmulatorError> {
+        let due = self.held.first_key_value().map(|(&(at, _), _)| at);
+        let wanted = match next_watch {
+            Watch::At(at) => Some(at),
+            Watch::WhenWoken | Watch::Stop => None,
+        };
+        let deadline = due.into_iter().chain(wanted).min();
+        let mut ids = Vec::new();
+        let mut sources = vec![
+            (self.listener.as_fd(), Interest::Readable),
+            (wake_up.as_fd(), Interest::Readable),
+        ];
+        for (id, flow) in self.flows.iter() {
+            ids.push(id);
+            sources.push((flow.port.as_fd(), Interest::Readable));
+        }
+        let timeout = deadline.map(|at| at.saturating_since(self.clock.now()));
+        wait(&sources, timeout, ready).map_err(EmulatorError::Relay)?;
+        Ok(ids)
+    }
+
+    /// Reads what came, some of it at a time, and puts it on the link.
+    fn receive(&mut self, batch: &mut Batch, ready: &[Ready], flows: &[FlowId]) -> io::Result<()> {
+        let is_readable = |index: usize| ready.get(index).is_some_and(|came| came.readable);
+        for _ in 0..BATCHES_PER_TURN {
+            if !is_readable(0) || !self.listener.receive(batch)? {
+                break;
+            }
+            let now = self.clock.now();
+            for datagram in batch.datagrams() {
+                let client = Path {
+                    remote: datagram.from,
+                    local: datagram.to,
+                };
+                if let Some(flow) = self.flows.heard(now, client) {
+                    let arrivals = self.up.admit(now, datagram.octets, datagram.ecn);
+                    self.hold(flow, Way::Up, arrivals);
+                }
+            }
+        }
+        for (index, &id) in flows
+            .iter()
+            .enumerate()
+            .filter(|&(index, _)| is_readable(index + 2))
+        {
+            debug_assert!(index + 2 < ready.len(), "one answer for each source");
+            for _ in 0..BATCHES_PER_TURN {
+                let Some(flow) = self.flows.get_mut(id) else {
+                    break;
+                };
+                if !flow.port.receive(batch)? {
+                    break;
+                }
+                let now = self.clock.now();
+                for datagram in batch.datagrams() {
+                    let arrivals = self.down.admit(now, datagram.octets, datagram.ecn);
+                    self.hold(id, Way::Down, arrivals);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, flow: FlowId, way: Way, arrivals: Arrivals) {
+        for arrival in [arrivals.first, arrivals.copy].into_iter().flatten() {
+            let len = ByteCount::of(&arrival.octets);
+            if self.held_bytes + len > self.held_max {
+                self.overflow_packets += 1;
+                continue;
+            }
+            self.held_bytes += len;
+            let order = self.admitted;
+            self.admitted += 1;
+            self.held
+                .insert((arrival.at, order), Held { flow, way, arrival });
+        }
+    }
+
+    fn pass_on_due(&mut self) {
+        let mut touched = Vec::new();
+        loop {
+            let now = self.clock.now();
+            let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) else {
+                break;
+            };
+            let Held { flow, way, arrival } = entry.remove();
+            self.held_bytes = self
+                .held_bytes
+                .saturating_sub(ByteCount::of(&arrival.octets));
+            self.lateness.add(now.saturating_since(arrival.at));
+            if self.pass_on(flow, way, &arrival) && touched.last() != Some(&(flow, way)) {
+                touched.push((flow, way));
+            }
+        }
+        for (flow, way) in touched {
+            match (way, self.flows.get_mut(flow)) {
+                (Way::Up, Some(flow)) => flow.port.flush(),
+                _ => self.listener.flush(),
+            }
+        }
+    }
+
+    /// Queues an arrival on its socket; whether it could.
+    fn pass_on(&mut self, flow: FlowId, way: Way, arrival: &Arrival) -> bool {
+        let Some(flow) = self.flows.get_mut(flow) else {
+            self.unsent_packets += 1;
+            return false;
+        };
+        let (port, path) = match way {
+            Way::Up => {
+                let Some(remote) = flow.port.peer() else {
+                    return false;
+                };
+                (
+                    &mut flow.port,
+                    Path {
+                        remote,
+                        local: None,
+                    },
+                )
+            }
+            Way::Down => (&mut self.listener, flow.client),
+        };
+        if !port.can_send() {
+            port.flush();
+        }
+        if !port.can_send() {
+            self.unsent_packets += 1;
+            return false;
+        }
+        port.buffer().extend_from_slice(&arrival.octets);
+        port.send(&path, arrival.octets.len(), arrival.ecn);
+        true
+    }
+}
+
+impl Lateness {
+    fn add(&mut self, span: Duration) {
+        self.packets += 1;
+        self.sum += span;
+        self.max = self.max.max(span);
+        self.late += u64::from(span > LATE);
+    }
+}

@@ -1,0 +1,92 @@
+//! What the emulator did, as it appears in JSON. Base units; a share of nothing is `null`, never NaN.
+
+use serde::Serialize;
+
+/// The version of the JSON records; it changes when a field changes its meaning.
+pub(super) const SCHEMA: &str = "fulmar.emulate/1";
+
+/// Packets dropped in one direction, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DropReport {
+    /// The queue was full; never on the link.
+    pub queue: u64,
+    /// The link was out.
+    pub outage: u64,
+    /// The loss model took it.
+    pub loss: u64,
+    /// A bit of the lower header was inverted.
+    pub header_damage: u64,
+    /// A bit of the payload was inverted and damage is not delivered.
+    pub payload_damage: u64,
+}
+
+/// One direction. A packet is a datagram with its lower header; `_bytes` of the link include it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DirectionReport {
+    /// Handed to the link.
+    pub offered_packets: u64,
+    /// Octets of those, lower headers included.
+    pub offered_bytes: u64,
+    /// Sent by the link, whether they arrive or not.
+    pub transmitted_packets: u64,
+    /// Octets of those, lower headers included: the load.
+    pub transmitted_bytes: u64,
+    /// Arrivals, duplicates included; up to the propagation delay they may still be in flight.
+    pub arrived_packets: u64,
+    /// Payload octets of those.
+    pub arrived_payload_bytes: u64,
+    /// Arrivals with inverted bits.
+    pub damaged_packets: u64,
+    /// Inverted bits in arrivals.
+    pub flipped_bits: u64,
+    /// Arrivals marked as having experienced congestion.
+    pub marked_packets: u64,
+    /// Packets held back so that others overtook them.
+    pub reordered_packets: u64,
+    /// Second arrivals, before damage.
+    pub duplicated_packets: u64,
+    /// Packets that did not arrive.
+    pub dropped_packets: DropReport,
+}
+
+/// The clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FlowReport {
+    /// Known now.
+    pub open: usize,
+    /// Ever known.
+    pub opened: u64,
+    /// Forgotten after silence.
+    pub reclaimed: u64,
+    /// Datagrams of clients for which there was no room or no socket.
+    pub refused_packets: u64,
+}
+
+/// Everything.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The version of these records: `fulmar.emulate/1`.
+    pub schema: &'static str,
+    /// Seconds since the start.
+    pub t_s: f64,
+    /// The seed.
+    pub seed: u64,
+    /// From the clients to the target.
+    pub up: DirectionReport,
+    /// From the target to the clients.
+    pub down: DirectionReport,
+    /// The clients.
+    pub flows: FlowReport,
+    /// Packets dropped because too many octets were in flight.
+    pub overflow_packets: u64,
+    /// Packets that arrived but could not be passed on: the kernel refused, or the client was gone.
+    pub unsent_packets: u64,
+    /// ICMP errors from the target: nobody listens there.
+    pub target_refused: u64,
+    /// How late packets were passed on, on average; `null` before the first.
+    pub lateness_mean_s: Option<f64>,
+    /// The worst of them.
+    pub lateness_max_s: f64,
+    /// Packets passed on more than a millisecond late.
+    pub late_1ms_packets: u64,
+}

@@ -1,0 +1,167 @@
+//! What the codes cost, one core: the field's dot product, block encoding and decoding, and the
+//! packet code at three strengths and three bit error rates.
+//!
+//! `cargo bench -p fulmar-proto --bench fec`; targets in docs/models/fec.md. Throughput counts source
+//! octets (blocks) or octets of the 1500-octet region (packets).
+#![expect(
+    missing_docs,
+    reason = "criterion's macros make undocumented functions"
+)]
+#![expect(clippy::cast_possible_truncation, reason = "counts below 256")]
+
+use core::hint::black_box;
+use core::num::NonZeroU8;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use fulmar_proto::fec::block::{BlockDecoder, encode_repair};
+use fulmar_proto::fec::gf256::Kernel;
+use fulmar_proto::fec::packet::{FecWords, PacketCode};
+use fulmar_proto::rng::Rng;
+
+const SEED: u64 = 5;
+const REGION: usize = 1500;
+
+fn random(stream: &mut Rng, len: usize) -> Vec<u8> {
+    let mut octets = vec![0; len];
+    stream.fill(&mut octets);
+    octets
+}
+
+fn dot(criterion: &mut Criterion) {
+    const WINDOW: usize = 64;
+    const OCTETS: usize = 1400;
+    let mut stream = Rng::from_seed(SEED).child("dot");
+    let sources: Vec<_> = (0..WINDOW).map(|_| random(&mut stream, OCTETS)).collect();
+    let sources: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+    let coefficients = random(&mut stream, WINDOW);
+    let mut group = criterion.benchmark_group("gf256 dot, window 64 of 1400 B");
+    group.throughput(Throughput::Bytes((WINDOW * OCTETS) as u64));
+    for kernel in Kernel::available() {
+        let mut sum = vec![0; OCTETS];
+        group.bench_function(kernel.name(), |bencher| {
+            bencher.iter(|| kernel.dot(&mut sum, black_box(&sources), black_box(&coefficients)));
+        });
+    }
+    group.finish();
+}
+
+fn block(criterion: &mut Criterion) {
+    const OCTETS: usize = 1280;
+    let mut group = criterion.benchmark_group("block of 1280 B sources");
+    for (k, repairs) in [(8, 2), (32, 8), (64, 16), (223, 32)] {
+        let mut stream = Rng::from_seed(SEED).child("block");
+        let sources: Vec<_> = (0..k).map(|_| random(&mut stream, OCTETS)).collect();
+        let sources: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+        let label = format!("{k}+{repairs}");
+        group.throughput(Throughput::Bytes((k * OCTETS) as u64));
+        let mut symbol = Vec::new();
+        group.bench_function(BenchmarkId::new("one repair", &label), |bencher| {
+            bencher.iter(|| {
+                symbol.clear();
+                encode_repair(black_box(&sources), 1, &mut symbol)
+            });
+        });
+        group.bench_function(BenchmarkId::new("encode all repairs", &label), |bencher| {
+            bencher.iter(|| {
+                symbol.clear();
+                for index in 0..repairs {
+                    let made = encode_repair(black_box(&sources), index as u8, &mut symbol);
+                    made.expect("the plan fits the field");
+                }
+            });
+        });
+        let full = decoder_with_losses(&mut stream, &sources, repairs);
+        group.bench_function(
+            BenchmarkId::new("decode, all repairs used", &label),
+            |bencher| {
+                bencher.iter_batched_ref(
+                    || full.clone(),
+                    |decoder| black_box(decoder.decode()),
+                    criterion::BatchSize::SmallInput,
+                );
+            },
+        );
+    }
+    group.finish();
+}
+
+/// A decoder that has lost as many random sources as there are repair symbols.
+fn decoder_with_losses(stream: &mut Rng, sources: &[&[u8]], repairs: usize) -> BlockDecoder {
+    let k = NonZeroU8::new(sources.len() as u8).expect("a block has sources");
+    let mut decoder = BlockDecoder::new(k);
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, stream.below(last as u64 + 1) as usize);
+    }
+    for &index in &order[repairs..] {
+        let taken = decoder.add_source(index as u8, sources[index]);
+        taken.expect("each source once");
+    }
+    for index in 0..repairs {
+        let mut symbol = Vec::new();
+        encode_repair(sources, index as u8, &mut symbol).expect("the plan fits the field");
+        let taken = decoder.add_repair(index as u8, &symbol);
+        taken.expect("each repair symbol once");
+    }
+    decoder
+}
+
+fn packet(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("packet of 1500 B");
+    group.throughput(Throughput::Bytes(REGION as u64));
+    let mut code = PacketCode::new();
+    for words in [6, 24, 96] {
+        let strength = FecWords::new(words).expect("below 257");
+        let mut stream = Rng::from_seed(SEED).child("packet");
+        let message = random(&mut stream, REGION - strength.parity_octets());
+        let mut region = Vec::with_capacity(REGION);
+        group.bench_function(BenchmarkId::new("encode", words), |bencher| {
+            bencher.iter(|| {
+                region.clear();
+                region.extend_from_slice(black_box(&message));
+                code.append_parity(&mut region, 0, strength);
+            });
+        });
+        for ber in [1e-5, 1e-4, 1e-3] {
+            let packets: Vec<_> = (0..500)
+                .map(|_| flipped(&mut stream, &region, ber))
+                .collect();
+            let label = format!("{words} words, BER {ber:e}");
+            let (mut next, mut octets) = (0, vec![0; REGION]);
+            group.bench_function(
+                BenchmarkId::new("average with CRC skip", &label),
+                |bencher| {
+                    bencher.iter(|| {
+                        octets.copy_from_slice(&packets[next % packets.len()]);
+                        next += 1;
+                        // Stands for the CRC: its cost is paid, its verdict is "differs from what was sent".
+                        let sum = crc32fast::hash(&octets);
+                        (octets != region)
+                            .then(|| (sum, code.correct(&mut octets, strength).is_ok()))
+                    });
+                },
+            );
+            let damaged: Vec<_> = packets.iter().filter(|octets| **octets != region).collect();
+            group.bench_function(BenchmarkId::new("decode damaged", &label), |bencher| {
+                bencher.iter(|| {
+                    octets.copy_from_slice(damaged[next % damaged.len()]);
+                    next += 1;
+                    code.correct(&mut octets, strength).is_ok()
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+fn flipped(stream: &mut Rng, region: &[u8], ber: f64) -> Vec<u8> {
+    let mut octets = region.to_vec();
+    for octet in &mut octets {
+        for bit in 0..8 {
+            *octet ^= u8::from(stream.chance(ber)) << bit;
+        }
+    }
+    octets
+}
+
+criterion_group!(benches, dot, block, packet);
+criterion_main!(benches);

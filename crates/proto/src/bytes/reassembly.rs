@@ -1,0 +1,338 @@
+//! Arriving TPDUs, put in order, with holes noticed and, where the mode allows, given up.
+//!
+//! A ring of slots from the next TPDU to read to the newest seen. Its length is bounded, so a
+//! sender that ignores the window, or a forged number, cannot make it grow.
+
+use crate::units::Instant;
+use crate::wire::TpduSeq;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+enum Slot {
+    /// Noticed missing at `since`; `damaged` if something arrived that could not be repaired.
+    Missing {
+        since: Instant,
+        damaged: bool,
+    },
+    Held {
+        octets: Vec<u8>,
+        intact: bool,
+    },
+    GivenUp,
+}
+
+/// What became of an arriving TPDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It was the next one expected.
+    Next,
+    /// It filled a hole, which was not the next one expected or was noticed before.
+    Filled,
+    /// It lies ahead of TPDUs that are missing; `new_holes` of them were not known to be.
+    Ahead {
+        /// Holes noticed by this arrival.
+        new_holes: u32,
+    },
+    /// It was here already, read already, or given up.
+    Duplicate,
+    /// It lies beyond the window.
+    Beyond,
+}
+
+/// One TPDU's payload, handed to the application in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The TPDU's number.
+    pub seq: TpduSeq,
+    /// Its payload.
+    pub octets: Vec<u8>,
+    /// Whether its check was right (or it had none).
+    pub intact: bool,
+    /// How many TPDUs directly before it were given up.
+    pub missing_before: u32,
+}
+
+/// Buffers spare payload vectors for reuse, at most this many.
+const SPARE_MAX: usize = 256;
+
+/// A bounded reassembly ring.
+#[derive(Debug)]
+pub struct Reassembly {
+    base: TpduSeq,
+    slots: VecDeque<Slot>,
+    capacity: usize,
+    settled: usize,
+    missing_before: u32,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Reassembly {
+    /// A ring that expects `first` and holds up to `capacity` TPDUs.
+    pub const fn new(first: TpduSeq, capacity: usize) -> Self {
+        Self {
+            base: first,
+            slots: VecDeque::new(),
+            capacity,
+            settled: 0,
+            missing_before: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// The next TPDU expected: all before it arrived or were given up.
+    pub fn next_expected(&self) -> TpduSeq {
+        self.base
+            .plus(u32::try_from(self.settled).unwrap_or(u32::MAX))
+    }
+
+    /// One past the newest TPDU seen.
+    pub fn end_seen(&self) -> TpduSeq {
+        self.base
+            .plus(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
+    }
+
+    /// How many TPDUs beyond [`Reassembly::next_expected`] there is room for.
+    pub fn window(&self) -> u16 {
+        u16::try_from(self.capacity.saturating_sub(self.settled)).unwrap_or(u16::MAX)
+    }
+
+    /// Whether TPDUs between the next expected and the newest are missing.
+    pub fn has_holes(&self) -> bool {
+        self.settled < self.slots.len()
+    }
+
+    fn index(&self, seq: TpduSeq) -> Result<usize, Inserted> {
+        let distance = seq.distance_from(self.base);
+        let Ok(index) = usize::try_from(distance) else {
+            return Err(Inserted::Duplicate);
+        };
+        if index < self.capacity {
+            Ok(index)
+        } else {
+            Err(Inserted::Beyond)
+        }
+    }
+
+    /// Puts a TPDU in its place.
+    pub fn insert(&mut self, now: Instant, seq: TpduSeq, octets: &[u8], intact: bool) -> Inserted {
+        let index = match self.index(seq) {
+            Ok(index) => index,
+            Err(outcome) => return outcome,
+        };
+        let outcome = if index < self.slots.len() {
+            match &self.slots[index] {
+                Slot::Missing { .. } => Inserted::Filled,
+                Slot::Held { .. } | Slot::GivenUp => return Inserted::Duplicate,
+            }
+        } else {
+            let new_holes = u32::try_from(index - self.slots.len()).unwrap_or(u32::MAX);
+            self.notice_until(now, index + 1);
+            if index == self.settled {
+                Inserted::Next
+            } else {
+                Inserted::Ahead { new_holes }
+            }
+        };
+        let mut payload = self.spare.pop().unwrap_or_default();
+        payload.clear();
+        payload.extend_from_slice(octets);
+        self.slots[index] = Slot::Held {
+            octets: payload,
+            intact,
+        };
+        self.advance();
+        outcome
+    }
+
+    /// Something with this number arrived damaged beyond repair. `true` if it is still wanted.
+    pub fn note_damaged(&mut self, now: Instant, seq: TpduSeq) -> bool {
+        let Ok(index) = self.index(seq) else {
+            return false;
+        };
+        if index >= self.slots.len() {
+            self.notice_until(now, index + 1);
+        }
+        match &mut self.slots[index] {
+            Slot::Missing { damaged, .. } => {
+                *damaged = true;
+                true
+            }
+            Slot::Held { .. } | Slot::GivenUp => false,
+        }
+    }
+
+    /// The sender says that `end` is one past its last TPDU: whatever lies before it and has not
+    /// come is missing.
+    pub fn note_end(&mut self, now: Instant, end: TpduSeq) {
+        if let Ok(len) = usize::try_from(end.distance_from(self.base))
+            && len <= self.capacity
+        {
+            self.notice_until(now, len);
+        }
+    }
+
+    fn notice_until(&mut self, now: Instant, len: usize) {
+        while self.slots.len() < len {
+            self.slots.push_back(Slot::Missing {
+                since: now,
+                damaged: false,
+            });
+        }
+    }
+
+    fn advance(&mut self) {
+        while self
+            .slots
+            .get(self.settled)
+            .is_some_and(|s| !matches!(s, Slot::Missing { .. }))
+        {
+            self.settled += 1;
+        }
+    }
+
+    /// The first hole: since when it is known, and whether something damaged arrived for it.
+    pub fn first_hole(&self) -> Option<(Instant, bool)> {
+        match self.slots.get(self.settled) {
+            Some(Slot::Missing { since, damaged }) => Some((*since, *damaged)),
+            _ => None,
+        }
+    }
+
+    /// Gives the first hole up. Returns its number and whether it was damaged rather than lost.
+    pub fn give_up_first_hole(&mut self) -> Option<(TpduSeq, bool)> {
+        let (_, damaged) = self.first_hole()?;
+        let seq = self.next_expected();
+        self.slots[self.settled] = Slot::GivenUp;
+        self.advance();
+        Some((seq, damaged))
+    }
+
+    /// Up to `max` missing numbers, oldest first.
+    pub fn holes(&self, max: usize) -> impl Iterator<Item = TpduSeq> + '_ {
+        let missing = self.slots.iter().enumerate().skip(self.settled);
+        missing
+            .filter(|(_, slot)| matches!(slot, Slot::Missing { .. }))
+            .filter_map(|(index, _)| Some(self.base.plus(u32::try_from(index).ok()?)))
+            .take(max)
+    }
+
+    /// Whether [`Reassembly::read`] would return something.
+    pub fn is_readable(&self) -> bool {
+        self.slots
+            .iter()
+            .take(self.settled)
+            .any(|slot| matches!(slot, Slot::Held { .. }))
+    }
+
+    /// Takes the next TPDU in order, passing over those given up.
+    pub fn read(&mut self) -> Option<Chunk> {
+        while self.settled > 0 {
+            let seq = self.base;
+            let slot = self.slots.pop_front()?;
+            self.base = self.base.plus(1);
+            self.settled -= 1;
+            match slot {
+                Slot::Held { octets, intact } => {
+                    let missing_before = core::mem::take(&mut self.missing_before);
+                    return Some(Chunk {
+                        seq,
+                        octets,
+                        intact,
+                        missing_before,
+                    });
+                }
+                Slot::GivenUp | Slot::Missing { .. } => self.missing_before += 1,
+            }
+        }
+        None
+    }
+
+    /// Takes back a payload vector for reuse.
+    pub fn recycle(&mut self, octets: Vec<u8>) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(octets);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::START;
+    const FIRST: TpduSeq = TpduSeq(u32::MAX - 1);
+
+    fn ring() -> Reassembly {
+        Reassembly::new(FIRST, 8)
+    }
+
+    fn put(ring: &mut Reassembly, i: u32) -> Inserted {
+        ring.insert(NOW, FIRST.plus(i), &i.to_be_bytes(), true)
+    }
+
+    #[test]
+    fn tpdus_come_out_in_order_however_they_arrive_and_once() {
+        let mut ring = ring();
+        assert_eq!(put(&mut ring, 2), Inserted::Ahead { new_holes: 2 });
+        assert_eq!(put(&mut ring, 0), Inserted::Filled);
+        assert_eq!(put(&mut ring, 2), Inserted::Duplicate);
+        assert_eq!(put(&mut ring, 1), Inserted::Filled);
+        assert_eq!(put(&mut ring, 3), Inserted::Next);
+        let read: Vec<TpduSeq> = core::iter::from_fn(|| ring.read()).map(|c| c.seq).collect();
+        assert_eq!(read, [FIRST, FIRST.plus(1), FIRST.plus(2), FIRST.plus(3)]);
+        assert_eq!(put(&mut ring, 1), Inserted::Duplicate, "read already");
+    }
+
+    #[test]
+    fn the_window_is_exact_and_shrinks_by_what_is_unread() {
+        let mut ring = ring();
+        assert_eq!(ring.window(), 8);
+        assert_eq!(put(&mut ring, 8), Inserted::Beyond);
+        assert_eq!(put(&mut ring, 7), Inserted::Ahead { new_holes: 7 });
+        for i in 0..7 {
+            put(&mut ring, i);
+        }
+        assert_eq!(ring.window(), 0);
+        ring.read();
+        assert_eq!(ring.window(), 1);
+        assert_eq!(put(&mut ring, 8), Inserted::Next);
+    }
+
+    #[test]
+    fn holes_are_listed_and_given_up_in_order_and_counted_before_the_next_chunk() {
+        let mut ring = ring();
+        put(&mut ring, 3);
+        assert!(ring.note_damaged(NOW, FIRST.plus(1)));
+        assert_eq!(
+            ring.holes(9).collect::<Vec<_>>(),
+            [FIRST, FIRST.plus(1), FIRST.plus(2)]
+        );
+        assert_eq!(ring.give_up_first_hole(), Some((FIRST, false)));
+        assert_eq!(ring.give_up_first_hole(), Some((FIRST.plus(1), true)));
+        assert!(!ring.is_readable());
+        assert_eq!(ring.give_up_first_hole(), Some((FIRST.plus(2), false)));
+        assert_eq!(
+            ring.read().map(|c| (c.seq, c.missing_before)),
+            Some((FIRST.plus(3), 3))
+        );
+        assert_eq!(
+            put(&mut ring, 1),
+            Inserted::Duplicate,
+            "given up is given up"
+        );
+    }
+
+    #[test]
+    fn the_end_makes_missing_tail_tpdus_known() {
+        let mut ring = ring();
+        put(&mut ring, 0);
+        ring.note_end(NOW, FIRST.plus(3));
+        assert_eq!(ring.holes(9).count(), 2);
+        ring.note_end(NOW, FIRST.plus(1_000_000));
+        assert_eq!(
+            ring.holes(9).count(),
+            2,
+            "an end beyond the window is not believed"
+        );
+    }
+}

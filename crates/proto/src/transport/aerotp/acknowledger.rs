@@ -1,0 +1,191 @@
+//! When the receiver acknowledges, and what a MACK says.
+//!
+//! An arrival beyond a hole is listed in several MACKs, so that a lost one costs nothing; a new
+//! hole is told at once, everything else waits for `every` arrivals or the flush timer. In the
+//! papers' style each number is said once and nothing is hurried.
+
+use super::config::{AckPolicy, AckStyle};
+use super::modes::Acks;
+use crate::machine::Deadline;
+use crate::timer::{TimerKind, TimerTable};
+use crate::units::Instant;
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::{
+    CUMULATIVE_NUMBERS_MAX, EcnField, Feedback, Handshake, HoldTime, ReceiverWord,
+};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug)]
+struct FlushTimer;
+
+impl TimerKind for FlushTimer {
+    const COUNT: usize = 1;
+    fn index(self) -> usize {
+        0
+    }
+    fn why(self) -> &'static str {
+        "MACK flush"
+    }
+}
+
+/// The receiver's state that a cumulative MACK reports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReceiverState {
+    pub(super) next_expected: TpduSeq,
+    pub(super) window: u16,
+    pub(super) has_holes: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Acknowledger {
+    acks: Acks,
+    policy: AckPolicy,
+    pending: u16,
+    due: bool,
+    handshake: Option<Handshake>,
+    /// Arrivals, oldest first; in the listed style only those not yet told.
+    recent: VecDeque<TpduSeq>,
+    echo: Option<(u32, Instant)>,
+    marked: bool,
+    window_told: u16,
+    timers: TimerTable<FlushTimer>,
+}
+
+impl Acknowledger {
+    pub(super) fn new(acks: Acks, policy: AckPolicy, window: u16) -> Self {
+        Self {
+            acks,
+            policy: policy.in_mode(acks),
+            pending: 0,
+            due: false,
+            handshake: None,
+            recent: VecDeque::new(),
+            echo: None,
+            marked: false,
+            window_told: window,
+            timers: TimerTable::default(),
+        }
+    }
+
+    fn recent_max(&self) -> usize {
+        let repeats = match self.policy.style {
+            AckStyle::Cumulative => usize::from(self.policy.repeats.max(1)),
+            AckStyle::Listed => 1,
+        };
+        (usize::from(self.policy.every) * repeats).min(CUMULATIVE_NUMBERS_MAX)
+    }
+
+    /// A TPDU arrived, of any kind: its timestamp is what the next answer echoes.
+    pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {
+        self.echo = Some((stamp, now));
+        self.marked |= marked;
+    }
+
+    /// The timestamp to echo.
+    pub(super) fn echo(&self) -> u32 {
+        self.echo.map_or(0, |(stamp, _)| stamp)
+    }
+
+    /// An intact data TPDU arrived, `urgent` if the sender should know at once.
+    pub(super) fn on_arrival(&mut self, now: Instant, seq: TpduSeq, urgent: bool) {
+        if self.acks == Acks::None {
+            return;
+        }
+        self.recent.push_back(seq);
+        while self.recent.len() > self.recent_max().max(usize::from(self.policy.every)) {
+            self.recent.pop_front();
+        }
+        self.pending = self.pending.saturating_add(1);
+        let urgent =
+            urgent && self.acks == Acks::Aggregated && self.policy.style == AckStyle::Cumulative;
+        if urgent || self.pending >= self.policy.every {
+            self.due = true;
+        } else {
+            self.timers.set_if_idle(FlushTimer, now + self.policy.flush);
+        }
+    }
+
+    /// Says something now, whatever has arrived.
+    pub(super) const fn demand(&mut self) {
+        self.due = true;
+    }
+
+    /// Answers a set-up or a close with the next MACK, which is due at once.
+    pub(super) const fn answer(&mut self, handshake: Handshake) {
+        self.handshake = Some(handshake);
+    }
+
+    /// The application read: tell a sender that may be waiting for room.
+    pub(super) fn on_window(&mut self, window: u16, capacity: u16) {
+        let was_tight = self.window_told < capacity / 4;
+        if self.acks != Acks::None && was_tight && window >= capacity / 2 {
+            self.due = true;
+        }
+    }
+
+    pub(super) const fn is_due(&self) -> bool {
+        self.due || self.handshake.is_some()
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant) {
+        if self.timers.expire(now).is_some() {
+            self.due = true;
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        self.timers.next_deadline()
+    }
+
+    /// Appends the MACK that is due. `template` carries ports, mode and checks.
+    pub(super) fn write(
+        &mut self,
+        now: Instant,
+        template: Feedback,
+        state: ReceiverState,
+        out: &mut Vec<u8>,
+    ) {
+        let ecn = if core::mem::take(&mut self.marked) {
+            EcnField::ECHO
+        } else {
+            EcnField::NONE
+        };
+        let feedback = Feedback {
+            ecn,
+            echo: self.echo(),
+            ..template
+        };
+        let handshake = self.handshake.take();
+        self.due = false;
+        self.pending = 0;
+        self.timers.stop(FlushTimer);
+        let listed = self.policy.style == AckStyle::Listed && handshake.is_none();
+        if let Some(first) = self.recent.front().copied().filter(|_| listed) {
+            let told = 1 + feedback.listed(
+                Handshake::None,
+                first,
+                self.recent.iter().skip(1).copied(),
+                out,
+            );
+            self.recent.drain(..told.min(self.recent.len()));
+            self.due = !self.recent.is_empty();
+            return;
+        }
+        let held = self.echo.map_or(core::time::Duration::ZERO, |(_, at)| {
+            now.saturating_since(at)
+        });
+        let receiver = ReceiverWord {
+            window: state.window,
+            hold: HoldTime::from_duration(held),
+        };
+        let beyond = |seq: &&TpduSeq| state.next_expected.before(**seq);
+        let newest_first = self.recent.iter().rev().filter(beyond).copied();
+        let above = newest_first.take(if state.has_holes { usize::MAX } else { 0 });
+        let handshake = handshake.unwrap_or_default();
+        feedback.cumulative(handshake, state.next_expected, receiver, above, out);
+        self.window_told = state.window;
+        if !state.has_holes && self.policy.style == AckStyle::Cumulative {
+            self.recent.clear();
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Parity across TPDUs: between the scoreboard and the block code.
+//!
+//! Source TPDUs go out unmodified with consecutive numbers; a closed block's repair symbols follow
+//! as TPDUs of their own. The receiver keeps recent payloads, since a symbol may come after the
+//! sources were read.
+
+use crate::bytes::SendBuffer;
+use crate::fec::block::{BlockDecoder, BlockPlan, BlockSchedule, ClosedBlock, encode_repair};
+use crate::machine::Deadline;
+use crate::transport::parts::Scoreboard;
+use crate::units::Instant;
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::BlockDescriptor;
+use core::num::NonZeroU8;
+use std::collections::VecDeque;
+
+/// The systematic Cauchy code over GF(256), in the block descriptor.
+const CAUCHY: u8 = 1;
+
+/// The sender's side.
+#[derive(Debug)]
+pub(super) struct ParityPlan {
+    schedule: Option<BlockSchedule>,
+    open_from: Option<TpduSeq>,
+    closed: VecDeque<(ClosedBlock, u8)>,
+}
+
+impl ParityPlan {
+    pub(super) fn new(plan: Option<BlockPlan>) -> Self {
+        let schedule = plan.map(BlockSchedule::new);
+        Self {
+            schedule,
+            open_from: None,
+            closed: VecDeque::new(),
+        }
+    }
+
+    fn queue(&mut self, block: Option<ClosedBlock>) {
+        if let Some(block) = block {
+            self.open_from = None;
+            if block.repairs > 0 {
+                self.closed.push_back((block, 0));
+            }
+        }
+    }
+
+    pub(super) fn on_source(&mut self, now: Instant, seq: TpduSeq) {
+        let Some(schedule) = &mut self.schedule else {
+            return;
+        };
+        let closed = schedule.on_source(now, seq.0);
+        self.open_from.get_or_insert(seq);
+        self.queue(closed);
+    }
+
+    /// No more sources follow.
+    pub(super) fn close(&mut self) {
+        let closed = self.schedule.as_mut().and_then(BlockSchedule::close);
+        self.queue(closed);
+    }
+
+    /// Whether parity can be sent now.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    /// Whether parity is still to be sent, now or once a block closes.
+    pub(super) fn is_pending(&self) -> bool {
+        self.is_ready() || self.open_from.is_some()
+    }
+
+    /// The oldest TPDU whose payload parity still needs.
+    pub(super) fn oldest_needed(&self) -> Option<TpduSeq> {
+        self.closed
+            .front()
+            .map(|(block, _)| TpduSeq(block.first))
+            .or(self.open_from)
+    }
+
+    /// Writes the next repair symbol to `symbol`.
+    pub(super) fn next_repair(
+        &mut self,
+        board: &Scoreboard,
+        buffer: &SendBuffer,
+        symbol: &mut Vec<u8>,
+    ) -> Option<(TpduSeq, BlockDescriptor)> {
+        loop {
+            let (block, index) = self.closed.front_mut()?;
+            let first = TpduSeq(block.first);
+            let (k, repairs) = (block.k.get(), block.repairs);
+            let this = *index;
+            *index += 1;
+            if *index >= repairs {
+                self.closed.pop_front();
+            }
+            let mut payloads: Vec<Vec<u8>> = Vec::with_capacity(usize::from(k));
+            for offset in 0..u32::from(k) {
+                let mut scratch = Vec::new();
+                let payload = board.get(first.plus(offset)).map_or(&[][..], |entry| {
+                    buffer.slice(entry.position, entry.len as usize, &mut scratch)
+                });
+                payloads.push(payload.to_vec());
+            }
+            let slices: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+            symbol.clear();
+            let descriptor = BlockDescriptor::new(CAUCHY, u16::from(k), this);
+            if let Some(descriptor) = descriptor
+                && encode_repair(&slices, this, symbol).is_ok()
+            {
+                return Some((first, descriptor));
+            }
+        }
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant) {
+        let closed = self
+            .schedule
+            .as_mut()
+            .and_then(|schedule| schedule.on_deadline(now));
+        self.queue(closed);
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        self.schedule
+            .as_ref()
+            .and_then(BlockSchedule::next_deadline)
+    }
+}
+
+/// Payloads kept for symbols that come later: two full blocks.
+const HISTORY_MAX: usize = 512;
+/// Blocks under reconstruction at once; an older one is given up.
+const BLOCKS_MAX: usize = 8;
+
+/// The receiver's side.
+#[derive(Debug)]
+pub(super) struct BlockAssembly {
+    active: bool,
+    history: VecDeque<(TpduSeq, Vec<u8>)>,
+    blocks: VecDeque<(TpduSeq, BlockDecoder)>,
+    rebuilt: Vec<(TpduSeq, Vec<u8>)>,
+}
+
+impl BlockAssembly {
+    pub(super) const fn new(active: bool) -> Self {
+        Self {
+            active,
+            history: VecDeque::new(),
+            blocks: VecDeque::new(),
+            rebuilt: Vec::new(),
+        }
+    }
+
+    pub(super) fn on_source(&mut self, seq: TpduSeq, payload: &[u8]) {
+        if !self.active {
+            return;
+        }
+        for (first, decoder) in &mut self.blocks {
+            if let Ok(index) = u8::try_from(seq.offset_from(*first)) {
+                // A source outside the block, or known already, changes nothing.
+                let _known = decoder.add_source(index, payload).is_err();
+            }
+        }
+        self.try_decode();
+        let mut kept = if self.history.len() == HISTORY_MAX {
+            self.history
+                .pop_front()
+                .map(|(_, octets)| octets)
+                .unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        kept.clear();
+        kept.extend_from_slice(payload);
+        self.history.push_back((seq, kept));
+    }
+
+    /// Takes a repair symbol; `false` if it cannot belong to any block of ours.
+    pub(super) fn on_repair(
+        &mut self,
+        first: TpduSeq,
+        descriptor: BlockDescriptor,
+        symbol: &[u8],
+    ) -> bool {
+        let k = u8::try_from(descriptor.sources())
+            .ok()
+            .and_then(NonZeroU8::new);
+        let (Some(k), CAUCHY, true) = (k, descriptor.code, self.active) else {
+            return false;
+        };
+        let position = self.blocks.iter().position(|(known, _)| *known == first);
+        let position = position.unwrap_or_else(|| {
+            if self.blocks.len() == BLOCKS_MAX {
+                self.blocks.pop_front();
+            }
+            self.blocks
+                .push_back((first, self.decoder_with_history(first, k)));
+            self.blocks.len() - 1
+        });
+        let Some((_, decoder)) = self.blocks.get_mut(position) else {
+            return false;
+        };
+        if decoder.k() != usize::from(k.get()) {
+            return false;
+        }
+        // A surplus or repeated symbol is no news.
+        let _surplus = decoder.add_repair(descriptor.repair_index, symbol).is_err();
+        self.try_decode();
+        true
+    }
+
+    fn decoder_with_history(&self, first: TpduSeq, k: NonZeroU8) -> BlockDecoder {
+        let mut decoder = BlockDecoder::new(k);
+        for (seq, payload) in &self.history {
+            if let Ok(index) = u8::try_from(seq.offset_from(first)) {
+                let _outside = decoder.add_source(index, payload).is_err();
+            }
+        }
+        decoder
+    }
+
+    fn try_decode(&mut self) {
+        for (first, decoder) in &mut self.blocks {
+            if decoder.needed() == 0
+                && !decoder.is_complete()
+                && let Ok(sources) = decoder.decode()
+            {
+                let seq_of = |index: u8| first.plus(u32::from(index));
+                self.rebuilt
+                    .extend(sources.into_iter().map(|(i, octets)| (seq_of(i), octets)));
+            }
+        }
+    }
+
+    /// Takes what was rebuilt.
+    pub(super) fn take_rebuilt(&mut self) -> Vec<(TpduSeq, Vec<u8>)> {
+        core::mem::take(&mut self.rebuilt)
+    }
+}

@@ -1,0 +1,209 @@
+//! What a user may choose, and what is sane.
+
+use super::modes::Acks;
+use crate::fec::block::BlockPlan;
+use crate::machine::Priority;
+use crate::transport::parts::RtoLimits;
+use crate::units::{Bitrate, ByteCount, Duration};
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::{FecStrength, Mode, payload_max};
+
+/// Which of the two MACK forms the receiver sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckStyle {
+    /// Ours: everything before a number, plus a list, plus the receiver's window. A lost MACK
+    /// costs nothing, since the next repeats what it said.
+    #[default]
+    Cumulative,
+    /// The papers': a list of new acknowledgements, each said once.
+    Listed,
+}
+
+/// When and how the receiver acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// TPDUs to one MACK, 1 ..= 365 (hybrid-ARQ paper, Section IV-E).
+    pub every: u16,
+    /// In how many MACKs an arrival beyond a hole is listed, in the cumulative style.
+    pub repeats: u16,
+    /// A MACK waits no longer than this for more.
+    pub flush: Duration,
+    /// The form.
+    pub style: AckStyle,
+}
+
+/// Near-reliable acknowledges this much more rarely: requests carry the load.
+const SPARSE_FACTOR: u16 = 8;
+
+impl AckPolicy {
+    /// The policy as a mode applies it.
+    pub(super) fn in_mode(self, acks: Acks) -> Self {
+        match acks {
+            Acks::Sparse => Self {
+                every: self.every.saturating_mul(SPARSE_FACTOR),
+                flush: self.flush * u32::from(SPARSE_FACTOR),
+                ..self
+            },
+            Acks::Aggregated | Acks::None => self,
+        }
+    }
+}
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self {
+            every: 8,
+            repeats: 8,
+            flush: Duration::from_millis(5),
+            style: AckStyle::Cumulative,
+        }
+    }
+}
+
+/// How long modes that may lose data wait for a hole before they pass over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoleWaits {
+    /// For a TPDU that nothing was seen of: the reordering tolerated.
+    pub lost: Duration,
+    /// For a TPDU that arrived damaged and was asked for again.
+    pub requested: Duration,
+}
+
+/// One connection's settings. Both ends should use the same; what must agree is on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionConfig {
+    /// The reliability mode. A listener takes the mode of the arriving TPDU instead.
+    pub mode: Mode,
+    /// Precedence over other flows of the endpoint.
+    pub priority: Priority,
+    /// Octets of one TPDU at most, from the header to the last parity word.
+    pub tpdu_bytes_max: usize,
+    /// Whether TPDUs carry a CRC-32. Without, damage below goes unnoticed; parity needs it.
+    pub payload_crc: bool,
+    /// Parity words inside each TPDU.
+    pub fec_words: FecStrength,
+    /// Parity across TPDUs, in modes that allow it.
+    pub block: Option<BlockPlan>,
+    /// Acknowledgements.
+    pub ack: AckPolicy,
+    /// TPDUs in flight or waiting to be read, at most.
+    pub window_tpdus: u16,
+    /// Octets written and not yet confirmed, at most.
+    pub send_buffer_bytes: usize,
+    /// Bounds of the retransmission timeout.
+    pub rto: RtoLimits,
+    /// Patience with holes, in modes that may lose data.
+    pub hole_waits: HoleWaits,
+    /// Whether an unreliable connection delivers damaged payloads, marked as such.
+    pub deliver_damaged: bool,
+    /// On a lossy path, how often the last TPDUs of a transfer may be repeated while the link
+    /// would otherwise be idle.
+    pub tail_repeats: u16,
+    /// The connection is given up when nothing was heard for so long while something was wanted.
+    pub give_up_after: Duration,
+    /// The first TPDU's number; the same at both ends.
+    pub first_seq: TpduSeq,
+}
+
+impl Default for ConnectionConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Reliable,
+            priority: Priority(0),
+            tpdu_bytes_max: 1480,
+            payload_crc: true,
+            fec_words: FecStrength::NONE,
+            block: None,
+            ack: AckPolicy::default(),
+            window_tpdus: 4096,
+            send_buffer_bytes: 8 << 20,
+            rto: RtoLimits::default(),
+            hole_waits: HoleWaits {
+                lost: Duration::from_millis(20),
+                requested: Duration::from_secs(2),
+            },
+            deliver_damaged: false,
+            tail_repeats: 1,
+            give_up_after: Duration::from_secs(120),
+            first_seq: TpduSeq(0),
+        }
+    }
+}
+
+/// Why a configuration cannot work: the field, and what it allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {problem}")]
+pub struct ConfigError {
+    /// The setting's name.
+    pub field: &'static str,
+    /// What is wrong with it and what would be right.
+    pub problem: String,
+}
+
+impl ConnectionConfig {
+    /// Payload octets of one TPDU.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if headers and parity leave no room, or a number is out of range.
+    pub fn payload_bytes(&self) -> Result<usize, ConfigError> {
+        let error = |field, problem: String| Err(ConfigError { field, problem });
+        if !self.fec_words.is_none() && !self.payload_crc {
+            return error("payload_crc", "must be on when fec_words is above 0".into());
+        }
+        if !(1..=365).contains(&self.ack.every) {
+            return error(
+                "mack",
+                format!("is {}; it must be 1 to 365", self.ack.every),
+            );
+        }
+        if !(2..=32_768).contains(&self.window_tpdus) {
+            let problem = format!("is {}; it must be 2 to 32768", self.window_tpdus);
+            return error("window", problem);
+        }
+        // A repair symbol has a descriptor beside it and a length of two octets inside.
+        let block = self.block.is_some();
+        let room = payload_max(self.tpdu_bytes_max, self.fec_words, self.payload_crc, block);
+        let payload = if block { room.saturating_sub(2) } else { room };
+        if !(1..=65_000).contains(&payload) {
+            let problem = format!(
+                "of {} octets leaves {payload} octets of payload beside {} FEC words; it must \
+                 leave 1 to 65000",
+                self.tpdu_bytes_max,
+                self.fec_words.words()
+            );
+            return error("mtu", problem);
+        }
+        Ok(payload)
+    }
+}
+
+/// The endpoint's settings: what it knows of the link, and its bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointConfig {
+    /// What the layer below says the path carries, lower headers included: the initial rate and
+    /// upper bound for each path.
+    pub rate: Bitrate,
+    /// How far the pacer may run ahead of that rate.
+    pub burst: Duration,
+    /// Network and carrier headers of one datagram (20 in the lab, 28 over UDP and IPv4).
+    pub lower_overhead: ByteCount,
+    /// Connections at once, at most; TPDUs that would open more are dropped.
+    pub connections_max: usize,
+    /// Whether datagrams ask for marking instead of dropping.
+    pub ecn: bool,
+    /// Trace records kept between two calls of `take_trace`, for each connection.
+    pub trace_records: usize,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            rate: Bitrate::from_bits_per_second(5_000_000),
+            burst: Duration::ZERO,
+            lower_overhead: ByteCount(20),
+            connections_max: 4096,
+            ecn: true,
+            trace_records: 0,
+        }
+    }
+}

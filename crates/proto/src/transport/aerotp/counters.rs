@@ -1,0 +1,65 @@
+//! What happened to the data: lost on the wire, recovered, and lost for good, kept apart.
+
+use crate::machine::Kind;
+
+/// A connection's counters. Sending and receiving sides are counted where they happen, so an
+/// end-to-end balance adds the two ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Octets sent, from header to parity, by kind, in the order of [`Kind::ALL`].
+    pub sent_bytes: [u64; 4],
+    /// TPDUs sent, by kind.
+    pub sent_tpdus: [u64; 4],
+    /// Sender: TPDUs held lost because later ones were acknowledged.
+    pub held_lost_overtaken: u64,
+    /// Sender: TPDUs held lost because the receiver asked for them.
+    pub held_lost_nack: u64,
+    /// Sender: TPDUs held lost after a timeout.
+    pub held_lost_timeout: u64,
+    /// Sender: confirmed TPDUs that needed one, two or more retransmissions.
+    pub recovered_arq: [u64; 3],
+    /// Sender: TPDUs confirmed.
+    pub confirmed_tpdus: u64,
+    /// Sender: times that a whole timeout passed in silence.
+    pub stalls: u64,
+    /// Receiver: TPDUs accepted, first copies only.
+    pub accepted_tpdus: u64,
+    /// Receiver: payload octets handed to the application.
+    pub delivered_bytes: u64,
+    /// Receiver: of these, octets of TPDUs known to be damaged.
+    pub delivered_damaged_bytes: u64,
+    /// Receiver: holes noticed.
+    pub wire_lost: u64,
+    /// Receiver: TPDUs that arrived damaged beyond their parity.
+    pub wire_damaged: u64,
+    /// Receiver: TPDUs put right by their parity words.
+    pub recovered_fec_words: u64,
+    /// Receiver: octets corrected in them; the bit error meter.
+    pub corrected_symbols: u64,
+    /// Receiver: TPDUs rebuilt from blocks.
+    pub recovered_fec_block: u64,
+    /// Receiver: TPDUs given up of which nothing was seen.
+    pub residual_lost: u64,
+    /// Receiver: TPDUs given up that had come damaged.
+    pub residual_damaged: u64,
+    /// Receiver: copies of what was there already.
+    pub duplicates: u64,
+    /// Receiver: TPDUs beyond the window.
+    pub beyond_window: u64,
+    /// TPDUs that parse but make no sense here, such as acknowledgements of what was never sent.
+    pub nonsense: u64,
+}
+
+impl Counters {
+    /// Books a datagram that was sent.
+    pub fn on_sent(&mut self, kind: Kind, octets: usize) {
+        let index = match kind {
+            Kind::Source => 0,
+            Kind::Repair => 1,
+            Kind::Retransmission => 2,
+            Kind::Control => 3,
+        };
+        self.sent_bytes[index] += octets as u64;
+        self.sent_tpdus[index] += 1;
+    }
+}

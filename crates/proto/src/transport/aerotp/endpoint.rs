@@ -1,0 +1,661 @@
+//! The machine: connections by their ports, a budget for each path, and the way to both.
+
+use super::config::{ConfigError, ConnectionConfig, EndpointConfig};
+use super::connection::{Connection, Key, RateSign};
+use super::counters::Counters;
+use super::event::{ConnectError, ConnectionId, Event, State, WriteError};
+use super::intake::Intake;
+use super::modes::ModeRules;
+use super::schedule::PathSchedule;
+use super::tombstones::Tombstones;
+use crate::bytes::Chunk;
+use crate::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use crate::rng::Rng;
+use crate::trace::{Record, Trace};
+use crate::transport::parts::{LinkReport, Pacer, RateControl};
+use crate::units::Instant;
+use crate::wire::aerotp::{
+    BodyCheck, EcnField, FecStrength, Flags, Header, Mode, Outgoing, Port, Reject, Tpdu, TpduKind,
+    encode,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Ports that `connect` chooses from (RFC 6335: dynamic ports).
+const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
+/// Resets waiting to be sent; more strangers than this go unanswered.
+const RESETS_MAX: usize = 64;
+
+#[derive(Debug)]
+struct Entry {
+    connection: Connection,
+    queued_data: bool,
+    queued_control: bool,
+    deadline: Option<Deadline>,
+}
+
+/// What arrived and could not be used, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounters {
+    /// Datagrams that do not parse, the damaged headers among them.
+    pub rejected: u64,
+    /// Of these, damaged headers.
+    pub rejected_header_check: u64,
+    /// TPDUs for no connection and no listener.
+    pub strangers: u64,
+    /// TPDUs that would have opened a connection beyond the limit.
+    pub refused: u64,
+    /// TPDUs whose mode is not their connection's.
+    pub mode_mismatch: u64,
+    /// Datagrams of datagram mode that were damaged.
+    pub damaged_datagrams: u64,
+}
+
+/// One end of many AeroTP connections over any number of paths.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: EndpointConfig,
+    rng: Rng,
+    connections: BTreeMap<ConnectionId, Entry>,
+    keys: BTreeMap<Key, ConnectionId>,
+    listeners: BTreeMap<u16, ConnectionConfig>,
+    paths: BTreeMap<PathId, PathSchedule>,
+    sending_paths: BTreeSet<PathId>,
+    control: VecDeque<ConnectionId>,
+    resets: VecDeque<(PathId, Header)>,
+    deadlines: BTreeSet<(Instant, ConnectionId)>,
+    tombstones: Tombstones,
+    events: VecDeque<Event>,
+    intake: Intake,
+    scratch: Vec<u8>,
+    counters: EndpointCounters,
+    next_id: u64,
+    now: Instant,
+}
+
+impl Endpoint {
+    /// An endpoint without connections. `rng` chooses local ports.
+    pub fn new(config: EndpointConfig, rng: Rng) -> Self {
+        Self {
+            config,
+            rng,
+            connections: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            sending_paths: BTreeSet::new(),
+            control: VecDeque::new(),
+            resets: VecDeque::new(),
+            deadlines: BTreeSet::new(),
+            tombstones: Tombstones::default(),
+            events: VecDeque::new(),
+            intake: Intake::default(),
+            scratch: Vec::new(),
+            counters: EndpointCounters::default(),
+            next_id: 0,
+            now: Instant::START,
+        }
+    }
+
+    /// Accepts connections, and datagrams, at `port`. The mode is the arriving TPDU's.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the settings cannot work.
+    pub fn listen(&mut self, port: Port, config: ConnectionConfig) -> Result<(), ConfigError> {
+        config.payload_bytes()?;
+        self.listeners.insert(port.0, config);
+        Ok(())
+    }
+
+    /// Opens a connection (or, in datagram mode, a sending place) to `destination` on `path`.
+    /// Nothing is waited for: write at once, and the first octets ride on the ASYN.
+    ///
+    /// # Errors
+    /// [`ConnectError`] if the settings cannot work or there are too many connections.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        destination: Port,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionId, ConnectError> {
+        self.now = now;
+        let too_many = ConnectError::TooMany(self.config.connections_max);
+        let local = self.free_port(path, destination).ok_or(too_many)?;
+        let key = Key {
+            path,
+            local,
+            remote: destination.0,
+        };
+        self.add(now, key, config, true)
+    }
+
+    fn free_port(&mut self, path: PathId, destination: Port) -> Option<u16> {
+        let count = u64::from(DYNAMIC_PORTS.end() - DYNAMIC_PORTS.start()) + 1;
+        let start = self.rng.below(count);
+        let is_free = |local: &u16| {
+            let key = Key {
+                path,
+                local: *local,
+                remote: destination.0,
+            };
+            !self.keys.contains_key(&key) && !self.tombstones.holds(key)
+        };
+        (0..count)
+            .filter_map(|i| u16::try_from((start + i) % count).ok())
+            .map(|offset| DYNAMIC_PORTS.start() + offset)
+            .find(is_free)
+    }
+
+    fn add(
+        &mut self,
+        now: Instant,
+        key: Key,
+        config: ConnectionConfig,
+        initiator: bool,
+    ) -> Result<ConnectionId, ConnectError> {
+        if self.connections.len() >= self.config.connections_max {
+            return Err(ConnectError::TooMany(self.config.connections_max));
+        }
+        let id = ConnectionId(self.next_id);
+        let trace = Trace::bounded(self.config.trace_records);
+        let connection = Connection::new(now, id, key, config, initiator, trace)?;
+        self.next_id += 1;
+        self.keys.insert(key, id);
+        self.path(key.path).connections += 1;
+        let entry = Entry {
+            connection,
+            queued_data: false,
+            queued_control: false,
+            deadline: None,
+        };
+        self.connections.insert(id, entry);
+        self.settle(now, id);
+        Ok(id)
+    }
+
+    fn path(&mut self, path: PathId) -> &mut PathSchedule {
+        let config = &self.config;
+        self.paths.entry(path).or_insert_with(|| {
+            let pacer = Pacer::new(config.rate, config.burst, config.lower_overhead);
+            PathSchedule::new(pacer, RateControl::new(config.rate))
+        })
+    }
+
+    fn connection(&self, id: ConnectionId) -> Option<&Connection> {
+        self.connections.get(&id).map(|entry| &entry.connection)
+    }
+
+    fn with<T>(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        call: impl FnOnce(&mut Connection) -> T,
+    ) -> Option<T> {
+        self.now = now;
+        let result = call(&mut self.connections.get_mut(&id)?.connection);
+        self.settle(now, id);
+        Some(result)
+    }
+
+    /// Writes stream octets. Takes what fits; after taking less than offered, an
+    /// [`Event::Writable`] tells when there is room.
+    ///
+    /// # Errors
+    /// [`WriteError`] if the connection is over or closed for writing.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        octets: &[u8],
+    ) -> Result<usize, WriteError> {
+        self.with(now, id, |c| c.write(octets))
+            .unwrap_or(Err(WriteError::Closed))
+    }
+
+    /// Writes one message, which will be one TPDU. `false` if there is no room yet.
+    ///
+    /// # Errors
+    /// [`WriteError`] if the connection is over, or the message does not fit a TPDU.
+    pub fn write_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        octets: &[u8],
+    ) -> Result<bool, WriteError> {
+        self.with(now, id, |c| c.write_message(octets))
+            .unwrap_or(Err(WriteError::Closed))
+    }
+
+    /// Takes the next payload in order; `None` until the next [`Event::Readable`].
+    pub fn read(&mut self, now: Instant, id: ConnectionId) -> Option<Chunk> {
+        self.with(now, id, Connection::read).flatten()
+    }
+
+    /// Gives a payload's memory back for the next one.
+    pub fn recycle(&mut self, id: ConnectionId, octets: Vec<u8>) {
+        if let Some(entry) = self.connections.get_mut(&id) {
+            entry.connection.recycle(octets);
+        }
+    }
+
+    /// No more will be written. What was written is still delivered as the mode promises.
+    pub fn close(&mut self, now: Instant, id: ConnectionId) {
+        self.with(now, id, Connection::close);
+    }
+
+    /// Ends a connection at once and tells the peer.
+    pub fn abort(&mut self, now: Instant, id: ConnectionId) {
+        self.with(now, id, |c| c.abort(now));
+    }
+
+    /// The layer below reports on a path: the cross-layer hook.
+    pub fn link_report(&mut self, now: Instant, path: PathId, report: LinkReport) {
+        self.now = now;
+        let rtt = self.path_rtt(path);
+        let schedule = self.path(path);
+        schedule.rate.on_link_report(now, report, rtt);
+        let rate = schedule.rate.rate();
+        schedule.pacer.set_rate(rate);
+    }
+
+    fn path_rtt(&self, path: PathId) -> Option<core::time::Duration> {
+        let on_path = |entry: &&Entry| entry.connection.key().path == path;
+        self.connections
+            .values()
+            .filter(on_path)
+            .find_map(|entry| entry.connection.rtt())
+    }
+
+    /// A connection's counters, until it is forgotten.
+    pub fn counters(&self, id: ConnectionId) -> Option<&Counters> {
+        self.connection(id).map(Connection::counters)
+    }
+
+    /// What arrived and could not be used.
+    pub const fn endpoint_counters(&self) -> &EndpointCounters {
+        &self.counters
+    }
+
+    /// A connection's state, until it is forgotten.
+    pub fn state(&self, id: ConnectionId) -> Option<State> {
+        self.connection(id).map(Connection::state)
+    }
+
+    /// A connection's smoothed round trip.
+    pub fn rtt(&self, id: ConnectionId) -> Option<core::time::Duration> {
+        self.connection(id).and_then(Connection::rtt)
+    }
+
+    /// Payload octets of one TPDU of a connection.
+    pub fn payload_bytes(&self, id: ConnectionId) -> Option<usize> {
+        self.connection(id).map(Connection::payload_bytes)
+    }
+
+    /// Connections that are not forgotten, lingering ones included.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Takes the oldest trace record of a connection.
+    pub fn take_trace(&mut self, id: ConnectionId) -> Option<(Instant, Record)> {
+        self.connections.get_mut(&id)?.connection.trace_mut().take()
+    }
+
+    /// Brings the endpoint's indexes in line with a connection that something happened to.
+    fn settle(&mut self, now: Instant, id: ConnectionId) {
+        let Some(entry) = self.connections.get_mut(&id) else {
+            return;
+        };
+        let connection = &mut entry.connection;
+        connection.settle(now);
+        while let Some(event) = connection.next_event() {
+            self.events.push_back(event);
+        }
+        let deadline = connection.next_deadline();
+        if deadline != entry.deadline {
+            if let Some(old) = entry.deadline {
+                self.deadlines.remove(&(old.at, id));
+            }
+            if let Some(new) = deadline {
+                self.deadlines.insert((new.at, id));
+            }
+            entry.deadline = deadline;
+        }
+        if !entry.queued_control && entry.connection.wants_to_answer() {
+            entry.queued_control = true;
+            self.control.push_back(id);
+        }
+        if !entry.queued_data && entry.connection.wants_to_send() {
+            entry.queued_data = true;
+            let (path, priority) = (entry.connection.key().path, entry.connection.priority());
+            self.path(path).enqueue(priority, id);
+            self.sending_paths.insert(path);
+        } else if entry.connection.is_gone() {
+            self.forget(now, id);
+        }
+    }
+
+    fn forget(&mut self, now: Instant, id: ConnectionId) {
+        let Some(entry) = self.connections.remove(&id) else {
+            return;
+        };
+        let key = entry.connection.key();
+        self.keys.remove(&key);
+        if let Some(deadline) = entry.deadline {
+            self.deadlines.remove(&(deadline.at, id));
+        }
+        if ModeRules::of(entry.connection.mode()).connection {
+            self.tombstones.bury(now, key);
+        }
+        if let Some(path) = self.paths.get_mut(&key.path) {
+            path.connections -= 1;
+            // The budget outlives a connection only while others share it, so that paths that come
+            // and go leave nothing behind.
+            if path.connections == 0 && path.pacer.next_at() <= now {
+                self.paths.remove(&key.path);
+                self.sending_paths.remove(&key.path);
+            }
+        }
+    }
+
+    fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let path = datagram.path;
+        let known = self
+            .paths
+            .get(&path)
+            .map_or(FecStrength::NONE, |p| p.strength_seen);
+        let mut intake = core::mem::take(&mut self.intake);
+        match intake.read(datagram.octets, known) {
+            Ok(read) => {
+                let marked = datagram.ecn == Ecn::Congested;
+                self.route(now, path, &read.tpdu, read.corrected_symbols, marked);
+            }
+            Err(reject) => {
+                self.counters.rejected += 1;
+                if reject == Reject::HeaderCheck {
+                    self.counters.rejected_header_check += 1;
+                }
+            }
+        }
+        self.intake = intake;
+    }
+
+    fn route(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        tpdu: &Tpdu<'_>,
+        corrected_symbols: u32,
+        marked: bool,
+    ) {
+        let header = &tpdu.header;
+        if header.mode == Mode::Datagram {
+            self.receive_datagram(path, tpdu);
+            return;
+        }
+        let key = Key {
+            path,
+            local: header.destination.0,
+            remote: header.source.0,
+        };
+        let Some(id) = self
+            .keys
+            .get(&key)
+            .copied()
+            .or_else(|| self.accept(now, key, tpdu))
+        else {
+            return;
+        };
+        let Some(entry) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if entry.connection.mode() != header.mode {
+            self.counters.mode_mismatch += 1;
+            return;
+        }
+        let sign = entry
+            .connection
+            .on_tpdu(now, tpdu, corrected_symbols, marked);
+        let rtt = entry.connection.rtt();
+        let schedule = self.path(path);
+        if !tpdu.fec_words.is_none() {
+            schedule.strength_seen = tpdu.fec_words;
+        }
+        match sign {
+            RateSign::None => {}
+            RateSign::Marked => schedule.rate.on_mark(now, rtt),
+            RateSign::Clear => schedule.rate.on_clear(now, rtt),
+        }
+        let rate = schedule.rate.rate();
+        schedule.pacer.set_rate(rate);
+        self.settle(now, id);
+    }
+
+    /// Whatever arrives first opens a connection, if it carries something to open it with.
+    fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
+        if self.tombstones.holds(key) {
+            return None;
+        }
+        let opens = matches!(
+            tpdu.kind(),
+            TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Repair
+        );
+        let listener = self.listeners.get(&key.local).copied().filter(|_| opens);
+        let Some(listener) = listener else {
+            self.counters.strangers += 1;
+            if matches!(
+                tpdu.kind(),
+                TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Afin
+            ) {
+                self.reset(key.path, &tpdu.header);
+            }
+            return None;
+        };
+        let config = ConnectionConfig {
+            mode: tpdu.header.mode,
+            ..listener
+        };
+        let Ok(id) = self.add(now, key, config, false) else {
+            self.counters.refused += 1;
+            return None;
+        };
+        let (path, local, mode) = (key.path, Port(key.local), tpdu.header.mode);
+        self.events.push_back(Event::Incoming {
+            id,
+            path,
+            local,
+            mode,
+        });
+        if let Some(entry) = self.connections.get_mut(&id) {
+            entry.connection.on_accepted();
+        }
+        Some(id)
+    }
+
+    fn reset(&mut self, path: PathId, stranger: &Header) {
+        if self.resets.len() < RESETS_MAX {
+            let header = Header {
+                source: stranger.destination,
+                destination: stranger.source,
+                ecn: EcnField::NONE,
+                flags: Flags::RST,
+                ..*stranger
+            };
+            self.resets.push_back((path, header));
+        }
+    }
+
+    fn receive_datagram(&mut self, path: PathId, tpdu: &Tpdu<'_>) {
+        let header = &tpdu.header;
+        if !self.listeners.contains_key(&header.destination.0) {
+            self.counters.strangers += 1;
+        } else if tpdu.check == BodyCheck::Damaged {
+            self.counters.damaged_datagrams += 1;
+        } else {
+            self.events.push_back(Event::Datagram {
+                path,
+                source: header.source,
+                local: header.destination,
+                ordinal: header.seq.0,
+                octets: tpdu.body.to_vec(),
+            });
+        }
+    }
+
+    fn transmit(&self, path: PathId, len: usize, kind: Kind, priority: Priority) -> Transmit {
+        let ecn = if self.config.ecn {
+            Ecn::Capable
+        } else {
+            Ecn::NotCapable
+        };
+        Transmit {
+            path,
+            len,
+            kind,
+            priority,
+            ecn,
+        }
+    }
+
+    fn poll_reset(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (path, header) = self.resets.pop_front()?;
+        let start = out.len();
+        let header = Header {
+            timestamp: now.as_wrapping_micros(),
+            ..header
+        };
+        let fec_words = FecStrength::NONE;
+        encode(
+            &Outgoing {
+                header,
+                crc: true,
+                fec_words,
+                block: None,
+                body: &[],
+            },
+            out,
+        );
+        Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
+    }
+
+    /// Control goes out at once: it is small, and everything waits for it. It is booked all the
+    /// same, so that the budget stays one.
+    fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        while let Some(id) = self.control.pop_front() {
+            let Some(entry) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            entry.queued_control = false;
+            let path = entry.connection.key().path;
+            let start = out.len();
+            let kind = entry.connection.write_control(now, self.intake.code(), out);
+            self.settle(now, id);
+            if let Some(kind) = kind {
+                let len = out.len() - start;
+                self.path(path).pacer.on_sent(now, len);
+                return Some(self.transmit(path, len, kind, Priority(u8::MAX)));
+            }
+        }
+        None
+    }
+
+    fn poll_data(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let mut from = PathId(0);
+        while let Some(path) = self.sending_paths.range(from..).next().copied() {
+            let Some(schedule) = self.paths.get_mut(&path) else {
+                self.sending_paths.remove(&path);
+                continue;
+            };
+            let turn = if schedule.pacer.allows(now) {
+                schedule.next()
+            } else {
+                None
+            };
+            let Some(id) = turn else {
+                if schedule.is_empty() {
+                    self.sending_paths.remove(&path);
+                }
+                from = PathId(path.0.checked_add(1)?);
+                continue;
+            };
+            let Some(entry) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            entry.queued_data = false;
+            let priority = entry.connection.priority();
+            let start = out.len();
+            let code = self.intake.code();
+            let kind = entry
+                .connection
+                .write_data(now, code, &mut self.scratch, out);
+            self.settle(now, id);
+            if let Some(kind) = kind {
+                let len = out.len() - start;
+                self.path(path).pacer.on_sent(now, len);
+                return Some(self.transmit(path, len, kind, priority));
+            }
+        }
+        None
+    }
+}
+
+impl Machine for Endpoint {
+    type Event = Event;
+
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.now = now;
+        self.receive(now, datagram);
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.now = now;
+        self.tombstones.expire(now);
+        while let Some((at, id)) = self.deadlines.first().copied() {
+            if at > now {
+                break;
+            }
+            let Some(entry) = self.connections.get_mut(&id) else {
+                self.deadlines.remove(&(at, id));
+                continue;
+            };
+            entry.connection.handle_deadline(now);
+            self.settle(now, id);
+            // A connection that still names a time that has come would spin here.
+            if self.deadlines.first() == Some(&(at, id)) {
+                break;
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.now = now;
+        self.poll_reset(now, out)
+            .or_else(|| self.poll_control(now, out))
+            .or_else(|| self.poll_data(now, out))
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let timers = self.deadlines.first().and_then(|(at, id)| {
+            let why = self.connections.get(id)?.deadline?.why;
+            Some(Deadline { at: *at, why })
+        });
+        let pacing = self
+            .sending_paths
+            .iter()
+            .filter_map(|path| self.paths.get(path));
+        let pacing = pacing.filter(|schedule| !schedule.is_empty());
+        let pacing = pacing
+            .map(|schedule| schedule.pacer.next_at())
+            .min()
+            .map(|at| Deadline { at, why: "pacing" });
+        let Deadline { at, why } = Deadline::earlier(timers, pacing)?;
+        Some(Deadline {
+            at: at.max(self.now),
+            why,
+        })
+    }
+}

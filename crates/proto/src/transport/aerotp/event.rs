@@ -1,0 +1,128 @@
+//! What an endpoint tells the application, and what it refuses.
+
+use crate::machine::PathId;
+use crate::wire::aerotp::{Mode, Port};
+
+/// A connection of one endpoint. Never reused within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// The states of the papers' diagram (multi-mode paper, Figure 6 and Table II).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// ASYN sent, nothing heard.
+    AsynSent,
+    /// Data flows.
+    Established,
+    /// We said that no new data follows.
+    AfinSent,
+    /// The peer said so.
+    AfinReceived,
+    /// Done; late TPDUs are still answered for a while.
+    Closed,
+}
+
+impl State {
+    /// The papers' name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AsynSent => "ASYN_SENT",
+            Self::Established => "ESTABLISHED",
+            Self::AfinSent => "AFIN_SENT",
+            Self::AfinReceived => "AFIN_RECEIVED",
+            Self::Closed => "CLOSED",
+        }
+    }
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Both directions were closed and, where the mode confirms, everything was confirmed.
+    Finished,
+    /// This side aborted.
+    Aborted,
+    /// The peer reset it: nobody listens, or its application aborted.
+    Reset,
+    /// Nothing was heard for the configured time.
+    PeerVanished,
+}
+
+/// What the application is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A listener has a new connection.
+    Incoming {
+        /// The new connection.
+        id: ConnectionId,
+        /// Where it comes from.
+        path: PathId,
+        /// The local port it arrived at.
+        local: Port,
+        /// Its mode.
+        mode: Mode,
+    },
+    /// The peer answered.
+    Connected(ConnectionId),
+    /// There is something to read.
+    Readable(ConnectionId),
+    /// There is room to write again, after a write that took less than was offered.
+    Writable(ConnectionId),
+    /// The peer will send no more, and everything it sent has been read or given up.
+    PeerFinished(ConnectionId),
+    /// Everything written was confirmed, or, in modes that confirm nothing, sent.
+    AllSent(ConnectionId),
+    /// The connection is over.
+    Closed {
+        /// Which.
+        id: ConnectionId,
+        /// Why.
+        why: CloseReason,
+    },
+    /// A datagram without a connection.
+    Datagram {
+        /// Where it comes from.
+        path: PathId,
+        /// The sender's port.
+        source: Port,
+        /// The local port.
+        local: Port,
+        /// The sender's count of datagrams, modulo 2^32.
+        ordinal: u32,
+        /// Its payload.
+        octets: Vec<u8>,
+    },
+}
+
+/// Why a connection cannot be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// A setting is out of range.
+    #[error(transparent)]
+    Config(#[from] super::ConfigError),
+    /// The endpoint has as many connections as it may.
+    #[error("the endpoint already has {0} connections, its limit")]
+    TooMany(usize),
+}
+
+/// Why nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The connection is over or was never there.
+    #[error("the connection is closed")]
+    Closed,
+    /// `close` was called before.
+    #[error("the connection was closed for writing")]
+    Finishing,
+    /// Only datagrams may be empty.
+    #[error("an empty message can only be sent in datagram mode")]
+    EmptyMessage,
+    /// A message does not fit one TPDU.
+    #[error("a message of {len} octets does not fit a TPDU, which carries {max}")]
+    MessageTooLong {
+        /// Its length.
+        len: usize,
+        /// What would fit.
+        max: usize,
+    },
+}

@@ -1,0 +1,437 @@
+//! The receiving half: what arrived, what is missing, and what to say about it.
+
+use super::acknowledger::{Acknowledger, ReceiverState};
+use super::blocks::BlockAssembly;
+use super::config::{ConnectionConfig, HoleWaits};
+use super::counters::Counters;
+use super::modes::{ModeRules, Nacks};
+use crate::bytes::{Chunk, Inserted, Reassembly};
+use crate::machine::Deadline;
+use crate::timer::{TimerKind, TimerTable};
+use crate::trace::{Record, Trace};
+use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::{
+    BlockDescriptor, FecStrength, Feedback, Handshake, LISTED_NUMBERS_MAX, NackCause,
+};
+
+#[derive(Clone, Copy, Debug)]
+enum ReceiverTimer {
+    HoleWait,
+    NackRepeat,
+}
+
+impl TimerKind for ReceiverTimer {
+    const COUNT: usize = 2;
+    fn index(self) -> usize {
+        self as usize
+    }
+    fn why(self) -> &'static str {
+        match self {
+            Self::HoleWait => "patience with a hole",
+            Self::NackRepeat => "NACK repeat",
+        }
+    }
+}
+
+/// An arriving data TPDU, after correction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival<'a> {
+    pub(super) seq: TpduSeq,
+    pub(super) stamp: u32,
+    pub(super) marked: bool,
+    pub(super) corrected_symbols: u32,
+    pub(super) body: &'a [u8],
+}
+
+/// Before a hole has ever been filled, requests for holes are repeated this often.
+const NACK_REPEAT_INITIAL: Duration = Duration::from_millis(500);
+/// Requests are not repeated faster than this.
+const NACK_REPEAT_MIN: Duration = Duration::from_millis(10);
+/// With blocks, a hole may wait for its repair symbols: they follow the close of the block.
+const BLOCK_SLACK: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
+pub(super) struct Receiver {
+    rules: ModeRules,
+    waits: HoleWaits,
+    deliver_damaged: bool,
+    window: u16,
+    ring: Reassembly,
+    acks: Acknowledger,
+    blocks: BlockAssembly,
+    asked_damaged: Vec<TpduSeq>,
+    asked_missing: bool,
+    asked_at: Option<(TpduSeq, Instant)>,
+    nack_repeat: Duration,
+    end: Option<TpduSeq>,
+    feedback_strength: FecStrength,
+    readable_told: bool,
+    end_told: bool,
+    timers: TimerTable<ReceiverTimer>,
+}
+
+/// Parity words that protect acknowledgements where data has parity: enough for several errors in a MACK
+/// of usual size, little beside it.
+const FEEDBACK_WORDS_MAX: u16 = 4;
+
+impl Receiver {
+    pub(super) fn new(config: &ConnectionConfig, rules: ModeRules) -> Self {
+        let mut waits = config.hole_waits;
+        if let Some(plan) = config.block.filter(|_| rules.blocks) {
+            waits.lost = waits.lost.max(plan.close_after() * 2 + BLOCK_SLACK);
+        }
+        Self {
+            rules,
+            waits,
+            deliver_damaged: config.deliver_damaged,
+            window: config.window_tpdus,
+            ring: Reassembly::new(config.first_seq, usize::from(config.window_tpdus)),
+            acks: Acknowledger::new(rules.acks, config.ack, config.window_tpdus),
+            blocks: BlockAssembly::new(rules.blocks),
+            asked_damaged: Vec::new(),
+            asked_missing: false,
+            asked_at: None,
+            nack_repeat: NACK_REPEAT_INITIAL,
+            end: None,
+            feedback_strength: FecStrength::NONE,
+            readable_told: false,
+            end_told: false,
+            timers: TimerTable::default(),
+        }
+    }
+
+    /// Parity seen on data is used on acknowledgements too.
+    pub(super) fn note_strength(&mut self, strength: FecStrength) {
+        let words = strength.words().min(FEEDBACK_WORDS_MAX);
+        self.feedback_strength = FecStrength::from_words(words).unwrap_or_default();
+    }
+
+    pub(super) const fn feedback_strength(&self) -> FecStrength {
+        self.feedback_strength
+    }
+
+    pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {
+        self.acks.note_stamp(now, stamp, marked);
+    }
+
+    /// An intact data TPDU.
+    pub(super) fn on_data(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        self.acks.note_stamp(now, arrival.stamp, arrival.marked);
+        if arrival.corrected_symbols > 0 {
+            counters.recovered_fec_words += 1;
+            counters.corrected_symbols += u64::from(arrival.corrected_symbols);
+        }
+        let inserted = self.insert(now, arrival.seq, arrival.body, true, counters);
+        if !matches!(inserted, Inserted::Duplicate | Inserted::Beyond) {
+            let (seq, corrected_symbols) = (arrival.seq, arrival.corrected_symbols);
+            trace.note(
+                now,
+                Record::Accepted {
+                    seq,
+                    corrected_symbols,
+                },
+            );
+            self.blocks.on_source(arrival.seq, arrival.body);
+            self.rebuild(now, counters, trace);
+        }
+        self.after_arrival(now);
+    }
+
+    fn insert(
+        &mut self,
+        now: Instant,
+        seq: TpduSeq,
+        body: &[u8],
+        intact: bool,
+        counters: &mut Counters,
+    ) -> Inserted {
+        let inserted = self.ring.insert(now, seq, body, intact);
+        match inserted {
+            Inserted::Next | Inserted::Filled => {
+                counters.accepted_tpdus += 1;
+                let holes = self.ring.has_holes();
+                // A hole filled while others remain is news that the sender should have soon.
+                self.acks.on_arrival(now, seq, false);
+                if !holes {
+                    self.asked_missing = false;
+                }
+                self.learn_fill_time(now, seq);
+            }
+            Inserted::Ahead { new_holes } => {
+                counters.accepted_tpdus += 1;
+                counters.wire_lost += u64::from(new_holes);
+                self.acks.on_arrival(now, seq, new_holes > 0);
+                if new_holes > 0 && self.rules.nacks == Nacks::DamagedAndHoles {
+                    self.asked_missing = true;
+                }
+            }
+            Inserted::Duplicate => {
+                counters.duplicates += 1;
+                self.acks.on_arrival(now, seq, false);
+            }
+            Inserted::Beyond => {
+                counters.beyond_window += 1;
+                // A probe into a closed window wants to hear whether it is open.
+                if self.rules.confirms() {
+                    self.acks.demand();
+                }
+            }
+        }
+        inserted
+    }
+
+    fn learn_fill_time(&mut self, now: Instant, seq: TpduSeq) {
+        if let Some((asked, at)) = self.asked_at
+            && asked == seq
+        {
+            let took = now.saturating_since(at) * 3 / 2;
+            self.nack_repeat = ((self.nack_repeat + took) / 2).max(NACK_REPEAT_MIN);
+            self.asked_at = None;
+        }
+    }
+
+    /// A data TPDU that is damaged beyond its parity.
+    pub(super) fn on_damaged(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival<'_>,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        self.acks.note_stamp(now, arrival.stamp, arrival.marked);
+        counters.wire_damaged += 1;
+        trace.note(now, Record::Damaged { seq: arrival.seq });
+        if self.deliver_damaged && !self.rules.complete {
+            self.insert(now, arrival.seq, arrival.body, false, counters);
+        } else {
+            let seen = self.ring.end_seen();
+            let wanted = self.ring.note_damaged(now, arrival.seq);
+            let skipped = arrival.seq.distance_from(seen);
+            if wanted && let Ok(skipped) = u64::try_from(skipped) {
+                counters.wire_lost += skipped;
+            }
+            if wanted && self.rules.nacks != Nacks::None {
+                if self.asked_damaged.len() < LISTED_NUMBERS_MAX {
+                    self.asked_damaged.push(arrival.seq);
+                }
+                if wanted && skipped > 0 && self.rules.nacks == Nacks::DamagedAndHoles {
+                    self.asked_missing = true;
+                }
+            }
+        }
+        self.after_arrival(now);
+    }
+
+    /// A repair symbol; its sequence number is the block's first source.
+    pub(super) fn on_repair(
+        &mut self,
+        now: Instant,
+        block: BlockDescriptor,
+        arrival: &Arrival<'_>,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        if !self.blocks.on_repair(arrival.seq, block, arrival.body) {
+            counters.nonsense += 1;
+        }
+        self.acks.note_stamp(now, arrival.stamp, arrival.marked);
+        self.rebuild(now, counters, trace);
+        self.after_arrival(now);
+    }
+
+    fn rebuild(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
+        for (seq, octets) in self.blocks.take_rebuilt() {
+            let inserted = self.ring.insert(now, seq, &octets, true);
+            if !matches!(inserted, Inserted::Duplicate | Inserted::Beyond) {
+                counters.accepted_tpdus += 1;
+                counters.recovered_fec_block += 1;
+                trace.note(now, Record::Rebuilt { seq });
+            }
+        }
+    }
+
+    /// The peer says that its data ends before `end`.
+    pub(super) fn on_end(&mut self, now: Instant, end: TpduSeq) {
+        if self.end.is_none() && end.distance_from(self.ring.end_seen()) >= 0 {
+            self.end = Some(end);
+        }
+        if let Some(end) = self.end {
+            self.ring.note_end(now, end);
+            if self.ring.has_holes() && self.rules.nacks == Nacks::DamagedAndHoles {
+                self.asked_missing = true;
+            }
+        }
+        self.acks.answer(Handshake::Afin);
+        self.after_arrival(now);
+    }
+
+    pub(super) const fn answer_setup(&mut self) {
+        self.acks.answer(Handshake::Asyn);
+    }
+
+    pub(super) const fn demand_ack(&mut self) {
+        self.acks.demand();
+    }
+
+    fn after_arrival(&mut self, now: Instant) {
+        if self.rules.complete {
+            return;
+        }
+        match self.ring.first_hole() {
+            Some((since, damaged)) => {
+                self.timers.set(
+                    ReceiverTimer::HoleWait,
+                    (since + self.patience(damaged)).max(now),
+                );
+            }
+            None => self.timers.stop(ReceiverTimer::HoleWait),
+        }
+    }
+
+    fn patience(&self, damaged: bool) -> Duration {
+        match (damaged, self.rules.nacks) {
+            (true, Nacks::Damaged | Nacks::DamagedAndHoles) => self.waits.requested,
+            (true, Nacks::None) if !self.rules.blocks => Duration::ZERO,
+            _ => self.waits.lost,
+        }
+    }
+
+    fn give_up_holes(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
+        while let Some((since, damaged)) = self.ring.first_hole() {
+            if since + self.patience(damaged) > now {
+                break;
+            }
+            if let Some((seq, damaged)) = self.ring.give_up_first_hole() {
+                if damaged {
+                    counters.residual_damaged += 1;
+                } else {
+                    counters.residual_lost += 1;
+                }
+                trace.note(now, Record::GivenUp { seq });
+            }
+        }
+        self.after_arrival(now);
+    }
+
+    /// Takes the next payload in order.
+    pub(super) fn read(&mut self, counters: &mut Counters) -> Option<Chunk> {
+        let Some(chunk) = self.ring.read() else {
+            self.readable_told = false;
+            return None;
+        };
+        counters.delivered_bytes += chunk.octets.len() as u64;
+        if !chunk.intact {
+            counters.delivered_damaged_bytes += chunk.octets.len() as u64;
+        }
+        self.acks.on_window(self.ring.window(), self.window);
+        Some(chunk)
+    }
+
+    pub(super) fn recycle(&mut self, octets: Vec<u8>) {
+        self.ring.recycle(octets);
+    }
+
+    /// Whether there is news to read; asked often, answered once until the application has read.
+    pub(super) fn take_readable(&mut self) -> bool {
+        let news = !self.readable_told && self.ring.is_readable();
+        self.readable_told |= news;
+        news
+    }
+
+    /// Whether the peer's end was reached and everything before it read; answered once.
+    pub(super) fn take_end(&mut self) -> bool {
+        let news = !self.end_told && self.has_ended();
+        self.end_told |= news;
+        news
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.end == Some(self.ring.next_expected()) && !self.ring.is_readable()
+    }
+
+    /// Whether the end is known and nothing before it is missing; it may still have to be read.
+    pub(super) fn is_complete(&self) -> bool {
+        self.end == Some(self.ring.next_expected())
+    }
+
+    pub(super) fn wants_to_answer(&self) -> bool {
+        self.acks.is_due() || self.wants_to_ask()
+    }
+
+    fn wants_to_ask(&self) -> bool {
+        !self.asked_damaged.is_empty() || (self.asked_missing && self.ring.has_holes())
+    }
+
+    /// Appends the answer that is due, if any.
+    pub(super) fn write_answer(
+        &mut self,
+        now: Instant,
+        template: Feedback,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let template = Feedback {
+            echo: self.acks.echo(),
+            ..template
+        };
+        if let Some((first, further)) = self.asked_damaged.split_first() {
+            template.nack(NackCause::Damaged, *first, further.iter().copied(), out);
+            self.asked_damaged.clear();
+            return true;
+        }
+        if core::mem::take(&mut self.asked_missing) {
+            let mut holes = self.ring.holes(LISTED_NUMBERS_MAX + 1);
+            if let Some(first) = holes.next() {
+                template.nack(NackCause::Missing, first, holes, out);
+                self.asked_at.get_or_insert((first, now));
+                self.timers
+                    .set(ReceiverTimer::NackRepeat, now + self.nack_repeat);
+                return true;
+            }
+        }
+        if self.acks.is_due() {
+            let state = ReceiverState {
+                next_expected: self.ring.next_expected(),
+                window: self.ring.window(),
+                has_holes: self.ring.has_holes(),
+            };
+            self.acks.write(now, template, state, out);
+            return true;
+        }
+        false
+    }
+
+    pub(super) fn handle_deadline(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        self.acks.handle_deadline(now);
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                ReceiverTimer::HoleWait => self.give_up_holes(now, counters, trace),
+                ReceiverTimer::NackRepeat => {
+                    if self.ring.has_holes() {
+                        self.asked_missing = true;
+                        self.asked_at = None;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        Deadline::earlier(self.acks.next_deadline(), self.timers.next_deadline())
+    }
+}

@@ -1,0 +1,539 @@
+//! The sending half: what goes out next, and what an answer means for it.
+//!
+//! Rate is not decided here: the endpoint's pacer asks for one unit at a time. Error control is
+//! here and knows nothing of rate (multi-mode paper, Section III-A: "fully decoupled").
+//!
+//! # Order
+//! A probe when the path is silent; else what is lost, oldest first; else parity of closed
+//! blocks; else new data; else, once the application has closed and the path is known to lose,
+//! the unconfirmed tail again.
+
+use super::blocks::ParityPlan;
+use super::config::ConnectionConfig;
+use super::counters::Counters;
+use super::modes::ModeRules;
+use crate::bytes::SendBuffer;
+use crate::machine::{Deadline, Kind};
+use crate::timer::{TimerKind, TimerTable};
+use crate::trace::{LossSign, Record, Trace};
+use crate::transport::parts::{RttEstimator, Scoreboard, Settled};
+use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::{Acks, BlockDescriptor, Mack, Nack};
+use std::collections::VecDeque;
+
+/// One TPDU to send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub(super) seq: TpduSeq,
+    pub(super) kind: Kind,
+    pub(super) position: u64,
+    pub(super) len: usize,
+    /// Set for repair symbols, whose octets are in the sender's scratch buffer.
+    pub(super) repair: Option<BlockDescriptor>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum SenderTimer {
+    Retransmission,
+    Retention,
+}
+
+impl TimerKind for SenderTimer {
+    const COUNT: usize = 2;
+    fn index(self) -> usize {
+        self as usize
+    }
+    fn why(self) -> &'static str {
+        match self {
+            Self::Retransmission => "retransmission timeout",
+            Self::Retention => "retention of sent TPDUs",
+        }
+    }
+}
+
+/// Losses seen before the tail is worth repeating: at least one in a thousand TPDUs.
+const TAIL_LOSS_DENOMINATOR: u64 = 1_000;
+/// Consecutive silent timeouts for one doubling of the timeout: a single lost probe is common on
+/// these links and must not slow recovery.
+const SILENCES_PER_BACK_OFF: u32 = 2;
+
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
+pub(super) struct Sender {
+    rules: ModeRules,
+    payload_bytes: usize,
+    window: u16,
+    peer_window: Option<u16>,
+    tail_repeats: u16,
+    retention: Duration,
+    ack_flush: Duration,
+    lossy: bool,
+    buffer: SendBuffer,
+    /// Stream position of the next octet to go out for the first time.
+    next_position: u64,
+    /// Lengths of messages not yet sent; empty for a stream.
+    messages: VecDeque<usize>,
+    board: Scoreboard,
+    rtt: RttEstimator,
+    parity: ParityPlan,
+    finishing: bool,
+    stalled: bool,
+    silences: u32,
+    probe: Option<TpduSeq>,
+    window_probe: bool,
+    last_heard: Option<Instant>,
+    blocked_writer: bool,
+    timers: TimerTable<SenderTimer>,
+}
+
+impl Sender {
+    pub(super) fn new(config: &ConnectionConfig, rules: ModeRules, payload_bytes: usize) -> Self {
+        let rto = RttEstimator::new(config.rto);
+        Self {
+            rules,
+            payload_bytes,
+            window: config.window_tpdus,
+            peer_window: None,
+            tail_repeats: config.tail_repeats,
+            retention: config.hole_waits.requested,
+            ack_flush: config.ack.in_mode(rules.acks).flush,
+            lossy: false,
+            buffer: SendBuffer::new(config.send_buffer_bytes),
+            next_position: 0,
+            messages: VecDeque::new(),
+            board: Scoreboard::new(config.first_seq),
+            rtt: rto,
+            parity: ParityPlan::new(config.block.filter(|_| rules.blocks)),
+            finishing: false,
+            stalled: false,
+            silences: 0,
+            probe: None,
+            window_probe: false,
+            last_heard: None,
+            blocked_writer: false,
+            timers: TimerTable::default(),
+        }
+    }
+
+    /// Takes stream octets; fewer than offered when the buffer is full.
+    pub(super) fn write(&mut self, octets: &[u8]) -> usize {
+        let taken = self.buffer.write(octets);
+        if taken < octets.len() {
+            self.blocked_writer = true;
+        }
+        taken
+    }
+
+    /// Takes a whole message, or nothing of it when the buffer is full.
+    pub(super) fn write_message(&mut self, octets: &[u8]) -> bool {
+        // An empty message occupies no octets, so its number is bounded by the window's.
+        if self.buffer.free() < octets.len() || self.messages.len() >= usize::from(u16::MAX) {
+            self.blocked_writer = true;
+            return false;
+        }
+        self.buffer.write(octets);
+        self.messages.push_back(octets.len());
+        true
+    }
+
+    /// Whether a writer that was refused may write again; asked once, answered once.
+    pub(super) fn take_writable(&mut self, at_least: usize) -> bool {
+        self.blocked_writer && self.buffer.free() >= at_least && {
+            self.blocked_writer = false;
+            true
+        }
+    }
+
+    pub(super) const fn payload_bytes(&self) -> usize {
+        self.payload_bytes
+    }
+
+    /// No more will be written.
+    pub(super) fn finish(&mut self) {
+        self.finishing = true;
+        if !self.has_new() {
+            self.parity.close();
+        }
+    }
+
+    /// Octets written and not yet sent for the first time.
+    fn unsent(&self) -> u64 {
+        self.buffer.end() - self.next_position
+    }
+
+    fn has_new(&self) -> bool {
+        self.unsent() > 0 || !self.messages.is_empty()
+    }
+
+    /// Whether everything written has left at least once, parity included.
+    pub(super) fn all_sent(&self) -> bool {
+        !self.has_new() && !self.parity.is_pending()
+    }
+
+    /// Whether nothing remains to be done for what was written.
+    pub(super) fn all_settled(&self) -> bool {
+        self.all_sent() && (!self.rules.confirms() || self.board.is_empty())
+    }
+
+    /// One past the last TPDU sent.
+    pub(super) fn end_seq(&self) -> TpduSeq {
+        self.board.next_seq()
+    }
+
+    pub(super) const fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// The timeout, with what the peer may wait before it answers.
+    pub(super) fn rto(&self) -> Duration {
+        self.rtt.rto() + self.ack_flush
+    }
+
+    /// Whether something is out that the peer should answer.
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.rules.confirms() && !self.board.is_empty()
+    }
+
+    fn window_open(&self) -> bool {
+        let limit = self
+            .peer_window
+            .map_or(self.window, |peer| peer.min(self.window));
+        !self.rules.confirms() || self.board.len() < usize::from(limit)
+    }
+
+    /// Whether [`Sender::next_unit`] would have something.
+    pub(super) fn wants_to_send(&self) -> bool {
+        if self.probe.is_some() {
+            return true;
+        }
+        if self.stalled {
+            return false;
+        }
+        self.board.has_lost()
+            || self.parity.is_ready()
+            || (self.has_new() && (self.window_open() || self.window_probe))
+            || self.tail_wanted()
+    }
+
+    fn tail_wanted(&self) -> bool {
+        self.finishing
+            && self.lossy
+            && self.rules.confirms()
+            && !self.has_new()
+            && self.tail_repeats > 0
+            && self.board.least_recent(self.tail_repeats + 1).is_some()
+    }
+
+    /// The next TPDU to send; it counts as sent.
+    pub(super) fn next_unit(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Unit> {
+        if let Some(unit) = self.probe.take().and_then(|seq| self.again(now, seq)) {
+            return Some(unit);
+        }
+        if self.stalled {
+            return None;
+        }
+        while let Some(seq) = self.board.next_lost() {
+            if let Some(unit) = self.again(now, seq) {
+                return Some(unit);
+            }
+        }
+        if let Some(unit) = self.next_repair(scratch) {
+            return Some(unit);
+        }
+        if self.has_new() && (self.window_open() || self.window_probe) {
+            self.window_probe = false;
+            return Some(self.new_unit(now));
+        }
+        if self.tail_wanted() {
+            let seq = self.board.least_recent(self.tail_repeats + 1)?;
+            return self.again(now, seq);
+        }
+        None
+    }
+
+    fn again(&mut self, now: Instant, seq: TpduSeq) -> Option<Unit> {
+        let entry = self.board.get(seq)?;
+        let (position, len) = (entry.position, entry.len as usize);
+        self.board.on_sent_again(now, seq);
+        self.arm_retransmission(now);
+        Some(Unit {
+            seq,
+            kind: Kind::Retransmission,
+            position,
+            len,
+            repair: None,
+        })
+    }
+
+    fn next_repair(&mut self, scratch: &mut Vec<u8>) -> Option<Unit> {
+        let (seq, repair) = self
+            .parity
+            .next_repair(&self.board, &self.buffer, scratch)?;
+        let len = scratch.len();
+        Some(Unit {
+            seq,
+            kind: Kind::Repair,
+            position: 0,
+            len,
+            repair: Some(repair),
+        })
+    }
+
+    fn new_unit(&mut self, now: Instant) -> Unit {
+        // Not after: the caller has yet to copy what this call returns.
+        self.release(now);
+        let position = self.next_position;
+        let unsent = usize::try_from(self.unsent()).unwrap_or(usize::MAX);
+        let len = self
+            .messages
+            .pop_front()
+            .unwrap_or_else(|| unsent.min(self.payload_bytes));
+        self.next_position += len as u64;
+        // A payload is at most 65,000 octets.
+        let entry_len = u32::try_from(len).unwrap_or(u32::MAX);
+        let seq = self.board.on_first_sent(now, position, entry_len);
+        self.parity.on_source(now, seq);
+        if self.rules.retransmits() {
+            self.arm_retransmission(now);
+        }
+        if self.finishing && !self.has_new() {
+            self.parity.close();
+        }
+        Unit {
+            seq,
+            kind: Kind::Source,
+            position,
+            len,
+            repair: None,
+        }
+    }
+
+    /// The octets of a source TPDU.
+    pub(super) fn body<'a>(&'a self, unit: &Unit, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        self.buffer.slice(unit.position, unit.len, scratch)
+    }
+
+    /// Frees what nobody will ask for: in confirming modes what is settled, in asking modes what is
+    /// old, in the others what was sent and is in no open block.
+    fn release(&mut self, now: Instant) {
+        if self.rules.confirms() {
+            self.board.release_settled();
+        } else {
+            let keep_from = self.parity.oldest_needed().unwrap_or(self.board.next_seq());
+            let retained = self.rules.retransmits();
+            while self.board.base() != keep_from {
+                let young = self
+                    .board
+                    .front_sent_at()
+                    .is_some_and(|sent| now.saturating_since(sent) < self.retention);
+                if retained && young && self.board.len() < usize::from(self.window) {
+                    break;
+                }
+                self.board.release_before(self.board.base().plus(1));
+            }
+            if retained && !self.board.is_empty() {
+                self.timers
+                    .set_if_idle(SenderTimer::Retention, now + self.retention);
+            }
+        }
+        self.buffer
+            .release(self.board.base_position().unwrap_or(self.next_position));
+    }
+
+    fn arm_retransmission(&mut self, now: Instant) {
+        if !self.rules.confirms() {
+            return;
+        }
+        let Some((_, sent_at)) = self.board.oldest_in_flight() else {
+            if self.has_new() && !self.window_open() {
+                self.timers
+                    .set_if_idle(SenderTimer::Retransmission, now + self.rto());
+            } else {
+                self.timers.stop(SenderTimer::Retransmission);
+            }
+            return;
+        };
+        if self.stalled {
+            self.timers
+                .set_if_idle(SenderTimer::Retransmission, now + self.rto());
+        } else {
+            self.timers
+                .set(SenderTimer::Retransmission, (sent_at + self.rto()).max(now));
+        }
+    }
+
+    /// An acknowledgement came. Returns whether it made sense.
+    pub(super) fn on_mack(
+        &mut self,
+        now: Instant,
+        mack: &Mack<'_>,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) -> bool {
+        self.heard(now, trace);
+        let age = age_of(now, mack.echo);
+        let hold = match &mack.acks {
+            Acks::Cumulative { receiver, .. } => receiver.hold.to_duration(),
+            Acks::Listed { .. } => Some(Duration::ZERO),
+        };
+        // Before anything was received there is nothing to echo.
+        let echoes = self.board.has_sent();
+        if let (Some(age), Some(hold), true) = (age, hold, echoes)
+            && let Some(sample) = age.checked_sub(hold)
+        {
+            self.rtt.on_sample(sample);
+        }
+        let rtt_min = self.rtt.min();
+        let mut sane = true;
+        let mut settle = |settled: Settled| {
+            counters.confirmed_tpdus += 1;
+            match settled.attempts {
+                0 | 1 => {}
+                2 => counters.recovered_arq[0] += 1,
+                3 => counters.recovered_arq[1] += 1,
+                _ => counters.recovered_arq[2] += 1,
+            }
+        };
+        match &mack.acks {
+            Acks::Cumulative {
+                next_expected,
+                receiver,
+                above,
+            } => {
+                sane = next_expected.distance_from(self.board.next_seq()) <= 0;
+                if sane {
+                    self.peer_window = Some(receiver.window);
+                    self.board
+                        .on_acked_before(now, *next_expected, rtt_min, &mut settle);
+                    for seq in above.clone() {
+                        if let Some(settled) = self.board.on_acked(now, seq, rtt_min) {
+                            settle(settled);
+                        }
+                    }
+                }
+            }
+            Acks::Listed { first, further } => {
+                for seq in core::iter::once(*first).chain(further.clone()) {
+                    if let Some(settled) = self.board.on_acked(now, seq, rtt_min) {
+                        settle(settled);
+                    }
+                }
+            }
+        }
+        if sane && age.is_some() {
+            self.board.on_arrival_of(now, mack.echo);
+        }
+        self.note_losses(now, counters, trace);
+        self.release(now);
+        self.arm_retransmission(now);
+        sane
+    }
+
+    /// The receiver asks for TPDUs again.
+    pub(super) fn on_nack(
+        &mut self,
+        now: Instant,
+        nack: &Nack<'_>,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        self.heard(now, trace);
+        if age_of(now, nack.echo).is_none() {
+            counters.nonsense += 1;
+            return;
+        }
+        for seq in nack.wanted() {
+            self.board.on_nack(seq, nack.echo);
+        }
+        self.note_losses(now, counters, trace);
+        self.arm_retransmission(now);
+    }
+
+    /// Anything of the peer's shows that the path works.
+    fn heard(&mut self, now: Instant, trace: &mut Trace) {
+        self.last_heard = Some(now);
+        self.silences = 0;
+        if self.stalled {
+            self.stalled = false;
+            self.timers.stop(SenderTimer::Retransmission);
+            trace.note(now, Record::Resumed);
+        }
+    }
+
+    fn note_losses(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
+        for (seq, sign) in self.board.take_held_lost() {
+            match sign {
+                LossSign::Overtaken => counters.held_lost_overtaken += 1,
+                LossSign::Nack => counters.held_lost_nack += 1,
+                LossSign::Timeout => counters.held_lost_timeout += 1,
+            }
+            trace.note(now, Record::HeldLost { seq, sign });
+        }
+        let lost =
+            counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
+        self.lossy = lost > 0 && lost * TAIL_LOSS_DENOMINATOR >= counters.sent_tpdus[0];
+    }
+
+    pub(super) fn handle_deadline(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                SenderTimer::Retransmission => self.on_timeout(now, counters, trace),
+                SenderTimer::Retention => self.release(now),
+            }
+        }
+        self.board.handle_deadline(now);
+        self.parity.handle_deadline(now);
+        self.note_losses(now, counters, trace);
+    }
+
+    /// Nothing answered in time. If nothing at all was heard since the oldest TPDU left, the path
+    /// is taken for down and only probes go out; else just that TPDU's answer is missing.
+    fn on_timeout(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
+        let Some((seq, sent_at)) = self.board.oldest_in_flight() else {
+            if self.has_new() {
+                self.window_probe = true;
+            }
+            return;
+        };
+        let rto = self.rto();
+        let silent = self.last_heard.is_none_or(|heard| heard < sent_at);
+        if silent {
+            if !self.stalled {
+                self.stalled = true;
+                counters.stalls += 1;
+                trace.note(now, Record::Stalled);
+            }
+            self.silences += 1;
+            if self.silences.is_multiple_of(SILENCES_PER_BACK_OFF) {
+                self.rtt.on_silence();
+            }
+            self.probe = Some(seq);
+            self.timers
+                .set(SenderTimer::Retransmission, now + self.rto());
+        } else {
+            self.board.on_timeout(now - rto);
+            self.arm_retransmission(now);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        let own = self.timers.next_deadline();
+        let board = self.board.next_deadline();
+        Deadline::earlier(Deadline::earlier(own, board), self.parity.next_deadline())
+    }
+}
+
+/// How long ago our own timestamp `stamp` was made; `None` if it lies in the future.
+fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
+    let age = now.as_wrapping_micros().wrapping_sub(stamp);
+    (age < 1 << 31).then(|| Duration::from_micros(u64::from(age)))
+}

@@ -1,0 +1,78 @@
+//! Connections that are over, remembered so that a late copy cannot open them again.
+
+use super::connection::Key;
+use crate::units::{Duration, Instant};
+use std::collections::{BTreeSet, VecDeque};
+
+/// How long a pair of ports rests: longer than any queue holds a datagram (RFC 9293's 2 MSL with
+/// an MSL of one minute).
+const REST: Duration = Duration::from_secs(120);
+/// Pairs remembered at most; beyond, the oldest are forgotten early.
+const TOMBSTONES_MAX: usize = 16_384;
+
+#[derive(Debug, Default)]
+pub(super) struct Tombstones {
+    keys: BTreeSet<Key>,
+    order: VecDeque<(Instant, Key)>,
+}
+
+impl Tombstones {
+    pub(super) fn bury(&mut self, now: Instant, key: Key) {
+        self.expire(now);
+        if self.order.len() == TOMBSTONES_MAX
+            && let Some((_, oldest)) = self.order.pop_front()
+        {
+            self.keys.remove(&oldest);
+        }
+        if self.keys.insert(key) {
+            self.order.push_back((now + REST, key));
+        }
+    }
+
+    pub(super) fn holds(&self, key: Key) -> bool {
+        self.keys.contains(&key)
+    }
+
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some((until, key)) = self.order.front().copied() {
+            if until > now {
+                break;
+            }
+            self.order.pop_front();
+            self.keys.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::PathId;
+
+    fn key(local: u16) -> Key {
+        Key {
+            path: PathId(0),
+            local,
+            remote: 1,
+        }
+    }
+
+    #[test]
+    fn a_pair_of_ports_rests_for_its_time_and_no_longer() {
+        let mut tombstones = Tombstones::default();
+        tombstones.bury(Instant::START, key(1));
+        tombstones.expire(Instant::START + REST - Duration::from_nanos(1));
+        assert!(tombstones.holds(key(1)));
+        tombstones.expire(Instant::START + REST);
+        assert!(!tombstones.holds(key(1)));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_oldest_goes_first() {
+        let mut tombstones = Tombstones::default();
+        for local in 0..=u16::try_from(TOMBSTONES_MAX).expect("fits") {
+            tombstones.bury(Instant::START, key(local));
+        }
+        assert!(!tombstones.holds(key(0)) && tombstones.holds(key(1)));
+    }
+}

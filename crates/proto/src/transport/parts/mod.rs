@@ -1,0 +1,11 @@
+//! Parts that transports are put together from. Each owns its state, its timers and its tests.
+
+mod pacer;
+mod rate_control;
+mod rtt;
+mod scoreboard;
+
+pub use pacer::Pacer;
+pub use rate_control::{LinkReport, RateControl};
+pub use rtt::{RtoLimits, RttEstimator};
+pub use scoreboard::{Outstanding, Scoreboard, Settled};

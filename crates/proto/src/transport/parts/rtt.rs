@@ -1,0 +1,139 @@
+//! Round-trip time and retransmission timeout.
+//!
+//! RFC 6298 arithmetic on the TPDU timestamp, with two differences that the papers' links ask for
+//! (spec, sections 1.7 and 8, A9): the minimum is not one second but follows the link, and the
+//! timeout backs off only while nothing at all comes back.
+
+use crate::units::Duration;
+
+/// Bounds of the retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoLimits {
+    /// Before the first sample.
+    pub initial: Duration,
+    /// Never less.
+    pub min: Duration,
+    /// Never more by backing off; a path whose own timeout is longer keeps that.
+    pub max: Duration,
+}
+
+impl Default for RtoLimits {
+    fn default() -> Self {
+        Self {
+            initial: Duration::from_secs(1),
+            min: Duration::from_millis(15),
+            max: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Estimates the round trip and from it the retransmission timeout.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    limits: RtoLimits,
+    smoothed: Option<Duration>,
+    variation: Duration,
+    min: Option<Duration>,
+    back_off: u32,
+}
+
+/// Doublings after which the timeout has long reached any maximum.
+const BACK_OFF_MAX: u32 = 16;
+
+impl RttEstimator {
+    /// An estimator without a sample.
+    pub const fn new(limits: RtoLimits) -> Self {
+        Self {
+            limits,
+            smoothed: None,
+            variation: Duration::ZERO,
+            min: None,
+            back_off: 0,
+        }
+    }
+
+    /// Takes a sample: the time between a transmission and the receiver's answer to it, less what
+    /// the receiver says it waited.
+    pub fn on_sample(&mut self, sample: Duration) {
+        self.back_off = 0;
+        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        self.smoothed = Some(match self.smoothed {
+            None => {
+                self.variation = sample / 2;
+                sample
+            }
+            Some(smoothed) => {
+                self.variation = self.variation * 3 / 4 + smoothed.abs_diff(sample) / 4;
+                smoothed * 7 / 8 + sample / 8
+            }
+        });
+    }
+
+    /// A timeout passed and nothing had come back: wait longer next time.
+    pub fn on_silence(&mut self) {
+        self.back_off = (self.back_off + 1).min(BACK_OFF_MAX);
+    }
+
+    /// The timeout: SRTT + 4 RTTVAR, doubled for each silence, within the limits.
+    pub fn rto(&self) -> Duration {
+        let base = self
+            .smoothed
+            .map_or(self.limits.initial, |rtt| rtt + self.variation * 4);
+        let base = base.max(self.limits.min);
+        base.saturating_mul(1 << self.back_off)
+            .min(self.limits.max.max(base))
+    }
+
+    /// The smoothed round trip, if there was a sample.
+    pub const fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// The shortest sample.
+    pub const fn min(&self) -> Option<Duration> {
+        self.min
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const LIMITS: RtoLimits = RtoLimits {
+        initial: Duration::from_secs(1),
+        min: Duration::from_millis(15),
+        max: Duration::from_secs(4),
+    };
+
+    #[test]
+    fn the_first_sample_sets_rtt_and_half_of_it_as_variation() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+        rtt.on_sample(100 * MS);
+        assert_eq!(rtt.rto(), 300 * MS); // RFC 6298, 2.2: R + 4 * R/2
+        rtt.on_sample(100 * MS);
+        assert_eq!(rtt.rto(), 250 * MS); // RTTVAR * 3/4
+    }
+
+    #[test]
+    fn silence_doubles_the_timeout_up_to_the_maximum_and_an_answer_restores_it() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.on_sample(100 * MS);
+        rtt.on_silence();
+        assert_eq!(rtt.rto(), 600 * MS);
+        for _ in 0..100 {
+            rtt.on_silence();
+        }
+        assert_eq!(rtt.rto(), Duration::from_secs(4));
+        rtt.on_sample(100 * MS);
+        assert_eq!(rtt.rto(), 250 * MS);
+    }
+
+    #[test]
+    fn a_path_slower_than_the_maximum_still_gets_its_own_round_trip() {
+        let mut rtt = RttEstimator::new(LIMITS);
+        rtt.on_sample(Duration::from_secs(20));
+        assert_eq!(rtt.rto(), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,517 @@
+//! The scoreboard: which TPDUs are out, and which of them are lost.
+//!
+//! A TPDU is held for lost when a transmission *later* than its own is known to have arrived
+//! (the time-based rule of RFC 8985, on the TPDU timestamp that acknowledgements echo), when the
+//! receiver asks for it, or when its timeout passes. Order is judged by sending time, so
+//! retransmissions are judged like first transmissions and no duplicate counting is needed.
+//!
+//! # Reordering
+//! The window within which being overtaken is forgiven starts at zero and is learned: an
+//! acknowledgement that arrives sooner after a retransmission than any round trip must belong to
+//! the earlier transmission.
+
+use crate::timer::{TimerKind, TimerTable};
+use crate::trace::LossSign;
+use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InFlight,
+    Lost,
+    Settled,
+}
+
+/// One TPDU that was sent and not yet released.
+#[derive(Clone, Copy, Debug)]
+pub struct Outstanding {
+    /// The stream position of its first octet.
+    pub position: u64,
+    /// Payload octets.
+    pub len: u32,
+    /// How often it was sent.
+    pub attempts: u16,
+    sent_at: Instant,
+    state: State,
+}
+
+/// A TPDU that the receiver turned out to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// How often it had been sent.
+    pub attempts: u16,
+    /// Payload octets.
+    pub len: u32,
+}
+
+/// One transmission, in the order of sending.
+#[derive(Clone, Copy, Debug)]
+struct Transmission {
+    seq: TpduSeq,
+    attempt: u16,
+    sent_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OvertakenTimer;
+
+impl TimerKind for OvertakenTimer {
+    const COUNT: usize = 1;
+    fn index(self) -> usize {
+        0
+    }
+    fn why(self) -> &'static str {
+        "overtaken TPDU is past the reorder window"
+    }
+}
+
+/// Tracks every TPDU between its first transmission and its release.
+#[derive(Debug)]
+pub struct Scoreboard {
+    base: TpduSeq,
+    entries: VecDeque<Outstanding>,
+    log: VecDeque<Transmission>,
+    lost: VecDeque<TpduSeq>,
+    held_lost: Vec<(TpduSeq, LossSign)>,
+    in_flight: usize,
+    has_sent: bool,
+    newest: Option<NewestArrival>,
+    reorder_window: Duration,
+    timers: TimerTable<OvertakenTimer>,
+}
+
+/// The latest transmission known to have arrived.
+#[derive(Clone, Copy, Debug)]
+struct NewestArrival {
+    stamp: u32,
+    learned_at: Instant,
+}
+
+/// An acknowledgement this much sooner than the shortest round trip answers an earlier attempt.
+const SPURIOUS_RTT_NUMERATOR: u32 = 3;
+const SPURIOUS_RTT_DENOMINATOR: u32 = 4;
+
+/// Whether timestamp `a` lies before `b` on the wrapping circle.
+const fn stamp_before(a: u32, b: u32) -> bool {
+    a != b && b.wrapping_sub(a) < 1 << 31
+}
+
+impl Scoreboard {
+    /// An empty scoreboard whose first TPDU will be `first`.
+    pub fn new(first: TpduSeq) -> Self {
+        Self {
+            base: first,
+            entries: VecDeque::new(),
+            log: VecDeque::new(),
+            lost: VecDeque::new(),
+            held_lost: Vec::new(),
+            in_flight: 0,
+            has_sent: false,
+            newest: None,
+            reorder_window: Duration::ZERO,
+            timers: TimerTable::default(),
+        }
+    }
+
+    /// The number that the next new TPDU gets.
+    pub fn next_seq(&self) -> TpduSeq {
+        // The sender's window keeps the length far below 2^32.
+        self.base
+            .plus(u32::try_from(self.entries.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The oldest TPDU not released.
+    pub const fn base(&self) -> TpduSeq {
+        self.base
+    }
+
+    /// How many TPDUs are not released.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether anything was ever sent.
+    pub const fn has_sent(&self) -> bool {
+        self.has_sent
+    }
+
+    /// Whether every TPDU is released.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether some TPDU waits to be sent again.
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// The stream position of the oldest octet that may still be sent again.
+    pub fn base_position(&self) -> Option<u64> {
+        self.entries.front().map(|entry| entry.position)
+    }
+
+    fn index(&self, seq: TpduSeq) -> Option<usize> {
+        let offset = usize::try_from(seq.offset_from(self.base)).ok()?;
+        (offset < self.entries.len()).then_some(offset)
+    }
+
+    /// The entry of `seq`, unless it is released or was never sent.
+    pub fn get(&self, seq: TpduSeq) -> Option<&Outstanding> {
+        self.index(seq).map(|index| &self.entries[index])
+    }
+
+    /// A new TPDU was sent.
+    pub fn on_first_sent(&mut self, now: Instant, position: u64, len: u32) -> TpduSeq {
+        let seq = self.next_seq();
+        let state = State::InFlight;
+        self.entries.push_back(Outstanding {
+            position,
+            len,
+            attempts: 1,
+            sent_at: now,
+            state,
+        });
+        self.log.push_back(Transmission {
+            seq,
+            attempt: 1,
+            sent_at: now,
+        });
+        self.in_flight += 1;
+        self.has_sent = true;
+        seq
+    }
+
+    /// A TPDU was sent again, after [`Scoreboard::next_lost`] or as a probe.
+    pub fn on_sent_again(&mut self, now: Instant, seq: TpduSeq) {
+        let Some(index) = self.index(seq) else { return };
+        let entry = &mut self.entries[index];
+        if entry.state == State::Settled {
+            return;
+        }
+        if entry.state == State::Lost {
+            entry.state = State::InFlight;
+            self.in_flight += 1;
+        }
+        entry.attempts = entry.attempts.saturating_add(1);
+        entry.sent_at = now;
+        self.log.push_back(Transmission {
+            seq,
+            attempt: entry.attempts,
+            sent_at: now,
+        });
+    }
+
+    /// Takes the next TPDU to send again.
+    pub fn next_lost(&mut self) -> Option<TpduSeq> {
+        while let Some(seq) = self.lost.pop_front() {
+            if self
+                .get(seq)
+                .is_some_and(|entry| entry.state == State::Lost)
+            {
+                return Some(seq);
+            }
+        }
+        None
+    }
+
+    /// The TPDU in flight whose latest transmission is the oldest.
+    pub fn oldest_in_flight(&mut self) -> Option<(TpduSeq, Instant)> {
+        self.prune_log();
+        self.log.front().map(|t| (t.seq, t.sent_at))
+    }
+
+    /// The in-flight TPDU sent least recently, if it has been sent fewer than `attempts_max` times.
+    pub fn least_recent(&self, attempts_max: u16) -> Option<TpduSeq> {
+        let oldest = self.log.iter().find(|t| self.is_live(t))?;
+        (oldest.attempt < attempts_max).then_some(oldest.seq)
+    }
+
+    /// Every TPDU before `next` arrived.
+    pub fn on_acked_before(
+        &mut self,
+        now: Instant,
+        next: TpduSeq,
+        rtt_min: Option<Duration>,
+        mut on_settled: impl FnMut(Settled),
+    ) {
+        let count = next.offset_from(self.base);
+        if usize::try_from(count).map_or(true, |count| count > self.entries.len()) {
+            return;
+        }
+        for offset in 0..count {
+            if let Some(settled) = self.on_acked(now, self.base.plus(offset), rtt_min) {
+                on_settled(settled);
+            }
+        }
+        self.release_settled();
+    }
+
+    /// `seq` arrived. `None` if that was known, or if it was never sent.
+    pub fn on_acked(
+        &mut self,
+        now: Instant,
+        seq: TpduSeq,
+        rtt_min: Option<Duration>,
+    ) -> Option<Settled> {
+        let index = self.index(seq)?;
+        let entry = &mut self.entries[index];
+        match entry.state {
+            State::Settled => return None,
+            State::InFlight => self.in_flight -= 1,
+            State::Lost => {}
+        }
+        let settled = Settled {
+            attempts: entry.attempts,
+            len: entry.len,
+        };
+        let was_sent_again = entry.attempts > 1 && entry.state == State::InFlight;
+        let since_last = now.saturating_since(entry.sent_at);
+        entry.state = State::Settled;
+        if let Some(rtt_min) = rtt_min
+            && was_sent_again
+            && since_last * SPURIOUS_RTT_DENOMINATOR < rtt_min * SPURIOUS_RTT_NUMERATOR
+        {
+            let widened = (self.reorder_window * 2).max(rtt_min / 8);
+            self.reorder_window = widened.min(rtt_min / 2);
+        }
+        Some(settled)
+    }
+
+    /// Drops settled TPDUs at the front.
+    pub fn release_settled(&mut self) {
+        while self
+            .entries
+            .front()
+            .is_some_and(|entry| entry.state == State::Settled)
+        {
+            self.entries.pop_front();
+            self.base = self.base.plus(1);
+        }
+        self.prune_log();
+    }
+
+    /// Drops everything before `seq`, whatever its state: nobody will ask for it again.
+    pub fn release_before(&mut self, seq: TpduSeq) {
+        while self.base != seq {
+            let Some(entry) = self.entries.pop_front() else {
+                return;
+            };
+            if entry.state == State::InFlight {
+                self.in_flight -= 1;
+            }
+            self.base = self.base.plus(1);
+        }
+        self.prune_log();
+    }
+
+    /// When the oldest unreleased TPDU was last sent.
+    pub fn front_sent_at(&self) -> Option<Instant> {
+        self.entries.front().map(|entry| entry.sent_at)
+    }
+
+    /// The transmission stamped `stamp` arrived: whatever was sent before it and has not been
+    /// acknowledged is lost, or will be once the reorder window has passed.
+    pub fn on_arrival_of(&mut self, now: Instant, stamp: u32) {
+        if self
+            .newest
+            .is_none_or(|newest| stamp_before(newest.stamp, stamp))
+        {
+            self.newest = Some(NewestArrival {
+                stamp,
+                learned_at: now,
+            });
+        }
+        self.detect_overtaken(now);
+    }
+
+    fn is_live(&self, transmission: &Transmission) -> bool {
+        self.get(transmission.seq).is_some_and(|entry| {
+            entry.state == State::InFlight && entry.attempts == transmission.attempt
+        })
+    }
+
+    fn prune_log(&mut self) {
+        while let Some(front) = self.log.front() {
+            if self.is_live(front) {
+                break;
+            }
+            self.log.pop_front();
+        }
+    }
+
+    fn hold_lost(&mut self, seq: TpduSeq, sign: LossSign) {
+        let Some(index) = self.index(seq) else { return };
+        if self.entries[index].state == State::InFlight {
+            self.entries[index].state = State::Lost;
+            self.in_flight -= 1;
+            self.lost.push_back(seq);
+            self.held_lost.push((seq, sign));
+        }
+    }
+
+    /// Takes what was held lost since the last call, for counters and traces.
+    pub fn take_held_lost(&mut self) -> Vec<(TpduSeq, LossSign)> {
+        core::mem::take(&mut self.held_lost)
+    }
+
+    fn detect_overtaken(&mut self, now: Instant) {
+        self.timers.stop(OvertakenTimer);
+        let Some(newest) = self.newest else { return };
+        loop {
+            self.prune_log();
+            let Some(front) = self.log.front().copied() else {
+                return;
+            };
+            let stamp = front.sent_at.as_wrapping_micros();
+            if !stamp_before(stamp, newest.stamp) {
+                return;
+            }
+            let lead = Duration::from_micros(u64::from(newest.stamp.wrapping_sub(stamp)));
+            let lost_at = newest.learned_at + self.reorder_window.saturating_sub(lead);
+            if lost_at > now {
+                self.timers.set(OvertakenTimer, lost_at);
+                return;
+            }
+            self.hold_lost(front.seq, LossSign::Overtaken);
+        }
+    }
+
+    /// The receiver asks for `seq` again, having last seen the transmission stamped `stamp`.
+    /// A request older than the latest transmission of `seq` is already answered.
+    pub fn on_nack(&mut self, seq: TpduSeq, stamp: u32) {
+        let Some(entry) = self.get(seq) else { return };
+        if !stamp_before(stamp, entry.sent_at.as_wrapping_micros()) {
+            self.hold_lost(seq, LossSign::Nack);
+        }
+    }
+
+    /// Holds lost every TPDU whose latest transmission was made at or before `sent_before`.
+    pub fn on_timeout(&mut self, sent_before: Instant) {
+        loop {
+            self.prune_log();
+            match self.log.front().copied() {
+                Some(front) if front.sent_at <= sent_before => {
+                    self.hold_lost(front.seq, LossSign::Timeout);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether anything is in flight.
+    pub const fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Re-examines overtaken TPDUs when the reorder window has passed.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        if self.timers.expire(now).is_some() {
+            self.detect_overtaken(now);
+        }
+    }
+
+    /// When to call [`Scoreboard::handle_deadline`].
+    pub fn next_deadline(&self) -> Option<crate::machine::Deadline> {
+        self.timers.next_deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn at(ms: u64) -> Instant {
+        Instant::START + Duration::from_millis(ms)
+    }
+
+    fn stamp(ms: u64) -> u32 {
+        at(ms).as_wrapping_micros()
+    }
+
+    /// Ten TPDUs sent a millisecond apart, numbered across the wrap.
+    fn ten() -> Scoreboard {
+        let mut board = Scoreboard::new(TpduSeq(u32::MAX - 4));
+        for i in 0..10 {
+            board.on_first_sent(at(i), i * 100, 100);
+        }
+        board
+    }
+
+    fn nth(i: u32) -> TpduSeq {
+        TpduSeq(u32::MAX - 4).plus(i)
+    }
+
+    fn lost(board: &mut Scoreboard) -> Vec<TpduSeq> {
+        core::iter::from_fn(|| board.next_lost()).collect()
+    }
+
+    #[test]
+    fn what_was_sent_before_an_arrival_and_not_acknowledged_is_lost() {
+        let mut board = ten();
+        assert!(board.on_acked(at(25), nth(4), None).is_some());
+        board.on_arrival_of(at(25), stamp(4));
+        assert_eq!(lost(&mut board), [nth(0), nth(1), nth(2), nth(3)]);
+    }
+
+    #[test]
+    fn retransmissions_are_judged_by_their_own_sending_time() {
+        let mut board = ten();
+        board.on_acked(at(25), nth(1), None);
+        board.on_arrival_of(at(25), stamp(1));
+        assert_eq!(lost(&mut board), [nth(0)]);
+        board.on_sent_again(at(26), nth(0));
+        board.on_arrival_of(at(29), stamp(9));
+        assert!(
+            !lost(&mut board).contains(&nth(0)),
+            "sent after the newest arrival"
+        );
+    }
+
+    #[test]
+    fn a_cumulative_acknowledgement_releases_across_the_wrap() {
+        let mut board = ten();
+        let mut settled = 0;
+        board.on_acked_before(at(30), nth(7), None, |_| settled += 1);
+        assert_eq!((settled, board.len(), board.base()), (7, 3, nth(7)));
+        board.on_acked_before(at(30), nth(11), None, |_| settled += 1);
+        assert_eq!(settled, 7, "a number never sent is not believed");
+    }
+
+    #[test]
+    fn an_acknowledgement_sooner_than_a_round_trip_widens_the_reorder_window() {
+        let mut board = ten();
+        board.on_acked(at(25), nth(1), Some(RTT));
+        board.on_arrival_of(at(25), stamp(1));
+        assert_eq!(board.next_lost(), Some(nth(0)));
+        board.on_sent_again(at(25), nth(0));
+        board.on_acked(at(26), nth(0), Some(RTT)); // the first attempt, late
+        board.on_acked(at(27), nth(3), Some(RTT));
+        board.on_arrival_of(at(27), stamp(3));
+        assert_eq!(board.next_lost(), None, "TPDU 2 is forgiven for now");
+        let deadline = board.next_deadline().expect("a timer for TPDU 2").at;
+        assert_eq!(deadline, at(27) + RTT / 8 - Duration::from_millis(1));
+        board.handle_deadline(deadline);
+        assert_eq!(lost(&mut board), [nth(2)]);
+    }
+
+    #[test]
+    fn a_request_older_than_the_latest_transmission_is_already_answered() {
+        let mut board = ten();
+        board.on_nack(nth(2), stamp(2));
+        assert_eq!(board.next_lost(), Some(nth(2)));
+        board.on_sent_again(at(40), nth(2));
+        board.on_nack(nth(2), stamp(9));
+        assert_eq!(board.next_lost(), None);
+    }
+
+    #[test]
+    fn a_timeout_takes_exactly_what_is_old_enough() {
+        let mut board = ten();
+        board.on_timeout(at(2));
+        assert_eq!(lost(&mut board), [nth(0), nth(1), nth(2)]);
+        assert_eq!(board.in_flight(), 7);
+    }
+}

@@ -1,0 +1,204 @@
+//! Each mode keeps exactly what it promises on a lossy pipe.
+//!
+//! Method: two endpoints on a pipe with a random, seeded fate for each datagram; the promise of
+//! the mode is checked octet by octet.
+
+mod pair;
+
+use fulmar_proto::machine::Kind;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{CloseReason, ConnectionConfig, EndpointConfig, Event};
+use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::wire::TpduSeq;
+use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use pair::{Pair, Script, Way, clean, octets};
+
+const DELAY: Duration = Duration::from_millis(10);
+const LONG: Duration = Duration::from_secs(600);
+
+fn endpoint() -> EndpointConfig {
+    EndpointConfig {
+        rate: Bitrate::from_bits_per_second(10_000_000),
+        ..EndpointConfig::default()
+    }
+}
+
+fn config(mode: Mode) -> ConnectionConfig {
+    // Numbers wrap within every test.
+    ConnectionConfig {
+        mode,
+        first_seq: TpduSeq(u32::MAX - 20),
+        ..ConnectionConfig::default()
+    }
+}
+
+/// Loses and damages datagrams both ways.
+fn lossy(seed: u64, loss: f64, flip: f64) -> Script {
+    let mut rng = Rng::from_seed(seed).child("pipe");
+    Box::new(move |_, _, _, octets| {
+        if rng.chance(loss) {
+            return Vec::new();
+        }
+        let mut octets = octets.to_vec();
+        for octet in &mut octets {
+            for bit in 0..8 {
+                if rng.chance(flip) {
+                    *octet ^= 1 << bit;
+                }
+            }
+        }
+        vec![(DELAY, octets)]
+    })
+}
+
+fn closed(pair: &Pair, way: Way) -> Option<CloseReason> {
+    pair.events(way).iter().find_map(|event| match event {
+        Event::Closed { why, .. } => Some(*why),
+        _ => None,
+    })
+}
+
+#[test]
+fn every_mode_delivers_everything_on_a_clean_pipe_without_any_redundancy() {
+    let sent = octets(300_000);
+    for mode in [
+        Mode::Unreliable,
+        Mode::QuasiReliable,
+        Mode::NearReliable,
+        Mode::Reliable,
+        Mode::HybridNack,
+        Mode::HybridNackMack,
+    ] {
+        let mut pair = Pair::new(endpoint(), config(mode), clean(DELAY));
+        pair.send(config(mode), &sent);
+        pair.run(LONG);
+        assert!(
+            pair.received() == sent,
+            "{mode}: {} octets",
+            pair.received().len()
+        );
+        assert_eq!(pair.sent(Kind::Source), 206, "{mode}");
+        assert_eq!(
+            pair.sent(Kind::Retransmission) + pair.sent(Kind::Repair),
+            0,
+            "{mode}"
+        );
+        assert_eq!(
+            closed(&pair, Way::Forward),
+            Some(CloseReason::Finished),
+            "{mode}"
+        );
+        assert_eq!(
+            closed(&pair, Way::Back),
+            Some(CloseReason::Finished),
+            "{mode}"
+        );
+        assert_eq!(
+            pair.endpoint(Way::Forward).connection_count(),
+            0,
+            "{mode}: forgotten"
+        );
+        assert_eq!(
+            pair.endpoint(Way::Back).connection_count(),
+            0,
+            "{mode}: forgotten"
+        );
+    }
+}
+
+#[test]
+fn confirming_modes_deliver_everything_through_loss_and_damage() {
+    let sent = octets(200_000);
+    for mode in [Mode::NearReliable, Mode::Reliable, Mode::HybridNackMack] {
+        for (seed, loss, flip) in [
+            (1, 0.05, 1e-9),
+            (2, 0.3, 1e-5),
+            (3, 0.5, 1e-9),
+            (4, 0.0, 5e-5),
+        ] {
+            let mut pair = Pair::new(endpoint(), config(mode), lossy(seed, loss, flip));
+            pair.send(config(mode), &sent);
+            pair.run(LONG);
+            let got = pair.received();
+            assert!(
+                got == sent,
+                "{mode} at loss {loss}, BER {flip}: {} octets",
+                got.len()
+            );
+            let why = closed(&pair, Way::Forward);
+            assert_eq!(
+                why,
+                Some(CloseReason::Finished),
+                "{mode} at loss {loss}, BER {flip}"
+            );
+        }
+    }
+}
+
+#[test]
+fn parity_words_correct_what_the_mode_does_not_ask_for_again() {
+    let sent = octets(400_000);
+    let with_parity = ConnectionConfig {
+        fec_words: FecStrength::from_words(24).expect("a strength"),
+        ..config(Mode::QuasiReliable)
+    };
+    let mut pair = Pair::new(endpoint(), with_parity, lossy(5, 0.0, 1e-4));
+    pair.send(with_parity, &sent);
+    pair.run(LONG);
+    assert_eq!(
+        pair.missing(),
+        0,
+        "24 words correct everything at 1e-4, headers included"
+    );
+    assert!(pair.received() == sent);
+
+    let mut pair = Pair::new(endpoint(), config(Mode::QuasiReliable), lossy(5, 0.0, 1e-4));
+    pair.send(config(Mode::QuasiReliable), &sent);
+    pair.run(LONG);
+    assert!(
+        pair.missing() > 100,
+        "without parity 70 % of the TPDUs are lost"
+    );
+}
+
+#[test]
+fn nack_mode_recovers_damage_but_not_loss() {
+    let sent = octets(400_000);
+    let mut damage = Pair::new(endpoint(), config(Mode::HybridNack), lossy(6, 0.0, 1e-6));
+    damage.send(config(Mode::HybridNack), &sent);
+    damage.run(LONG);
+    assert!(damage.sent(Kind::Retransmission) > 0);
+    assert_eq!(damage.missing(), 0);
+
+    let mut loss = Pair::new(endpoint(), config(Mode::HybridNack), lossy(6, 0.1, 1e-9));
+    loss.send(config(Mode::HybridNack), &sent);
+    loss.run(LONG);
+    assert_eq!(loss.sent(Kind::Retransmission), 0);
+    assert!(loss.missing() > 10);
+}
+
+#[test]
+fn a_slow_reader_stops_the_sender_and_nothing_is_lost() {
+    let small = ConnectionConfig {
+        window_tpdus: 16,
+        ..config(Mode::Reliable)
+    };
+    let sent = octets(100_000);
+    let mut pair = Pair::new(endpoint(), small, lossy(7, 0.2, 1e-9));
+    pair.stop_reading();
+    pair.send(small, &sent);
+    pair.run(Duration::from_secs(20));
+    assert_eq!(pair.received().len(), 0);
+    let mut got = Vec::new();
+    for _ in 0..200 {
+        let mut chunks = Vec::new();
+        pair.app(Way::Back, |endpoint, now, id| {
+            while let Some(chunk) = endpoint.read(now, id) {
+                chunks.push(chunk.octets);
+            }
+        });
+        got.extend(chunks.concat());
+        pair.run(Duration::from_millis(500));
+    }
+    assert!(got == sent, "{} of {} octets", got.len(), sent.len());
+}
