@@ -1,25 +1,219 @@
 //! `fulmar sim SCENARIO`: a scenario in virtual time.
 
-use crate::exit::{Exit, Failure};
-use std::path::PathBuf;
+use crate::exit::{Exit, Failure, OrExit};
+use anyhow::Context;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use core::sync::atomic::Ordering;
+use fulmar_sim::experiment::{Experiment, ExperimentError, PointResult, Progress};
+use fulmar_sim::report::csv;
+use fulmar_sim::report::record::COLUMNS;
+use fulmar_sim::scenario::{Document, points};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The arguments of `fulmar sim`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct SimArgs {
-    /// The scenario, a TOML file.
+    /// The scenario, a TOML file; `-` is stdin.
     scenario: PathBuf,
+    /// Change a value before the run, such as hop.ber=1e-4, flow.bytes=20MB or
+    /// sweep.hop.loss=[0%,10%].
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    sets: Vec<String>,
+    /// Runs for each point.
+    #[arg(long, value_name = "N")]
+    runs: Option<usize>,
+    /// The first run's seed; the others follow by one.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Worker threads; 0 takes every core. Results do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+    /// Print records, one JSON object a line, instead of a table.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write rows of comma-separated values to a file; `-` is stdout.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
 }
 
 /// Runs the scenario and prints its results.
 ///
 /// # Errors
-/// The scenario cannot be read or run.
+/// The scenario cannot be read or run, or the results cannot be written.
 pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
-    Err(Failure {
-        exit: Exit::Failed,
-        cause: anyhow::anyhow!(
-            "{}: the simulator is not built yet",
-            args.scenario.display()
-        ),
+    let experiment = read(args)?;
+    let Some(results) = compute(&experiment, args.jobs)? else {
+        return Ok(Exit::Interrupted);
+    };
+    let varied = varied(&experiment);
+    if args.json {
+        write_json(&results).or_exit(Exit::Device)?;
+    } else if let Some(file) = &args.csv {
+        write_csv(file, &results, &varied).or_exit(Exit::Device)?;
+    } else {
+        print_table(&experiment, &results, &varied).or_exit(Exit::Device)?;
+    }
+    let failed: Vec<_> = results
+        .iter()
+        .flat_map(|point| &point.runs)
+        .filter_map(|run| Some((run, run.error.as_ref()?)))
+        .collect();
+    if let Some((run, error)) = failed.first() {
+        eprintln!(
+            "fulmar: {} of the runs broke a promise; the first at point {}, seed {}: {error}",
+            failed.len(),
+            run.point,
+            run.seed
+        );
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Done)
+}
+
+fn read(args: &SimArgs) -> Result<Experiment, Failure> {
+    let name = args.scenario.display().to_string();
+    let text = if args.scenario == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(&args.scenario)
+    }
+    .with_context(|| format!("cannot read the scenario {name}"))
+    .or_exit(Exit::Usage)?;
+    let mut document = Document::parse(&name, &text).or_exit(Exit::Usage)?;
+    for set in &args.sets {
+        document.set(set).or_exit(Exit::Usage)?;
+    }
+    for (path, value) in [
+        ("run.runs", args.runs.map(|n| n as u64)),
+        ("run.seed", args.seed),
+    ] {
+        if let Some(value) = value {
+            document
+                .set(&format!("{path}={value}"))
+                .or_exit(Exit::Usage)?;
+        }
+    }
+    Ok(Experiment {
+        points: points(&document).or_exit(Exit::Usage)?,
+        scenario: name,
+        options: fulmar_sim::world::WorldOptions::default(),
     })
+}
+
+/// Runs the experiment with a progress bar; `None` when the user interrupted it.
+fn compute(experiment: &Experiment, jobs: usize) -> Result<Option<Vec<PointResult>>, Failure> {
+    let progress = Arc::new(Progress::default());
+    let watched = Arc::clone(&progress);
+    let flag = Arc::clone(&progress.cancel);
+    signal_hook::flag::register(signal_hook::consts::SIGINT, flag)
+        .context("cannot watch for an interrupt")?;
+    let total = experiment.run_count() as u64;
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} left");
+    bar.set_style(style.context("the progress bar's template is malformed")?);
+    let outcome = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| experiment.run(jobs, &watched));
+        while !worker.is_finished() {
+            bar.set_position(progress.done.load(Ordering::Relaxed) as u64);
+            // Only the picture waits here, never the result.
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+        worker.join()
+    });
+    bar.finish_and_clear();
+    match outcome {
+        Ok(Ok(results)) => Ok(Some(results)),
+        Ok(Err(ExperimentError::Cancelled)) => {
+            eprintln!("fulmar: interrupted");
+            Ok(None)
+        }
+        Ok(Err(error)) => Err(error).or_exit(Exit::Device),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// The swept paths, in the order of the sweep.
+fn varied(experiment: &Experiment) -> Vec<String> {
+    experiment
+        .points
+        .first()
+        .map(|point| point.varied.iter().map(|(path, _)| path.clone()).collect())
+        .unwrap_or_default()
+}
+
+fn write_json(results: &[PointResult]) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    for point in results {
+        for run in &point.runs {
+            serde_json::to_writer(&mut out, run)?;
+            out.write_all(b"\n")?;
+        }
+        serde_json::to_writer(&mut out, &point.aggregate)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush().context("cannot write the records")
+}
+
+fn write_csv(file: &Path, results: &[PointResult], varied: &[String]) -> anyhow::Result<()> {
+    let mut out: Box<dyn Write> = if file == Path::new("-") {
+        Box::new(std::io::stdout().lock())
+    } else {
+        let created = std::fs::File::create(file);
+        Box::new(created.with_context(|| format!("cannot create {}", file.display()))?)
+    };
+    let mut text = String::new();
+    if let Some(run) = results.first().and_then(|point| point.runs.first()) {
+        text.push_str(&csv::header(run, varied));
+        text.push('\n');
+    }
+    for point in results {
+        for run in &point.runs {
+            text.push_str(&csv::run_row(run, varied));
+            text.push('\n');
+        }
+        text.push_str(&csv::aggregate_row(&point.aggregate, varied));
+        text.push('\n');
+    }
+    out.write_all(text.as_bytes())
+        .with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// One row for each point: what varies, and the main measures with their intervals.
+fn print_table(
+    experiment: &Experiment,
+    results: &[PointResult],
+    varied: &[String],
+) -> anyhow::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    if std::io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    let headings = COLUMNS.iter().map(|column| column.heading.to_owned());
+    table.set_header(
+        varied
+            .iter()
+            .cloned()
+            .chain(["n".to_owned()])
+            .chain(headings),
+    );
+    for (point, result) in experiment.points.iter().zip(results) {
+        let values = point.varied.iter().map(|(_, value)| value.clone());
+        let cells = COLUMNS.iter().map(|column| column.cell(&result.aggregate));
+        table.add_row(values.chain([result.aggregate.n.to_string()]).chain(cells));
+    }
+    for column in table.column_iter_mut().skip(varied.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{table}").context("cannot write the table")?;
+    writeln!(
+        out,
+        "means with 95 % confidence intervals; --json and --csv have every measure"
+    )
+    .context("cannot write the table")
 }

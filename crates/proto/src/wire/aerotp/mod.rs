@@ -33,10 +33,6 @@ mod seq_list;
 mod tpdu;
 
 #[cfg(test)]
-mod damage;
-#[cfg(test)]
-mod golden;
-#[cfg(test)]
 mod tests;
 
 pub use descriptor::{BlockDescriptor, FecStrength};

@@ -1,0 +1,182 @@
+//! Traffic: when an application has how much to send.
+//!
+//! Two sources. *Bulk* has everything at once and writes whatever the transport takes. *Constant
+//! rate* makes a write of fixed length at a fixed interval (the papers' and ns-3's `OnOff` source,
+//! always on: 1472 octets 375 times a second are 4.416 Mbit/s); what the transport does not take
+//! yet waits in the application, and its delay counts from when it was made. The number of writes
+//! is the smallest that reaches the asked amount, so the amount is rounded up to whole writes, as
+//! ns-3's `MaxBytes` does: 1 MB in writes of 1472 octets is 680 writes or 1,000,960 octets.
+
+use fulmar_proto::units::{Bitrate, ByteCount, Instant};
+
+/// What an application sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Traffic {
+    /// All of `bytes` at once.
+    Bulk {
+        /// How much.
+        bytes: ByteCount,
+    },
+    /// Writes of `write` octets at `rate` until `bytes` are reached.
+    ConstantRate {
+        /// How much, rounded up to whole writes.
+        bytes: ByteCount,
+        /// Octets in one write.
+        write: ByteCount,
+        /// Application octets per second of simulated time, as bits.
+        rate: Bitrate,
+        /// When the first write is made.
+        first: FirstWrite,
+    },
+}
+
+/// When a constant-rate source makes its first write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstWrite {
+    /// With the start of the flow.
+    AtOnce,
+    /// One interval after the start of the flow, as ns-3's `OnOff` application does.
+    AfterInterval,
+}
+
+impl Traffic {
+    /// How much is sent in all.
+    pub fn total(&self) -> ByteCount {
+        match *self {
+            Self::Bulk { bytes } => bytes,
+            Self::ConstantRate { bytes, write, .. } => {
+                ByteCount(bytes.0.div_ceil(write.0.max(1)).saturating_mul(write.0))
+            }
+        }
+    }
+}
+
+/// The sending application of one flow.
+#[derive(Debug)]
+pub(crate) struct Source {
+    traffic: Traffic,
+    start: Instant,
+    total: u64,
+    made: u64,
+    writes_made: u64,
+    accepted: u64,
+}
+
+impl Source {
+    pub(crate) fn new(traffic: Traffic, start: Instant) -> Self {
+        Self {
+            traffic,
+            start,
+            total: traffic.total().0,
+            made: 0,
+            writes_made: 0,
+            accepted: 0,
+        }
+    }
+
+    /// When the next write is made; `None` when all are.
+    pub(crate) fn next_write_at(&self) -> Option<Instant> {
+        if self.made >= self.total {
+            return None;
+        }
+        match self.traffic {
+            Traffic::Bulk { .. } => Some(self.start),
+            Traffic::ConstantRate {
+                write, rate, first, ..
+            } => {
+                let intervals = match first {
+                    FirstWrite::AtOnce => self.writes_made,
+                    FirstWrite::AfterInterval => self.writes_made + 1,
+                };
+                // From the start each time, so that rounding to nanoseconds does not add up.
+                let elapsed = rate.time_to_send(ByteCount(write.0.saturating_mul(intervals)));
+                Some(if intervals == 0 {
+                    self.start
+                } else {
+                    self.start + elapsed
+                })
+            }
+        }
+    }
+
+    /// Makes the next write and returns its length.
+    pub(crate) fn make_write(&mut self) -> u64 {
+        let len = match self.traffic {
+            Traffic::Bulk { .. } => self.total - self.made,
+            Traffic::ConstantRate { write, .. } => write.0,
+        };
+        self.made += len;
+        self.writes_made += 1;
+        len
+    }
+
+    /// The octets that were made and not yet taken by the transport: position and length.
+    pub(crate) const fn pending(&self) -> (u64, u64) {
+        (self.accepted, self.made - self.accepted)
+    }
+
+    /// The transport took `len` octets.
+    pub(crate) fn accept(&mut self, len: u64) {
+        self.accepted += len;
+        debug_assert!(self.accepted <= self.made, "a transport took too much");
+    }
+
+    /// Whether the transport has everything.
+    #[expect(
+        dead_code,
+        reason = "transports that close ask this; UDP does not close"
+    )]
+    pub(crate) const fn is_finished(&self) -> bool {
+        self.accepted >= self.total
+    }
+
+    /// Whether the moment an octet is made is when it is submitted; in bulk it is when the
+    /// transport takes it.
+    pub(crate) const fn submits_when_made(&self) -> bool {
+        matches!(self.traffic, Traffic::ConstantRate { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAPER: Traffic = Traffic::ConstantRate {
+        bytes: ByteCount(1_000_000),
+        write: ByteCount(1472),
+        rate: Bitrate::from_bits_per_second(4_416_000),
+        first: FirstWrite::AfterInterval,
+    };
+
+    #[test]
+    fn the_papers_source_makes_680_writes_375_times_a_second() {
+        let mut source = Source::new(PAPER, Instant::START);
+        let mut times = Vec::new();
+        while let Some(at) = source.next_write_at() {
+            times.push(at);
+            source.make_write();
+        }
+        assert_eq!(times.len(), 680);
+        assert_eq!(times[0], Instant::from_nanos(2_666_667));
+        assert_eq!(times[374], Instant::from_nanos(1_000_000_000));
+        assert_eq!(source.pending(), (0, 1_000_960));
+    }
+
+    #[test]
+    fn a_source_at_once_starts_with_the_flow() {
+        let Traffic::ConstantRate {
+            bytes, write, rate, ..
+        } = PAPER
+        else {
+            unreachable!()
+        };
+        let at_once = Traffic::ConstantRate {
+            bytes,
+            write,
+            rate,
+            first: FirstWrite::AtOnce,
+        };
+        let start = Instant::from_nanos(5);
+        assert_eq!(Source::new(at_once, start).next_write_at(), Some(start));
+    }
+}

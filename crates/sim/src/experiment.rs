@@ -1,0 +1,165 @@
+//! Sweeps and seeds over the cores, with results that do not depend on their number.
+//!
+//! Run `i` of every point has seed `first + i`: points are compared under the same draws. Records
+//! come out in order of point and run, whatever order they were computed in.
+
+use crate::measure::capacity::{HopLaw, Yardsticks, yardsticks};
+use crate::report::aggregate::AggregateRecord;
+use crate::report::record::{Metrics, RunRecord, SCHEMA};
+use crate::scenario::{AppDirection, Plan, Point};
+use crate::world::{World, WorldOptions};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use fulmar_channel::{BitErrors, Config};
+use fulmar_proto::units::BitErrorRate;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// An experiment ready to run.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The scenario as the user named it, for the records.
+    pub scenario: String,
+    /// The points.
+    pub points: Vec<Point>,
+    /// What the drivers are like.
+    pub options: WorldOptions,
+}
+
+/// All runs of one point, and their summary.
+#[derive(Clone, Debug)]
+pub struct PointResult {
+    /// In the order of seeds.
+    pub runs: Vec<RunRecord>,
+    /// Over all of them.
+    pub aggregate: AggregateRecord,
+}
+
+/// What happens while an experiment runs.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Set it to stop.
+    pub cancel: Arc<AtomicBool>,
+    /// Runs that are done.
+    pub done: AtomicUsize,
+}
+
+/// Why an experiment gave no results.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// [`Progress::cancel`] was set.
+    #[error("cancelled")]
+    Cancelled,
+    /// The worker threads could not be started.
+    #[error("cannot start {jobs} worker threads: {cause}")]
+    Threads {
+        /// How many.
+        jobs: usize,
+        /// Why.
+        cause: rayon::ThreadPoolBuildError,
+    },
+}
+
+impl Experiment {
+    /// How many runs there are in all.
+    pub fn run_count(&self) -> usize {
+        self.points.iter().map(|point| point.plan.run.runs).sum()
+    }
+
+    /// Runs everything on `jobs` threads (0: one for each core).
+    ///
+    /// # Errors
+    /// Threads could not be started, or the experiment was cancelled.
+    pub fn run(
+        &self,
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<Vec<PointResult>, ExperimentError> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(jobs)
+            .build()
+            .map_err(|cause| ExperimentError::Threads { jobs, cause })?;
+        let tasks: Vec<(usize, usize)> = self
+            .points
+            .iter()
+            .enumerate()
+            .flat_map(|(point, p)| (0..p.plan.run.runs).map(move |run| (point, run)))
+            .collect();
+        let records: Vec<Option<RunRecord>> = pool.install(|| {
+            tasks
+                .par_iter()
+                .with_max_len(1)
+                .map(|&(point, run)| {
+                    let cancelled = progress.cancel.load(Ordering::Relaxed);
+                    let record = (!cancelled).then(|| self.one(point, run, &progress.cancel));
+                    progress.done.fetch_add(1, Ordering::Relaxed);
+                    record
+                })
+                .collect()
+        });
+        if progress.cancel.load(Ordering::Relaxed) {
+            return Err(ExperimentError::Cancelled);
+        }
+        let mut records = records.into_iter().flatten();
+        Ok(self
+            .points
+            .iter()
+            .filter_map(|point| {
+                let runs: Vec<RunRecord> = records.by_ref().take(point.plan.run.runs).collect();
+                let aggregate = AggregateRecord::of(&runs)?;
+                Some(PointResult { runs, aggregate })
+            })
+            .collect())
+    }
+
+    fn one(&self, index: usize, run: usize, cancel: &AtomicBool) -> RunRecord {
+        let point = &self.points[index];
+        let plan = &point.plan;
+        let seed = plan.run.seed.wrapping_add(run as u64);
+        let mut world = World::new(plan, seed, &self.options)
+            .expect("reading a plan checks every channel's settings");
+        let end = world.run(cancel);
+        RunRecord {
+            record: "run",
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            scenario: self.scenario.clone(),
+            point: index,
+            run,
+            seed,
+            parameters: point.parameters.clone(),
+            metrics: Metrics::of(&world, end, plan.hops.len(), yardsticks_of(plan)),
+            error: world.error(),
+            flows: Metrics::flows_of(&world),
+        }
+    }
+}
+
+/// The yardsticks of the way that the first flow takes.
+pub fn yardsticks_of(plan: &Plan) -> Option<Yardsticks> {
+    let flow = plan.flows.first()?;
+    let direction = |forward, reverse| match flow.direction {
+        AppDirection::Forward => forward,
+        AppDirection::Reverse => reverse,
+    };
+    let lan = plan.lan.iter().map(|lan| &lan.config);
+    let hops = plan
+        .hops
+        .iter()
+        .map(|hop| direction(&hop.forward, &hop.reverse));
+    yardsticks(hops.chain(lan).map(law), flow.mtu)
+}
+
+/// The long-run law of a channel, outside of outages.
+fn law(config: &Config) -> HopLaw {
+    let ber = match config.bits {
+        BitErrors::None => BitErrorRate::ZERO,
+        BitErrors::Independent(rate) => rate,
+        // One of eight bits of a hit octet is inverted.
+        BitErrors::PerOctet(rate) => BitErrorRate::new(rate.value() / 8.0).unwrap_or_default(),
+    };
+    HopLaw {
+        rate: config.rate,
+        loss: config.loss.mean_loss(),
+        ber,
+    }
+}

@@ -1,0 +1,66 @@
+//! A flow while it runs: the sending application, its transport's ends, and the meter.
+
+use crate::app::Source;
+use crate::measure::flow::FlowMeter;
+use crate::node::StackId;
+use crate::pattern::Pattern;
+use crate::scenario::FlowPlan;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::units::Instant;
+use fulmar_proto::wire::aerotp::Port;
+
+/// One flow of a running world.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) plan: FlowPlan,
+    pub(crate) pattern: Pattern,
+    pub(crate) source: Source,
+    pub(crate) meter: FlowMeter,
+    /// The machine at the sending end.
+    pub(crate) sender: StackId,
+    /// How the sender names the receiving node.
+    pub(crate) path: PathId,
+    /// The receiver's port, which identifies the flow at both ends.
+    pub(crate) port: Port,
+    /// Why each end's connection closed, where the transport has connections.
+    pub(crate) sender_closed: Option<&'static str>,
+    pub(crate) receiver_closed: Option<&'static str>,
+}
+
+/// Ports are `FIRST_PORT` + the flow's number.
+pub(crate) const FIRST_PORT: u16 = 20_000;
+
+/// The flow that a port belongs to.
+pub(crate) fn flow_of(port: Port) -> Option<usize> {
+    port.0.checked_sub(FIRST_PORT).map(usize::from)
+}
+
+impl Flow {
+    /// Copies what the application wants to send next, at most `max` octets, into `into`, and
+    /// returns its position in the stream.
+    pub(crate) fn fill(&self, max: u64, into: &mut Vec<u8>) -> u64 {
+        let (offset, pending) = self.source.pending();
+        into.clear();
+        if pending > 0 {
+            let len = usize::try_from(pending.min(max)).unwrap_or(usize::MAX);
+            self.pattern.append(offset, len, into);
+        }
+        offset
+    }
+
+    /// The transport took `len` of them.
+    pub(crate) fn accept(&mut self, now: Instant, len: u64) {
+        self.source.accept(len);
+        if !self.source.submits_when_made() {
+            self.meter.submit(now, len);
+        }
+    }
+
+    /// The application makes its next write.
+    pub(crate) fn make_write(&mut self, now: Instant) {
+        let len = self.source.make_write();
+        if self.source.submits_when_made() {
+            self.meter.submit(now, len);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Machines are driven through the contract checker in debug builds, and bare in release builds.
+
+use fulmar_proto::machine::{Datagram, Deadline, Machine, Transmit};
+use fulmar_proto::units::Instant;
+
+/// A machine as the simulator holds it.
+#[cfg(debug_assertions)]
+pub(crate) type Guarded<M> = fulmar_proto::machine::Strict<M>;
+/// A machine as the simulator holds it.
+#[cfg(not(debug_assertions))]
+pub(crate) type Guarded<M> = Bare<M>;
+
+/// The face of [`fulmar_proto::machine::Strict`] without its checks.
+#[derive(Debug)]
+#[cfg_attr(debug_assertions, allow(dead_code, reason = "used in release builds"))]
+pub(crate) struct Bare<M>(M);
+
+#[cfg_attr(debug_assertions, allow(dead_code, reason = "used in release builds"))]
+impl<M> Bare<M> {
+    pub(crate) const fn new(machine: M) -> Self {
+        Self(machine)
+    }
+
+    pub(crate) const fn app(&mut self) -> &mut M {
+        &mut self.0
+    }
+
+    pub(crate) const fn inner(&self) -> &M {
+        &self.0
+    }
+}
+
+impl<M: Machine> Machine for Bare<M> {
+    type Event = M::Event;
+
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.0.handle_datagram(now, datagram);
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.0.handle_deadline(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.0.poll_transmit(now, out)
+    }
+
+    fn poll_event(&mut self) -> Option<M::Event> {
+        self.0.poll_event()
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        self.0.next_deadline()
+    }
+}

@@ -1,0 +1,375 @@
+//! One flow's meter: what was submitted, what came out, when, and whether it was right.
+//!
+//! The stream is cut into pieces of fixed length (the application's writes, or TPDU-sized pieces
+//! of a bulk transfer). A piece is delivered when its last missing octet is handed over; its delay
+//! counts from its submission. Every octet handed over is compared with what belongs there.
+
+use crate::pattern::Pattern;
+use core::time::Duration;
+use fulmar_proto::units::{ByteCount, Instant};
+
+/// What a transport promises about what it hands over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// Every octet, in order, once, unaltered.
+    Reliable,
+    /// In order and at most once, with holes; unaltered.
+    Holes,
+    /// As [`Promise::Holes`], but octets may be wrong and are then counted.
+    DamagedHoles,
+    /// Anything: doubled, out of order, altered. What UDP promises.
+    Nothing,
+}
+
+impl Promise {
+    const fn permits_damage(self) -> bool {
+        matches!(self, Self::DamagedHoles | Self::Nothing)
+    }
+}
+
+/// A transport broke its promise; the run is in error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// Octets differ from what was sent.
+    #[error("{count} wrong octets in {len} delivered at position {offset}")]
+    Altered {
+        /// Position of the delivery in the stream.
+        offset: u64,
+        /// Its length.
+        len: usize,
+        /// How many octets are wrong.
+        count: u64,
+    },
+    /// Something was skipped by a transport that promises not to.
+    #[error("position {offset} delivered where {expected} was due")]
+    Skipped {
+        /// Position of the delivery in the stream.
+        offset: u64,
+        /// The position that was due.
+        expected: u64,
+    },
+    /// Octets came a second time, or after later ones.
+    #[error("position {offset} delivered again or late, {expected} was due")]
+    Repeated {
+        /// Position of the delivery in the stream.
+        offset: u64,
+        /// The position that was due.
+        expected: u64,
+    },
+    /// More was delivered than sent.
+    #[error("delivery up to position {end} of a stream of {total} octets")]
+    Beyond {
+        /// End of the delivery.
+        end: u64,
+        /// Length of the stream.
+        total: u64,
+    },
+}
+
+/// The meter of one flow.
+#[derive(Debug)]
+pub struct FlowMeter {
+    pattern: Pattern,
+    promise: Promise,
+    total: u64,
+    piece_len: u64,
+    start: Instant,
+    pieces: Vec<Piece>,
+    submitted: u64,
+    next_offset: u64,
+    delays: Vec<Duration>,
+    delivered: u64,
+    corrupt: u64,
+    repeated_pieces: u64,
+    first_submission: Option<Instant>,
+    first_delivery: Option<Instant>,
+    last_delivery: Option<Instant>,
+    violation: Option<Violation>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    submitted_at: Instant,
+    received: u64,
+}
+
+impl FlowMeter {
+    /// A meter for a stream of `total` octets in pieces of `piece`, asked for at `start`.
+    pub fn new(
+        pattern: Pattern,
+        promise: Promise,
+        total: ByteCount,
+        piece: ByteCount,
+        start: Instant,
+    ) -> Self {
+        Self {
+            pattern,
+            promise,
+            total: total.0,
+            piece_len: piece.0.max(1),
+            start,
+            pieces: Vec::new(),
+            submitted: 0,
+            next_offset: 0,
+            delays: Vec::new(),
+            delivered: 0,
+            corrupt: 0,
+            repeated_pieces: 0,
+            first_submission: None,
+            first_delivery: None,
+            last_delivery: None,
+            violation: None,
+        }
+    }
+
+    /// The next `len` octets were submitted. A piece counts from the submission of its last octet.
+    pub fn submit(&mut self, now: Instant, len: u64) {
+        self.first_submission.get_or_insert(now);
+        self.submitted += len;
+        let complete = if self.submitted >= self.total {
+            self.total.div_ceil(self.piece_len)
+        } else {
+            self.submitted / self.piece_len
+        };
+        let complete = usize::try_from(complete).unwrap_or(usize::MAX);
+        while self.pieces.len() < complete {
+            self.pieces.push(Piece {
+                submitted_at: now,
+                received: 0,
+            });
+        }
+    }
+
+    /// `octets` were handed to the application as what belongs at position `offset`.
+    pub fn deliver(&mut self, now: Instant, offset: u64, octets: &[u8]) {
+        if octets.is_empty() {
+            return;
+        }
+        let end = offset.saturating_add(octets.len() as u64);
+        if end > self.total {
+            let total = self.total;
+            self.violate(Violation::Beyond { end, total });
+            return;
+        }
+        if offset != self.next_offset && !self.tolerates_jump_to(offset) {
+            return;
+        }
+        if self.promise == Promise::Nothing && self.is_repetition(offset, end) {
+            self.repeated_pieces += 1;
+            return;
+        }
+        self.next_offset = self.next_offset.max(end);
+        let wrong = self.pattern.mismatches(offset, octets);
+        if wrong > 0 && !self.promise.permits_damage() {
+            self.violate(Violation::Altered {
+                offset,
+                len: octets.len(),
+                count: wrong,
+            });
+        }
+        self.corrupt += wrong;
+        self.delivered += octets.len() as u64 - wrong;
+        self.first_delivery.get_or_insert(now);
+        self.last_delivery = Some(now);
+        self.time_pieces(now, offset, end);
+    }
+
+    /// Whether a delivery at `offset` instead of the next position is within the promise.
+    fn tolerates_jump_to(&mut self, offset: u64) -> bool {
+        let expected = self.next_offset;
+        let violation = match self.promise {
+            Promise::Nothing => return true,
+            Promise::Holes | Promise::DamagedHoles if offset > expected => return true,
+            Promise::Reliable if offset > expected => Violation::Skipped { offset, expected },
+            _ => Violation::Repeated { offset, expected },
+        };
+        self.violate(violation);
+        false
+    }
+
+    /// Whether a datagram is a second copy. Datagrams are whole pieces, so its first piece knows.
+    fn is_repetition(&self, offset: u64, end: u64) -> bool {
+        let covered = end - offset;
+        self.piece_at(offset / self.piece_len)
+            .is_some_and(|piece| piece.received >= covered.min(self.piece_len))
+    }
+
+    fn piece_at(&self, index: u64) -> Option<&Piece> {
+        self.pieces.get(usize::try_from(index).ok()?)
+    }
+
+    fn time_pieces(&mut self, now: Instant, offset: u64, end: u64) {
+        let mut at = offset;
+        while at < end {
+            let index = at / self.piece_len;
+            let piece_end = ((index + 1) * self.piece_len).min(self.total);
+            let covered = piece_end.min(end) - at;
+            let piece_start = index * self.piece_len;
+            let known = usize::try_from(index).unwrap_or(usize::MAX);
+            if let Some(piece) = self.pieces.get_mut(known) {
+                piece.received += covered;
+                if piece.received >= piece_end - piece_start {
+                    self.delays.push(now.saturating_since(piece.submitted_at));
+                }
+            }
+            at += covered;
+        }
+    }
+
+    fn violate(&mut self, violation: Violation) {
+        self.violation.get_or_insert(violation);
+    }
+
+    /// Octets handed over and right.
+    pub const fn delivered(&self) -> ByteCount {
+        ByteCount(self.delivered)
+    }
+
+    /// Octets handed over and wrong.
+    pub const fn corrupt(&self) -> ByteCount {
+        ByteCount(self.corrupt)
+    }
+
+    /// Octets of the whole stream.
+    pub const fn total(&self) -> ByteCount {
+        ByteCount(self.total)
+    }
+
+    /// The first broken promise.
+    pub const fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// Whether the transport gives up nothing.
+    pub fn is_reliable(&self) -> bool {
+        self.promise == Promise::Reliable
+    }
+
+    /// Whether every octet came, right.
+    pub const fn is_complete(&self) -> bool {
+        self.delivered >= self.total
+    }
+
+    /// Datagrams that came a second time.
+    pub const fn repeated_pieces(&self) -> u64 {
+        self.repeated_pieces
+    }
+
+    /// From the start of the flow to the first delivery.
+    pub fn first_delivery(&self) -> Option<Duration> {
+        self.first_delivery
+            .map(|at| at.saturating_since(self.start))
+    }
+
+    /// From the first submission to the last delivery.
+    pub fn span(&self) -> Option<(Instant, Instant)> {
+        Some((self.first_submission?, self.last_delivery?))
+    }
+
+    /// The delays of the delivered pieces, in order of delivery.
+    pub fn delays(&self) -> &[Duration] {
+        &self.delays
+    }
+
+    /// Pieces that were submitted and did not arrive whole.
+    pub fn missing_pieces(&self) -> u64 {
+        (self.pieces.len() - self.delays.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meter(promise: Promise) -> FlowMeter {
+        let mut meter = FlowMeter::new(
+            Pattern::new(1),
+            promise,
+            ByteCount(1000),
+            ByteCount(100),
+            Instant::START,
+        );
+        meter.submit(Instant::from_nanos(10), 1000);
+        meter
+    }
+
+    fn octets(offset: u64, len: usize) -> Vec<u8> {
+        let mut octets = Vec::new();
+        Pattern::new(1).append(offset, len, &mut octets);
+        octets
+    }
+
+    const LATER: Instant = Instant::from_nanos(110);
+
+    #[test]
+    fn a_piece_is_delivered_with_its_last_octet() {
+        let mut meter = meter(Promise::Reliable);
+        meter.deliver(LATER, 0, &octets(0, 150));
+        assert_eq!(meter.delays(), &[Duration::from_nanos(100)]);
+        meter.deliver(LATER + Duration::from_nanos(5), 150, &octets(150, 850));
+        assert_eq!(meter.delays().len(), 10);
+        assert_eq!(meter.delays()[1], Duration::from_nanos(105));
+        assert!(meter.is_complete());
+        assert_eq!(meter.violation(), None);
+    }
+
+    #[test]
+    fn a_reliable_stream_may_not_skip_repeat_or_alter() {
+        let mut skipping = meter(Promise::Reliable);
+        skipping.deliver(LATER, 100, &octets(100, 10));
+        assert!(matches!(
+            skipping.violation(),
+            Some(Violation::Skipped { .. })
+        ));
+
+        let mut repeating = meter(Promise::Reliable);
+        repeating.deliver(LATER, 0, &octets(0, 10));
+        repeating.deliver(LATER, 0, &octets(0, 10));
+        assert!(matches!(
+            repeating.violation(),
+            Some(Violation::Repeated { .. })
+        ));
+
+        let mut altering = meter(Promise::Reliable);
+        altering.deliver(LATER, 0, &octets(1, 10));
+        assert!(matches!(
+            altering.violation(),
+            Some(Violation::Altered { .. })
+        ));
+    }
+
+    #[test]
+    fn datagrams_may_come_in_any_order_and_a_second_copy_counts_once() {
+        let mut meter = meter(Promise::Nothing);
+        for offset in [300, 100, 300] {
+            meter.deliver(LATER, offset, &octets(offset, 100));
+        }
+        assert_eq!(meter.delivered(), ByteCount(200));
+        assert_eq!(meter.repeated_pieces(), 1);
+        assert_eq!(meter.missing_pieces(), 8);
+        assert_eq!(meter.violation(), None);
+    }
+
+    #[test]
+    fn holes_are_fine_where_promised_but_the_past_is_not() {
+        let mut meter = meter(Promise::Holes);
+        meter.deliver(LATER, 200, &octets(200, 100));
+        assert_eq!(meter.violation(), None);
+        meter.deliver(LATER, 100, &octets(100, 100));
+        assert!(matches!(
+            meter.violation(),
+            Some(Violation::Repeated { .. })
+        ));
+    }
+
+    #[test]
+    fn wrong_octets_count_as_corrupt_where_permitted() {
+        let mut meter = meter(Promise::DamagedHoles);
+        let mut damaged = octets(0, 100);
+        damaged[3] ^= 1;
+        meter.deliver(LATER, 0, &damaged);
+        assert_eq!(meter.corrupt(), ByteCount(1));
+        assert_eq!(meter.delivered(), ByteCount(99));
+        assert_eq!(meter.violation(), None);
+    }
+}

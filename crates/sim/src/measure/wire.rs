@@ -1,0 +1,146 @@
+//! What was put on the links, and what became of it.
+
+use fulmar_proto::machine::Kind;
+use serde::Serialize;
+
+/// Why a packet did not reach the node at the other end of a hop, or was refused there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WireLoss {
+    /// The error process took it whole.
+    Loss,
+    /// The medium was interrupted.
+    Outage,
+    /// The queue before the link was full.
+    Queue,
+    /// The link's frame check noticed inverted bits, where a hop has one.
+    FrameCheck,
+    /// The network header's check failed.
+    NetworkHeader,
+    /// The network header names no node of this chain; its check did not notice the damage.
+    Address,
+}
+
+impl WireLoss {
+    /// All causes, in report order.
+    pub const ALL: [Self; 6] = [
+        Self::Loss,
+        Self::Outage,
+        Self::Queue,
+        Self::FrameCheck,
+        Self::NetworkHeader,
+        Self::Address,
+    ];
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Outage => "outage",
+            Self::Queue => "queue",
+            Self::FrameCheck => "frame_check",
+            Self::NetworkHeader => "network_header",
+            Self::Address => "address",
+        }
+    }
+}
+
+/// Octets by [`Kind`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ByKind {
+    /// Application octets for the first time.
+    pub source: u64,
+    /// Parity across datagrams.
+    pub repair: u64,
+    /// Application octets again.
+    pub retransmission: u64,
+    /// Set-up, acknowledgements, close.
+    pub control: u64,
+}
+
+impl ByKind {
+    /// Adds `octets` of `kind`.
+    pub fn add(&mut self, kind: Kind, octets: u64) {
+        *match kind {
+            Kind::Source => &mut self.source,
+            Kind::Repair => &mut self.repair,
+            Kind::Retransmission => &mut self.retransmission,
+            Kind::Control => &mut self.control,
+        } += octets;
+    }
+
+    /// All kinds together.
+    pub const fn total(&self) -> u64 {
+        self.source + self.repair + self.retransmission + self.control
+    }
+}
+
+/// Packets lost on the wire, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LossCounts {
+    /// See [`WireLoss::Loss`].
+    pub loss: u64,
+    /// See [`WireLoss::Outage`].
+    pub outage: u64,
+    /// See [`WireLoss::Queue`].
+    pub queue: u64,
+    /// See [`WireLoss::FrameCheck`].
+    pub frame_check: u64,
+    /// See [`WireLoss::NetworkHeader`].
+    pub network_header: u64,
+    /// See [`WireLoss::Address`].
+    pub address: u64,
+}
+
+impl LossCounts {
+    /// Adds one packet.
+    pub fn add(&mut self, cause: WireLoss) {
+        *match cause {
+            WireLoss::Loss => &mut self.loss,
+            WireLoss::Outage => &mut self.outage,
+            WireLoss::Queue => &mut self.queue,
+            WireLoss::FrameCheck => &mut self.frame_check,
+            WireLoss::NetworkHeader => &mut self.network_header,
+            WireLoss::Address => &mut self.address,
+        } += 1;
+    }
+
+    /// The packets lost to `cause`.
+    pub const fn of(&self, cause: WireLoss) -> u64 {
+        match cause {
+            WireLoss::Loss => self.loss,
+            WireLoss::Outage => self.outage,
+            WireLoss::Queue => self.queue,
+            WireLoss::FrameCheck => self.frame_check,
+            WireLoss::NetworkHeader => self.network_header,
+            WireLoss::Address => self.address,
+        }
+    }
+
+    /// All causes together.
+    pub fn total(&self) -> u64 {
+        WireLoss::ALL.iter().map(|&cause| self.of(cause)).sum()
+    }
+}
+
+/// Everything counted on the links of one run. Octets and packets are those of measured hops;
+/// losses are those of every hop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireMeter {
+    /// Octets put on measured hops, both directions, network headers included.
+    pub octets: ByKind,
+    /// Packets put on measured hops.
+    pub packets: u64,
+    /// Packets that crossed any hop, for the speed of the simulator itself.
+    pub packet_hops: u64,
+    /// Packets lost.
+    pub lost: LossCounts,
+    /// Packets that went on with inverted bits.
+    pub damaged: u64,
+    /// Bits inverted.
+    pub inverted_bits: u64,
+    /// Second copies made by the medium.
+    pub duplicated: u64,
+    /// Packets marked "congestion experienced".
+    pub marked: u64,
+}

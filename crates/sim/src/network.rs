@@ -1,0 +1,244 @@
+//! What happens between machines: packets cross hops, get damaged, are checked and forwarded.
+//!
+//! A packet is real octets: 20 of network header, then the transport's. The channel says which
+//! bits to invert and they are inverted here, so that every later check works on what a real
+//! receiver would see. A node that finds the header check failed drops the packet, because no
+//! address in it can be believed.
+
+use crate::event_queue::EventQueue;
+use crate::measure::wire::{WireLoss, WireMeter};
+use crate::node::{Node, NodeId, StackId, WayId};
+use crate::pool::{PacketId, Pool};
+use fulmar_channel::{Channel, DropReason, Flips, Verdict, apply_flips};
+use fulmar_proto::machine::{PathId, Transmit};
+use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::wire::network::{
+    NETWORK_HEADER_BYTES, NetworkHeader, NetworkReject, NodeAddress, Protocol, count_hop,
+    mark_congested,
+};
+
+/// What can happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// A packet's last octet reaches a node.
+    Arrive { node: NodeId, packet: PacketId },
+    /// A machine's deadline may have come.
+    Wake(StackId),
+    /// A flow begins.
+    Start(usize),
+    /// An application makes its next write.
+    Write(usize),
+}
+
+/// One direction of one hop.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) channel: Channel,
+    pub(crate) to: NodeId,
+    pub(crate) measured: bool,
+    pub(crate) frame_check: bool,
+}
+
+/// Events, packets and the chain.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) queue: EventQueue<Event>,
+    pub(crate) pool: Pool,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) ways: Vec<Way>,
+    pub(crate) meter: WireMeter,
+    /// Where machines write datagrams: a hole for the network header, then theirs.
+    scratch: Vec<u8>,
+}
+
+/// A sound packet for this node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) stack: StackId,
+    pub(crate) header: NetworkHeader,
+}
+
+/// More hops than a chain may have, so that only a damaged header can run out of them.
+const HOPS_LEFT: u8 = 255;
+
+impl Network {
+    pub(crate) fn new(nodes: Vec<Node>, ways: Vec<Way>) -> Self {
+        Self {
+            queue: EventQueue::default(),
+            pool: Pool::default(),
+            nodes,
+            ways,
+            meter: WireMeter::default(),
+            scratch: vec![0; NETWORK_HEADER_BYTES],
+        }
+    }
+
+    /// The buffer for the next datagram.
+    pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.scratch
+    }
+
+    /// Puts a network header before what a machine wrote and sends the packet on its way.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        protocol: Protocol,
+        transmit: Transmit,
+        tag: u64,
+    ) {
+        let header = NetworkHeader {
+            source: self.nodes[node.0].address,
+            destination: address_of(transmit.path),
+            protocol,
+            priority: transmit.priority,
+            ecn: transmit.ecn,
+            hops_left: HOPS_LEFT,
+        };
+        let octets = header
+            .to_octets(transmit.len)
+            .expect("a scenario's mtu keeps packets below 65,536 octets");
+        self.scratch[..NETWORK_HEADER_BYTES].copy_from_slice(&octets);
+        let packet = self.pool.admit(&mut self.scratch, transmit.kind, tag);
+        self.scratch.resize(NETWORK_HEADER_BYTES, 0);
+        self.forward(now, node, header.destination, packet);
+    }
+
+    /// Hands a packet to the way towards `destination`.
+    fn forward(&mut self, now: Instant, node: NodeId, to: NodeAddress, packet: PacketId) {
+        let here = &self.nodes[node.0];
+        let way = if to > here.address {
+            here.onward
+        } else {
+            here.back
+        };
+        match way {
+            Some(way) => self.cross(now, way, packet),
+            None => self.lose(packet, WireLoss::Address),
+        }
+    }
+
+    /// Lets a channel decide about a packet.
+    fn cross(&mut self, now: Instant, way: WayId, packet: PacketId) {
+        let Way {
+            channel,
+            to,
+            measured,
+            frame_check,
+        } = &mut self.ways[way.0];
+        let (node, frame_check) = (*to, *frame_check);
+        let content = self.pool.packet(packet);
+        let len = ByteCount::of(&content.octets);
+        let verdict = channel.admit(now, len);
+        self.meter.packet_hops += 1;
+        if *measured && verdict != Verdict::Drop(DropReason::Queue) {
+            self.meter.octets.add(content.kind, len.0);
+            self.meter.packets += 1;
+        }
+        match verdict {
+            Verdict::Deliver(delivery) => {
+                if delivery.marked && mark_congested(&mut self.pool.packet_mut(packet).octets) {
+                    self.meter.marked += 1;
+                }
+                if let Some((at, flips)) = delivery.duplicate {
+                    let copy = self.pool.duplicate(packet);
+                    self.meter.duplicated += 1;
+                    self.arrive(at, node, copy, &flips, frame_check);
+                }
+                self.arrive(delivery.at, node, packet, &delivery.flips, frame_check);
+            }
+            Verdict::Drop(reason) => self.lose(
+                packet,
+                match reason {
+                    DropReason::Queue => WireLoss::Queue,
+                    DropReason::Outage => WireLoss::Outage,
+                    _ => WireLoss::Loss,
+                },
+            ),
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        at: Instant,
+        node: NodeId,
+        packet: PacketId,
+        flips: &Flips,
+        frame_check: bool,
+    ) {
+        if !flips.is_empty() {
+            if frame_check {
+                self.lose(packet, WireLoss::FrameCheck);
+                return;
+            }
+            self.meter.damaged += 1;
+            self.meter.inverted_bits += flips.len() as u64;
+            let _damage = apply_flips(
+                &mut self.pool.packet_mut(packet).octets,
+                flips,
+                ByteCount::ZERO,
+            );
+        }
+        self.queue.push(at, Event::Arrive { node, packet });
+    }
+
+    fn lose(&mut self, packet: PacketId, cause: WireLoss) {
+        self.meter.lost.add(cause);
+        self.pool.release(packet);
+    }
+
+    /// A packet arrived: checks it, forwards what is for others, returns what is for this node.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        packet: PacketId,
+    ) -> Option<Arrival> {
+        let octets = &mut self.pool.packet_mut(packet).octets;
+        let here = self.nodes[node.0];
+        let cause = match NetworkHeader::parse(octets) {
+            Ok(parsed) if parsed.header.destination == here.address => {
+                let header = parsed.header;
+                let stack = match header.protocol {
+                    Protocol::UDP => here.datagram,
+                    Protocol::AEROTP => here.aerotp,
+                    _ => None,
+                };
+                match stack {
+                    Some(stack) => return Some(Arrival { stack, header }),
+                    None => WireLoss::Address,
+                }
+            }
+            Ok(parsed) => {
+                let destination = parsed.header.destination;
+                match count_hop(octets) {
+                    Ok(()) => {
+                        self.forward(now, node, destination, packet);
+                        return None;
+                    }
+                    Err(_) => WireLoss::Address,
+                }
+            }
+            Err(NetworkReject::Checksum) => WireLoss::NetworkHeader,
+            // The checksum held, so the damage cancelled out in it.
+            Err(_) => WireLoss::Address,
+        };
+        self.lose(packet, cause);
+        None
+    }
+
+    /// The transport's octets of a packet that [`Network::receive`] returned.
+    pub(crate) fn payload(&self, packet: PacketId) -> &[u8] {
+        NetworkHeader::parse(&self.pool.packet(packet).octets).map_or(&[], |parsed| parsed.payload)
+    }
+}
+
+/// Machines know nodes as paths; the number is the address.
+pub(crate) const fn address_of(path: PathId) -> NodeAddress {
+    NodeAddress(path.0)
+}
+
+/// The reverse of [`address_of`].
+pub(crate) const fn path_of(address: NodeAddress) -> PathId {
+    PathId(address.0)
+}

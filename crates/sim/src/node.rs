@@ -1,0 +1,30 @@
+//! A node of the chain: where it stands, and which ways lead on from it.
+
+use fulmar_proto::wire::network::NodeAddress;
+
+/// A node's place in the order of creation. It has no meaning beyond identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeId(pub(crate) usize);
+
+/// One direction of one hop, by order of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WayId(pub(crate) usize);
+
+/// A protocol machine of some node, by order of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StackId(pub(crate) usize);
+
+/// A node forwards what is not for it and hands the rest to the protocol its header names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Node {
+    /// Its address; addresses grow along the chain.
+    pub(crate) address: NodeAddress,
+    /// The way to larger addresses.
+    pub(crate) onward: Option<WayId>,
+    /// The way to smaller addresses.
+    pub(crate) back: Option<WayId>,
+    /// UDP, if a flow uses it here.
+    pub(crate) datagram: Option<StackId>,
+    /// AeroTP, if a flow uses it here.
+    pub(crate) aerotp: Option<StackId>,
+}

@@ -1,0 +1,67 @@
+//! Packets in flight, in buffers that are used again.
+
+use fulmar_proto::machine::Kind;
+
+/// A packet's place in the pool, valid until it is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacketId(u32);
+
+/// A packet in flight: its real octets, and what only the measurement may know.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    /// Network header and everything behind it.
+    pub(crate) octets: Vec<u8>,
+    /// Why the transport sent it.
+    pub(crate) kind: Kind,
+    /// Which application write it carries, where a transport's octets do not say so.
+    pub(crate) tag: u64,
+}
+
+/// Buffers for packets; never more of them than there were packets at once.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    packets: Vec<Packet>,
+    free: Vec<PacketId>,
+}
+
+impl Pool {
+    /// Takes over `octets`, and leaves an empty buffer for the next packet in its place.
+    pub(crate) fn admit(&mut self, octets: &mut Vec<u8>, kind: Kind, tag: u64) -> PacketId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            let index = u32::try_from(self.packets.len()).expect("fewer than 2^32 in flight");
+            self.packets.push(Packet {
+                octets: Vec::new(),
+                kind,
+                tag,
+            });
+            PacketId(index)
+        });
+        let packet = &mut self.packets[id.0 as usize];
+        core::mem::swap(&mut packet.octets, octets);
+        octets.clear();
+        packet.kind = kind;
+        packet.tag = tag;
+        id
+    }
+
+    /// A second copy of a packet, for media that duplicate.
+    pub(crate) fn duplicate(&mut self, id: PacketId) -> PacketId {
+        let original = &self.packets[id.0 as usize];
+        let (kind, tag, mut octets) = (original.kind, original.tag, original.octets.clone());
+        self.admit(&mut octets, kind, tag)
+    }
+
+    pub(crate) fn packet(&self, id: PacketId) -> &Packet {
+        &self.packets[id.0 as usize]
+    }
+
+    pub(crate) fn packet_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.packets[id.0 as usize]
+    }
+
+    /// Ends a packet's life.
+    pub(crate) fn release(&mut self, id: PacketId) {
+        debug_assert!(!self.free.contains(&id) || self.free.len() > 64);
+        self.free.push(id);
+    }
+}

@@ -1,0 +1,251 @@
+//! The record of one run.
+
+use super::aggregate::AggregateRecord;
+use crate::measure::capacity::Yardsticks;
+use crate::measure::flow::FlowMeter;
+use crate::measure::statistics::{mean_seconds, percentile};
+use crate::measure::wire::{ByKind, LossCounts};
+use crate::stack::Recovered;
+use crate::world::{EndReason, World};
+use core::time::Duration;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The version of the records' schema. A change of meaning or a removed field raises it.
+pub const SCHEMA: u32 = 1;
+
+/// One run, as a line of NDJSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// Always `run`.
+    pub record: &'static str,
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The version of the program.
+    pub version: &'static str,
+    /// The scenario as the user named it.
+    pub scenario: String,
+    /// Which point of the sweep, from 0.
+    pub point: usize,
+    /// Which run of the point, from 0.
+    pub run: usize,
+    /// Its seed: `--seed` with this and `--runs 1` repeats it.
+    pub seed: u64,
+    /// Everything the scenario says at this point, by path, as written.
+    pub parameters: BTreeMap<String, String>,
+    /// The measures.
+    #[serde(flatten)]
+    pub metrics: Metrics,
+    /// What broke, if something did.
+    pub error: Option<String>,
+    /// Each flow by itself, if there is more than one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowMetrics>,
+}
+
+/// The measures of a run, in the order of reports. Rates are bits per second, spans seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Whether every octet of every flow arrived, right.
+    pub completed: bool,
+    /// Why the run ended.
+    pub end_reason: &'static str,
+    /// When the run ended.
+    pub duration_s: f64,
+    /// Application octets the flows set out to send.
+    pub offered_bytes: u64,
+    /// The measures of all flows together.
+    #[serde(flatten)]
+    pub flow: FlowMetrics,
+    /// Octets put on the measured hops, both directions, minus delivered octets times hops.
+    pub overhead_bytes: i64,
+    /// Octets put on the measured hops, both directions.
+    pub wire_bytes: ByKind,
+    /// Packets put on the measured hops, both directions.
+    pub wire_packets: u64,
+    /// Packets lost on any hop, by cause.
+    pub wire_loss: LossCounts,
+    /// Packets that went on with inverted bits.
+    pub wire_damaged: u64,
+    /// TPDUs put right, by what did it.
+    pub recovered: Recovered,
+    /// Pieces that never arrived, by cause.
+    pub residual_loss: ResidualLoss,
+    /// Goodput over capacity.
+    pub efficiency: Option<f64>,
+    /// Goodput over the bound of schemes that drop damaged packets.
+    pub efficiency_arq: Option<f64>,
+    /// R (1 - L) (1 - H(B)).
+    pub capacity_bps: Option<f64>,
+    /// R (1 - L) (1 - B)^bits.
+    pub arq_bound_bps: Option<f64>,
+}
+
+/// What is measured of one flow, or of all together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowMetrics {
+    /// Octets handed to the receiving application, and right.
+    pub delivered_bytes: u64,
+    /// Octets handed over and wrong.
+    pub corrupt_bytes: u64,
+    /// 8 x delivered / (last delivery - first submission).
+    pub goodput_bps: Option<f64>,
+    /// Mean delay of pieces.
+    pub delay_mean_s: Option<f64>,
+    /// Median delay of pieces.
+    pub delay_p50_s: Option<f64>,
+    /// 99th percentile of the delay of pieces.
+    pub delay_p99_s: Option<f64>,
+    /// From the start of the flow to the first delivery; of several flows the mean.
+    pub first_delivery_s: Option<f64>,
+    /// Datagrams that were delivered a second time, where the transport permits it.
+    pub repeated_pieces: u64,
+}
+
+/// Pieces (writes, or TPDU-sized parts of a bulk transfer) that never arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ResidualLoss {
+    /// Nothing of them arrived.
+    pub lost: u64,
+    /// They came damaged beyond use.
+    pub damaged: u64,
+    /// The run ended while a transport that gives up nothing was still at it.
+    pub unfinished: u64,
+}
+
+fn seconds(span: Duration) -> f64 {
+    span.as_secs_f64()
+}
+
+impl FlowMetrics {
+    /// The measures over `meters` together.
+    fn of(meters: &[&FlowMeter]) -> Self {
+        let delivered = meters.iter().map(|m| m.delivered().0).sum::<u64>();
+        let first = meters.iter().filter_map(|m| Some(m.span()?.0)).min();
+        let last = meters.iter().filter_map(|m| Some(m.span()?.1)).max();
+        let goodput_bps = first.zip(last).and_then(|(first, last)| {
+            let span = last.saturating_since(first);
+            (!span.is_zero()).then(|| delivered as f64 * 8.0 / seconds(span))
+        });
+        let mut delays: Vec<Duration> = meters.iter().flat_map(|m| m.delays()).copied().collect();
+        delays.sort_unstable();
+        let firsts: Vec<Duration> = meters.iter().filter_map(|m| m.first_delivery()).collect();
+        Self {
+            delivered_bytes: delivered,
+            corrupt_bytes: meters.iter().map(|m| m.corrupt().0).sum(),
+            goodput_bps,
+            delay_mean_s: mean_seconds(&delays),
+            delay_p50_s: percentile(&delays, 0.5).map(seconds),
+            delay_p99_s: percentile(&delays, 0.99).map(seconds),
+            first_delivery_s: mean_seconds(&firsts),
+            repeated_pieces: meters.iter().map(|m| m.repeated_pieces()).sum(),
+        }
+    }
+}
+
+impl Metrics {
+    /// The measures of a world that has ended.
+    pub fn of(world: &World, end: EndReason, hops: usize, yardsticks: Option<Yardsticks>) -> Self {
+        let meters: Vec<&FlowMeter> = world.meters().collect();
+        let flow = FlowMetrics::of(&meters);
+        let wire = world.wire();
+        let (recovered, damaged) = world.transport_counts();
+        let carried = flow.delivered_bytes.saturating_mul(hops as u64);
+        let share = |bound: Option<f64>| Some(flow.goodput_bps? / bound?);
+        let capacity_bps = yardsticks.map(|y| y.capacity_bps);
+        let arq_bound_bps = yardsticks.map(|y| y.arq_bound_bps);
+        Self {
+            completed: meters.iter().all(|m| m.is_complete()),
+            end_reason: end.name(),
+            duration_s: world.now().as_secs_f64(),
+            offered_bytes: meters.iter().map(|m| m.total().0).sum(),
+            overhead_bytes: wire.octets.total().cast_signed() - carried.cast_signed(),
+            wire_bytes: wire.octets,
+            wire_packets: wire.packets,
+            wire_loss: wire.lost,
+            wire_damaged: wire.damaged,
+            recovered,
+            residual_loss: residual(&meters, damaged),
+            efficiency: share(capacity_bps),
+            efficiency_arq: share(arq_bound_bps),
+            capacity_bps,
+            arq_bound_bps,
+            flow,
+        }
+    }
+
+    /// Each flow by itself, if there is more than one.
+    pub fn flows_of(world: &World) -> Vec<FlowMetrics> {
+        let meters: Vec<&FlowMeter> = world.meters().collect();
+        if meters.len() < 2 {
+            return Vec::new();
+        }
+        meters.iter().map(|m| FlowMetrics::of(&[m])).collect()
+    }
+}
+
+fn residual(meters: &[&FlowMeter], damaged: u64) -> ResidualLoss {
+    let mut residual = ResidualLoss::default();
+    let mut missing = 0;
+    for meter in meters {
+        if meter.is_reliable() {
+            residual.unfinished += meter.missing_pieces();
+        } else {
+            missing += meter.missing_pieces();
+        }
+    }
+    residual.damaged = damaged.min(missing);
+    residual.lost = missing - residual.damaged;
+    residual
+}
+
+/// A column of the table for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// The measure's flat name.
+    pub name: &'static str,
+    /// The heading, with the unit the value is shown in.
+    pub heading: &'static str,
+    /// What a value is divided by to be in that unit.
+    pub unit: f64,
+    /// Digits behind the point.
+    pub digits: usize,
+}
+
+/// The columns of the table, in order.
+pub const COLUMNS: [Column; 9] = [
+    column("completed", "complete %", 0.01, 0),
+    column("delivered_bytes", "delivered kB", 1e3, 1),
+    column("goodput_bps", "goodput Mbit/s", 1e6, 3),
+    column("efficiency", "of capacity %", 0.01, 1),
+    column("delay_mean_s", "delay mean ms", 1e-3, 3),
+    column("delay_p99_s", "delay p99 ms", 1e-3, 3),
+    column("first_delivery_s", "first data ms", 1e-3, 3),
+    column("overhead_bytes", "overhead kB", 1e3, 1),
+    column("corrupt_bytes", "corrupt B", 1.0, 1),
+];
+
+const fn column(name: &'static str, heading: &'static str, unit: f64, digits: usize) -> Column {
+    Column {
+        name,
+        heading,
+        unit,
+        digits,
+    }
+}
+
+impl Column {
+    /// The mean with its interval, as text.
+    pub fn cell(&self, point: &AggregateRecord) -> String {
+        let Some((mean, summary)) = point.summary(self.name).and_then(|s| Some((s.mean?, s)))
+        else {
+            return "-".to_owned();
+        };
+        let digits = self.digits;
+        let mean = mean / self.unit;
+        match summary.ci95.map(|ci| ci / self.unit) {
+            Some(ci) if ci > 0.0 => format!("{mean:.digits$} ±{ci:.digits$}"),
+            _ => format!("{mean:.digits$}"),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! A scenario as written: a tree of texts that remember where they stand.
+//!
+//! Numbers stay as they were typed until a reader knows their quantity, so that `5` can be refused
+//! for want of a unit and `1e-4` is not printed back as something else. Changes from the command
+//! line and from sweeps are made here, before anything is understood, and every later error can
+//! therefore name the line or the `--set` that is to blame.
+
+use super::error::{Origin, ScenarioError};
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// What it is.
+    pub node: Node,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// The shapes of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// A text, number or truth value, as typed.
+    Leaf(String),
+    /// A list.
+    List(Vec<Tree>),
+    /// A table.
+    Table(BTreeMap<String, Tree>),
+}
+
+impl Node {
+    fn describe(&self) -> &'static str {
+        match self {
+            Self::Leaf(_) => "a value",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+/// A whole scenario as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub(crate) root: BTreeMap<String, Tree>,
+    pub(crate) name: String,
+}
+
+impl Document {
+    /// Reads TOML. `name` is what errors call the text.
+    ///
+    /// # Errors
+    /// The text is not TOML.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let lines = Lines::new(name, text);
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            ScenarioError::new(lines.origin(at), "", error.message())
+        })?;
+        Ok(Self {
+            root: lines.table(table.get_ref()),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Applies `path=value` from the command line.
+    ///
+    /// # Errors
+    /// There is no `=`, or the path runs through a value.
+    pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
+        let origin = Origin::Set(assignment.to_owned());
+        let Some((path, value)) = assignment.split_once('=') else {
+            let problem = "write it as path=value, such as hop.ber=1e-4";
+            return Err(ScenarioError::new(origin, assignment, problem));
+        };
+        let (path, value) = (path.trim(), value.trim());
+        // A list in brackets, so that sweeps and outages can be given on the command line.
+        let node = match value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
+            Some(items) => Node::List(
+                items
+                    .split(',')
+                    .map(|item| item.trim().trim_matches('"'))
+                    .filter(|item| !item.is_empty())
+                    .map(|item| Tree {
+                        node: Node::Leaf(item.to_owned()),
+                        origin: origin.clone(),
+                    })
+                    .collect(),
+            ),
+            None => Node::Leaf(value.trim_matches('"').to_owned()),
+        };
+        self.put(path, &Tree { node, origin })
+    }
+
+    /// Replaces or creates what stands at `path`. A step from a list to a name takes every entry
+    /// of the list (`hop.ber` is the error rate of all hops), a number takes one (`hop.0.ber`).
+    ///
+    /// # Errors
+    /// The path runs through a value or past the end of a list.
+    pub fn put(&mut self, path: &str, value: &Tree) -> Result<(), ScenarioError> {
+        let mut steps = path.split('.');
+        let first = steps.next().unwrap_or_default();
+        let rest: Vec<&str> = steps.collect();
+        // Sweep paths contain dots themselves: `sweep.hop.ber` is the key `hop.ber` of `sweep`.
+        if first == "sweep" && !rest.is_empty() {
+            let sweep = self.entry("sweep", value);
+            if let Node::Table(table) = &mut sweep.node {
+                table.insert(rest.join("."), value.clone());
+            }
+            return Ok(());
+        }
+        if rest.is_empty() {
+            self.root.insert(first.to_owned(), value.clone());
+            return Ok(());
+        }
+        put_below(self.entry(first, value), &rest, path, value)
+    }
+
+    fn entry(&mut self, key: &str, value: &Tree) -> &mut Tree {
+        let origin = value.origin.clone();
+        self.root.entry(key.to_owned()).or_insert_with(|| Tree {
+            node: Node::Table(BTreeMap::new()),
+            origin,
+        })
+    }
+
+    /// Every value by its path, as typed: the parameters of a run.
+    pub fn parameters(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (key, tree) in &self.root {
+            if key != "sweep" {
+                flatten(key, tree, &mut all);
+            }
+        }
+        all
+    }
+}
+
+fn put_below(
+    tree: &mut Tree,
+    steps: &[&str],
+    path: &str,
+    value: &Tree,
+) -> Result<(), ScenarioError> {
+    let Some((step, rest)) = steps.split_first() else {
+        *tree = value.clone();
+        return Ok(());
+    };
+    match &mut tree.node {
+        Node::Table(table) => {
+            let next = table.entry((*step).to_owned()).or_insert_with(|| Tree {
+                node: Node::Table(BTreeMap::new()),
+                origin: value.origin.clone(),
+            });
+            put_below(next, rest, path, value)
+        }
+        Node::List(list) => match step.parse::<usize>() {
+            Ok(index) => {
+                let len = list.len();
+                let Some(entry) = list.get_mut(index) else {
+                    let problem = format!("there are {len}, counted from 0");
+                    return Err(ScenarioError::new(value.origin.clone(), path, problem));
+                };
+                put_below(entry, rest, path, value)
+            }
+            Err(_) => list
+                .iter_mut()
+                .try_for_each(|entry| put_below(entry, steps, path, value)),
+        },
+        Node::Leaf(_) => {
+            let problem = format!("`{step}` cannot stand below {}", tree.node.describe());
+            Err(ScenarioError::new(value.origin.clone(), path, problem))
+        }
+    }
+}
+
+fn flatten(path: &str, tree: &Tree, into: &mut BTreeMap<String, String>) {
+    match &tree.node {
+        Node::Leaf(text) => {
+            into.insert(path.to_owned(), text.clone());
+        }
+        Node::List(list) if list.iter().all(|t| matches!(t.node, Node::Leaf(_))) => {
+            let items: Vec<&str> = list
+                .iter()
+                .filter_map(|item| match &item.node {
+                    Node::Leaf(text) => Some(text.as_str()),
+                    _ => None,
+                })
+                .collect();
+            into.insert(path.to_owned(), format!("[{}]", items.join(", ")));
+        }
+        Node::List(list) => {
+            for (index, entry) in list.iter().enumerate() {
+                flatten(&format!("{path}.{index}"), entry, into);
+            }
+        }
+        Node::Table(table) => {
+            for (key, entry) in table {
+                flatten(&format!("{path}.{key}"), entry, into);
+            }
+        }
+    }
+}
+
+/// Turns positions in a text into line numbers.
+struct Lines<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    const fn new(name: &'a str, text: &'a str) -> Self {
+        Self { name, text }
+    }
+
+    fn origin(&self, at: usize) -> Origin {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        Origin::File {
+            name: self.name.to_owned(),
+            line: before.split(|&octet| octet == b'\n').count(),
+        }
+    }
+
+    fn table(&self, table: &DeTable<'_>) -> BTreeMap<String, Tree> {
+        table
+            .iter()
+            .map(|(key, value)| {
+                let mut tree = self.tree(value);
+                if matches!(tree.node, Node::Leaf(_)) {
+                    tree.origin = self.origin(key.span().start);
+                }
+                (key.get_ref().to_string(), tree)
+            })
+            .collect()
+    }
+
+    fn tree(&self, value: &Spanned<DeValue<'_>>) -> Tree {
+        let node = match value.get_ref() {
+            DeValue::String(text) => Node::Leaf(text.to_string()),
+            DeValue::Integer(number) => Node::Leaf(number.as_str().to_owned()),
+            DeValue::Float(number) => Node::Leaf(number.as_str().to_owned()),
+            DeValue::Boolean(truth) => Node::Leaf(truth.to_string()),
+            DeValue::Datetime(time) => Node::Leaf(time.to_string()),
+            DeValue::Array(list) => Node::List(list.iter().map(|v| self.tree(v)).collect()),
+            DeValue::Table(table) => Node::Table(self.table(table)),
+        };
+        Tree {
+            node,
+            origin: self.origin(value.span().start),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "[run]\nseed = 1\n[[hop]]\nrate = \"5mbit\"\nber = 1e-5\n[[hop]]\nrate = 3\n";
+
+    #[test]
+    fn values_remember_their_line_and_spelling() {
+        let document = Document::parse("a.toml", TEXT).unwrap();
+        assert_eq!(document.parameters()["hop.0.ber"], "1e-5");
+        let Node::List(hops) = &document.root["hop"].node else {
+            panic!("a list")
+        };
+        let Node::Table(second) = &hops[1].node else {
+            panic!("a table")
+        };
+        assert_eq!(second["rate"].origin.to_string(), "a.toml:7");
+    }
+
+    #[test]
+    fn a_path_without_a_number_reaches_every_entry_of_a_list() {
+        let mut document = Document::parse("a.toml", TEXT).unwrap();
+        document.set("hop.ber=1e-4").unwrap();
+        document.set("hop.1.forward.loss=2%").unwrap();
+        let parameters = document.parameters();
+        assert_eq!(parameters["hop.0.ber"], "1e-4");
+        assert_eq!(parameters["hop.1.ber"], "1e-4");
+        assert_eq!(parameters["hop.1.forward.loss"], "2%");
+    }
+
+    #[test]
+    fn impossible_paths_name_the_set_to_blame() {
+        let mut document = Document::parse("a.toml", TEXT).unwrap();
+        let beyond = document.set("hop.2.ber=1").unwrap_err().to_string();
+        assert!(beyond.starts_with("--set hop.2.ber=1: "), "{beyond}");
+        assert!(document.set("run.seed.deeper=1").is_err());
+        assert!(document.set("run").is_err());
+    }
+
+    #[test]
+    fn broken_toml_names_the_line() {
+        let error = Document::parse("a.toml", "[run]\nseed = = 1\n").unwrap_err();
+        assert!(error.to_string().starts_with("a.toml:2: "), "{error}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The keys of `[flow]`.
+
+use super::error::ScenarioError;
+use super::reader::TableReader;
+use crate::app::{FirstWrite, Traffic};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+use fulmar_proto::wire::udp::UDP_HEADER_BYTES;
+
+/// One flow: an application at one end that sends to one at the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowPlan {
+    /// What carries it.
+    pub transport: TransportPlan,
+    /// What is sent, and when.
+    pub traffic: Traffic,
+    /// When the application asks its transport for a connection, from the start of the run.
+    pub start: Duration,
+    /// From which end.
+    pub direction: AppDirection,
+    /// The length of a piece: the unit of delays and residual loss.
+    pub piece: ByteCount,
+    /// Octets of the longest packet, network header included.
+    pub mtu: ByteCount,
+    /// What the transport is told its path carries; the lowest rate on the way when not given.
+    pub send_rate: Option<Bitrate>,
+}
+
+/// Which end has the sending application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppDirection {
+    /// The source end, the first node.
+    Forward,
+    /// The sink end, the last node.
+    Reverse,
+}
+
+/// The transport of a flow, with its options.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransportPlan {
+    /// UDP.
+    Datagram,
+}
+
+#[derive(Clone, Copy)]
+enum TransportName {
+    Udp,
+}
+
+#[derive(Clone, Copy)]
+enum TrafficName {
+    Bulk,
+    ConstantRate,
+}
+
+const TRANSPORTS: [(&str, TransportName); 1] = [("udp", TransportName::Udp)];
+const TRAFFICS: [(&str, TrafficName); 2] = [
+    ("bulk", TrafficName::Bulk),
+    ("constant-rate", TrafficName::ConstantRate),
+];
+const FIRSTS: [(&str, FirstWrite); 2] = [
+    ("at-once", FirstWrite::AtOnce),
+    ("after-interval", FirstWrite::AfterInterval),
+];
+const DIRECTIONS: [(&str, AppDirection); 2] = [
+    ("forward", AppDirection::Forward),
+    ("reverse", AppDirection::Reverse),
+];
+
+/// Ethernet's, which every figure of the papers uses.
+const MTU: ByteCount = ByteCount(1500);
+/// The longest packet a 16-bit length allows.
+const MTU_MAX: u64 = 65_535;
+/// The shortest that every header and one octet fit into (RFC 791's minimum reassembly length).
+const MTU_MIN: u64 = 68;
+
+impl FlowPlan {
+    pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
+        let transport = reader
+            .choice("transport", &TRANSPORTS)?
+            .ok_or_else(|| reader.wrong("transport", "is missing; write transport = \"udp\""))?;
+        let mtu: ByteCount = reader.value_or("mtu", MTU)?;
+        if !(MTU_MIN..=MTU_MAX).contains(&mtu.0) {
+            let problem = format!("`{mtu}` must be {MTU_MIN}B to {MTU_MAX}B");
+            return Err(reader.wrong("mtu", problem));
+        }
+        let (transport, payload) = match transport {
+            TransportName::Udp => {
+                let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES);
+                (TransportPlan::Datagram, mtu - headers)
+            }
+        };
+        let traffic = traffic(reader, payload)?;
+        let piece = match traffic {
+            Traffic::Bulk { .. } => payload,
+            Traffic::ConstantRate { write, .. } => write,
+        };
+        if matches!(transport, TransportPlan::Datagram) && piece > payload {
+            let problem = format!("`{piece}` exceeds the {payload} that one datagram carries");
+            return Err(reader.wrong("write", problem));
+        }
+        let plan = Self {
+            transport,
+            traffic,
+            start: reader.duration("start")?.unwrap_or_default(),
+            direction: reader
+                .choice("direction", &DIRECTIONS)?
+                .unwrap_or(AppDirection::Forward),
+            piece,
+            mtu,
+            send_rate: reader.value("send_rate")?,
+        };
+        reader.finish()?;
+        Ok(plan)
+    }
+}
+
+fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, ScenarioError> {
+    let bytes: ByteCount = reader.required("bytes", "\"1MB\"")?;
+    if bytes == ByteCount::ZERO {
+        return Err(reader.wrong("bytes", "must be at least 1B"));
+    }
+    let name = reader
+        .choice("traffic", &TRAFFICS)?
+        .unwrap_or(TrafficName::Bulk);
+    match name {
+        TrafficName::Bulk => {
+            reader.allow(&["write", "rate", "first"]);
+            Ok(Traffic::Bulk { bytes })
+        }
+        TrafficName::ConstantRate => {
+            let write = reader.value_or("write", payload)?;
+            let rate: Bitrate = reader.required("rate", "\"4.416mbit\"")?;
+            if write == ByteCount::ZERO {
+                return Err(reader.wrong("write", "must be at least 1B"));
+            }
+            if rate == Bitrate::ZERO {
+                return Err(reader.wrong("rate", "must be at least 1bit"));
+            }
+            let first = reader.choice("first", &FIRSTS)?;
+            Ok(Traffic::ConstantRate {
+                bytes,
+                write,
+                rate,
+                first: first.unwrap_or(FirstWrite::AfterInterval),
+            })
+        }
+    }
+}

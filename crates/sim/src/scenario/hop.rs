@@ -1,0 +1,113 @@
+//! The keys of `[hop]` and `[lan]`.
+
+use super::error::ScenarioError;
+use super::reader::TableReader;
+use fulmar_channel::{Config, QueueLimit};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Bitrate, Duration};
+
+/// What ns-3's `DropTailQueue` holds by default, and what the papers' scenarios were run with.
+const QUEUE_PACKETS: u32 = 100;
+
+/// One measured hop: a channel for each direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HopPlan {
+    /// From the source towards the sink.
+    pub forward: Config,
+    /// From the sink towards the source.
+    pub reverse: Config,
+    /// Whether the link has a frame check of its own and drops damaged packets, as Ethernet and
+    /// PPP do. Without one, damage is passed up for the transport to correct.
+    pub frame_check: bool,
+}
+
+/// The access links at both ends: error-free, and not counted in any measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LanPlan {
+    /// Each direction of each access link.
+    pub config: Config,
+}
+
+impl HopPlan {
+    pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
+        let rate: Bitrate = reader.required("rate", "\"5mbit\"")?;
+        let plain = Config {
+            rate: Some(rate),
+            queue: QueueLimit::packets(QUEUE_PACKETS),
+            ..Config::default()
+        };
+        let both = direction(&plain, reader)?;
+        let one = |key| match reader.table(key)? {
+            Some(own) => {
+                let config = direction(&both, &own)?;
+                own.finish()?;
+                check(&config, &own)?;
+                Ok(config)
+            }
+            None => Ok(both.clone()),
+        };
+        let hop = Self {
+            forward: one("forward")?,
+            reverse: one("reverse")?,
+            frame_check: reader.value_or("frame_check", false)?,
+        };
+        reader.finish()?;
+        check(&both, reader)?;
+        Ok(hop)
+    }
+}
+
+impl LanPlan {
+    pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
+        let config = Config {
+            rate: Some(reader.required("rate", "\"10gbit\"")?),
+            delay: reader.duration("delay")?.unwrap_or_default(),
+            queue: reader.value_or("queue", QueueLimit::UNLIMITED)?,
+            ..Config::default()
+        };
+        reader.finish()?;
+        check(&config, reader)?;
+        Ok(Self { config })
+    }
+}
+
+/// What `reader` says of one direction; what it does not say is as in `base`.
+fn direction(base: &Config, reader: &TableReader<'_>) -> Result<Config, ScenarioError> {
+    let span =
+        |key, default: Duration| Ok::<_, ScenarioError>(reader.duration(key)?.unwrap_or(default));
+    Ok(Config {
+        rate: reader.value("rate")?.or(base.rate),
+        delay: span("delay", base.delay)?,
+        queue: reader.value_or("queue", base.queue)?,
+        ecn_threshold: reader.value("ecn_threshold")?.or(base.ecn_threshold),
+        loss: reader.value_or("loss", base.loss)?,
+        bits: reader.value_or("ber", base.bits)?,
+        outages: reader.value_or("outages", base.outages.clone())?,
+        reorder: reader.value("reorder")?.or(base.reorder),
+        duplicate: reader.value_or("duplicate", base.duplicate)?,
+        jitter: reader.value("jitter")?.or(base.jitter),
+    })
+}
+
+/// The keys that the channel's own checks may complain about.
+const KEYS: [&str; 9] = [
+    "rate",
+    "delay",
+    "queue",
+    "ecn_threshold",
+    "loss",
+    "outages",
+    "reorder",
+    "duplicate",
+    "jitter",
+];
+
+/// The channel's own checks, with the place of the key it complains about.
+fn check(config: &Config, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+    let Err(error) = fulmar_channel::Channel::new(config.clone(), &Rng::from_seed(0)) else {
+        return Ok(());
+    };
+    let field = error.field.split('.').next().unwrap_or_default();
+    let key = KEYS.into_iter().find(|key| *key == field).unwrap_or("rate");
+    Err(reader.wrong(key, error))
+}

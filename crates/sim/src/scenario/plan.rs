@@ -1,0 +1,100 @@
+//! What a scenario means: checked settings for one point of an experiment.
+
+use super::document::Document;
+use super::error::ScenarioError;
+use super::flow::FlowPlan;
+use super::hop::{HopPlan, LanPlan};
+use super::reader::TableReader;
+use fulmar_proto::units::{Duration, Instant};
+
+/// How often, how long, and from which seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunPlan {
+    /// The first run's seed; the others follow by one.
+    pub seed: u64,
+    /// How many runs a point has.
+    pub runs: usize,
+    /// A run is cut off here.
+    pub duration: Duration,
+}
+
+/// One point of an experiment, ready to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// How often and how long.
+    pub run: RunPlan,
+    /// The access links, if the ends have any.
+    pub lan: Option<LanPlan>,
+    /// The measured hops, from source to sink.
+    pub hops: Vec<HopPlan>,
+    /// The flows.
+    pub flows: Vec<FlowPlan>,
+}
+
+/// The references' stop time (ns-3 README, section 2).
+const DURATION: Duration = Duration::from_secs(300);
+const RUNS_MAX: u64 = 1_000_000;
+const HOPS_MAX: usize = 250;
+const FLOWS_MAX: usize = 10_000;
+
+impl Plan {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// The first key that is unknown, missing or out of range, with its place and the remedy.
+    pub fn read(document: &Document) -> Result<Self, ScenarioError> {
+        let root = TableReader::root(&document.name, &document.root);
+        root.allow(&["sweep", "title", "about"]);
+        let run = Self::read_run(&root)?;
+        let lan = match root.table("lan")? {
+            Some(lan) => Some(LanPlan::read(&lan)?),
+            None => None,
+        };
+        let hops = root.tables("hop")?;
+        if hops.is_empty() || hops.len() > HOPS_MAX {
+            let problem = format!("there must be 1 to {HOPS_MAX}, each a table [[hop]]");
+            return Err(root.wrong("hop", problem));
+        }
+        let hops = hops.iter().map(HopPlan::read).collect::<Result<_, _>>()?;
+        let flows = root.tables("flow")?;
+        if flows.is_empty() || flows.len() > FLOWS_MAX {
+            let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");
+            return Err(root.wrong("flow", problem));
+        }
+        let flows = flows.iter().map(FlowPlan::read).collect::<Result<_, _>>()?;
+        root.finish()?;
+        Ok(Self {
+            run,
+            lan,
+            hops,
+            flows,
+        })
+    }
+
+    fn read_run(root: &TableReader<'_>) -> Result<RunPlan, ScenarioError> {
+        let mut plan = RunPlan {
+            seed: 1,
+            runs: 1,
+            duration: DURATION,
+        };
+        let Some(run) = root.table("run")? else {
+            return Ok(plan);
+        };
+        if let Some(seed) = run.whole("seed", 0..=u64::MAX)? {
+            plan.seed = seed;
+        }
+        if let Some(runs) = run.whole("runs", 1..=RUNS_MAX)? {
+            plan.runs = usize::try_from(runs).unwrap_or(usize::MAX);
+        }
+        if let Some(duration) = run.duration("duration")? {
+            plan.duration = duration;
+        }
+        run.finish()?;
+        Ok(plan)
+    }
+
+    /// When a run is cut off.
+    pub fn ends_at(&self) -> Instant {
+        Instant::START + self.run.duration
+    }
+}

@@ -1,0 +1,198 @@
+//! Reads typed values out of a written table, and refuses what nobody asked for.
+
+use super::document::{Node, Tree};
+use super::error::{Origin, ScenarioError, suggestion};
+use core::cell::RefCell;
+use core::fmt::Display;
+use core::str::FromStr;
+use core::time::Duration;
+use fulmar_proto::units::parse_duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One table being read. Every key must be asked for before [`TableReader::finish`].
+#[derive(Debug)]
+pub(crate) struct TableReader<'a> {
+    path: String,
+    origin: Origin,
+    table: &'a BTreeMap<String, Tree>,
+    known: RefCell<BTreeSet<&'static str>>,
+}
+
+type Read<T> = Result<T, ScenarioError>;
+
+impl<'a> TableReader<'a> {
+    /// Reads the root.
+    pub(crate) fn root(name: &str, table: &'a BTreeMap<String, Tree>) -> Self {
+        let origin = Origin::File {
+            name: name.to_owned(),
+            line: 1,
+        };
+        Self {
+            path: String::new(),
+            origin,
+            table,
+            known: RefCell::default(),
+        }
+    }
+
+    fn over(path: String, tree: &'a Tree) -> Read<Self> {
+        let Node::Table(table) = &tree.node else {
+            return Err(ScenarioError::new(
+                tree.origin.clone(),
+                path,
+                "must be a table",
+            ));
+        };
+        Ok(Self {
+            path,
+            origin: tree.origin.clone(),
+            table,
+            known: RefCell::default(),
+        })
+    }
+
+    fn field(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
+    }
+
+    fn get(&self, key: &'static str) -> Option<&'a Tree> {
+        self.known.borrow_mut().insert(key);
+        self.table.get(key)
+    }
+
+    /// The text of `key`.
+    pub(crate) fn text(&self, key: &'static str) -> Read<Option<&'a str>> {
+        let Some(tree) = self.get(key) else {
+            return Ok(None);
+        };
+        match &tree.node {
+            Node::Leaf(text) => Ok(Some(text)),
+            _ => Err(self.wrong(key, "must be a single value")),
+        }
+    }
+
+    /// An error about `key`, at its place.
+    pub(crate) fn wrong(&self, key: &'static str, problem: impl Display) -> ScenarioError {
+        let origin = self.get(key).map_or(&self.origin, |tree| &tree.origin);
+        ScenarioError::new(origin.clone(), self.field(key), problem)
+    }
+
+    /// The value of `key`, in its own notation.
+    pub(crate) fn value<T: FromStr<Err: Display>>(&self, key: &'static str) -> Read<Option<T>> {
+        self.text(key)?
+            .map(|text| text.parse().map_err(|error| self.wrong(key, error)))
+            .transpose()
+    }
+
+    /// As [`TableReader::value`], with a default.
+    pub(crate) fn value_or<T: FromStr<Err: Display>>(
+        &self,
+        key: &'static str,
+        default: T,
+    ) -> Read<T> {
+        Ok(self.value(key)?.unwrap_or(default))
+    }
+
+    /// As [`TableReader::value`], and it must be there. `example` shows what to write.
+    pub(crate) fn required<T: FromStr<Err: Display>>(
+        &self,
+        key: &'static str,
+        example: &str,
+    ) -> Read<T> {
+        self.value(key)?
+            .ok_or_else(|| self.wrong(key, format!("is missing; write {key} = {example}")))
+    }
+
+    /// A whole number without a unit, within bounds.
+    pub(crate) fn whole(
+        &self,
+        key: &'static str,
+        bounds: core::ops::RangeInclusive<u64>,
+    ) -> Read<Option<u64>> {
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
+        };
+        match text.replace('_', "").parse::<u64>() {
+            Ok(number) if bounds.contains(&number) => Ok(Some(number)),
+            _ => {
+                let (low, high) = (bounds.start(), bounds.end());
+                let problem = format!("`{text}` must be a whole number from {low} to {high}");
+                Err(self.wrong(key, problem))
+            }
+        }
+    }
+
+    /// A span of time.
+    pub(crate) fn duration(&self, key: &'static str) -> Read<Option<Duration>> {
+        self.text(key)?
+            .map(|text| parse_duration(text).map_err(|error| self.wrong(key, error)))
+            .transpose()
+    }
+
+    /// One of `choices`, by name.
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Read<Option<T>> {
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
+        };
+        if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
+            return Ok(Some(*choice));
+        }
+        let names = choices.iter().map(|(name, _)| *name);
+        let problem = format!("`{text}` is not known; {}", suggestion(text, names));
+        Err(self.wrong(key, problem))
+    }
+
+    /// The table `key`.
+    pub(crate) fn table(&self, key: &'static str) -> Read<Option<Self>> {
+        self.get(key)
+            .map(|tree| Self::over(self.field(key), tree))
+            .transpose()
+    }
+
+    /// The tables of `[[key]]`, or the one of `[key]`.
+    pub(crate) fn tables(&self, key: &'static str) -> Read<Vec<Self>> {
+        let Some(tree) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        match &tree.node {
+            Node::List(list) => list
+                .iter()
+                .enumerate()
+                .map(|(index, entry)| Self::over(format!("{}.{index}", self.field(key)), entry))
+                .collect(),
+            _ => Ok(vec![Self::over(self.field(key), tree)?]),
+        }
+    }
+
+    /// Keys that another choice would use; they are let stand.
+    pub(crate) fn allow(&self, keys: &'static [&'static str]) {
+        self.known.borrow_mut().extend(keys);
+    }
+
+    /// Refuses keys that nobody asked for.
+    pub(crate) fn finish(&self) -> Read<()> {
+        let known = self.known.borrow();
+        for (key, tree) in self.table {
+            if !known.contains(key.as_str()) {
+                let problem = format!(
+                    "is not a key here; {}",
+                    suggestion(key, known.iter().copied())
+                );
+                return Err(ScenarioError::new(
+                    tree.origin.clone(),
+                    self.field(key),
+                    problem,
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! The glue between machines and the world: one file for each transport.
+//!
+//! A stack is one node's machine of one protocol, plus what the application at that node does
+//! with it. Everything a machine is told passes through here, and every stack is drained by the
+//! project's one drain loop. To add a transport, add a file, a variant here, and its keys in
+//! `scenario`.
+
+pub(crate) mod datagram;
+
+use crate::flow::Flow;
+use crate::network::Network;
+use crate::node::NodeId;
+use datagram::DatagramStack;
+use fulmar_proto::machine::{Datagram, Deadline};
+use fulmar_proto::units::Instant;
+use serde::Serialize;
+
+/// What a stack may touch while it is drained.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) network: &'a mut Network,
+    pub(crate) flows: &'a mut [Flow],
+    /// The node the stack is on.
+    pub(crate) node: NodeId,
+    /// The tag of the packet that is being handled.
+    pub(crate) tag: u64,
+}
+
+/// A machine of any transport.
+#[derive(Debug)]
+pub(crate) enum Stack {
+    Datagram(DatagramStack),
+}
+
+/// What a transport knows about lost pieces, summed over its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StackCounts {
+    pub(crate) recovered: Recovered,
+    /// Pieces that arrived, but damaged beyond use.
+    pub(crate) damaged: u64,
+}
+
+/// TPDUs that were missing or damaged and were put right, by what did it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Recovered {
+    /// By parity inside the TPDU.
+    pub fec_words: u64,
+    /// By parity across TPDUs.
+    pub fec_block: u64,
+    /// By the first retransmission.
+    pub arq_first: u64,
+    /// By the second.
+    pub arq_second: u64,
+    /// By a later one.
+    pub arq_later: u64,
+}
+
+impl Stack {
+    pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        match self {
+            Self::Datagram(stack) => stack.handle_datagram(now, datagram),
+        }
+    }
+
+    pub(crate) fn handle_deadline(&mut self, now: Instant) {
+        match self {
+            Self::Datagram(stack) => stack.handle_deadline(now),
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Deadline> {
+        match self {
+            Self::Datagram(stack) => stack.next_deadline(),
+        }
+    }
+
+    /// The receiving application waits for flow `index`.
+    pub(crate) fn listen(&mut self, index: usize, flow: &Flow) {
+        match self {
+            Self::Datagram(_) => {
+                let _ = (index, flow);
+            }
+        }
+    }
+
+    /// The sending application of flow `index` asks for its connection.
+    pub(crate) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        match self {
+            Self::Datagram(_) => {
+                let _ = (now, index, flow);
+            }
+        }
+    }
+
+    /// The sending application of flow `index` has something to write.
+    pub(crate) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        match self {
+            Self::Datagram(stack) => stack.write(now, index, flow),
+        }
+    }
+
+    /// Drains the machine and returns the deadline to wait for.
+    pub(crate) fn drain(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Deadline> {
+        match self {
+            Self::Datagram(stack) => stack.drain(now, context),
+        }
+    }
+
+    /// What the transport counted.
+    pub(crate) fn counts(&self) -> StackCounts {
+        match self {
+            Self::Datagram(stack) => stack.counts(),
+        }
+    }
+}
+
+impl core::ops::AddAssign for Recovered {
+    fn add_assign(&mut self, other: Self) {
+        self.fec_words += other.fec_words;
+        self.fec_block += other.fec_block;
+        self.arq_first += other.arq_first;
+        self.arq_second += other.arq_second;
+        self.arq_later += other.arq_later;
+    }
+}

@@ -1,0 +1,110 @@
+//! From a plan to a chain of nodes and hops.
+//!
+//! ```text
+//! source --lan-- node --hop 0-- node --hop 1-- ... node --lan-- sink
+//! ```
+//!
+//! Nodes may be created in any order: identity is only a place in a table, addresses and random
+//! streams follow from the position in the chain, and so results do not depend on it.
+
+use crate::network::{Network, Way};
+use crate::node::{Node, NodeId, WayId};
+use crate::scenario::Plan;
+use fulmar_channel::{Channel, Config, ConfigError};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::wire::network::NodeAddress;
+
+/// 10.0.0.1, so that an address has bits in more than one octet.
+const FIRST_ADDRESS: u32 = 0x0A00_0001;
+
+/// One link of the chain, as planned.
+struct Link<'a> {
+    name: String,
+    forward: &'a Config,
+    reverse: &'a Config,
+    measured: bool,
+    frame_check: bool,
+}
+
+fn links(plan: &Plan) -> Vec<Link<'_>> {
+    let lan = |name: &str| {
+        plan.lan.as_ref().map(|lan| Link {
+            name: name.to_owned(),
+            forward: &lan.config,
+            reverse: &lan.config,
+            measured: false,
+            frame_check: false,
+        })
+    };
+    let hops = plan.hops.iter().enumerate().map(|(index, planned)| Link {
+        name: format!("hop-{index}"),
+        forward: &planned.forward,
+        reverse: &planned.reverse,
+        measured: true,
+        frame_check: planned.frame_check,
+    });
+    lan("lan-source")
+        .into_iter()
+        .chain(hops)
+        .chain(lan("lan-sink"))
+        .collect()
+}
+
+/// The ends of a chain that was built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) source: NodeId,
+    pub(crate) sink: NodeId,
+}
+
+/// How many nodes a plan has.
+pub(crate) fn node_count(plan: &Plan) -> usize {
+    plan.hops.len() + 1 + if plan.lan.is_some() { 2 } else { 0 }
+}
+
+/// Builds the chain. `order` lists the positions of the chain in the order of creation.
+///
+/// # Errors
+/// A channel's settings are out of range.
+pub(crate) fn build(
+    plan: &Plan,
+    rng: &Rng,
+    order: &[usize],
+) -> Result<(Network, Ends), ConfigError> {
+    let mut id_at = vec![NodeId(0); order.len()];
+    for (id, &position) in order.iter().enumerate() {
+        id_at[position] = NodeId(id);
+    }
+    let mut nodes = vec![Node::default(); order.len()];
+    for (node, &position) in nodes.iter_mut().zip(order) {
+        let offset = u32::try_from(position).expect("a chain has few nodes");
+        node.address = NodeAddress(FIRST_ADDRESS + offset);
+    }
+    let mut ways = Vec::new();
+    for (position, link) in links(plan).into_iter().enumerate() {
+        let (left, right) = (id_at[position], id_at[position + 1]);
+        for (from, to, config, name) in [
+            (left, right, link.forward, "forward"),
+            (right, left, link.reverse, "reverse"),
+        ] {
+            let stream = rng.child(&format!("{}/{name}", link.name));
+            let way = Some(WayId(ways.len()));
+            if from == left {
+                nodes[from.0].onward = way;
+            } else {
+                nodes[from.0].back = way;
+            }
+            ways.push(Way {
+                channel: Channel::new(config.clone(), &stream)?,
+                to,
+                measured: link.measured,
+                frame_check: link.frame_check,
+            });
+        }
+    }
+    let ends = Ends {
+        source: id_at[0],
+        sink: id_at[order.len() - 1],
+    };
+    Ok((Network::new(nodes, ways), ends))
+}

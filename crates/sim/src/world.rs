@@ -1,0 +1,384 @@
+//! One run: a chain, its machines and its applications in virtual time.
+//!
+//! The loop takes the next event, feeds one machine, drains it completely and remembers the
+//! deadline it named. A machine has at most one live wake-up in the queue: a later deadline does
+//! not move it (the wake-up then finds nothing due and is renewed), an earlier one replaces it,
+//! and the replaced one is ignored when it comes.
+
+use crate::app::Source;
+use crate::flow::{FIRST_PORT, Flow};
+use crate::measure::flow::{FlowMeter, Promise};
+use crate::measure::wire::WireMeter;
+use crate::network::{Event, Network, path_of};
+use crate::node::{NodeId, StackId};
+use crate::pattern::Pattern;
+use crate::pool::PacketId;
+use crate::scenario::{AppDirection, FlowPlan, Plan, TransportPlan};
+use crate::stack::datagram::DatagramStack;
+use crate::stack::{Context, Recovered, Stack};
+use crate::topology::{self, Ends};
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use fulmar_channel::ConfigError;
+use fulmar_proto::machine::{Datagram, Deadline};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::datagram::DatagramConfig;
+use fulmar_proto::units::{Bitrate, ByteCount, Instant};
+use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+use fulmar_proto::wire::udp::UDP_HEADER_BYTES;
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// Every octet of every flow arrived, and nothing was left to happen.
+    Completed,
+    /// Nothing was left to happen, and something is missing.
+    Quiet,
+    /// The scenario's longest duration was reached.
+    TimeLimit,
+    /// A transport broke its promise.
+    Violation,
+    /// The user asked for an end.
+    Cancelled,
+}
+
+impl EndReason {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Quiet => "quiet",
+            Self::TimeLimit => "time_limit",
+            Self::Violation => "violation",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What may differ between two runs of a plan without changing what is simulated, and what makes
+/// drivers worse than the ideal one.
+#[derive(Clone, Debug, Default)]
+pub struct WorldOptions {
+    /// The positions of the chain in the order in which nodes are created; in chain order if
+    /// empty.
+    pub creation_order: Vec<usize>,
+    /// Wake-ups come late by up to this, at random, as those of a loaded real machine do.
+    pub lateness: Duration,
+}
+
+/// A machine and its pending wake-up.
+#[derive(Debug)]
+struct Slot {
+    stack: Stack,
+    node: NodeId,
+    wake: Option<Wake>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wake {
+    /// The deadline the machine named.
+    deadline: Instant,
+    /// When the driver will call.
+    at: Instant,
+}
+
+/// A run in progress.
+#[derive(Debug)]
+pub struct World {
+    now: Instant,
+    ends_at: Instant,
+    network: Network,
+    stacks: Vec<Slot>,
+    flows: Vec<Flow>,
+    lateness: Duration,
+    lateness_rng: Rng,
+}
+
+/// How many events pass between two looks at the cancel flag.
+const CANCEL_CHECK_EVENTS: u32 = 4096;
+
+impl World {
+    /// Builds the world of `plan` for one seed.
+    ///
+    /// # Errors
+    /// A channel's settings are out of range; a plan that was read from a document has been
+    /// checked for that.
+    pub fn new(plan: &Plan, seed: u64, options: &WorldOptions) -> Result<Self, ConfigError> {
+        let rng = Rng::from_seed(seed);
+        let nodes = topology::node_count(plan);
+        let order = if options.creation_order.len() == nodes {
+            options.creation_order.clone()
+        } else {
+            (0..nodes).collect()
+        };
+        let (network, ends) = topology::build(plan, &rng, &order)?;
+        let mut world = Self {
+            now: Instant::START,
+            ends_at: plan.ends_at(),
+            network,
+            stacks: Vec::new(),
+            flows: Vec::new(),
+            lateness: options.lateness,
+            lateness_rng: rng.child("lateness"),
+        };
+        for (index, flow) in plan.flows.iter().enumerate() {
+            world.add_flow(plan, flow, index, ends, &rng);
+        }
+        Ok(world)
+    }
+
+    fn add_flow(&mut self, plan: &Plan, flow: &FlowPlan, index: usize, ends: Ends, rng: &Rng) {
+        let (from, to) = match flow.direction {
+            AppDirection::Forward => (ends.source, ends.sink),
+            AppDirection::Reverse => (ends.sink, ends.source),
+        };
+        let rate = flow.send_rate.unwrap_or_else(|| lowest_rate(plan, flow));
+        let [sender, receiver] = [from, to].map(|node| self.stack_at(node, flow, rate));
+        let start = Instant::START + flow.start;
+        let pattern = Pattern::new(rng.child(&format!("flow-{index}/octets")).next_u64());
+        let source = Source::new(flow.traffic, start);
+        let meter = FlowMeter::new(
+            pattern,
+            promise(flow),
+            flow.traffic.total(),
+            flow.piece,
+            start,
+        );
+        let port = FIRST_PORT + u16::try_from(index).expect("FLOWS_MAX keeps ports in range");
+        let flow = Flow {
+            plan: flow.clone(),
+            pattern,
+            source,
+            meter,
+            sender,
+            path: path_of(self.network.nodes[to.0].address),
+            port: Port(port),
+            sender_closed: None,
+            receiver_closed: None,
+        };
+        self.stacks[receiver.0].stack.listen(index, &flow);
+        self.flows.push(flow);
+        self.network.queue.push(start, Event::Start(index));
+    }
+
+    /// The machine that carries `flow` at `node`, made when the first flow needs it.
+    fn stack_at(&mut self, node: NodeId, flow: &FlowPlan, rate: Bitrate) -> StackId {
+        let place = &mut self.network.nodes[node.0];
+        let address = place.address;
+        let known = match flow.transport {
+            TransportPlan::Datagram => &mut place.datagram,
+        };
+        if let Some(id) = *known {
+            return id;
+        }
+        let id = StackId(self.stacks.len());
+        *known = Some(id);
+        let stack = match flow.transport {
+            TransportPlan::Datagram => Stack::Datagram(DatagramStack::new(DatagramConfig {
+                local: address,
+                rate: paced(flow).then_some(rate),
+                lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+                payload_max: flow.mtu
+                    - ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES),
+                queue_max: QUEUE_MAX,
+            })),
+        };
+        self.stacks.push(Slot {
+            stack,
+            node,
+            wake: None,
+        });
+        id
+    }
+
+    /// Runs to the end, or until `cancel` is set.
+    pub fn run(&mut self, cancel: &AtomicBool) -> EndReason {
+        let mut until_check = CANCEL_CHECK_EVENTS;
+        while let Some((at, event)) = self.network.queue.pop() {
+            if at > self.ends_at {
+                self.now = self.ends_at;
+                return EndReason::TimeLimit;
+            }
+            self.now = at;
+            self.handle(event);
+            until_check -= 1;
+            if until_check == 0 {
+                until_check = CANCEL_CHECK_EVENTS;
+                if cancel.load(Ordering::Relaxed) {
+                    return EndReason::Cancelled;
+                }
+                if self.flows.iter().any(|f| f.meter.violation().is_some()) {
+                    return EndReason::Violation;
+                }
+            }
+        }
+        if self.flows.iter().any(|f| f.meter.violation().is_some()) {
+            EndReason::Violation
+        } else if self.flows.iter().all(|f| f.meter.is_complete()) {
+            EndReason::Completed
+        } else {
+            EndReason::Quiet
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrive { node, packet } => {
+                if let Some(arrival) = self.network.receive(self.now, node, packet) {
+                    self.hand_over(arrival, packet);
+                }
+            }
+            Event::Wake(id) => self.wake(id),
+            Event::Start(index) => {
+                let sender = self.flows[index].sender;
+                let stack = &mut self.stacks[sender.0].stack;
+                stack.connect(self.now, index, &mut self.flows[index]);
+                self.drain(sender, 0);
+                self.schedule_write(index);
+            }
+            Event::Write(index) => {
+                let flow = &mut self.flows[index];
+                flow.make_write(self.now);
+                let sender = flow.sender;
+                self.stacks[sender.0].stack.write(self.now, index, flow);
+                self.drain(sender, 0);
+                self.schedule_write(index);
+            }
+        }
+    }
+
+    fn schedule_write(&mut self, index: usize) {
+        if let Some(at) = self.flows[index].source.next_write_at() {
+            self.network
+                .queue
+                .push(at.max(self.now), Event::Write(index));
+        }
+    }
+
+    fn hand_over(&mut self, arrival: crate::network::Arrival, packet: PacketId) {
+        let id = arrival.stack;
+        let tag = self.network.pool.packet(packet).tag;
+        let datagram = Datagram {
+            path: path_of(arrival.header.source),
+            octets: self.network.payload(packet),
+            ecn: arrival.header.ecn,
+        };
+        self.stacks[id.0].stack.handle_datagram(self.now, datagram);
+        self.network.pool.release(packet);
+        self.drain(id, tag);
+    }
+
+    fn wake(&mut self, id: StackId) {
+        let slot = &mut self.stacks[id.0];
+        match slot.wake {
+            Some(wake) if wake.at == self.now => slot.wake = None,
+            // Replaced by an earlier one.
+            _ => return,
+        }
+        let due = slot.stack.next_deadline().is_some_and(|d| d.at <= self.now);
+        if due {
+            slot.stack.handle_deadline(self.now);
+        }
+        self.drain(id, 0);
+    }
+
+    fn drain(&mut self, id: StackId, tag: u64) {
+        let slot = &mut self.stacks[id.0];
+        let mut context = Context {
+            network: &mut self.network,
+            flows: &mut self.flows,
+            node: slot.node,
+            tag,
+        };
+        if let Some(deadline) = slot.stack.drain(self.now, &mut context) {
+            self.schedule_wake(id, deadline);
+        }
+    }
+
+    fn schedule_wake(&mut self, id: StackId, Deadline { at: deadline, .. }: Deadline) {
+        let slot = &mut self.stacks[id.0];
+        if slot.wake.is_some_and(|wake| wake.deadline <= deadline) || deadline > self.ends_at {
+            return;
+        }
+        let late = u64::try_from(self.lateness.as_nanos()).unwrap_or(u64::MAX);
+        let late = Duration::from_nanos(if late == 0 {
+            0
+        } else {
+            self.lateness_rng.below(late)
+        });
+        let at = deadline.max(self.now) + late;
+        slot.wake = Some(Wake { deadline, at });
+        self.network.queue.push(at, Event::Wake(id));
+    }
+
+    /// The present instant.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What the links counted.
+    pub const fn wire(&self) -> &WireMeter {
+        &self.network.meter
+    }
+
+    /// The flows' meters, in the order of the plan.
+    pub fn meters(&self) -> impl Iterator<Item = &FlowMeter> {
+        self.flows.iter().map(|flow| &flow.meter)
+    }
+
+    /// What the transports put right, and how many pieces came damaged beyond use.
+    pub(crate) fn transport_counts(&self) -> (Recovered, u64) {
+        let mut recovered = Recovered::default();
+        let mut damaged = 0;
+        for slot in &self.stacks {
+            let counts = slot.stack.counts();
+            recovered += counts.recovered;
+            damaged += counts.damaged;
+        }
+        (recovered, damaged)
+    }
+
+    /// The first broken promise, as a sentence.
+    pub fn error(&self) -> Option<String> {
+        self.flows.iter().enumerate().find_map(|(index, flow)| {
+            let violation = flow.meter.violation()?;
+            Some(format!("flow {index}: {violation}"))
+        })
+    }
+
+    /// Why the connections of each flow closed, sender first; `None` while open.
+    pub fn closings(&self) -> impl Iterator<Item = [Option<&'static str>; 2]> {
+        self.flows
+            .iter()
+            .map(|flow| [flow.sender_closed, flow.receiver_closed])
+    }
+}
+
+/// What may wait before UDP's pacer: the application waits instead, so that a bulk transfer's delay
+/// is the path's.
+const QUEUE_MAX: ByteCount = ByteCount(3_000);
+
+/// Whether UDP is paced: a bulk source would otherwise offer everything in one instant.
+fn paced(flow: &FlowPlan) -> bool {
+    flow.send_rate.is_some() || matches!(flow.traffic, crate::app::Traffic::Bulk { .. })
+}
+
+/// The lowest rate on a flow's way.
+fn lowest_rate(plan: &Plan, flow: &FlowPlan) -> Bitrate {
+    let hops = plan.hops.iter().map(|hop| match flow.direction {
+        AppDirection::Forward => hop.forward.rate,
+        AppDirection::Reverse => hop.reverse.rate,
+    });
+    let lan = plan.lan.iter().map(|lan| lan.config.rate);
+    hops.chain(lan)
+        .flatten()
+        .min()
+        .unwrap_or(Bitrate::from_bits_per_second(u64::MAX))
+}
+
+fn promise(flow: &FlowPlan) -> Promise {
+    match flow.transport {
+        TransportPlan::Datagram => Promise::Nothing,
+    }
+}
