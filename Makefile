@@ -1,0 +1,50 @@
+# Every verb that a person or CI uses. `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+FILE ?=
+SECONDS_EACH ?= 600
+COUNT ?= 10000
+SEED ?= 1
+
+.PHONY: help setup demo test test-quick lint docs wasm bench fuzz swarm clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Check the tools that everything else needs
+	@scripts/setup
+
+demo: setup ## Send a real file over a bad link in every mode (FILE=... for yours)
+	$(CARGO) build --release --locked -p fulmar-cli
+	target/release/fulmar demo --out target/demo $(if $(FILE),--file "$(FILE)")
+
+test: setup wasm ## Every test
+	$(CARGO) test --locked --workspace
+	python3 -m unittest discover -s scripts/tests -v
+
+test-quick: setup ## The fast tests: units, properties and short sessions
+	$(CARGO) test --locked --workspace --lib --bins
+
+lint: setup ## Formatting, lints and documentation, all without a warning
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+
+wasm: setup ## Build the core for wasm32: proof that it touches no system
+	@scripts/wasm-check
+
+bench: setup ## Benchmarks, written to docs/measurements
+	scripts/bench
+
+fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
+	scripts/fuzz $(SECONDS_EACH)
+
+swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
+	$(CARGO) build --release --locked -p fulmar-cli
+	target/release/fulmar swarm --sessions $(COUNT) --seed $(SEED)
+
+clean: ## Remove everything that was built
+	$(CARGO) clean
