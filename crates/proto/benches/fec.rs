@@ -3,10 +3,6 @@
 //!
 //! `cargo bench -p fulmar-proto --bench fec`; targets in docs/models/fec.md. Throughput counts source
 //! octets (blocks) or octets of the 1500-octet region (packets).
-#![expect(
-    missing_docs,
-    reason = "criterion's macros make undocumented functions"
-)]
 #![expect(clippy::cast_possible_truncation, reason = "counts below 256")]
 
 use core::hint::black_box;

@@ -10,6 +10,7 @@
     clippy::cast_sign_loss,
     reason = "positions lie inside the region before they are cast"
 )]
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use fulmar_proto::fec::packet::{FecWords, PacketCode};
 use fulmar_proto::rng::Rng;
@@ -98,11 +99,13 @@ fn run(points: &[(FecWords, BitErrorRate)], packets: u64) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
-        while let Some(&(words, ber)) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let index = points.iter().position(|&p| p == (words, ber)).unwrap();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(words, ber)) = points.get(index) else {
+                return done;
+            };
             done.push((index, Point::new(words, ber).send(packets)));
         }
-        done
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut outcomes: Vec<_> = std::thread::scope(|scope| {
