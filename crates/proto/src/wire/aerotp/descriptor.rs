@@ -57,7 +57,8 @@ impl FecStrength {
 /// sequence number; the sources are consecutive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockDescriptor {
-    /// Which erasure code; the codes are numbered in `docs/protocol/aerotp.md`. Not judged here.
+    /// Which erasure code: [`Self::CAUCHY_GF256`], or one this version does not know. Not judged
+    /// here, for only the code knows which k and index it can have.
     pub code: u8,
     sources_less_one: u8,
     /// Which of the block's repair symbols this is, from 0.
@@ -65,6 +66,9 @@ pub struct BlockDescriptor {
 }
 
 impl BlockDescriptor {
+    /// Code id of the Cauchy code over GF(256): k sources and at most 256 - k repair symbols.
+    pub const CAUCHY_GF256: u8 = 1;
+
     /// Repair symbol `repair_index` of a block of `sources` source TPDUs; `None` unless `sources`
     /// is 1 to 256.
     pub fn new(code: u8, sources: u16, repair_index: u8) -> Option<Self> {

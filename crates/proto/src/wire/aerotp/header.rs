@@ -23,9 +23,9 @@ impl fmt::Display for Port {
     }
 }
 
-/// The two ECN bits, in the places and with the meanings of TCP's CWR and ECE (RFC 3168, section
-/// 6.1): the receiver sets ECHO in its MACKs and NACKs once a TPDU arrived congestion-marked, until
-/// it sees REDUCED from the sender, which answers by lowering its rate.
+/// The two ECN bits, in the places of TCP's CWR and ECE (RFC 3168, section 6.1), so that a gateway
+/// can pass them through. A receiver sets ECHO in the first MACK or NACK after a TPDU arrived
+/// congestion-marked; a lost echo is made good by the next mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EcnField(u8);
 

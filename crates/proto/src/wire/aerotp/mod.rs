@@ -33,6 +33,10 @@ mod seq_list;
 mod tpdu;
 
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;
 
 pub use descriptor::{BlockDescriptor, FecStrength};
