@@ -25,6 +25,31 @@
 //! # Does not
 //! - Look inside a packet, or know whether it is ECN-capable: `marked` is an offer to the driver.
 //!
+//! # Example
+//! ```
+//! use fulmar_channel::{Channel, Verdict, apply_flips, preset::Preset};
+//! use fulmar_proto::rng::Rng;
+//! use fulmar_proto::units::{ByteCount, Instant};
+//!
+//! let mut config = Preset::AirborneFar.config();
+//! config.loss = "2% burst 4".parse()?;
+//! config.bits = "1e-4".parse()?;
+//! let mut channel = Channel::new(config, &Rng::from_seed(1).child("hop-0/forward"))?;
+//!
+//! // 20 octets of a lower header that nobody keeps, and 1480 octets that we hold.
+//! let (lower, mut packet) = (ByteCount(20), vec![0; 1480]);
+//! match channel.admit(Instant::START, lower + ByteCount::of(&packet)) {
+//!     Verdict::Deliver(delivery) => {
+//!         let damage = apply_flips(&mut packet, &delivery.flips, lower);
+//!         if damage.lower_header_hit() {
+//!             // The layer below has a check of its own and drops it.
+//!         }
+//!     }
+//!     Verdict::Drop(reason) => println!("dropped: {}", reason.name()),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! `docs/models/channel.md` has the models with their formulas, limits and validation.
 
 mod bits;

@@ -1,0 +1,52 @@
+//! The statistical laws of the channel's models, through its public face.
+//!
+//! Method: a fixed seed, many packets, and an interval derived from the law itself. `Z` standard
+//! errors are used throughout: a correct model leaves the interval in one draw of a seed out of
+//! 16,000 for one comparison. Seeds are part of the test; a failure names the comparison.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a case that cannot be read is a failed case"
+)]
+
+mod arrival;
+mod bits;
+mod determinism;
+mod loss;
+mod outages;
+mod rate_and_queue;
+mod statistics;
+
+use fulmar_channel::{Channel, Config, Delivery, DropReason, Verdict};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+
+/// A full-size packet, IP header included.
+const PACKET: ByteCount = ByteCount(1500);
+
+fn channel(config: Config, seed: u64) -> Channel {
+    Channel::new(config, &Rng::from_seed(seed)).expect("the case describes a valid channel")
+}
+
+/// Hands over `count` packets of 1500 octets, `gap` apart, the first at the start of the run.
+fn run(channel: &mut Channel, count: u64, gap: Duration) -> Vec<Verdict> {
+    let mut now = Instant::START;
+    (0..count)
+        .map(|_| {
+            let verdict = channel.admit(now, PACKET);
+            now += gap;
+            verdict
+        })
+        .collect()
+}
+
+fn delivery(verdict: &Verdict) -> Option<&Delivery> {
+    match verdict {
+        Verdict::Deliver(delivery) => Some(delivery),
+        Verdict::Drop(_) => None,
+    }
+}
+
+fn is_lost(verdict: &Verdict) -> bool {
+    *verdict == Verdict::Drop(DropReason::Loss)
+}
