@@ -248,6 +248,22 @@ mod tests {
     }
 
     #[test]
+    fn fixed_visits_are_exact_to_the_nanosecond() {
+        let state = State {
+            loss: PacketErrorRate::ZERO,
+            mean: Duration::from_micros(1),
+        };
+        let model = TwoState {
+            off: state,
+            on: state,
+            sojourn: Sojourn::Fixed,
+        };
+        let mut process = TwoStateProcess::new(model, Rng::from_seed(1));
+        let on = (0..20_000).filter(|&now| process.is_on(now)).count();
+        assert_eq!(on, 10_000);
+    }
+
+    #[test]
     fn exponential_visits_have_the_exponential_law() {
         let mut process = process(Sojourn::Exponential, 17);
         let (on, off) = visits(&mut process, 200_000);

@@ -79,14 +79,26 @@ fn bursts_have_the_asked_mean_loss_and_mean_length() {
 
 #[test]
 fn the_first_packet_is_lost_as_often_as_any_other() {
-    for text in [
-        "10% burst 8",
-        "on-off 10% period 50ms",
-        "on-off 10% period 50ms exponential",
+    for (text, mean) in [
+        ("10% burst 8", 0.1),
+        ("on-off 10% period 50ms", 0.1),
+        ("two-state 0% 90ms 100% 10ms", 0.1),
+        ("two-state 0% 90ms 100% 10ms exponential", 0.1),
     ] {
         let lost = (0..20_000).map(|seed| count(&losses(text, seed, 1))).sum();
-        assert_share(text, lost, 20_000, 0.1);
+        assert_share(text, lost, 20_000, mean);
     }
+}
+
+#[test]
+fn after_an_hour_of_silence_a_packet_is_lost_as_often_as_any_other() {
+    // 36,000 mean cycles: beyond what is followed state by state.
+    let config = with_loss("two-state 0% 90ms 100% 10ms exponential");
+    let hour = Duration::from_secs(3600);
+    let lost = (0..20_000)
+        .filter(|&seed| is_lost(&run(&mut channel(config.clone(), seed), 2, hour)[1]))
+        .count() as u64;
+    assert_share("after an hour", lost, 20_000, 0.1);
 }
 
 #[test]
