@@ -1,4 +1,7 @@
 //! Comparisons with a law, each with its interval.
+//!
+//! Each prints what it measured: `cargo test -p fulmar-channel --test laws -- --nocapture` makes
+//! the table of `docs/models/channel.md`.
 
 /// Standard errors allowed: two-sided probability 6.3e-5 under the normal approximation.
 pub(crate) const Z: f64 = 4.0;
@@ -15,6 +18,7 @@ pub(crate) fn assert_within(what: &str, value: f64, mean: f64, variance: f64) {
     let deviation = (value - mean).abs();
     // The slack is for sums of rounded terms where the variance is zero.
     let allowed = Z * variance.sqrt() + 1e-9 * mean.abs();
+    println!("{what}: measured {value}, expected {mean} +- {allowed:.3}");
     assert!(
         deviation <= allowed,
         "{what}: {value} is not {mean} +- {allowed}"
@@ -36,6 +40,7 @@ pub(crate) fn assert_cells(what: &str, observed: &[u64], probabilities: &[f64]) 
     let freedom = (observed.len() - 1) as f64;
     let spread = 2.0 / (9.0 * freedom);
     let bound = freedom * (1.0 - spread + Z * spread.sqrt()).powi(3);
+    println!("{what}: chi-square {statistic:.1}, at most {bound:.1}, {freedom} degrees");
     assert!(
         statistic <= bound,
         "{what}: chi-square {statistic} above {bound}: {observed:?}"
