@@ -154,6 +154,32 @@ impl Pair {
         id
     }
 
+    /// Connects forward and says nothing.
+    pub(crate) fn connect_only(&mut self, config: ConnectionConfig) {
+        let side = &mut self.sides[0];
+        let id = side
+            .machine
+            .app()
+            .connect(self.now, PathId(0), PORT, config)
+            .expect("connects");
+        side.app.id = Some(id);
+        self.settle(0);
+    }
+
+    /// Connects forward to a port that nobody listens at.
+    pub(crate) fn connect_elsewhere(&mut self, config: ConnectionConfig, octets: &[u8]) {
+        let side = &mut self.sides[0];
+        let elsewhere = Port(PORT.0 + 1);
+        let connected = side
+            .machine
+            .app()
+            .connect(self.now, PathId(0), elsewhere, config);
+        side.app.id = Some(connected.expect("connects"));
+        side.app.to_write = octets.to_vec();
+        side.app.write(self.now, side.machine.app());
+        self.settle(0);
+    }
+
     /// Lets a test call the application interface of a side.
     pub(crate) fn app(
         &mut self,
@@ -231,6 +257,11 @@ impl Pair {
     /// Runs until nothing happens any more, or `limit` has passed.
     pub(crate) fn run(&mut self, limit: Duration) {
         let until = self.now + limit;
+        while self.step(until) {}
+    }
+
+    /// Runs until `until`.
+    pub(crate) fn run_until(&mut self, until: Instant) {
         while self.step(until) {}
     }
 

@@ -83,6 +83,8 @@ pub(super) struct Connection {
     rules: ModeRules,
     state: State,
     initiator: bool,
+    /// Whether the peer was ever heard.
+    heard: bool,
     sender: Sender,
     receiver: Receiver,
     counters: Counters,
@@ -124,6 +126,7 @@ impl Connection {
                 State::Established
             },
             initiator,
+            heard: !initiator,
             sender: Sender::new(&config, rules, payload_bytes),
             receiver: Receiver::new(&config, rules),
             counters: Counters::default(),
@@ -326,8 +329,11 @@ impl Connection {
             self.receiver.note_strength(tpdu.fec_words);
         }
         let sign = self.route(now, tpdu, corrected_symbols, marked);
-        if self.state == State::AsynSent && self.why_closed.is_none() {
-            self.enter(now, State::Established);
+        if !self.heard && self.why_closed.is_none() {
+            self.heard = true;
+            if self.state == State::AsynSent {
+                self.enter(now, State::Established);
+            }
             self.setup_due = false;
             self.timers.stop(ConnectionTimer::Setup);
             self.events.push_back(Event::Connected(self.id));
@@ -547,7 +553,7 @@ impl Connection {
         let unit = self.sender.next_unit(now, scratch)?;
         let start = out.len();
         let first = unit.seq == self.config.first_seq && unit.repair.is_none();
-        let flags = if first && self.rules.connection && self.state == State::AsynSent {
+        let flags = if first && self.rules.connection && !self.heard {
             self.setup_due = false;
             self.timers
                 .set(ConnectionTimer::Setup, now + self.sender.rto());
@@ -613,7 +619,7 @@ impl Connection {
 
     /// No answer to the set-up. Data under way asks again by itself where it is confirmed.
     fn on_setup_timeout(&mut self, now: Instant) {
-        if self.state != State::AsynSent {
+        if self.heard {
             return;
         }
         if self.sender.awaits_answer() {
@@ -637,8 +643,7 @@ impl Connection {
 
     fn on_keep_alive(&mut self, now: Instant) {
         let pause = self.config.give_up_after / KEEP_ALIVES_PER_PATIENCE;
-        let established = self.state != State::AsynSent;
-        if established && self.why_closed.is_none() && now >= self.last_sent + pause {
+        if self.heard && self.why_closed.is_none() && now >= self.last_sent + pause {
             self.receiver.demand_ack();
             self.timers.set(ConnectionTimer::KeepAlive, now + pause);
         } else {

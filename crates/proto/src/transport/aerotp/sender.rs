@@ -188,9 +188,9 @@ impl Sender {
         &self.rtt
     }
 
-    /// The timeout, with what the peer may wait before it answers.
+    /// The timeout, with what the peer may wait before it answers and the path may reorder.
     pub(super) fn rto(&self) -> Duration {
-        self.rtt.rto() + self.ack_flush
+        self.rtt.rto() + self.ack_flush + self.board.reorder_window()
     }
 
     /// Whether something is out that the peer should answer.

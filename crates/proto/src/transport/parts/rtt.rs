@@ -11,8 +11,9 @@ use crate::units::Duration;
 pub struct RtoLimits {
     /// Before the first sample.
     pub initial: Duration,
-    /// Never less.
-    pub min: Duration,
+    /// What is added to the round trip at the least: for serialization and timers (the G of
+    /// RFC 6298; spec, section 1.7).
+    pub margin: Duration,
     /// Never more by backing off; a path whose own timeout is longer keeps that.
     pub max: Duration,
 }
@@ -21,7 +22,7 @@ impl Default for RtoLimits {
     fn default() -> Self {
         Self {
             initial: Duration::from_secs(1),
-            min: Duration::from_millis(15),
+            margin: Duration::from_millis(10),
             max: Duration::from_secs(1),
         }
     }
@@ -74,12 +75,10 @@ impl RttEstimator {
         self.back_off = (self.back_off + 1).min(BACK_OFF_MAX);
     }
 
-    /// The timeout: SRTT + 4 RTTVAR, doubled for each silence, within the limits.
+    /// The timeout: SRTT + max(margin, 4 RTTVAR), doubled for each silence, within the limits.
     pub fn rto(&self) -> Duration {
-        let base = self
-            .smoothed
-            .map_or(self.limits.initial, |rtt| rtt + self.variation * 4);
-        let base = base.max(self.limits.min);
+        let slack = (self.variation * 4).max(self.limits.margin);
+        let base = self.smoothed.map_or(self.limits.initial, |rtt| rtt + slack);
         base.saturating_mul(1 << self.back_off)
             .min(self.limits.max.max(base))
     }
@@ -102,7 +101,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const LIMITS: RtoLimits = RtoLimits {
         initial: Duration::from_secs(1),
-        min: Duration::from_millis(15),
+        margin: Duration::from_millis(10),
         max: Duration::from_secs(4),
     };
 

@@ -399,6 +399,11 @@ impl Scoreboard {
         }
     }
 
+    /// How long being overtaken is forgiven.
+    pub const fn reorder_window(&self) -> Duration {
+        self.reorder_window
+    }
+
     /// Whether anything is in flight.
     pub const fn in_flight(&self) -> usize {
         self.in_flight

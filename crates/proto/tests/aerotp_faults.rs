@@ -1,0 +1,148 @@
+//! Outages, reordering and duplicates: slow is allowed, wrong is not.
+
+mod pair;
+
+use fulmar_proto::machine::Kind;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{
+    AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
+};
+use fulmar_proto::units::{Bitrate, Duration, Instant};
+use fulmar_proto::wire::aerotp::Mode;
+use pair::{Pair, Script, Way, octets};
+
+const DELAY: Duration = Duration::from_millis(20);
+
+fn endpoint() -> EndpointConfig {
+    EndpointConfig {
+        rate: Bitrate::from_bits_per_second(5_000_000),
+        ..EndpointConfig::default()
+    }
+}
+
+fn config() -> ConnectionConfig {
+    ConnectionConfig {
+        mode: Mode::Reliable,
+        give_up_after: Duration::from_secs(600),
+        ..ConnectionConfig::default()
+    }
+}
+
+fn finished(pair: &Pair) -> bool {
+    let done = |e: &Event| {
+        matches!(
+            e,
+            Event::Closed {
+                why: CloseReason::Finished,
+                ..
+            }
+        )
+    };
+    pair.events(Way::Forward).iter().any(done)
+}
+
+#[test]
+fn during_an_outage_only_probes_go_out_and_sending_resumes_within_a_probe_interval() {
+    let from = Instant::START + Duration::from_secs(1);
+    let until = from + Duration::from_secs(60);
+    let script: Script = Box::new(move |_, _, now, octets| {
+        if now >= from && now < until {
+            Vec::new()
+        } else {
+            vec![(DELAY, octets.to_vec())]
+        }
+    });
+    let mut pair = Pair::new(endpoint(), config(), script);
+    let sent = octets(2_000_000);
+    pair.send(config(), &sent);
+    // Until its timeout the sender cannot know.
+    pair.run_until(from + Duration::from_millis(500));
+    let before = pair.sent(Kind::Source) + pair.sent(Kind::Retransmission);
+    pair.run_until(until);
+    let probes = pair.sent(Kind::Source) + pair.sent(Kind::Retransmission) - before;
+    assert!((50..=80).contains(&probes), "{probes} probes in a minute");
+    let got = pair.received().len();
+    pair.run_until(until + Duration::from_millis(1_200));
+    assert!(
+        pair.received().len() > got + 10_000,
+        "resumed within the probe interval of 1 s"
+    );
+    pair.run(Duration::from_secs(60));
+    assert!(finished(&pair) && pair.received() == sent);
+}
+
+#[test]
+fn reordering_is_learned_and_then_costs_no_retransmissions() {
+    let mut rng = Rng::from_seed(1).child("jitter");
+    let script: Script = Box::new(move |way, _, _, octets| {
+        let late = if way == Way::Forward && rng.chance(0.05) {
+            6
+        } else {
+            0
+        };
+        vec![(DELAY + Duration::from_millis(late), octets.to_vec())]
+    });
+    let mut pair = Pair::new(endpoint(), config(), script);
+    let sent = octets(4_000_000);
+    pair.send(config(), &sent);
+    pair.run(Duration::from_secs(60));
+    assert!(finished(&pair) && pair.received() == sent);
+    let spurious = pair.sent(Kind::Retransmission);
+    assert!(
+        spurious < 20,
+        "{spurious} of about 137 late TPDUs were sent again"
+    );
+}
+
+#[test]
+fn duplicates_and_wild_reordering_change_nothing_that_is_delivered() {
+    for seed in 1..=20 {
+        let mut rng = Rng::from_seed(seed).child("chaos");
+        let script: Script = Box::new(move |_, _, _, octets| {
+            let copies = [0, 1, 1, 1, 2, 3][usize::try_from(rng.below(6)).unwrap()];
+            (0..copies)
+                .map(|_| (Duration::from_micros(rng.below(200_000)), octets.to_vec()))
+                .collect()
+        });
+        let mut pair = Pair::new(endpoint(), config(), script);
+        let sent = octets(100_000);
+        pair.send(config(), &sent);
+        pair.run(Duration::from_secs(600));
+        assert!(finished(&pair), "seed {seed}");
+        assert!(pair.received() == sent, "seed {seed}");
+        let incoming = |e: &&Event| matches!(e, Event::Incoming { .. });
+        assert_eq!(
+            pair.events(Way::Back).iter().filter(incoming).count(),
+            1,
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn the_papers_listed_acknowledgements_complete_a_transfer_too() {
+    for every in [1, 8, 365] {
+        let ack = AckPolicy {
+            every,
+            style: AckStyle::Listed,
+            ..AckPolicy::default()
+        };
+        let listed = ConnectionConfig { ack, ..config() };
+        let mut rng = Rng::from_seed(u64::from(every)).child("loss");
+        let script: Script = Box::new(move |_, _, _, octets| {
+            if rng.chance(0.2) {
+                Vec::new()
+            } else {
+                vec![(DELAY, octets.to_vec())]
+            }
+        });
+        let mut pair = Pair::new(endpoint(), listed, script);
+        let sent = octets(300_000);
+        pair.send(listed, &sent);
+        pair.run(Duration::from_secs(600));
+        assert!(
+            finished(&pair) && pair.received() == sent,
+            "MACK of {every}"
+        );
+    }
+}

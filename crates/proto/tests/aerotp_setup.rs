@@ -1,0 +1,172 @@
+//! Opportunistic set-up: data needs no permission, and any first TPDU opens the connection.
+//!
+//! Method: a pipe that drops exactly the datagrams a case names (multi-mode paper, Section IV-A).
+
+mod pair;
+
+use fulmar_proto::machine::Kind;
+use fulmar_proto::transport::aerotp::{
+    CloseReason, ConnectionConfig, EndpointConfig, Event, State,
+};
+use fulmar_proto::units::{Bitrate, Duration, Instant};
+use fulmar_proto::wire::aerotp::{Mode, TpduKind, parse};
+use pair::{Pair, Script, Way, clean, octets};
+
+const DELAY: Duration = Duration::from_millis(5);
+
+fn endpoint() -> EndpointConfig {
+    EndpointConfig {
+        rate: Bitrate::from_bits_per_second(10_000_000),
+        ..EndpointConfig::default()
+    }
+}
+
+fn config() -> ConnectionConfig {
+    ConnectionConfig {
+        mode: Mode::Reliable,
+        ..ConnectionConfig::default()
+    }
+}
+
+/// Drops the forward datagrams with these ordinals.
+fn dropping(ordinals: &'static [u64]) -> Script {
+    Box::new(move |way, ordinal, _, octets| {
+        let dropped = way == Way::Forward && ordinals.contains(&ordinal);
+        if dropped {
+            Vec::new()
+        } else {
+            vec![(DELAY, octets.to_vec())]
+        }
+    })
+}
+
+#[test]
+fn the_first_octets_ride_on_the_asyn_and_arrive_after_one_delay() {
+    let mut pair = Pair::new(endpoint(), config(), clean(DELAY));
+    let sent = octets(100);
+    pair.send(config(), &sent);
+    pair.run(DELAY);
+    assert_eq!(pair.received(), sent);
+}
+
+#[test]
+fn a_lost_first_tpdu_does_not_stop_the_second_from_opening_the_connection() {
+    let mut pair = Pair::new(endpoint(), config(), dropping(&[0]));
+    let sent = octets(20_000);
+    pair.send(config(), &sent);
+    // The second TPDU leaves one packet time after the first; a round trip brings its answer.
+    pair.run(DELAY * 2 + Duration::from_millis(3));
+    let opened = pair
+        .events(Way::Back)
+        .iter()
+        .any(|e| matches!(e, Event::Incoming { .. }));
+    assert!(opened, "the second TPDU opened it");
+    assert_eq!(
+        pair.events(Way::Forward).first(),
+        Some(&Event::Connected(pair.id(Way::Forward).unwrap()))
+    );
+    pair.run(Duration::from_secs(10));
+    assert!(pair.received() == sent, "the first TPDU came again");
+}
+
+#[test]
+fn without_data_a_pure_asyn_opens_the_connection_and_is_repeated_until_answered() {
+    let mut pair = Pair::new(endpoint(), config(), dropping(&[0, 1]));
+    pair.connect_only(config());
+    pair.run(Duration::from_secs(5));
+    let id = pair.id(Way::Forward).unwrap();
+    assert_eq!(
+        pair.endpoint(Way::Forward).state(id),
+        Some(State::Established)
+    );
+    assert_eq!(pair.sent(Kind::Control), 3);
+}
+
+#[test]
+fn a_lost_asynack_does_not_kill_the_connection_because_any_mack_establishes() {
+    let script: Script = Box::new(|_, _, _, octets| {
+        let is_asynack = parse(octets)
+            .is_ok_and(|tpdu| matches!(tpdu.kind(), TpduKind::Mack { asyn: true, .. }));
+        if is_asynack {
+            Vec::new()
+        } else {
+            vec![(DELAY, octets.to_vec())]
+        }
+    });
+    let mut pair = Pair::new(endpoint(), config(), script);
+    let sent = octets(20_000);
+    pair.send(config(), &sent);
+    pair.run(Duration::from_secs(10));
+    assert!(pair.received() == sent);
+    assert!(
+        pair.events(Way::Forward)
+            .iter()
+            .any(|e| matches!(e, Event::Connected(_)))
+    );
+}
+
+#[test]
+fn a_port_nobody_listens_at_answers_with_a_reset() {
+    let mut pair = Pair::new(endpoint(), config(), clean(DELAY));
+    pair.connect_elsewhere(config(), b"anyone?");
+    pair.run(Duration::from_secs(1));
+    let reset = |e: &Event| {
+        matches!(
+            e,
+            Event::Closed {
+                why: CloseReason::Reset,
+                ..
+            }
+        )
+    };
+    assert!(pair.events(Way::Forward).iter().any(reset));
+}
+
+#[test]
+fn a_peer_that_vanishes_is_given_up_after_the_configured_time_and_not_before() {
+    let patient = ConnectionConfig {
+        give_up_after: Duration::from_secs(30),
+        ..config()
+    };
+    let script: Script = Box::new(|_, _, now, octets| {
+        if now < Instant::START + Duration::from_millis(100) {
+            vec![(DELAY, octets.to_vec())]
+        } else {
+            Vec::new()
+        }
+    });
+    let mut pair = Pair::new(endpoint(), patient, script);
+    pair.send(patient, &octets(1_000_000));
+    pair.run(Duration::from_secs(29));
+    let gone = |e: &Event| {
+        matches!(
+            e,
+            Event::Closed {
+                why: CloseReason::PeerVanished,
+                ..
+            }
+        )
+    };
+    assert!(!pair.events(Way::Forward).iter().any(gone));
+    pair.run(Duration::from_secs(2));
+    assert!(pair.events(Way::Forward).iter().any(gone), "the sender");
+    assert!(pair.events(Way::Back).iter().any(gone), "the receiver");
+    assert_eq!(pair.endpoint(Way::Forward).connection_count(), 0);
+}
+
+#[test]
+fn an_idle_connection_lives_on_keep_alives() {
+    let patient = ConnectionConfig {
+        give_up_after: Duration::from_secs(30),
+        ..config()
+    };
+    let mut pair = Pair::new(endpoint(), patient, clean(DELAY));
+    pair.connect_only(patient);
+    pair.run(Duration::from_secs(600));
+    let id = pair.id(Way::Forward).unwrap();
+    assert_eq!(
+        pair.endpoint(Way::Forward).state(id),
+        Some(State::Established)
+    );
+    assert!(pair.sent(Kind::Control) < 200, "a few keep-alives a minute");
+}
