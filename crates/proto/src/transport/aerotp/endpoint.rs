@@ -1,7 +1,10 @@
 //! The machine: connections by their ports, a budget for each path, and the way to both.
 
+mod arrivals;
+mod departures;
+
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig};
-use super::connection::{Connection, Key, RateSign};
+use super::connection::{Connection, Key};
 use super::counters::Counters;
 use super::event::{ConnectError, ConnectionId, Event, State, WriteError};
 use super::intake::Intake;
@@ -9,21 +12,20 @@ use super::modes::ModeRules;
 use super::schedule::PathSchedule;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
-use crate::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::{LinkReport, Pacer, RateControl};
 use crate::units::Instant;
-use crate::wire::aerotp::{
-    BodyCheck, EcnField, FecStrength, Flags, Header, Mode, Outgoing, Port, Reject, Tpdu, TpduKind,
-    encode,
-};
+use crate::wire::aerotp::{Header, Port};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Ports that `connect` chooses from (RFC 6335: dynamic ports).
 const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 /// Resets waiting to be sent; more strangers than this go unanswered.
 const RESETS_MAX: usize = 64;
+/// Forgotten connections whose counters can still be asked for.
+const PAST_MAX: usize = 64;
 
 #[derive(Debug)]
 struct Entry {
@@ -68,6 +70,7 @@ pub struct Endpoint {
     intake: Intake,
     scratch: Vec<u8>,
     counters: EndpointCounters,
+    past: VecDeque<(ConnectionId, Counters)>,
     next_id: u64,
     now: Instant,
 }
@@ -91,6 +94,7 @@ impl Endpoint {
             intake: Intake::default(),
             scratch: Vec::new(),
             counters: EndpointCounters::default(),
+            past: VecDeque::new(),
             next_id: 0,
             now: Instant::START,
         }
@@ -266,9 +270,15 @@ impl Endpoint {
             .find_map(|entry| entry.connection.rtt())
     }
 
-    /// A connection's counters, until it is forgotten.
+    /// A connection's counters, until some time after it is forgotten.
     pub fn counters(&self, id: ConnectionId) -> Option<&Counters> {
-        self.connection(id).map(Connection::counters)
+        let past = || {
+            self.past
+                .iter()
+                .find(|(past, _)| *past == id)
+                .map(|(_, counters)| counters)
+        };
+        self.connection(id).map(Connection::counters).or_else(past)
     }
 
     /// What arrived and could not be used.
@@ -340,6 +350,10 @@ impl Endpoint {
             return;
         };
         let key = entry.connection.key();
+        if self.past.len() == PAST_MAX {
+            self.past.pop_front();
+        }
+        self.past.push_back((id, *entry.connection.counters()));
         self.keys.remove(&key);
         if let Some(deadline) = entry.deadline {
             self.deadlines.remove(&(deadline.at, id));
@@ -356,246 +370,6 @@ impl Endpoint {
                 self.sending_paths.remove(&key.path);
             }
         }
-    }
-
-    fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
-        let path = datagram.path;
-        let known = self
-            .paths
-            .get(&path)
-            .map_or(FecStrength::NONE, |p| p.strength_seen);
-        let mut intake = core::mem::take(&mut self.intake);
-        match intake.read(datagram.octets, known) {
-            Ok(read) => {
-                let marked = datagram.ecn == Ecn::Congested;
-                self.route(now, path, &read.tpdu, read.corrected_symbols, marked);
-            }
-            Err(reject) => {
-                self.counters.rejected += 1;
-                if reject == Reject::HeaderCheck {
-                    self.counters.rejected_header_check += 1;
-                }
-            }
-        }
-        self.intake = intake;
-    }
-
-    fn route(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        tpdu: &Tpdu<'_>,
-        corrected_symbols: u32,
-        marked: bool,
-    ) {
-        let header = &tpdu.header;
-        if header.mode == Mode::Datagram {
-            self.receive_datagram(path, tpdu);
-            return;
-        }
-        let key = Key {
-            path,
-            local: header.destination.0,
-            remote: header.source.0,
-        };
-        let Some(id) = self
-            .keys
-            .get(&key)
-            .copied()
-            .or_else(|| self.accept(now, key, tpdu))
-        else {
-            return;
-        };
-        let Some(entry) = self.connections.get_mut(&id) else {
-            return;
-        };
-        if entry.connection.mode() != header.mode {
-            self.counters.mode_mismatch += 1;
-            return;
-        }
-        let sign = entry
-            .connection
-            .on_tpdu(now, tpdu, corrected_symbols, marked);
-        let rtt = entry.connection.rtt();
-        let schedule = self.path(path);
-        if !tpdu.fec_words.is_none() {
-            schedule.strength_seen = tpdu.fec_words;
-        }
-        match sign {
-            RateSign::None => {}
-            RateSign::Marked => schedule.rate.on_mark(now, rtt),
-            RateSign::Clear => schedule.rate.on_clear(now, rtt),
-        }
-        let rate = schedule.rate.rate();
-        schedule.pacer.set_rate(rate);
-        self.settle(now, id);
-    }
-
-    /// Whatever arrives first opens a connection, if it carries something to open it with.
-    fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
-        if self.tombstones.holds(key) {
-            return None;
-        }
-        let opens = matches!(
-            tpdu.kind(),
-            TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Repair
-        );
-        let listener = self.listeners.get(&key.local).copied().filter(|_| opens);
-        let Some(listener) = listener else {
-            self.counters.strangers += 1;
-            if matches!(
-                tpdu.kind(),
-                TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Afin
-            ) {
-                self.reset(key.path, &tpdu.header);
-            }
-            return None;
-        };
-        let config = ConnectionConfig {
-            mode: tpdu.header.mode,
-            ..listener
-        };
-        let Ok(id) = self.add(now, key, config, false) else {
-            self.counters.refused += 1;
-            return None;
-        };
-        let (path, local, mode) = (key.path, Port(key.local), tpdu.header.mode);
-        self.events.push_back(Event::Incoming {
-            id,
-            path,
-            local,
-            mode,
-        });
-        if let Some(entry) = self.connections.get_mut(&id) {
-            entry.connection.on_accepted();
-        }
-        Some(id)
-    }
-
-    fn reset(&mut self, path: PathId, stranger: &Header) {
-        if self.resets.len() < RESETS_MAX {
-            let header = Header {
-                source: stranger.destination,
-                destination: stranger.source,
-                ecn: EcnField::NONE,
-                flags: Flags::RST,
-                ..*stranger
-            };
-            self.resets.push_back((path, header));
-        }
-    }
-
-    fn receive_datagram(&mut self, path: PathId, tpdu: &Tpdu<'_>) {
-        let header = &tpdu.header;
-        if !self.listeners.contains_key(&header.destination.0) {
-            self.counters.strangers += 1;
-        } else if tpdu.check == BodyCheck::Damaged {
-            self.counters.damaged_datagrams += 1;
-        } else {
-            self.events.push_back(Event::Datagram {
-                path,
-                source: header.source,
-                local: header.destination,
-                ordinal: header.seq.0,
-                octets: tpdu.body.to_vec(),
-            });
-        }
-    }
-
-    fn transmit(&self, path: PathId, len: usize, kind: Kind, priority: Priority) -> Transmit {
-        let ecn = if self.config.ecn {
-            Ecn::Capable
-        } else {
-            Ecn::NotCapable
-        };
-        Transmit {
-            path,
-            len,
-            kind,
-            priority,
-            ecn,
-        }
-    }
-
-    fn poll_reset(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        let (path, header) = self.resets.pop_front()?;
-        let start = out.len();
-        let header = Header {
-            timestamp: now.as_wrapping_micros(),
-            ..header
-        };
-        let fec_words = FecStrength::NONE;
-        encode(
-            &Outgoing {
-                header,
-                crc: true,
-                fec_words,
-                block: None,
-                body: &[],
-            },
-            out,
-        );
-        Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
-    }
-
-    /// Control goes out at once: it is small, and everything waits for it. It is booked all the
-    /// same, so that the budget stays one.
-    fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        while let Some(id) = self.control.pop_front() {
-            let Some(entry) = self.connections.get_mut(&id) else {
-                continue;
-            };
-            entry.queued_control = false;
-            let path = entry.connection.key().path;
-            let start = out.len();
-            let kind = entry.connection.write_control(now, self.intake.code(), out);
-            self.settle(now, id);
-            if let Some(kind) = kind {
-                let len = out.len() - start;
-                self.path(path).pacer.on_sent(now, len);
-                return Some(self.transmit(path, len, kind, Priority(u8::MAX)));
-            }
-        }
-        None
-    }
-
-    fn poll_data(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        let mut from = PathId(0);
-        while let Some(path) = self.sending_paths.range(from..).next().copied() {
-            let Some(schedule) = self.paths.get_mut(&path) else {
-                self.sending_paths.remove(&path);
-                continue;
-            };
-            let turn = if schedule.pacer.allows(now) {
-                schedule.next()
-            } else {
-                None
-            };
-            let Some(id) = turn else {
-                if schedule.is_empty() {
-                    self.sending_paths.remove(&path);
-                }
-                from = PathId(path.0.checked_add(1)?);
-                continue;
-            };
-            let Some(entry) = self.connections.get_mut(&id) else {
-                continue;
-            };
-            entry.queued_data = false;
-            let priority = entry.connection.priority();
-            let start = out.len();
-            let code = self.intake.code();
-            let kind = entry
-                .connection
-                .write_data(now, code, &mut self.scratch, out);
-            self.settle(now, id);
-            if let Some(kind) = kind {
-                let len = out.len() - start;
-                self.path(path).pacer.on_sent(now, len);
-                return Some(self.transmit(path, len, kind, priority));
-            }
-        }
-        None
     }
 }
 

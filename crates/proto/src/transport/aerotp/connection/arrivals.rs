@@ -1,0 +1,134 @@
+//! What an arriving TPDU means: each kind to its part.
+
+use super::super::event::{CloseReason, Event, State};
+use super::super::receiver::Arrival;
+use super::timers::ConnectionTimer;
+use super::{Connection, RateSign};
+use crate::units::Instant;
+use crate::wire::aerotp::{BodyCheck, Mack, Nack, Tpdu, TpduKind};
+
+impl Connection {
+    /// The listener took it: the first answer says so.
+    pub(in super::super) const fn on_accepted(&mut self) {
+        self.receiver.answer_setup();
+    }
+
+    /// A TPDU of this connection.
+    pub(in super::super) fn on_tpdu(
+        &mut self,
+        now: Instant,
+        tpdu: &Tpdu<'_>,
+        corrected_symbols: u32,
+        marked: bool,
+    ) -> RateSign {
+        self.last_received = now;
+        self.rearm_patience();
+        if !tpdu.fec_words.is_none() {
+            self.receiver.note_strength(tpdu.fec_words);
+        }
+        let sign = self.route(now, tpdu, corrected_symbols, marked);
+        if !self.heard && self.why_closed.is_none() {
+            self.heard = true;
+            if self.state == State::AsynSent {
+                self.enter(now, State::Established);
+            }
+            self.setup_due = false;
+            self.timers.stop(ConnectionTimer::Setup);
+            self.events.push_back(Event::Connected(self.id));
+        }
+        sign
+    }
+
+    fn route(
+        &mut self,
+        now: Instant,
+        tpdu: &Tpdu<'_>,
+        corrected_symbols: u32,
+        marked: bool,
+    ) -> RateSign {
+        let arrival = Arrival {
+            seq: tpdu.header.seq,
+            stamp: tpdu.header.timestamp,
+            marked,
+            corrected_symbols,
+            body: tpdu.body,
+        };
+        let damaged = tpdu.check == BodyCheck::Damaged;
+        match tpdu.kind() {
+            TpduKind::Data { asyn } => {
+                if asyn && self.why_closed.is_none() {
+                    self.receiver.answer_setup();
+                }
+                if damaged {
+                    self.receiver
+                        .on_damaged(now, &arrival, &mut self.counters, &mut self.trace);
+                } else {
+                    self.receiver
+                        .on_data(now, &arrival, &mut self.counters, &mut self.trace);
+                }
+            }
+            TpduKind::Repair => {
+                if let Some(block) = tpdu.block.filter(|_| !damaged && self.rules.blocks) {
+                    let (counters, trace) = (&mut self.counters, &mut self.trace);
+                    self.receiver
+                        .on_repair(now, block, &arrival, counters, trace);
+                }
+            }
+            TpduKind::Asyn => {
+                self.receiver.note_stamp(now, arrival.stamp, marked);
+                self.receiver.answer_setup();
+            }
+            TpduKind::Afin => {
+                self.receiver.note_stamp(now, arrival.stamp, marked);
+                self.receiver.on_end(now, arrival.seq);
+                if self.state == State::Established {
+                    self.enter(now, State::AfinReceived);
+                }
+            }
+            TpduKind::Reset => {
+                let finished =
+                    self.closing && self.sender.all_settled() && self.receiver.is_complete();
+                let why = if finished {
+                    CloseReason::Finished
+                } else {
+                    CloseReason::Reset
+                };
+                self.end(now, why);
+                self.gone = true;
+            }
+            TpduKind::Mack { afin, .. } => return self.on_mack(now, tpdu, afin),
+            TpduKind::Nack => match Nack::of(tpdu) {
+                Ok(nack) => {
+                    self.sender
+                        .on_nack(now, &nack, &mut self.counters, &mut self.trace);
+                }
+                Err(_) => self.counters.nonsense += 1,
+            },
+        }
+        RateSign::None
+    }
+
+    fn on_mack(&mut self, now: Instant, tpdu: &Tpdu<'_>, afin: bool) -> RateSign {
+        let Ok(mack) = Mack::of(tpdu) else {
+            self.counters.nonsense += 1;
+            return RateSign::None;
+        };
+        if !self
+            .sender
+            .on_mack(now, &mack, &mut self.counters, &mut self.trace)
+        {
+            self.counters.nonsense += 1;
+            return RateSign::None;
+        }
+        if afin && self.afin_attempts > 0 {
+            self.afin_answered = true;
+            self.afin_due = false;
+            self.timers.stop(ConnectionTimer::Afin);
+        }
+        if mack.ecn.echoes() {
+            RateSign::Marked
+        } else {
+            RateSign::Clear
+        }
+    }
+}

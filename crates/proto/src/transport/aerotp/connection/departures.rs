@@ -1,0 +1,167 @@
+//! The connection's next TPDU: control first, then what the sender has.
+
+use super::super::event::{CloseReason, State};
+use super::super::intake::append_parity;
+use super::super::sender::Unit;
+use super::Connection;
+use super::timers::ConnectionTimer;
+use crate::fec::packet::PacketCode;
+use crate::machine::Kind;
+use crate::trace::Record;
+use crate::units::Instant;
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::{EcnField, FecStrength, Feedback, Flags, Header, Outgoing, Port, encode};
+
+impl Connection {
+    pub(in super::super) fn wants_to_answer(&self) -> bool {
+        self.reset_due
+            || (self
+                .why_closed
+                .is_none_or(|why| why == CloseReason::Finished)
+                && (self.receiver.wants_to_answer() || self.afin_due || self.wants_setup()))
+    }
+
+    /// A pure ASYN is for an application that has nothing to say yet.
+    fn wants_setup(&self) -> bool {
+        self.setup_due && !self.sender.wants_to_send()
+    }
+
+    pub(in super::super) fn wants_to_send(&self) -> bool {
+        self.why_closed.is_none() && self.sender.wants_to_send()
+    }
+
+    fn header(&self, now: Instant, seq: TpduSeq, flags: Flags) -> Header {
+        Header {
+            source: Port(self.key.local),
+            destination: Port(self.key.remote),
+            seq,
+            timestamp: now.as_wrapping_micros(),
+            mode: self.config.mode,
+            ecn: EcnField::NONE,
+            flags,
+        }
+    }
+
+    fn bare(&mut self, now: Instant, seq: TpduSeq, flags: Flags, out: &mut Vec<u8>) {
+        let header = self.header(now, seq, flags);
+        encode(
+            &Outgoing {
+                header,
+                crc: true,
+                fec_words: FecStrength::NONE,
+                block: None,
+                body: &[],
+            },
+            out,
+        );
+    }
+
+    /// Appends one control TPDU, if one is due.
+    pub(in super::super) fn write_control(
+        &mut self,
+        now: Instant,
+        code: &mut PacketCode,
+        out: &mut Vec<u8>,
+    ) -> Option<Kind> {
+        if !self.wants_to_answer() {
+            return None;
+        }
+        let start = out.len();
+        if core::mem::take(&mut self.reset_due) {
+            self.bare(now, self.sender.end_seq(), Flags::RST, out);
+            self.gone = true;
+        } else if self.wants_setup() {
+            self.setup_due = false;
+            self.timers
+                .set(ConnectionTimer::Setup, now + self.sender.rto());
+            self.bare(now, self.config.first_seq, Flags::ASYN, out);
+        } else if core::mem::take(&mut self.afin_due) {
+            self.afin_attempts += 1;
+            self.timers
+                .set(ConnectionTimer::Afin, now + self.sender.rto());
+            self.enter(now, State::AfinSent);
+            self.bare(now, self.sender.end_seq(), Flags::AFIN, out);
+        } else {
+            let strength = self.receiver.feedback_strength();
+            let template = Feedback {
+                source: Port(self.key.local),
+                destination: Port(self.key.remote),
+                mode: self.config.mode,
+                ecn: EcnField::NONE,
+                echo: 0,
+                crc: true,
+                fec_words: strength,
+            };
+            if !self.receiver.write_answer(now, template, out) {
+                return None;
+            }
+            append_parity(code, out, start, strength);
+        }
+        self.on_sent(now, Kind::Control, out.len() - start);
+        Some(Kind::Control)
+    }
+
+    fn on_sent(&mut self, now: Instant, kind: Kind, octets: usize) {
+        self.last_sent = now;
+        self.counters.on_sent(kind, octets);
+    }
+
+    /// Appends one TPDU with data or parity, if there is one to send.
+    pub(in super::super) fn write_data(
+        &mut self,
+        now: Instant,
+        code: &mut PacketCode,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Option<Kind> {
+        let unit = self.sender.next_unit(now, scratch)?;
+        let start = out.len();
+        let first = unit.seq == self.config.first_seq && unit.repair.is_none();
+        let flags = if first && self.rules.connection && !self.heard {
+            self.setup_due = false;
+            self.timers
+                .set(ConnectionTimer::Setup, now + self.sender.rto());
+            Flags::ASYN
+        } else {
+            Flags::NONE
+        };
+        let header = self.header(now, unit.seq, flags);
+        let fec_words = self.config.fec_words;
+        let crc = self.config.payload_crc;
+        let body = if unit.repair.is_some() {
+            scratch.as_slice()
+        } else {
+            self.sender.body(&unit, scratch)
+        };
+        encode(
+            &Outgoing {
+                header,
+                crc,
+                fec_words,
+                block: unit.repair,
+                body,
+            },
+            out,
+        );
+        append_parity(code, out, start, fec_words);
+        self.note_unit(now, &unit);
+        self.on_sent(now, unit.kind, out.len() - start);
+        Some(unit.kind)
+    }
+
+    fn note_unit(&mut self, now: Instant, unit: &Unit) {
+        let record = match unit.repair {
+            Some(block) => Record::RepairSent {
+                first: unit.seq,
+                index: block.repair_index,
+            },
+            None => Record::Sent {
+                seq: unit.seq,
+                position: unit.position,
+                len: u32::try_from(unit.len).unwrap_or(u32::MAX),
+                again: unit.kind == Kind::Retransmission,
+            },
+        };
+        self.trace.note(now, record);
+    }
+}

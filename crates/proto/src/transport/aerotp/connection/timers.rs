@@ -1,0 +1,120 @@
+//! The connection's own patience: with its set-up, its close, and a silent peer.
+
+use super::super::event::CloseReason;
+use super::Connection;
+use crate::machine::Deadline;
+use crate::timer::TimerKind;
+use crate::units::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ConnectionTimer {
+    Setup,
+    Afin,
+    Linger,
+    Silence,
+    KeepAlive,
+}
+
+impl TimerKind for ConnectionTimer {
+    const COUNT: usize = 5;
+    fn index(self) -> usize {
+        self as usize
+    }
+    fn why(self) -> &'static str {
+        match self {
+            Self::Setup => "ASYN again",
+            Self::Afin => "AFIN again",
+            Self::Linger => "CLOSE_TO",
+            Self::Silence => "peer silent for too long",
+            Self::KeepAlive => "keep-alive",
+        }
+    }
+}
+
+/// The least time in which a closed connection still answers (spec, section 1.7).
+pub(super) const LINGER_MIN: Duration = Duration::from_secs(2);
+/// In modes that confirm nothing, an AFIN without answer is repeated so often.
+pub(super) const AFIN_ATTEMPTS_UNCONFIRMED: u32 = 4;
+/// Keep-alives in the time after which silence means that the peer is gone.
+const KEEP_ALIVES_PER_PATIENCE: u32 = 4;
+
+impl Connection {
+    /// Silence ends a connection whose peer should be heard: keep-alives and acknowledgements
+    /// come from any living peer, but a mode that confirms nothing may run over a one-way link.
+    pub(super) fn rearm_patience(&mut self) {
+        if !self.rules.connection || self.why_closed.is_some() {
+            return;
+        }
+        if self.rules.confirms() || !self.initiator {
+            let at = self.last_received + self.config.give_up_after;
+            self.timers.set(ConnectionTimer::Silence, at);
+        }
+        let pause = self.config.give_up_after / KEEP_ALIVES_PER_PATIENCE;
+        self.timers
+            .set_if_idle(ConnectionTimer::KeepAlive, self.last_sent + pause);
+    }
+
+    pub(in super::super) fn handle_deadline(&mut self, now: Instant) {
+        self.sender
+            .handle_deadline(now, &mut self.counters, &mut self.trace);
+        self.receiver
+            .handle_deadline(now, &mut self.counters, &mut self.trace);
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                ConnectionTimer::Setup => self.on_setup_timeout(now),
+                ConnectionTimer::Afin => self.on_afin_timeout(now),
+                ConnectionTimer::Linger => self.gone = true,
+                ConnectionTimer::Silence => self.end(now, CloseReason::PeerVanished),
+                ConnectionTimer::KeepAlive => self.on_keep_alive(now),
+            }
+        }
+    }
+
+    /// No answer to the set-up. Data under way asks again by itself where it is confirmed.
+    fn on_setup_timeout(&mut self, now: Instant) {
+        if self.heard {
+            return;
+        }
+        if self.sender.awaits_answer() {
+            self.timers
+                .set(ConnectionTimer::Setup, now + self.sender.rto());
+        } else {
+            self.setup_due = true;
+        }
+    }
+
+    fn on_afin_timeout(&mut self, now: Instant) {
+        if self.afin_answered || self.why_closed.is_some() {
+            return;
+        }
+        if self.rules.confirms() || self.afin_attempts <= AFIN_ATTEMPTS_UNCONFIRMED {
+            self.afin_due = true;
+        } else {
+            self.settle(now);
+        }
+    }
+
+    fn on_keep_alive(&mut self, now: Instant) {
+        let pause = self.config.give_up_after / KEEP_ALIVES_PER_PATIENCE;
+        if self.heard && self.why_closed.is_none() && now >= self.last_sent + pause {
+            self.receiver.demand_ack();
+            self.timers.set(ConnectionTimer::KeepAlive, now + pause);
+        } else {
+            self.timers.set(
+                ConnectionTimer::KeepAlive,
+                (self.last_sent + pause).max(now + pause / 4),
+            );
+        }
+    }
+
+    pub(in super::super) fn next_deadline(&self) -> Option<Deadline> {
+        let parts = Deadline::earlier(self.sender.next_deadline(), self.receiver.next_deadline());
+        let own = self.timers.next_deadline();
+        match self.why_closed {
+            None => Deadline::earlier(parts, own),
+            // Late copies are still answered while it lingers.
+            Some(CloseReason::Finished) => Deadline::earlier(self.receiver.next_deadline(), own),
+            Some(_) => own,
+        }
+    }
+}

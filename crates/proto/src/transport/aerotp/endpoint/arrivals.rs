@@ -1,0 +1,157 @@
+//! What a datagram means for the endpoint: whose it is, and what it may open.
+
+use super::super::config::ConnectionConfig;
+use super::super::connection::{Key, RateSign};
+use super::super::event::{ConnectionId, Event};
+use super::{Endpoint, RESETS_MAX};
+use crate::machine::{Datagram, Ecn, PathId};
+use crate::units::Instant;
+use crate::wire::aerotp::{
+    BodyCheck, EcnField, FecStrength, Flags, Header, Mode, Port, Reject, Tpdu, TpduKind,
+};
+
+impl Endpoint {
+    pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let path = datagram.path;
+        let known = self
+            .paths
+            .get(&path)
+            .map_or(FecStrength::NONE, |p| p.strength_seen);
+        let mut intake = core::mem::take(&mut self.intake);
+        match intake.read(datagram.octets, known) {
+            Ok(read) => {
+                let marked = datagram.ecn == Ecn::Congested;
+                self.route(now, path, &read.tpdu, read.corrected_symbols, marked);
+            }
+            Err(reject) => {
+                self.counters.rejected += 1;
+                if reject == Reject::HeaderCheck {
+                    self.counters.rejected_header_check += 1;
+                }
+            }
+        }
+        self.intake = intake;
+    }
+
+    fn route(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        tpdu: &Tpdu<'_>,
+        corrected_symbols: u32,
+        marked: bool,
+    ) {
+        let header = &tpdu.header;
+        if header.mode == Mode::Datagram {
+            self.receive_datagram(path, tpdu);
+            return;
+        }
+        let key = Key {
+            path,
+            local: header.destination.0,
+            remote: header.source.0,
+        };
+        let Some(id) = self
+            .keys
+            .get(&key)
+            .copied()
+            .or_else(|| self.accept(now, key, tpdu))
+        else {
+            return;
+        };
+        let Some(entry) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if entry.connection.mode() != header.mode {
+            self.counters.mode_mismatch += 1;
+            return;
+        }
+        let sign = entry
+            .connection
+            .on_tpdu(now, tpdu, corrected_symbols, marked);
+        let rtt = entry.connection.rtt();
+        let schedule = self.path(path);
+        if !tpdu.fec_words.is_none() {
+            schedule.strength_seen = tpdu.fec_words;
+        }
+        match sign {
+            RateSign::None => {}
+            RateSign::Marked => schedule.rate.on_mark(now, rtt),
+            RateSign::Clear => schedule.rate.on_clear(now, rtt),
+        }
+        let rate = schedule.rate.rate();
+        schedule.pacer.set_rate(rate);
+        self.settle(now, id);
+    }
+
+    /// Whatever arrives first opens a connection, if it carries something to open it with.
+    fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
+        if self.tombstones.holds(key) {
+            return None;
+        }
+        let opens = matches!(
+            tpdu.kind(),
+            TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Repair
+        );
+        let listener = self.listeners.get(&key.local).copied().filter(|_| opens);
+        let Some(listener) = listener else {
+            self.counters.strangers += 1;
+            if matches!(
+                tpdu.kind(),
+                TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Afin
+            ) {
+                self.reset(key.path, &tpdu.header);
+            }
+            return None;
+        };
+        let config = ConnectionConfig {
+            mode: tpdu.header.mode,
+            ..listener
+        };
+        let Ok(id) = self.add(now, key, config, false) else {
+            self.counters.refused += 1;
+            return None;
+        };
+        let (path, local, mode) = (key.path, Port(key.local), tpdu.header.mode);
+        self.events.push_back(Event::Incoming {
+            id,
+            path,
+            local,
+            mode,
+        });
+        if let Some(entry) = self.connections.get_mut(&id) {
+            entry.connection.on_accepted();
+        }
+        Some(id)
+    }
+
+    fn reset(&mut self, path: PathId, stranger: &Header) {
+        if self.resets.len() < RESETS_MAX {
+            let header = Header {
+                source: stranger.destination,
+                destination: stranger.source,
+                ecn: EcnField::NONE,
+                flags: Flags::RST,
+                ..*stranger
+            };
+            self.resets.push_back((path, header));
+        }
+    }
+
+    fn receive_datagram(&mut self, path: PathId, tpdu: &Tpdu<'_>) {
+        let header = &tpdu.header;
+        if !self.listeners.contains_key(&header.destination.0) {
+            self.counters.strangers += 1;
+        } else if tpdu.check == BodyCheck::Damaged {
+            self.counters.damaged_datagrams += 1;
+        } else {
+            self.events.push_back(Event::Datagram {
+                path,
+                source: header.source,
+                local: header.destination,
+                ordinal: header.seq.0,
+                octets: tpdu.body.to_vec(),
+            });
+        }
+    }
+}

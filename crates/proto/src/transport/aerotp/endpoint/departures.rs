@@ -1,0 +1,104 @@
+//! What leaves next: resets, then control, then data as the paths' budgets allow.
+
+use super::Endpoint;
+use crate::machine::{Ecn, Kind, PathId, Priority, Transmit};
+use crate::units::Instant;
+use crate::wire::aerotp::{FecStrength, Header, Outgoing, encode};
+
+impl Endpoint {
+    fn transmit(&self, path: PathId, len: usize, kind: Kind, priority: Priority) -> Transmit {
+        let ecn = if self.config.ecn {
+            Ecn::Capable
+        } else {
+            Ecn::NotCapable
+        };
+        Transmit {
+            path,
+            len,
+            kind,
+            priority,
+            ecn,
+        }
+    }
+
+    pub(super) fn poll_reset(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (path, header) = self.resets.pop_front()?;
+        let start = out.len();
+        let header = Header {
+            timestamp: now.as_wrapping_micros(),
+            ..header
+        };
+        let fec_words = FecStrength::NONE;
+        encode(
+            &Outgoing {
+                header,
+                crc: true,
+                fec_words,
+                block: None,
+                body: &[],
+            },
+            out,
+        );
+        Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
+    }
+
+    /// Control goes out at once: it is small, and everything waits for it. It is booked all the
+    /// same, so that the budget stays one.
+    pub(super) fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        while let Some(id) = self.control.pop_front() {
+            let Some(entry) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            entry.queued_control = false;
+            let path = entry.connection.key().path;
+            let start = out.len();
+            let kind = entry.connection.write_control(now, self.intake.code(), out);
+            self.settle(now, id);
+            if let Some(kind) = kind {
+                let len = out.len() - start;
+                self.path(path).pacer.on_sent(now, len);
+                return Some(self.transmit(path, len, kind, Priority(u8::MAX)));
+            }
+        }
+        None
+    }
+
+    pub(super) fn poll_data(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let mut from = PathId(0);
+        while let Some(path) = self.sending_paths.range(from..).next().copied() {
+            let Some(schedule) = self.paths.get_mut(&path) else {
+                self.sending_paths.remove(&path);
+                continue;
+            };
+            let turn = if schedule.pacer.allows(now) {
+                schedule.next()
+            } else {
+                None
+            };
+            let Some(id) = turn else {
+                if schedule.is_empty() {
+                    self.sending_paths.remove(&path);
+                }
+                from = PathId(path.0.checked_add(1)?);
+                continue;
+            };
+            let Some(entry) = self.connections.get_mut(&id) else {
+                continue;
+            };
+            entry.queued_data = false;
+            let priority = entry.connection.priority();
+            let start = out.len();
+            let code = self.intake.code();
+            let kind = entry
+                .connection
+                .write_data(now, code, &mut self.scratch, out);
+            self.settle(now, id);
+            if let Some(kind) = kind {
+                let len = out.len() - start;
+                self.path(path).pacer.on_sent(now, len);
+                return Some(self.transmit(path, len, kind, priority));
+            }
+        }
+        None
+    }
+}
