@@ -2,7 +2,7 @@
 
 use super::FecWords;
 use super::generator::Generator;
-use super::layout::Layout;
+use super::layout::{CODEWORD_OCTETS_MAX, Layout};
 use super::locate::locate;
 
 /// What was undone.
@@ -113,14 +113,17 @@ impl PacketCode {
                 let start = layout.position(codeword, layout.message_of(codeword));
                 let places = received[start - layout.message..].iter();
                 let places = places.step_by(layout.codewords);
-                if !remainder.iter().eq(places.clone()) {
-                    let difference = remainder.iter().zip(places).map(|(a, b)| a ^ b);
-                    damaged.push((codeword, difference.collect::<Vec<u8>>()));
+                let mut difference = [0; CODEWORD_OCTETS_MAX];
+                for (term, (a, b)) in difference.iter_mut().zip(remainder.iter().zip(places)) {
+                    *term = a ^ b;
+                }
+                if difference[..parity].iter().any(|&term| term != 0) {
+                    damaged.push((codeword, difference));
                 }
             });
             for (codeword, remainder) in &damaged {
                 let len = layout.len_of(*codeword);
-                let found = locate(remainder, len, |index, value| {
+                let found = locate(&remainder[..parity], len, |index, value| {
                     octets[layout.position(*codeword, index)] ^= value;
                 });
                 match found {

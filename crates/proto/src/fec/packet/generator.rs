@@ -2,10 +2,11 @@
 //!
 //! A shift register takes one octet a step. The multiples of the generator stand in a table, so a
 //! step is a shift and an xor of r octets, held in words of 64 bits. Codewords are independent, and
-//! four registers side by side hide one another's latency.
+//! up to four registers side by side hide one another's latency.
 
 use super::layout::{CODEWORD_OCTETS_MAX, Layout};
 use crate::fec::gf256;
+use core::ops::Range;
 
 /// The generator of a code with `parity` parity octets, as its multiples.
 #[derive(Clone, Debug)]
@@ -57,29 +58,45 @@ impl Generator {
         (first, count): (usize, usize),
         mut visit: impl FnMut(usize, &[u8]),
     ) {
-        let mut codeword = first;
-        let end = first + count;
-        while codeword < end {
-            let registers = if end - codeword >= 4 { 4 } else { 1 };
-            match (self.stride, registers) {
-                (1, 4) => self.divide_some::<1, 4>(message, layout, codeword, &mut visit),
-                (2, 4) => self.divide_some::<2, 4>(message, layout, codeword, &mut visit),
-                (4, 4) => self.divide_some::<4, 4>(message, layout, codeword, &mut visit),
-                (8, 4) => self.divide_some::<8, 4>(message, layout, codeword, &mut visit),
-                (16, 4) => self.divide_some::<16, 4>(message, layout, codeword, &mut visit),
-                (32, 4) => self.divide_some::<32, 4>(message, layout, codeword, &mut visit),
-                (1, _) => self.divide_some::<1, 1>(message, layout, codeword, &mut visit),
-                (2, _) => self.divide_some::<2, 1>(message, layout, codeword, &mut visit),
-                (4, _) => self.divide_some::<4, 1>(message, layout, codeword, &mut visit),
-                (8, _) => self.divide_some::<8, 1>(message, layout, codeword, &mut visit),
-                (16, _) => self.divide_some::<16, 1>(message, layout, codeword, &mut visit),
-                _ => self.divide_some::<32, 1>(message, layout, codeword, &mut visit),
-            }
-            codeword += registers;
+        let codewords = first..first + count;
+        match self.stride {
+            1 => self.divide_all::<1>(message, layout, codewords, &mut visit),
+            2 => self.divide_all::<2>(message, layout, codewords, &mut visit),
+            4 => self.divide_all::<4>(message, layout, codewords, &mut visit),
+            8 => self.divide_all::<8>(message, layout, codewords, &mut visit),
+            16 => self.divide_all::<16>(message, layout, codewords, &mut visit),
+            _ => self.divide_all::<32>(message, layout, codewords, &mut visit),
         }
     }
 
-    /// `WORDS` is the stride, `REGISTERS` the number of codewords from `first` on.
+    /// `WORDS` is the stride.
+    fn divide_all<const WORDS: usize>(
+        &self,
+        message: &[u8],
+        layout: Layout,
+        mut codewords: Range<usize>,
+        visit: &mut impl FnMut(usize, &[u8]),
+    ) {
+        while let Some(first) = codewords.next() {
+            let others = match codewords.len() {
+                0 => {
+                    self.divide_some::<WORDS, 1>(message, layout, first, visit);
+                    0
+                }
+                1 | 2 => {
+                    self.divide_some::<WORDS, 2>(message, layout, first, visit);
+                    1
+                }
+                _ => {
+                    self.divide_some::<WORDS, 4>(message, layout, first, visit);
+                    3
+                }
+            };
+            codewords.start += others;
+        }
+    }
+
+    /// `REGISTERS` is the number of codewords from `first` on.
     fn divide_some<const WORDS: usize, const REGISTERS: usize>(
         &self,
         message: &[u8],
