@@ -21,6 +21,13 @@ fn example(name: &str) -> Vec<u8> {
         .collect()
 }
 
+/// The names of all examples, in the page's order.
+fn names() -> impl Iterator<Item = &'static str> {
+    SPECIFICATION
+        .lines()
+        .filter_map(|line| line.strip_prefix("```hex "))
+}
+
 fn words(tpdu: &Tpdu<'_>) -> FecWords {
     FecWords::new(tpdu.fec_words.words()).expect("at most 256, as parsed")
 }
@@ -60,4 +67,18 @@ fn the_repair_example_is_the_symbol_of_the_data_example() {
     let mut symbol = Vec::new();
     encode_repair(&[data.body], 0, &mut symbol).unwrap();
     assert_eq!(symbol, repair.body);
+}
+
+#[test]
+fn the_fuzz_target_starts_from_the_examples() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/wire_tpdu");
+    assert!(names().count() >= 14);
+    for name in names() {
+        let seed = std::fs::read(format!("{seeds}/{name}"));
+        assert_eq!(
+            seed.expect("each example is a seed"),
+            example(name),
+            "{name}"
+        );
+    }
 }
