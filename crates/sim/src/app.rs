@@ -122,10 +122,6 @@ impl Source {
     }
 
     /// Whether the transport has everything.
-    #[expect(
-        dead_code,
-        reason = "transports that close ask this; UDP does not close"
-    )]
     pub(crate) const fn is_finished(&self) -> bool {
         self.accepted >= self.total
     }

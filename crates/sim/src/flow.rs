@@ -7,6 +7,7 @@ use crate::pattern::Pattern;
 use crate::scenario::FlowPlan;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Instant;
+use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::Port;
 
 /// One flow of a running world.
@@ -18,10 +19,16 @@ pub(crate) struct Flow {
     pub(crate) meter: FlowMeter,
     /// The machine at the sending end.
     pub(crate) sender: StackId,
+    /// The machine at the receiving end.
+    pub(crate) receiver: StackId,
     /// How the sender names the receiving node.
     pub(crate) path: PathId,
     /// The receiver's port, which identifies the flow at both ends.
     pub(crate) port: Port,
+    /// Where in the stream each TPDU begins, by number, in modes with holes.
+    pub(crate) positions: Vec<u64>,
+    /// Where the next new TPDU will begin.
+    pub(crate) next_position: u64,
     /// Why each end's connection closed, where the transport has connections.
     pub(crate) sender_closed: Option<&'static str>,
     pub(crate) receiver_closed: Option<&'static str>,
@@ -54,6 +61,13 @@ impl Flow {
         if !self.source.submits_when_made() {
             self.meter.submit(now, len);
         }
+    }
+
+    /// Where the TPDU of this number begins; beyond the stream if it was never sent.
+    pub(crate) fn position_of(&self, seq: TpduSeq) -> u64 {
+        let first = self.plan.aerotp().connection.first_seq;
+        let index = seq.offset_from(first) as usize;
+        self.positions.get(index).copied().unwrap_or(u64::MAX)
     }
 
     /// The application makes its next write.

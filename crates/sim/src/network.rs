@@ -78,6 +78,11 @@ impl Network {
         &mut self.scratch
     }
 
+    /// What a machine wrote last, `len` octets.
+    pub(crate) fn written(&self, len: usize) -> &[u8] {
+        &self.scratch[self.scratch.len() - len..]
+    }
+
     /// Puts a network header before what a machine wrote and sends the packet on its way.
     pub(crate) fn send(
         &mut self,

@@ -6,22 +6,24 @@
 //! and the replaced one is ignored when it comes.
 
 use crate::app::Source;
-use crate::flow::{FIRST_PORT, Flow};
-use crate::measure::flow::{FlowMeter, Promise};
+use crate::flow::{FIRST_PORT, Flow, flow_of};
+use crate::measure::flow::{FlowMeter, Order, Promise};
 use crate::measure::wire::WireMeter;
 use crate::network::{Event, Network, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pattern::Pattern;
 use crate::pool::PacketId;
 use crate::scenario::{AppDirection, FlowPlan, Plan, TransportPlan};
+use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
 use crate::stack::{Context, Recovered, Stack};
 use crate::topology::{self, Ends};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
 use fulmar_channel::ConfigError;
-use fulmar_proto::machine::{Datagram, Deadline};
+use fulmar_proto::machine::{Datagram, Deadline, Kind};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::EndpointConfig;
 use fulmar_proto::transport::datagram::DatagramConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::aerotp::Port;
@@ -125,6 +127,10 @@ impl World {
         for (index, flow) in plan.flows.iter().enumerate() {
             world.add_flow(plan, flow, index, ends, &rng);
         }
+        // Listening is an application call, and every call is followed by a drain.
+        for id in 0..world.stacks.len() {
+            world.drain(StackId(id), 0);
+        }
         Ok(world)
     }
 
@@ -134,7 +140,7 @@ impl World {
             AppDirection::Reverse => (ends.sink, ends.source),
         };
         let rate = flow.send_rate.unwrap_or_else(|| lowest_rate(plan, flow));
-        let [sender, receiver] = [from, to].map(|node| self.stack_at(node, flow, rate));
+        let [sender, receiver] = [from, to].map(|node| self.stack_at(node, flow, rate, rng));
         let start = Instant::START + flow.start;
         let pattern = Pattern::new(rng.child(&format!("flow-{index}/octets")).next_u64());
         let source = Source::new(flow.traffic, start);
@@ -152,22 +158,26 @@ impl World {
             source,
             meter,
             sender,
+            receiver,
             path: path_of(self.network.nodes[to.0].address),
             port: Port(port),
+            positions: Vec::new(),
+            next_position: 0,
             sender_closed: None,
             receiver_closed: None,
         };
-        self.stacks[receiver.0].stack.listen(index, &flow);
+        self.stacks[receiver.0].stack.listen(&flow);
         self.flows.push(flow);
         self.network.queue.push(start, Event::Start(index));
     }
 
     /// The machine that carries `flow` at `node`, made when the first flow needs it.
-    fn stack_at(&mut self, node: NodeId, flow: &FlowPlan, rate: Bitrate) -> StackId {
+    fn stack_at(&mut self, node: NodeId, flow: &FlowPlan, rate: Bitrate, rng: &Rng) -> StackId {
         let place = &mut self.network.nodes[node.0];
         let address = place.address;
         let known = match flow.transport {
             TransportPlan::Datagram => &mut place.datagram,
+            TransportPlan::Aerotp(_) => &mut place.aerotp,
         };
         if let Some(id) = *known {
             return id;
@@ -175,14 +185,28 @@ impl World {
         let id = StackId(self.stacks.len());
         *known = Some(id);
         let stack = match flow.transport {
-            TransportPlan::Datagram => Stack::Datagram(DatagramStack::new(DatagramConfig {
-                local: address,
-                rate: paced(flow).then_some(rate),
-                lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
-                payload_max: flow.mtu
-                    - ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES),
-                queue_max: QUEUE_MAX,
-            })),
+            TransportPlan::Datagram => {
+                Stack::Datagram(Box::new(DatagramStack::new(DatagramConfig {
+                    local: address,
+                    rate: paced(flow).then_some(rate),
+                    lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+                    payload_max: flow.mtu
+                        - ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES),
+                    queue_max: QUEUE_MAX,
+                })))
+            }
+            TransportPlan::Aerotp(plan) => {
+                let config = EndpointConfig {
+                    rate,
+                    burst: plan.burst,
+                    lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+                    connections_max: usize::from(u16::MAX),
+                    ecn: plan.ecn,
+                    trace_records: 0,
+                };
+                let stream = rng.child(&format!("node-{}/aerotp", address.0));
+                Stack::Aerotp(Box::new(AerotpStack::new(config, stream)))
+            }
         };
         self.stacks.push(Slot {
             stack,
@@ -205,7 +229,7 @@ impl World {
             until_check -= 1;
             if until_check == 0 {
                 until_check = CANCEL_CHECK_EVENTS;
-                if cancel.load(Ordering::Relaxed) {
+                if cancel.load(Relaxed) {
                     return EndReason::Cancelled;
                 }
                 if self.flows.iter().any(|f| f.meter.violation().is_some()) {
@@ -258,10 +282,17 @@ impl World {
 
     fn hand_over(&mut self, arrival: crate::network::Arrival, packet: PacketId) {
         let id = arrival.stack;
-        let tag = self.network.pool.packet(packet).tag;
+        let (tag, kind) = {
+            let packet = self.network.pool.packet(packet);
+            (packet.tag, packet.kind)
+        };
+        let octets = self.network.payload(packet);
+        if kind != Kind::Control {
+            note_arrival(&mut self.flows, id, octets, self.now);
+        }
         let datagram = Datagram {
             path: path_of(arrival.header.source),
-            octets: self.network.payload(packet),
+            octets,
             ecn: arrival.header.ecn,
         };
         self.stacks[id.0].stack.handle_datagram(self.now, datagram);
@@ -377,8 +408,32 @@ fn lowest_rate(plan: &Plan, flow: &FlowPlan) -> Bitrate {
         .unwrap_or(Bitrate::from_bits_per_second(u64::MAX))
 }
 
+/// Tells a flow's meter that data reached its receiver's transport. Both transports begin with a
+/// source and a destination port of two octets each.
+fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], now: Instant) {
+    let Some(&[_, _, high, low]) = octets.first_chunk() else {
+        return;
+    };
+    let index = flow_of(Port(u16::from_be_bytes([high, low])));
+    let flow = index.and_then(|index| flows.get_mut(index));
+    if let Some(flow) = flow.filter(|flow| flow.receiver == stack) {
+        flow.meter.arrive(now);
+    }
+}
+
 fn promise(flow: &FlowPlan) -> Promise {
-    match flow.transport {
-        TransportPlan::Datagram => Promise::Nothing,
+    let plan = match &flow.transport {
+        TransportPlan::Datagram => return Promise::NOTHING,
+        TransportPlan::Aerotp(plan) => plan,
+    };
+    let rules = plan.rules();
+    Promise {
+        order: match (rules.connection, rules.complete) {
+            (false, _) => Order::Any,
+            (true, false) => Order::Holes,
+            (true, true) => Order::Complete,
+        },
+        // Without a check damage goes unnoticed, and it may be asked for.
+        damage_permitted: !plan.connection.payload_crc || plan.connection.deliver_damaged,
     }
 }

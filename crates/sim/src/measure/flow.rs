@@ -7,24 +7,34 @@
 use crate::pattern::Pattern;
 use core::time::Duration;
 use fulmar_proto::units::{ByteCount, Instant};
+use std::collections::BTreeMap;
 
 /// What a transport promises about what it hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promise {
-    /// Every octet, in order, once, unaltered.
-    Reliable,
-    /// In order and at most once, with holes; unaltered.
+pub struct Promise {
+    /// Which octets come, and in which order.
+    pub order: Order,
+    /// Whether octets may be wrong; they are then counted.
+    pub damage_permitted: bool,
+}
+
+/// Which octets come, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Every octet, in order, once.
+    Complete,
+    /// In order and at most once, with holes.
     Holes,
-    /// As [`Promise::Holes`], but octets may be wrong and are then counted.
-    DamagedHoles,
-    /// Anything: doubled, out of order, altered. What UDP promises.
-    Nothing,
+    /// Out of order, and doubled.
+    Any,
 }
 
 impl Promise {
-    const fn permits_damage(self) -> bool {
-        matches!(self, Self::DamagedHoles | Self::Nothing)
-    }
+    /// What UDP promises: its checksum overlooks some damage.
+    pub const NOTHING: Self = Self {
+        order: Order::Any,
+        damage_permitted: true,
+    };
 }
 
 /// A transport broke its promise; the run is in error.
@@ -77,11 +87,14 @@ pub struct FlowMeter {
     pieces: Vec<Piece>,
     submitted: u64,
     next_offset: u64,
+    /// Ranges before `next_offset` that did not come, where order is not promised.
+    holes: BTreeMap<u64, u64>,
     delays: Vec<Duration>,
     delivered: u64,
     corrupt: u64,
     repeated_pieces: u64,
     first_submission: Option<Instant>,
+    first_arrival: Option<Instant>,
     first_delivery: Option<Instant>,
     last_delivery: Option<Instant>,
     violation: Option<Violation>,
@@ -111,11 +124,13 @@ impl FlowMeter {
             pieces: Vec::new(),
             submitted: 0,
             next_offset: 0,
+            holes: BTreeMap::new(),
             delays: Vec::new(),
             delivered: 0,
             corrupt: 0,
             repeated_pieces: 0,
             first_submission: None,
+            first_arrival: None,
             first_delivery: None,
             last_delivery: None,
             violation: None,
@@ -140,6 +155,11 @@ impl FlowMeter {
         }
     }
 
+    /// A datagram with data reached the receiving transport.
+    pub fn arrive(&mut self, now: Instant) {
+        self.first_arrival.get_or_insert(now);
+    }
+
     /// `octets` were handed to the application as what belongs at position `offset`.
     pub fn deliver(&mut self, now: Instant, offset: u64, octets: &[u8]) {
         if octets.is_empty() {
@@ -154,13 +174,13 @@ impl FlowMeter {
         if offset != self.next_offset && !self.tolerates_jump_to(offset) {
             return;
         }
-        if self.promise == Promise::Nothing && self.is_repetition(offset, end) {
+        if self.promise.order == Order::Any && !self.fill_hole(offset, end) {
             self.repeated_pieces += 1;
             return;
         }
         self.next_offset = self.next_offset.max(end);
         let wrong = self.pattern.mismatches(offset, octets);
-        if wrong > 0 && !self.promise.permits_damage() {
+        if wrong > 0 && !self.promise.damage_permitted {
             self.violate(Violation::Altered {
                 offset,
                 len: octets.len(),
@@ -177,25 +197,38 @@ impl FlowMeter {
     /// Whether a delivery at `offset` instead of the next position is within the promise.
     fn tolerates_jump_to(&mut self, offset: u64) -> bool {
         let expected = self.next_offset;
-        let violation = match self.promise {
-            Promise::Nothing => return true,
-            Promise::Holes | Promise::DamagedHoles if offset > expected => return true,
-            Promise::Reliable if offset > expected => Violation::Skipped { offset, expected },
+        let violation = match self.promise.order {
+            Order::Any => return true,
+            Order::Holes if offset > expected => return true,
+            Order::Complete if offset > expected => Violation::Skipped { offset, expected },
             _ => Violation::Repeated { offset, expected },
         };
         self.violate(violation);
         false
     }
 
-    /// Whether a datagram is a second copy. Datagrams are whole pieces, so its first piece knows.
-    fn is_repetition(&self, offset: u64, end: u64) -> bool {
-        let covered = end - offset;
-        self.piece_at(offset / self.piece_len)
-            .is_some_and(|piece| piece.received >= covered.min(self.piece_len))
-    }
-
-    fn piece_at(&self, index: u64) -> Option<&Piece> {
-        self.pieces.get(usize::try_from(index).ok()?)
+    /// Books a datagram in the holes before the furthest delivery; `false` if it is a second copy.
+    /// A datagram always has the same limits, so it lies in a hole as a whole or not at all.
+    fn fill_hole(&mut self, offset: u64, end: u64) -> bool {
+        if offset >= self.next_offset {
+            if offset > self.next_offset {
+                self.holes.insert(self.next_offset, offset);
+            }
+            return true;
+        }
+        let Some((&start, &stop)) = self.holes.range(..=offset).next_back() else {
+            return false;
+        };
+        if end > stop {
+            return false;
+        }
+        self.holes.remove(&start);
+        for (start, stop) in [(start, offset), (end, stop)] {
+            if start < stop {
+                self.holes.insert(start, stop);
+            }
+        }
+        true
     }
 
     fn time_pieces(&mut self, now: Instant, offset: u64, end: u64) {
@@ -240,9 +273,14 @@ impl FlowMeter {
         self.violation.as_ref()
     }
 
+    /// The position after everything delivered in order so far.
+    pub const fn next_offset(&self) -> u64 {
+        self.next_offset
+    }
+
     /// Whether the transport gives up nothing.
     pub fn is_reliable(&self) -> bool {
-        self.promise == Promise::Reliable
+        self.promise.order == Order::Complete
     }
 
     /// Whether every octet came, right.
@@ -253,6 +291,11 @@ impl FlowMeter {
     /// Datagrams that came a second time.
     pub const fn repeated_pieces(&self) -> u64 {
         self.repeated_pieces
+    }
+
+    /// From the start of the flow to the first arrival of data at the receiving transport.
+    pub fn first_arrival(&self) -> Option<Duration> {
+        self.first_arrival.map(|at| at.saturating_since(self.start))
     }
 
     /// From the start of the flow to the first delivery.
@@ -281,6 +324,15 @@ impl FlowMeter {
 mod tests {
     use super::*;
 
+    const RELIABLE: Promise = promise(Order::Complete, false);
+
+    const fn promise(order: Order, damage_permitted: bool) -> Promise {
+        Promise {
+            order,
+            damage_permitted,
+        }
+    }
+
     fn meter(promise: Promise) -> FlowMeter {
         let mut meter = FlowMeter::new(
             Pattern::new(1),
@@ -303,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_piece_is_delivered_with_its_last_octet() {
-        let mut meter = meter(Promise::Reliable);
+        let mut meter = meter(RELIABLE);
         meter.deliver(LATER, 0, &octets(0, 150));
         assert_eq!(meter.delays(), &[Duration::from_nanos(100)]);
         meter.deliver(LATER + Duration::from_nanos(5), 150, &octets(150, 850));
@@ -315,14 +367,14 @@ mod tests {
 
     #[test]
     fn a_reliable_stream_may_not_skip_repeat_or_alter() {
-        let mut skipping = meter(Promise::Reliable);
+        let mut skipping = meter(RELIABLE);
         skipping.deliver(LATER, 100, &octets(100, 10));
         assert!(matches!(
             skipping.violation(),
             Some(Violation::Skipped { .. })
         ));
 
-        let mut repeating = meter(Promise::Reliable);
+        let mut repeating = meter(RELIABLE);
         repeating.deliver(LATER, 0, &octets(0, 10));
         repeating.deliver(LATER, 0, &octets(0, 10));
         assert!(matches!(
@@ -330,7 +382,7 @@ mod tests {
             Some(Violation::Repeated { .. })
         ));
 
-        let mut altering = meter(Promise::Reliable);
+        let mut altering = meter(RELIABLE);
         altering.deliver(LATER, 0, &octets(1, 10));
         assert!(matches!(
             altering.violation(),
@@ -340,19 +392,19 @@ mod tests {
 
     #[test]
     fn datagrams_may_come_in_any_order_and_a_second_copy_counts_once() {
-        let mut meter = meter(Promise::Nothing);
-        for offset in [300, 100, 300] {
-            meter.deliver(LATER, offset, &octets(offset, 100));
+        let mut meter = meter(Promise::NOTHING);
+        for (offset, len) in [(300, 100), (100, 40), (300, 100), (140, 60), (100, 40)] {
+            meter.deliver(LATER, offset, &octets(offset, len));
         }
         assert_eq!(meter.delivered(), ByteCount(200));
-        assert_eq!(meter.repeated_pieces(), 1);
+        assert_eq!(meter.repeated_pieces(), 2);
         assert_eq!(meter.missing_pieces(), 8);
         assert_eq!(meter.violation(), None);
     }
 
     #[test]
     fn holes_are_fine_where_promised_but_the_past_is_not() {
-        let mut meter = meter(Promise::Holes);
+        let mut meter = meter(promise(Order::Holes, false));
         meter.deliver(LATER, 200, &octets(200, 100));
         assert_eq!(meter.violation(), None);
         meter.deliver(LATER, 100, &octets(100, 100));
@@ -364,7 +416,7 @@ mod tests {
 
     #[test]
     fn wrong_octets_count_as_corrupt_where_permitted() {
-        let mut meter = meter(Promise::DamagedHoles);
+        let mut meter = meter(promise(Order::Holes, true));
         let mut damaged = octets(0, 100);
         damaged[3] ^= 1;
         meter.deliver(LATER, 0, &damaged);

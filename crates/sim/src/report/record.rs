@@ -96,7 +96,11 @@ pub struct FlowMetrics {
     pub delay_p50_s: Option<f64>,
     /// 99th percentile of the delay of pieces.
     pub delay_p99_s: Option<f64>,
-    /// From the start of the flow to the first delivery; of several flows the mean.
+    /// From the start of the flow to the first arrival of data at the receiving transport, the
+    /// set-up delay; of several flows the mean.
+    pub first_arrival_s: Option<f64>,
+    /// From the start of the flow to the first delivery to the application; of several flows the
+    /// mean.
     pub first_delivery_s: Option<f64>,
     /// Datagrams that were delivered a second time, where the transport permits it.
     pub repeated_pieces: u64,
@@ -129,6 +133,7 @@ impl FlowMetrics {
         });
         let mut delays: Vec<Duration> = meters.iter().flat_map(|m| m.delays()).copied().collect();
         delays.sort_unstable();
+        let arrivals: Vec<Duration> = meters.iter().filter_map(|m| m.first_arrival()).collect();
         let firsts: Vec<Duration> = meters.iter().filter_map(|m| m.first_delivery()).collect();
         Self {
             delivered_bytes: delivered,
@@ -137,6 +142,7 @@ impl FlowMetrics {
             delay_mean_s: mean_seconds(&delays),
             delay_p50_s: percentile(&delays, 0.5).map(seconds),
             delay_p99_s: percentile(&delays, 0.99).map(seconds),
+            first_arrival_s: mean_seconds(&arrivals),
             first_delivery_s: mean_seconds(&firsts),
             repeated_pieces: meters.iter().map(|m| m.repeated_pieces()).sum(),
         }
@@ -220,7 +226,7 @@ pub const COLUMNS: [Column; 9] = [
     column("efficiency", "of capacity %", 0.01, 1),
     column("delay_mean_s", "delay mean ms", 1e-3, 3),
     column("delay_p99_s", "delay p99 ms", 1e-3, 3),
-    column("first_delivery_s", "first data ms", 1e-3, 3),
+    column("first_arrival_s", "first data ms", 1e-3, 3),
     column("overhead_bytes", "overhead kB", 1e3, 1),
     column("corrupt_bytes", "corrupt B", 1.0, 1),
 ];

@@ -1,5 +1,6 @@
 //! The keys of `[flow]`.
 
+use super::aerotp::{self, AerotpPlan};
 use super::error::ScenarioError;
 use super::reader::TableReader;
 use crate::app::{FirstWrite, Traffic};
@@ -20,6 +21,8 @@ pub struct FlowPlan {
     pub direction: AppDirection,
     /// The length of a piece: the unit of delays and residual loss.
     pub piece: ByteCount,
+    /// What one packet carries; a longer write becomes several.
+    pub payload: ByteCount,
     /// Octets of the longest packet, network header included.
     pub mtu: ByteCount,
     /// What the transport is told its path carries; the lowest rate on the way when not given.
@@ -40,11 +43,14 @@ pub enum AppDirection {
 pub enum TransportPlan {
     /// UDP.
     Datagram,
+    /// AeroTP.
+    Aerotp(AerotpPlan),
 }
 
 #[derive(Clone, Copy)]
 enum TransportName {
     Udp,
+    Aerotp,
 }
 
 #[derive(Clone, Copy)]
@@ -53,7 +59,10 @@ enum TrafficName {
     ConstantRate,
 }
 
-const TRANSPORTS: [(&str, TransportName); 1] = [("udp", TransportName::Udp)];
+const TRANSPORTS: [(&str, TransportName); 2] = [
+    ("aerotp", TransportName::Aerotp),
+    ("udp", TransportName::Udp),
+];
 const TRAFFICS: [(&str, TrafficName); 2] = [
     ("bulk", TrafficName::Bulk),
     ("constant-rate", TrafficName::ConstantRate),
@@ -76,9 +85,12 @@ const MTU_MIN: u64 = 68;
 
 impl FlowPlan {
     pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
-        let transport = reader
-            .choice("transport", &TRANSPORTS)?
-            .ok_or_else(|| reader.wrong("transport", "is missing; write transport = \"udp\""))?;
+        let transport = reader.choice("transport", &TRANSPORTS)?.ok_or_else(|| {
+            reader.wrong(
+                "transport",
+                "is missing; write transport = \"aerotp\" or \"udp\"",
+            )
+        })?;
         let mtu: ByteCount = reader.value_or("mtu", MTU)?;
         if !(MTU_MIN..=MTU_MAX).contains(&mtu.0) {
             let problem = format!("`{mtu}` must be {MTU_MIN}B to {MTU_MAX}B");
@@ -87,7 +99,13 @@ impl FlowPlan {
         let (transport, payload) = match transport {
             TransportName::Udp => {
                 let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES);
+                reader.allow(&aerotp::KEYS);
+                reader.allow(&["priority"]);
                 (TransportPlan::Datagram, mtu - headers)
+            }
+            TransportName::Aerotp => {
+                let plan = AerotpPlan::read(reader, mtu)?;
+                (TransportPlan::Aerotp(plan), plan.payload())
             }
         };
         let traffic = traffic(reader, payload)?;
@@ -95,10 +113,6 @@ impl FlowPlan {
             Traffic::Bulk { .. } => payload,
             Traffic::ConstantRate { write, .. } => write,
         };
-        if matches!(transport, TransportPlan::Datagram) && piece > payload {
-            let problem = format!("`{piece}` exceeds the {payload} that one datagram carries");
-            return Err(reader.wrong("write", problem));
-        }
         let plan = Self {
             transport,
             traffic,
@@ -107,11 +121,28 @@ impl FlowPlan {
                 .choice("direction", &DIRECTIONS)?
                 .unwrap_or(AppDirection::Forward),
             piece,
+            payload,
             mtu,
             send_rate: reader.value("send_rate")?,
         };
         reader.finish()?;
         Ok(plan)
+    }
+
+    /// The AeroTP settings.
+    ///
+    /// # Panics
+    /// The flow has another transport.
+    pub(crate) fn aerotp(&self) -> &AerotpPlan {
+        match &self.transport {
+            TransportPlan::Aerotp(plan) => plan,
+            TransportPlan::Datagram => unreachable!("only AeroTP stacks ask"),
+        }
+    }
+
+    /// Whether a TPDU's place in the stream must be kept aside, because holes may come before it.
+    pub(crate) fn needs_positions(&self) -> bool {
+        matches!(&self.transport, TransportPlan::Aerotp(plan) if !plan.rules().complete)
     }
 }
 

@@ -4,6 +4,7 @@
 //! command line and from sweeps; [`plan`] reads it into checked, typed settings; [`sweep`] lists
 //! the points of an experiment. docs/guide/simulator.md documents every key.
 
+mod aerotp;
 pub mod document;
 pub mod error;
 mod flow;
@@ -12,6 +13,7 @@ pub mod plan;
 mod reader;
 pub mod sweep;
 
+pub use aerotp::AerotpPlan;
 pub use document::Document;
 pub use error::{Origin, ScenarioError};
 pub use flow::{AppDirection, FlowPlan, TransportPlan};

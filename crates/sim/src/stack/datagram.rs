@@ -1,4 +1,4 @@
-//! UDP in the simulator: one datagram for each write.
+//! UDP in the simulator: one datagram for each write, or several for one that is too long.
 //!
 //! A UDP datagram does not say where in the stream it belongs, and putting that into the payload
 //! would change what is measured. So each packet carries the stream position as a tag that only
@@ -98,7 +98,7 @@ impl WriteSide<'_> {
             destination: flow.port,
         };
         loop {
-            let offset = flow.fill(flow.plan.piece.0, self.write);
+            let offset = flow.fill(flow.plan.payload.0.min(flow.plan.piece.0), self.write);
             if self.write.is_empty() {
                 return;
             }

@@ -5,11 +5,13 @@
 //! project's one drain loop. To add a transport, add a file, a variant here, and its keys in
 //! `scenario`.
 
+pub(crate) mod aerotp;
 pub(crate) mod datagram;
 
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::node::NodeId;
+use aerotp::AerotpStack;
 use datagram::DatagramStack;
 use fulmar_proto::machine::{Datagram, Deadline};
 use fulmar_proto::units::Instant;
@@ -29,7 +31,8 @@ pub(crate) struct Context<'a> {
 /// A machine of any transport.
 #[derive(Debug)]
 pub(crate) enum Stack {
-    Datagram(DatagramStack),
+    Datagram(Box<DatagramStack>),
+    Aerotp(Box<AerotpStack>),
 }
 
 /// What a transport knows about lost pieces, summed over its connections.
@@ -59,36 +62,39 @@ impl Stack {
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         match self {
             Self::Datagram(stack) => stack.handle_datagram(now, datagram),
+            Self::Aerotp(stack) => stack.handle_datagram(now, datagram),
         }
     }
 
     pub(crate) fn handle_deadline(&mut self, now: Instant) {
         match self {
             Self::Datagram(stack) => stack.handle_deadline(now),
+            Self::Aerotp(stack) => stack.handle_deadline(now),
         }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Deadline> {
         match self {
             Self::Datagram(stack) => stack.next_deadline(),
+            Self::Aerotp(stack) => stack.next_deadline(),
         }
     }
 
-    /// The receiving application waits for flow `index`.
-    pub(crate) fn listen(&mut self, index: usize, flow: &Flow) {
+    /// The receiving application waits for a flow.
+    pub(crate) fn listen(&mut self, flow: &Flow) {
         match self {
-            Self::Datagram(_) => {
-                let _ = (index, flow);
-            }
+            // A UDP port is open as soon as there is a node.
+            Self::Datagram(_) => {}
+            Self::Aerotp(stack) => stack.listen(flow),
         }
     }
 
     /// The sending application of flow `index` asks for its connection.
     pub(crate) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
         match self {
-            Self::Datagram(_) => {
-                let _ = (now, index, flow);
-            }
+            // UDP has no connections.
+            Self::Datagram(_) => {}
+            Self::Aerotp(stack) => stack.connect(now, index, flow),
         }
     }
 
@@ -96,6 +102,7 @@ impl Stack {
     pub(crate) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
         match self {
             Self::Datagram(stack) => stack.write(now, index, flow),
+            Self::Aerotp(stack) => stack.write(now, index, flow),
         }
     }
 
@@ -103,6 +110,7 @@ impl Stack {
     pub(crate) fn drain(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Deadline> {
         match self {
             Self::Datagram(stack) => stack.drain(now, context),
+            Self::Aerotp(stack) => stack.drain(now, context),
         }
     }
 
@@ -110,6 +118,7 @@ impl Stack {
     pub(crate) fn counts(&self) -> StackCounts {
         match self {
             Self::Datagram(stack) => stack.counts(),
+            Self::Aerotp(stack) => stack.counts(),
         }
     }
 }

@@ -1,0 +1,171 @@
+//! The keys of `[flow]` that belong to AeroTP.
+
+use super::error::ScenarioError;
+use super::reader::TableReader;
+use core::num::NonZeroU8;
+use fulmar_proto::fec::block::BlockPlan;
+use fulmar_proto::machine::Priority;
+use fulmar_proto::transport::aerotp::{AckStyle, ConnectionConfig, ModeRules};
+use fulmar_proto::units::{ByteCount, Duration};
+use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+
+/// One AeroTP flow.
+#[derive(Clone, Copy, Debug)]
+pub struct AerotpPlan {
+    /// Both ends' settings.
+    pub connection: ConnectionConfig,
+    /// Whether the endpoint asks for marking instead of dropping. The first flow of an end decides
+    /// for its endpoint.
+    pub ecn: bool,
+    /// How far the endpoint's pacer may run ahead. The first flow of an end decides.
+    pub burst: Duration,
+}
+
+/// The keys read here, for flows of other transports to let stand.
+pub(super) const KEYS: [&str; 21] = [
+    "mode",
+    "fec_words",
+    "fec_block",
+    "fec_block_close",
+    "mack",
+    "mack_flush",
+    "mack_repeats",
+    "mack_style",
+    "payload_crc",
+    "deliver_damaged",
+    "window",
+    "send_buffer",
+    "rto_initial",
+    "rto_min",
+    "rto_max",
+    "wait_lost",
+    "wait_requested",
+    "tail_repeats",
+    "give_up_after",
+    "ecn",
+    "burst",
+];
+
+const STYLES: [(&str, AckStyle); 2] = [
+    ("cumulative", AckStyle::Cumulative),
+    ("listed", AckStyle::Listed),
+];
+
+/// Modes by name; the default is the one the papers recommend.
+fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
+    let names = Mode::ALL.map(|mode| (mode.name(), mode));
+    Ok(reader
+        .choice("mode", &names)?
+        .unwrap_or(Mode::HybridNackMack))
+}
+
+impl AerotpPlan {
+    pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
+        let mut config = ConnectionConfig {
+            mode: mode(reader)?,
+            tpdu_bytes_max: mtu.as_usize().saturating_sub(NETWORK_HEADER_BYTES),
+            ..ConnectionConfig::default()
+        };
+        if let Some(words) = reader.whole("fec_words", 0..=256)? {
+            config.fec_words = FecStrength::from_words(narrow(words)).unwrap_or_default();
+        }
+        config.block = block(reader, config.mode)?;
+        let ack = &mut config.ack;
+        set(&mut ack.every, reader.whole("mack", 1..=365)?.map(narrow));
+        set(
+            &mut ack.repeats,
+            reader
+                .whole("mack_repeats", 0..=u64::from(u16::MAX))?
+                .map(narrow),
+        );
+        set(&mut ack.flush, reader.duration("mack_flush")?);
+        set(&mut ack.style, reader.choice("mack_style", &STYLES)?);
+        set(&mut config.payload_crc, reader.value("payload_crc")?);
+        set(
+            &mut config.deliver_damaged,
+            reader.value("deliver_damaged")?,
+        );
+        let window = reader.whole("window", 2..=32_768)?;
+        set(&mut config.window_tpdus, window.map(narrow));
+        let buffer: Option<ByteCount> = reader.value("send_buffer")?;
+        set(
+            &mut config.send_buffer_bytes,
+            buffer.map(ByteCount::as_usize),
+        );
+        set(&mut config.rto.initial, reader.duration("rto_initial")?);
+        set(&mut config.rto.min, reader.duration("rto_min")?);
+        set(&mut config.rto.max, reader.duration("rto_max")?);
+        set(&mut config.hole_waits.lost, reader.duration("wait_lost")?);
+        set(
+            &mut config.hole_waits.requested,
+            reader.duration("wait_requested")?,
+        );
+        let repeats = reader.whole("tail_repeats", 0..=1000)?;
+        set(&mut config.tail_repeats, repeats.map(narrow));
+        set(&mut config.give_up_after, reader.duration("give_up_after")?);
+        if let Some(priority) = reader.whole("priority", 0..=63)? {
+            config.priority = Priority(u8::try_from(priority).unwrap_or(u8::MAX));
+        }
+        if let Err(error) = config.payload_bytes() {
+            let key = KEYS.into_iter().find(|key| *key == error.field);
+            return Err(reader.wrong(key.unwrap_or("mtu"), error.problem));
+        }
+        Ok(Self {
+            connection: config,
+            ecn: reader.value_or("ecn", true)?,
+            burst: reader.duration("burst")?.unwrap_or_default(),
+        })
+    }
+
+    /// Payload octets of one TPDU; none if the settings cannot work, which reading them refuses.
+    pub fn payload(&self) -> ByteCount {
+        ByteCount::from_usize(self.connection.payload_bytes().unwrap_or_default())
+    }
+
+    /// The mode's row of the table.
+    pub const fn rules(&self) -> ModeRules {
+        ModeRules::of(self.connection.mode)
+    }
+}
+
+/// Configurations are compared by what they print, since parts of them have no equality.
+impl PartialEq for AerotpPlan {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// The bounds were checked when the number was read.
+fn narrow(number: u64) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+/// `fec_block = "20+4"`: 4 repair symbols for every 20 TPDUs.
+fn block(reader: &TableReader<'_>, mode: Mode) -> Result<Option<BlockPlan>, ScenarioError> {
+    const FORM: &str = "write sources+repairs, such as 20+4, 256 together at most, or none";
+    /// Half the round trip of a continental link: a block must not wait for a slow application.
+    const CLOSE: Duration = Duration::from_millis(20);
+    let close = reader.duration("fec_block_close")?.unwrap_or(CLOSE);
+    let Some(text) = reader.text("fec_block")?.filter(|text| *text != "none") else {
+        return Ok(None);
+    };
+    if !ModeRules::of(mode).blocks {
+        let problem = format!("the mode {mode} sends no parity across TPDUs; quasi-reliable does");
+        return Err(reader.wrong("fec_block", problem));
+    }
+    let parsed = text.split_once('+').and_then(|(k, repairs)| {
+        let k: NonZeroU8 = k.trim().parse().ok()?;
+        BlockPlan::new(k, repairs.trim().parse().ok()?, close)
+    });
+    match parsed {
+        Some(plan) => Ok(Some(plan)),
+        None => Err(reader.wrong("fec_block", format!("`{text}` is not a block; {FORM}"))),
+    }
+}

@@ -1,0 +1,291 @@
+//! AeroTP in the simulator: one endpoint for each end, a connection for each flow.
+//!
+//! Modes that deliver everything in order need no position from the transport: the next octet is
+//! the next octet. Where a mode may leave holes, a TPDU's place in the stream is known to its
+//! sender alone: first transmissions leave in the order of the stream, so their lengths, read off
+//! the octets as they leave, give the position of every TPDU number. The receiving side looks it up
+//! by the number it received.
+
+use super::{Context, StackCounts};
+use crate::flow::{Flow, flow_of};
+use crate::guard::Guarded;
+use fulmar_proto::bytes::Chunk;
+use fulmar_proto::machine::{Datagram, Deadline, Driver, Kind, Machine, Transmit, drain};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{
+    CloseReason, ConnectionId, Counters, Endpoint, EndpointConfig, Event,
+};
+use fulmar_proto::units::Instant;
+use fulmar_proto::wire::TpduSeq;
+use fulmar_proto::wire::aerotp::{self, Mode};
+use fulmar_proto::wire::network::Protocol;
+use std::collections::BTreeMap;
+
+/// A node's AeroTP endpoint and its applications.
+#[derive(Debug)]
+pub(crate) struct AerotpStack {
+    machine: Guarded<Endpoint>,
+    ends: Ends,
+}
+
+/// The connections of a stack.
+#[derive(Debug, Default)]
+struct Ends {
+    /// Sending connections by flow.
+    senders: BTreeMap<usize, ConnectionId>,
+    /// Flows by connection, of either direction.
+    flows: BTreeMap<ConnectionId, End>,
+    write: Vec<u8>,
+}
+
+/// One end of a flow.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    flow: usize,
+    sends: bool,
+    /// As of the last event; an endpoint forgets a connection that is over.
+    counters: Counters,
+}
+
+/// How many octets are offered to a machine at once.
+const WRITE_MAX: u64 = 64 * 1024;
+
+impl AerotpStack {
+    pub(crate) fn new(config: EndpointConfig, rng: Rng) -> Self {
+        Self {
+            machine: Guarded::new(Endpoint::new(config, rng)),
+            ends: Ends::default(),
+        }
+    }
+
+    pub(super) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.machine.handle_datagram(now, datagram);
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant) {
+        self.machine.handle_deadline(now);
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        self.machine.next_deadline()
+    }
+
+    pub(super) fn listen(&mut self, flow: &Flow) {
+        let config = flow.plan.aerotp().connection;
+        self.machine
+            .app()
+            .listen(flow.port, config)
+            .expect("reading a plan checks its connections");
+    }
+
+    pub(super) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        let config = flow.plan.aerotp().connection;
+        let id = self
+            .machine
+            .app()
+            .connect(now, flow.path, flow.port, config);
+        match id {
+            Ok(id) => self.ends.add(id, index, true),
+            Err(_) => flow.sender_closed = Some("refused"),
+        }
+    }
+
+    pub(super) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        self.ends.write(now, self.machine.app(), index, flow);
+    }
+
+    pub(super) fn drain(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Deadline> {
+        let mut driver = StackDriver {
+            context,
+            ends: &mut self.ends,
+        };
+        drain(&mut self.machine, now, &mut driver)
+    }
+
+    pub(super) fn counts(&self) -> StackCounts {
+        let machine = self.machine.inner();
+        let mut counts = StackCounts {
+            damaged: machine.endpoint_counters().damaged_datagrams,
+            ..StackCounts::default()
+        };
+        for (&id, end) in &self.ends.flows {
+            let counters = machine.counters(id).unwrap_or(&end.counters);
+            let [first, second, later] = counters.recovered_arq;
+            counts.recovered.fec_words += counters.recovered_fec_words;
+            counts.recovered.fec_block += counters.recovered_fec_block;
+            counts.recovered.arq_first += first;
+            counts.recovered.arq_second += second;
+            counts.recovered.arq_later += later;
+            counts.damaged += counters.residual_damaged;
+        }
+        counts
+    }
+}
+
+impl Ends {
+    fn add(&mut self, id: ConnectionId, flow: usize, sends: bool) {
+        if sends {
+            self.senders.insert(flow, id);
+        }
+        let end = End {
+            flow,
+            sends,
+            counters: Counters::default(),
+        };
+        self.flows.insert(id, end);
+    }
+
+    /// Writes what the application has until the machine takes no more; closes after the last.
+    fn write(&mut self, now: Instant, machine: &mut Endpoint, index: usize, flow: &mut Flow) {
+        let Some(&id) = self.senders.get(&index) else {
+            return;
+        };
+        let message = flow.plan.aerotp().connection.mode == Mode::Datagram;
+        let max = if message {
+            flow.plan.payload.0
+        } else {
+            WRITE_MAX
+        };
+        loop {
+            flow.fill(max, &mut self.write);
+            if self.write.is_empty() {
+                break;
+            }
+            let taken = if message {
+                match machine.write_message(now, id, &self.write) {
+                    Ok(true) => self.write.len(),
+                    _ => 0,
+                }
+            } else {
+                machine.write(now, id, &self.write).unwrap_or(0)
+            };
+            if taken > 0 {
+                flow.accept(now, taken as u64);
+            }
+            if taken < self.write.len() {
+                return;
+            }
+        }
+        if flow.source.is_finished() {
+            machine.close(now, id);
+        }
+    }
+
+    /// Hands everything readable to the application, which compares it.
+    fn read(now: Instant, machine: &mut Endpoint, id: ConnectionId, flow: &mut Flow) {
+        while let Some(Chunk { seq, octets, .. }) = machine.read(now, id) {
+            let offset = if flow.plan.needs_positions() {
+                flow.position_of(seq)
+            } else {
+                flow.meter.next_offset()
+            };
+            flow.meter.deliver(now, offset, &octets);
+            machine.recycle(id, octets);
+        }
+    }
+}
+
+struct StackDriver<'a, 'b> {
+    context: &'a mut Context<'b>,
+    ends: &'a mut Ends,
+}
+
+impl Driver<Guarded<Endpoint>> for StackDriver<'_, '_> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.context.network.buffer()
+    }
+
+    fn send(&mut self, now: Instant, transmit: Transmit) {
+        let node = self.context.node;
+        if transmit.kind == Kind::Source {
+            let network = &*self.context.network;
+            note_position(self.context.flows, network.written(transmit.len));
+        }
+        let network = &mut *self.context.network;
+        network.send(now, node, Protocol::AEROTP, transmit, 0);
+    }
+
+    fn deliver(&mut self, now: Instant, machine: &mut Guarded<Endpoint>, event: Event) {
+        match event {
+            Event::Incoming { id, local, .. } => {
+                if let Some(index) = flow_of(local) {
+                    self.ends.add(id, index, false);
+                }
+            }
+            Event::Readable(id) => self.with(machine, id, |_, machine, flow, _| {
+                Ends::read(now, machine, id, flow);
+            }),
+            Event::Writable(id) => self.with(machine, id, |ends, machine, flow, end| {
+                if end.sends {
+                    ends.write(now, machine, end.flow, flow);
+                }
+            }),
+            Event::PeerFinished(id) => self.with(machine, id, |_, machine, _, _| {
+                machine.close(now, id);
+            }),
+            Event::Connected(_) | Event::AllSent(_) => {}
+            Event::Closed { id, why } => self.with(machine, id, |_, _, flow, end| {
+                let closed = if end.sends {
+                    &mut flow.sender_closed
+                } else {
+                    &mut flow.receiver_closed
+                };
+                *closed = Some(name(why));
+            }),
+            Event::Datagram {
+                local,
+                ordinal,
+                octets,
+                ..
+            } => {
+                let flow = flow_of(local).and_then(|index| self.context.flows.get_mut(index));
+                if let Some(flow) = flow {
+                    let offset = flow.position_of(TpduSeq(ordinal));
+                    flow.meter.deliver(now, offset, &octets);
+                }
+            }
+        }
+    }
+}
+
+impl StackDriver<'_, '_> {
+    /// Runs `call` for the flow of connection `id`, and remembers its counters.
+    fn with(
+        &mut self,
+        machine: &mut Guarded<Endpoint>,
+        id: ConnectionId,
+        call: impl FnOnce(&mut Ends, &mut Endpoint, &mut Flow, End),
+    ) {
+        let Some(&end) = self.ends.flows.get(&id) else {
+            return;
+        };
+        let machine = machine.app();
+        if let Some(flow) = self.context.flows.get_mut(end.flow) {
+            call(self.ends, machine, flow, end);
+        }
+        if let (Some(counters), Some(end)) = (machine.counters(id), self.ends.flows.get_mut(&id)) {
+            end.counters = *counters;
+        }
+    }
+}
+
+/// Keeps where in the stream the TPDU in `octets`, sent for the first time, begins.
+fn note_position(flows: &mut [Flow], octets: &[u8]) {
+    let Ok(tpdu) = aerotp::parse(octets) else {
+        return;
+    };
+    let flow = flow_of(tpdu.header.destination).and_then(|index| flows.get_mut(index));
+    if let Some(flow) = flow.filter(|flow| flow.plan.needs_positions()) {
+        flow.positions.push(flow.next_position);
+        flow.next_position += tpdu.body.len() as u64;
+    }
+}
+
+const fn name(why: CloseReason) -> &'static str {
+    match why {
+        CloseReason::Finished => "finished",
+        CloseReason::Aborted => "aborted",
+        CloseReason::Reset => "reset",
+        CloseReason::PeerVanished => "peer_vanished",
+    }
+}
