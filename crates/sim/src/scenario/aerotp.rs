@@ -37,7 +37,7 @@ pub(super) const KEYS: [&str; 21] = [
     "window",
     "send_buffer",
     "rto_initial",
-    "rto_min",
+    "rto_margin",
     "rto_max",
     "wait_lost",
     "wait_requested",
@@ -94,7 +94,7 @@ impl AerotpPlan {
             buffer.map(ByteCount::as_usize),
         );
         set(&mut config.rto.initial, reader.duration("rto_initial")?);
-        set(&mut config.rto.min, reader.duration("rto_min")?);
+        set(&mut config.rto.margin, reader.duration("rto_margin")?);
         set(&mut config.rto.max, reader.duration("rto_max")?);
         set(&mut config.hole_waits.lost, reader.duration("wait_lost")?);
         set(
