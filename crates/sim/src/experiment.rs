@@ -74,10 +74,7 @@ impl Experiment {
         jobs: usize,
         progress: &Progress,
     ) -> Result<Vec<PointResult>, ExperimentError> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(jobs)
-            .build()
-            .map_err(|cause| ExperimentError::Threads { jobs, cause })?;
+        let pool = pool(jobs)?;
         let tasks: Vec<(usize, usize)> = self
             .points
             .iter()
@@ -132,6 +129,14 @@ impl Experiment {
             flows: Metrics::flows_of(&world),
         }
     }
+}
+
+/// `jobs` worker threads, or one for each core if that is 0.
+pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, ExperimentError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|cause| ExperimentError::Threads { jobs, cause })
 }
 
 /// The yardsticks of the way that the first flow takes.

@@ -25,6 +25,7 @@ mod pool;
 pub mod report;
 pub mod scenario;
 mod stack;
+pub mod swarm;
 mod topology;
 pub mod world;
 

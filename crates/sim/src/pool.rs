@@ -51,6 +51,11 @@ impl Pool {
         self.admit(&mut octets, kind, tag)
     }
 
+    /// How many packets were admitted and not released.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.packets.len() - self.free.len()
+    }
+
     pub(crate) fn packet(&self, id: PacketId) -> &Packet {
         &self.packets[id.0 as usize]
     }

@@ -58,15 +58,12 @@ impl EndReason {
     }
 }
 
-/// What may differ between two runs of a plan without changing what is simulated, and what makes
-/// drivers worse than the ideal one.
+/// What may differ between two runs of a plan without changing what is simulated.
 #[derive(Clone, Debug, Default)]
 pub struct WorldOptions {
     /// The positions of the chain in the order in which nodes are created; in chain order if
     /// empty.
     pub creation_order: Vec<usize>,
-    /// Wake-ups come late by up to this, at random, as those of a loaded real machine do.
-    pub lateness: Duration,
 }
 
 /// A machine and its pending wake-up.
@@ -121,7 +118,7 @@ impl World {
             network,
             stacks: Vec::new(),
             flows: Vec::new(),
-            lateness: options.lateness,
+            lateness: plan.run.lateness,
             lateness_rng: rng.child("lateness"),
         };
         for (index, flow) in plan.flows.iter().enumerate() {
@@ -346,6 +343,11 @@ impl World {
     /// The present instant.
     pub const fn now(&self) -> Instant {
         self.now
+    }
+
+    /// Packets that are between two nodes.
+    pub fn packets_in_flight(&self) -> usize {
+        self.network.pool.in_flight()
     }
 
     /// What the links counted.

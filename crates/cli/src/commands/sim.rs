@@ -1,5 +1,7 @@
 //! `fulmar sim SCENARIO`: a scenario in virtual time.
 
+mod swarm;
+
 use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -18,7 +20,15 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 pub(crate) struct SimArgs {
     /// The scenario, a TOML file; `-` is stdin.
-    scenario: PathBuf,
+    #[arg(required_unless_present = "swarm")]
+    scenario: Option<PathBuf>,
+    /// Instead of a scenario, run N random sessions under random faults and check that nothing is
+    /// lost, doubled or altered and that every session ends. --seed is the first one's.
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "json", "csv"])]
+    swarm: Option<u64>,
+    /// With --swarm: print the scenarios that the seeds draw, and run nothing.
+    #[arg(long, requires = "swarm")]
+    show: bool,
     /// Change a value before the run, such as hop.ber=1e-4, flow.bytes=20MB or
     /// sweep.hop.loss=[0%,10%].
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -45,6 +55,9 @@ pub(crate) struct SimArgs {
 /// # Errors
 /// The scenario cannot be read or run, or the results cannot be written.
 pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
+    if let Some(count) = args.swarm {
+        return swarm::run(count, args.seed.unwrap_or(1), args.jobs, args.show);
+    }
     let experiment = read(args)?;
     let Some(results) = compute(&experiment, args.jobs)? else {
         return Ok(Exit::Interrupted);
@@ -75,11 +88,12 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
 }
 
 fn read(args: &SimArgs) -> Result<Experiment, Failure> {
-    let name = args.scenario.display().to_string();
-    let text = if args.scenario == Path::new("-") {
+    let path = args.scenario.as_deref().unwrap_or(Path::new("-"));
+    let name = path.display().to_string();
+    let text = if path == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
     } else {
-        std::fs::read_to_string(&args.scenario)
+        std::fs::read_to_string(path)
     }
     .with_context(|| format!("cannot read the scenario {name}"))
     .or_exit(Exit::Usage)?;
@@ -106,34 +120,49 @@ fn read(args: &SimArgs) -> Result<Experiment, Failure> {
 
 /// Runs the experiment with a progress bar; `None` when the user interrupted it.
 fn compute(experiment: &Experiment, jobs: usize) -> Result<Option<Vec<PointResult>>, Failure> {
+    let total = experiment.run_count() as u64;
     let progress = Arc::new(Progress::default());
-    let watched = Arc::clone(&progress);
+    let outcome = watch(total, "runs", &progress, || experiment.run(jobs, &progress))?;
+    match outcome {
+        Ok(results) => Ok(Some(results)),
+        Err(ExperimentError::Cancelled) => {
+            eprintln!("fulmar: interrupted");
+            Ok(None)
+        }
+        Err(error) => Err(error).or_exit(Exit::Device),
+    }
+}
+
+/// Runs `work` beside a progress bar, and tells it of an interrupt.
+fn watch<T: Send>(
+    total: u64,
+    what: &str,
+    progress: &Progress,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
     let flag = Arc::clone(&progress.cancel);
     signal_hook::flag::register(signal_hook::consts::SIGINT, flag)
         .context("cannot watch for an interrupt")?;
-    let total = experiment.run_count() as u64;
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} left");
+    let template = format!("{{bar:30}} {{pos}}/{{len}} {what}, {{eta}} left");
+    let style = ProgressStyle::with_template(&template);
     bar.set_style(style.context("the progress bar's template is malformed")?);
     let outcome = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| experiment.run(jobs, &watched));
+        let watcher = std::thread::current();
+        let worker = scope.spawn(move || {
+            let result = work();
+            watcher.unpark();
+            result
+        });
         while !worker.is_finished() {
             bar.set_position(progress.done.load(Ordering::Relaxed) as u64);
-            // Only the picture waits here, never the result.
+            // Only the picture waits here; the end of the work wakes it.
             std::thread::park_timeout(Duration::from_millis(50));
         }
         worker.join()
     });
     bar.finish_and_clear();
-    match outcome {
-        Ok(Ok(results)) => Ok(Some(results)),
-        Ok(Err(ExperimentError::Cancelled)) => {
-            eprintln!("fulmar: interrupted");
-            Ok(None)
-        }
-        Ok(Err(error)) => Err(error).or_exit(Exit::Device),
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    outcome.map_err(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The swept paths, in the order of the sweep.

@@ -16,6 +16,8 @@ pub struct RunPlan {
     pub runs: usize,
     /// A run is cut off here.
     pub duration: Duration,
+    /// Wake-ups come late by up to this, at random, as those of a loaded real machine do.
+    pub lateness: Duration,
 }
 
 /// One point of an experiment, ready to run.
@@ -76,6 +78,7 @@ impl Plan {
             seed: 1,
             runs: 1,
             duration: DURATION,
+            lateness: Duration::ZERO,
         };
         let Some(run) = root.table("run")? else {
             return Ok(plan);
@@ -89,6 +92,7 @@ impl Plan {
         if let Some(duration) = run.duration("duration")? {
             plan.duration = duration;
         }
+        plan.lateness = run.duration("lateness")?.unwrap_or_default();
         run.finish()?;
         Ok(plan)
     }

@@ -1,0 +1,343 @@
+//! Random sessions under random faults: what was sent must come out, once, and every session must
+//! end.
+//!
+//! A seed draws a scenario (written as TOML, so that it can be looked at, kept and run by hand):
+//! one to three hops with loss, bursts, bit errors, duplicates, reordering, jitter, short queues
+//! and outages of up to a minute; one to three flows in either direction in the modes that promise
+//! everything; wake-ups that come late. The checks are those of issue 2, must-hold 7.
+//!
+//! # Sources
+//! The shape, a seed that draws a world and checkers that know only promises, is the one that
+//! `TigerBeetle` and `FoundationDB` made known.
+
+use crate::experiment::{ExperimentError, Progress, pool};
+use crate::report::record::Metrics;
+use crate::scenario::{Document, Plan, ScenarioError};
+use crate::world::{EndReason, World, WorldOptions};
+use core::fmt::Write as _;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use fulmar_proto::rng::Rng;
+use rayon::prelude::*;
+
+/// What one session did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionReport {
+    /// The seed that draws and runs it.
+    pub seed: u64,
+    /// What was broken; empty when all is well.
+    pub broken: Vec<String>,
+    /// Octets that the applications received.
+    pub delivered_bytes: u64,
+    /// Packets that crossed a hop.
+    pub packet_hops: u64,
+    /// Packets lost on the way.
+    pub packets_lost: u64,
+    /// Packets that went on with inverted bits.
+    pub packets_damaged: u64,
+}
+
+/// Draws, runs and checks the session of `seed`.
+///
+/// # Errors
+/// The drawn scenario cannot be read, which is a fault of the drawing.
+pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, ScenarioError> {
+    let document = Document::parse(&format!("swarm seed {seed}"), &scenario(seed))?;
+    let plan = Plan::read(&document)?;
+    let mut world = World::new(&plan, seed, &WorldOptions::default())
+        .expect("reading a plan checks every channel's settings");
+    let end = world.run(cancel);
+    let metrics = Metrics::of(&world, end, plan.hops.len(), None);
+    Ok(SessionReport {
+        seed,
+        broken: broken(&world, end),
+        delivered_bytes: metrics.flow.delivered_bytes,
+        packet_hops: world.wire().packet_hops,
+        packets_lost: metrics.wire_loss.total(),
+        packets_damaged: metrics.wire_damaged,
+    })
+}
+
+/// What many sessions did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SwarmTotals {
+    /// Sessions that ran to their end.
+    pub sessions: u64,
+    /// Octets that the applications received.
+    pub delivered_bytes: u64,
+    /// Packets that crossed a hop.
+    pub packet_hops: u64,
+    /// Packets lost on the way.
+    pub packets_lost: u64,
+    /// Packets that went on with inverted bits.
+    pub packets_damaged: u64,
+    /// The sessions that broke a promise, in the order of seeds.
+    pub failures: Vec<SessionReport>,
+}
+
+/// Runs the sessions of `seeds` on `jobs` threads (0: one for each core). A panic in a session is
+/// a broken promise like any other. Cancelling ends early with what was done until then.
+///
+/// # Errors
+/// The threads could not be started.
+pub fn sessions(
+    seeds: Range<u64>,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<SwarmTotals, ExperimentError> {
+    let reports: Vec<Option<SessionReport>> = pool(jobs)?.install(|| {
+        seeds
+            .into_par_iter()
+            .map(|seed| {
+                let report = (!progress.cancel.load(Relaxed)).then(|| checked(seed, progress));
+                progress.done.fetch_add(1, Relaxed);
+                report.filter(|_| !progress.cancel.load(Relaxed))
+            })
+            .collect()
+    });
+    let mut totals = SwarmTotals::default();
+    for report in reports.into_iter().flatten() {
+        totals.sessions += 1;
+        totals.delivered_bytes += report.delivered_bytes;
+        totals.packet_hops += report.packet_hops;
+        totals.packets_lost += report.packets_lost;
+        totals.packets_damaged += report.packets_damaged;
+        if !report.broken.is_empty() {
+            totals.failures.push(report);
+        }
+    }
+    Ok(totals)
+}
+
+/// A session that reports even a panic.
+fn checked(seed: u64, progress: &Progress) -> SessionReport {
+    let outcome = std::panic::catch_unwind(|| session(seed, &progress.cancel));
+    let broken = match outcome {
+        Ok(Ok(report)) => return report,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            format!("panicked: {}", text.unwrap_or("without a text"))
+        }
+    };
+    SessionReport {
+        seed,
+        broken: vec![broken],
+        delivered_bytes: 0,
+        packet_hops: 0,
+        packets_lost: 0,
+        packets_damaged: 0,
+    }
+}
+
+/// Every promise that was not kept.
+fn broken(world: &World, end: EndReason) -> Vec<String> {
+    let mut broken = Vec::new();
+    if end == EndReason::Cancelled {
+        return broken;
+    }
+    for (index, meter) in world.meters().enumerate() {
+        if let Some(violation) = meter.violation() {
+            broken.push(format!("flow {index}: {violation}"));
+        } else if meter.delivered() != meter.total() {
+            let (got, all) = (meter.delivered(), meter.total());
+            broken.push(format!("flow {index}: {got} of {all} delivered"));
+        }
+    }
+    for (index, ends) in world.closings().enumerate() {
+        for (side, closed) in ["sender", "receiver"].into_iter().zip(ends) {
+            if closed != Some("finished") {
+                let how = closed.unwrap_or("open");
+                broken.push(format!("flow {index}: the {side} ends {how}, not finished"));
+            }
+        }
+    }
+    if end == EndReason::TimeLimit {
+        broken.push(format!("not over at {}", world.now()));
+    } else if world.packets_in_flight() > 0 {
+        let count = world.packets_in_flight();
+        broken.push(format!("{count} packets neither arrived nor were lost"));
+    }
+    broken
+}
+
+/// The longest a drawn session may take: outages, the slowest link and the highest loss together
+/// need minutes; a session that is still running after this is stuck.
+const DURATION: &str = "4h";
+
+/// Draws the scenario of `seed` as TOML.
+pub fn scenario(seed: u64) -> String {
+    let mut draw = Draw {
+        rng: Rng::from_seed(seed).child("swarm"),
+        text: String::new(),
+    };
+    draw.line(format_args!("[run]"));
+    draw.line(format_args!("seed = {seed}"));
+    draw.line(format_args!("duration = \"{DURATION}\""));
+    if draw.rng.chance(0.5) {
+        let late = draw.between(1, 50);
+        draw.line(format_args!("lateness = \"{late}ms\""));
+    }
+    let hops = 1 + draw.rng.below(3);
+    for index in 0..hops {
+        draw.hop(index, hops);
+    }
+    for _ in 0..=draw.rng.below(3) {
+        draw.flow(hops);
+    }
+    draw.text
+}
+
+struct Draw {
+    rng: Rng,
+    text: String,
+}
+
+impl Draw {
+    fn line(&mut self, line: core::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    /// Uniform in `low..=high`.
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.rng.below(high - low + 1)
+    }
+
+    /// Uniform over the orders of magnitude between `low` and `high`.
+    fn scale(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.rng.unit_f64())
+    }
+
+    fn hop(&mut self, index: u64, hops: u64) {
+        let rate = self.scale(200.0, 100_000.0);
+        self.line(format_args!("[[hop]]"));
+        self.line(format_args!("rate = \"{rate:.0}kbit\""));
+        let delay = self.scale(0.01, 300.0);
+        self.line(format_args!("delay = \"{delay:.3}ms\""));
+        if self.rng.chance(0.3) {
+            let packets = self.between(2, 200);
+            self.line(format_args!("queue = \"{packets} packets\""));
+        }
+        for direction in ["forward", "reverse"] {
+            self.line(format_args!("[hop.{direction}]"));
+            self.errors(hops);
+            // One direction of one hop is out at a time, so that outages do not add up to more
+            // than the patience of a connection.
+            if index == 0 && self.rng.chance(0.3) {
+                self.outages(direction);
+            }
+            if self.rng.chance(0.3) {
+                let share = self.scale(0.1, 20.0);
+                self.line(format_args!("duplicate = \"{share:.3}%\""));
+            }
+            if self.rng.chance(0.3) {
+                let (share, by) = (self.scale(0.1, 20.0), self.scale(0.1, 100.0));
+                self.line(format_args!("reorder = \"{share:.3}% by {by:.3}ms\""));
+            }
+            if self.rng.chance(0.2) {
+                let spread = delay * self.rng.unit_f64();
+                self.line(format_args!("jitter = \"{spread:.3}ms reordering\""));
+            }
+        }
+    }
+
+    /// Loss up to 50 % and bit errors up to 3e-5 on a path of one hop, less for each hop of more.
+    fn errors(&mut self, hops: u64) {
+        let share = hops as f64;
+        match self.rng.below(4) {
+            0 => {}
+            1 => {
+                let loss = self.rng.unit_f64() * 50.0 / share;
+                self.line(format_args!("loss = \"{loss:.3}%\""));
+            }
+            2 => {
+                let (loss, burst) = (self.scale(0.1, 20.0 / share), self.between(2, 30));
+                self.line(format_args!("loss = \"{loss:.3}% burst {burst}\""));
+            }
+            _ => {
+                let loss = self.rng.unit_f64() * 30.0 / share;
+                let period = self.between(10, 500);
+                self.line(format_args!(
+                    "loss = \"on-off {loss:.3}% period {period}ms\""
+                ));
+            }
+        }
+        if self.rng.chance(0.5) {
+            let ber = self.scale(1e-8, 3e-5 / share);
+            self.line(format_args!("ber = \"{ber:.3e}\""));
+        }
+    }
+
+    /// One or two outages of up to a minute, with air between them.
+    fn outages(&mut self, direction: &str) {
+        let offset = if direction == "forward" { 0 } else { 200 };
+        let (first, long) = (offset + self.between(0, 30), self.scale(0.01, 60.0));
+        let mut plan = format!("{first}s+{long:.3}s");
+        if self.rng.chance(0.3) {
+            let (second, long) = (offset + self.between(100, 130), self.scale(0.01, 60.0));
+            let _ = write!(plan, ", {second}s+{long:.3}s");
+        }
+        self.line(format_args!("outages = \"{plan}\""));
+    }
+
+    fn flow(&mut self, hops: u64) {
+        self.line(format_args!("[[flow]]"));
+        self.line(format_args!("transport = \"aerotp\""));
+        let modes = ["reliable", "near-reliable", "nack-mack"];
+        let mode = modes[self.rng.below(3) as usize % 3];
+        self.line(format_args!("mode = \"{mode}\""));
+        let bytes = self.scale(1.0, 200_000.0);
+        self.line(format_args!("bytes = \"{bytes:.0}B\""));
+        if self.rng.chance(0.4) {
+            let (rate, write) = (self.scale(50.0, 5_000.0), self.between(1, 4_000));
+            self.line(format_args!("traffic = \"constant-rate\""));
+            self.line(format_args!("rate = \"{rate:.0}kbit\""));
+            self.line(format_args!("write = \"{write}B\""));
+        }
+        if self.rng.chance(0.3) {
+            self.line(format_args!("direction = \"reverse\""));
+        }
+        let start = self.scale(0.001, 60.0);
+        self.line(format_args!("start = \"{start:.3}s\""));
+        // Damage within 3e-5 per bit leaves most packets whole; parity is an option, not a need.
+        let words = [0, 0, 4, 9, 24, 64][self.rng.below(6) as usize % 6];
+        self.line(format_args!("fec_words = {words}"));
+        if self.rng.chance(0.5) {
+            let every = self.between(1, 365);
+            self.line(format_args!("mack = {every}"));
+        }
+        if self.rng.chance(0.3) {
+            self.line(format_args!("mack_style = \"listed\""));
+        }
+        if self.rng.chance(0.3) {
+            let window = self.between(2, 64);
+            self.line(format_args!("window = {window}"));
+        }
+        if self.rng.chance(0.2) {
+            let mtu = self.between(600, 9_000 / hops);
+            self.line(format_args!("mtu = \"{mtu}B\""));
+        }
+        if self.rng.chance(0.2) {
+            let buffer = self.between(2_000, 64_000);
+            self.line(format_args!("send_buffer = \"{buffer}B\""));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drawn_scenario_can_be_read() {
+        for seed in 0..2_000 {
+            let document = Document::parse("swarm", &scenario(seed)).expect("TOML");
+            let plan = Plan::read(&document);
+            assert!(plan.is_ok(), "seed {seed}: {plan:?}\n{}", scenario(seed));
+        }
+    }
+}
