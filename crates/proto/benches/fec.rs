@@ -8,6 +8,7 @@
 use core::hint::black_box;
 use core::num::NonZeroU8;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use fec::reed_solomon;
 use fulmar_proto::fec::block::{BlockDecoder, encode_repair};
 use fulmar_proto::fec::gf256::Kernel;
 use fulmar_proto::fec::packet::{FecWords, PacketCode};
@@ -117,6 +118,22 @@ fn packet(criterion: &mut Criterion) {
                 code.append_parity(&mut region, 0, strength);
             });
         });
+        for wrong in [1, 12] {
+            let mut received = region.clone();
+            // Neighbouring octets belong to different codewords: two in each of the six.
+            for octet in received.iter_mut().take(wrong) {
+                *octet ^= 0x40;
+            }
+            let mut octets = region.clone();
+            let label = format!("{words} words, {wrong} wrong octets");
+            group.bench_function(BenchmarkId::new("decode", label), |bencher| {
+                bencher.iter(|| {
+                    octets.copy_from_slice(&received);
+                    let corrected = code.correct(&mut octets, strength);
+                    corrected.expect("within the strength")
+                });
+            });
+        }
         for ber in [1e-5, 1e-4, 1e-3] {
             let packets: Vec<_> = (0..500)
                 .map(|_| flipped(&mut stream, &region, ber))
@@ -159,5 +176,54 @@ fn flipped(stream: &mut Rng, region: &[u8], ber: f64) -> Vec<u8> {
     octets
 }
 
-criterion_group!(benches, dot, block, packet);
+/// The yardstick: the `fec` crate on six codewords of 250 octets, which is the same work.
+fn packet_by_the_fec_crate(criterion: &mut Criterion) {
+    const CODEWORDS: usize = 6;
+    const FIELD: u16 = reed_solomon::PRIMITIVE_POLYNOMIAL_8_4_3_2_0;
+    let mut group = criterion.benchmark_group("packet of 1500 B, fec crate");
+    group.throughput(Throughput::Bytes(REGION as u64));
+    for words in [6, 24, 96] {
+        let parity = words * 4 / CODEWORDS;
+        let mut encoder = reed_solomon::Encoder::new(FIELD, 1, 1, parity);
+        let mut decoder = reed_solomon::Decoder::new(FIELD, 1, 1, parity);
+        let mut stream = Rng::from_seed(SEED).child("yardstick");
+        let message = random(&mut stream, REGION / CODEWORDS - parity);
+        let mut codeword = [0; 255];
+        group.bench_function(BenchmarkId::new("encode", words), |bencher| {
+            bencher.iter(|| {
+                for _ in 0..CODEWORDS {
+                    let encoded = encoder.encode(black_box(&message), &mut codeword);
+                    encoded.expect("shorter than a codeword");
+                }
+            });
+        });
+        let intact = codeword[..REGION / CODEWORDS].to_vec();
+        for wrong in [1, 12] {
+            // Spread as evenly as they go: one codeword, or two octets in each.
+            let damaged = wrong.min(CODEWORDS);
+            let mut received = intact.clone();
+            for octet in received.iter_mut().take(wrong / damaged) {
+                *octet ^= 0x40;
+            }
+            let mut out = [0; 255];
+            let label = format!("{words} words, {wrong} wrong octets");
+            group.bench_function(BenchmarkId::new("decode", label), |bencher| {
+                bencher.iter(|| {
+                    for codeword in 0..CODEWORDS {
+                        let input = if codeword < damaged {
+                            &received
+                        } else {
+                            &intact
+                        };
+                        let decoded = decoder.decode(black_box(input), &mut out);
+                        decoded.expect("within the strength");
+                    }
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, dot, block, packet, packet_by_the_fec_crate);
 criterion_main!(benches);

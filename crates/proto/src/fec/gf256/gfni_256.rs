@@ -6,6 +6,7 @@
     reason = "only unaligned loads and stores use the pointers"
 )]
 
+use super::scalar;
 use super::table::AFFINE;
 use super::vector::{padded, vector_kernel};
 use core::arch::x86_64::{

@@ -23,18 +23,14 @@ macro_rules! vector_kernel {
         /// `destination` += `factor` · `source`, over the length of the shorter.
         #[target_feature(enable = $features)]
         pub(super) fn mul_add(destination: &mut [u8], source: &[u8], factor: u8) {
-            let by = prepare(factor);
             let len = destination.len().min(source.len());
             let (destination, source) = (&mut destination[..len], &source[..len]);
             let (Some(before), Some(added)) = (destination.last_chunk(), source.last_chunk())
             else {
-                let mut sum = padded(destination, 0);
-                let added = multiply(by, load(&padded(source, 0)));
-                let total = xor(load(&sum), added);
-                store(&mut sum, total);
-                destination.copy_from_slice(&sum[..len]);
+                scalar::mul_add(destination, source, factor);
                 return;
             };
+            let by = prepare(factor);
             // Taken before the loop changes the octets that it shares with the last whole vector.
             let last = xor(load(before), multiply(by, load(added)));
             let sums = destination.as_chunks_mut().0;

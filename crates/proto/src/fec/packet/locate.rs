@@ -6,7 +6,7 @@
 //! formula the values.
 
 use super::layout::CODEWORD_OCTETS_MAX;
-use crate::fec::gf256::{inverse, mul_add, power, product};
+use crate::fec::gf256::{dot, inverse, mul_add, power, product};
 
 /// `POWERS[i][j]` = α^(ij).
 static POWERS: [[u8; CODEWORD_OCTETS_MAX]; CODEWORD_OCTETS_MAX] = {
@@ -33,23 +33,26 @@ pub(super) fn locate(
     len: usize,
     mut correct: impl FnMut(usize, u8),
 ) -> Option<u32> {
-    let parity = remainder.len();
     let mut syndromes = [0; CODEWORD_OCTETS_MAX];
-    let syndromes = syndromes.get_mut(..parity)?;
-    for (powers, &term) in POWERS.iter().zip(remainder.iter().rev()) {
-        // Roots begin at α^1.
-        mul_add(syndromes, &powers[1..=parity], term);
+    let syndromes = syndromes.get_mut(..remainder.len())?;
+    // Syndrome j is the remainder's value at α^(j + 1): roots begin at α^1.
+    let mut terms = [0; CODEWORD_OCTETS_MAX];
+    let mut rows: [&[u8]; CODEWORD_OCTETS_MAX] = [&[]; CODEWORD_OCTETS_MAX];
+    for (power, &term) in remainder.iter().rev().enumerate() {
+        terms[power] = term;
+        rows[power] = &POWERS[power][1..];
     }
+    dot(syndromes, &rows[..remainder.len()], &terms);
     let (locator, errors) = synthesise(syndromes)?;
     let locator = &locator[..=errors];
 
     // At power p of x stands the octet with index len - 1 - p; the locator is zero at α^-p.
     let mut values = [0; CODEWORD_OCTETS_MAX];
     let values = values.get_mut(..len)?;
-    for (i, &term) in locator.iter().enumerate() {
-        let powers = &POWERS[(CODEWORD_OCTETS_MAX - i) % CODEWORD_OCTETS_MAX];
-        mul_add(values, powers, term);
+    for (i, row) in rows.iter_mut().enumerate().take(locator.len()) {
+        *row = &POWERS[(CODEWORD_OCTETS_MAX - i) % CODEWORD_OCTETS_MAX];
     }
+    dot(values, &rows[..locator.len()], locator);
     let is_root = |&(_, &value): &(usize, &u8)| value == 0;
     if values.iter().enumerate().filter(is_root).count() != errors {
         return None;
