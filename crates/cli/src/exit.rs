@@ -7,10 +7,6 @@ use std::process::ExitCode;
 
 /// The exit codes of every `fulmar` command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    dead_code,
-    reason = "the table is complete before every command exists"
-)]
 pub(crate) enum Exit {
     /// Done.
     Done,

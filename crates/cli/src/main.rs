@@ -32,6 +32,10 @@ struct Cli {
 enum Command {
     /// Relay UDP datagrams over an emulated lossy link (real time, no root).
     Emulate(Box<commands::emulate::EmulateArgs>),
+    /// Receive files over AeroTP.
+    Recv(commands::recv::RecvArgs),
+    /// Send a file over AeroTP, verified, and resumed if it was cut off.
+    Send(commands::send::SendArgs),
     /// Run a scenario in the simulator (virtual time).
     Sim(commands::sim::SimArgs),
 }
@@ -40,6 +44,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::Emulate(args) => commands::emulate::run(&args),
+        Command::Recv(args) => commands::recv::run(&args, cli.verbose),
+        Command::Send(args) => commands::send::run(&args, cli.verbose),
         Command::Sim(args) => commands::sim::run(&args),
     };
     match outcome {

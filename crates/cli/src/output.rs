@@ -29,3 +29,12 @@ pub(crate) fn record(record: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(record).context("writing a record as JSON")?;
     line(&text)
 }
+
+/// `part` of `whole`; of nothing, nothing is missing.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use anyhow::Context;
+use fulmar_net::transfer::Stop;
 use fulmar_net::wait::Waker;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Signals {
     interrupted: Arc<AtomicBool>,
     terminated: Arc<AtomicBool>,
+    stop: Stop,
 }
 
 impl Signals {
@@ -24,6 +26,7 @@ impl Signals {
         let signals = Self {
             interrupted: Arc::new(AtomicBool::new(false)),
             terminated: Arc::new(AtomicBool::new(false)),
+            stop: Stop::default(),
         };
         for (signal, exit, seen) in [
             (SIGINT, Exit::Interrupted, &signals.interrupted),
@@ -32,6 +35,7 @@ impl Signals {
             // In this order: the first signal only sets the flag that arms the shutdown.
             flag::register_conditional_shutdown(signal, exit.code().into(), Arc::clone(seen))
                 .and_then(|_| flag::register(signal, Arc::clone(seen)))
+                .and_then(|_| flag::register(signal, signals.stop.flag()))
                 .context("catching signals")?;
             for waker in wakers {
                 waker
@@ -41,6 +45,11 @@ impl Signals {
             }
         }
         Ok(signals)
+    }
+
+    /// A request to stop that either signal makes.
+    pub(crate) fn stop(&self) -> Stop {
+        self.stop.clone()
     }
 
     /// How the command should end, if a signal says so.

@@ -9,5 +9,6 @@
 pub mod clock;
 pub mod emulator;
 pub mod entropy;
+pub mod transfer;
 pub mod udp;
 pub mod wait;

@@ -1,5 +1,6 @@
 //! `fulmar emulate`: a lossy link between UDP sockets.
 
+use super::address::resolve;
 use super::link::{LinkArgs, describe};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -11,7 +12,7 @@ use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorError
 use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,25 +87,6 @@ struct Counted {
     kind: &'static str,
     #[serde(flatten)]
     report: Report,
-}
-
-/// The first address that `text` stands for; a missing host is every address.
-///
-/// # Errors
-/// The name does not resolve, or there is no port.
-pub(crate) fn resolve(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
-    let full = if text.starts_with(':') {
-        format!("[::]{text}")
-    } else {
-        text.to_owned()
-    };
-    let wanted =
-        || format!("{flag} {text}: not an address; write HOST:PORT, such as 127.0.0.1:9000");
-    let mut found = full
-        .to_socket_addrs()
-        .with_context(wanted)
-        .or_exit(Exit::Usage)?;
-    found.next().with_context(wanted).or_exit(Exit::Usage)
 }
 
 /// Runs the link until a signal comes.

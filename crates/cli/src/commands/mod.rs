@@ -1,5 +1,10 @@
 //! One module for each verb: its arguments as typed, what they mean, and what is printed.
 
+mod address;
+mod connection;
 pub(crate) mod emulate;
 mod link;
+mod progress;
+pub(crate) mod recv;
+pub(crate) mod send;
 pub(crate) mod sim;

@@ -50,7 +50,7 @@ pub fn check_name(name: &str) -> Result<(), UnsafeName> {
         Err(UnsafeName::Hidden)
     } else if name.len() > NAME_BYTES_MAX - STATE_SUFFIX.len() {
         Err(UnsafeName::TooLong)
-    } else if name.ends_with(PART_SUFFIX) || name.ends_with(STATE_SUFFIX) {
+    } else if name.contains(PART_SUFFIX) || name.contains(STATE_SUFFIX) {
         Err(UnsafeName::Working)
     } else {
         Ok(())
@@ -89,6 +89,9 @@ mod tests {
         }
         let longest = NAME_BYTES_MAX - STATE_SUFFIX.len();
         assert_eq!(check_name(&"x".repeat(longest)), Ok(()));
-        assert_eq!(check_name(&"x".repeat(longest + 1)), Err(UnsafeName::TooLong));
+        assert_eq!(
+            check_name(&"x".repeat(longest + 1)),
+            Err(UnsafeName::TooLong)
+        );
     }
 }

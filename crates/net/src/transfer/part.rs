@@ -46,7 +46,11 @@ trait Attempt<T> {
 
 impl<T> Attempt<T> for io::Result<T> {
     fn attempt(self, attempt: &'static str, path: &Path) -> Result<T, StorageError> {
-        self.map_err(|source| StorageError { attempt, path: path.to_owned(), source })
+        self.map_err(|source| StorageError {
+            attempt,
+            path: path.to_owned(),
+            source,
+        })
     }
 }
 
@@ -55,7 +59,7 @@ impl<T> Attempt<T> for io::Result<T> {
 pub(super) struct Part {
     file: File,
     directory: PathBuf,
-    part: PathBuf,
+    path: PathBuf,
     state: PathBuf,
     target: PathBuf,
     hasher: blake3::Hasher,
@@ -92,7 +96,7 @@ impl Part {
             file,
             directory: directory.to_owned(),
             target: directory.join(name),
-            part,
+            path: part,
             state,
             hasher: blake3::Hasher::new(),
             written: 0,
@@ -109,7 +113,9 @@ impl Part {
 
     /// Verifies some more of what the state vouches for. What does not agree is forgotten.
     pub(super) fn recover(&mut self) -> Result<(), StorageError> {
-        let Some((wanted, digest)) = self.vouched else { return Ok(()) };
+        let Some((wanted, digest)) = self.vouched else {
+            return Ok(());
+        };
         if self.written < wanted {
             let left = usize::try_from(wanted - self.written).unwrap_or(usize::MAX);
             let mut piece = vec![0; left.min(RECOVER_STEP)];
@@ -120,7 +126,7 @@ impl Part {
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return self.restart(),
-                Err(error) => return Err(error).attempt("reading", &self.part),
+                Err(error) => return Err(error).attempt("reading", &self.path),
             }
         }
         if self.digest() != digest {
@@ -129,7 +135,9 @@ impl Part {
         self.vouched = None;
         self.durable = wanted;
         // Octets beyond are from after the last checkpoint.
-        self.file.set_len(wanted).attempt("shortening", &self.part)?;
+        self.file
+            .set_len(wanted)
+            .attempt("shortening", &self.path)?;
         Ok(())
     }
 
@@ -146,8 +154,10 @@ impl Part {
             }
             _ => {}
         }
-        self.file.set_len(0).attempt("shortening", &self.part)?;
-        self.file.seek(SeekFrom::Start(0)).attempt("reading", &self.part)?;
+        self.file.set_len(0).attempt("shortening", &self.path)?;
+        self.file
+            .seek(SeekFrom::Start(0))
+            .attempt("reading", &self.path)?;
         Ok(())
     }
 
@@ -166,16 +176,24 @@ impl Part {
         self.hasher.update(octets);
         self.written += octets.len() as u64;
         self.buffer.extend_from_slice(octets);
-        if self.buffer.len() >= WRITE_BUFFER { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= WRITE_BUFFER {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Puts octets where they belong; their digest is computed at the end.
     pub(super) fn place(&mut self, offset: u64, octets: &[u8]) -> Result<(), StorageError> {
-        self.file.write_all_at(octets, offset).attempt("writing", &self.part)
+        self.file
+            .write_all_at(octets, offset)
+            .attempt("writing", &self.path)
     }
 
     fn flush(&mut self) -> Result<(), StorageError> {
-        self.file.write_all(&self.buffer).attempt("writing", &self.part)?;
+        self.file
+            .write_all(&self.buffer)
+            .attempt("writing", &self.path)?;
         self.buffer.clear();
         Ok(())
     }
@@ -186,8 +204,12 @@ impl Part {
         if self.written == self.durable {
             return Ok(());
         }
-        self.file.sync_data().attempt("syncing", &self.part)?;
-        let line = format!("fulmar-state 1 {} {}\n", self.written, self.hasher.finalize());
+        self.file.sync_data().attempt("syncing", &self.path)?;
+        let line = format!(
+            "fulmar-state 1 {} {}\n",
+            self.written,
+            self.hasher.finalize()
+        );
         let fresh = self.state.with_extension("fulmar-state-new");
         let write = || -> io::Result<()> {
             let mut file = File::create(&fresh)?;
@@ -203,11 +225,13 @@ impl Part {
     /// Hashes a part whose octets were placed out of order, up to `size`.
     pub(super) fn rehash(&mut self, size: u64) -> Result<Digest, StorageError> {
         self.hasher.reset();
-        self.file.seek(SeekFrom::Start(0)).attempt("reading", &self.part)?;
+        self.file
+            .seek(SeekFrom::Start(0))
+            .attempt("reading", &self.path)?;
         let mut reader = (&self.file).take(size);
         let mut piece = vec![0; RECOVER_STEP];
         loop {
-            let read = reader.read(&mut piece).attempt("reading", &self.part)?;
+            let read = reader.read(&mut piece).attempt("reading", &self.path)?;
             if read == 0 {
                 self.written = size;
                 return Ok(self.digest());
@@ -219,14 +243,16 @@ impl Part {
     /// Turns the part into the file. `replace` permits an existing one to be replaced.
     pub(super) fn finish(mut self, replace: bool) -> Result<PathBuf, StorageError> {
         self.flush()?;
-        self.file.sync_all().attempt("syncing", &self.part)?;
+        self.file.sync_all().attempt("syncing", &self.path)?;
         if !replace {
             // Reserves the name, so that the rename replaces nothing but this.
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
-            options.open(&self.target).attempt("creating", &self.target)?;
+            options
+                .open(&self.target)
+                .attempt("creating", &self.target)?;
         }
-        fs::rename(&self.part, &self.target).attempt("renaming to", &self.target)?;
+        fs::rename(&self.path, &self.target).attempt("renaming to", &self.target)?;
         self.remove_state();
         File::open(&self.directory)
             .and_then(|directory| directory.sync_all())
@@ -238,12 +264,12 @@ impl Part {
     /// hole at the end, if there is one.
     pub(super) fn keep_incomplete(mut self, size: u64) -> Result<PathBuf, StorageError> {
         self.flush()?;
-        self.file.set_len(size).attempt("writing", &self.part)?;
-        self.file.sync_all().attempt("syncing", &self.part)?;
+        self.file.set_len(size).attempt("writing", &self.path)?;
+        self.file.sync_all().attempt("syncing", &self.path)?;
         let mut kept = self.target.clone().into_os_string();
         kept.push(INCOMPLETE_SUFFIX);
         let kept = PathBuf::from(kept);
-        fs::rename(&self.part, &kept).attempt("renaming to", &kept)?;
+        fs::rename(&self.path, &kept).attempt("renaming to", &kept)?;
         self.remove_state();
         Ok(kept)
     }
@@ -257,14 +283,21 @@ impl Part {
 /// The state, if there is one that makes sense.
 fn read_state(path: &Path) -> Option<(u64, Digest)> {
     let mut text = String::new();
-    File::open(path).ok()?.take(STATE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    File::open(path)
+        .ok()?
+        .take(STATE_BYTES_MAX)
+        .read_to_string(&mut text)
+        .ok()?;
     let mut words = text.strip_suffix('\n')?.split(' ');
     if (words.next(), words.next()) != (Some("fulmar-state"), Some("1")) {
         return None;
     }
     let written = words.next()?.parse().ok()?;
     let digest = blake3::Hash::from_hex(words.next()?).ok()?;
-    words.next().is_none().then_some((written, *digest.as_bytes()))
+    words
+        .next()
+        .is_none()
+        .then_some((written, *digest.as_bytes()))
 }
 
 #[cfg(test)]
@@ -285,14 +318,18 @@ mod tests {
         let mut part = recovered(directory.path());
         part.append(b"durable").unwrap();
         part.checkpoint().unwrap();
-        part.append(&[b'x'; WRITE_BUFFER + 1]).unwrap();
+        part.append(&vec![b'x'; WRITE_BUFFER + 1]).unwrap();
         drop(part);
         let mut part = recovered(directory.path());
         assert_eq!(part.written(), 7);
         part.append(b" and more").unwrap();
         let target = part.finish(false).unwrap();
         assert_eq!(fs::read(target).unwrap(), b"durable and more");
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+        assert_eq!(
+            fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
     }
 
     #[test]
@@ -323,8 +360,14 @@ mod tests {
         fs::write(directory.path().join("file"), b"precious").unwrap();
         let mut part = recovered(directory.path());
         part.append(b"new").unwrap();
-        assert_eq!(part.finish(false).unwrap_err().source.kind(), ErrorKind::AlreadyExists);
-        assert_eq!(fs::read(directory.path().join("file")).unwrap(), b"precious");
+        assert_eq!(
+            part.finish(false).unwrap_err().source.kind(),
+            ErrorKind::AlreadyExists
+        );
+        assert_eq!(
+            fs::read(directory.path().join("file")).unwrap(),
+            b"precious"
+        );
         let mut part = recovered(directory.path());
         part.restart().unwrap();
         part.append(b"new").unwrap();

@@ -2,10 +2,8 @@
 
 use crate::wait::Waker;
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Octets in one piece.
 const PIECE: usize = 1 << 16;
@@ -71,17 +69,19 @@ impl PipeSource {
 pub(super) struct PipeSink {
     pieces: Option<SyncSender<Vec<u8>>>,
     held: Vec<u8>,
-    broken: Arc<AtomicBool>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    outcome: Outcome,
 }
+
+/// What became of the writing, once it is over.
+type Outcome = Arc<Mutex<Option<io::Result<()>>>>;
 
 impl PipeSink {
     /// Writes to `pipe` in a thread, and calls `waker` whenever there is room again.
     pub(super) fn new(mut pipe: impl Write + Send + 'static, waker: Waker) -> Self {
         let (sender, pieces) = sync_channel::<Vec<u8>>(PIECES);
-        let broken = Arc::new(AtomicBool::new(false));
-        let breaking = Arc::clone(&broken);
-        let thread = std::thread::spawn(move || {
+        let outcome = Outcome::default();
+        let told = Arc::clone(&outcome);
+        std::thread::spawn(move || {
             let mut write = || -> io::Result<()> {
                 for piece in &pieces {
                     pipe.write_all(&piece)?;
@@ -90,11 +90,15 @@ impl PipeSink {
                 pipe.flush()
             };
             let outcome = write();
-            breaking.store(outcome.is_err(), Ordering::SeqCst);
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            // If the loop is gone, nobody is left to be woken.
             drop(waker.wake());
-            outcome
         });
-        Self { pieces: Some(sender), held: Vec::new(), broken, thread: Some(thread) }
+        Self {
+            pieces: Some(sender),
+            held: Vec::new(),
+            outcome,
+        }
     }
 
     /// Takes all of `octets`; ask [`PipeSink::has_room`] first.
@@ -118,25 +122,28 @@ impl PipeSink {
         }
     }
 
-    /// Whether the other end has gone.
-    pub(super) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::SeqCst)
+    /// Why nothing more can be written, once, if so.
+    pub(super) fn take_error(&mut self) -> Option<io::Error> {
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*outcome, Some(Err(_))) {
+            outcome.take()?.err()
+        } else {
+            None
+        }
     }
 
     /// Hands over the rest. `None` until everything has been written.
     pub(super) fn finish(&mut self) -> Option<io::Result<()>> {
         if !self.held.is_empty() {
             self.hand_over();
-            if !self.held.is_empty() {
-                return None;
-            }
         }
-        self.pieces = None;
-        if !self.thread.as_ref()?.is_finished() {
-            return None;
+        if self.held.is_empty() {
+            self.pieces = None;
         }
-        let outcome = self.thread.take()?.join();
-        Some(outcome.unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked"))))
+        self.outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 }
 
@@ -148,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_pipe_gives_all_its_octets_and_then_its_end() {
-        let octets: Vec<u8> = (0..3 * PIECE + 5).map(|i| (i % 251) as u8).collect();
+        let octets: Vec<u8> = (0..=250_u8).cycle().take(3 * PIECE + 5).collect();
         let (waker, wake_up) = waker().unwrap();
         let mut source = PipeSource::new(io::Cursor::new(octets.clone()), waker);
         let mut got = Vec::new();
@@ -157,7 +164,12 @@ mod tests {
                 Pulled::Octets(piece) => got.extend(piece),
                 Pulled::End => break,
                 Pulled::Later => {
-                    wait(&[(wake_up.as_fd(), Interest::Readable)], None, &mut Vec::new()).unwrap();
+                    wait(
+                        &[(wake_up.as_fd(), Interest::Readable)],
+                        None,
+                        &mut Vec::new(),
+                    )
+                    .unwrap();
                     wake_up.clear();
                 }
             }
@@ -181,14 +193,14 @@ mod tests {
         let (read_end, write_end) = io::pipe().unwrap();
         drop(read_end);
         let mut sink = PipeSink::new(write_end, waker);
-        sink.push(b"nobody reads this");
-        loop {
-            if let Some(outcome) = sink.finish() {
-                assert_eq!(outcome.unwrap_err().kind(), ErrorKind::BrokenPipe);
-                break;
+        sink.push(&vec![0; PIECE]);
+        assert!(sink.has_room(), "the queue takes it");
+        let error = loop {
+            if let Some(error) = sink.take_error() {
+                break error;
             }
             std::thread::yield_now();
-        }
-        assert!(sink.is_broken());
+        };
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
     }
 }

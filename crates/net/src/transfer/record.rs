@@ -89,7 +89,11 @@ pub(super) enum Record {
     /// All has been sent.
     End { size: u64, digest: Digest },
     /// The receiver's verdict.
-    Done { delivered: u64, missing: u64, intact: bool },
+    Done {
+        delivered: u64,
+        missing: u64,
+        intact: bool,
+    },
     /// One side gives up.
     Refuse { reason: RefuseReason, text: String },
 }
@@ -148,9 +152,15 @@ impl Record {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let mut body = Vec::new();
         let kind = match self {
-            Self::Hello { mode, id, size, seekable, name } => {
-                let flags = if *seekable { SEEKABLE } else { 0 }
-                    | if size.is_some() { SIZED } else { 0 };
+            Self::Hello {
+                mode,
+                id,
+                size,
+                seekable,
+                name,
+            } => {
+                let flags =
+                    if *seekable { SEEKABLE } else { 0 } | if size.is_some() { SIZED } else { 0 };
                 body.extend_from_slice(&[VERSION, mode.code(), flags]);
                 body.extend_from_slice(&id.to_be_bytes());
                 body.extend_from_slice(&size.unwrap_or(0).to_be_bytes());
@@ -171,7 +181,11 @@ impl Record {
                 body.extend_from_slice(digest);
                 END
             }
-            Self::Done { delivered, missing, intact } => {
+            Self::Done {
+                delivered,
+                missing,
+                intact,
+            } => {
                 body.extend_from_slice(&delivered.to_be_bytes());
                 body.extend_from_slice(&missing.to_be_bytes());
                 body.push(u8::from(*intact));
@@ -189,7 +203,11 @@ impl Record {
 
     fn decode(kind: u8, body: &[u8]) -> Result<Self, BadRecord> {
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        let mut fields = Fields { kind, length, rest: body };
+        let mut fields = Fields {
+            kind,
+            length,
+            rest: body,
+        };
         let record = match kind {
             HELLO => {
                 let [version] = fields.take::<1>()?;
@@ -207,9 +225,17 @@ impl Record {
                     name: fields.text(NAME_BYTES_MAX)?,
                 }
             }
-            OFFER => Self::Offer { offset: fields.number()?, digest: fields.take()? },
-            START => Self::Start { offset: fields.number()? },
-            END => Self::End { size: fields.number()?, digest: fields.take()? },
+            OFFER => Self::Offer {
+                offset: fields.number()?,
+                digest: fields.take()?,
+            },
+            START => Self::Start {
+                offset: fields.number()?,
+            },
+            END => Self::End {
+                size: fields.number()?,
+                digest: fields.take()?,
+            },
             DONE => Self::Done {
                 delivered: fields.number()?,
                 missing: fields.number()?,
@@ -217,7 +243,9 @@ impl Record {
             },
             REFUSE => {
                 let [code] = fields.take::<1>()?;
-                let reason = RefuseReason::ALL.into_iter().find(|reason| reason.code() == code);
+                let reason = RefuseReason::ALL
+                    .into_iter()
+                    .find(|reason| reason.code() == code);
                 Self::Refuse {
                     reason: reason.ok_or(BadRecord::Field(kind))?,
                     text: fields.text(BODY_BYTES_MAX)?,
@@ -225,7 +253,11 @@ impl Record {
             }
             _ => return Err(BadRecord::Type(kind)),
         };
-        if fields.rest.is_empty() { Ok(record) } else { Err(BadRecord::Length { kind, length }) }
+        if fields.rest.is_empty() {
+            Ok(record)
+        } else {
+            Err(BadRecord::Length { kind, length })
+        }
     }
 }
 
@@ -264,7 +296,10 @@ impl Fields<'_> {
         let (field, rest) = self
             .rest
             .split_first_chunk::<N>()
-            .ok_or(BadRecord::Length { kind: self.kind, length: self.length })?;
+            .ok_or(BadRecord::Length {
+                kind: self.kind,
+                length: self.length,
+            })?;
         self.rest = rest;
         Ok(*field)
     }
@@ -287,7 +322,10 @@ impl Fields<'_> {
 pub(super) enum Item<'a> {
     Record(Record),
     /// A piece of a DATA record and its place in the file.
-    Data { offset: u64, octets: &'a [u8] },
+    Data {
+        offset: u64,
+        octets: &'a [u8],
+    },
 }
 
 /// Takes a stream of records apart, however it is cut.
@@ -304,14 +342,20 @@ impl Records {
     ///
     /// # Errors
     /// [`BadRecord`]; the stream makes no sense from here on.
-    pub(super) fn next<'a>(&mut self, octets: &mut &'a [u8]) -> Result<Option<Item<'a>>, BadRecord> {
+    pub(super) fn next<'a>(
+        &mut self,
+        octets: &mut &'a [u8],
+    ) -> Result<Option<Item<'a>>, BadRecord> {
         loop {
             if let Some((offset, left)) = self.data {
                 let (piece, rest) = octets.split_at(left.min(octets.len()));
                 *octets = rest;
                 let further = offset.saturating_add(piece.len() as u64);
                 self.data = (left > piece.len()).then_some((further, left - piece.len()));
-                return Ok((!piece.is_empty()).then_some(Item::Data { offset, octets: piece }));
+                return Ok((!piece.is_empty()).then_some(Item::Data {
+                    offset,
+                    octets: piece,
+                }));
             }
             if !self.fill(octets, HEAD_BYTES) {
                 return Ok(None);
@@ -326,7 +370,10 @@ impl Records {
                 if !self.fill(octets, HEAD_BYTES + DATA_HEAD_BYTES) {
                     return Ok(None);
                 }
-                let offset = self.held.last_chunk().map_or(0, |field| u64::from_be_bytes(*field));
+                let offset = self
+                    .held
+                    .last_chunk()
+                    .map_or(0, |field| u64::from_be_bytes(*field));
                 self.held.clear();
                 self.data = Some((offset, length - DATA_HEAD_BYTES));
                 continue;

@@ -17,11 +17,24 @@ fn records() -> Vec<Record> {
             seekable: false,
             name: String::new(),
         },
-        Record::Offer { offset: 7, digest: [9; 32] },
+        Record::Offer {
+            offset: 7,
+            digest: [9; 32],
+        },
         Record::Start { offset: 0 },
-        Record::End { size: 5, digest: [3; 32] },
-        Record::Done { delivered: 4, missing: 1, intact: false },
-        Record::Refuse { reason: RefuseReason::Storage, text: "disk full".to_owned() },
+        Record::End {
+            size: 5,
+            digest: [3; 32],
+        },
+        Record::Done {
+            delivered: 4,
+            missing: 1,
+            intact: false,
+        },
+        Record::Refuse {
+            reason: RefuseReason::Storage,
+            text: "disk full".to_owned(),
+        },
     ]
 }
 
@@ -56,7 +69,11 @@ fn every_record_survives_every_cut() {
     let mut wanted = records();
     wanted.push(Record::Start { offset: 8 });
     for cut in 1..octets.len() {
-        assert_eq!(read(&octets, cut), Ok((wanted.clone(), vec![5; 300])), "cut at {cut}");
+        assert_eq!(
+            read(&octets, cut),
+            Ok((wanted.clone(), vec![5; 300])),
+            "cut at {cut}"
+        );
     }
 }
 
@@ -74,14 +91,29 @@ fn the_octets_of_a_hello_are_pinned() {
 #[test]
 fn records_that_make_no_sense_are_named() {
     assert_eq!(read(&[99, 0, 0, 0, 0], 5), Err(BadRecord::Type(99)));
-    let too_long = BadRecord::Length { kind: HELLO, length: 0x7FFF_FFFF };
+    let too_long = BadRecord::Length {
+        kind: HELLO,
+        length: 0x7FFF_FFFF,
+    };
     assert_eq!(read(&[HELLO, 0x7F, 0xFF, 0xFF, 0xFF], 5), Err(too_long));
-    let empty_data = BadRecord::Length { kind: DATA, length: 8 };
+    let empty_data = BadRecord::Length {
+        kind: DATA,
+        length: 8,
+    };
     assert_eq!(read(&[DATA, 0, 0, 0, 8], 5), Err(empty_data));
     assert_eq!(read(&[HELLO, 0, 0, 0, 1, 2], 6), Err(BadRecord::Version(2)));
-    assert_eq!(read(&[REFUSE, 0, 0, 0, 1, 9], 6), Err(BadRecord::Field(REFUSE)));
-    let trailing = BadRecord::Length { kind: START, length: 9 };
-    assert_eq!(read(&[START, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0], 14), Err(trailing));
+    assert_eq!(
+        read(&[REFUSE, 0, 0, 0, 1, 9], 6),
+        Err(BadRecord::Field(REFUSE))
+    );
+    let trailing = BadRecord::Length {
+        kind: START,
+        length: 9,
+    };
+    assert_eq!(
+        read(&[START, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0], 14),
+        Err(trailing)
+    );
 }
 
 #[test]

@@ -1,0 +1,25 @@
+//! Addresses as typed.
+
+use crate::exit::{Exit, Failure, OrExit};
+use anyhow::Context;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// The first address that `text` stands for; a missing host is every address. `what` names the flag
+/// or argument in an error.
+///
+/// # Errors
+/// The name does not resolve, or there is no port.
+pub(crate) fn resolve(what: &str, text: &str) -> Result<SocketAddr, Failure> {
+    let full = if text.starts_with(':') {
+        format!("[::]{text}")
+    } else {
+        text.to_owned()
+    };
+    let wanted =
+        || format!("{what} {text}: not an address; write HOST:PORT, such as 127.0.0.1:4914");
+    let mut found = full
+        .to_socket_addrs()
+        .with_context(wanted)
+        .or_exit(Exit::Usage)?;
+    found.next().with_context(wanted).or_exit(Exit::Usage)
+}

@@ -1,0 +1,163 @@
+//! The flags that describe an AeroTP connection, and what follows from them.
+
+use crate::exit::{Exit, Failure, OrExit};
+use anyhow::Context;
+use core::num::NonZeroU8;
+use fulmar_net::clock::Clock;
+use fulmar_net::udp::UdpPort;
+use fulmar_net::{entropy, wait};
+use fulmar_proto::fec::block::BlockPlan;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{AckPolicy, ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::wire::aerotp::FecStrength;
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// A block waits no longer than this for its last source.
+const BLOCK_CLOSE: Duration = Duration::from_millis(50);
+/// TPDUs in flight at most: 12 MB of the usual size, or 1 s at 100 mbit.
+const WINDOW_TPDUS: u16 = 8_192;
+/// The send buffer holds what is sent in this time, within [`SEND_BUFFER_MIN`] and `_MAX`: several
+/// round trips, even over a geostationary satellite.
+const SEND_BUFFER_TIME: Duration = Duration::from_secs(2);
+const SEND_BUFFER_MIN: ByteCount = ByteCount(256 * 1024);
+const SEND_BUFFER_MAX: ByteCount = ByteCount(64 * 1024 * 1024);
+
+/// An MTU: octets, with or without their unit, since nothing else is ever meant.
+pub(crate) fn mtu(text: &str) -> Result<ByteCount, String> {
+    let parsed = match text.parse::<u64>() {
+        Ok(octets) => ByteCount(octets),
+        Err(_) => text
+            .parse::<ByteCount>()
+            .map_err(|error| error.to_string())?,
+    };
+    if (ByteCount(100)..=ByteCount(65_535)).contains(&parsed) {
+        Ok(parsed)
+    } else {
+        Err(format!("{parsed} is out of range: 100 to 65535 octets"))
+    }
+}
+
+pub(crate) fn fec_words(text: &str) -> Result<FecStrength, String> {
+    let expected = || format!("`{text}` is out of range: 0 to 256 words of 32 bits");
+    text.parse()
+        .ok()
+        .and_then(FecStrength::from_words)
+        .ok_or_else(expected)
+}
+
+pub(crate) fn block(text: &str) -> Result<BlockPlan, String> {
+    let plan = text.split_once(',').and_then(|(k, r)| {
+        let k = k.trim().parse::<NonZeroU8>().ok()?;
+        BlockPlan::new(k, r.trim().parse().ok()?, BLOCK_CLOSE)
+    });
+    plan.ok_or_else(|| {
+        format!("`{text}`: write K,R, such as 32,4: K sources and R repairs, at most 256 together")
+    })
+}
+
+/// What IP and UDP add to each datagram towards `peer`.
+pub(crate) fn lower_overhead(peer: SocketAddr) -> ByteCount {
+    if peer.is_ipv4() {
+        ByteCount(28)
+    } else {
+        ByteCount(48)
+    }
+}
+
+/// Connection settings for datagrams of at most `mtu` octets over `overhead`.
+pub(crate) fn settings(mtu: ByteCount, overhead: ByteCount, give_up: Duration) -> ConnectionConfig {
+    ConnectionConfig {
+        tpdu_bytes_max: mtu.saturating_sub(overhead).as_usize(),
+        window_tpdus: WINDOW_TPDUS,
+        give_up_after: give_up,
+        ..ConnectionConfig::default()
+    }
+}
+
+/// How much the send buffer should hold at `rate`.
+pub(crate) fn send_buffer_bytes(rate: Bitrate) -> usize {
+    rate.bytes_in(SEND_BUFFER_TIME)
+        .clamp(SEND_BUFFER_MIN, SEND_BUFFER_MAX)
+        .as_usize()
+}
+
+/// One acknowledgement for every `tpdus` TPDUs.
+pub(crate) fn acknowledge_every(tpdus: u16) -> AckPolicy {
+    AckPolicy {
+        every: tpdus,
+        ..AckPolicy::default()
+    }
+}
+
+/// An endpoint that sends at `rate`.
+///
+/// # Errors
+/// The kernel has no entropy.
+pub(crate) fn endpoint(rate: Bitrate, overhead: ByteCount) -> Result<Endpoint, Failure> {
+    let seed = entropy::seed()
+        .context("asking for entropy")
+        .or_exit(Exit::Device)?;
+    let config = EndpointConfig {
+        rate,
+        lower_overhead: overhead,
+        ..EndpointConfig::default()
+    };
+    Ok(Endpoint::new(config, Rng::from_seed(seed)))
+}
+
+/// Says what could be better about the machine, if `verbose`.
+pub(crate) fn complain(port: &UdpPort, verbose: u8) {
+    if let Err(error) = wait::precise_timers() {
+        eprintln!("fulmar: timing will be coarser by 50 us: {error}");
+    }
+    let buffers = port.buffers();
+    if verbose > 0 && buffers.is_limited() {
+        eprintln!(
+            "fulmar: the kernel granted socket buffers of {} (receive) and {} (send) instead of \
+             {}; raise net.core.rmem_max and net.core.wmem_max",
+            buffers.receive, buffers.send, buffers.asked
+        );
+    }
+}
+
+/// A clock that starts now.
+pub(crate) fn clock() -> Clock {
+    Clock::start()
+}
+
+/// What one connection did, as it appears in JSON.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct WireReport {
+    sent_source_bytes: u64,
+    sent_repair_bytes: u64,
+    sent_retransmission_bytes: u64,
+    sent_control_bytes: u64,
+    wire_lost_tpdus: u64,
+    wire_damaged_tpdus: u64,
+    recovered_fec_words_tpdus: u64,
+    recovered_fec_block_tpdus: u64,
+    recovered_arq_tpdus: u64,
+    residual_lost_tpdus: u64,
+    residual_damaged_tpdus: u64,
+}
+
+impl From<&fulmar_proto::transport::aerotp::Counters> for WireReport {
+    fn from(counters: &fulmar_proto::transport::aerotp::Counters) -> Self {
+        let [source, repair, retransmission, control] = counters.sent_bytes;
+        Self {
+            sent_source_bytes: source,
+            sent_repair_bytes: repair,
+            sent_retransmission_bytes: retransmission,
+            sent_control_bytes: control,
+            wire_lost_tpdus: counters.wire_lost,
+            wire_damaged_tpdus: counters.wire_damaged,
+            recovered_fec_words_tpdus: counters.recovered_fec_words,
+            recovered_fec_block_tpdus: counters.recovered_fec_block,
+            recovered_arq_tpdus: counters.recovered_arq.iter().sum(),
+            residual_lost_tpdus: counters.residual_lost,
+            residual_damaged_tpdus: counters.residual_damaged,
+        }
+    }
+}

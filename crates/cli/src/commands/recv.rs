@@ -1,0 +1,331 @@
+//! `fulmar recv DIR`.
+
+use super::address::resolve;
+use super::connection::{self, WireReport};
+use super::progress::Progress;
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
+use crate::signals::Signals;
+use anyhow::Context;
+use fulmar_net::transfer::{
+    Destination, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, Verdict,
+};
+use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::wait::{Waker, waker};
+use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant, parse_duration};
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  fulmar recv incoming/
+      every file that anyone sends to port 4914, until Ctrl-C
+  fulmar recv incoming/ --once --listen 127.0.0.1:9000
+      one file, then end with its exit code
+  fulmar recv - --once | tar x
+      into a pipe
+
+An unfinished file is NAME.fulmar-part; a sender that starts again continues it. A file with missing
+octets, in modes that permit them, is kept as NAME.incomplete, with zeros in the holes.
+Anyone who reaches the port may send: there is no authentication in this version.
+";
+
+/// The arguments of `fulmar recv`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct RecvArgs {
+    /// The directory for the files; - is stdout, for one file.
+    dir: PathBuf,
+    /// Where to listen: HOST:PORT, or :PORT for every address; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR", default_value = ":4914")]
+    listen: String,
+    /// End after the first file.
+    #[arg(long)]
+    once: bool,
+    /// Replace existing files.
+    #[arg(long)]
+    force: bool,
+    /// TPDUs for each acknowledgement, in modes that acknowledge.
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=365))]
+    mack: u16,
+    /// The largest datagram, IP header included.
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = connection::mtu)]
+    mtu: ByteCount,
+    /// Give a sender up when it was not heard for so long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    give_up: Duration,
+    /// How often what arrived is synced to the disk, so that a crash costs no more than that.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    checkpoint: Duration,
+    /// One JSON record a line on stdout, and no talk on stderr.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Start {
+    schema: &'static str,
+    kind: &'static str,
+    listening: SocketAddr,
+}
+
+#[derive(Serialize)]
+struct Received<'a> {
+    schema: &'static str,
+    kind: &'static str,
+    name: &'a str,
+    path: Option<String>,
+    mode: &'static str,
+    verdict: &'static str,
+    size_bytes: Option<u64>,
+    resumed_at_bytes: u64,
+    delivered_bytes: u64,
+    missing_bytes: u64,
+    missing_range_count: u64,
+    missing_ranges: Vec<[u64; 2]>,
+    residual_loss: f64,
+    verified: bool,
+    elapsed_s: f64,
+    error: Option<String>,
+    wire: WireReport,
+}
+
+const fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Complete => "complete",
+        Verdict::Incomplete => "incomplete",
+        Verdict::Corrupt => "corrupt",
+        Verdict::Abandoned => "abandoned",
+        Verdict::Vanished => "vanished",
+        Verdict::Failed => "failed",
+    }
+}
+
+/// Progress, and a line for each file.
+#[derive(Debug)]
+struct Watcher {
+    progress: Progress,
+    json: bool,
+    last: Option<(Exit, Option<String>)>,
+    broken: Option<Failure>,
+}
+
+impl ReceiveObserver for Watcher {
+    fn started(&mut self, name: &str, size: Option<u64>, resumed_at: u64) {
+        ReceiveObserver::started(&mut self.progress, name, size, resumed_at);
+    }
+
+    fn delivered(&mut self, now: Instant, range: Range<u64>) {
+        self.progress.delivered(now, range);
+    }
+
+    fn finished(&mut self, report: &ReceiveReport) {
+        self.progress.finished(report);
+        let exit = match report.verdict {
+            Verdict::Complete => Exit::Done,
+            Verdict::Incomplete | Verdict::Corrupt | Verdict::Abandoned => Exit::Failed,
+            Verdict::Vanished => Exit::LinkLost,
+            Verdict::Failed => Exit::Device,
+        };
+        let line = describe(report);
+        if self.json {
+            self.broken = output::record(&record(report)).err();
+        } else if report.verdict == Verdict::Complete {
+            self.progress.say(&line);
+        }
+        let complaint = (report.verdict != Verdict::Complete).then_some(line);
+        if let Some((_, Some(earlier))) = self.last.replace((exit, complaint)) {
+            eprintln!("fulmar: {earlier}");
+        }
+    }
+}
+
+fn describe(report: &ReceiveReport) -> String {
+    let name = if report.name.is_empty() {
+        "a sender"
+    } else {
+        &report.name
+    };
+    let kept = report
+        .path
+        .as_ref()
+        .map(|path| path.display().to_string())
+        .unwrap_or_default();
+    match report.verdict {
+        Verdict::Complete => {
+            let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
+            let goodput = Bitrate::of(moved, report.elapsed).as_bits_per_second() as f64 / 1e6;
+            format!(
+                "{name}: {} bytes in {:.2} s, {goodput:.3} mbit/s, BLAKE3 verified",
+                report.delivered,
+                report.elapsed.as_secs_f64()
+            )
+        }
+        Verdict::Incomplete => format!(
+            "{name}: {} bytes in {} ranges are missing ({:.3} %); kept as {kept}",
+            report.missing,
+            report.missing_range_count,
+            output::share(report.missing, report.missing + report.delivered) * 100.0
+        ),
+        Verdict::Corrupt => {
+            format!("{name}: the octets have another BLAKE3 digest than the sender's")
+        }
+        Verdict::Abandoned => {
+            format!(
+                "{name}: the sender ended the transfer after {} bytes",
+                report.delivered
+            )
+        }
+        Verdict::Vanished => {
+            format!(
+                "{name}: the sender was not heard any more after {} bytes",
+                report.delivered
+            )
+        }
+        Verdict::Failed => match &report.error {
+            Some(error) => format!("{name}: {}", chain(error)),
+            None => format!("{name}: failed"),
+        },
+    }
+}
+
+fn chain(error: &(impl std::error::Error + 'static)) -> String {
+    let causes: Vec<String> = anyhow::Chain::new(error).map(ToString::to_string).collect();
+    causes.join(": ")
+}
+
+fn record(report: &ReceiveReport) -> Received<'_> {
+    Received {
+        schema: "fulmar.recv/1",
+        kind: "file",
+        name: &report.name,
+        path: report.path.as_ref().map(|path| path.display().to_string()),
+        mode: report.mode.name(),
+        verdict: verdict_name(report.verdict),
+        size_bytes: report.size,
+        resumed_at_bytes: report.resumed_at,
+        delivered_bytes: report.delivered,
+        missing_bytes: report.missing,
+        missing_range_count: report.missing_range_count,
+        missing_ranges: report
+            .missing_ranges
+            .iter()
+            .map(|r| [r.start, r.end])
+            .collect(),
+        residual_loss: output::share(report.missing, report.missing + report.delivered),
+        verified: report.verdict == Verdict::Complete,
+        elapsed_s: report.elapsed.as_secs_f64(),
+        error: report.error.as_ref().map(chain),
+        wire: WireReport::from(&report.counters),
+    }
+}
+
+fn destination(args: &RecvArgs, waker: Waker) -> Result<Destination, Failure> {
+    if args.dir.as_os_str() == "-" {
+        return Ok(Destination::Stdout(waker));
+    }
+    let metadata = std::fs::metadata(&args.dir)
+        .with_context(|| format!("the directory {}", args.dir.display()))
+        .or_exit(Exit::Usage)?;
+    if metadata.is_dir() {
+        Ok(Destination::Directory {
+            path: args.dir.clone(),
+            replace: args.force,
+        })
+    } else {
+        let cause = anyhow::anyhow!("{} is not a directory", args.dir.display());
+        Err(Failure {
+            exit: Exit::Usage,
+            cause,
+        })
+    }
+}
+
+/// Receives files until a signal comes, or one file with `--once` or into stdout.
+///
+/// # Errors
+/// An argument is wrong, the port is in use, or the last file failed.
+pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
+    let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    let own_waker = waker
+        .try_clone()
+        .context("making a waker")
+        .or_exit(Exit::Device)?;
+    let destination = destination(args, own_waker)?;
+    let into_stdout = matches!(destination, Destination::Stdout(_));
+    if into_stdout && args.json {
+        let cause = anyhow::anyhow!("--json and the file cannot both go to stdout");
+        return Err(Failure {
+            exit: Exit::Usage,
+            cause,
+        });
+    }
+    let listen = resolve("--listen", &args.listen)?;
+    let signals = Signals::catch(&[&waker])?;
+    let port = UdpPort::bind(listen, PortConfig::default())
+        .with_context(|| format!("listening on {listen}"))
+        .or_exit(Exit::Device)?;
+    connection::complain(&port, verbose);
+    let listening = port.local().context("--listen").or_exit(Exit::Device)?;
+    let overhead = connection::lower_overhead(listening);
+    let settings = ConnectionConfig {
+        ack: connection::acknowledge_every(args.mack),
+        ..connection::settings(args.mtu, overhead, args.give_up)
+    };
+    let plan = ReceivePlan {
+        destination,
+        connection: settings,
+        once: args.once || into_stdout,
+        checkpoint_every: args.checkpoint,
+    };
+    let mut endpoint =
+        connection::endpoint(Bitrate::from_bits_per_second(1_000_000_000), overhead)?;
+    let watcher = Watcher {
+        progress: Progress::none(args.json),
+        json: args.json,
+        last: None,
+        broken: None,
+    };
+    let mut receiver = Receiver::new(plan, &mut endpoint, signals.stop(), watcher)
+        .context("--mtu")
+        .or_exit(Exit::Usage)?;
+    if args.json {
+        let schema = "fulmar.recv/1";
+        output::record(&Start {
+            schema,
+            kind: "listening",
+            listening,
+        })?;
+    } else {
+        eprintln!("fulmar: listening on {listening}");
+    }
+    let mut driver = UdpDriver::new(
+        connection::clock(),
+        port,
+        wake_up,
+        PathTableConfig::default(),
+    );
+    driver
+        .run(&mut endpoint, &mut receiver)
+        .context("the socket")
+        .or_exit(Exit::Device)?;
+    let Watcher { last, broken, .. } = receiver.observer;
+    if let Some(failure) = broken {
+        return Err(failure);
+    }
+    if let Some(exit) = signals.exit() {
+        return Ok(exit);
+    }
+    match last {
+        Some((exit, Some(complaint))) => Err(Failure {
+            exit,
+            cause: anyhow::anyhow!(complaint),
+        }),
+        Some((exit, None)) => Ok(exit),
+        None => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,259 @@
+//! `fulmar send FILE HOST:PORT`.
+
+use super::address::resolve;
+use super::connection::{self, WireReport};
+use super::progress::Progress;
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
+use crate::signals::Signals;
+use anyhow::Context;
+use fulmar_net::entropy;
+use fulmar_net::transfer::{SendError, SendPlan, SendReport, Sender, Source, check_name};
+use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::wait::{Waker, waker};
+use fulmar_proto::fec::block::BlockPlan;
+use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
+use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  fulmar send big.iso 10.0.0.2:4914 --rate 20mbit
+      every octet, verified by BLAKE3; run it again to continue where it was cut off
+  tar c dir | fulmar send - 10.0.0.2:4914 --name dir.tar
+      from a pipe
+  fulmar send video.ts 10.0.0.2:4914 --mode quasi-reliable --block 32,4
+      no acknowledgements; four repair symbols for every 32 TPDUs
+
+The rate is what the link carries, all headers included. There is no congestion control in this
+version: on a shared path, stay below what is yours.
+";
+
+/// The arguments of `fulmar send`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct SendArgs {
+    /// What to send; - is stdin.
+    file: PathBuf,
+    /// Where a `fulmar recv` listens.
+    #[arg(value_name = "HOST:PORT")]
+    to: String,
+    /// reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable,
+    /// datagram (some may be missing, and what is missing is known).
+    #[arg(long, default_value_t = Mode::Reliable)]
+    mode: Mode,
+    /// What the link carries.
+    #[arg(long, default_value = "5mbit")]
+    rate: Bitrate,
+    /// Parity in each TPDU against bit errors, in words of 32 bits.
+    #[arg(long, value_name = "WORDS", default_value = "0", value_parser = connection::fec_words)]
+    fec_words: FecStrength,
+    /// Parity across TPDUs, in mode quasi-reliable: K sources and R repairs to a block.
+    #[arg(long, value_name = "K,R", value_parser = connection::block)]
+    block: Option<BlockPlan>,
+    /// TPDUs for each acknowledgement of what the receiver says. For the file itself, give it to
+    /// `fulmar recv`.
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=365))]
+    mack: u16,
+    /// The largest datagram, IP header included.
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = connection::mtu)]
+    mtu: ByteCount,
+    /// The name at the receiver, if not the file's own.
+    #[arg(long)]
+    name: Option<String>,
+    /// Give up when the receiver was not heard for so long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    give_up: Duration,
+    /// Give up when nobody has answered at all for so long.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    connect_timeout: Duration,
+    /// Datagrams that may leave back to back in one system call.
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    burst: usize,
+    /// The result as JSON on stdout, and no talk on stderr.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Sent<'a> {
+    schema: &'static str,
+    name: &'a str,
+    mode: &'static str,
+    size_bytes: u64,
+    resumed_at_bytes: u64,
+    delivered_bytes: u64,
+    missing_bytes: u64,
+    residual_loss: f64,
+    verified: bool,
+    elapsed_s: f64,
+    goodput_bps: u64,
+    reconnections: u32,
+    wire: WireReport,
+}
+
+fn name(args: &SendArgs) -> Result<String, Failure> {
+    let own = || {
+        args.file
+            .file_name()
+            .and_then(|name| name.to_str())
+            .map(str::to_owned)
+    };
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None if is_pipe(&args.file) => "stdin".to_owned(),
+        None => own()
+            .context("the file has no printable name; give --name")
+            .or_exit(Exit::Usage)?,
+    };
+    check_name(&name)
+        .with_context(|| format!("the name {name:?} cannot be used; give another with --name"))
+        .or_exit(Exit::Usage)?;
+    Ok(name)
+}
+
+fn is_pipe(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn source(args: &SendArgs, waker: Waker) -> Result<Source, Failure> {
+    if is_pipe(&args.file) {
+        return Ok(Source::pipe(std::io::stdin(), waker));
+    }
+    Source::open(&args.file)
+        .with_context(|| format!("reading {}", args.file.display()))
+        .or_exit(Exit::Usage)
+}
+
+fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Failure> {
+    let config = ConnectionConfig {
+        mode: args.mode,
+        fec_words: args.fec_words,
+        block: args.block,
+        ack: connection::acknowledge_every(args.mack),
+        send_buffer_bytes: connection::send_buffer_bytes(args.rate),
+        ..connection::settings(args.mtu, overhead, args.give_up)
+    };
+    config
+        .payload_bytes()
+        .context("--mtu, --fec-words and --block")
+        .or_exit(Exit::Usage)?;
+    Ok(config)
+}
+
+/// Sends the file.
+///
+/// # Errors
+/// An argument is wrong, the file cannot be read, or the receiver cannot be reached or refuses.
+pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
+    let name = name(args)?;
+    let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    let own_waker = waker
+        .try_clone()
+        .context("making a waker")
+        .or_exit(Exit::Device)?;
+    let source = source(args, own_waker)?;
+    let peer = resolve("HOST:PORT", &args.to)?;
+    let overhead = connection::lower_overhead(peer);
+    let plan = SendPlan {
+        name: name.clone(),
+        connection: settings(args, overhead)?,
+        connect_timeout: args.connect_timeout,
+        id: entropy::seed()
+            .context("asking for entropy")
+            .or_exit(Exit::Device)?,
+    };
+    let signals = Signals::catch(&[&waker])?;
+    let port_config = PortConfig {
+        burst: args.burst,
+        ..PortConfig::default()
+    };
+    let port = UdpPort::connect(peer, port_config)
+        .with_context(|| format!("reaching {peer}"))
+        .or_exit(Exit::Unreachable)?;
+    connection::complain(&port, verbose);
+    let mut driver = UdpDriver::new(
+        connection::clock(),
+        port,
+        wake_up,
+        PathTableConfig::default(),
+    );
+    let path = driver
+        .path_to(peer)
+        .context("the path table is full")
+        .or_exit(Exit::Failed)?;
+    let mut endpoint = connection::endpoint(args.rate, overhead)?;
+    let progress = Progress::new(&name, source.size(), args.json);
+    let mut sender = Sender::new(plan, path, source, signals.stop(), progress);
+    driver
+        .run(&mut endpoint, &mut sender)
+        .context("the socket")
+        .or_exit(Exit::Device)?;
+    sender.observer.clear();
+    let outcome = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
+    match outcome {
+        Ok(report) => conclude(args, &name, &report),
+        Err(SendError::Stopped) => Ok(signals.exit().unwrap_or(Exit::Failed)),
+        Err(error) => {
+            let exit = match error {
+                SendError::Unreachable => Exit::Unreachable,
+                SendError::Vanished(_) => Exit::LinkLost,
+                SendError::Connect(_) => Exit::Usage,
+                _ => Exit::Failed,
+            };
+            let cause = anyhow::Error::new(error).context(format!("{name} to {peer}"));
+            Err(Failure { exit, cause })
+        }
+    }
+}
+
+fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Failure> {
+    let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
+    let goodput = Bitrate::of(moved, report.elapsed);
+    if args.json {
+        output::record(&Sent {
+            schema: "fulmar.send/1",
+            name,
+            mode: report.mode.name(),
+            size_bytes: report.size,
+            resumed_at_bytes: report.resumed_at,
+            delivered_bytes: report.delivered,
+            missing_bytes: report.missing,
+            residual_loss: output::share(report.missing, report.size),
+            verified: report.intact,
+            elapsed_s: report.elapsed.as_secs_f64(),
+            goodput_bps: goodput.as_bits_per_second(),
+            reconnections: report.reconnections,
+            wire: WireReport::from(&report.counters),
+        })?;
+    }
+    if report.intact {
+        if !args.json {
+            eprintln!(
+                "fulmar: {name}: {} bytes in {:.2} s, {:.3} mbit/s, BLAKE3 verified",
+                report.size,
+                report.elapsed.as_secs_f64(),
+                goodput.as_bits_per_second() as f64 / 1e6
+            );
+        }
+        return Ok(Exit::Done);
+    }
+    let cause = if report.missing > 0 {
+        anyhow::anyhow!(
+            "{name}: {} of {} bytes did not arrive ({:.3} %), as mode {} permits",
+            report.missing,
+            report.size,
+            output::share(report.missing, report.size) * 100.0,
+            report.mode
+        )
+    } else {
+        anyhow::anyhow!("{name}: the receiver's octets have another BLAKE3 digest than ours")
+    };
+    Err(Failure {
+        exit: Exit::Failed,
+        cause,
+    })
+}

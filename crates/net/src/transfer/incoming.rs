@@ -1,0 +1,688 @@
+//! One file on its way in, from the sender's HELLO to our verdict.
+//!
+//! ```text
+//!  Hello ──▶ Recovering ──OFFER──▶ Receiving ──END──▶ Settling ──DONE──▶ Leaving ──▶ over
+//!                                     │ cannot go on: REFUSE ──────────────▲
+//! ```
+
+use super::coverage::Coverage;
+use super::name::check_name;
+use super::part::Part;
+use super::pipe::PipeSink;
+use super::receiver::{Destination, ReceivePlan};
+use super::record::{Digest, Record, Records};
+use super::report::{ReceiveError, ReceiveReport, Verdict};
+use fulmar_proto::machine::Deadline;
+use fulmar_proto::transport::aerotp::{ConnectionId, Counters, Endpoint, ModeRules};
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::Mode;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// A connection must introduce a file within this. One that was opened by the middle of a stream,
+/// because we were restarted, never does.
+const HELLO_PATIENCE: Duration = Duration::from_secs(5);
+/// After END, and with nothing arriving any more, missing octets are missing.
+const QUIET_DATAGRAMS: Duration = Duration::from_secs(1);
+/// The same where the connection itself says when it is over; only a guard.
+const QUIET_CONNECTION: Duration = Duration::from_secs(8);
+/// How long the sender may take to confirm our last words.
+const LEAVING_MAX: Duration = Duration::from_secs(5);
+/// How long the sender's own end is answered once it has confirmed ours.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Missing ranges listed in a report.
+const RANGES_LISTED: usize = 1_000;
+
+/// Whether a turn changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Idle,
+    Touched,
+    Over,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Hello { since: Instant },
+    Recovering,
+    Receiving,
+    Settling { size: u64, digest: Digest },
+    Leaving { until: Instant },
+    Over,
+}
+
+/// Where the octets go.
+#[derive(Debug)]
+enum Sink {
+    Part(Box<Part>),
+    Pipe {
+        pipe: PipeSink,
+        hasher: Box<blake3::Hasher>,
+        written: u64,
+    },
+}
+
+/// What the sender said about the file.
+#[derive(Debug)]
+struct File {
+    name: String,
+    mode: Mode,
+    id: u64,
+    size: Option<u64>,
+    seekable: bool,
+    replace: bool,
+}
+
+/// One transfer.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    control: ConnectionId,
+    pub(super) records: Records,
+    /// The rest of a payload, at most one.
+    held: Vec<u8>,
+    phase: Phase,
+    begun: Instant,
+    decided: Option<Instant>,
+    file: Option<File>,
+    sink: Option<Sink>,
+    coverage: Coverage,
+    lane: Option<ConnectionId>,
+    lane_ended: bool,
+    heard: Instant,
+    outbox: Vec<u8>,
+    introduced: bool,
+    resumed_at: u64,
+    checkpointed: Instant,
+    counters: Counters,
+    verdict: Option<Verdict>,
+    path: Option<PathBuf>,
+    missing: u64,
+    missing_ranges: Vec<Range<u64>>,
+    missing_range_count: u64,
+    delivered: u64,
+    error: Option<ReceiveError>,
+}
+
+impl Transfer {
+    pub(super) fn new(control: ConnectionId, now: Instant) -> Self {
+        Self {
+            control,
+            records: Records::default(),
+            held: Vec::new(),
+            phase: Phase::Hello { since: now },
+            begun: now,
+            decided: None,
+            file: None,
+            sink: None,
+            coverage: Coverage::default(),
+            lane: None,
+            lane_ended: false,
+            heard: now,
+            outbox: Vec::new(),
+            introduced: false,
+            resumed_at: 0,
+            checkpointed: now,
+            counters: Counters::default(),
+            verdict: None,
+            path: None,
+            missing: 0,
+            missing_ranges: Vec::new(),
+            missing_range_count: 0,
+            delivered: 0,
+            error: None,
+        }
+    }
+
+    pub(super) const fn control(&self) -> ConnectionId {
+        self.control
+    }
+
+    pub(super) fn id(&self) -> Option<u64> {
+        self.file.as_ref().map(|file| file.id)
+    }
+
+    /// Whether it still writes the file of that name.
+    pub(super) fn is_receiving(&self, name: &str) -> bool {
+        self.sink.is_some() && self.file.as_ref().is_some_and(|file| file.name == name)
+    }
+
+    /// Keeps octets that cannot be understood before the offer is made.
+    pub(super) fn hold(&mut self, octets: &[u8]) {
+        self.held.extend_from_slice(octets);
+    }
+
+    /// What was kept, once it can be understood.
+    pub(super) fn take_held(&mut self) -> Option<Vec<u8>> {
+        let ready = !self.held.is_empty() && !self.is_recovering();
+        ready.then(|| std::mem::take(&mut self.held))
+    }
+
+    pub(super) const fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovering)
+    }
+
+    pub(super) fn set_lane(&mut self, lane: ConnectionId) {
+        self.lane = Some(lane);
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.file
+            .as_ref()
+            .is_some_and(|file| !ModeRules::of(file.mode).complete)
+    }
+
+    /// Whether more octets may be read from the connection.
+    pub(super) fn has_room(&mut self) -> bool {
+        match (&self.phase, &mut self.sink) {
+            (Phase::Recovering, _) => false,
+            (_, Some(Sink::Pipe { pipe, .. })) => pipe.has_room(),
+            _ => true,
+        }
+    }
+
+    pub(super) fn on_hello(
+        &mut self,
+        plan: &ReceivePlan,
+        mode: Mode,
+        id: u64,
+        (size, seekable): (Option<u64>, bool),
+        name: String,
+    ) -> Result<(), ReceiveError> {
+        if !matches!(self.phase, Phase::Hello { .. }) {
+            return Err(ReceiveError::Sequence("introduces a second file"));
+        }
+        if let Err(why) = check_name(&name) {
+            return Err(ReceiveError::Name { name, why });
+        }
+        let mut replace = false;
+        self.sink = Some(match &plan.destination {
+            Destination::Stdout(waker) => {
+                let waker = waker.try_clone().map_err(ReceiveError::Pipe)?;
+                Sink::Pipe {
+                    pipe: PipeSink::new(std::io::stdout(), waker),
+                    hasher: Box::default(),
+                    written: 0,
+                }
+            }
+            Destination::Directory {
+                path,
+                replace: may_replace,
+            } => {
+                replace = *may_replace;
+                let target = path.join(&name);
+                if !replace && target.symlink_metadata().is_ok() {
+                    return Err(ReceiveError::Exists(target));
+                }
+                Sink::Part(Box::new(Part::open(path, &name)?))
+            }
+        });
+        self.file = Some(File {
+            name,
+            mode,
+            id,
+            size,
+            seekable,
+            replace,
+        });
+        if self.is_lossy() && matches!(self.sink, Some(Sink::Pipe { .. })) {
+            return Err(ReceiveError::Sequence(
+                "uses a mode that cannot fill a pipe in order",
+            ));
+        }
+        self.phase = Phase::Recovering;
+        Ok(())
+    }
+
+    /// Takes file octets; the range of those that are new.
+    pub(super) fn on_data(
+        &mut self,
+        now: Instant,
+        offset: u64,
+        octets: &[u8],
+    ) -> Result<Option<Range<u64>>, ReceiveError> {
+        self.heard = now;
+        if self.is_over() {
+            return Ok(None);
+        }
+        if !matches!(self.phase, Phase::Receiving) || self.is_lossy() {
+            return Err(ReceiveError::Sequence("sends data out of turn"));
+        }
+        let written = self.written();
+        let known = written.checked_sub(offset);
+        let Some(known) = known.and_then(|known| usize::try_from(known).ok()) else {
+            return Err(ReceiveError::Sequence("leaves octets out"));
+        };
+        // Sent before our offer was known, or again.
+        let Some(fresh) = octets.get(known..).filter(|fresh| !fresh.is_empty()) else {
+            return Ok(None);
+        };
+        match &mut self.sink {
+            Some(Sink::Part(part)) => part.append(fresh)?,
+            Some(Sink::Pipe {
+                pipe,
+                hasher,
+                written,
+            }) => {
+                if let Some(error) = pipe.take_error() {
+                    return Err(ReceiveError::Pipe(error));
+                }
+                hasher.update(fresh);
+                pipe.push(fresh);
+                *written += fresh.len() as u64;
+            }
+            None => return Ok(None),
+        }
+        Ok(Some(written..written + fresh.len() as u64))
+    }
+
+    fn written(&self) -> u64 {
+        match &self.sink {
+            Some(Sink::Part(part)) => part.written(),
+            Some(Sink::Pipe { written, .. }) => *written,
+            None => 0,
+        }
+    }
+
+    /// Takes file octets in any order; the range, if any of them is new.
+    pub(super) fn on_message(
+        &mut self,
+        now: Instant,
+        offset: u64,
+        octets: &[u8],
+    ) -> Result<Option<Range<u64>>, ReceiveError> {
+        self.heard = now;
+        let end = offset.checked_add(octets.len() as u64);
+        let within = |end: &u64| {
+            let size = self.file.as_ref().and_then(|file| file.size);
+            size.is_none_or(|size| *end <= size)
+        };
+        // An octet beyond the announced size would make a hole in the disk, not in the file.
+        let (Some(end), true) = (end.filter(within), self.is_lossy()) else {
+            return Ok(None);
+        };
+        let Some(Sink::Part(part)) = &mut self.sink else {
+            return Ok(None);
+        };
+        if !matches!(self.phase, Phase::Receiving | Phase::Settling { .. }) {
+            return Ok(None);
+        }
+        match self.coverage.add(offset..end) {
+            None | Some(0) => Ok(None),
+            Some(_) => {
+                part.place(offset, octets)?;
+                Ok(Some(offset..end))
+            }
+        }
+    }
+
+    pub(super) fn on_start(&mut self, offset: u64) -> Result<(), ReceiveError> {
+        if self.is_over() {
+            return Ok(());
+        }
+        match &mut self.sink {
+            Some(Sink::Part(part)) if offset == 0 => {
+                self.resumed_at = 0;
+                Ok(part.restart()?)
+            }
+            _ => Err(ReceiveError::Sequence("starts somewhere else than it may")),
+        }
+    }
+
+    pub(super) fn on_end(
+        &mut self,
+        now: Instant,
+        size: u64,
+        digest: Digest,
+    ) -> Result<(), ReceiveError> {
+        self.heard = now;
+        match self.phase {
+            Phase::Receiving => {
+                self.phase = Phase::Settling { size, digest };
+                Ok(())
+            }
+            _ if self.is_over() => Ok(()),
+            _ => Err(ReceiveError::Sequence("ends a file that was not begun")),
+        }
+    }
+
+    /// The connection with the octets is over, or all of it has been read.
+    pub(super) fn on_lane_ended(&mut self, _now: Instant) {
+        self.lane_ended = true;
+    }
+
+    /// Our last words were confirmed. The sender's are answered a while longer.
+    pub(super) fn on_all_sent(&mut self, now: Instant) {
+        if let Phase::Leaving { until } = self.phase {
+            let until = until.min(now + LAST_ANSWERS);
+            self.phase = Phase::Leaving { until };
+        }
+    }
+
+    const fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Leaving { .. } | Phase::Over)
+    }
+
+    /// Ends without a word to the peer: it is gone, or ended it itself.
+    pub(super) fn abandon(&mut self, verdict: Verdict) {
+        self.verdict.get_or_insert(verdict);
+        self.phase = Phase::Over;
+    }
+
+    /// Tells the peer why this cannot go on, and ends.
+    pub(super) fn refuse(&mut self, now: Instant, machine: &mut Endpoint, error: ReceiveError) {
+        if self.is_over() {
+            return;
+        }
+        self.verdict = Some(Verdict::Failed);
+        let text = chain(&error);
+        let record = Record::Refuse {
+            reason: error.reason(),
+            text,
+        };
+        self.error = Some(error);
+        self.delivered = self.written();
+        // A full disk cannot keep what follows, but what was checkpointed stays.
+        self.sink = None;
+        self.leave(now, machine, &record);
+    }
+
+    fn leave(&mut self, now: Instant, machine: &mut Endpoint, record: &Record) {
+        let data = if self.is_lossy() {
+            self.lane
+        } else {
+            Some(self.control)
+        };
+        if let Some(counters) = data.and_then(|data| machine.counters(data)) {
+            self.counters = *counters;
+        }
+        self.decided = Some(now);
+        record.encode(&mut self.outbox);
+        self.pump(now, machine);
+        machine.close(now, self.control);
+        self.phase = Phase::Leaving {
+            until: now + LEAVING_MAX,
+        };
+    }
+
+    /// Our side of the conversation is short: it always fits the send buffer.
+    fn pump(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+        if self.outbox.is_empty() {
+            return false;
+        }
+        // A closed connection says why in its own event.
+        let taken = machine
+            .write(now, self.control, &self.outbox)
+            .unwrap_or(self.outbox.len());
+        self.outbox.drain(..taken);
+        taken > 0
+    }
+
+    /// Does what is due.
+    pub(super) fn advance(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        checkpoint_every: Duration,
+    ) -> Result<Progress, ReceiveError> {
+        let touched = self.pump(now, machine);
+        match self.phase {
+            Phase::Hello { since } if now.saturating_since(since) >= HELLO_PATIENCE => {
+                machine.abort(now, self.control);
+                self.phase = Phase::Over;
+                return Ok(Progress::Over);
+            }
+            Phase::Recovering => {
+                if self.recover()? {
+                    self.pump(now, machine);
+                    return Ok(Progress::Touched);
+                }
+            }
+            Phase::Receiving => self.checkpoint(now, checkpoint_every)?,
+            Phase::Settling { size, digest } => {
+                if self.settle(now, machine, size, digest)? {
+                    return Ok(Progress::Touched);
+                }
+            }
+            Phase::Leaving { until } if until <= now => return Ok(Progress::Over),
+            Phase::Over => return Ok(Progress::Over),
+            Phase::Hello { .. } | Phase::Leaving { .. } => {}
+        }
+        Ok(if touched {
+            Progress::Touched
+        } else {
+            Progress::Idle
+        })
+    }
+
+    /// Verifies some more of what is on the disk; whether the offer could be made.
+    fn recover(&mut self) -> Result<bool, ReceiveError> {
+        let lossy = self.is_lossy();
+        let seekable = self.file.as_ref().is_some_and(|file| file.seekable);
+        if let Some(Sink::Part(part)) = &mut self.sink {
+            if lossy || !seekable {
+                part.restart()?;
+            }
+            if part.is_recovering() {
+                part.recover()?;
+            }
+            if part.is_recovering() {
+                return Ok(false);
+            }
+            self.resumed_at = part.written();
+            let digest = part.digest();
+            Record::Offer {
+                offset: part.written(),
+                digest,
+            }
+            .encode(&mut self.outbox);
+        } else {
+            let digest = *blake3::hash(b"").as_bytes();
+            Record::Offer { offset: 0, digest }.encode(&mut self.outbox);
+        }
+        self.phase = Phase::Receiving;
+        Ok(true)
+    }
+
+    fn checkpoint(&mut self, now: Instant, every: Duration) -> Result<(), ReceiveError> {
+        if now.saturating_since(self.checkpointed) >= every && !self.is_lossy() {
+            self.checkpointed = now;
+            if let Some(Sink::Part(part)) = &mut self.sink {
+                part.checkpoint()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After END: decides, if all is there or nothing more will come; whether it did.
+    fn settle(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        size: u64,
+        digest: Digest,
+    ) -> Result<bool, ReceiveError> {
+        if self.is_lossy() {
+            self.settle_lossy(now, machine, size, digest)
+        } else {
+            self.settle_complete(now, machine, size, digest)
+        }
+    }
+
+    fn settle_complete(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        size: u64,
+        digest: Digest,
+    ) -> Result<bool, ReceiveError> {
+        let intact = match &mut self.sink {
+            Some(Sink::Part(part)) => part.written() == size && part.digest() == digest,
+            Some(Sink::Pipe {
+                pipe,
+                hasher,
+                written,
+            }) => {
+                let Some(outcome) = pipe.finish() else {
+                    return Ok(false);
+                };
+                outcome.map_err(ReceiveError::Pipe)?;
+                *written == size && *hasher.finalize().as_bytes() == digest
+            }
+            None => return Ok(false),
+        };
+        self.delivered = self.written();
+        self.finish(now, machine, intact)?;
+        Ok(true)
+    }
+
+    /// Gives the file its name, or takes it away, and tells the sender.
+    fn finish(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        intact: bool,
+    ) -> Result<(), ReceiveError> {
+        let replace = self.file.as_ref().is_some_and(|file| file.replace);
+        match self.sink.take() {
+            Some(Sink::Part(part)) if intact => self.path = Some(part.finish(replace)?),
+            Some(Sink::Part(mut part)) => part.restart()?,
+            Some(Sink::Pipe { .. }) | None => {}
+        }
+        self.verdict = Some(if intact {
+            Verdict::Complete
+        } else {
+            Verdict::Corrupt
+        });
+        let done = Record::Done {
+            delivered: self.delivered,
+            missing: 0,
+            intact,
+        };
+        self.leave(now, machine, &done);
+        Ok(())
+    }
+
+    fn settle_lossy(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        size: u64,
+        digest: Digest,
+    ) -> Result<bool, ReceiveError> {
+        let covered = self.coverage.covered();
+        if covered < size && !self.lane_ended && now < self.heard + self.quiet() {
+            return Ok(false);
+        }
+        self.delivered = covered.min(size);
+        self.missing = size.saturating_sub(covered);
+        let Some(Sink::Part(part)) = &mut self.sink else {
+            return Ok(false);
+        };
+        if self.missing == 0 {
+            let intact = part.rehash(size)? == digest;
+            self.finish(now, machine, intact)?;
+            return Ok(true);
+        }
+        for range in self.coverage.missing(size) {
+            self.missing_range_count += 1;
+            if self.missing_ranges.len() < RANGES_LISTED {
+                self.missing_ranges.push(range);
+            }
+        }
+        if let Some(Sink::Part(part)) = self.sink.take() {
+            self.path = Some(part.keep_incomplete(size)?);
+        }
+        self.verdict = Some(Verdict::Incomplete);
+        let done = Record::Done {
+            delivered: self.delivered,
+            missing: self.missing,
+            intact: false,
+        };
+        self.leave(now, machine, &done);
+        Ok(true)
+    }
+
+    fn quiet(&self) -> Duration {
+        let is_datagram = self
+            .file
+            .as_ref()
+            .is_some_and(|file| file.mode == Mode::Datagram);
+        if is_datagram {
+            QUIET_DATAGRAMS
+        } else {
+            QUIET_CONNECTION
+        }
+    }
+
+    /// Name, size and octets that were there, once.
+    pub(super) fn take_introduction(&mut self) -> Option<(String, Option<u64>, u64)> {
+        if self.introduced || !matches!(self.phase, Phase::Receiving | Phase::Settling { .. }) {
+            return None;
+        }
+        self.introduced = true;
+        let file = self.file.as_ref()?;
+        Some((file.name.clone(), file.size, self.resumed_at))
+    }
+
+    pub(super) fn next_deadline(&self, checkpoint_every: Duration) -> Option<Deadline> {
+        let (at, why) = match self.phase {
+            Phase::Hello { since } => (since + HELLO_PATIENCE, "patience with an introduction"),
+            Phase::Recovering => (Instant::START, "verifying a part"),
+            Phase::Receiving if self.is_lossy() => return None,
+            Phase::Receiving => (self.checkpointed + checkpoint_every, "checkpoint"),
+            Phase::Settling { .. } if self.is_lossy() => {
+                (self.heard + self.quiet(), "patience with missing octets")
+            }
+            Phase::Settling { .. } => return None,
+            Phase::Leaving { until } => (until, "last acknowledgements"),
+            Phase::Over => (Instant::START, "end of a transfer"),
+        };
+        Some(Deadline { at, why })
+    }
+
+    /// The report; `None` if no file was ever introduced.
+    pub(super) fn conclude(mut self, now: Instant) -> Option<ReceiveReport> {
+        if let Some(Sink::Part(part)) = &mut self.sink {
+            self.delivered = part.written();
+            if let Err(error) = part.checkpoint() {
+                self.error.get_or_insert(error.into());
+            }
+        }
+        let name = match (&self.file, &self.error) {
+            (Some(file), _) => file.name.clone(),
+            (None, Some(ReceiveError::Name { name, .. })) => name.escape_default().to_string(),
+            (None, Some(ReceiveError::Exists(path))) => {
+                path.file_name()?.to_string_lossy().into_owned()
+            }
+            (None, Some(_)) => String::new(),
+            (None, None) => return None,
+        };
+        Some(ReceiveReport {
+            verdict: self.verdict.unwrap_or(Verdict::Abandoned),
+            name,
+            mode: self.file.as_ref().map_or(Mode::Reliable, |file| file.mode),
+            path: self.path,
+            size: self.file.as_ref().and_then(|file| file.size),
+            resumed_at: self.resumed_at,
+            delivered: self.delivered,
+            missing: self.missing,
+            missing_ranges: self.missing_ranges,
+            missing_range_count: self.missing_range_count,
+            elapsed: self.decided.unwrap_or(now).saturating_since(self.begun),
+            counters: self.counters,
+            error: self.error,
+        })
+    }
+}
+
+/// An error with its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

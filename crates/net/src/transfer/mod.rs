@@ -1,0 +1,40 @@
+//! Files over AeroTP: one end sends, the other receives, and both know for certain how it ended.
+//!
+//! [`Sender`] and [`Receiver`] are applications for [`crate::udp::UdpDriver`] on an
+//! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). In modes that deliver everything, the
+//! file and what is said about it share one connection; in the others the file goes in messages on a
+//! connection (or in datagrams) of its mode, and what is said goes on a reliable one beside it.
+//! The octets are verified by BLAKE3 at the end, and in complete modes a transfer continues after either side
+//! was killed.
+//!
+//! # Does not
+//! - Authenticate or encrypt: whoever reaches the port may send. That is the gateway's business.
+//!
+//! `docs/guide/files.md` is the user's view, with the policy for syncing.
+
+mod coverage;
+mod incoming;
+mod name;
+mod part;
+mod pipe;
+mod receiver;
+mod record;
+mod report;
+mod sender;
+mod source;
+mod stop;
+
+pub use coverage::Coverage;
+pub use name::{UnsafeName, check_name};
+pub use part::StorageError;
+pub use receiver::{Destination, ReceiveObserver, ReceivePlan, Receiver};
+pub use record::{BadRecord, RefuseReason};
+pub use report::{ReceiveError, ReceiveReport, SendError, SendReport, Verdict};
+pub use sender::{SendObserver, SendPlan, Sender};
+pub use source::Source;
+pub use stop::Stop;
+
+use fulmar_proto::wire::aerotp::Port;
+
+/// The AeroTP port of the file service, in our own numbering: nothing is registered.
+pub const FILE_PORT: Port = Port(4_914);

@@ -1,0 +1,419 @@
+//! The receiving end: an application on an AeroTP endpoint, with any number of transfers at once.
+//!
+//! # Promises
+//! - Nothing is created outside the directory, and no existing file is replaced unless asked for.
+//! - Memory is bounded: transfers at once, and what each holds.
+//! - A sender that starts anew takes over what an earlier one left, even while that one lingers.
+//! - A connection that does not introduce a file is reset: it belonged to a receiver before us, and
+//!   the reset makes its sender start anew.
+
+use super::incoming::{Progress, Transfer};
+use super::record::{Item, Record, decode_message, message_id};
+use super::report::{ReceiveError, ReceiveReport, Verdict};
+use super::{FILE_PORT, Stop};
+use crate::udp::{Application, Step};
+use crate::wait::Waker;
+use fulmar_proto::machine::{Deadline, PathId};
+use fulmar_proto::transport::aerotp::{
+    CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event, ModeRules,
+};
+use fulmar_proto::units::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Connections at once; further ones are reset.
+const CONNECTIONS_MAX: usize = 128;
+/// Payloads read from one connection before others get their turn.
+const CHUNKS_PER_TURN: usize = 256;
+
+/// Delayed acknowledgements of a sender's end go out within this.
+const LAST_ACKNOWLEDGEMENTS: Duration = Duration::from_millis(100);
+
+/// Where files go.
+#[derive(Debug)]
+pub enum Destination {
+    /// Into a directory.
+    Directory {
+        /// Which, existing.
+        path: PathBuf,
+        /// Whether existing files are replaced.
+        replace: bool,
+    },
+    /// To stdout: one file, as it comes.
+    Stdout(Waker),
+}
+
+/// What to receive and how.
+#[derive(Debug)]
+pub struct ReceivePlan {
+    /// Where files go.
+    pub destination: Destination,
+    /// Settings for arriving connections; the mode is theirs.
+    pub connection: ConnectionConfig,
+    /// Whether to stop after the first file, whatever became of it.
+    pub once: bool,
+    /// How often what arrived is made durable.
+    pub checkpoint_every: Duration,
+}
+
+/// Someone who watches a receiver.
+pub trait ReceiveObserver {
+    /// A file was introduced; so many octets are here already.
+    fn started(&mut self, _name: &str, _size: Option<u64>, _resumed_at: u64) {}
+    /// These octets arrived for the first time.
+    fn delivered(&mut self, _now: Instant, _range: Range<u64>) {}
+    /// A file is done with.
+    fn finished(&mut self, _report: &ReceiveReport) {}
+}
+
+impl ReceiveObserver for () {}
+
+/// Receives files until it is stopped.
+#[derive(Debug)]
+pub struct Receiver<O> {
+    plan: ReceivePlan,
+    stop: Stop,
+    /// The one who watches.
+    pub observer: O,
+    transfers: BTreeMap<ConnectionId, Transfer>,
+    /// Connections in modes that may lose data.
+    lanes: BTreeMap<ConnectionId, Option<ConnectionId>>,
+    reports: VecDeque<ReceiveReport>,
+    /// When to leave the loop: after the last acknowledgements have gone out.
+    stop_at: Option<Instant>,
+}
+
+impl<O: ReceiveObserver> Receiver<O> {
+    /// Listens on `machine`.
+    ///
+    /// # Errors
+    /// The connection settings cannot work.
+    pub fn new(
+        plan: ReceivePlan,
+        machine: &mut Endpoint,
+        stop: Stop,
+        observer: O,
+    ) -> Result<Self, ConfigError> {
+        machine.listen(FILE_PORT, plan.connection)?;
+        Ok(Self {
+            plan,
+            stop,
+            observer,
+            transfers: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            reports: VecDeque::new(),
+            stop_at: None,
+        })
+    }
+
+    /// Takes the oldest report.
+    pub fn take_report(&mut self) -> Option<ReceiveReport> {
+        self.reports.pop_front()
+    }
+
+    fn on_incoming(&mut self, now: Instant, machine: &mut Endpoint, id: ConnectionId, lossy: bool) {
+        if self.transfers.len() + self.lanes.len() >= CONNECTIONS_MAX {
+            machine.abort(now, id);
+        } else if lossy {
+            self.lanes.insert(id, None);
+        } else {
+            self.transfers.insert(id, Transfer::new(id, now));
+        }
+    }
+
+    /// Reads what the peers say; whether anything was read.
+    fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+        let mut busy = false;
+        let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
+        for control in controls {
+            for _ in 0..CHUNKS_PER_TURN {
+                let Some(transfer) = self.transfers.get_mut(&control) else {
+                    break;
+                };
+                if !transfer.has_room() {
+                    break;
+                }
+                if let Some(held) = transfer.take_held() {
+                    busy = true;
+                    if let Err(error) = self.take_octets(now, machine, control, &held) {
+                        self.refuse(now, machine, control, error);
+                    }
+                    continue;
+                }
+                let Some(chunk) = machine.read(now, control) else {
+                    break;
+                };
+                busy = true;
+                let outcome = self.take_octets(now, machine, control, &chunk.octets);
+                machine.recycle(control, chunk.octets);
+                if let Err(error) = outcome {
+                    self.refuse(now, machine, control, error);
+                    break;
+                }
+            }
+        }
+        let lanes: Vec<ConnectionId> = self.lanes.keys().copied().collect();
+        for lane in lanes {
+            for _ in 0..CHUNKS_PER_TURN {
+                let Some(chunk) = machine.read(now, lane) else {
+                    break;
+                };
+                busy = true;
+                self.take_message(now, machine, &chunk.octets, Some(lane));
+                machine.recycle(lane, chunk.octets);
+            }
+        }
+        busy
+    }
+
+    fn take_octets(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        control: ConnectionId,
+        mut octets: &[u8],
+    ) -> Result<(), ReceiveError> {
+        loop {
+            let Some(transfer) = self.transfers.get_mut(&control) else {
+                return Ok(());
+            };
+            if transfer.is_recovering() {
+                transfer.hold(octets);
+                return Ok(());
+            }
+            let Some(item) = transfer.records.next(&mut octets)? else {
+                return Ok(());
+            };
+            match item {
+                Item::Data { offset, octets } => {
+                    if let Some(range) = transfer.on_data(now, offset, octets)? {
+                        self.observer.delivered(now, range);
+                    }
+                }
+                Item::Record(Record::Hello {
+                    mode,
+                    id,
+                    size,
+                    seekable,
+                    name,
+                }) => {
+                    self.take_over(now, machine, control, &name);
+                    let Some(transfer) = self.transfers.get_mut(&control) else {
+                        return Ok(());
+                    };
+                    transfer.on_hello(&self.plan, mode, id, (size, seekable), name)?;
+                }
+                Item::Record(Record::Start { offset }) => transfer.on_start(offset)?,
+                Item::Record(Record::End { size, digest }) => transfer.on_end(now, size, digest)?,
+                Item::Record(Record::Refuse { .. }) => transfer.abandon(Verdict::Abandoned),
+                Item::Record(Record::Offer { .. } | Record::Done { .. }) => {
+                    return Err(ReceiveError::Sequence("answers instead of sending"));
+                }
+            }
+        }
+    }
+
+    /// A sender that introduces a file anew ends whatever an earlier connection did with it.
+    fn take_over(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        control: ConnectionId,
+        name: &str,
+    ) {
+        let earlier: Vec<ConnectionId> = self
+            .transfers
+            .iter()
+            .filter(|(id, transfer)| **id != control && transfer.is_receiving(name))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in earlier {
+            machine.abort(now, id);
+            if let Some(mut transfer) = self.transfers.remove(&id) {
+                // What it had is checkpointed and unlocked; nothing is reported, since it goes on.
+                transfer.abandon(Verdict::Abandoned);
+                drop(transfer.conclude(now));
+            }
+        }
+    }
+
+    fn take_message(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        message: &[u8],
+        lane: Option<ConnectionId>,
+    ) {
+        let Some((id, offset, octets)) = decode_message(message) else {
+            return;
+        };
+        let wanted = |transfer: &&mut Transfer| transfer.id().map(message_id) == Some(id);
+        let Some(transfer) = self.transfers.values_mut().find(wanted) else {
+            return;
+        };
+        let control = transfer.control();
+        if let Some(lane) = lane {
+            self.lanes.insert(lane, Some(control));
+            transfer.set_lane(lane);
+        }
+        match transfer.on_message(now, offset, octets) {
+            Ok(Some(range)) => self.observer.delivered(now, range),
+            Ok(None) => {}
+            Err(error) => self.refuse(now, machine, control, error),
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        control: ConnectionId,
+        error: ReceiveError,
+    ) {
+        if let Some(transfer) = self.transfers.get_mut(&control) {
+            transfer.refuse(now, machine, error);
+        }
+    }
+
+    /// Lets every transfer do what is due; whether a machine was touched.
+    fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+        let mut busy = false;
+        let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
+        for control in controls {
+            let Some(transfer) = self.transfers.get_mut(&control) else {
+                continue;
+            };
+            let progress = match transfer.advance(now, machine, self.plan.checkpoint_every) {
+                Ok(progress) => progress,
+                Err(error) => {
+                    transfer.refuse(now, machine, error);
+                    Progress::Touched
+                }
+            };
+            if let Some((name, size, resumed_at)) = transfer.take_introduction() {
+                self.observer.started(&name, size, resumed_at);
+            }
+            match progress {
+                Progress::Idle => {}
+                Progress::Touched => busy = true,
+                Progress::Over => {
+                    busy = true;
+                    self.conclude(now, machine, control);
+                }
+            }
+        }
+        busy
+    }
+
+    fn conclude(&mut self, now: Instant, machine: &mut Endpoint, control: ConnectionId) {
+        let Some(transfer) = self.transfers.remove(&control) else {
+            return;
+        };
+        self.lanes.retain(|&lane, owner| {
+            let is_its = *owner == Some(control);
+            if is_its {
+                machine.abort(now, lane);
+            }
+            !is_its
+        });
+        if let Some(report) = transfer.conclude(now) {
+            self.observer.finished(&report);
+            self.reports.push_back(report);
+            if self.plan.once {
+                self.stop_at.get_or_insert(now + LAST_ACKNOWLEDGEMENTS);
+            }
+        }
+    }
+
+    fn on_closed(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        id: ConnectionId,
+        why: CloseReason,
+    ) {
+        if let Some(owner) = self.lanes.remove(&id) {
+            if let Some(transfer) = owner.and_then(|owner| self.transfers.get_mut(&owner)) {
+                transfer.on_lane_ended(now);
+            }
+            return;
+        }
+        if let Some(transfer) = self.transfers.get_mut(&id) {
+            transfer.abandon(match why {
+                CloseReason::PeerVanished => Verdict::Vanished,
+                CloseReason::Finished | CloseReason::Aborted | CloseReason::Reset => {
+                    Verdict::Abandoned
+                }
+            });
+            self.conclude(now, machine, id);
+        }
+    }
+}
+
+impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
+    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+        match event {
+            Event::Incoming { id, mode, .. } => {
+                self.on_incoming(now, machine, id, !ModeRules::of(mode).complete);
+            }
+            Event::Datagram { octets, .. } => self.take_message(now, machine, &octets, None),
+            Event::PeerFinished(id) => {
+                // What was read last is still to be taken.
+                self.listen(now, machine);
+                if let Some(Some(owner)) = self.lanes.get(&id)
+                    && let Some(transfer) = self.transfers.get_mut(owner)
+                {
+                    transfer.on_lane_ended(now);
+                    machine.close(now, id);
+                }
+            }
+            Event::AllSent(id) => {
+                if let Some(transfer) = self.transfers.get_mut(&id) {
+                    transfer.on_all_sent(now);
+                }
+            }
+            Event::Closed { id, why } => {
+                self.listen(now, machine);
+                self.on_closed(now, machine, id, why);
+            }
+            Event::Connected(_) | Event::Readable(_) | Event::Writable(_) => {}
+        }
+    }
+
+    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+        if self.stop.is_requested() && self.stop_at.is_none_or(|at| at > now) {
+            self.stop_at = Some(now);
+            let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
+            for control in controls {
+                machine.abort(now, control);
+                if let Some(transfer) = self.transfers.get_mut(&control) {
+                    transfer.abandon(Verdict::Abandoned);
+                }
+                self.conclude(now, machine, control);
+            }
+            return Step::Again;
+        }
+        if self.stop_at.is_some_and(|at| at <= now) {
+            return Step::Stop;
+        }
+        let heard = self.listen(now, machine);
+        if self.advance(now, machine) || heard {
+            Step::Again
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn unreachable(&mut self, _now: Instant, _machine: &mut Endpoint, _path: PathId) {}
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let stop = self.stop_at.map(|at| Deadline {
+            at,
+            why: "end after the last file",
+        });
+        let all = self.transfers.values();
+        all.map(|transfer| transfer.next_deadline(self.plan.checkpoint_every))
+            .fold(stop, Deadline::earlier)
+    }
+}

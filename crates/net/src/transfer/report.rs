@@ -1,0 +1,152 @@
+//! How a transfer ended.
+
+use super::part::StorageError;
+use super::record::{BadRecord, RefuseReason};
+use fulmar_proto::transport::aerotp::{ConnectError, Counters};
+use fulmar_proto::units::Duration;
+use fulmar_proto::wire::aerotp::Mode;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// What the sender knows at the end.
+#[derive(Clone, Debug)]
+pub struct SendReport {
+    /// The mode.
+    pub mode: Mode,
+    /// Octets of the file.
+    pub size: u64,
+    /// How many of them the receiver had before.
+    pub resumed_at: u64,
+    /// How many of them it has.
+    pub delivered: u64,
+    /// How many of them it lacks.
+    pub missing: u64,
+    /// Whether its file has the right BLAKE3 digest.
+    pub intact: bool,
+    /// From the first octet handed to the transport to the receiver's verdict.
+    pub elapsed: Duration,
+    /// What the connection with the octets counted.
+    pub counters: Counters,
+    /// How often the connection had to be opened again.
+    pub reconnections: u32,
+}
+
+/// Why nothing can be said of the receiver's file, or nothing good.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// Nobody answers, or the network says that nobody listens.
+    #[error("nobody answers")]
+    Unreachable,
+    /// The receiver was there and is gone.
+    #[error("the receiver was not heard for {}", fulmar_proto::units::format_duration(*.0))]
+    Vanished(Duration),
+    /// The receiver does not want it, or cannot take it.
+    #[error("the receiver refuses: {text}")]
+    Refused {
+        /// Why, as a class.
+        reason: RefuseReason,
+        /// Why, in its words.
+        text: String,
+    },
+    /// The file cannot be read to its end.
+    #[error("reading the file")]
+    Read(#[source] io::Error),
+    /// The settings cannot work.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The peer does not speak our protocol.
+    #[error("the receiver sent {0}")]
+    Protocol(#[from] BadRecord),
+    /// The caller asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// How a received file turned out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every octet is there and the digest is right.
+    Complete,
+    /// Octets are missing, in a mode that may lose some.
+    Incomplete,
+    /// All octets are there, but not the right ones.
+    Corrupt,
+    /// The sender gave up, was stopped or started anew.
+    Abandoned,
+    /// The sender was not heard for too long.
+    Vanished,
+    /// This side could not go on.
+    Failed,
+}
+
+/// What the receiver knows of one file at the end.
+#[derive(Debug)]
+pub struct ReceiveReport {
+    /// How it turned out.
+    pub verdict: Verdict,
+    /// The name that the sender gave, safe to print.
+    pub name: String,
+    /// The mode.
+    pub mode: Mode,
+    /// Where the octets are; `None` for stdout, or if nothing was kept.
+    pub path: Option<PathBuf>,
+    /// Octets of the file, where known.
+    pub size: Option<u64>,
+    /// How many were here before.
+    pub resumed_at: u64,
+    /// How many are here.
+    pub delivered: u64,
+    /// How many are not, where known.
+    pub missing: u64,
+    /// Where those are, the first of them.
+    pub missing_ranges: Vec<Range<u64>>,
+    /// How many ranges are missing in all.
+    pub missing_range_count: u64,
+    /// From the sender's first record to the verdict.
+    pub elapsed: Duration,
+    /// What the connection with the octets counted.
+    pub counters: Counters,
+    /// What went wrong here, for [`Verdict::Failed`].
+    pub error: Option<ReceiveError>,
+}
+
+/// Why this side could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// The disk.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The pipe behind stdout.
+    #[error("writing to stdout")]
+    Pipe(#[source] io::Error),
+    /// The name cannot be used here.
+    #[error("the name {name:?} is not used: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// The rule it breaks.
+        why: super::name::UnsafeName,
+    },
+    /// There is such a file.
+    #[error("{} exists; --force replaces it", .0.display())]
+    Exists(PathBuf),
+    /// The peer does not speak our protocol.
+    #[error("the sender sent {0}")]
+    Protocol(#[from] BadRecord),
+    /// The peer says what makes no sense at this point.
+    #[error("the sender {0}")]
+    Sequence(&'static str),
+}
+
+impl ReceiveError {
+    /// The class told to the sender.
+    pub(super) const fn reason(&self) -> RefuseReason {
+        match self {
+            Self::Storage(_) | Self::Pipe(_) => RefuseReason::Storage,
+            Self::Name { .. } => RefuseReason::Name,
+            Self::Exists(_) => RefuseReason::Exists,
+            Self::Protocol(_) | Self::Sequence(_) => RefuseReason::Protocol,
+        }
+    }
+}

@@ -1,0 +1,590 @@
+//! The sending end: an application on an AeroTP endpoint.
+//!
+//! ```text
+//!  Talking ──OFFER behind our position──▶ Verifying ──▶ Talking ──all sent, END──▶ AwaitingVerdict
+//!     │ reset by a receiver that was restarted                                          │ DONE
+//!     └──▶ Pausing ──▶ a new connection, Talking                              Leaving ◀─┘
+//! ```
+//!
+//! # Promises
+//! - The first octets go out with the set-up; nobody waits for a round trip.
+//! - END follows only after the OFFER was settled, so the verdict is about the right octets.
+//! - A receiver that is restarted within the patience costs a reconnection, not the transfer.
+
+use super::record::{
+    DATA_BYTES_MAX, Digest, Item, MESSAGE_HEAD_BYTES, Record, Records, encode_data_head,
+    encode_message_head,
+};
+use super::report::{SendError, SendReport};
+use super::source::{Filled, Prefix, Source};
+use super::{FILE_PORT, Stop};
+use crate::udp::{Application, Step};
+use fulmar_proto::machine::{Deadline, PathId, Priority};
+use fulmar_proto::transport::aerotp::{
+    CloseReason, ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules,
+};
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::Mode;
+use std::ops::Range;
+
+/// DATA records written before the machine is drained again.
+const RECORDS_PER_TURN: usize = 8;
+/// Messages written before the machine is drained again.
+const MESSAGES_PER_TURN: usize = 64;
+/// The network's word that nobody listens is believed after this: a receiver may be just starting.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
+/// Between a reset and the next attempt.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Resets in a row, without an OFFER between them, that are believed.
+const RESETS_MAX: u32 = 8;
+/// How long the last acknowledgements may take once the verdict is known.
+const LEAVING_MAX: Duration = Duration::from_secs(1);
+
+/// What to send and how.
+#[derive(Clone, Debug)]
+pub struct SendPlan {
+    /// The name for the receiver.
+    pub name: String,
+    /// The connection's settings, the mode among them.
+    pub connection: ConnectionConfig,
+    /// How long to try before anything was heard.
+    pub connect_timeout: Duration,
+    /// Names this transfer; unpredictable.
+    pub id: u64,
+}
+
+/// Someone who watches a sender.
+pub trait SendObserver {
+    /// The receiver already has so many octets.
+    fn resumed(&mut self, _offset: u64) {}
+    /// These octets were handed to the transport.
+    fn submitted(&mut self, _now: Instant, _range: Range<u64>) {}
+    /// The connection was lost and is opened again.
+    fn reconnecting(&mut self) {}
+}
+
+impl SendObserver for () {}
+
+#[derive(Debug)]
+enum Phase {
+    New,
+    Talking,
+    Verifying(Box<Prefix>),
+    AwaitingVerdict,
+    Leaving { until: Instant },
+    Pausing { until: Instant },
+    Ended,
+}
+
+/// What happens to the data's own connection, in modes that may lose some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    Open(ConnectionId),
+    Closing(ConnectionId),
+    Empty,
+}
+
+/// One file on its way.
+#[derive(Debug)]
+pub struct Sender<O> {
+    plan: SendPlan,
+    path: PathId,
+    source: Source,
+    stop: Stop,
+    /// The one who watches.
+    pub observer: O,
+    phase: Phase,
+    control: Option<ConnectionId>,
+    lane: Option<Lane>,
+    records: Records,
+    outbox: Vec<u8>,
+    outbox_sent: usize,
+    /// Where the file's octets in the outbox begin, and their offset in the file.
+    outbox_data: Option<(usize, u64)>,
+    message: Vec<u8>,
+    offered: bool,
+    source_ended: bool,
+    started: Option<Instant>,
+    first_submitted: Option<Instant>,
+    heard: bool,
+    resumed_at: u64,
+    resets: u32,
+    reconnections: u32,
+    refused_since: Option<Instant>,
+    verdict: Option<(Instant, u64, u64, bool)>,
+    counters: Counters,
+    outcome: Option<Result<SendReport, SendError>>,
+}
+
+impl<O: SendObserver> Sender<O> {
+    /// Will send `source` over `path` once it is run.
+    pub fn new(plan: SendPlan, path: PathId, source: Source, stop: Stop, observer: O) -> Self {
+        Self {
+            plan,
+            path,
+            source,
+            stop,
+            observer,
+            phase: Phase::New,
+            control: None,
+            lane: None,
+            records: Records::default(),
+            outbox: Vec::new(),
+            outbox_sent: 0,
+            outbox_data: None,
+            message: Vec::new(),
+            offered: false,
+            source_ended: false,
+            started: None,
+            first_submitted: None,
+            heard: false,
+            resumed_at: 0,
+            resets: 0,
+            reconnections: 0,
+            refused_since: None,
+            verdict: None,
+            counters: Counters::default(),
+            outcome: None,
+        }
+    }
+
+    /// How it ended; `None` while it runs.
+    pub fn take_outcome(&mut self) -> Option<Result<SendReport, SendError>> {
+        self.outcome.take()
+    }
+
+    const fn mode(&self) -> Mode {
+        self.plan.connection.mode
+    }
+
+    /// Whether the data needs a connection of its own beside the records.
+    fn is_lossy(&self) -> bool {
+        !ModeRules::of(self.mode()).complete
+    }
+
+    fn fail(&mut self, error: SendError) {
+        self.phase = Phase::Ended;
+        self.outcome.get_or_insert(Err(error));
+    }
+
+    fn connect(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), SendError> {
+        let mut config = self.plan.connection;
+        if self.is_lossy() {
+            config.mode = Mode::Reliable;
+            config.block = None;
+            config.priority = Priority(config.priority.0.saturating_add(1));
+        }
+        self.control = Some(machine.connect(now, self.path, FILE_PORT, config)?);
+        self.lane = None;
+        self.records = Records::default();
+        self.outbox.clear();
+        self.outbox_sent = 0;
+        self.outbox_data = None;
+        self.message.clear();
+        self.offered = false;
+        self.source_ended = false;
+        self.source.rewind().map_err(SendError::Read)?;
+        self.say(&Record::Hello {
+            mode: self.mode(),
+            id: self.plan.id,
+            size: self.source.size(),
+            seekable: self.source.is_seekable() && !self.is_lossy(),
+            name: self.plan.name.clone(),
+        });
+        self.phase = Phase::Talking;
+        Ok(())
+    }
+
+    /// Queues a record. Called at record boundaries only.
+    fn say(&mut self, record: &Record) {
+        record.encode(&mut self.outbox);
+    }
+
+    /// Writes what is queued; whether all of it was taken.
+    fn write_outbox(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+        let Some(control) = self.control else {
+            return false;
+        };
+        let waiting = self.outbox.get(self.outbox_sent..).unwrap_or_default();
+        if waiting.is_empty() {
+            return true;
+        }
+        // A closed connection says why in its own event.
+        let Ok(taken) = machine.write(now, control, waiting) else {
+            return false;
+        };
+        let before = self.outbox_sent;
+        self.outbox_sent += taken;
+        if let Some((begins, offset)) = self.outbox_data {
+            let place = |at: usize| offset + at.saturating_sub(begins) as u64;
+            self.submitted(now, place(before)..place(self.outbox_sent));
+        }
+        let is_empty = self.outbox_sent == self.outbox.len();
+        if is_empty {
+            self.outbox.clear();
+            self.outbox_sent = 0;
+            self.outbox_data = None;
+        }
+        is_empty
+    }
+
+    fn submitted(&mut self, now: Instant, range: Range<u64>) {
+        if !range.is_empty() {
+            self.first_submitted.get_or_insert(now);
+            self.observer.submitted(now, range);
+        }
+    }
+
+    /// Moves octets from the source towards the machine.
+    fn talk(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+        if self.is_lossy() {
+            self.talk_in_messages(now, machine)
+        } else {
+            self.talk_in_records(now, machine)
+        }
+    }
+
+    fn talk_in_records(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+        for _ in 0..RECORDS_PER_TURN {
+            if !self.write_outbox(now, machine) {
+                return Ok(Step::Wait);
+            }
+            if self.source_ended {
+                if !self.offered {
+                    return Ok(Step::Wait);
+                }
+                self.say_end();
+                self.write_outbox(now, machine);
+                return Ok(Step::Again);
+            }
+            let offset = self.source.position();
+            self.message.clear();
+            match self
+                .source
+                .fill(&mut self.message, DATA_BYTES_MAX)
+                .map_err(SendError::Read)?
+            {
+                Filled::Later => return Ok(Step::Wait),
+                Filled::End => self.source_ended = true,
+                Filled::Octets(len) => {
+                    encode_data_head(offset, len, &mut self.outbox);
+                    self.outbox_data = Some((self.outbox.len(), offset));
+                    self.outbox.append(&mut self.message);
+                }
+            }
+        }
+        Ok(Step::Again)
+    }
+
+    fn say_end(&mut self) {
+        let (size, digest) = (self.source.position(), self.source.digest());
+        self.say(&Record::End { size, digest });
+        self.phase = Phase::AwaitingVerdict;
+    }
+
+    fn talk_in_messages(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+    ) -> Result<Step, SendError> {
+        if !self.write_outbox(now, machine) || !self.offered {
+            return Ok(Step::Wait);
+        }
+        let lane = match self.lane {
+            Some(lane) => lane,
+            None => Lane::Open(machine.connect(now, self.path, FILE_PORT, self.plan.connection)?),
+        };
+        self.lane = Some(lane);
+        let data = match lane {
+            Lane::Open(data) => data,
+            Lane::Closing(_) => return Ok(Step::Wait),
+            Lane::Empty => {
+                self.say_end();
+                self.write_outbox(now, machine);
+                return Ok(Step::Again);
+            }
+        };
+        let payload_max = machine.payload_bytes(data).unwrap_or_default();
+        for _ in 0..MESSAGES_PER_TURN {
+            if self.message.is_empty() {
+                let offset = self.source.position();
+                encode_message_head(self.plan.id, offset, &mut self.message);
+                let room = payload_max.saturating_sub(MESSAGE_HEAD_BYTES).max(1);
+                match self
+                    .source
+                    .fill(&mut self.message, room)
+                    .map_err(SendError::Read)?
+                {
+                    Filled::Octets(_) => {}
+                    filled => {
+                        self.message.clear();
+                        if filled == Filled::Later {
+                            return Ok(Step::Wait);
+                        }
+                        self.source_ended = true;
+                        machine.close(now, data);
+                        self.lane = Some(Lane::Closing(data));
+                        return Ok(Step::Again);
+                    }
+                }
+            }
+            let written = machine.write_message(now, data, &self.message);
+            let end = self.source.position();
+            let len = self.message.len().saturating_sub(MESSAGE_HEAD_BYTES) as u64;
+            match written {
+                Ok(true) => {
+                    self.message.clear();
+                    self.submitted(now, end.saturating_sub(len)..end);
+                }
+                Ok(false) => return Ok(Step::Wait),
+                // Its Closed event tells; what is lost here is counted as missing by the receiver.
+                Err(_) => {
+                    self.lane = Some(Lane::Empty);
+                    return Ok(Step::Again);
+                }
+            }
+        }
+        Ok(Step::Again)
+    }
+
+    fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), SendError> {
+        let Some(control) = self.control else {
+            return Ok(());
+        };
+        while let Some(chunk) = machine.read(now, control) {
+            let mut octets = chunk.octets.as_slice();
+            while let Some(item) = self.records.next(&mut octets)? {
+                if let Item::Record(record) = item {
+                    self.on_record(now, machine, record)?;
+                }
+            }
+            machine.recycle(control, chunk.octets);
+        }
+        Ok(())
+    }
+
+    fn on_record(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        record: Record,
+    ) -> Result<(), SendError> {
+        match record {
+            Record::Offer { offset, digest } => {
+                self.resets = 0;
+                self.on_offer(offset, digest);
+                Ok(())
+            }
+            Record::Done {
+                delivered,
+                missing,
+                intact,
+            } => {
+                self.verdict = Some((now, delivered, missing, intact));
+                self.take_counters(machine);
+                if let Some(control) = self.control {
+                    machine.close(now, control);
+                }
+                self.phase = Phase::Leaving {
+                    until: now + LEAVING_MAX,
+                };
+                Ok(())
+            }
+            Record::Refuse { reason, text } => Err(SendError::Refused { reason, text }),
+            Record::Hello { .. } | Record::Start { .. } | Record::End { .. } => Ok(()),
+        }
+    }
+
+    fn on_offer(&mut self, offset: u64, digest: Digest) {
+        if offset == 0 || !self.source.is_seekable() {
+            self.offered = true;
+        } else if matches!(self.phase, Phase::Talking) && !self.offered {
+            self.phase = Phase::Verifying(Box::new(Prefix::new(offset, digest)));
+        }
+    }
+
+    fn verify(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+        // A record that was begun must be ended before anything else is said.
+        self.write_outbox(now, machine);
+        let Phase::Verifying(prefix) = &mut self.phase else {
+            return Ok(Step::Again);
+        };
+        let Some(same) = self.source.verify_more(prefix).map_err(SendError::Read)? else {
+            // The next step follows at once, but after the socket had its turn.
+            return Ok(Step::Wait);
+        };
+        if !self.write_outbox(now, machine) {
+            return Ok(Step::Wait);
+        }
+        let Phase::Verifying(prefix) = std::mem::replace(&mut self.phase, Phase::Talking) else {
+            return Ok(Step::Again);
+        };
+        self.offered = true;
+        self.source_ended = false;
+        if same {
+            self.resumed_at = prefix.wanted();
+            self.observer.resumed(self.resumed_at);
+            self.source.skip_to(&prefix).map_err(SendError::Read)?;
+        } else {
+            self.source.rewind().map_err(SendError::Read)?;
+            self.say(&Record::Start { offset: 0 });
+        }
+        Ok(Step::Again)
+    }
+
+    fn take_counters(&mut self, machine: &Endpoint) {
+        let data = match self.lane {
+            Some(Lane::Open(data) | Lane::Closing(data)) => Some(data),
+            Some(Lane::Empty) => None,
+            None => self.control,
+        };
+        if let Some(counters) = data.and_then(|data| machine.counters(data)) {
+            self.counters = *counters;
+        }
+    }
+
+    fn on_closed(&mut self, now: Instant, why: CloseReason) {
+        if let Phase::Leaving { .. } = self.phase {
+            self.phase = Phase::Leaving { until: now };
+            return;
+        }
+        self.control = None;
+        match why {
+            CloseReason::Reset if self.resets < RESETS_MAX && self.source.is_seekable() => {
+                self.resets += 1;
+                self.reconnections += 1;
+                self.observer.reconnecting();
+                self.phase = Phase::Pausing { until: now + PAUSE };
+            }
+            CloseReason::PeerVanished if self.heard => {
+                self.fail(SendError::Vanished(self.plan.connection.give_up_after));
+            }
+            CloseReason::Reset | CloseReason::PeerVanished => self.fail(SendError::Unreachable),
+            CloseReason::Finished | CloseReason::Aborted => self.fail(SendError::Stopped),
+        }
+    }
+
+    fn conclude(&mut self) {
+        self.phase = Phase::Ended;
+        let Some((told, delivered, missing, intact)) = self.verdict else {
+            return;
+        };
+        let begun = self.first_submitted.or(self.started).unwrap_or(told);
+        self.outcome.get_or_insert(Ok(SendReport {
+            mode: self.mode(),
+            size: self.source.position(),
+            resumed_at: self.resumed_at,
+            delivered,
+            missing,
+            intact,
+            elapsed: told.saturating_since(begun),
+            counters: self.counters,
+            reconnections: self.reconnections,
+        }));
+    }
+
+    fn step(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+        if let Phase::Ended = self.phase {
+            return Ok(Step::Stop);
+        }
+        self.listen(now, machine)?;
+        let started = *self.started.get_or_insert(now);
+        let silent = !self.heard && self.verdict.is_none();
+        if silent && now.saturating_since(started) >= self.plan.connect_timeout {
+            return Err(SendError::Unreachable);
+        }
+        match self.phase {
+            Phase::New => {
+                self.connect(now, machine)?;
+                Ok(Step::Again)
+            }
+            Phase::Pausing { until } if until <= now => {
+                self.connect(now, machine)?;
+                Ok(Step::Again)
+            }
+            Phase::Leaving { until } if until <= now => {
+                self.conclude();
+                Ok(Step::Stop)
+            }
+            Phase::Talking => self.talk(now, machine),
+            Phase::Verifying(_) => self.verify(now, machine),
+            Phase::AwaitingVerdict => {
+                self.write_outbox(now, machine);
+                Ok(Step::Wait)
+            }
+            Phase::Pausing { .. } | Phase::Leaving { .. } => Ok(Step::Wait),
+            Phase::Ended => Ok(Step::Stop),
+        }
+    }
+}
+
+impl<O: SendObserver> Application<Endpoint> for Sender<O> {
+    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+        match event {
+            Event::Connected(_) => self.heard = true,
+            Event::Closed { id, why } if Some(id) == self.control => self.on_closed(now, why),
+            Event::AllSent(id) | Event::Closed { id, .. } => {
+                if let Some(Lane::Open(data) | Lane::Closing(data)) = self.lane
+                    && data == id
+                {
+                    self.take_counters(machine);
+                    self.lane = Some(Lane::Empty);
+                }
+            }
+            Event::Incoming { id, .. } => machine.abort(now, id),
+            Event::Readable(_)
+            | Event::Writable(_)
+            | Event::PeerFinished(_)
+            | Event::Datagram { .. } => {}
+        }
+    }
+
+    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+        let stopped = self.stop.is_requested() && self.outcome.is_none() && self.verdict.is_none();
+        let step = if stopped {
+            Err(SendError::Stopped)
+        } else {
+            self.step(now, machine)
+        };
+        match step {
+            Ok(step) => step,
+            Err(error) => {
+                // The peer is told before the loop ends: a drain follows.
+                if let Some(control) = self.control.take() {
+                    machine.abort(now, control);
+                }
+                self.fail(error);
+                Step::Again
+            }
+        }
+    }
+
+    fn unreachable(&mut self, now: Instant, _machine: &mut Endpoint, _path: PathId) {
+        let since = *self.refused_since.get_or_insert(now);
+        if !self.heard && now.saturating_since(since) >= REFUSED_PATIENCE {
+            self.fail(SendError::Unreachable);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        match &self.phase {
+            Phase::Leaving { until } => Some(Deadline {
+                at: *until,
+                why: "last acknowledgements",
+            }),
+            Phase::Pausing { until } => Some(Deadline {
+                at: *until,
+                why: "next attempt",
+            }),
+            Phase::Verifying(_) => Some(Deadline {
+                at: Instant::START,
+                why: "verifying a prefix",
+            }),
+            _ if !self.heard => self.started.map(|started| Deadline {
+                at: started + self.plan.connect_timeout,
+                why: "patience before the first answer",
+            }),
+            _ => None,
+        }
+    }
+}
