@@ -41,6 +41,9 @@ pub struct SessionReport {
 ///
 /// # Errors
 /// The drawn scenario cannot be read, which is a fault of the drawing.
+///
+/// # Panics
+/// A machine or its driver broke the contract, in builds that check it.
 pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, ScenarioError> {
     let document = Document::parse(&format!("swarm seed {seed}"), &scenario(seed))?;
     let plan = Plan::read(&document)?;
@@ -149,9 +152,11 @@ fn broken(world: &World, end: EndReason) -> Vec<String> {
     }
     for (index, ends) in world.closings().enumerate() {
         for (side, closed) in ["sender", "receiver"].into_iter().zip(ends) {
-            if closed != Some("finished") {
+            // The last word of a conversation can always be lost, in an outage that outlasts the
+            // other side's patience for late copies: then this side finds the peer gone.
+            if !matches!(closed, Some("finished" | "peer_vanished")) {
                 let how = closed.unwrap_or("open");
-                broken.push(format!("flow {index}: the {side} ends {how}, not finished"));
+                broken.push(format!("flow {index}: the {side} ends {how}"));
             }
         }
     }
@@ -205,6 +210,11 @@ impl Draw {
     /// Uniform in `low..=high`.
     fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.rng.below(high - low + 1)
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        let index = self.rng.below(choices.len() as u64);
+        choices[usize::try_from(index).expect("below a slice's length")]
     }
 
     /// Uniform over the orders of magnitude between `low` and `high`.
@@ -288,9 +298,13 @@ impl Draw {
         self.line(format_args!("[[flow]]"));
         self.line(format_args!("transport = \"aerotp\""));
         let modes = ["reliable", "near-reliable", "nack-mack"];
-        let mode = modes[self.rng.below(3) as usize % 3];
+        let mode = self.one_of(&modes);
         self.line(format_args!("mode = \"{mode}\""));
-        let bytes = self.scale(1.0, 200_000.0);
+        let bytes = if self.rng.chance(0.2) {
+            self.scale(1.0, 2_000.0)
+        } else {
+            self.scale(2_000.0, 500_000.0)
+        };
         self.line(format_args!("bytes = \"{bytes:.0}B\""));
         if self.rng.chance(0.4) {
             let (rate, write) = (self.scale(50.0, 5_000.0), self.between(1, 4_000));
@@ -304,7 +318,7 @@ impl Draw {
         let start = self.scale(0.001, 60.0);
         self.line(format_args!("start = \"{start:.3}s\""));
         // Damage within 3e-5 per bit leaves most packets whole; parity is an option, not a need.
-        let words = [0, 0, 4, 9, 24, 64][self.rng.below(6) as usize % 6];
+        let words = self.one_of(&[0, 0, 4, 9, 24, 64]);
         self.line(format_args!("fec_words = {words}"));
         if self.rng.chance(0.5) {
             let every = self.between(1, 365);

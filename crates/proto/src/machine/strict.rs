@@ -17,7 +17,7 @@ pub struct Strict<M> {
     now: Instant,
     events_drained: bool,
     transmits_drained: bool,
-    seen: Cell<Option<Deadline>>,
+    seen: Cell<Option<(Instant, Deadline)>>,
     seen_count: Cell<u32>,
 }
 
@@ -129,12 +129,15 @@ impl<M: Machine> Machine for Strict<M> {
                     self.now
                 );
             }
-            let repeats = if deadline == self.seen.get() {
+            // Application calls may come at any rate while a machine waits, so only repetitions
+            // within one instant are a spin.
+            let seen = deadline.map(|deadline| (self.now, deadline));
+            let repeats = if seen == self.seen.get() {
                 self.seen_count.get() + 1
             } else {
                 0
             };
-            self.seen.set(deadline);
+            self.seen.set(seen);
             self.seen_count.set(repeats);
             assert!(
                 deadline.is_none() || repeats < SAME_DEADLINE_MAX,

@@ -99,7 +99,8 @@ impl Endpoint {
             if matches!(
                 tpdu.kind(),
                 TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Afin
-            ) {
+            ) && !self.listeners.contains_key(&key.local)
+            {
                 self.reset(key.path, &tpdu.header);
             }
             return None;
