@@ -41,8 +41,9 @@ pub enum Undecodable {
         /// How many more, any of the block's, would do.
         units: usize,
     },
-    /// A rebuilt symbol contradicts itself: a unit was damaged without notice. No other units of
-    /// this block can tell which, so nothing was delivered and the block should be given up.
+    /// A rebuilt symbol contradicts itself: a unit was damaged without notice. Which one cannot be
+    /// told, so nothing is delivered and the repair symbols are forgotten: others, or the same
+    /// again, may still do if the damage was in them.
     #[error("rebuilt source {index} is no symbol: a unit of the block was damaged")]
     Corrupt {
         /// The first source that came out wrong.
@@ -168,7 +169,7 @@ impl BlockDecoder {
     /// Afterwards the block is complete, and the decoder keeps none of what it returned.
     ///
     /// # Errors
-    /// [`Undecodable`], with the decoder as before.
+    /// [`Undecodable`]. If units are missing, with the decoder as before.
     pub fn decode(&mut self) -> Result<Vec<(u8, Vec<u8>)>, Undecodable> {
         let units = self.needed();
         if units > 0 {
@@ -185,7 +186,10 @@ impl BlockDecoder {
         let mut symbol = vec![0; self.symbol_len().unwrap_or(LENGTH_PREFIX)];
         for (&index, row) in lost.iter().zip(inverse.chunks(lost.len().max(1))) {
             gf256::dot(&mut symbol, &stripped, row);
-            let payload = payload_of(&symbol).ok_or(Undecodable::Corrupt { index })?;
+            let Some(payload) = payload_of(&symbol) else {
+                self.repairs.clear();
+                return Err(Undecodable::Corrupt { index });
+            };
             rebuilt.push((index, payload.to_vec()));
         }
         for &(index, _) in &rebuilt {

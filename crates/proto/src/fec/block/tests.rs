@@ -205,7 +205,9 @@ fn a_damaged_unit_is_noticed_by_the_rebuilt_length_or_padding() {
         decoder.add_repair(0, &symbol).unwrap();
         let corrupt = Undecodable::Corrupt { index: 0 };
         assert_eq!(decoder.decode(), Err(corrupt), "octet {octet}");
-        assert!(!decoder.is_complete());
+        assert_eq!(decoder.needed(), 1, "the damaged symbol is forgotten");
+        decoder.add_repair(1, &repair(&sources, 1)).unwrap();
+        assert_eq!(decoder.decode(), Ok(vec![(0, sources[0].clone())]));
     }
 }
 
