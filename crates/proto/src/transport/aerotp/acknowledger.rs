@@ -43,8 +43,8 @@ pub(super) struct Acknowledger {
     pending: u16,
     due: bool,
     handshake: Option<Handshake>,
-    /// Arrivals, oldest first; in the listed style only those not yet told.
-    recent: VecDeque<TpduSeq>,
+    /// Arrivals, oldest first, and in how many MACKs they were listed.
+    recent: VecDeque<(TpduSeq, u16)>,
     echo: Option<(u32, Instant)>,
     marked: bool,
     window_told: u16,
@@ -67,14 +67,6 @@ impl Acknowledger {
         }
     }
 
-    fn recent_max(&self) -> usize {
-        let repeats = match self.policy.style {
-            AckStyle::Cumulative => usize::from(self.policy.repeats.max(1)),
-            AckStyle::Listed => 1,
-        };
-        (usize::from(self.policy.every) * repeats).min(CUMULATIVE_NUMBERS_MAX)
-    }
-
     /// A TPDU arrived, of any kind: its timestamp is what the next answer echoes.
     pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {
         self.echo = Some((stamp, now));
@@ -91,10 +83,10 @@ impl Acknowledger {
         if self.acks == Acks::None {
             return;
         }
-        self.recent.push_back(seq);
-        while self.recent.len() > self.recent_max().max(usize::from(self.policy.every)) {
+        if self.recent.len() == CUMULATIVE_NUMBERS_MAX {
             self.recent.pop_front();
         }
+        self.recent.push_back((seq, 0));
         self.pending = self.pending.saturating_add(1);
         let urgent =
             urgent && self.acks == Acks::Aggregated && self.policy.style == AckStyle::Cumulative;
@@ -160,15 +152,10 @@ impl Acknowledger {
         self.pending = 0;
         self.timers.stop(FlushTimer);
         let listed = self.policy.style == AckStyle::Listed && handshake.is_none();
-        if let Some(first) = self.recent.front().copied().filter(|_| listed) {
-            let told = 1 + feedback.listed(
-                Handshake::None,
-                first,
-                self.recent.iter().skip(1).copied(),
-                out,
-            );
-            self.recent.drain(..told.min(self.recent.len()));
-            self.due = !self.recent.is_empty();
+        if let Some((first, _)) = self.recent.front().copied().filter(|_| listed) {
+            let further = self.recent.iter().skip(1).map(|(seq, _)| *seq);
+            feedback.listed(Handshake::None, first, further, out);
+            self.recent.clear();
             return;
         }
         let held = self.echo.map_or(core::time::Duration::ZERO, |(_, at)| {
@@ -178,14 +165,20 @@ impl Acknowledger {
             window: state.window,
             hold: HoldTime::from_duration(held),
         };
-        let beyond = |seq: &&TpduSeq| state.next_expected.before(**seq);
-        let newest_first = self.recent.iter().rev().filter(beyond).copied();
-        let above = newest_first.take(if state.has_holes { usize::MAX } else { 0 });
-        let handshake = handshake.unwrap_or_default();
-        feedback.cumulative(handshake, state.next_expected, receiver, above, out);
-        self.window_told = state.window;
-        if !state.has_holes && self.policy.style == AckStyle::Cumulative {
+        if state.has_holes {
+            self.recent
+                .retain(|(seq, _)| state.next_expected.before(*seq));
+        } else {
             self.recent.clear();
         }
+        let handshake = handshake.unwrap_or_default();
+        let newest_first = self.recent.iter().rev().map(|(seq, _)| *seq);
+        feedback.cumulative(handshake, state.next_expected, receiver, newest_first, out);
+        if self.policy.style == AckStyle::Cumulative {
+            let repeats = self.policy.repeats.max(1);
+            self.recent.iter_mut().for_each(|(_, told)| *told += 1);
+            self.recent.retain(|(_, told)| *told < repeats);
+        }
+        self.window_told = state.window;
     }
 }

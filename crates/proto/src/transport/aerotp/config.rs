@@ -96,8 +96,8 @@ pub struct ConnectionConfig {
     pub hole_waits: HoleWaits,
     /// Whether an unreliable connection delivers damaged payloads, marked as such.
     pub deliver_damaged: bool,
-    /// On a lossy path, how often the last TPDUs of a transfer may be repeated while the link
-    /// would otherwise be idle.
+    /// On a lossy path, how often the last TPDUs of a transfer may be repeated, at most, while the
+    /// link would otherwise be idle. How often they are follows from the loss.
     pub tail_repeats: u16,
     /// The connection is given up when nothing was heard for so long while something was wanted.
     pub give_up_after: Duration,
@@ -123,7 +123,7 @@ impl Default for ConnectionConfig {
                 requested: Duration::from_secs(2),
             },
             deliver_damaged: false,
-            tail_repeats: 1,
+            tail_repeats: 8,
             give_up_after: Duration::from_secs(120),
             first_seq: TpduSeq(0),
         }

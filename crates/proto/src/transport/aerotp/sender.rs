@@ -52,8 +52,15 @@ impl TimerKind for SenderTimer {
     }
 }
 
-/// Losses seen before the tail is worth repeating: at least one in a thousand TPDUs.
-const TAIL_LOSS_DENOMINATOR: u64 = 1_000;
+/// The share of losses from which on the tail is worth repeating.
+const TAIL_LOSS_MIN: f64 = 0.001;
+/// The tail is repeated until a TPDU of it is missing with this probability.
+const TAIL_MISS_TARGET: f64 = 0.01;
+/// Acknowledgements are lost too: so many flush times may pass without one before a TPDU's
+/// timeout ...
+const MACKS_LOST_FOR_TIMEOUT: u32 = 4;
+/// ... and so many before the path is taken for down. At 50 % loss, one in a million.
+const MACKS_LOST_FOR_SILENCE: u32 = 20;
 /// Consecutive silent timeouts for one doubling of the timeout: a single lost probe is common on
 /// these links and must not slow recovery.
 const SILENCES_PER_BACK_OFF: u32 = 2;
@@ -71,7 +78,7 @@ pub(super) struct Sender {
     tail_repeats: u16,
     retention: Duration,
     ack_flush: Duration,
-    lossy: bool,
+    tail_attempts: u16,
     buffer: SendBuffer,
     /// Stream position of the next octet to go out for the first time.
     next_position: u64,
@@ -85,7 +92,8 @@ pub(super) struct Sender {
     silences: u32,
     probe: Option<TpduSeq>,
     window_probe: bool,
-    last_heard: Option<Instant>,
+    /// Since when something is out and nothing at all was heard.
+    unanswered_since: Option<Instant>,
     blocked_writer: bool,
     timers: TimerTable<SenderTimer>,
 }
@@ -101,7 +109,7 @@ impl Sender {
             tail_repeats: config.tail_repeats,
             retention: config.hole_waits.requested,
             ack_flush: config.ack.in_mode(rules.acks).flush,
-            lossy: false,
+            tail_attempts: 1,
             buffer: SendBuffer::new(config.send_buffer_bytes),
             next_position: 0,
             messages: VecDeque::new(),
@@ -113,7 +121,7 @@ impl Sender {
             silences: 0,
             probe: None,
             window_probe: false,
-            last_heard: None,
+            unanswered_since: None,
             blocked_writer: false,
             timers: TimerTable::default(),
         }
@@ -190,7 +198,7 @@ impl Sender {
 
     /// The timeout, with what the peer may wait before it answers and the path may reorder.
     pub(super) fn rto(&self) -> Duration {
-        self.rtt.rto() + self.ack_flush + self.board.reorder_window()
+        self.rtt.rto() + self.ack_flush * MACKS_LOST_FOR_TIMEOUT + self.board.reorder_window()
     }
 
     /// Whether something is out that the peer should answer.
@@ -221,11 +229,10 @@ impl Sender {
 
     fn tail_wanted(&self) -> bool {
         self.finishing
-            && self.lossy
             && self.rules.confirms()
             && !self.has_new()
-            && self.tail_repeats > 0
-            && self.board.least_recent(self.tail_repeats + 1).is_some()
+            && self.tail_attempts > 1
+            && self.board.least_recent(self.tail_attempts).is_some()
     }
 
     /// The next TPDU to send; it counts as sent.
@@ -249,7 +256,7 @@ impl Sender {
             return Some(self.new_unit(now));
         }
         if self.tail_wanted() {
-            let seq = self.board.least_recent(self.tail_repeats + 1)?;
+            let seq = self.board.least_recent(self.tail_attempts)?;
             return self.again(now, seq);
         }
         None
@@ -349,6 +356,7 @@ impl Sender {
             return;
         }
         let Some((_, sent_at)) = self.board.oldest_in_flight() else {
+            self.unanswered_since = None;
             if self.has_new() && !self.window_open() {
                 self.timers
                     .set_if_idle(SenderTimer::Retransmission, now + self.rto());
@@ -357,6 +365,7 @@ impl Sender {
             }
             return;
         };
+        self.unanswered_since.get_or_insert(now);
         if self.stalled {
             self.timers
                 .set_if_idle(SenderTimer::Retransmission, now + self.rto());
@@ -455,7 +464,7 @@ impl Sender {
 
     /// Anything of the peer's shows that the path works.
     fn heard(&mut self, now: Instant, trace: &mut Trace) {
-        self.last_heard = Some(now);
+        self.unanswered_since = None;
         self.silences = 0;
         if self.stalled {
             self.stalled = false;
@@ -473,9 +482,7 @@ impl Sender {
             }
             trace.note(now, Record::HeldLost { seq, sign });
         }
-        let lost =
-            counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
-        self.lossy = lost > 0 && lost * TAIL_LOSS_DENOMINATOR >= counters.sent_tpdus[0];
+        self.tail_attempts = 1 + self.tail_repeats.min(tail_repeats_for(counters));
     }
 
     pub(super) fn handle_deadline(
@@ -498,15 +505,16 @@ impl Sender {
     /// Nothing answered in time. If nothing at all was heard since the oldest TPDU left, the path
     /// is taken for down and only probes go out; else just that TPDU's answer is missing.
     fn on_timeout(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
-        let Some((seq, sent_at)) = self.board.oldest_in_flight() else {
+        let Some((seq, _)) = self.board.oldest_in_flight() else {
             if self.has_new() {
                 self.window_probe = true;
             }
             return;
         };
         let rto = self.rto();
-        let silent = self.last_heard.is_none_or(|heard| heard < sent_at);
-        if silent {
+        let silence = now.saturating_since(self.unanswered_since.unwrap_or(now));
+        let patience = rto + self.ack_flush * MACKS_LOST_FOR_SILENCE;
+        if self.stalled || silence >= patience {
             if !self.stalled {
                 self.stalled = true;
                 counters.stalls += 1;
@@ -536,4 +544,20 @@ impl Sender {
 fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
     let age = now.as_wrapping_micros().wrapping_sub(stamp);
     (age < 1 << 31).then(|| Duration::from_micros(u64::from(age)))
+}
+
+/// How often the tail should be repeated at the loss seen so far.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to integer casts saturate; the user's cap follows"
+)]
+fn tail_repeats_for(counters: &Counters) -> u16 {
+    let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
+    let sent = counters.sent_tpdus[0] + counters.sent_tpdus[2];
+    let share = lost as f64 / sent.max(1) as f64;
+    if share < TAIL_LOSS_MIN {
+        return 0;
+    }
+    (TAIL_MISS_TARGET.ln() / share.min(0.9).ln()).ceil() as u16
 }
