@@ -19,26 +19,30 @@ impl Pattern {
         Self { key }
     }
 
-    const fn word(self, index: u64) -> [u8; WORD] {
+    const fn word(self, index: u64) -> u64 {
         let mut z = self
             .key
             .wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)).to_le_bytes()
+        z ^ (z >> 31)
     }
 
     /// Appends the `len` octets from position `offset` on to `out`.
     pub fn append(self, offset: u64, len: usize, out: &mut Vec<u8>) {
-        out.reserve(len + WORD);
-        let end = out.len() + len;
-        let (mut index, skip) = place(offset);
-        out.extend_from_slice(&self.word(index)[skip..]);
-        while out.len() < end {
-            index += 1;
-            out.extend_from_slice(&self.word(index));
+        let (first, skip) = place(offset);
+        let start = out.len();
+        // Whole words are written, and then cut at both ends.
+        let words = (skip + len).div_ceil(WORD);
+        out.resize(start + words * WORD, 0);
+        let (chunks, _) = out[start..].as_chunks_mut::<WORD>();
+        for (index, chunk) in (first..).zip(chunks) {
+            *chunk = self.word(index).to_le_bytes();
         }
-        out.truncate(end);
+        if skip > 0 {
+            out.drain(start..start + skip);
+        }
+        out.truncate(start + len);
     }
 
     /// How many of `octets`, found at position `offset`, are not what belongs there.
@@ -47,17 +51,18 @@ impl Pattern {
         let (head, rest) = octets.split_at(octets.len().min((WORD - skip) % WORD));
         let mut wrong = 0;
         if !head.is_empty() {
-            wrong += differing(head, &self.word(index)[skip..]);
+            wrong += differing(head, &self.word(index).to_le_bytes()[skip..]);
             index += 1;
         }
-        for chunk in rest.chunks(WORD) {
-            let word = self.word(index);
-            if chunk != &word[..chunk.len()] {
-                wrong += differing(chunk, &word);
+        let (words, tail) = rest.as_chunks::<WORD>();
+        for found in words {
+            let expected = self.word(index);
+            if u64::from_le_bytes(*found) != expected {
+                wrong += differing(found, &expected.to_le_bytes());
             }
             index += 1;
         }
-        wrong
+        wrong + differing(tail, &self.word(index).to_le_bytes())
     }
 }
 

@@ -265,7 +265,9 @@ impl Draw {
                 self.line(format_args!("loss = \"{loss:.3}%\""));
             }
             2 => {
-                let (loss, burst) = (self.scale(0.1, 20.0 / share), self.between(2, 30));
+                // Bursts count packets, and a stalled sender probes once a second: longer bursts
+                // would be outages beyond the connections' patience of 120 s.
+                let (loss, burst) = (self.scale(0.1, 20.0 / share), self.between(2, 8));
                 self.line(format_args!("loss = \"{loss:.3}% burst {burst}\""));
             }
             _ => {

@@ -1,0 +1,68 @@
+//! What the simulator costs: one packet over one hop, and whole runs.
+//!
+//! `packet hop` is the bare simulator: events, real headers, checks, channel draws, buffers; its
+//! packets carry one octet. `udp run` adds 1472 octets of content, made, check-summed and compared;
+//! `aerotp run` the machine of the papers' default mode. Throughput is in packet hops: packets
+//! handed to a channel.
+
+use core::hint::black_box;
+use core::sync::atomic::AtomicBool;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use fulmar_sim::scenario::{Document, Plan};
+use fulmar_sim::world::{World, WorldOptions};
+
+const CHAIN: &str = r#"
+[run]
+duration = "1000s"
+[lan]
+rate = "10gbit"
+[hop]
+rate = "5mbit"
+delay = "10ms"
+loss = "1%"
+ber = "1e-6"
+[flow]
+"#;
+
+fn plan(flow: &str) -> Plan {
+    let text = format!("{CHAIN}{flow}");
+    let document = Document::parse("bench", &text).expect("the text above is TOML");
+    Plan::read(&document).expect("the text above is a scenario")
+}
+
+fn packet_hops(plan: &Plan) -> u64 {
+    let mut world = World::new(plan, 1, &WorldOptions::default()).expect("a valid plan");
+    world.run(&AtomicBool::new(false));
+    world.wire().packet_hops
+}
+
+fn benches(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("sim");
+    for (name, flow) in [
+        (
+            "packet hop",
+            "transport = \"udp\"\ntraffic = \"constant-rate\"\nbytes = \"20kB\"\nwrite = \"1B\"\n\
+             rate = \"100kbit\"",
+        ),
+        (
+            "udp run",
+            "transport = \"udp\"\ntraffic = \"constant-rate\"\nbytes = \"20MB\"\n\
+             write = \"1472B\"\nrate = \"4.416mbit\"",
+        ),
+        (
+            "aerotp run",
+            "transport = \"aerotp\"\nmode = \"nack-mack\"\nfec_words = 0\nbytes = \"20MB\"",
+        ),
+    ] {
+        let plan = plan(flow);
+        group.throughput(Throughput::Elements(packet_hops(&plan)));
+        group.sample_size(10);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| packet_hops(black_box(&plan)))
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(hop, benches);
+criterion_main!(hop);

@@ -1,0 +1,117 @@
+//! A scenario that cannot be used says where, which field, and what would be right.
+
+use fulmar_sim::scenario::{Document, Plan, points};
+
+const GOOD: &str = "\
+[hop]
+rate = \"5mbit\"
+[flow]
+transport = \"udp\"
+bytes = \"1MB\"
+";
+
+fn refusal(text: &str) -> String {
+    let document = match Document::parse("my.toml", text) {
+        Ok(document) => document,
+        Err(error) => return error.to_string(),
+    };
+    points(&document).unwrap_err().to_string()
+}
+
+#[test]
+fn each_mistake_is_answered_with_its_place_and_a_remedy() {
+    let with = |line: &str| format!("{GOOD}{line}\n");
+    for (text, expected) in [
+        (
+            with("byts = 3"),
+            "my.toml:6: `flow.byts`: is not a key here; did you mean `bytes`?",
+        ),
+        (
+            with("[hopp]"),
+            "my.toml:6: `hopp`: is not a key here; did you mean `hop`?",
+        ),
+        (
+            with("mtu = 1500"),
+            "my.toml:6: `flow.mtu`: `1500` has no unit",
+        ),
+        (with("mtu = \"9B\""), "must be 68B to 65535B"),
+        (with("traffic = \"bulky\""), "did you mean `bulk`?"),
+        (
+            with("[run]\nruns = 0"),
+            "my.toml:7: `run.runs`: `0` must be a whole number from 1",
+        ),
+        (with("[run]\nduration = \"5\""), "has no unit"),
+        (
+            with("[sweep]\n\"hop.ber\" = 3"),
+            "`sweep.hop.ber`: must be a list",
+        ),
+        (
+            with("[sweep]\n\"hop.bet\" = [3]"),
+            "`hop.bet`: is not a key here; did you mean `ber`?",
+        ),
+        (
+            with("[hop.forward]\nloss = \"101%\""),
+            "my.toml:7: `hop.forward.loss`",
+        ),
+        (
+            GOOD.replace("5mbit", "5mbps"),
+            "my.toml:2: `hop.rate`: `5mbps` has no unit: `bps`",
+        ),
+        (
+            GOOD.replace("rate", "rat"),
+            "my.toml:1: `hop.rate`: is missing",
+        ),
+        (GOOD.replace("\"udp\"", "\"upd\""), "did you mean `udp`?"),
+        (
+            String::from("[hop]\nrate = \"5mbit\"\n"),
+            "`flow`: there must be 1 to",
+        ),
+    ] {
+        let refusal = refusal(&text);
+        assert!(
+            refusal.contains(expected),
+            "{refusal}\nshould say {expected}"
+        );
+    }
+}
+
+#[test]
+fn options_of_another_transport_are_let_stand() {
+    let text = format!("{GOOD}mode = \"nack-mack\"\nfec_words = 9\n");
+    let document = Document::parse("my.toml", &text).unwrap();
+    assert!(Plan::read(&document).is_ok());
+}
+
+#[test]
+fn sweeps_are_crossed_and_pairs_are_zipped() {
+    let text = format!(
+        "{GOOD}[sweep]\n\"hop.ber\" = [0, 1e-5, 1e-4]\n\
+         \"flow.bytes, run.seed\" = [[\"1MB\", 1], [\"2MB\", 7]]\n"
+    );
+    let points = points(&Document::parse("my.toml", &text).unwrap()).unwrap();
+    assert_eq!(points.len(), 6);
+    let varied: Vec<String> = points
+        .iter()
+        .map(|p| {
+            p.varied
+                .iter()
+                .map(|(_, v)| v.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(varied[0], "1MB 1 0");
+    assert_eq!(varied[5], "2MB 7 1e-4");
+    assert_eq!(points[5].plan.run.seed, 7);
+    assert!(points.iter().all(|p| !p.parameters.contains_key("sweep")));
+}
+
+#[test]
+fn a_direction_can_differ_from_the_hop() {
+    let text = format!("{GOOD}[hop.forward]\nloss = \"10%\"\n[hop.reverse]\nrate = \"1mbit\"\n");
+    let plan = Plan::read(&Document::parse("my.toml", &text).unwrap()).unwrap();
+    let hop = &plan.hops[0];
+    assert!(hop.forward.loss.mean_loss().value() > 0.0);
+    assert!(hop.reverse.loss.mean_loss().is_zero());
+    assert_ne!(hop.forward.rate, hop.reverse.rate);
+}

@@ -1,0 +1,97 @@
+//! The same scenario and seed give the same octets of output, whatever runs beside.
+//!
+//! Method: serialise every record and compare texts, for a scenario that draws from every model.
+
+mod fixture;
+
+use fixture::experiment;
+use fulmar_sim::experiment::{Experiment, Progress};
+use fulmar_sim::swarm;
+use fulmar_sim::world::WorldOptions;
+
+const BUSY: &str = r#"
+[run]
+runs = 4
+lateness = "3ms"
+[lan]
+rate = "10gbit"
+[[hop]]
+rate = "5mbit"
+delay = "10ms"
+loss = "5% burst 3"
+ber = "1e-5"
+reorder = "5% by 8ms"
+duplicate = "5%"
+[[hop]]
+rate = "8mbit"
+delay = "3ms"
+jitter = "2ms reordering"
+loss = "on-off 5% period 50ms"
+outages = "100ms+200ms"
+[[flow]]
+transport = "aerotp"
+mode = "reliable"
+bytes = "100kB"
+[[flow]]
+transport = "aerotp"
+mode = "quasi-reliable"
+fec_block = "20+4"
+fec_words = 8
+bytes = "50kB"
+direction = "reverse"
+[[flow]]
+transport = "udp"
+traffic = "constant-rate"
+bytes = "50kB"
+write = "500B"
+rate = "400kbit"
+[sweep]
+"hop.0.ber" = ["0", "1e-5"]
+"#;
+
+fn output(experiment: &Experiment, jobs: usize) -> String {
+    let results = experiment.run(jobs, &Progress::default()).unwrap();
+    let mut text = String::new();
+    for point in results {
+        for run in &point.runs {
+            text += &serde_json::to_string(run).unwrap();
+            text.push('\n');
+        }
+        text += &serde_json::to_string(&point.aggregate).unwrap();
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn a_second_run_and_any_number_of_threads_give_the_same_output() {
+    let experiment = experiment(BUSY, &[]);
+    let first = output(&experiment, 1);
+    assert_eq!(first.lines().count(), 2 * (4 + 1));
+    assert!(!first.contains("NaN"));
+    for jobs in [1, 2, 3] {
+        assert_eq!(output(&experiment, jobs), first, "{jobs} jobs");
+    }
+}
+
+#[test]
+fn the_order_in_which_nodes_are_created_does_not_matter() {
+    let mut experiment = experiment(BUSY, &[]);
+    let first = output(&experiment, 0);
+    for creation_order in [vec![4, 3, 2, 1, 0], vec![2, 0, 4, 1, 3]] {
+        experiment.options = WorldOptions { creation_order };
+        assert_eq!(output(&experiment, 0), first);
+    }
+}
+
+#[test]
+fn another_seed_gives_another_output() {
+    let first = output(&experiment(BUSY, &[]), 0);
+    assert_ne!(output(&experiment(BUSY, &["run.seed=2"]), 0), first);
+}
+
+#[test]
+fn the_swarm_counts_the_same_for_any_number_of_threads() {
+    let totals = |jobs| swarm::sessions(1..60, jobs, &Progress::default()).unwrap();
+    assert_eq!(totals(1), totals(2));
+}
