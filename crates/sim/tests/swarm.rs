@@ -10,10 +10,10 @@ const FAILED_ONCE: [(u64, &str); 3] = [
         "Strict took application writes during a stall for a spin",
     ),
     (
-        59,
-        "an AFIN that overtook the first data was answered with a reset",
+        46,
+        "an AFIN that overtook the first data was answered with a reset: nothing delivered",
     ),
-    (78, "the same, with the first data lost"),
+    (80, "the same, with all data delivered"),
 ];
 
 #[test]
