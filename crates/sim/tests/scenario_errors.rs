@@ -15,7 +15,9 @@ fn refusal(text: &str) -> String {
         Ok(document) => document,
         Err(error) => return error.to_string(),
     };
-    points(&document).unwrap_err().to_string()
+    points(&document)
+        .expect_err("a mistake is in every text")
+        .to_string()
 }
 
 #[test]
