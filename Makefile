@@ -44,7 +44,7 @@ fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
 	$(CARGO) build --release --locked -p fulmar-cli
-	target/release/fulmar swarm --sessions $(COUNT) --seed $(SEED)
+	target/release/fulmar sim --swarm $(COUNT) --seed $(SEED)
 
 clean: ## Remove everything that was built
 	$(CARGO) clean
