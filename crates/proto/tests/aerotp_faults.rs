@@ -99,7 +99,7 @@ fn duplicates_and_wild_reordering_change_nothing_that_is_delivered() {
     for seed in 1..=20 {
         let mut rng = Rng::from_seed(seed).child("chaos");
         let script: Script = Box::new(move |_, _, _, octets| {
-            let copies = [0, 1, 1, 1, 2, 3][usize::try_from(rng.below(6)).unwrap()];
+            let copies = [0, 1, 1, 1, 2, 3][usize::try_from(rng.below(6)).expect("in range")];
             (0..copies)
                 .map(|_| (Duration::from_micros(rng.below(200_000)), octets.to_vec()))
                 .collect()

@@ -18,24 +18,24 @@ const FORGED_PER_DATAGRAM: u64 = 180;
 fn forged(rng: &mut Rng, recorded: &[Vec<u8>]) -> Vec<u8> {
     let pick = |rng: &mut Rng| {
         let index = rng.below(recorded.len() as u64);
-        recorded[usize::try_from(index).unwrap()].clone()
+        recorded[usize::try_from(index).expect("in range")].clone()
     };
     match rng.below(4) {
         0 => {
-            let mut noise = vec![0; usize::try_from(rng.below(1_500)).unwrap()];
+            let mut noise = vec![0; usize::try_from(rng.below(1_500)).expect("in range")];
             rng.fill(&mut noise);
             noise
         }
         1 => {
             let mut cut = pick(rng);
-            cut.truncate(usize::try_from(rng.below(cut.len() as u64 + 1)).unwrap());
+            cut.truncate(usize::try_from(rng.below(cut.len() as u64 + 1)).expect("in range"));
             cut
         }
         2 => pick(rng),
         _ => {
             let mut flipped = pick(rng);
             for _ in 0..=rng.below(4) {
-                let bit = usize::try_from(rng.below(flipped.len() as u64 * 8)).unwrap();
+                let bit = usize::try_from(rng.below(flipped.len() as u64 * 8)).expect("in range");
                 flipped[bit / 8] ^= 1 << (bit % 8);
             }
             flipped
@@ -66,7 +66,7 @@ fn attacked(seed: u64, limit: u64) -> Script {
 fn survive(mode: Mode, words: u16, forged: u64, len: usize) {
     let config = ConnectionConfig {
         mode,
-        fec_words: FecStrength::from_words(words).unwrap(),
+        fec_words: FecStrength::from_words(words).expect("in range"),
         ..ConnectionConfig::default()
     };
     let endpoint = EndpointConfig {

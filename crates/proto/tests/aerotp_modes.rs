@@ -5,9 +5,13 @@
 
 mod pair;
 
+use core::num::NonZeroU8;
+use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Kind;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{CloseReason, ConnectionConfig, EndpointConfig, Event};
+use fulmar_proto::transport::aerotp::{
+    AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
+};
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
@@ -175,6 +179,62 @@ fn nack_mode_recovers_damage_but_not_loss() {
     loss.run(LONG);
     assert_eq!(loss.sent(Kind::Retransmission), 0);
     assert!(loss.missing() > 10);
+}
+
+#[test]
+fn no_datagram_of_any_mode_is_larger_than_the_configured_tpdu() {
+    let sent = octets(20_000);
+    for mode in [
+        Mode::NearReliable,
+        Mode::Reliable,
+        Mode::HybridNackMack,
+        Mode::QuasiReliable,
+    ] {
+        for style in [AckStyle::Cumulative, AckStyle::Listed] {
+            let ack = AckPolicy {
+                every: 365,
+                style,
+                ..AckPolicy::default()
+            };
+            let k = NonZeroU8::new(20).expect("not zero");
+            let small = ConnectionConfig {
+                tpdu_bytes_max: 200,
+                fec_words: FecStrength::from_words(3).expect("a strength"),
+                block: BlockPlan::new(k, 4, Duration::from_millis(100)),
+                ack,
+                ..config(mode)
+            };
+            let mut lose = lossy(8, 0.3, 1e-4);
+            let script: Script = Box::new(move |way, ordinal, now, octets| {
+                assert!(octets.len() <= 200, "{} octets", octets.len());
+                lose(way, ordinal, now, octets)
+            });
+            let mut pair = Pair::new(endpoint(), small, script);
+            pair.send(small, &sent);
+            pair.run(LONG);
+            let complete = mode == Mode::QuasiReliable || pair.received() == sent;
+            assert!(complete, "{mode} {style:?}");
+        }
+    }
+}
+
+#[test]
+fn repair_symbols_bring_back_what_a_quasi_reliable_block_lost() {
+    let sent = octets(600_000);
+    let k = NonZeroU8::new(20).expect("not zero");
+    let plan = BlockPlan::new(k, 10, Duration::from_millis(100));
+    let coded = ConnectionConfig {
+        block: plan,
+        ..config(Mode::QuasiReliable)
+    };
+    let mut pair = Pair::new(endpoint(), coded, lossy(9, 0.05, 1e-9));
+    pair.send(coded, &sent);
+    pair.run(LONG);
+    // A block of 20 + 10 fails at 5 % loss with probability 4e-7; there are 21 of them.
+    assert_eq!(pair.missing(), 0);
+    assert!(pair.received() == sent);
+    // 413 TPDUs of 1454 octets: 20 full blocks, and 13 sources with ceil(13 * 10 / 20) repairs.
+    assert_eq!(pair.sent(Kind::Repair), 20 * 10 + 7);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_lost_first_tpdu_does_not_stop_the_second_from_opening_the_connection() {
     assert!(opened, "the second TPDU opened it");
     assert_eq!(
         pair.events(Way::Forward).first(),
-        Some(&Event::Connected(pair.id(Way::Forward).unwrap()))
+        Some(&Event::Connected(pair.id(Way::Forward).expect("in range")))
     );
     pair.run(Duration::from_secs(10));
     assert!(pair.received() == sent, "the first TPDU came again");
@@ -74,7 +74,7 @@ fn without_data_a_pure_asyn_opens_the_connection_and_is_repeated_until_answered(
     let mut pair = Pair::new(endpoint(), config(), dropping(&[0, 1]));
     pair.connect_only(config());
     pair.run(Duration::from_secs(5));
-    let id = pair.id(Way::Forward).unwrap();
+    let id = pair.id(Way::Forward).expect("in range");
     assert_eq!(
         pair.endpoint(Way::Forward).state(id),
         Some(State::Established)
@@ -163,7 +163,7 @@ fn an_idle_connection_lives_on_keep_alives() {
     let mut pair = Pair::new(endpoint(), patient, clean(DELAY));
     pair.connect_only(patient);
     pair.run(Duration::from_secs(600));
-    let id = pair.id(Way::Forward).unwrap();
+    let id = pair.id(Way::Forward).expect("in range");
     assert_eq!(
         pair.endpoint(Way::Forward).state(id),
         Some(State::Established)

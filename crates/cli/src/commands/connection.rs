@@ -76,6 +76,10 @@ pub(crate) fn settings(mtu: ByteCount, overhead: ByteCount, give_up: Duration) -
     }
 }
 
+/// How far the pacer may run ahead: fast links wake once for many datagrams, and no queue on the
+/// way has to hold more than this.
+const BURST_TIME: Duration = Duration::from_micros(500);
+
 /// How much the send buffer should hold at `rate`.
 pub(crate) fn send_buffer_bytes(rate: Bitrate) -> usize {
     rate.bytes_in(SEND_BUFFER_TIME)
@@ -102,6 +106,7 @@ pub(crate) fn endpoint(rate: Bitrate, overhead: ByteCount) -> Result<Endpoint, F
     let config = EndpointConfig {
         rate,
         lower_overhead: overhead,
+        burst: BURST_TIME,
         ..EndpointConfig::default()
     };
     Ok(Endpoint::new(config, Rng::from_seed(seed)))

@@ -4,7 +4,7 @@
 //! hole is told at once, everything else waits for `every` arrivals or the flush timer. In the
 //! papers' style each number is said once and nothing is hurried.
 
-use super::config::{AckPolicy, AckStyle};
+use super::config::{AckPolicy, AckStyle, ConnectionConfig};
 use super::modes::Acks;
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
@@ -12,6 +12,7 @@ use crate::units::Instant;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
     CUMULATIVE_NUMBERS_MAX, EcnField, Feedback, Handshake, HoldTime, ReceiverWord,
+    cumulative_numbers_max, listed_numbers_max,
 };
 use std::collections::VecDeque;
 
@@ -40,6 +41,8 @@ pub(super) struct ReceiverState {
 pub(super) struct Acknowledger {
     acks: Acks,
     policy: AckPolicy,
+    /// The largest TPDU, which bounds how much one MACK can list.
+    tpdu_bytes_max: usize,
     pending: u16,
     due: bool,
     handshake: Option<Handshake>,
@@ -52,17 +55,18 @@ pub(super) struct Acknowledger {
 }
 
 impl Acknowledger {
-    pub(super) fn new(acks: Acks, policy: AckPolicy, window: u16) -> Self {
+    pub(super) fn new(acks: Acks, config: &ConnectionConfig) -> Self {
         Self {
             acks,
-            policy: policy.in_mode(acks),
+            policy: config.ack.in_mode(acks),
+            tpdu_bytes_max: config.tpdu_bytes_max,
             pending: 0,
             due: false,
             handshake: None,
             recent: VecDeque::new(),
             echo: None,
             marked: false,
-            window_told: window,
+            window_told: config.window_tpdus,
             timers: TimerTable::default(),
         }
     }
@@ -152,10 +156,13 @@ impl Acknowledger {
         self.pending = 0;
         self.timers.stop(FlushTimer);
         let listed = self.policy.style == AckStyle::Listed && handshake.is_none();
+        let (strength, crc) = (template.fec_words, template.crc);
         if let Some((first, _)) = self.recent.front().copied().filter(|_| listed) {
-            let further = self.recent.iter().skip(1).map(|(seq, _)| *seq);
-            feedback.listed(Handshake::None, first, further, out);
-            self.recent.clear();
+            let room = listed_numbers_max(self.tpdu_bytes_max, strength, crc);
+            let further = self.recent.iter().skip(1).take(room).map(|(seq, _)| *seq);
+            let told = 1 + feedback.listed(Handshake::None, first, further, out);
+            self.recent.drain(..told.min(self.recent.len()));
+            self.due = !self.recent.is_empty();
             return;
         }
         let held = self.echo.map_or(core::time::Duration::ZERO, |(_, at)| {
@@ -172,7 +179,8 @@ impl Acknowledger {
             self.recent.clear();
         }
         let handshake = handshake.unwrap_or_default();
-        let newest_first = self.recent.iter().rev().map(|(seq, _)| *seq);
+        let room = cumulative_numbers_max(self.tpdu_bytes_max, strength, crc);
+        let newest_first = self.recent.iter().rev().take(room).map(|(seq, _)| *seq);
         feedback.cumulative(handshake, state.next_expected, receiver, newest_first, out);
         if self.policy.style == AckStyle::Cumulative {
             let repeats = self.policy.repeats.max(1);

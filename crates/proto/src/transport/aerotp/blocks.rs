@@ -14,9 +14,6 @@ use crate::wire::aerotp::BlockDescriptor;
 use core::num::NonZeroU8;
 use std::collections::VecDeque;
 
-/// The systematic Cauchy code over GF(256), in the block descriptor.
-const CAUCHY: u8 = 1;
-
 /// The sender's side.
 #[derive(Debug)]
 pub(super) struct ParityPlan {
@@ -103,7 +100,8 @@ impl ParityPlan {
             }
             let slices: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
             symbol.clear();
-            let descriptor = BlockDescriptor::new(CAUCHY, u16::from(k), this);
+            let descriptor =
+                BlockDescriptor::new(BlockDescriptor::CAUCHY_GF256, u16::from(k), this);
             if let Some(descriptor) = descriptor
                 && encode_repair(&slices, this, symbol).is_ok()
             {
@@ -185,7 +183,8 @@ impl BlockAssembly {
         let k = u8::try_from(descriptor.sources())
             .ok()
             .and_then(NonZeroU8::new);
-        let (Some(k), CAUCHY, true) = (k, descriptor.code, self.active) else {
+        let known = self.active && descriptor.code == BlockDescriptor::CAUCHY_GF256;
+        let Some(k) = k.filter(|_| known) else {
             return false;
         };
         let position = self.blocks.iter().position(|(known, _)| *known == first);

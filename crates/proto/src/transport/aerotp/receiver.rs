@@ -13,7 +13,9 @@ use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
     BlockDescriptor, FecStrength, Feedback, Handshake, LISTED_NUMBERS_MAX, NackCause,
+    listed_numbers_max,
 };
+use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 enum ReceiverTimer {
@@ -61,10 +63,11 @@ pub(super) struct Receiver {
     waits: HoleWaits,
     deliver_damaged: bool,
     window: u16,
+    tpdu_bytes_max: usize,
     ring: Reassembly,
     acks: Acknowledger,
     blocks: BlockAssembly,
-    asked_damaged: Vec<TpduSeq>,
+    asked_damaged: VecDeque<TpduSeq>,
     asked_missing: bool,
     asked_at: Option<(TpduSeq, Instant)>,
     nack_repeat: Duration,
@@ -90,10 +93,11 @@ impl Receiver {
             waits,
             deliver_damaged: config.deliver_damaged,
             window: config.window_tpdus,
+            tpdu_bytes_max: config.tpdu_bytes_max,
             ring: Reassembly::new(config.first_seq, usize::from(config.window_tpdus)),
-            acks: Acknowledger::new(rules.acks, config.ack, config.window_tpdus),
+            acks: Acknowledger::new(rules.acks, config),
             blocks: BlockAssembly::new(rules.blocks),
-            asked_damaged: Vec::new(),
+            asked_damaged: VecDeque::new(),
             asked_missing: false,
             asked_at: None,
             nack_repeat: NACK_REPEAT_INITIAL,
@@ -223,7 +227,7 @@ impl Receiver {
             }
             if wanted && self.rules.nacks != Nacks::None {
                 if self.asked_damaged.len() < LISTED_NUMBERS_MAX {
-                    self.asked_damaged.push(arrival.seq);
+                    self.asked_damaged.push_back(arrival.seq);
                 }
                 if wanted && skipped > 0 && self.rules.nacks == Nacks::DamagedAndHoles {
                     self.asked_missing = true;
@@ -384,13 +388,15 @@ impl Receiver {
             echo: self.acks.echo(),
             ..template
         };
-        if let Some((first, further)) = self.asked_damaged.split_first() {
-            template.nack(NackCause::Damaged, *first, further.iter().copied(), out);
-            self.asked_damaged.clear();
+        let room = listed_numbers_max(self.tpdu_bytes_max, template.fec_words, template.crc);
+        if let Some(first) = self.asked_damaged.pop_front() {
+            let further = self.asked_damaged.iter().copied().take(room);
+            let told = template.nack(NackCause::Damaged, first, further, out);
+            self.asked_damaged.drain(..told);
             return true;
         }
         if core::mem::take(&mut self.asked_missing) {
-            let mut holes = self.ring.holes(LISTED_NUMBERS_MAX + 1);
+            let mut holes = self.ring.holes(room + 1);
             if let Some(first) = holes.next() {
                 template.nack(NackCause::Missing, first, holes, out);
                 self.asked_at.get_or_insert((first, now));

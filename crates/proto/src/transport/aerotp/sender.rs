@@ -332,7 +332,7 @@ impl Sender {
         } else {
             let keep_from = self.parity.oldest_needed().unwrap_or(self.board.next_seq());
             let retained = self.rules.retransmits();
-            while self.board.base() != keep_from {
+            while self.board.base().before(keep_from) {
                 let young = self
                     .board
                     .front_sent_at()
@@ -395,6 +395,10 @@ impl Sender {
             && let Some(sample) = age.checked_sub(hold)
         {
             self.rtt.on_sample(sample);
+        }
+        if !self.rules.confirms() {
+            // An answer to set-up or close; what parity still needs must not be released by it.
+            return true;
         }
         let rtt_min = self.rtt.min();
         let mut sane = true;

@@ -293,7 +293,7 @@ impl Scoreboard {
 
     /// Drops everything before `seq`, whatever its state: nobody will ask for it again.
     pub fn release_before(&mut self, seq: TpduSeq) {
-        while self.base != seq {
+        while self.base.before(seq) {
             let Some(entry) = self.entries.pop_front() else {
                 return;
             };
