@@ -58,7 +58,7 @@ fn benches(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(packet_hops(&plan)));
         group.sample_size(10);
         group.bench_function(name, |bencher| {
-            bencher.iter(|| packet_hops(black_box(&plan)))
+            bencher.iter(|| packet_hops(black_box(&plan)));
         });
     }
     group.finish();

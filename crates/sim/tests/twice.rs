@@ -50,14 +50,16 @@ rate = "400kbit"
 "#;
 
 fn output(experiment: &Experiment, jobs: usize) -> String {
-    let results = experiment.run(jobs, &Progress::default()).unwrap();
+    let results = experiment
+        .run(jobs, &Progress::default())
+        .expect("nobody cancels");
     let mut text = String::new();
     for point in results {
         for run in &point.runs {
-            text += &serde_json::to_string(run).unwrap();
+            text += &serde_json::to_string(run).expect("keys are texts");
             text.push('\n');
         }
-        text += &serde_json::to_string(&point.aggregate).unwrap();
+        text += &serde_json::to_string(&point.aggregate).expect("keys are texts");
         text.push('\n');
     }
     text
@@ -92,6 +94,6 @@ fn another_seed_gives_another_output() {
 
 #[test]
 fn the_swarm_counts_the_same_for_any_number_of_threads() {
-    let totals = |jobs| swarm::sessions(1..60, jobs, &Progress::default()).unwrap();
+    let totals = |jobs| swarm::sessions(1..60, jobs, &Progress::default()).expect("threads");
     assert_eq!(totals(1), totals(2));
 }

@@ -64,11 +64,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     };
     let varied = varied(&experiment);
     if args.json {
-        write_json(&results).or_exit(Exit::Device)?;
+        written(write_json(&results))?;
     } else if let Some(file) = &args.csv {
-        write_csv(file, &results, &varied).or_exit(Exit::Device)?;
+        written(write_csv(file, &results, &varied))?;
     } else {
-        print_table(&experiment, &results, &varied).or_exit(Exit::Device)?;
+        written(print_table(&experiment, &results, &varied))?;
     }
     let failed: Vec<_> = results
         .iter()
@@ -85,6 +85,23 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Failed);
     }
     Ok(Exit::Done)
+}
+
+/// A reader that has seen enough (`| head`) is no failure.
+fn written(outcome: anyhow::Result<()>) -> Result<(), Failure> {
+    let broken_pipe = |error: &anyhow::Error| {
+        error.chain().any(|cause| {
+            let io = cause
+                .downcast_ref::<std::io::Error>()
+                .map(std::io::Error::kind);
+            let json = cause.downcast_ref::<serde_json::Error>();
+            io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
+        })
+    };
+    match outcome {
+        Err(error) if broken_pipe(&error) => Ok(()),
+        outcome => outcome.or_exit(Exit::Device),
+    }
 }
 
 fn read(args: &SimArgs) -> Result<Experiment, Failure> {

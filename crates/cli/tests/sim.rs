@@ -1,0 +1,106 @@
+//! `fulmar sim` from outside: what it prints, and how it ends.
+
+use assert_cmd::Command;
+use std::path::PathBuf;
+
+fn scenario(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../scenarios")
+        .join(name)
+}
+
+fn sim(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("fulmar").expect("the binary of this package");
+    command.arg("sim").args(arguments);
+    command
+}
+
+fn json(arguments: &[&str]) -> Vec<serde_json::Value> {
+    let output = sim(arguments)
+        .arg("--json")
+        .arg(scenario("airborne.toml"))
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    String::from_utf8(output)
+        .expect("text")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
+        .collect()
+}
+
+#[test]
+fn json_is_one_object_per_run_and_one_aggregate() {
+    let flags = "--set hop.ber=1e-4 --set flow.mode=nack-mack --runs 25 --seed 1";
+    let records = json(&flags.split(' ').collect::<Vec<_>>());
+    assert_eq!(records.len(), 26);
+    for (seed, run) in (1..).zip(&records[..25]) {
+        assert_eq!(run["record"], "run");
+        assert_eq!(run["seed"], seed);
+        assert_eq!(run["delivered_bytes"], 1_000_960);
+        assert_eq!(run["completed"], true);
+        assert_eq!(run["parameters"]["hop.ber"], "1e-4");
+    }
+    let aggregate = &records[25];
+    assert_eq!(aggregate["record"], "aggregate");
+    for metric in [
+        "goodput_bps",
+        "delay_mean_s",
+        "delay_p99_s",
+        "overhead_bytes",
+        "efficiency",
+    ] {
+        assert_eq!(aggregate[metric]["n"], 25, "{metric}");
+        assert!(aggregate[metric]["ci95"].is_number(), "{metric}");
+    }
+    assert!(aggregate["wire_bytes"]["retransmission"]["mean"].is_number());
+    assert!(aggregate["wire_loss"]["network_header"]["mean"].is_number());
+}
+
+#[test]
+fn a_wrong_scenario_is_one_line_and_code_2() {
+    for (set, expected) in [
+        ("hop.bre=1e-4", "did you mean `ber`?"),
+        ("hop.rate=5", "has no unit"),
+        ("nonsense", "write it as path=value"),
+    ] {
+        let assert = sim(&["--set", set])
+            .arg(scenario("airborne.toml"))
+            .assert()
+            .code(2);
+        let told = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(
+            told.contains(expected) && told.lines().count() == 1,
+            "{told}"
+        );
+    }
+    sim(&["/no/such/file.toml"]).assert().code(2);
+}
+
+#[test]
+fn csv_has_a_header_a_row_for_each_run_and_one_for_the_point() {
+    let flags = "--csv - --runs 3 --set sweep.hop.ber=[0,1e-5]";
+    let output = sim(&flags.split(' ').collect::<Vec<_>>())
+        .arg(scenario("airborne.toml"))
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    let text = String::from_utf8(output).expect("text");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 1 + 2 * (3 + 1));
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{text}");
+    assert_eq!(rows[0][8], "hop.ber");
+    assert_eq!(rows[8][0], "aggregate");
+}
+
+#[test]
+fn a_swarm_says_what_it_did() {
+    let assert = sim(&["--swarm", "20", "--seed", "1"]).assert().success();
+    let told = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(told.starts_with("20 sessions, "), "{told}");
+    assert!(told.contains(" 0 sessions broke a promise"), "{told}");
+}
