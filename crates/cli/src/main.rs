@@ -4,6 +4,7 @@
 //! (`5mbit`, `10ms`, `2%`), and every command ends with a code from [`exit::EXIT_CODES`].
 
 mod commands;
+mod demo;
 mod exit;
 mod output;
 mod signals;
@@ -30,6 +31,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Send a real file over a bad link in every mode, and compare.
+    Demo(commands::demo::DemoArgs),
     /// Relay UDP datagrams over an emulated lossy link (real time, no root).
     Emulate(Box<commands::emulate::EmulateArgs>),
     /// Receive files over AeroTP.
@@ -43,6 +46,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
+        Command::Demo(args) => commands::demo::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
         Command::Send(args) => commands::send::run(&args, cli.verbose),

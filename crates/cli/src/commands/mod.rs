@@ -2,6 +2,7 @@
 
 mod address;
 mod connection;
+pub(crate) mod demo;
 pub(crate) mod emulate;
 mod link;
 mod progress;

@@ -50,6 +50,11 @@ impl Coverage {
         self.covered
     }
 
+    /// The ranges that are there, in order.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges.iter().map(|(&start, &end)| start..end)
+    }
+
     /// The holes below `size`, in order.
     pub fn missing(&self, size: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let ends = std::iter::once(0).chain(self.ranges.values().copied());

@@ -1,0 +1,161 @@
+//! The file over AeroTP: a receiver, the link and a sender, each in a thread.
+
+use super::link::{LOOPBACK, Link};
+use super::plan::{Carrier, Condition, MTU, OVERHEAD};
+use super::row::{Outcome, Row, agrees};
+use super::timeline::{Deliveries, Submissions, Timeline};
+use anyhow::{Context, Result, anyhow};
+use fulmar_net::clock::Clock;
+use fulmar_net::emulator::DamagePolicy;
+use fulmar_net::entropy;
+use fulmar_net::transfer::{
+    Destination, ReceivePlan, ReceiveReport, Receiver, SendPlan, Sender, Source, Stop,
+};
+use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::wait::{Waker, precise_timers, waker};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::units::Duration;
+use fulmar_proto::wire::aerotp::Mode;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Enough for a few tries at every TPDU (several round trips of 20 ms at 5 mbit), and little enough
+/// that the delay is the link's rather than the buffer's.
+const SEND_BUFFER: usize = 64 * 1024;
+const GIVE_UP: Duration = Duration::from_secs(20);
+const CHECKPOINT: Duration = Duration::from_secs(1);
+
+fn connection(carrier: Carrier, mode: Mode) -> ConnectionConfig {
+    ConnectionConfig {
+        mode,
+        tpdu_bytes_max: MTU.saturating_sub(OVERHEAD).as_usize(),
+        fec_words: carrier.fec_words(),
+        block: carrier.block(),
+        send_buffer_bytes: SEND_BUFFER,
+        give_up_after: GIVE_UP,
+        ..ConnectionConfig::default()
+    }
+}
+
+fn endpoint(condition: Condition) -> Result<Endpoint> {
+    let rate = condition.config().rate.context("the preset has a rate")?;
+    let config = EndpointConfig {
+        rate,
+        lower_overhead: OVERHEAD,
+        ..EndpointConfig::default()
+    };
+    Ok(Endpoint::new(config, Rng::from_seed(entropy::seed()?)))
+}
+
+struct Receiving {
+    address: std::net::SocketAddr,
+    stop: Stop,
+    waker: Waker,
+    thread: JoinHandle<Result<Option<ReceiveReport>>>,
+}
+
+fn receive(
+    clock: Clock,
+    config: ConnectionConfig,
+    condition: Condition,
+    directory: &Path,
+    timeline: Arc<Timeline>,
+) -> Result<Receiving> {
+    let port = UdpPort::bind(LOOPBACK, PortConfig::default()).context("a port")?;
+    let address = port.local().context("the receiver's address")?;
+    let plan = ReceivePlan {
+        destination: Destination::Directory {
+            path: directory.to_owned(),
+            replace: true,
+        },
+        connection: config,
+        once: true,
+        checkpoint_every: CHECKPOINT,
+    };
+    let (waker, wake_up) = waker().context("making a waker")?;
+    let stop = Stop::default();
+    let mut machine = endpoint(condition)?;
+    let mut receiver = Receiver::new(plan, &mut machine, stop.clone(), Deliveries(timeline))?;
+    let thread = std::thread::spawn(move || {
+        drop(precise_timers());
+        let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
+        driver
+            .run(&mut machine, &mut receiver)
+            .context("the receiver")?;
+        Ok(receiver.take_report())
+    });
+    Ok(Receiving {
+        address,
+        stop,
+        waker,
+        thread,
+    })
+}
+
+/// Sends `file` through the link and measures.
+///
+/// # Errors
+/// A socket or the disk fails. A failed transfer is a row with an error instead.
+pub(crate) fn run(
+    mode: Mode,
+    condition: Condition,
+    file: &Path,
+    directory: &Path,
+    timeline: &Arc<Timeline>,
+    stop: &Stop,
+) -> Result<Row> {
+    let carrier = Carrier::AeroTp(mode);
+    let clock = Clock::start();
+    let config = connection(carrier, mode);
+    let receiving = receive(clock, config, condition, directory, Arc::clone(timeline))?;
+    let link = Link::start(clock, condition, DamagePolicy::Deliver, receiving.address)?;
+
+    let source = Source::open(file).with_context(|| format!("reading {}", file.display()))?;
+    let size = source.size().context("the file has a size")?;
+    let port = UdpPort::connect(link.address(), PortConfig::default()).context("a port")?;
+    let (_waker, wake_up) = waker().context("making a waker")?;
+    let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
+    let path = driver.path_to(link.address()).context("a path")?;
+    let plan = SendPlan {
+        name: "copy".to_owned(),
+        connection: config,
+        connect_timeout: GIVE_UP,
+        id: entropy::seed()?,
+    };
+    let observer = Submissions(Arc::clone(timeline));
+    let mut sender = Sender::new(plan, path, source, stop.clone(), observer);
+    drop(precise_timers());
+    driver
+        .run(&mut endpoint(condition)?, &mut sender)
+        .context("the sender")?;
+    let sent = sender
+        .take_outcome()
+        .unwrap_or_else(|| Err(fulmar_net::transfer::SendError::Stopped));
+
+    if sent.is_err() {
+        receiving.stop.request();
+        receiving.waker.wake().context("stopping the receiver")?;
+    }
+    let report = receiving
+        .thread
+        .join()
+        .map_err(|_| anyhow!("the receiver panicked"))??;
+    let link = link.end()?;
+    let copy = report.as_ref().and_then(|report| report.path.clone());
+    let verified = match copy {
+        Some(copy) => agrees(file, &copy, &timeline.coverage())?,
+        None => false,
+    };
+    let error = sent.err().map(|error| error.to_string());
+    Ok(Row::new(Outcome {
+        carrier,
+        condition,
+        size,
+        timeline,
+        link,
+        verified,
+        error,
+    }))
+}

@@ -1,0 +1,11 @@
+//! The demonstration: a real file over a real (emulated) bad link, in every mode and over plain UDP.
+//!
+//! [`plan`] says what is run, [`link`] is the emulator in a thread, [`aerotp`] and [`plain`] move the
+//! file, [`timeline`] measures, [`row`] is one line of the result.
+
+pub(crate) mod aerotp;
+pub(crate) mod link;
+pub(crate) mod plain;
+pub(crate) mod plan;
+pub(crate) mod row;
+pub(crate) mod timeline;

@@ -1,0 +1,165 @@
+//! One line of the result.
+
+use super::plan::{Carrier, Condition, SEED};
+use super::timeline::Timeline;
+use crate::output;
+use anyhow::{Context, Result};
+use comfy_table::{CellAlignment, Table, presets};
+use fulmar_net::emulator::{DirectionReport, Report};
+use fulmar_net::transfer::Coverage;
+use fulmar_proto::units::{Bitrate, ByteCount};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// What one carrier achieved on one link. Delays are `null` if nothing arrived.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) mode: &'static str,
+    pub(crate) link: &'static str,
+    pub(crate) goodput_bps: u64,
+    pub(crate) efficiency: f64,
+    pub(crate) delay_mean_s: Option<f64>,
+    pub(crate) delay_p99_s: Option<f64>,
+    pub(crate) overhead_bytes: u64,
+    pub(crate) residual_loss: f64,
+    pub(crate) verified: bool,
+    pub(crate) complete_expected: bool,
+    pub(crate) parity: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) wire_lost_packets: u64,
+    pub(crate) wire_damaged_packets: u64,
+    pub(crate) span_s: f64,
+    pub(crate) capacity_bps: u64,
+    pub(crate) seed: u64,
+    pub(crate) version: &'static str,
+    pub(crate) error: Option<String>,
+}
+
+/// What came out of a run.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a> {
+    pub(crate) carrier: Carrier,
+    pub(crate) condition: Condition,
+    pub(crate) size: u64,
+    pub(crate) timeline: &'a Timeline,
+    pub(crate) link: Report,
+    pub(crate) verified: bool,
+    pub(crate) error: Option<String>,
+}
+
+impl Row {
+    /// Puts the figures together.
+    pub(crate) fn new(outcome: Outcome<'_>) -> Self {
+        let Outcome {
+            carrier,
+            condition,
+            size,
+            timeline,
+            link,
+            verified,
+            error,
+        } = outcome;
+        let times = timeline.times();
+        let delivered = timeline.coverage().covered();
+        let capacity = condition.capacity().as_bits_per_second();
+        let goodput = Bitrate::of(ByteCount(delivered), times.span).as_bits_per_second();
+        let wire = link.up.transmitted_bytes + link.down.transmitted_bytes;
+        let both = |count: fn(&DirectionReport) -> u64| count(&link.up) + count(&link.down);
+        Self {
+            mode: carrier.name(),
+            link: condition.name(),
+            goodput_bps: goodput,
+            efficiency: output::share(goodput, capacity),
+            delay_mean_s: times.delay_mean.map(|delay| delay.as_secs_f64()),
+            delay_p99_s: times.delay_p99.map(|delay| delay.as_secs_f64()),
+            overhead_bytes: wire.saturating_sub(delivered),
+            residual_loss: output::share(size.saturating_sub(delivered), size),
+            verified,
+            complete_expected: carrier.is_complete(),
+            parity: carrier.parity(),
+            size_bytes: size,
+            delivered_bytes: delivered,
+            wire_bytes: wire,
+            wire_lost_packets: both(|way| way.dropped_packets.loss + way.dropped_packets.queue),
+            wire_damaged_packets: both(|way| {
+                let dropped = way.dropped_packets;
+                way.damaged_packets + dropped.header_damage + dropped.payload_damage
+            }),
+            span_s: times.span.as_secs_f64(),
+            capacity_bps: capacity,
+            seed: SEED,
+            version: env!("CARGO_PKG_VERSION"),
+            error,
+        }
+    }
+
+    /// Whether the carrier kept what it promises.
+    pub(crate) fn is_good(&self) -> bool {
+        self.verified && (!self.complete_expected || self.delivered_bytes == self.size_bytes)
+    }
+}
+
+/// Whether the octets of `copy` in `coverage` are those of `original`.
+pub(crate) fn agrees(original: &Path, copy: &Path, coverage: &Coverage) -> Result<bool> {
+    let open = |path: &Path| {
+        File::open(path)
+            .with_context(|| format!("reading {}", path.display()))
+            .map(BufReader::new)
+    };
+    let (mut left, mut right) = (open(original)?, open(copy)?);
+    let (mut wanted, mut got) = (Vec::new(), Vec::new());
+    for range in coverage.ranges() {
+        for (file, octets) in [(&mut left, &mut wanted), (&mut right, &mut got)] {
+            octets.clear();
+            file.seek(SeekFrom::Start(range.start))?;
+            file.take(range.end - range.start).read_to_end(octets)?;
+        }
+        if wanted != got || wanted.len() as u64 != range.end - range.start {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The table for people.
+pub(crate) fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
+    table.set_header([
+        "link",
+        "mode",
+        "parity",
+        "goodput Mbit/s",
+        "of capacity",
+        "delay mean ms",
+        "delay p99 ms",
+        "overhead bytes",
+        "residual loss",
+        "verified",
+    ]);
+    let millis = |seconds: Option<f64>| {
+        seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.1}", seconds * 1e3))
+    };
+    for row in rows {
+        table.add_row([
+            row.link.to_owned(),
+            row.mode.to_owned(),
+            row.parity.clone(),
+            format!("{:.3}", row.goodput_bps as f64 / 1e6),
+            format!("{:.3}", row.efficiency),
+            millis(row.delay_mean_s),
+            millis(row.delay_p99_s),
+            row.overhead_bytes.to_string(),
+            format!("{:.3} %", row.residual_loss * 100.0),
+            if row.verified { "yes" } else { "NO" }.to_owned(),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
