@@ -19,8 +19,8 @@ const BLOCK_CLOSE: Duration = Duration::from_millis(50);
 /// TPDUs in flight at most: 12 MB of the usual size, or 1 s at 100 mbit.
 const WINDOW_TPDUS: u16 = 8_192;
 /// The send buffer holds what is sent in this time, within [`SEND_BUFFER_MIN`] and `_MAX`: several
-/// round trips, even over a geostationary satellite.
-const SEND_BUFFER_TIME: Duration = Duration::from_secs(2);
+/// round trips even over a geostationary satellite, and twice what mode nack keeps for requests.
+const SEND_BUFFER_TIME: Duration = Duration::from_secs(4);
 const SEND_BUFFER_MIN: ByteCount = ByteCount(256 * 1024);
 const SEND_BUFFER_MAX: ByteCount = ByteCount(64 * 1024 * 1024);
 

@@ -114,7 +114,12 @@ impl Demo {
         bar
     }
 
-    fn run(&self, carrier: Carrier, condition: Condition, bar: ProgressBar) -> anyhow::Result<Row> {
+    fn run(
+        &self,
+        carrier: Carrier,
+        condition: Condition,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<Row> {
         let directory = self
             .out
             .join(format!("{}-{}", carrier.name(), condition.name()));
@@ -139,7 +144,7 @@ impl Demo {
         std::thread::scope(|scope| {
             let runs = Condition::ALL.map(|condition| {
                 let bar = self.bar(carrier, condition);
-                scope.spawn(move || self.run(carrier, condition, bar))
+                scope.spawn(move || self.run(carrier, condition, &bar))
             });
             let joined = runs.map(|run| run.join().unwrap_or_else(|_| Err(anyhow!("a panic"))));
             joined.into_iter().collect()

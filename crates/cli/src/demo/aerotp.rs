@@ -9,13 +9,13 @@ use fulmar_net::clock::Clock;
 use fulmar_net::emulator::DamagePolicy;
 use fulmar_net::entropy;
 use fulmar_net::transfer::{
-    Destination, ReceivePlan, ReceiveReport, Receiver, SendPlan, Sender, Source, Stop,
+    Destination, ReceivePlan, ReceiveReport, Receiver, SendError, SendPlan, Sender, Source, Stop,
 };
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, precise_timers, waker};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
-use fulmar_proto::units::Duration;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, HoleWaits};
+use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::aerotp::Mode;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,15 +27,29 @@ const SEND_BUFFER: usize = 64 * 1024;
 const GIVE_UP: Duration = Duration::from_secs(20);
 const CHECKPOINT: Duration = Duration::from_secs(1);
 
-fn connection(carrier: Carrier, mode: Mode) -> ConnectionConfig {
+/// How long a damaged TPDU that was asked for again is waited for: several tries at it.
+const REQUESTED_WAIT: Duration = Duration::from_millis(250);
+
+fn connection(carrier: Carrier, mode: Mode, rate: Bitrate) -> ConnectionConfig {
+    let defaults = ConnectionConfig::default();
+    let hole_waits = HoleWaits {
+        requested: REQUESTED_WAIT,
+        ..defaults.hole_waits
+    };
+    // Without acknowledgements, what was sent is kept for as long as it may be asked for.
+    let kept = match mode {
+        Mode::HybridNack => rate.bytes_in(REQUESTED_WAIT).as_usize(),
+        _ => 0,
+    };
     ConnectionConfig {
         mode,
         tpdu_bytes_max: MTU.saturating_sub(OVERHEAD).as_usize(),
         fec_words: carrier.fec_words(),
         block: carrier.block(),
-        send_buffer_bytes: SEND_BUFFER,
+        send_buffer_bytes: SEND_BUFFER + kept,
+        hole_waits,
         give_up_after: GIVE_UP,
-        ..ConnectionConfig::default()
+        ..defaults
     }
 }
 
@@ -108,7 +122,8 @@ pub(crate) fn run(
 ) -> Result<Row> {
     let carrier = Carrier::AeroTp(mode);
     let clock = Clock::start();
-    let config = connection(carrier, mode);
+    let rate = condition.config().rate.context("the preset has a rate")?;
+    let config = connection(carrier, mode, rate);
     let receiving = receive(clock, config, condition, directory, Arc::clone(timeline))?;
     let link = Link::start(clock, condition, DamagePolicy::Deliver, receiving.address)?;
 
@@ -130,9 +145,7 @@ pub(crate) fn run(
     driver
         .run(&mut endpoint(condition)?, &mut sender)
         .context("the sender")?;
-    let sent = sender
-        .take_outcome()
-        .unwrap_or_else(|| Err(fulmar_net::transfer::SendError::Stopped));
+    let sent = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
 
     if sent.is_err() {
         receiving.stop.request();
