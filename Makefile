@@ -9,7 +9,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup demo test test-quick lint docs wasm bench fuzz swarm clean
+.PHONY: help setup demo test test-quick lint docs wasm bench parity fuzz swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ wasm: setup ## Build the core for wasm32: proof that it touches no system
 
 bench: setup ## Benchmarks, written to docs/measurements
 	scripts/bench
+
+parity: setup ## The simulator against real sockets, written to docs/measurements
+	scripts/parity
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)
