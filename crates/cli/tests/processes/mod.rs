@@ -1,0 +1,179 @@
+//! The `fulmar` binary as a child process: started, watched, signalled, and never left behind.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use fulmar_net::wait::wait;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+/// Far beyond what any run here takes; it turns a hang into a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// The command with these arguments, separated by blanks.
+pub(crate) fn fulmar(arguments: &str) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("fulmar"));
+    command
+        .args(arguments.split_whitespace())
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(arguments: &str) -> Output {
+    fulmar(arguments).output().expect("the binary starts")
+}
+
+/// What it said, in one string.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits a moment.
+pub(crate) fn moment() {
+    wait(&[], Some(LOOK_EVERY), &mut Vec::new()).expect("poll works");
+}
+
+/// Waits until `done`, or fails saying `what` was waited for.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let mut looks = PATIENCE.as_millis() / LOOK_EVERY.as_millis();
+    while !done() {
+        looks = looks
+            .checked_sub(1)
+            .unwrap_or_else(|| panic!("waited in vain for {what}"));
+        moment();
+    }
+}
+
+/// A running command. It is killed when the test ends, however it ends.
+pub(crate) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Starts a command whose stdout is read.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, stdout }
+    }
+
+    /// The next line of NDJSON.
+    pub(crate) fn record(&mut self) -> serde_json::Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("it is text");
+        serde_json::from_str(&line).unwrap_or_else(|error| {
+            let mut said = String::new();
+            drop(self.child.kill());
+            if let Some(stderr) = &mut self.child.stderr {
+                drop(stderr.read_to_string(&mut said));
+            }
+            panic!("{error} in {line:?}; it said {said}")
+        })
+    }
+
+    /// The address in the first record.
+    pub(crate) fn address(&mut self) -> String {
+        let record = self.record();
+        record["listening"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{record}"))
+            .to_owned()
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a pid"), signal).expect("it runs");
+    }
+
+    /// Waits for the end: status, and what is left of stderr.
+    pub(crate) fn end(&mut self) -> (ExitStatus, String) {
+        let mut status = None;
+        until("a process to end", || {
+            status = self.child.try_wait().expect("it is ours");
+            status.is_some()
+        });
+        let mut said = String::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            stderr.read_to_string(&mut said).expect("it is text");
+        }
+        (status.expect("it ended"), said)
+    }
+
+    /// Waits for the end and its exit code.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        let (status, said) = self.end();
+        eprintln!("{said}");
+        status.code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A directory with a file of pseudo-random octets in it, and a place to receive.
+pub(crate) struct Place {
+    directory: tempfile::TempDir,
+    pub(crate) octets: Vec<u8>,
+}
+
+impl Place {
+    pub(crate) fn with(len: usize) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut octets = vec![0; len];
+        fulmar_proto::rng::Rng::from_seed(len as u64).fill(&mut octets);
+        std::fs::write(directory.path().join("file"), &octets).expect("room");
+        std::fs::create_dir(directory.path().join("in")).expect("room");
+        Self { directory, octets }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn file(&self) -> String {
+        self.path("file").display().to_string()
+    }
+
+    pub(crate) fn inbox(&self) -> String {
+        self.path("in").display().to_string()
+    }
+
+    /// What arrived under the file's name.
+    pub(crate) fn arrived(&self) -> Vec<u8> {
+        read(&self.path("in/file"))
+    }
+}
+
+/// A file's octets.
+pub(crate) fn read(path: &Path) -> Vec<u8> {
+    let mut octets = Vec::new();
+    File::open(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .read_to_end(&mut octets)
+        .expect("it can be read");
+    octets
+}
+
+/// A receiver into `place`, with further flags.
+pub(crate) fn receiver(place: &Place, flags: &str) -> Running {
+    let inbox = place.inbox();
+    Running::start(fulmar(&format!(
+        "recv {inbox} --listen 127.0.0.1:0 --json {flags}"
+    )))
+}

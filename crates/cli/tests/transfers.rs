@@ -1,0 +1,273 @@
+//! Files over real sockets and a real lossy link arrive whole, whatever is lost or killed.
+//!
+//! Method: sender, emulator and receiver as processes on the loopback. The octets that arrive are
+//! compared with those sent, beside the digest that the ends compare themselves. Kills are `SIGKILL`
+//! after the receiver's first checkpoint, so that there is something to continue.
+
+mod processes;
+
+use processes::{Place, Running, fulmar, receiver, run, said, until};
+use rustix::process::Signal;
+use std::io::Write;
+use std::process::Stdio;
+
+/// A link to `target`, and its address.
+fn link(target: &str, flags: &str) -> (Running, String) {
+    let arguments = format!("emulate --listen 127.0.0.1:0 --to {target} {flags}");
+    let mut link = Running::start(fulmar(&arguments));
+    let address = link.address();
+    (link, address)
+}
+
+const FAST_LINK: &str = "--rate 20mbit --delay 5ms --queue 200";
+
+fn arrives_at(loss: &str, mode: &str) {
+    let place = Place::with(300_000);
+    let mut receiver = receiver(&place, "--once");
+    let flags = format!("{FAST_LINK} --loss {loss}");
+    let (_link, to) = link(&receiver.address(), &flags);
+    let output = run(&format!(
+        "send {} {to} --rate 20mbit --mode {mode}",
+        place.file()
+    ));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{loss}, {mode}: {}",
+        said(&output)
+    );
+    let record = receiver.record();
+    assert_eq!(record["verified"], true, "{record}");
+    assert_eq!(receiver.code(), Some(0));
+    assert!(
+        place.arrived() == place.octets,
+        "{loss}, {mode}: other octets"
+    );
+}
+
+#[test]
+fn reliable_arrives_whole_at_every_loss() {
+    for loss in ["0%", "5%", "20%", "40%"] {
+        arrives_at(loss, "reliable");
+    }
+}
+
+#[test]
+fn nack_mack_arrives_whole_at_every_loss() {
+    for loss in ["0%", "5%", "20%", "40%"] {
+        arrives_at(loss, "nack-mack");
+    }
+}
+
+#[test]
+fn near_reliable_arrives_whole() {
+    arrives_at("20%", "near-reliable");
+}
+
+#[test]
+fn bit_errors_are_corrected_or_repaired() {
+    let place = Place::with(300_000);
+    let mut receiver = receiver(&place, "--once");
+    let flags = format!("{FAST_LINK} --ber 1e-4 --damage deliver");
+    let (_link, to) = link(&receiver.address(), &flags);
+    let arguments = format!(
+        "send {} {to} --rate 20mbit --mode nack-mack --fec-words 24",
+        place.file()
+    );
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let record = receiver.record();
+    let corrected = record["wire"]["recovered_fec_words_tpdus"]
+        .as_u64()
+        .unwrap();
+    // 1.2 wrong bits in each of 220 TPDUs: fewer than 100 hit has probability below 1e-9.
+    assert!(corrected > 100, "{record}");
+    assert!(place.arrived() == place.octets);
+}
+
+#[test]
+fn modes_that_may_lose_say_what_is_missing_and_the_rest_is_right() {
+    for mode in ["datagram", "unreliable", "quasi-reliable", "nack"] {
+        let place = Place::with(300_000);
+        let mut receiver = receiver(&place, "--once");
+        let (_link, to) = link(&receiver.address(), &format!("{FAST_LINK} --up-loss 10%"));
+        let output = run(&format!(
+            "send {} {to} --rate 15mbit --mode {mode} --json",
+            place.file()
+        ));
+        assert_eq!(output.status.code(), Some(1), "{mode}: {}", said(&output));
+        let sent: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let got = receiver.record();
+        assert_eq!(got["verdict"], "incomplete", "{got}");
+        assert_eq!(receiver.code(), Some(1));
+        assert_eq!(
+            sent["missing_bytes"], got["missing_bytes"],
+            "both ends agree"
+        );
+
+        let kept = processes::read(&place.path("in/file.incomplete"));
+        assert_eq!(kept.len(), place.octets.len());
+        let mut missing = vec![false; kept.len()];
+        for range in got["missing_ranges"].as_array().unwrap() {
+            let end = |i: usize| usize::try_from(range[i].as_u64().unwrap()).unwrap();
+            missing[end(0)..end(1)].fill(true);
+        }
+        let count = missing.iter().filter(|&&is_missing| is_missing).count() as u64;
+        assert_eq!(got["missing_bytes"].as_u64(), Some(count));
+        let all = kept.iter().zip(&place.octets).zip(missing);
+        for (place_of, ((kept, sent), missing)) in all.enumerate() {
+            assert!(missing || kept == sent, "{mode}: octet {place_of}");
+        }
+    }
+}
+
+#[test]
+fn a_block_code_fills_what_the_link_loses() {
+    let place = Place::with(300_000);
+    let mut receiver = receiver(&place, "--once");
+    let (_link, to) = link(&receiver.address(), &format!("{FAST_LINK} --up-loss 2%"));
+    let arguments = format!(
+        "send {} {to} --rate 15mbit --mode quasi-reliable --block 16,12",
+        place.file()
+    );
+    // 13 of 28 lost at 2 %: below 1e-15 a block.
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(receiver.code(), Some(0));
+    assert!(place.arrived() == place.octets);
+}
+
+/// Slow enough that a kill finds the transfer in its middle.
+const SLOW: &str = "--rate 6mbit";
+
+#[test]
+fn a_killed_sender_continues_where_it_was_cut_off() {
+    let place = Place::with(1_500_000);
+    let mut receiver = receiver(&place, "--once --checkpoint 100ms");
+    let to = receiver.address();
+    let first = Running::start(fulmar(&format!("send {} {to} {SLOW}", place.file())));
+    until("a checkpoint", || {
+        place.path("in/file.fulmar-state").exists()
+    });
+    first.signal(Signal::KILL);
+    drop(first);
+    let output = run(&format!("send {} {to} {SLOW} --json", place.file()));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let sent: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(sent["resumed_at_bytes"].as_u64().unwrap() > 0, "{sent}");
+    assert_eq!(receiver.code(), Some(0));
+    assert!(place.arrived() == place.octets);
+    let left: Vec<_> = std::fs::read_dir(place.path("in")).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing but the file is left: {left:?}");
+}
+
+#[test]
+fn a_killed_receiver_is_continued_by_its_successor_and_the_running_sender() {
+    let place = Place::with(1_500_000);
+    let mut first = receiver(&place, "--checkpoint 100ms");
+    let to = first.address();
+    let arguments = format!("send {} {to} {SLOW} --json", place.file());
+    let mut sender = Running::start(fulmar(&arguments));
+    until("a checkpoint", || {
+        place.path("in/file.fulmar-state").exists()
+    });
+    first.signal(Signal::KILL);
+    drop(first);
+    let inbox = place.inbox();
+    let again = format!("recv {inbox} --listen {to} --json --once");
+    let mut second = Running::start(fulmar(&again));
+    second.address();
+    let sent = sender.record();
+    assert_eq!(sender.code(), Some(0), "{sent}");
+    assert!(sent["reconnections"].as_u64().unwrap() > 0, "{sent}");
+    assert!(sent["resumed_at_bytes"].as_u64().unwrap() > 0, "{sent}");
+    assert_eq!(second.code(), Some(0));
+    assert!(place.arrived() == place.octets);
+}
+
+#[test]
+fn both_killed_and_another_file_of_that_name_starts_anew() {
+    let place = Place::with(1_500_000);
+    let mut first = receiver(&place, "--checkpoint 100ms");
+    let to = first.address();
+    let sender = Running::start(fulmar(&format!("send {} {to} {SLOW}", place.file())));
+    until("a checkpoint", || {
+        place.path("in/file.fulmar-state").exists()
+    });
+    sender.signal(Signal::KILL);
+    first.signal(Signal::KILL);
+    drop((sender, first));
+    let changed: Vec<u8> = place.octets.iter().map(|octet| !octet).collect();
+    std::fs::write(place.path("file"), &changed).unwrap();
+    let mut second = receiver(&place, "--once");
+    let output = run(&format!(
+        "send {} {} --rate 50mbit",
+        place.file(),
+        second.address()
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(second.code(), Some(0));
+    assert!(place.arrived() == changed);
+}
+
+#[test]
+fn pipes_go_in_and_come_out() {
+    let place = Place::with(400_000);
+    let port = std::net::UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut receiving = fulmar(&format!("recv - --listen {port}"));
+    let receiving = receiving
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Nobody would read it while the sender waits for the verdict.
+    let receiving = std::thread::spawn(move || receiving.wait_with_output().unwrap());
+    let mut sending = fulmar(&format!("send - {port} --rate 50mbit"));
+    let mut sending = sending
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    sending
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(&place.octets)
+        .unwrap();
+    let sent = sending.wait_with_output().unwrap();
+    assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
+    let received = receiving.join().unwrap();
+    assert_eq!(received.status.code(), Some(0), "{}", said(&received));
+    assert!(received.stdout == place.octets);
+}
+
+#[test]
+fn several_senders_at_once_are_kept_apart() {
+    let places = [
+        Place::with(200_000),
+        Place::with(200_001),
+        Place::with(200_002),
+    ];
+    let mut receiver = receiver(&places[0], "");
+    let to = receiver.address();
+    let mut senders: Vec<Running> = places
+        .iter()
+        .enumerate()
+        .map(|(index, place)| {
+            let file = place.file();
+            Running::start(fulmar(&format!(
+                "send {file} {to} --rate 20mbit --name copy-{index}"
+            )))
+        })
+        .collect();
+    for sender in &mut senders {
+        assert_eq!(sender.code(), Some(0));
+    }
+    for (index, place) in places.iter().enumerate() {
+        let copy = processes::read(&places[0].path(&format!("in/copy-{index}")));
+        assert!(copy == place.octets, "copy-{index}");
+    }
+}
