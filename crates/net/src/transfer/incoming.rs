@@ -5,6 +5,9 @@
 //!                                     │ cannot go on: REFUSE ──────────────▲
 //! ```
 
+mod octets;
+mod verdict;
+
 use super::coverage::Coverage;
 use super::name::check_name;
 use super::part::Part;
@@ -22,17 +25,10 @@ use std::path::PathBuf;
 /// A connection must introduce a file within this. One that was opened by the middle of a stream,
 /// because we were restarted, never does.
 const HELLO_PATIENCE: Duration = Duration::from_secs(5);
-/// After END, and with nothing arriving any more, missing octets are missing.
-const QUIET_DATAGRAMS: Duration = Duration::from_secs(1);
-/// The same where the connection itself says when it is over; only a guard.
-const QUIET_CONNECTION: Duration = Duration::from_secs(8);
 /// How long the sender may take to confirm our last words.
 const LEAVING_MAX: Duration = Duration::from_secs(5);
 /// How long the sender's own end is answered once it has confirmed ours.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// Missing ranges listed in a report.
-const RANGES_LISTED: usize = 1_000;
-
 /// Whether a turn changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -233,88 +229,6 @@ impl Transfer {
         Ok(())
     }
 
-    /// Takes file octets; the range of those that are new.
-    pub(super) fn on_data(
-        &mut self,
-        now: Instant,
-        offset: u64,
-        octets: &[u8],
-    ) -> Result<Option<Range<u64>>, ReceiveError> {
-        self.heard = now;
-        if self.is_over() {
-            return Ok(None);
-        }
-        if !matches!(self.phase, Phase::Receiving) || self.is_lossy() {
-            return Err(ReceiveError::Sequence("sends data out of turn"));
-        }
-        let written = self.written();
-        let known = written.checked_sub(offset);
-        let Some(known) = known.and_then(|known| usize::try_from(known).ok()) else {
-            return Err(ReceiveError::Sequence("leaves octets out"));
-        };
-        // Sent before our offer was known, or again.
-        let Some(fresh) = octets.get(known..).filter(|fresh| !fresh.is_empty()) else {
-            return Ok(None);
-        };
-        match &mut self.sink {
-            Some(Sink::Part(part)) => part.append(fresh)?,
-            Some(Sink::Pipe {
-                pipe,
-                hasher,
-                written,
-            }) => {
-                if let Some(error) = pipe.take_error() {
-                    return Err(ReceiveError::Pipe(error));
-                }
-                hasher.update(fresh);
-                pipe.push(fresh);
-                *written += fresh.len() as u64;
-            }
-            None => return Ok(None),
-        }
-        Ok(Some(written..written + fresh.len() as u64))
-    }
-
-    fn written(&self) -> u64 {
-        match &self.sink {
-            Some(Sink::Part(part)) => part.written(),
-            Some(Sink::Pipe { written, .. }) => *written,
-            None => 0,
-        }
-    }
-
-    /// Takes file octets in any order; the range, if any of them is new.
-    pub(super) fn on_message(
-        &mut self,
-        now: Instant,
-        offset: u64,
-        octets: &[u8],
-    ) -> Result<Option<Range<u64>>, ReceiveError> {
-        self.heard = now;
-        let end = offset.checked_add(octets.len() as u64);
-        let within = |end: &u64| {
-            let size = self.file.as_ref().and_then(|file| file.size);
-            size.is_none_or(|size| *end <= size)
-        };
-        // An octet beyond the announced size would make a hole in the disk, not in the file.
-        let (Some(end), true) = (end.filter(within), self.is_lossy()) else {
-            return Ok(None);
-        };
-        let Some(Sink::Part(part)) = &mut self.sink else {
-            return Ok(None);
-        };
-        if !matches!(self.phase, Phase::Receiving | Phase::Settling { .. }) {
-            return Ok(None);
-        }
-        match self.coverage.add(offset..end) {
-            None | Some(0) => Ok(None),
-            Some(_) => {
-                part.place(offset, octets)?;
-                Ok(Some(offset..end))
-            }
-        }
-    }
-
     pub(super) fn on_start(&mut self, offset: u64) -> Result<(), ReceiveError> {
         if self.is_over() {
             return Ok(());
@@ -491,127 +405,6 @@ impl Transfer {
             }
         }
         Ok(())
-    }
-
-    /// After END: decides, if all is there or nothing more will come; whether it did.
-    fn settle(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        size: u64,
-        digest: Digest,
-    ) -> Result<bool, ReceiveError> {
-        if self.is_lossy() {
-            self.settle_lossy(now, machine, size, digest)
-        } else {
-            self.settle_complete(now, machine, size, digest)
-        }
-    }
-
-    fn settle_complete(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        size: u64,
-        digest: Digest,
-    ) -> Result<bool, ReceiveError> {
-        let intact = match &mut self.sink {
-            Some(Sink::Part(part)) => part.written() == size && part.digest() == digest,
-            Some(Sink::Pipe {
-                pipe,
-                hasher,
-                written,
-            }) => {
-                let Some(outcome) = pipe.finish() else {
-                    return Ok(false);
-                };
-                outcome.map_err(ReceiveError::Pipe)?;
-                *written == size && *hasher.finalize().as_bytes() == digest
-            }
-            None => return Ok(false),
-        };
-        self.delivered = self.written();
-        self.finish(now, machine, intact)?;
-        Ok(true)
-    }
-
-    /// Gives the file its name, or takes it away, and tells the sender.
-    fn finish(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        intact: bool,
-    ) -> Result<(), ReceiveError> {
-        let replace = self.file.as_ref().is_some_and(|file| file.replace);
-        match self.sink.take() {
-            Some(Sink::Part(part)) if intact => self.path = Some(part.finish(replace)?),
-            Some(Sink::Part(mut part)) => part.restart()?,
-            Some(Sink::Pipe { .. }) | None => {}
-        }
-        self.verdict = Some(if intact {
-            Verdict::Complete
-        } else {
-            Verdict::Corrupt
-        });
-        let done = Record::Done {
-            delivered: self.delivered,
-            missing: 0,
-            intact,
-        };
-        self.leave(now, machine, &done);
-        Ok(())
-    }
-
-    fn settle_lossy(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        size: u64,
-        digest: Digest,
-    ) -> Result<bool, ReceiveError> {
-        let covered = self.coverage.covered();
-        if covered < size && !self.lane_ended && now < self.heard + self.quiet() {
-            return Ok(false);
-        }
-        self.delivered = covered.min(size);
-        self.missing = size.saturating_sub(covered);
-        let Some(Sink::Part(part)) = &mut self.sink else {
-            return Ok(false);
-        };
-        if self.missing == 0 {
-            let intact = part.rehash(size)? == digest;
-            self.finish(now, machine, intact)?;
-            return Ok(true);
-        }
-        for range in self.coverage.missing(size) {
-            self.missing_range_count += 1;
-            if self.missing_ranges.len() < RANGES_LISTED {
-                self.missing_ranges.push(range);
-            }
-        }
-        if let Some(Sink::Part(part)) = self.sink.take() {
-            self.path = Some(part.keep_incomplete(size)?);
-        }
-        self.verdict = Some(Verdict::Incomplete);
-        let done = Record::Done {
-            delivered: self.delivered,
-            missing: self.missing,
-            intact: false,
-        };
-        self.leave(now, machine, &done);
-        Ok(true)
-    }
-
-    fn quiet(&self) -> Duration {
-        let is_datagram = self
-            .file
-            .as_ref()
-            .is_some_and(|file| file.mode == Mode::Datagram);
-        if is_datagram {
-            QUIET_DATAGRAMS
-        } else {
-            QUIET_CONNECTION
-        }
     }
 
     /// Name, size and octets that were there, once.

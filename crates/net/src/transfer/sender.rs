@@ -11,12 +11,11 @@
 //! - END follows only after the OFFER was settled, so the verdict is about the right octets.
 //! - A receiver that is restarted within the patience costs a reconnection, not the transfer.
 
-use super::record::{
-    DATA_BYTES_MAX, Digest, Item, MESSAGE_HEAD_BYTES, Record, Records, encode_data_head,
-    encode_message_head,
-};
+mod talk;
+
+use super::record::{Digest, Item, Record, Records};
 use super::report::{SendError, SendReport};
-use super::source::{Filled, Prefix, Source};
+use super::source::{Prefix, Source};
 use super::{FILE_PORT, Stop};
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Deadline, PathId, Priority};
@@ -27,10 +26,6 @@ use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Mode;
 use std::ops::Range;
 
-/// DATA records written before the machine is drained again.
-const RECORDS_PER_TURN: usize = 8;
-/// Messages written before the machine is drained again.
-const MESSAGES_PER_TURN: usize = 64;
 /// The network's word that nobody listens is believed after this: a receiver may be just starting.
 const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
 /// Between a reset and the next attempt.
@@ -233,118 +228,6 @@ impl<O: SendObserver> Sender<O> {
             self.first_submitted.get_or_insert(now);
             self.observer.submitted(now, range);
         }
-    }
-
-    /// Moves octets from the source towards the machine.
-    fn talk(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
-        if self.is_lossy() {
-            self.talk_in_messages(now, machine)
-        } else {
-            self.talk_in_records(now, machine)
-        }
-    }
-
-    fn talk_in_records(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
-        for _ in 0..RECORDS_PER_TURN {
-            if !self.write_outbox(now, machine) {
-                return Ok(Step::Wait);
-            }
-            if self.source_ended {
-                if !self.offered {
-                    return Ok(Step::Wait);
-                }
-                self.say_end();
-                self.write_outbox(now, machine);
-                return Ok(Step::Again);
-            }
-            let offset = self.source.position();
-            self.message.clear();
-            match self
-                .source
-                .fill(&mut self.message, DATA_BYTES_MAX)
-                .map_err(SendError::Read)?
-            {
-                Filled::Later => return Ok(Step::Wait),
-                Filled::End => self.source_ended = true,
-                Filled::Octets(len) => {
-                    encode_data_head(offset, len, &mut self.outbox);
-                    self.outbox_data = Some((self.outbox.len(), offset));
-                    self.outbox.append(&mut self.message);
-                }
-            }
-        }
-        Ok(Step::Again)
-    }
-
-    fn say_end(&mut self) {
-        let (size, digest) = (self.source.position(), self.source.digest());
-        self.say(&Record::End { size, digest });
-        self.phase = Phase::AwaitingVerdict;
-    }
-
-    fn talk_in_messages(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-    ) -> Result<Step, SendError> {
-        if !self.write_outbox(now, machine) || !self.offered {
-            return Ok(Step::Wait);
-        }
-        let lane = match self.lane {
-            Some(lane) => lane,
-            None => Lane::Open(machine.connect(now, self.path, FILE_PORT, self.plan.connection)?),
-        };
-        self.lane = Some(lane);
-        let data = match lane {
-            Lane::Open(data) => data,
-            Lane::Closing(_) => return Ok(Step::Wait),
-            Lane::Empty => {
-                self.say_end();
-                self.write_outbox(now, machine);
-                return Ok(Step::Again);
-            }
-        };
-        let payload_max = machine.payload_bytes(data).unwrap_or_default();
-        for _ in 0..MESSAGES_PER_TURN {
-            if self.message.is_empty() {
-                let offset = self.source.position();
-                encode_message_head(self.plan.id, offset, &mut self.message);
-                let room = payload_max.saturating_sub(MESSAGE_HEAD_BYTES).max(1);
-                match self
-                    .source
-                    .fill(&mut self.message, room)
-                    .map_err(SendError::Read)?
-                {
-                    Filled::Octets(_) => {}
-                    filled => {
-                        self.message.clear();
-                        if filled == Filled::Later {
-                            return Ok(Step::Wait);
-                        }
-                        self.source_ended = true;
-                        machine.close(now, data);
-                        self.lane = Some(Lane::Closing(data));
-                        return Ok(Step::Again);
-                    }
-                }
-            }
-            let written = machine.write_message(now, data, &self.message);
-            let end = self.source.position();
-            let len = self.message.len().saturating_sub(MESSAGE_HEAD_BYTES) as u64;
-            match written {
-                Ok(true) => {
-                    self.message.clear();
-                    self.submitted(now, end.saturating_sub(len)..end);
-                }
-                Ok(false) => return Ok(Step::Wait),
-                // Its Closed event tells; what is lost here is counted as missing by the receiver.
-                Err(_) => {
-                    self.lane = Some(Lane::Empty);
-                    return Ok(Step::Again);
-                }
-            }
-        }
-        Ok(Step::Again)
     }
 
     fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), SendError> {

@@ -1,0 +1,138 @@
+//! The end of a transfer: is all there, will more come, and what is the file then?
+
+use super::super::record::{Digest, Record};
+use super::super::report::{ReceiveError, Verdict};
+use super::{Sink, Transfer};
+use fulmar_proto::transport::aerotp::Endpoint;
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::Mode;
+
+/// After END, and with nothing arriving any more, missing octets are missing.
+const QUIET_DATAGRAMS: Duration = Duration::from_secs(1);
+/// The same where the connection itself says when it is over; only a guard.
+const QUIET_CONNECTION: Duration = Duration::from_secs(8);
+/// Missing ranges listed in a report.
+const RANGES_LISTED: usize = 1_000;
+
+impl Transfer {
+    /// After END: decides, if all is there or nothing more will come; whether it did.
+    pub(super) fn settle(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        size: u64,
+        digest: Digest,
+    ) -> Result<bool, ReceiveError> {
+        if self.is_lossy() {
+            self.settle_lossy(now, machine, size, digest)
+        } else {
+            self.settle_complete(now, machine, size, digest)
+        }
+    }
+
+    fn settle_complete(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        size: u64,
+        digest: Digest,
+    ) -> Result<bool, ReceiveError> {
+        let intact = match &mut self.sink {
+            Some(Sink::Part(part)) => part.written() == size && part.digest() == digest,
+            Some(Sink::Pipe {
+                pipe,
+                hasher,
+                written,
+            }) => {
+                let Some(outcome) = pipe.finish() else {
+                    return Ok(false);
+                };
+                outcome.map_err(ReceiveError::Pipe)?;
+                *written == size && *hasher.finalize().as_bytes() == digest
+            }
+            None => return Ok(false),
+        };
+        self.delivered = self.written();
+        self.finish(now, machine, intact)?;
+        Ok(true)
+    }
+
+    /// Gives the file its name, or takes it away, and tells the sender.
+    fn finish(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        intact: bool,
+    ) -> Result<(), ReceiveError> {
+        let replace = self.file.as_ref().is_some_and(|file| file.replace);
+        match self.sink.take() {
+            Some(Sink::Part(part)) if intact => self.path = Some(part.finish(replace)?),
+            Some(Sink::Part(mut part)) => part.restart()?,
+            Some(Sink::Pipe { .. }) | None => {}
+        }
+        self.verdict = Some(if intact {
+            Verdict::Complete
+        } else {
+            Verdict::Corrupt
+        });
+        let done = Record::Done {
+            delivered: self.delivered,
+            missing: 0,
+            intact,
+        };
+        self.leave(now, machine, &done);
+        Ok(())
+    }
+
+    fn settle_lossy(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        size: u64,
+        digest: Digest,
+    ) -> Result<bool, ReceiveError> {
+        let covered = self.coverage.covered();
+        if covered < size && !self.lane_ended && now < self.heard + self.quiet() {
+            return Ok(false);
+        }
+        self.delivered = covered.min(size);
+        self.missing = size.saturating_sub(covered);
+        let Some(Sink::Part(part)) = &mut self.sink else {
+            return Ok(false);
+        };
+        if self.missing == 0 {
+            let intact = part.rehash(size)? == digest;
+            self.finish(now, machine, intact)?;
+            return Ok(true);
+        }
+        for range in self.coverage.missing(size) {
+            self.missing_range_count += 1;
+            if self.missing_ranges.len() < RANGES_LISTED {
+                self.missing_ranges.push(range);
+            }
+        }
+        if let Some(Sink::Part(part)) = self.sink.take() {
+            self.path = Some(part.keep_incomplete(size)?);
+        }
+        self.verdict = Some(Verdict::Incomplete);
+        let done = Record::Done {
+            delivered: self.delivered,
+            missing: self.missing,
+            intact: false,
+        };
+        self.leave(now, machine, &done);
+        Ok(true)
+    }
+
+    pub(super) fn quiet(&self) -> Duration {
+        let is_datagram = self
+            .file
+            .as_ref()
+            .is_some_and(|file| file.mode == Mode::Datagram);
+        if is_datagram {
+            QUIET_DATAGRAMS
+        } else {
+            QUIET_CONNECTION
+        }
+    }
+}
