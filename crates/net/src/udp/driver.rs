@@ -81,6 +81,8 @@ struct Turn<'a, A> {
     port: &'a mut UdpPort,
     paths: &'a mut PathTable,
     app: &'a mut A,
+    /// Whether the application was told something.
+    events: bool,
 }
 
 impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
@@ -97,6 +99,7 @@ impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
     }
 
     fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event) {
+        self.events = true;
         self.app.deliver(now, machine, event);
     }
 
@@ -184,35 +187,38 @@ impl UdpDriver {
         machine: &mut M,
         app: &mut A,
     ) -> (Option<Deadline>, Step) {
-        let mut deadline = self.drain(machine, app);
+        let (mut deadline, _) = self.drain(machine, app);
         loop {
             let now = self.clock.now();
             if deadline.is_some_and(|deadline| deadline.at <= now) {
                 machine.handle_deadline(now);
-                deadline = self.drain(machine, app);
             }
             let step = app.work(self.clock.now(), machine);
-            match step {
-                Step::Again => deadline = self.drain(machine, app),
-                Step::Wait | Step::Stop => {
-                    self.port.flush();
-                    return (Deadline::earlier(deadline, app.next_deadline()), step);
-                }
+            // The application may have written before it said that it will wait.
+            let (after, events) = self.drain(machine, app);
+            deadline = after;
+            // An event may be what it waits for.
+            if step == Step::Stop || (step == Step::Wait && !events) {
+                self.port.flush();
+                return (Deadline::earlier(deadline, app.next_deadline()), step);
             }
         }
     }
 
+    /// Drains completely; also says whether the application was told something.
     fn drain<M: Machine, A: Application<M>>(
         &mut self,
         machine: &mut M,
         app: &mut A,
-    ) -> Option<Deadline> {
+    ) -> (Option<Deadline>, bool) {
         let mut turn = Turn {
             port: &mut self.port,
             paths: &mut self.paths,
             app,
+            events: false,
         };
-        drain(machine, self.clock.now(), &mut turn)
+        let deadline = drain(machine, self.clock.now(), &mut turn);
+        (deadline, turn.events)
     }
 
     fn sleep(&self, deadline: Option<Deadline>, ready: &mut Vec<Ready>) -> Result<(), DriverError> {
@@ -264,7 +270,14 @@ impl UdpDriver {
                         ecn: datagram.ecn,
                     },
                 );
-                drain(machine, now, &mut Turn { port, paths, app });
+                let events = false;
+                let mut turn = Turn {
+                    port,
+                    paths,
+                    app,
+                    events,
+                };
+                drain(machine, now, &mut turn);
             }
         }
         Ok(())
