@@ -31,7 +31,7 @@ test-quick: setup ## The fast tests: units, properties and short sessions
 lint: setup ## Formatting, lints and documentation, all without a warning
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 
 wasm: setup ## Build the core for wasm32: proof that it touches no system
 	@scripts/wasm-check

@@ -24,7 +24,7 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 /// Prints one record of NDJSON.
 ///
 /// # Errors
-/// As [`line`]; or the record holds something that JSON has no form for.
+/// As [`line()`]; or the record holds something that JSON has no form for.
 pub(crate) fn record(record: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(record).context("writing a record as JSON")?;
     line(&text)

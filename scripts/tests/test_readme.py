@@ -1,0 +1,65 @@
+"""Every command that README shows runs as shown."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+FULMAR = ROOT / "target/release/fulmar"
+
+
+def commands(prefix):
+    """The indented README lines that begin with `prefix`, without their explanations."""
+    lines = re.findall(rf"^    ({prefix}.*)$", README, re.MULTILINE)
+    return [re.split(r"\s{3,}", line)[0] for line in lines]
+
+
+class Readme(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        (build,) = commands("cargo")
+        subprocess.run([*build.split(), "--locked"], cwd=ROOT, check=True, timeout=1200)
+
+    def test_simulations_run_as_shown(self):
+        shown = commands("fulmar sim")
+        self.assertEqual(len(shown), 3)
+        for command in shown:
+            with self.subTest(command):
+                argv = [str(FULMAR), *command.split()[1:]]
+                run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                self.assertTrue(run.stdout.strip() or run.stderr.strip())
+
+    def test_the_file_crosses_the_bad_link_as_shown(self):
+        (receive,), (emulate,), (send,) = map(commands, ("fulmar recv", "fulmar emulate", "fulmar send"))
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / "README.md", folder)
+            (pathlib.Path(folder) / "incoming").mkdir()
+
+            def start(command, **options):
+                return subprocess.Popen([str(FULMAR), *command.split()[1:]], cwd=folder, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options)
+
+            background = [start(receive), start(emulate)]
+            try:
+                for process in background:
+                    # Each says where it listens before it takes anything.
+                    self.assertIn("127.0.0.1", process.stderr.readline())
+                sender = start(send)
+                _, talk = sender.communicate(timeout=120)
+                self.assertEqual(sender.returncode, 0, talk)
+            finally:
+                for process in background:
+                    process.terminate()
+                for process in background:
+                    process.communicate(timeout=30)
+            arrived = pathlib.Path(folder) / "incoming/README.md"
+            self.assertEqual(arrived.read_text(), README)
+
+
+if __name__ == "__main__":
+    unittest.main()
