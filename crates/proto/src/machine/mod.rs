@@ -5,7 +5,7 @@
 //! > what it cannot use it counts, traces and drops.
 //!
 //! Application calls (`write`, `read`, `close`) are inherent methods of the concrete machine.
-//! A driver implements [`Driver`] once and calls [`drain`], the only drain loop in the project.
+//! A driver implements [`Driver`] once and calls [`drain()`], the only drain loop in the project.
 //! [`Strict`] wraps a machine and panics when a driver, or the machine, breaks the contract.
 
 mod drain;
