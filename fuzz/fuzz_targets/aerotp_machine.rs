@@ -4,6 +4,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
+use core::num::NonZeroU8;
+use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
@@ -21,6 +23,7 @@ struct Plan {
     fec_words: u8,
     mack_every: u8,
     listed: bool,
+    block: Option<(u8, u8, u8)>,
     window: u8,
     first_seq: u32,
     steps: Vec<Step>,
@@ -141,6 +144,13 @@ fuzz_target!(|plan: Plan| {
             style,
             ..AckPolicy::default()
         },
+        block: plan.block.and_then(|(k, repairs, ms)| {
+            BlockPlan::new(
+                NonZeroU8::new(k)?,
+                repairs,
+                Duration::from_millis(u64::from(ms)),
+            )
+        }),
         window_tpdus: u16::from(plan.window).max(2),
         tpdu_bytes_max: 300,
         first_seq: TpduSeq(plan.first_seq),

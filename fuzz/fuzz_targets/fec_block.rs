@@ -97,7 +97,10 @@ impl Trial<'_> {
             Err(Undecodable::Missing { units }) => assert!(units == needed && units > 0),
             Err(Undecodable::Corrupt { .. }) => {
                 assert!(!self.honest && needed == 0);
-                assert!(self.decoder.needed() > 0, "the repair symbols are forgotten");
+                assert!(
+                    self.decoder.needed() > 0,
+                    "the repair symbols are forgotten"
+                );
             }
         }
     }
