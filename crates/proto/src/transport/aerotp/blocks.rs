@@ -90,15 +90,16 @@ impl ParityPlan {
             if *index >= repairs {
                 self.closed.pop_front();
             }
-            let mut payloads: Vec<Vec<u8>> = Vec::with_capacity(usize::from(k));
-            for offset in 0..u32::from(k) {
-                let mut scratch = Vec::new();
-                let payload = board.get(first.plus(offset)).map_or(&[][..], |entry| {
-                    buffer.slice(entry.position, entry.len as usize, &mut scratch)
-                });
-                payloads.push(payload.to_vec());
-            }
-            let slices: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+            // Only a payload that wraps around the buffer's end is copied.
+            let mut wrapped = vec![Vec::new(); usize::from(k)];
+            let slices: Vec<&[u8]> = (0..)
+                .zip(&mut wrapped)
+                .map(|(offset, copy)| {
+                    board.get(first.plus(offset)).map_or(&[][..], |entry| {
+                        buffer.slice(entry.position, entry.len as usize, copy)
+                    })
+                })
+                .collect();
             symbol.clear();
             let descriptor =
                 BlockDescriptor::new(BlockDescriptor::CAUCHY_GF256, u16::from(k), this);

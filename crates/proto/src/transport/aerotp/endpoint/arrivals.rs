@@ -87,6 +87,10 @@ impl Endpoint {
     /// Whatever arrives first opens a connection, if it carries something to open it with.
     fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
         if self.tombstones.holds(key) {
+            // It was over here; a peer that still asks whether its end arrived may rest too.
+            if tpdu.kind() == TpduKind::Afin {
+                self.reset(key.path, &tpdu.header);
+            }
             return None;
         }
         let opens = matches!(
