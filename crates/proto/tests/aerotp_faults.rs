@@ -148,6 +148,64 @@ fn the_papers_listed_acknowledgements_complete_a_transfer_too() {
 }
 
 #[test]
+fn modes_that_may_lose_data_go_on_after_an_outage_longer_than_the_window() {
+    let from = Instant::START + Duration::from_secs(1);
+    let until = from + Duration::from_secs(2);
+    for mode in [Mode::Unreliable, Mode::QuasiReliable, Mode::HybridNack] {
+        let config = ConnectionConfig {
+            mode,
+            window_tpdus: 64,
+            ..config()
+        };
+        let script: Script = Box::new(move |way, _, now, octets| {
+            if way == Way::Forward && now >= from && now < until {
+                Vec::new()
+            } else {
+                vec![(DELAY, octets.to_vec())]
+            }
+        });
+        let mut pair = Pair::new(endpoint(), config, script);
+        let sent = octets(3_000_000); // about 5 s
+        pair.send(config, &sent);
+        pair.run(Duration::from_secs(30));
+        let got = pair.received().len();
+        assert!(
+            got > sent.len() / 2 && got < sent.len(),
+            "{mode:?}: {got} of {} octets",
+            sent.len()
+        );
+        assert!(
+            pair.received().ends_with(&sent[sent.len() - 10_000..]),
+            "{mode:?}"
+        );
+        assert!(finished(&pair), "{mode:?}");
+    }
+}
+
+#[test]
+fn an_end_that_lies_beyond_the_window_is_still_reached() {
+    let from = Instant::START + Duration::from_secs(1);
+    let until = from + Duration::from_millis(4_000);
+    let config = ConnectionConfig {
+        mode: Mode::Unreliable,
+        window_tpdus: 64,
+        ..config()
+    };
+    let script: Script = Box::new(move |way, _, now, octets| {
+        if way == Way::Forward && now >= from && now < until {
+            Vec::new()
+        } else {
+            vec![(DELAY, octets.to_vec())]
+        }
+    });
+    let mut pair = Pair::new(endpoint(), config, script);
+    pair.send(config, &octets(3_000_000)); // the last 60 % fall into the outage
+    pair.run(Duration::from_secs(30));
+    let ended = |e: &Event| matches!(e, Event::PeerFinished(_));
+    assert!(pair.events(Way::Back).iter().any(ended));
+}
+
+#[test]
 fn a_peer_whose_last_answer_was_lost_for_long_still_finishes() {
     let until = Instant::START + Duration::from_secs(8);
     let script: Script = Box::new(move |way, _, now, octets| {
@@ -176,4 +234,21 @@ fn a_peer_whose_last_answer_was_lost_for_long_still_finishes() {
         )
     };
     assert!(pair.events(Way::Back).iter().any(done));
+}
+
+#[test]
+fn forty_minutes_of_silence_do_not_make_fresh_timestamps_look_old() {
+    let script: Script = Box::new(|_, _, _, octets| vec![(DELAY, octets.to_vec())]);
+    let mut pair = Pair::new(endpoint(), config(), script);
+    pair.connect_only(config());
+    let more = octets(100_000);
+    for _ in 0..2 {
+        pair.app(Way::Forward, |endpoint, now, id| {
+            let taken = endpoint.write(now, id, &more);
+            assert_eq!(taken, Ok(more.len()));
+        });
+        pair.run(Duration::from_secs(40 * 60));
+    }
+    assert_eq!(pair.received().len(), 2 * more.len());
+    assert_eq!(pair.sent(Kind::Retransmission), 0);
 }

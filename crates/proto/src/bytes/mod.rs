@@ -3,5 +3,5 @@
 mod reassembly;
 mod send_buffer;
 
-pub use reassembly::{Chunk, Inserted, Reassembly};
+pub use reassembly::{Chunk, Inserted, Reassembly, Skipped};
 pub use send_buffer::SendBuffer;

@@ -52,6 +52,17 @@ pub struct Chunk {
     pub missing_before: u32,
 }
 
+/// What [`Reassembly::make_room`] gave up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Holes of which nothing was seen.
+    pub lost: u32,
+    /// Holes of which something damaged was seen.
+    pub damaged: u32,
+    /// TPDUs that nothing had shown to be missing yet.
+    pub unnoticed: u32,
+}
+
 /// Buffers spare payload vectors for reuse, at most this many.
 const SPARE_MAX: usize = 256;
 
@@ -188,6 +199,52 @@ impl Reassembly {
         {
             self.settled += 1;
         }
+        self.pass_given_up();
+    }
+
+    /// What was given up needs no reader to make room.
+    fn pass_given_up(&mut self) {
+        while self.settled > 0 && matches!(self.slots.front(), Some(Slot::GivenUp)) {
+            self.slots.pop_front();
+            self.settled -= 1;
+            self.pass(1);
+        }
+    }
+
+    fn pass(&mut self, count: u32) {
+        self.base = self.base.plus(count);
+        self.missing_before = self.missing_before.saturating_add(count);
+    }
+
+    /// Makes room for everything before `end` by giving up the oldest holes, noticed or not, as far as
+    /// nothing unread stands in the way. For modes that may lose data.
+    pub fn make_room(&mut self, end: TpduSeq) -> Skipped {
+        let mut skipped = Skipped::default();
+        let distance = u32::try_from(end.distance_from(self.base)).unwrap_or(0);
+        let capacity = u32::try_from(self.capacity).unwrap_or(u32::MAX);
+        let mut excess = distance.saturating_sub(capacity);
+        while excess > 0 {
+            let passed = match self.slots.front() {
+                Some(Slot::Missing { damaged, .. }) => {
+                    if *damaged {
+                        skipped.damaged += 1;
+                    } else {
+                        skipped.lost += 1;
+                    }
+                    self.slots.pop_front();
+                    1
+                }
+                Some(Slot::Held { .. } | Slot::GivenUp) => break,
+                None => {
+                    skipped.unnoticed = excess;
+                    excess
+                }
+            };
+            self.pass(passed);
+            excess -= passed;
+        }
+        self.advance();
+        skipped
     }
 
     /// The first hole: since when it is known, and whether something damaged arrived for it.
@@ -234,6 +291,7 @@ impl Reassembly {
             match slot {
                 Slot::Held { octets, intact } => {
                     let missing_before = core::mem::take(&mut self.missing_before);
+                    self.pass_given_up();
                     return Some(Chunk {
                         seq,
                         octets,
@@ -320,6 +378,45 @@ mod tests {
             Inserted::Duplicate,
             "given up is given up"
         );
+    }
+
+    #[test]
+    fn a_gap_longer_than_the_window_is_passed_over_but_nothing_unread_is() {
+        let mut ring = ring();
+        put(&mut ring, 1);
+        assert_eq!(put(&mut ring, 100), Inserted::Beyond);
+        let first = Skipped {
+            lost: 1,
+            ..Skipped::default()
+        };
+        assert_eq!(ring.make_room(FIRST.plus(101)), first);
+        assert_eq!(put(&mut ring, 100), Inserted::Beyond, "1 is unread");
+        assert_eq!(
+            ring.read().map(|c| (c.seq, c.missing_before)),
+            Some((FIRST.plus(1), 1))
+        );
+        let rest = Skipped {
+            unnoticed: 91,
+            ..Skipped::default()
+        };
+        assert_eq!(ring.make_room(FIRST.plus(101)), rest);
+        assert_eq!(put(&mut ring, 100), Inserted::Ahead { new_holes: 7 });
+        for _ in 0..7 {
+            ring.give_up_first_hole();
+        }
+        assert_eq!(
+            ring.read().map(|c| (c.seq, c.missing_before)),
+            Some((FIRST.plus(100), 98))
+        );
+    }
+
+    #[test]
+    fn holes_given_up_leave_the_ring_though_nobody_reads() {
+        let mut ring = ring();
+        ring.note_end(NOW, FIRST.plus(8));
+        while ring.give_up_first_hole().is_some() {}
+        assert_eq!(put(&mut ring, 8), Inserted::Next);
+        assert_eq!(ring.read().map(|c| c.missing_before), Some(8));
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Acknowledger {
 
     /// The application read: tell a sender that may be waiting for room.
     pub(super) fn on_window(&mut self, window: u16, capacity: u16) {
-        let was_tight = self.window_told < capacity / 4;
+        let was_tight = self.window_told <= capacity / 4;
         if self.acks != Acks::None && was_tight && window >= capacity / 2 {
             self.due = true;
         }
@@ -165,12 +165,13 @@ impl Acknowledger {
             self.due = !self.recent.is_empty();
             return;
         }
-        let held = self.echo.map_or(core::time::Duration::ZERO, |(_, at)| {
-            now.saturating_since(at)
+        // Nothing to echo yet: an unknown hold keeps the peer from taking this for a sample.
+        let hold = self.echo.map_or(HoldTime::UNKNOWN, |(_, at)| {
+            HoldTime::from_duration(now.saturating_since(at))
         });
         let receiver = ReceiverWord {
             window: state.window,
-            hold: HoldTime::from_duration(held),
+            hold,
         };
         if state.has_holes {
             self.recent

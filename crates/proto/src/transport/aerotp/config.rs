@@ -130,6 +130,9 @@ impl Default for ConnectionConfig {
     }
 }
 
+/// Keep-alives come four times in this span and must not crowd the link.
+const GIVE_UP_MIN: Duration = Duration::from_secs(1);
+
 /// Why a configuration cannot work: the field, and what it allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
@@ -155,6 +158,10 @@ impl ConnectionConfig {
                 "mack",
                 format!("is {}; it must be 1 to 365", self.ack.every),
             );
+        }
+        if self.give_up_after < GIVE_UP_MIN {
+            let problem = "must be at least 1s".to_owned();
+            return error("give_up", problem);
         }
         if !(2..=32_768).contains(&self.window_tpdus) {
             let problem = format!("is {}; it must be 2 to 32768", self.window_tpdus);

@@ -363,13 +363,10 @@ impl Endpoint {
         }
         if let Some(path) = self.paths.get_mut(&key.path) {
             path.connections -= 1;
-            // The budget outlives a connection only while others share it, so that paths that come
-            // and go leave nothing behind.
-            if path.connections == 0 && path.pacer.next_at() <= now {
-                self.paths.remove(&key.path);
-                self.sending_paths.remove(&key.path);
-            }
         }
+        // A budget outlives its connections until it is even; paths that come and go leave nothing.
+        self.paths
+            .retain(|_, path| path.connections > 0 || path.pacer.next_at() > now);
     }
 }
 

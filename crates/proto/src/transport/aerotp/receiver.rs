@@ -67,6 +67,8 @@ pub(super) struct Receiver {
     ring: Reassembly,
     acks: Acknowledger,
     blocks: BlockAssembly,
+    /// The latest number beyond the window, in modes that may lose data.
+    beyond: Option<TpduSeq>,
     asked_damaged: VecDeque<TpduSeq>,
     asked_missing: bool,
     asked_at: Option<(TpduSeq, Instant)>,
@@ -97,6 +99,7 @@ impl Receiver {
             ring: Reassembly::new(config.first_seq, usize::from(config.window_tpdus)),
             acks: Acknowledger::new(rules.acks, config),
             blocks: BlockAssembly::new(rules.blocks),
+            beyond: None,
             asked_damaged: VecDeque::new(),
             asked_missing: false,
             asked_at: None,
@@ -160,7 +163,10 @@ impl Receiver {
         intact: bool,
         counters: &mut Counters,
     ) -> Inserted {
-        let inserted = self.ring.insert(now, seq, body, intact);
+        let mut inserted = self.ring.insert(now, seq, body, intact);
+        if inserted == Inserted::Beyond && self.follow(seq, counters) {
+            inserted = self.ring.insert(now, seq, body, intact);
+        }
         match inserted {
             Inserted::Next | Inserted::Filled => {
                 counters.accepted_tpdus += 1;
@@ -193,6 +199,27 @@ impl Receiver {
             }
         }
         inserted
+    }
+
+    /// Follows a sender that went on without us, in modes that may lose data. One number beyond the
+    /// window may be damage that no check noticed; two that fit one window are the sender (RFC
+    /// 3550, appendix A.1).
+    fn follow(&mut self, seq: TpduSeq, counters: &mut Counters) -> bool {
+        let window = u32::from(self.window);
+        let agrees = |before: TpduSeq| (1..window).contains(&seq.offset_from(before));
+        let follows = !self.rules.complete && self.beyond.is_some_and(agrees);
+        self.beyond = Some(seq);
+        if follows {
+            self.pass_over(seq.plus(1), counters);
+        }
+        follows
+    }
+
+    fn pass_over(&mut self, end: TpduSeq, counters: &mut Counters) {
+        let skipped = self.ring.make_room(end);
+        counters.wire_lost += u64::from(skipped.unnoticed);
+        counters.residual_lost += u64::from(skipped.lost) + u64::from(skipped.unnoticed);
+        counters.residual_damaged += u64::from(skipped.damaged);
     }
 
     fn learn_fill_time(&mut self, now: Instant, seq: TpduSeq) {
@@ -266,11 +293,15 @@ impl Receiver {
     }
 
     /// The peer says that its data ends before `end`.
-    pub(super) fn on_end(&mut self, now: Instant, end: TpduSeq) {
+    pub(super) fn on_end(&mut self, now: Instant, end: TpduSeq, counters: &mut Counters) {
         if self.end.is_none() && end.distance_from(self.ring.end_seen()) >= 0 {
             self.end = Some(end);
         }
         if let Some(end) = self.end {
+            if !self.rules.complete {
+                // The AFIN is answered once heard, so it may be the only one.
+                self.pass_over(end, counters);
+            }
             self.ring.note_end(now, end);
             if self.ring.has_holes() && self.rules.nacks == Nacks::DamagedAndHoles {
                 self.asked_missing = true;

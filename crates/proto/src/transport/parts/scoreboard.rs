@@ -92,6 +92,9 @@ struct NewestArrival {
 const SPURIOUS_RTT_NUMERATOR: u32 = 3;
 const SPURIOUS_RTT_DENOMINATOR: u32 = 4;
 
+/// A timestamp of 32 bits of microseconds orders arrivals within half an hour.
+const STAMP_TRUST: Duration = Duration::from_secs(1_000);
+
 /// Whether timestamp `a` lies before `b` on the wrapping circle.
 const fn stamp_before(a: u32, b: u32) -> bool {
     a != b && b.wrapping_sub(a) < 1 << 31
@@ -313,10 +316,12 @@ impl Scoreboard {
     /// The transmission stamped `stamp` arrived: whatever was sent before it and has not been
     /// acknowledged is lost, or will be once the reorder window has passed.
     pub fn on_arrival_of(&mut self, now: Instant, stamp: u32) {
-        if self
-            .newest
-            .is_none_or(|newest| stamp_before(newest.stamp, stamp))
-        {
+        let is_newer = |newest: NewestArrival| {
+            // Timestamps wrap: after a long pause an old one would look new.
+            now.saturating_since(newest.learned_at) > STAMP_TRUST
+                || stamp_before(newest.stamp, stamp)
+        };
+        if self.newest.is_none_or(is_newer) {
             self.newest = Some(NewestArrival {
                 stamp,
                 learned_at: now,
@@ -364,7 +369,7 @@ impl Scoreboard {
                 return;
             };
             let stamp = front.sent_at.as_wrapping_micros();
-            if !stamp_before(stamp, newest.stamp) {
+            if front.sent_at >= newest.learned_at || !stamp_before(stamp, newest.stamp) {
                 return;
             }
             let lead = Duration::from_micros(u64::from(newest.stamp.wrapping_sub(stamp)));

@@ -20,6 +20,8 @@ use crate::wire::TpduSeq;
 pub struct HoldTime(u16);
 
 impl HoldTime {
+    /// Longer than the field can say, or nothing was received yet.
+    pub const UNKNOWN: Self = Self(u16::MAX);
     const UNIT: Duration = Duration::from_micros(16);
 
     /// Rounds down to a unit and saturates.

@@ -80,7 +80,7 @@ impl Connection {
             }
             TpduKind::Afin => {
                 self.receiver.note_stamp(now, arrival.stamp, marked);
-                self.receiver.on_end(now, arrival.seq);
+                self.receiver.on_end(now, arrival.seq, &mut self.counters);
                 if self.state == State::Established {
                     self.enter(now, State::AfinReceived);
                 }

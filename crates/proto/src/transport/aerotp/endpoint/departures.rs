@@ -53,10 +53,13 @@ impl Endpoint {
             let path = entry.connection.key().path;
             let start = out.len();
             let kind = entry.connection.write_control(now, self.intake.code(), out);
+            let len = out.len() - start;
+            // Before the connection may be forgotten, and its path with it.
+            if kind.is_some() {
+                self.path(path).pacer.on_sent(now, len);
+            }
             self.settle(now, id);
             if let Some(kind) = kind {
-                let len = out.len() - start;
-                self.path(path).pacer.on_sent(now, len);
                 return Some(self.transmit(path, len, kind, Priority(u8::MAX)));
             }
         }
@@ -92,10 +95,12 @@ impl Endpoint {
             let kind = entry
                 .connection
                 .write_data(now, code, &mut self.scratch, out);
+            let len = out.len() - start;
+            if kind.is_some() {
+                self.path(path).pacer.on_sent(now, len);
+            }
             self.settle(now, id);
             if let Some(kind) = kind {
-                let len = out.len() - start;
-                self.path(path).pacer.on_sent(now, len);
                 return Some(self.transmit(path, len, kind, priority));
             }
         }
