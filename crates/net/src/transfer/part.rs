@@ -244,20 +244,21 @@ impl Part {
     pub(super) fn finish(mut self, replace: bool) -> Result<PathBuf, StorageError> {
         self.flush()?;
         self.file.sync_all().attempt("syncing", &self.path)?;
-        if !replace {
-            // Reserves the name, so that the rename replaces nothing but this.
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            options
-                .open(&self.target)
-                .attempt("creating", &self.target)?;
+        if replace {
+            fs::rename(&self.path, &self.target).attempt("renaming to", &self.target)?;
+        } else {
+            publish(&self.path, &self.target).attempt("creating", &self.target)?;
         }
-        fs::rename(&self.path, &self.target).attempt("renaming to", &self.target)?;
         self.remove_state();
+        self.sync_directory()?;
+        Ok(self.target)
+    }
+
+    /// Makes names durable, as `sync_all` does octets.
+    fn sync_directory(&self) -> Result<(), StorageError> {
         File::open(&self.directory)
             .and_then(|directory| directory.sync_all())
-            .attempt("syncing", &self.directory)?;
-        Ok(self.target)
+            .attempt("syncing", &self.directory)
     }
 
     /// Keeps what is there under a name that says that it is not complete. `size` makes room for the
@@ -271,12 +272,25 @@ impl Part {
         let kept = PathBuf::from(kept);
         fs::rename(&self.path, &kept).attempt("renaming to", &kept)?;
         self.remove_state();
+        self.sync_directory()?;
         Ok(kept)
     }
 
     /// A state without its part vouches for nothing, so a failure here does no harm.
     fn remove_state(&self) {
         drop(fs::remove_file(&self.state));
+    }
+}
+
+/// Gives the complete `part` the name `target` in one step that replaces nothing: at no moment is
+/// there a file of that name with less in it.
+fn publish(part: &Path, target: &Path) -> io::Result<()> {
+    match fs::hard_link(part, target) {
+        Ok(()) => fs::remove_file(part),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+        // A file system without hard links.
+        Err(_) if fs::exists(target)? => Err(ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(part, target),
     }
 }
 
