@@ -4,7 +4,7 @@ use fulmar_sim::experiment::Progress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 3] = [
+const FAILED_ONCE: [(u64, &str); 5] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -14,6 +14,11 @@ const FAILED_ONCE: [(u64, &str); 3] = [
         "an AFIN that overtook the first data was answered with a reset: nothing delivered",
     ),
     (80, "the same, with all data delivered"),
+    (
+        1071,
+        "a forgotten connection answered an AFIN with a reset while its acknowledgements were lost",
+    ),
+    (8760, "the same"),
 ];
 
 #[test]

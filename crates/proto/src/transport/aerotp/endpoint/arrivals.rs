@@ -86,11 +86,8 @@ impl Endpoint {
 
     /// Whatever arrives first opens a connection, if it carries something to open it with.
     fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
+        // Not even a reset: the peer may still have octets that this side no longer can confirm.
         if self.tombstones.holds(key) {
-            // It was over here; a peer that still asks whether its end arrived may rest too.
-            if tpdu.kind() == TpduKind::Afin {
-                self.reset(key.path, &tpdu.header);
-            }
             return None;
         }
         let opens = matches!(
