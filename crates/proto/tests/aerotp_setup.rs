@@ -170,3 +170,28 @@ fn an_idle_connection_lives_on_keep_alives() {
     );
     assert!(pair.sent(Kind::Control) < 200, "a few keep-alives a minute");
 }
+
+#[test]
+fn answers_of_a_restarted_peer_that_forgot_the_connection_end_it() {
+    let patient = ConnectionConfig {
+        give_up_after: Duration::from_secs(30),
+        ..config()
+    };
+    let mut pair = Pair::new(endpoint(), patient, clean(DELAY));
+    pair.send(patient, &octets(8_000_000));
+    pair.run(Duration::from_secs(1));
+    let closed = |e: &Event| {
+        matches!(
+            e,
+            Event::Closed {
+                why: CloseReason::Reset,
+                ..
+            }
+        )
+    };
+    assert!(!pair.events(Way::Forward).iter().any(closed));
+    pair.restart_listener(endpoint(), patient);
+    // The next TPDUs are under way already, and their answers take things back.
+    pair.run(DELAY * 4);
+    assert!(pair.events(Way::Forward).iter().any(closed));
+}

@@ -154,6 +154,19 @@ impl Pair {
         id
     }
 
+    /// The listening side forgets everything and listens again.
+    pub(crate) fn restart_listener(&mut self, endpoint: EndpointConfig, config: ConnectionConfig) {
+        let mut machine = Strict::new(Endpoint::new(endpoint, Rng::from_seed(3)));
+        let listens = machine.app().listen(PORT, config);
+        listens.expect("a sound configuration");
+        self.sides[1] = Side {
+            machine,
+            deadline: None,
+            app: App::default(),
+        };
+        self.settle(1);
+    }
+
     /// Connects forward and says nothing.
     pub(crate) fn connect_only(&mut self, config: ConnectionConfig) {
         let side = &mut self.sides[0];

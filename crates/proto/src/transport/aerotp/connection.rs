@@ -145,6 +145,14 @@ impl Connection {
         self.sender.rtt().smoothed()
     }
 
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.sender.unsent()
+    }
+
+    pub(super) fn all_settled(&self) -> bool {
+        self.sender.all_settled()
+    }
+
     pub(super) const fn payload_bytes(&self) -> usize {
         self.sender.payload_bytes()
     }

@@ -301,6 +301,17 @@ impl Endpoint {
         self.connection(id).map(Connection::payload_bytes)
     }
 
+    /// Octets written to a connection and not yet sent for the first time.
+    pub fn unsent_bytes(&self, id: ConnectionId) -> Option<u64> {
+        self.connection(id).map(Connection::unsent_bytes)
+    }
+
+    /// Whether everything written to a connection so far was confirmed or, in modes that confirm
+    /// nothing, sent.
+    pub fn is_settled(&self, id: ConnectionId) -> Option<bool> {
+        self.connection(id).map(Connection::all_settled)
+    }
+
     /// Connections that are not forgotten, lingering ones included.
     pub fn connection_count(&self) -> usize {
         self.connections.len()

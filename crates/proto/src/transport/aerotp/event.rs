@@ -42,7 +42,8 @@ pub enum CloseReason {
     Finished,
     /// This side aborted.
     Aborted,
-    /// The peer reset it: nobody listens, or its application aborted.
+    /// The peer reset it (nobody listens, or its application aborted), or shows that it has
+    /// forgotten the connection.
     Reset,
     /// Nothing was heard for the configured time.
     PeerVanished,

@@ -65,6 +65,9 @@ const MACKS_LOST_FOR_SILENCE: u32 = 20;
 /// these links and must not slow recovery.
 const SILENCES_PER_BACK_OFF: u32 = 2;
 
+/// What timestamps count in (wire format, section 2).
+const STAMP_UNIT: Duration = Duration::from_micros(1);
+
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -94,6 +97,8 @@ pub(super) struct Sender {
     window_probe: bool,
     /// Since when something is out and nothing at all was heard.
     unanswered_since: Option<Instant>,
+    /// When the oldest unconfirmed TPDU last became a later one.
+    advanced_at: Option<Instant>,
     blocked_writer: bool,
     timers: TimerTable<SenderTimer>,
 }
@@ -122,6 +127,7 @@ impl Sender {
             probe: None,
             window_probe: false,
             unanswered_since: None,
+            advanced_at: None,
             blocked_writer: false,
             timers: TimerTable::default(),
         }
@@ -160,17 +166,17 @@ impl Sender {
         self.payload_bytes
     }
 
+    /// Octets written and not yet sent for the first time.
+    pub(super) fn unsent(&self) -> u64 {
+        self.buffer.end() - self.next_position
+    }
+
     /// No more will be written.
     pub(super) fn finish(&mut self) {
         self.finishing = true;
         if !self.has_new() {
             self.parity.close();
         }
-    }
-
-    /// Octets written and not yet sent for the first time.
-    fn unsent(&self) -> u64 {
-        self.buffer.end() - self.next_position
     }
 
     fn has_new(&self) -> bool {
@@ -375,6 +381,30 @@ impl Sender {
         }
     }
 
+    /// Whether an acknowledgement comes from a peer that has forgotten this connection: it answers
+    /// what was sent after an earlier confirmation was known, and takes that confirmation back.
+    pub(super) fn is_forgotten(&self, now: Instant, mack: &Mack<'_>) -> bool {
+        let Acks::Cumulative {
+            next_expected,
+            receiver,
+            ..
+        } = &mack.acks
+        else {
+            return false;
+        };
+        // Without a hold nothing was received, and the echo is of nothing.
+        let (Some(advanced_at), Some(age), Some(_)) = (
+            self.advanced_at,
+            age_of(now, mack.echo),
+            receiver.hold.to_duration(),
+        ) else {
+            return false;
+        };
+        let sent_since = now.saturating_since(advanced_at).checked_sub(age);
+        next_expected.distance_from(self.board.base()) < 0
+            && sent_since.is_some_and(|since| since > STAMP_UNIT)
+    }
+
     /// An acknowledgement came. Returns whether it made sense.
     pub(super) fn on_mack(
         &mut self,
@@ -401,6 +431,7 @@ impl Sender {
             return true;
         }
         let rtt_min = self.rtt.min();
+        let base = self.board.base();
         let mut sane = true;
         let mut settle = |settled: Settled| {
             counters.confirmed_tpdus += 1;
@@ -442,6 +473,9 @@ impl Sender {
         }
         self.note_losses(now, counters, trace);
         self.release(now);
+        if self.board.base() != base {
+            self.advanced_at = Some(now);
+        }
         self.arm_retransmission(now);
         sane
     }

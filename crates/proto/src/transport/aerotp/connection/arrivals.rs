@@ -113,6 +113,10 @@ impl Connection {
             self.counters.nonsense += 1;
             return RateSign::None;
         };
+        if self.why_closed.is_none() && self.sender.is_forgotten(now, &mack) {
+            self.end(now, CloseReason::Reset);
+            return RateSign::None;
+        }
         if !self
             .sender
             .on_mack(now, &mack, &mut self.counters, &mut self.trace)
