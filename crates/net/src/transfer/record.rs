@@ -12,9 +12,10 @@
 //!  receiver        OFFER(offset, digest of the octets before it)            DONE(...)
 //! ```
 //!
-//! The sender does not wait for the OFFER. If it offers more than was sent, and the digest is that of
-//! the sender's own first octets, DATA continues there; if the digest differs, START(0) begins
-//! again. Either side may end everything with REFUSE.
+//! The sender does not wait for the OFFER, but until then it writes no further ahead than the
+//! transport sends: what is written cannot be taken back. If the OFFER is of more than was written, and
+//! its digest is that of the sender's own first octets, DATA continues there; if the digest differs,
+//! START(0) begins again. Either side may end everything with REFUSE.
 //!
 //! In modes that may lose data the same records travel on a reliable connection of their own, and
 //! the data in messages that know their place: id (32 bit), offset (64 bit), octets.

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! # Promises
-//! - The first octets go out with the set-up; nobody waits for a round trip.
+//! - The first octets go out with the set-up; nobody waits for a round trip. What the receiver has
+//!   already is sent again for one round trip at most, until its OFFER says so.
 //! - END follows only after the OFFER was settled, so the verdict is about the right octets.
 //! - A receiver that is restarted within the patience costs a reconnection, not the transfer.
 

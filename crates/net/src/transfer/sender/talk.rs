@@ -15,6 +15,12 @@ use fulmar_proto::units::Instant;
 const RECORDS_PER_TURN: usize = 8;
 /// Messages written before the machine is drained again.
 const MESSAGES_PER_TURN: usize = 64;
+/// Before the OFFER, no more is written while so many octets wait in the machine to be sent: what is
+/// written cannot be taken back when the OFFER says that the receiver has it.
+const AHEAD_BYTES_MAX: u64 = 8_192;
+/// Octets in one DATA record before the OFFER.
+const DATA_BYTES_AHEAD: usize = 4_096;
+
 impl<O: SendObserver> Sender<O> {
     /// Moves octets from the source towards the machine.
     pub(super) fn talk(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
@@ -26,10 +32,16 @@ impl<O: SendObserver> Sender<O> {
     }
 
     fn talk_in_records(&mut self, now: Instant, machine: &mut Endpoint) -> Result<Step, SendError> {
+        let mut wrote = false;
         for _ in 0..RECORDS_PER_TURN {
             if !self.write_outbox(now, machine) {
                 return Ok(Step::Wait);
             }
+            if self.is_ahead(machine) {
+                // What waits has a deadline, which brings the next turn; what was just written may not.
+                return Ok(if wrote { Step::Again } else { Step::Wait });
+            }
+            wrote = true;
             if self.source_ended {
                 if !self.offered {
                     return Ok(Step::Wait);
@@ -40,9 +52,14 @@ impl<O: SendObserver> Sender<O> {
             }
             let offset = self.source.position();
             self.message.clear();
+            let record_bytes = if self.offered {
+                DATA_BYTES_MAX
+            } else {
+                DATA_BYTES_AHEAD
+            };
             match self
                 .source
-                .fill(&mut self.message, DATA_BYTES_MAX)
+                .fill(&mut self.message, record_bytes)
                 .map_err(SendError::Read)?
             {
                 Filled::Later => return Ok(Step::Wait),
@@ -55,6 +72,12 @@ impl<O: SendObserver> Sender<O> {
             }
         }
         Ok(Step::Again)
+    }
+
+    /// Whether enough waits to be sent, as long as the OFFER may still say where to continue.
+    fn is_ahead(&self, machine: &Endpoint) -> bool {
+        let waiting = self.control.and_then(|id| machine.unsent_bytes(id));
+        !self.offered && waiting.unwrap_or_default() >= AHEAD_BYTES_MAX
     }
 
     fn say_end(&mut self) {
