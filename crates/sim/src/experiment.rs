@@ -7,7 +7,7 @@ use crate::measure::capacity::{HopLaw, Yardsticks, yardsticks};
 use crate::report::aggregate::AggregateRecord;
 use crate::report::record::{Metrics, RunRecord, SCHEMA};
 use crate::scenario::{AppDirection, Plan, Point};
-use crate::world::{World, WorldOptions};
+use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use fulmar_channel::{BitErrors, Config};
 use fulmar_proto::units::BitErrorRate;
@@ -25,12 +25,12 @@ pub struct Experiment {
     pub options: WorldOptions,
 }
 
-/// All runs of one point, and their summary.
+/// The runs of one point, and their summary.
 #[derive(Clone, Debug)]
 pub struct PointResult {
-    /// In the order of seeds.
+    /// In the order of seeds; those that were over when the experiment was cancelled.
     pub runs: Vec<RunRecord>,
-    /// Over all of them.
+    /// Over those.
     pub aggregate: AggregateRecord,
 }
 
@@ -39,16 +39,13 @@ pub struct PointResult {
 pub struct Progress {
     /// Set it to stop.
     pub cancel: Arc<AtomicBool>,
-    /// Runs that are done.
+    /// Runs that are done, or were dropped after the request to stop.
     pub done: AtomicUsize,
 }
 
 /// Why an experiment gave no results.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// [`Progress::cancel`] was set.
-    #[error("cancelled")]
-    Cancelled,
     /// The worker threads could not be started.
     #[error("cannot start {jobs} worker threads: {cause}")]
     Threads {
@@ -65,10 +62,11 @@ impl Experiment {
         self.points.iter().map(|point| point.plan.run.runs).sum()
     }
 
-    /// Runs everything on `jobs` threads (0: one for each core).
+    /// Runs everything on `jobs` threads (0: one for each core). Cancelling ends early with the
+    /// runs that were over until then; a point of which none was is left out.
     ///
     /// # Errors
-    /// Threads could not be started, or the experiment was cancelled.
+    /// Threads could not be started.
     pub fn run(
         &self,
         jobs: usize,
@@ -86,36 +84,36 @@ impl Experiment {
                 .par_iter()
                 .with_max_len(1)
                 .map(|&(point, run)| {
-                    let cancelled = progress.cancel.load(Ordering::Relaxed);
-                    let record = (!cancelled).then(|| self.one(point, run, &progress.cancel));
+                    let record = (!progress.cancel.load(Ordering::Relaxed))
+                        .then(|| self.one(point, run, &progress.cancel))
+                        .flatten();
                     progress.done.fetch_add(1, Ordering::Relaxed);
                     record
                 })
                 .collect()
         });
-        if progress.cancel.load(Ordering::Relaxed) {
-            return Err(ExperimentError::Cancelled);
-        }
-        let mut records = records.into_iter().flatten();
+        let mut records = records.into_iter();
         Ok(self
             .points
             .iter()
             .filter_map(|point| {
-                let runs: Vec<RunRecord> = records.by_ref().take(point.plan.run.runs).collect();
-                let aggregate = AggregateRecord::of(&runs)?;
+                let planned = point.plan.run.runs;
+                let runs: Vec<RunRecord> = records.by_ref().take(planned).flatten().collect();
+                let aggregate = AggregateRecord::of(&runs, planned)?;
                 Some(PointResult { runs, aggregate })
             })
             .collect())
     }
 
-    fn one(&self, index: usize, run: usize, cancel: &AtomicBool) -> RunRecord {
+    /// One run; `None` if it was cut off.
+    fn one(&self, index: usize, run: usize, cancel: &AtomicBool) -> Option<RunRecord> {
         let point = &self.points[index];
         let plan = &point.plan;
         let seed = plan.run.seed.wrapping_add(run as u64);
         let mut world = World::new(plan, seed, &self.options)
             .expect("reading a plan checks every channel's settings");
         let end = world.run(cancel);
-        RunRecord {
+        (end != EndReason::Cancelled).then(|| RunRecord {
             record: "run",
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -127,7 +125,7 @@ impl Experiment {
             metrics: Metrics::of(&world, end, plan.hops.len(), yardsticks_of(plan)),
             error: world.error(),
             flows: Metrics::flows_of(&world),
-        }
+        })
     }
 }
 

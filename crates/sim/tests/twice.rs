@@ -4,6 +4,7 @@
 
 mod fixture;
 
+use core::sync::atomic::Ordering::Relaxed;
 use fixture::experiment;
 use fulmar_sim::experiment::{Experiment, Progress};
 use fulmar_sim::swarm;
@@ -90,6 +91,31 @@ fn the_order_in_which_nodes_are_created_does_not_matter() {
 fn another_seed_gives_another_output() {
     let first = output(&experiment(BUSY, &[]), 0);
     assert_ne!(output(&experiment(BUSY, &["run.seed=2"]), 0), first);
+}
+
+#[test]
+fn a_cancelled_experiment_keeps_the_runs_that_were_over() {
+    const RUNS: usize = 5_000;
+    let progress = Progress::default();
+    let experiment = experiment(BUSY, &[&format!("run.runs={RUNS}")]);
+    let results = std::thread::scope(|scope| {
+        let work = scope.spawn(|| experiment.run(2, &progress));
+        while progress.done.load(Relaxed) < 3 {
+            std::thread::yield_now();
+        }
+        progress.cancel.store(true, Relaxed);
+        work.join().expect("no panic").expect("threads")
+    });
+    let kept: usize = results.iter().map(|point| point.runs.len()).sum();
+    assert!((3..2 * RUNS).contains(&kept), "{kept} runs");
+    for point in &results {
+        assert_eq!(point.aggregate.n, point.runs.len());
+        assert!(point.aggregate.incomplete);
+    }
+    let kept = &results[0].runs[0];
+    let alone = fixture::run(BUSY, &[&format!("run.seed={}", kept.seed), "run.runs=1"]);
+    assert_eq!(kept.metrics, alone[kept.point].runs[0].metrics);
+    assert!(!alone[kept.point].aggregate.incomplete);
 }
 
 #[test]

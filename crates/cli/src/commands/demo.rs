@@ -197,8 +197,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
             demo.run_both(carrier)
                 .with_context(|| carrier.name().to_owned())?,
         );
-        if let Some(exit) = signals.exit() {
-            return Ok(exit);
+        if signals.exit().is_some() {
+            // What the signal cut off is no result.
+            rows.retain(|row| row.error.is_none());
+            break;
         }
     }
     // Clean first, as two tables in one.
@@ -214,6 +216,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
             "fulmar: written to {}",
             args.out.join("result.json").display()
         );
+    }
+    if let Some(exit) = signals.exit() {
+        eprintln!("fulmar: interrupted; {} rows were finished", rows.len());
+        return Ok(exit);
     }
     let broken: Vec<String> = rows
         .iter()

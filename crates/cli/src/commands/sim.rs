@@ -3,17 +3,17 @@
 mod swarm;
 
 use crate::exit::{Exit, Failure, OrExit};
+use crate::signals::Signals;
 use anyhow::Context;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use core::sync::atomic::Ordering;
-use fulmar_sim::experiment::{Experiment, ExperimentError, PointResult, Progress};
+use fulmar_sim::experiment::{Experiment, PointResult, Progress};
 use fulmar_sim::report::csv;
 use fulmar_sim::report::record::COLUMNS;
 use fulmar_sim::scenario::{Document, points};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The arguments of `fulmar sim`.
@@ -59,11 +59,18 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         return swarm::run(count, args.seed.unwrap_or(1), args.jobs, args.show);
     }
     let experiment = read(args)?;
-    let Some(results) = compute(&experiment, args.jobs)? else {
-        return Ok(Exit::Interrupted);
-    };
+    let signals = Signals::catch(&[])?;
+    let results = compute(&experiment, args.jobs, &signals)?;
     let varied = varied(&experiment);
-    if args.json {
+    let interrupted = signals.exit();
+    if interrupted.is_some() {
+        let over: usize = results.iter().map(|point| point.runs.len()).sum();
+        let planned = experiment.run_count();
+        eprintln!("fulmar: interrupted; {over} of {planned} runs were over and are reported");
+    }
+    if results.is_empty() {
+        // Nothing to show, and no earlier file worth overwriting with it.
+    } else if args.json {
         written(write_json(&results))?;
     } else if let Some(file) = &args.csv {
         written(write_csv(file, &results, &varied))?;
@@ -82,9 +89,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
             run.point,
             run.seed
         );
-        return Ok(Exit::Failed);
+        return Ok(interrupted.unwrap_or(Exit::Failed));
     }
-    Ok(Exit::Done)
+    Ok(interrupted.unwrap_or(Exit::Done))
 }
 
 /// A reader that has seen enough (`| head`) is no failure.
@@ -135,31 +142,32 @@ fn read(args: &SimArgs) -> Result<Experiment, Failure> {
     })
 }
 
-/// Runs the experiment with a progress bar; `None` when the user interrupted it.
-fn compute(experiment: &Experiment, jobs: usize) -> Result<Option<Vec<PointResult>>, Failure> {
+/// Runs the experiment with a progress bar: all of it, or what was over when a signal came.
+fn compute(
+    experiment: &Experiment,
+    jobs: usize,
+    signals: &Signals,
+) -> Result<Vec<PointResult>, Failure> {
     let total = experiment.run_count() as u64;
-    let progress = Arc::new(Progress::default());
-    let outcome = watch(total, "runs", &progress, || experiment.run(jobs, &progress))?;
-    match outcome {
-        Ok(results) => Ok(Some(results)),
-        Err(ExperimentError::Cancelled) => {
-            eprintln!("fulmar: interrupted");
-            Ok(None)
-        }
-        Err(error) => Err(error).or_exit(Exit::Device),
+    let progress = stoppable(signals);
+    watch(total, "runs", &progress, || experiment.run(jobs, &progress))?.or_exit(Exit::Device)
+}
+
+/// Progress that a signal cancels.
+fn stoppable(signals: &Signals) -> Progress {
+    Progress {
+        cancel: signals.stop().flag(),
+        ..Progress::default()
     }
 }
 
-/// Runs `work` beside a progress bar, and tells it of an interrupt.
+/// Runs `work` beside a progress bar.
 fn watch<T: Send>(
     total: u64,
     what: &str,
     progress: &Progress,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Failure> {
-    let flag = Arc::clone(&progress.cancel);
-    signal_hook::flag::register(signal_hook::consts::SIGINT, flag)
-        .context("cannot watch for an interrupt")?;
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
     let template = format!("{{bar:30}} {{pos}}/{{len}} {what}, {{eta}} left");
     let style = ProgressStyle::with_template(&template);
@@ -247,10 +255,16 @@ fn print_table(
             .chain(["n".to_owned()])
             .chain(headings),
     );
-    for (point, result) in experiment.points.iter().zip(results) {
+    for PointResult { aggregate, .. } in results {
+        let point = &experiment.points[aggregate.point];
         let values = point.varied.iter().map(|(_, value)| value.clone());
-        let cells = COLUMNS.iter().map(|column| column.cell(&result.aggregate));
-        table.add_row(values.chain([result.aggregate.n.to_string()]).chain(cells));
+        let n = if aggregate.incomplete {
+            format!("{} of {}", aggregate.n, point.plan.run.runs)
+        } else {
+            aggregate.n.to_string()
+        };
+        let cells = COLUMNS.iter().map(|column| column.cell(aggregate));
+        table.add_row(values.chain([n]).chain(cells));
     }
     for column in table.column_iter_mut().skip(varied.len()) {
         column.set_cell_alignment(CellAlignment::Right);

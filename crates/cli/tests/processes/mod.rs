@@ -81,6 +81,24 @@ impl Running {
         })
     }
 
+    /// All lines of NDJSON that are still to come, until its stdout ends.
+    pub(crate) fn records(&mut self) -> Vec<serde_json::Value> {
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text).expect("it is text");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("one JSON object a line"))
+            .collect()
+    }
+
+    /// The processor time it has had, in ticks of 10 ms (proc(5): `utime` and `stime`).
+    pub(crate) fn processor_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.expect("it runs");
+        let (_, fields) = stat.rsplit_once(") ").expect("the name is in brackets");
+        let number = |field: &str| field.parse::<u64>().expect("a number");
+        fields.split(' ').skip(11).take(2).map(number).sum()
+    }
+
     /// The address in the first record.
     pub(crate) fn address(&mut self) -> String {
         let record = self.record();

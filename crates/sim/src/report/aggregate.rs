@@ -23,6 +23,8 @@ pub struct AggregateRecord {
     pub seed: u64,
     /// How many runs there were.
     pub n: usize,
+    /// Whether an interrupt kept further runs of the point from being made.
+    pub incomplete: bool,
     /// How many of them broke a promise.
     pub failed: usize,
     /// Everything the scenario says at this point, by path, as written.
@@ -37,8 +39,8 @@ pub struct AggregateRecord {
 }
 
 impl AggregateRecord {
-    /// Summarises the runs of one point; `None` of no runs.
-    pub fn of(runs: &[RunRecord]) -> Option<Self> {
+    /// Summarises the runs of one point, of which `planned` were asked for; `None` of no runs.
+    pub fn of(runs: &[RunRecord], planned: usize) -> Option<Self> {
         let first = runs.first()?;
         let numbers: Vec<BTreeMap<String, Option<f64>>> = runs
             .iter()
@@ -61,6 +63,7 @@ impl AggregateRecord {
             point: first.point,
             seed: first.seed,
             n: runs.len(),
+            incomplete: runs.len() < planned,
             failed: runs.iter().filter(|run| run.error.is_some()).count(),
             parameters: first.parameters.clone(),
             metrics: nested(&flat),

@@ -1,7 +1,8 @@
 //! Records as comma-separated values (RFC 4180): one row for each run and one for each point.
 //!
 //! The first columns say which; then come the swept parameters, and then every measure followed
-//! by half the width of its 95 % interval, which only the rows of points have.
+//! by half the width of its 95 % interval, which only the rows of points have. The end reason of a
+//! point is empty, or `incomplete` after an interrupt.
 
 use super::aggregate::AggregateRecord;
 use super::record::RunRecord;
@@ -40,11 +41,12 @@ pub fn run_row(run: &RunRecord, varied: &[String]) -> String {
 /// The row of a point.
 pub fn aggregate_row(point: &AggregateRecord, varied: &[String]) -> String {
     let mut line = format!(
-        "aggregate,{},{},,{},{},,",
+        "aggregate,{},{},,{},{},{},",
         quoted(&point.scenario),
         point.point,
         point.seed,
-        point.n
+        point.n,
+        if point.incomplete { "incomplete" } else { "" }
     );
     parameters(&mut line, &point.parameters, varied);
     for (_, summary) in &point.flat {

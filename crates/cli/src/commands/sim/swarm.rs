@@ -1,8 +1,8 @@
 //! `fulmar sim --swarm N`: random sessions under random faults.
 
-use super::watch;
+use super::{stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
-use fulmar_sim::experiment::Progress;
+use crate::signals::Signals;
 use fulmar_sim::swarm::{SwarmTotals, scenario, sessions};
 
 /// Runs `count` sessions from `seed` on and reports those that broke a promise.
@@ -13,7 +13,8 @@ pub(super) fn run(count: u64, seed: u64, jobs: usize, show: bool) -> Result<Exit
         }
         return Ok(Exit::Done);
     }
-    let progress = Progress::default();
+    let signals = Signals::catch(&[])?;
+    let progress = stoppable(&signals);
     let work = || sessions(seed..seed.saturating_add(count), jobs, &progress);
     let totals = watch(count, "sessions", &progress, work)?.or_exit(Exit::Device)?;
     let SwarmTotals {
@@ -37,11 +38,10 @@ pub(super) fn run(count: u64, seed: u64, jobs: usize, show: bool) -> Result<Exit
             failure.broken.join("; ")
         );
     }
-    Ok(if sessions < count {
-        Exit::Interrupted
-    } else if failures.is_empty() {
+    let verdict = if failures.is_empty() {
         Exit::Done
     } else {
         Exit::Failed
-    })
+    };
+    Ok(signals.exit().unwrap_or(verdict))
 }

@@ -1,0 +1,86 @@
+//! A long computation that is interrupted reports what was finished until then.
+//!
+//! Method: the binary from outside, with far more work than it can do before the signal comes.
+
+mod processes;
+
+use processes::{Place, Running, fulmar, read, until};
+use rustix::process::Signal;
+
+/// A scenario whose runs take well under a millisecond of processor time each.
+const SHORT: &str = "\
+[hop]
+rate = \"5mbit\"
+[flow]
+transport = \"aerotp\"
+bytes = \"5kB\"
+";
+
+/// `fulmar sim` with a million runs, after it had the processor for long enough to finish some.
+fn long_simulation(place: &Place, flags: &str) -> Running {
+    std::fs::write(place.path("short.toml"), SHORT).expect("room");
+    let scenario = place.path("short.toml").display().to_string();
+    let running = Running::start(fulmar(&format!("sim {scenario} --runs 1000000 {flags}")));
+    until("half a second of processor time", || {
+        running.processor_ticks() >= 50
+    });
+    running
+}
+
+#[test]
+fn an_interrupted_simulation_prints_its_finished_runs_and_an_incomplete_aggregate() {
+    let place = Place::with(1);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut simulation = long_simulation(&place, "--json");
+        simulation.signal(signal);
+        let records = simulation.records();
+        let (aggregate, runs) = records.split_last().expect("runs were finished");
+        assert!(runs.iter().all(|run| run["end_reason"] == "completed"));
+        assert_eq!(aggregate["n"], runs.len());
+        assert_eq!(aggregate["incomplete"], true);
+        let (status, said) = simulation.end();
+        assert_eq!(status.code(), Some(code), "{said}");
+        let told = format!("interrupted; {} of 1000000 runs were over", runs.len());
+        assert!(said.contains(&told), "{said}");
+    }
+}
+
+#[test]
+fn an_interrupted_simulation_writes_the_finished_rows_to_its_csv_file() {
+    let place = Place::with(1);
+    let file = place.path("runs.csv");
+    let mut simulation = long_simulation(&place, &format!("--csv {}", file.display()));
+    simulation.signal(Signal::INT);
+    assert_eq!(simulation.code(), Some(130));
+    let text = String::from_utf8(read(&file)).expect("text");
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows.len() > 2, "{text}");
+    let last: Vec<&str> = rows[rows.len() - 1].split(',').collect();
+    assert_eq!((last[0], last[6]), ("aggregate", "incomplete"));
+    assert_eq!(last[5], (rows.len() - 2).to_string());
+}
+
+#[test]
+fn an_interrupted_demonstration_keeps_the_rows_that_were_finished() {
+    // 1.6 s at 5 mbit: the second mode is under way for that long.
+    let place = Place::with(1_000_000);
+    let (file, out) = (place.file(), place.path("out"));
+    let flags = format!(
+        "--modes plain-udp,reliable --file {file} --out {}",
+        out.display()
+    );
+    let mut demo = Running::start(fulmar(&format!("demo {flags} --json")));
+    until("the second mode", || out.join("reliable-clean").exists());
+    demo.signal(Signal::INT);
+    let rows = demo.records();
+    let names: Vec<String> = rows
+        .iter()
+        .map(|row| format!("{} {}", row["mode"], row["link"]))
+        .collect();
+    assert_eq!(names, [r#""plain-udp" "clean""#, r#""plain-udp" "lossy""#]);
+    let (status, said) = demo.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    let written: Vec<serde_json::Value> =
+        serde_json::from_slice(&read(&out.join("result.json"))).expect("JSON");
+    assert_eq!(written, rows);
+}
