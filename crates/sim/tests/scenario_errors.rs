@@ -61,7 +61,27 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
         ),
         (
             GOOD.replace("rate", "rat"),
-            "my.toml:1: `hop.rate`: is missing",
+            "my.toml:2: `hop.rat`: is not a key here; did you mean `rate`?",
+        ),
+        (
+            GOOD.replace("rate = \"5mbit\"", ""),
+            "my.toml:1: `hop.rate`: is missing; write rate = \"5mbit\"",
+        ),
+        (
+            GOOD.replace("[flow]", "[flwo]"),
+            "my.toml:3: `flwo`: is not a key here; did you mean `flow`?",
+        ),
+        (
+            with("[lan]\nrat = \"1gbit\""),
+            "my.toml:7: `lan.rat`: is not a key here; did you mean `rate`?",
+        ),
+        (
+            with("[hop.foward]\nloss = \"1%\""),
+            "my.toml:6: `hop.foward`: is not a key here; did you mean `forward`?",
+        ),
+        (
+            with("[run]\nruns = 0\nsede = 1"),
+            "my.toml:8: `run.sede`: is not a key here; did you mean `seed`?",
         ),
         (GOOD.replace("\"udp\"", "\"upd\""), "did you mean `udp`?"),
         (
@@ -70,6 +90,37 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
         ),
     ] {
         let refusal = refusal(&text);
+        assert!(
+            refusal.contains(expected),
+            "{refusal}\nshould say {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_path_on_the_command_line_that_leads_nowhere_names_the_step() {
+    let single = "`7`: there is only 0";
+    let two = GOOD.replace("[flow]", "[[hop]]\nrate = \"1mbit\"\n[flow]");
+    let two = two.replacen("[hop]", "[[hop]]", 1);
+    for (text, set, expected) in [
+        (GOOD, "hop.7.ber=1e-4", single),
+        (GOOD, "flow.7.mode=reliable", single),
+        (&two, "hop.7.ber=1e-4", "`7`: there are 2, counted from 0"),
+        (
+            GOOD,
+            "hpo.7.ber=1e-4",
+            "`hpo`: is not a key here; did you mean `hop`?",
+        ),
+        (
+            GOOD,
+            "hop.0.bre=1",
+            "`hop.bre`: is not a key here; did you mean `ber`?",
+        ),
+    ] {
+        let mut document = Document::parse("my.toml", text).unwrap();
+        let outcome = document.set(set).and_then(|()| points(&document));
+        let refusal = outcome.expect_err(set).to_string();
+        assert!(refusal.starts_with(&format!("--set {set}: ")), "{refusal}");
         assert!(
             refusal.contains(expected),
             "{refusal}\nshould say {expected}"

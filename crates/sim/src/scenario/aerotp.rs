@@ -22,8 +22,8 @@ pub struct AerotpPlan {
     pub burst: Duration,
 }
 
-/// The keys read here, for flows of other transports to let stand.
-pub(super) const KEYS: [&str; 21] = [
+/// The keys read here.
+pub(super) const KEYS: [&str; 22] = [
     "mode",
     "fec_words",
     "fec_block",
@@ -43,6 +43,7 @@ pub(super) const KEYS: [&str; 21] = [
     "wait_requested",
     "tail_repeats",
     "give_up_after",
+    "priority",
     "ecn",
     "burst",
 ];

@@ -147,7 +147,22 @@ fn put_below(
         *tree = value.clone();
         return Ok(());
     };
+    let beyond = |len: usize| {
+        let known = match len {
+            1 => "there is only 0".to_owned(),
+            _ => format!("there are {len}, counted from 0"),
+        };
+        ScenarioError::new(value.origin.clone(), path, format!("`{step}`: {known}"))
+    };
     match &mut tree.node {
+        // A table that stands alone is the first and only one of its name.
+        Node::Table(table) if !table.is_empty() && step.parse::<usize>().is_ok() => {
+            if *step == "0" {
+                put_below(tree, rest, path, value)
+            } else {
+                Err(beyond(1))
+            }
+        }
         Node::Table(table) => {
             let next = table.entry((*step).to_owned()).or_insert_with(|| Tree {
                 node: Node::Table(BTreeMap::new()),
@@ -159,8 +174,7 @@ fn put_below(
             Ok(index) => {
                 let len = list.len();
                 let Some(entry) = list.get_mut(index) else {
-                    let problem = format!("there are {len}, counted from 0");
-                    return Err(ScenarioError::new(value.origin.clone(), path, problem));
+                    return Err(beyond(len));
                 };
                 put_below(entry, rest, path, value)
             }

@@ -2,7 +2,7 @@
 
 use super::aerotp::{self, AerotpPlan};
 use super::error::ScenarioError;
-use super::reader::TableReader;
+use super::reader::{Keys, TableReader};
 use crate::app::{FirstWrite, Traffic};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
@@ -76,6 +76,24 @@ const DIRECTIONS: [(&str, AppDirection); 2] = [
     ("reverse", AppDirection::Reverse),
 ];
 
+/// The keys of `[flow]`. Those of another transport or traffic are let stand, so that one file can
+/// compare them.
+pub(super) const KEYS: Keys = &[
+    &[
+        "transport",
+        "traffic",
+        "bytes",
+        "write",
+        "rate",
+        "first",
+        "start",
+        "direction",
+        "mtu",
+        "send_rate",
+    ],
+    &aerotp::KEYS,
+];
+
 /// Ethernet's, which every figure of the papers uses.
 const MTU: ByteCount = ByteCount(1500);
 /// The longest packet a 16-bit length allows.
@@ -99,8 +117,6 @@ impl FlowPlan {
         let (transport, payload) = match transport {
             TransportName::Udp => {
                 let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES);
-                reader.allow(&aerotp::KEYS);
-                reader.allow(&["priority"]);
                 (TransportPlan::Datagram, mtu - headers)
             }
             TransportName::Aerotp => {
@@ -125,7 +141,6 @@ impl FlowPlan {
             mtu,
             send_rate: reader.value("send_rate")?,
         };
-        reader.finish()?;
         Ok(plan)
     }
 
@@ -155,10 +170,7 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Scen
         .choice("traffic", &TRAFFICS)?
         .unwrap_or(TrafficName::Bulk);
     match name {
-        TrafficName::Bulk => {
-            reader.allow(&["write", "rate", "first"]);
-            Ok(Traffic::Bulk { bytes })
-        }
+        TrafficName::Bulk => Ok(Traffic::Bulk { bytes }),
         TrafficName::ConstantRate => {
             let write = reader.value_or("write", payload)?;
             let rate: Bitrate = reader.required("rate", "\"4.416mbit\"")?;

@@ -1,13 +1,33 @@
 //! The keys of `[hop]` and `[lan]`.
 
 use super::error::ScenarioError;
-use super::reader::TableReader;
+use super::reader::{Keys, TableReader};
 use fulmar_channel::{Config, QueueLimit};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Duration};
 
 /// What ns-3's `DropTailQueue` holds by default, and what the papers' scenarios were run with.
 const QUEUE_PACKETS: u32 = 100;
+
+/// The keys of one direction, by the names of [`Config`]'s fields (`ber` is its `bits`).
+const DIRECTION_KEYS: [&str; 10] = [
+    "rate",
+    "delay",
+    "queue",
+    "ecn_threshold",
+    "loss",
+    "ber",
+    "outages",
+    "reorder",
+    "duplicate",
+    "jitter",
+];
+
+/// The keys of `[hop]`: those of a direction, and its own.
+pub(super) const KEYS: Keys = &[&DIRECTION_KEYS, &["forward", "reverse", "frame_check"]];
+
+/// The keys of `[lan]`.
+pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue"]];
 
 /// One measured hop: a channel for each direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,10 +57,9 @@ impl HopPlan {
             ..Config::default()
         };
         let both = direction(&plain, reader)?;
-        let one = |key| match reader.table(key)? {
+        let one = |key| match reader.table(key, &[&DIRECTION_KEYS])? {
             Some(own) => {
                 let config = direction(&both, &own)?;
-                own.finish()?;
                 check(&config, &own)?;
                 Ok(config)
             }
@@ -51,7 +70,6 @@ impl HopPlan {
             reverse: one("reverse")?,
             frame_check: reader.value_or("frame_check", false)?,
         };
-        reader.finish()?;
         check(&both, reader)?;
         Ok(hop)
     }
@@ -65,7 +83,6 @@ impl LanPlan {
             queue: reader.value_or("queue", QueueLimit::UNLIMITED)?,
             ..Config::default()
         };
-        reader.finish()?;
         check(&config, reader)?;
         Ok(Self { config })
     }
@@ -89,25 +106,13 @@ fn direction(base: &Config, reader: &TableReader<'_>) -> Result<Config, Scenario
     })
 }
 
-/// The keys that the channel's own checks may complain about.
-const KEYS: [&str; 9] = [
-    "rate",
-    "delay",
-    "queue",
-    "ecn_threshold",
-    "loss",
-    "outages",
-    "reorder",
-    "duplicate",
-    "jitter",
-];
-
 /// The channel's own checks, with the place of the key it complains about.
 fn check(config: &Config, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
     let Err(error) = fulmar_channel::Channel::new(config.clone(), &Rng::from_seed(0)) else {
         return Ok(());
     };
     let field = error.field.split('.').next().unwrap_or_default();
-    let key = KEYS.into_iter().find(|key| *key == field).unwrap_or("rate");
+    let named = DIRECTION_KEYS.into_iter().find(|key| *key == field);
+    let key = named.unwrap_or("rate");
     Err(reader.wrong(key, error))
 }

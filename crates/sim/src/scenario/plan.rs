@@ -2,9 +2,9 @@
 
 use super::document::Document;
 use super::error::ScenarioError;
-use super::flow::FlowPlan;
-use super::hop::{HopPlan, LanPlan};
-use super::reader::TableReader;
+use super::flow::{self, FlowPlan};
+use super::hop::{self, HopPlan, LanPlan};
+use super::reader::{Keys, TableReader};
 use fulmar_proto::units::{Duration, Instant};
 
 /// How often, how long, and from which seed.
@@ -33,6 +33,10 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
 }
 
+/// `sweep` is read by [`super::sweep`]; the last two are for people.
+const KEYS: Keys = &[&["run", "lan", "hop", "flow", "sweep", "title", "about"]];
+const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
+
 /// The references' stop time (ns-3 README, section 2).
 const DURATION: Duration = Duration::from_secs(300);
 const RUNS_MAX: u64 = 1_000_000;
@@ -45,26 +49,24 @@ impl Plan {
     /// # Errors
     /// The first key that is unknown, missing or out of range, with its place and the remedy.
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
-        let root = TableReader::root(&document.name, &document.root);
-        root.allow(&["sweep", "title", "about"]);
+        let root = TableReader::root(&document.name, &document.root, KEYS)?;
         let run = Self::read_run(&root)?;
-        let lan = match root.table("lan")? {
+        let lan = match root.table("lan", hop::LAN_KEYS)? {
             Some(lan) => Some(LanPlan::read(&lan)?),
             None => None,
         };
-        let hops = root.tables("hop")?;
+        let hops = root.tables("hop", hop::KEYS)?;
         if hops.is_empty() || hops.len() > HOPS_MAX {
             let problem = format!("there must be 1 to {HOPS_MAX}, each a table [[hop]]");
             return Err(root.wrong("hop", problem));
         }
         let hops = hops.iter().map(HopPlan::read).collect::<Result<_, _>>()?;
-        let flows = root.tables("flow")?;
+        let flows = root.tables("flow", flow::KEYS)?;
         if flows.is_empty() || flows.len() > FLOWS_MAX {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");
             return Err(root.wrong("flow", problem));
         }
         let flows = flows.iter().map(FlowPlan::read).collect::<Result<_, _>>()?;
-        root.finish()?;
         Ok(Self {
             run,
             lan,
@@ -80,7 +82,7 @@ impl Plan {
             duration: DURATION,
             lateness: Duration::ZERO,
         };
-        let Some(run) = root.table("run")? else {
+        let Some(run) = root.table("run", RUN_KEYS)? else {
             return Ok(plan);
         };
         if let Some(seed) = run.whole("seed", 0..=u64::MAX)? {
@@ -93,7 +95,6 @@ impl Plan {
             plan.duration = duration;
         }
         plan.lateness = run.duration("lateness")?.unwrap_or_default();
-        run.finish()?;
         Ok(plan)
     }
 

@@ -1,41 +1,47 @@
-//! Reads typed values out of a written table, and refuses what nobody asked for.
+//! Reads typed values out of a written table whose keys are known beforehand.
+//!
+//! An unknown key is refused before anything is read: a slip in `rate` is told as that, and not as
+//! a missing `rate`.
 
 use super::document::{Node, Tree};
 use super::error::{Origin, ScenarioError, suggestion};
-use core::cell::RefCell;
 use core::fmt::Display;
 use core::str::FromStr;
 use core::time::Duration;
 use fulmar_proto::units::parse_duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// One table being read. Every key must be asked for before [`TableReader::finish`].
+/// One table being read, all of whose keys are among `known`.
 #[derive(Debug)]
 pub(crate) struct TableReader<'a> {
     path: String,
     origin: Origin,
     table: &'a BTreeMap<String, Tree>,
-    known: RefCell<BTreeSet<&'static str>>,
+    known: Keys,
 }
 
 type Read<T> = Result<T, ScenarioError>;
 
+/// The keys a table may have, in groups that belong together.
+pub(crate) type Keys = &'static [&'static [&'static str]];
+
 impl<'a> TableReader<'a> {
-    /// Reads the root.
-    pub(crate) fn root(name: &str, table: &'a BTreeMap<String, Tree>) -> Self {
+    /// Reads the root, which may have the keys `known`.
+    pub(crate) fn root(name: &str, table: &'a BTreeMap<String, Tree>, known: Keys) -> Read<Self> {
         let origin = Origin::File {
             name: name.to_owned(),
             line: 1,
         };
-        Self {
+        let root = Self {
             path: String::new(),
             origin,
             table,
-            known: RefCell::default(),
-        }
+            known,
+        };
+        root.refuse_unknown()
     }
 
-    fn over(path: String, tree: &'a Tree) -> Read<Self> {
+    fn over(path: String, tree: &'a Tree, known: Keys) -> Read<Self> {
         let Node::Table(table) = &tree.node else {
             return Err(ScenarioError::new(
                 tree.origin.clone(),
@@ -43,12 +49,27 @@ impl<'a> TableReader<'a> {
                 "must be a table",
             ));
         };
-        Ok(Self {
+        let reader = Self {
             path,
             origin: tree.origin.clone(),
             table,
-            known: RefCell::default(),
-        })
+            known,
+        };
+        reader.refuse_unknown()
+    }
+
+    fn knows(&self, key: &str) -> bool {
+        self.known.iter().any(|group| group.contains(&key))
+    }
+
+    fn refuse_unknown(self) -> Read<Self> {
+        let Some((key, tree)) = self.table.iter().find(|(key, _)| !self.knows(key)) else {
+            return Ok(self);
+        };
+        let hint = suggestion(key, self.known.iter().copied().flatten().copied());
+        let problem = format!("is not a key here; {hint}");
+        let origin = tree.origin.clone();
+        Err(ScenarioError::new(origin, self.field(key), problem))
     }
 
     fn field(&self, key: &str) -> String {
@@ -60,7 +81,10 @@ impl<'a> TableReader<'a> {
     }
 
     fn get(&self, key: &'static str) -> Option<&'a Tree> {
-        self.known.borrow_mut().insert(key);
+        debug_assert!(
+            self.knows(key),
+            "`{key}` is refused when the table is opened"
+        );
         self.table.get(key)
     }
 
@@ -150,15 +174,15 @@ impl<'a> TableReader<'a> {
         Err(self.wrong(key, problem))
     }
 
-    /// The table `key`.
-    pub(crate) fn table(&self, key: &'static str) -> Read<Option<Self>> {
+    /// The table `key`, which may have the keys `known`.
+    pub(crate) fn table(&self, key: &'static str, known: Keys) -> Read<Option<Self>> {
         self.get(key)
-            .map(|tree| Self::over(self.field(key), tree))
+            .map(|tree| Self::over(self.field(key), tree, known))
             .transpose()
     }
 
-    /// The tables of `[[key]]`, or the one of `[key]`.
-    pub(crate) fn tables(&self, key: &'static str) -> Read<Vec<Self>> {
+    /// The tables of `[[key]]`, or the one of `[key]`, each of which may have the keys `known`.
+    pub(crate) fn tables(&self, key: &'static str, known: Keys) -> Read<Vec<Self>> {
         let Some(tree) = self.get(key) else {
             return Ok(Vec::new());
         };
@@ -166,33 +190,11 @@ impl<'a> TableReader<'a> {
             Node::List(list) => list
                 .iter()
                 .enumerate()
-                .map(|(index, entry)| Self::over(format!("{}.{index}", self.field(key)), entry))
+                .map(|(index, entry)| {
+                    Self::over(format!("{}.{index}", self.field(key)), entry, known)
+                })
                 .collect(),
-            _ => Ok(vec![Self::over(self.field(key), tree)?]),
+            _ => Ok(vec![Self::over(self.field(key), tree, known)?]),
         }
-    }
-
-    /// Keys that another choice would use; they are let stand.
-    pub(crate) fn allow(&self, keys: &'static [&'static str]) {
-        self.known.borrow_mut().extend(keys);
-    }
-
-    /// Refuses keys that nobody asked for.
-    pub(crate) fn finish(&self) -> Read<()> {
-        let known = self.known.borrow();
-        for (key, tree) in self.table {
-            if !known.contains(key.as_str()) {
-                let problem = format!(
-                    "is not a key here; {}",
-                    suggestion(key, known.iter().copied())
-                );
-                return Err(ScenarioError::new(
-                    tree.origin.clone(),
-                    self.field(key),
-                    problem,
-                ));
-            }
-        }
-        Ok(())
     }
 }
