@@ -65,7 +65,7 @@ impl SendObserver for Progress {
     }
 
     fn reconnecting(&mut self) {
-        self.say("the receiver was restarted; connecting again");
+        self.say("the receiver is gone or was restarted; connecting again");
     }
 }
 

@@ -101,6 +101,7 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Corrupt => "corrupt",
         Verdict::Abandoned => "abandoned",
         Verdict::Vanished => "vanished",
+        Verdict::Stopped => "stopped",
         Verdict::Failed => "failed",
     }
 }
@@ -110,6 +111,7 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
 struct Watcher {
     progress: Progress,
     json: bool,
+    once: bool,
     last: Option<(Exit, Option<String>)>,
     broken: Option<Failure>,
 }
@@ -127,7 +129,9 @@ impl ReceiveObserver for Watcher {
         self.progress.finished(report);
         let exit = match report.verdict {
             Verdict::Complete => Exit::Done,
-            Verdict::Incomplete | Verdict::Corrupt | Verdict::Abandoned => Exit::Failed,
+            Verdict::Incomplete | Verdict::Corrupt | Verdict::Abandoned | Verdict::Stopped => {
+                Exit::Failed
+            }
             Verdict::Vanished => Exit::LinkLost,
             Verdict::Failed => Exit::Device,
         };
@@ -140,6 +144,18 @@ impl ReceiveObserver for Watcher {
         let complaint = (report.verdict != Verdict::Complete).then_some(line);
         if let Some((_, Some(earlier))) = self.last.replace((exit, complaint)) {
             eprintln!("fulmar: {earlier}");
+        }
+        if !self.once {
+            self.complain();
+        }
+    }
+}
+
+impl Watcher {
+    /// Says what is wrong with the last file, if that was not said yet.
+    fn complain(&mut self) {
+        if let Some(complaint) = self.last.as_mut().and_then(|(_, text)| text.take()) {
+            eprintln!("fulmar: {complaint}");
         }
     }
 }
@@ -183,6 +199,12 @@ fn describe(report: &ReceiveReport) -> String {
         Verdict::Vanished => {
             format!(
                 "{name}: the sender was not heard any more after {} bytes",
+                report.delivered
+            )
+        }
+        Verdict::Stopped => {
+            format!(
+                "{name}: stopped after {} bytes; a sender that starts again continues there",
                 report.delivered
             )
         }
@@ -287,6 +309,7 @@ pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     let watcher = Watcher {
         progress: Progress::none(args.json),
         json: args.json,
+        once: args.once || into_stdout,
         last: None,
         broken: None,
     };
@@ -313,14 +336,15 @@ pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         .run(&mut endpoint, &mut receiver)
         .context("the socket")
         .or_exit(Exit::Device)?;
-    let Watcher { last, broken, .. } = receiver.observer;
-    if let Some(failure) = broken {
+    let mut watcher = receiver.observer;
+    if let Some(failure) = watcher.broken {
         return Err(failure);
     }
     if let Some(exit) = signals.exit() {
+        watcher.complain();
         return Ok(exit);
     }
-    match last {
+    match watcher.last {
         Some((exit, Some(complaint))) => Err(Failure {
             exit,
             cause: anyhow::anyhow!(complaint),

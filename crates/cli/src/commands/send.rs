@@ -200,7 +200,7 @@ pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
         Err(error) => {
             let exit = match error {
                 SendError::Unreachable => Exit::Unreachable,
-                SendError::Vanished(_) => Exit::LinkLost,
+                SendError::Vanished(_) | SendError::Unsteady(_) => Exit::LinkLost,
                 SendError::Connect(_) => Exit::Usage,
                 _ => Exit::Failed,
             };

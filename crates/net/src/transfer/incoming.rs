@@ -1,24 +1,24 @@
 //! One file on its way in, from the sender's HELLO to our verdict.
 //!
 //! ```text
-//!  Hello ──▶ Recovering ──OFFER──▶ Receiving ──END──▶ Settling ──DONE──▶ Leaving ──▶ over
+//!  Hello ──▶ (Contending) ──▶ Recovering ──OFFER──▶ Receiving ──END──▶ Settling ──DONE──▶ Leaving ──▶ over
 //!                                     │ cannot go on: REFUSE ──────────────▲
 //! ```
 
+mod introduction;
 mod octets;
 mod verdict;
 
 use super::coverage::Coverage;
-use super::name::check_name;
 use super::part::Part;
 use super::pipe::PipeSink;
-use super::receiver::{Destination, ReceivePlan};
 use super::record::{Digest, Record, Records};
 use super::report::{ReceiveError, ReceiveReport, Verdict};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::transport::aerotp::{ConnectionId, Counters, Endpoint, ModeRules};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Mode;
+use introduction::Contest;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -40,6 +40,7 @@ pub(super) enum Progress {
 #[derive(Debug)]
 enum Phase {
     Hello { since: Instant },
+    Contending(Contest),
     Recovering,
     Receiving,
     Settling { size: u64, digest: Digest },
@@ -87,6 +88,7 @@ pub(super) struct Transfer {
     heard: Instant,
     outbox: Vec<u8>,
     introduced: bool,
+    confirmed: bool,
     resumed_at: u64,
     checkpointed: Instant,
     counters: Counters,
@@ -116,6 +118,7 @@ impl Transfer {
             heard: now,
             outbox: Vec::new(),
             introduced: false,
+            confirmed: false,
             resumed_at: 0,
             checkpointed: now,
             counters: Counters::default(),
@@ -149,12 +152,13 @@ impl Transfer {
 
     /// What was kept, once it can be understood.
     pub(super) fn take_held(&mut self) -> Option<Vec<u8>> {
-        let ready = !self.held.is_empty() && !self.is_recovering();
+        let ready = !self.held.is_empty() && !self.must_wait();
         ready.then(|| std::mem::take(&mut self.held))
     }
 
-    pub(super) const fn is_recovering(&self) -> bool {
-        matches!(self.phase, Phase::Recovering)
+    /// Whether nothing more can be understood before the offer is made.
+    pub(super) const fn must_wait(&self) -> bool {
+        matches!(self.phase, Phase::Contending(_) | Phase::Recovering)
     }
 
     pub(super) fn set_lane(&mut self, lane: ConnectionId) {
@@ -170,63 +174,10 @@ impl Transfer {
     /// Whether more octets may be read from the connection.
     pub(super) fn has_room(&mut self) -> bool {
         match (&self.phase, &mut self.sink) {
-            (Phase::Recovering, _) => false,
+            (Phase::Contending(_) | Phase::Recovering, _) => false,
             (_, Some(Sink::Pipe { pipe, .. })) => pipe.has_room(),
             _ => true,
         }
-    }
-
-    pub(super) fn on_hello(
-        &mut self,
-        plan: &ReceivePlan,
-        mode: Mode,
-        id: u64,
-        (size, seekable): (Option<u64>, bool),
-        name: String,
-    ) -> Result<(), ReceiveError> {
-        if !matches!(self.phase, Phase::Hello { .. }) {
-            return Err(ReceiveError::Sequence("introduces a second file"));
-        }
-        if let Err(why) = check_name(&name) {
-            return Err(ReceiveError::Name { name, why });
-        }
-        let mut replace = false;
-        self.sink = Some(match &plan.destination {
-            Destination::Stdout(waker) => {
-                let waker = waker.try_clone().map_err(ReceiveError::Pipe)?;
-                Sink::Pipe {
-                    pipe: PipeSink::new(std::io::stdout(), waker),
-                    hasher: Box::default(),
-                    written: 0,
-                }
-            }
-            Destination::Directory {
-                path,
-                replace: may_replace,
-            } => {
-                replace = *may_replace;
-                let target = path.join(&name);
-                if !replace && target.symlink_metadata().is_ok() {
-                    return Err(ReceiveError::Exists(target));
-                }
-                Sink::Part(Box::new(Part::open(path, &name)?))
-            }
-        });
-        self.file = Some(File {
-            name,
-            mode,
-            id,
-            size,
-            seekable,
-            replace,
-        });
-        if self.is_lossy() && matches!(self.sink, Some(Sink::Pipe { .. })) {
-            return Err(ReceiveError::Sequence(
-                "uses a mode that cannot fill a pipe in order",
-            ));
-        }
-        self.phase = Phase::Recovering;
-        Ok(())
     }
 
     pub(super) fn on_start(&mut self, offset: u64) -> Result<(), ReceiveError> {
@@ -269,7 +220,13 @@ impl Transfer {
         if let Phase::Leaving { until } = self.phase {
             let until = until.min(now + LAST_ANSWERS);
             self.phase = Phase::Leaving { until };
+            self.confirmed = true;
         }
+    }
+
+    /// Whether the peer has our last words.
+    pub(super) const fn is_confirmed(&self) -> bool {
+        self.confirmed
     }
 
     const fn is_over(&self) -> bool {
@@ -287,17 +244,32 @@ impl Transfer {
         if self.is_over() {
             return;
         }
-        self.verdict = Some(Verdict::Failed);
-        let text = chain(&error);
-        let record = Record::Refuse {
-            reason: error.reason(),
-            text,
-        };
-        self.error = Some(error);
+        let record = refusal(&error);
         self.delivered = self.written();
+        self.verdict = Some(Verdict::Failed);
+        if let ReceiveError::Stopped = error {
+            self.verdict = Some(Verdict::Stopped);
+            if let Some(Sink::Part(part)) = &mut self.sink
+                && let Err(error) = part.checkpoint()
+            {
+                self.error = Some(error.into());
+            }
+        }
+        self.error.get_or_insert(error);
         // A full disk cannot keep what follows, but what was checkpointed stays.
         self.sink = None;
         self.leave(now, machine, &record);
+    }
+
+    /// Tells the peer why this cannot go on, and no more.
+    pub(super) fn say_refused(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        error: &ReceiveError,
+    ) {
+        refusal(error).encode(&mut self.outbox);
+        self.pump(now, machine);
     }
 
     fn leave(&mut self, now: Instant, machine: &mut Endpoint, record: &Record) {
@@ -359,7 +331,7 @@ impl Transfer {
             }
             Phase::Leaving { until } if until <= now => return Ok(Progress::Over),
             Phase::Over => return Ok(Progress::Over),
-            Phase::Hello { .. } | Phase::Leaving { .. } => {}
+            Phase::Hello { .. } | Phase::Contending(_) | Phase::Leaving { .. } => {}
         }
         Ok(if touched {
             Progress::Touched
@@ -420,6 +392,7 @@ impl Transfer {
     pub(super) fn next_deadline(&self, checkpoint_every: Duration) -> Option<Deadline> {
         let (at, why) = match self.phase {
             Phase::Hello { since } => (since + HELLO_PATIENCE, "patience with an introduction"),
+            Phase::Contending(contest) => (contest.until, "sign of life of another sender"),
             Phase::Recovering => (Instant::START, "verifying a part"),
             Phase::Receiving if self.is_lossy() => return None,
             Phase::Receiving => (self.checkpointed + checkpoint_every, "checkpoint"),
@@ -465,6 +438,13 @@ impl Transfer {
             counters: self.counters,
             error: self.error,
         })
+    }
+}
+
+fn refusal(error: &ReceiveError) -> Record {
+    Record::Refuse {
+        reason: error.reason(),
+        text: chain(error),
     }
 }
 

@@ -3,9 +3,13 @@
 //! # Promises
 //! - Nothing is created outside the directory, and no existing file is replaced unless asked for.
 //! - Memory is bounded: transfers at once, and what each holds.
-//! - A sender that starts anew takes over what an earlier one left, even while that one lingers.
+//! - A sender that starts anew takes over what an earlier one left, even while that one lingers; as
+//!   long as the earlier one answers, it is refused.
+//! - Asked to stop, it tells every sender.
 //! - A connection that does not introduce a file is reset: it belonged to a receiver before us, and
 //!   the reset makes its sender start anew.
+
+mod claims;
 
 use super::incoming::{Progress, Transfer};
 use super::record::{Item, Record, decode_message, message_id};
@@ -27,6 +31,8 @@ const CONNECTIONS_MAX: usize = 128;
 /// Payloads read from one connection before others get their turn.
 const CHUNKS_PER_TURN: usize = 256;
 
+/// How long the senders may take to confirm that they were told of our end.
+const STOPPING_MAX: Duration = Duration::from_secs(1);
 /// Delayed acknowledgements of a sender's end go out within this.
 const LAST_ACKNOWLEDGEMENTS: Duration = Duration::from_millis(100);
 
@@ -82,6 +88,7 @@ pub struct Receiver<O> {
     reports: VecDeque<ReceiveReport>,
     /// When to leave the loop: after the last acknowledgements have gone out.
     stop_at: Option<Instant>,
+    stopping: bool,
 }
 
 impl<O: ReceiveObserver> Receiver<O> {
@@ -104,6 +111,7 @@ impl<O: ReceiveObserver> Receiver<O> {
             lanes: BTreeMap::new(),
             reports: VecDeque::new(),
             stop_at: None,
+            stopping: false,
         })
     }
 
@@ -178,7 +186,7 @@ impl<O: ReceiveObserver> Receiver<O> {
             let Some(transfer) = self.transfers.get_mut(&control) else {
                 return Ok(());
             };
-            if transfer.is_recovering() {
+            if transfer.must_wait() {
                 transfer.hold(octets);
                 return Ok(());
             }
@@ -198,42 +206,15 @@ impl<O: ReceiveObserver> Receiver<O> {
                     seekable,
                     name,
                 }) => {
-                    self.take_over(now, machine, control, &name);
-                    let Some(transfer) = self.transfers.get_mut(&control) else {
-                        return Ok(());
-                    };
-                    transfer.on_hello(&self.plan, mode, id, (size, seekable), name)?;
+                    transfer.on_hello(mode, id, (size, seekable), name)?;
+                    self.claim(now, machine, control)?;
                 }
                 Item::Record(Record::Start { offset }) => transfer.on_start(offset)?,
                 Item::Record(Record::End { size, digest }) => transfer.on_end(now, size, digest)?,
                 Item::Record(Record::Refuse { .. }) => transfer.abandon(Verdict::Abandoned),
-                Item::Record(Record::Offer { .. } | Record::Done { .. }) => {
+                Item::Record(Record::Offer { .. } | Record::Done { .. } | Record::Ping) => {
                     return Err(ReceiveError::Sequence("answers instead of sending"));
                 }
-            }
-        }
-    }
-
-    /// A sender that introduces a file anew ends whatever an earlier connection did with it.
-    fn take_over(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        control: ConnectionId,
-        name: &str,
-    ) {
-        let earlier: Vec<ConnectionId> = self
-            .transfers
-            .iter()
-            .filter(|(id, transfer)| **id != control && transfer.is_receiving(name))
-            .map(|(&id, _)| id)
-            .collect();
-        for id in earlier {
-            machine.abort(now, id);
-            if let Some(mut transfer) = self.transfers.remove(&id) {
-                // What it had is checkpointed and unlocked; nothing is reported, since it goes on.
-                transfer.abandon(Verdict::Abandoned);
-                drop(transfer.conclude(now));
             }
         }
     }
@@ -281,6 +262,10 @@ impl<O: ReceiveObserver> Receiver<O> {
         let mut busy = false;
         let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
         for control in controls {
+            match self.decide(now, machine, control) {
+                Ok(decided) => busy |= decided,
+                Err(error) => self.refuse(now, machine, control, error),
+            }
             let Some(transfer) = self.transfers.get_mut(&control) else {
                 continue;
             };
@@ -310,17 +295,13 @@ impl<O: ReceiveObserver> Receiver<O> {
         let Some(transfer) = self.transfers.remove(&control) else {
             return;
         };
-        self.lanes.retain(|&lane, owner| {
-            let is_its = *owner == Some(control);
-            if is_its {
-                machine.abort(now, lane);
-            }
-            !is_its
-        });
+        self.drop_lanes(now, machine, control);
         if let Some(report) = transfer.conclude(now) {
+            // One that was turned away is not the one file to wait for.
+            let is_busy = matches!(report.error, Some(ReceiveError::Busy(_)));
             self.observer.finished(&report);
             self.reports.push_back(report);
-            if self.plan.once {
+            if self.plan.once && !is_busy {
                 self.stop_at.get_or_insert(now + LAST_ACKNOWLEDGEMENTS);
             }
         }
@@ -382,19 +363,16 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
     }
 
     fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
-        if self.stop.is_requested() && self.stop_at.is_none_or(|at| at > now) {
+        if self.stop.is_requested() && !self.stopping {
+            self.stopping = true;
+            self.stop_at = Some(now + STOPPING_MAX);
+            self.begin_stop(now, machine);
+        }
+        if self.stopping && self.transfers.values().all(Transfer::is_confirmed) {
             self.stop_at = Some(now);
-            let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
-            for control in controls {
-                machine.abort(now, control);
-                if let Some(transfer) = self.transfers.get_mut(&control) {
-                    transfer.abandon(Verdict::Abandoned);
-                }
-                self.conclude(now, machine, control);
-            }
-            return Step::Again;
         }
         if self.stop_at.is_some_and(|at| at <= now) {
+            self.conclude_all(now, machine);
             return Step::Stop;
         }
         let heard = self.listen(now, machine);

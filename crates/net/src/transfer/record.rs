@@ -15,7 +15,8 @@
 //! The sender does not wait for the OFFER, but until then it writes no further ahead than the
 //! transport sends: what is written cannot be taken back. If the OFFER is of more than was written, and
 //! its digest is that of the sender's own first octets, DATA continues there; if the digest differs,
-//! START(0) begins again. Either side may end everything with REFUSE.
+//! START(0) begins again. Either side may end everything with REFUSE. When a second sender introduces a
+//! file of the same name, the receiver sends PING to the first, to know whether it is still there.
 //!
 //! In modes that may lose data the same records travel on a reliable connection of their own, and
 //! the data in messages that know their place: id (32 bit), offset (64 bit), octets.
@@ -55,10 +56,21 @@ pub enum RefuseReason {
     Storage,
     /// The other side broke the protocol.
     Protocol,
+    /// Another sender is sending a file of that name.
+    Busy,
+    /// The receiver was told to stop.
+    Stopped,
 }
 
 impl RefuseReason {
-    const ALL: [Self; 4] = [Self::Exists, Self::Name, Self::Storage, Self::Protocol];
+    const ALL: [Self; 6] = [
+        Self::Exists,
+        Self::Name,
+        Self::Storage,
+        Self::Protocol,
+        Self::Busy,
+        Self::Stopped,
+    ];
 
     fn code(self) -> u8 {
         match self {
@@ -66,6 +78,8 @@ impl RefuseReason {
             Self::Name => 2,
             Self::Storage => 3,
             Self::Protocol => 4,
+            Self::Busy => 5,
+            Self::Stopped => 6,
         }
     }
 }
@@ -97,6 +111,8 @@ pub(super) enum Record {
     },
     /// One side gives up.
     Refuse { reason: RefuseReason, text: String },
+    /// Means nothing; that it is confirmed shows that the peer is there.
+    Ping,
 }
 
 /// The octets are not a conversation of ours.
@@ -128,6 +144,7 @@ const DATA: u8 = 4;
 const END: u8 = 5;
 const DONE: u8 = 6;
 const REFUSE: u8 = 7;
+const PING: u8 = 8;
 
 /// HELLO's flags.
 const SEEKABLE: u8 = 1;
@@ -197,6 +214,7 @@ impl Record {
                 body.extend_from_slice(cut(text, BODY_BYTES_MAX - 1).as_bytes());
                 REFUSE
             }
+            Self::Ping => PING,
         };
         head(kind, body.len(), out);
         out.extend_from_slice(&body);
@@ -252,6 +270,7 @@ impl Record {
                     text: fields.text(BODY_BYTES_MAX)?,
                 }
             }
+            PING => Self::Ping,
             _ => return Err(BadRecord::Type(kind)),
         };
         if fields.rest.is_empty() {

@@ -38,6 +38,15 @@ pub enum SendError {
     /// Nobody answers, or the network says that nobody listens.
     #[error("nobody answers")]
     Unreachable,
+    /// The receiver was there, and every further connection ends without progress.
+    #[error("the receiver ended every connection for {}", fulmar_proto::units::format_duration(*.0))]
+    Unsteady(Duration),
+    /// The receiver was told to stop.
+    #[error("the receiver was stopped; once it runs again, send again to continue")]
+    ReceiverStopped,
+    /// The receiver has forgotten the transfer, and a pipe cannot be read again.
+    #[error("the receiver was restarted, and a pipe cannot be sent again from its start")]
+    Unrepeatable,
     /// The receiver was there and is gone.
     #[error("the receiver was not heard for {}", fulmar_proto::units::format_duration(*.0))]
     Vanished(Duration),
@@ -76,6 +85,8 @@ pub enum Verdict {
     Abandoned,
     /// The sender was not heard for too long.
     Vanished,
+    /// This side was told to stop.
+    Stopped,
     /// This side could not go on.
     Failed,
 }
@@ -128,6 +139,15 @@ pub enum ReceiveError {
         /// The rule it breaks.
         why: super::name::UnsafeName,
     },
+    /// Another sender is at it, and lives.
+    #[error("another sender is sending {0:?} right now; wait for it, or give another --name")]
+    Busy(String),
+    /// Another sender took over from this one, which did not answer.
+    #[error("another sender took {0:?} over")]
+    TakenOver(String),
+    /// The caller asked to stop.
+    #[error("the receiver was stopped")]
+    Stopped,
     /// There is such a file.
     #[error("{} exists; --force replaces it", .0.display())]
     Exists(PathBuf),
@@ -146,6 +166,8 @@ impl ReceiveError {
             Self::Storage(_) | Self::Pipe(_) => RefuseReason::Storage,
             Self::Name { .. } => RefuseReason::Name,
             Self::Exists(_) => RefuseReason::Exists,
+            Self::Busy(_) | Self::TakenOver(_) => RefuseReason::Busy,
+            Self::Stopped => RefuseReason::Stopped,
             Self::Protocol(_) | Self::Sequence(_) => RefuseReason::Protocol,
         }
     }

@@ -10,29 +10,26 @@
 //! - The first octets go out with the set-up; nobody waits for a round trip. What the receiver has
 //!   already is sent again for one round trip at most, until its OFFER says so.
 //! - END follows only after the OFFER was settled, so the verdict is about the right octets.
-//! - A receiver that is restarted within the patience costs a reconnection, not the transfer.
+//! - A receiver that is restarted within the patience costs a reconnection, not the transfer; the
+//!   patience ends also when every connection is lost again without progress.
 
+mod patience;
 mod talk;
 
-use super::record::{Digest, Item, Record, Records};
+use super::record::{Digest, Item, Record, Records, RefuseReason};
 use super::report::{SendError, SendReport};
 use super::source::{Prefix, Source};
 use super::{FILE_PORT, Stop};
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Deadline, PathId, Priority};
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules,
+    ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Mode;
+use patience::Patience;
 use std::ops::Range;
 
-/// The network's word that nobody listens is believed after this: a receiver may be just starting.
-const REFUSED_PATIENCE: Duration = Duration::from_secs(1);
-/// Between a reset and the next attempt.
-const PAUSE: Duration = Duration::from_millis(250);
-/// Resets in a row, without an OFFER between them, that are believed.
-const RESETS_MAX: u32 = 8;
 /// How long the last acknowledgements may take once the verdict is known.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
@@ -104,9 +101,8 @@ pub struct Sender<O> {
     first_submitted: Option<Instant>,
     heard: bool,
     resumed_at: u64,
-    resets: u32,
     reconnections: u32,
-    refused_since: Option<Instant>,
+    patience: Patience,
     verdict: Option<(Instant, u64, u64, bool)>,
     counters: Counters,
     outcome: Option<Result<SendReport, SendError>>,
@@ -135,9 +131,8 @@ impl<O: SendObserver> Sender<O> {
             first_submitted: None,
             heard: false,
             resumed_at: 0,
-            resets: 0,
             reconnections: 0,
-            refused_since: None,
+            patience: Patience::default(),
             verdict: None,
             counters: Counters::default(),
             outcome: None,
@@ -158,6 +153,14 @@ impl<O: SendObserver> Sender<O> {
         !ModeRules::of(self.mode()).complete
     }
 
+    /// Ends, and tells the peer: a drain follows.
+    fn give_up(&mut self, now: Instant, machine: &mut Endpoint, error: SendError) {
+        if let Some(control) = self.control.take() {
+            machine.abort(now, control);
+        }
+        self.fail(error);
+    }
+
     fn fail(&mut self, error: SendError) {
         self.phase = Phase::Ended;
         self.outcome.get_or_insert(Err(error));
@@ -171,7 +174,9 @@ impl<O: SendObserver> Sender<O> {
             config.priority = Priority(config.priority.0.saturating_add(1));
         }
         self.control = Some(machine.connect(now, self.path, FILE_PORT, config)?);
-        self.lane = None;
+        if let Some(Lane::Open(data) | Lane::Closing(data)) = self.lane.take() {
+            machine.abort(now, data);
+        }
         self.records = Records::default();
         self.outbox.clear();
         self.outbox_sent = 0;
@@ -255,7 +260,7 @@ impl<O: SendObserver> Sender<O> {
     ) -> Result<(), SendError> {
         match record {
             Record::Offer { offset, digest } => {
-                self.resets = 0;
+                self.patience.on_offer(now, offset);
                 self.on_offer(offset, digest);
                 Ok(())
             }
@@ -274,8 +279,14 @@ impl<O: SendObserver> Sender<O> {
                 };
                 Ok(())
             }
+            Record::Refuse {
+                reason: RefuseReason::Stopped,
+                ..
+            } => Err(SendError::ReceiverStopped),
             Record::Refuse { reason, text } => Err(SendError::Refused { reason, text }),
-            Record::Hello { .. } | Record::Start { .. } | Record::End { .. } => Ok(()),
+            Record::Hello { .. } | Record::Start { .. } | Record::End { .. } | Record::Ping => {
+                Ok(())
+            }
         }
     }
 
@@ -327,27 +338,6 @@ impl<O: SendObserver> Sender<O> {
         }
     }
 
-    fn on_closed(&mut self, now: Instant, why: CloseReason) {
-        if let Phase::Leaving { .. } = self.phase {
-            self.phase = Phase::Leaving { until: now };
-            return;
-        }
-        self.control = None;
-        match why {
-            CloseReason::Reset if self.resets < RESETS_MAX && self.source.is_seekable() => {
-                self.resets += 1;
-                self.reconnections += 1;
-                self.observer.reconnecting();
-                self.phase = Phase::Pausing { until: now + PAUSE };
-            }
-            CloseReason::PeerVanished if self.heard => {
-                self.fail(SendError::Vanished(self.plan.connection.give_up_after));
-            }
-            CloseReason::Reset | CloseReason::PeerVanished => self.fail(SendError::Unreachable),
-            CloseReason::Finished | CloseReason::Aborted => self.fail(SendError::Stopped),
-        }
-    }
-
     fn conclude(&mut self) {
         self.phase = Phase::Ended;
         let Some((told, delivered, missing, intact)) = self.verdict else {
@@ -372,10 +362,11 @@ impl<O: SendObserver> Sender<O> {
             return Ok(Step::Stop);
         }
         self.listen(now, machine)?;
-        let started = *self.started.get_or_insert(now);
-        let silent = !self.heard && self.verdict.is_none();
-        if silent && now.saturating_since(started) >= self.plan.connect_timeout {
-            return Err(SendError::Unreachable);
+        self.started.get_or_insert(now);
+        if let Some((deadline, error)) = self.patience_ends()
+            && deadline.at <= now
+        {
+            return Err(error);
         }
         match self.phase {
             Phase::New => {
@@ -406,6 +397,12 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
     fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
         match event {
             Event::Connected(_) => self.heard = true,
+            // At once: a reset that follows would take the peer's last words along.
+            Event::Readable(id) if Some(id) == self.control => {
+                if let Err(error) = self.listen(now, machine) {
+                    self.give_up(now, machine, error);
+                }
+            }
             Event::Closed { id, why } if Some(id) == self.control => self.on_closed(now, why),
             Event::AllSent(id) | Event::Closed { id, .. } => {
                 if let Some(Lane::Open(data) | Lane::Closing(data)) = self.lane
@@ -433,21 +430,14 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
         match step {
             Ok(step) => step,
             Err(error) => {
-                // The peer is told before the loop ends: a drain follows.
-                if let Some(control) = self.control.take() {
-                    machine.abort(now, control);
-                }
-                self.fail(error);
+                self.give_up(now, machine, error);
                 Step::Again
             }
         }
     }
 
-    fn unreachable(&mut self, now: Instant, _machine: &mut Endpoint, _path: PathId) {
-        let since = *self.refused_since.get_or_insert(now);
-        if !self.heard && now.saturating_since(since) >= REFUSED_PATIENCE {
-            self.fail(SendError::Unreachable);
-        }
+    fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
+        self.on_port_closed(now, machine);
     }
 
     fn next_deadline(&self) -> Option<Deadline> {
@@ -464,11 +454,10 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
                 at: Instant::START,
                 why: "verifying a prefix",
             }),
-            _ if !self.heard => self.started.map(|started| Deadline {
-                at: started + self.plan.connect_timeout,
-                why: "patience before the first answer",
-            }),
-            _ => None,
+            _ => self.patience_ends().map(|(deadline, _)| deadline),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

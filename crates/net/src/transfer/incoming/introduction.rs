@@ -1,0 +1,138 @@
+//! The start of a transfer: what the sender wants to send, and whether it may.
+//!
+//! A name belongs to one sender at a time. When another introduces a file of that name, the first is asked
+//! for a sign of life: a sender that was killed and starts again must not wait for the patience
+//! with a silent peer, and two that live must not take the file from each other for ever.
+
+use super::super::name::check_name;
+use super::super::part::Part;
+use super::super::pipe::PipeSink;
+use super::super::receiver::{Destination, ReceivePlan};
+use super::super::record::Record;
+use super::super::report::ReceiveError;
+use super::{File, Phase, Sink, Transfer};
+use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::Mode;
+
+/// Round trips in which a living sender confirms a PING, or sends something.
+const SIGN_OF_LIFE_RTTS: u32 = 4;
+/// The least and the most that those may be: a busy machine, and an estimate gone wrong.
+const SIGN_OF_LIFE_MIN: Duration = Duration::from_millis(300);
+const SIGN_OF_LIFE_MAX: Duration = Duration::from_secs(3);
+
+/// Someone else is sending that file: until when a sign of life from there is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Contest {
+    /// Whose sign of life.
+    pub(in super::super) rival: ConnectionId,
+    asked: Instant,
+    pub(super) until: Instant,
+}
+
+impl Transfer {
+    /// The sender introduces a file. Nothing is done about it before [`Transfer::admit`].
+    pub(in super::super) fn on_hello(
+        &mut self,
+        mode: Mode,
+        id: u64,
+        (size, seekable): (Option<u64>, bool),
+        name: String,
+    ) -> Result<(), ReceiveError> {
+        if !matches!(self.phase, Phase::Hello { .. }) || self.file.is_some() {
+            return Err(ReceiveError::Sequence("introduces a second file"));
+        }
+        if let Err(why) = check_name(&name) {
+            return Err(ReceiveError::Name { name, why });
+        }
+        self.file = Some(File {
+            name,
+            mode,
+            id,
+            size,
+            seekable,
+            replace: false,
+        });
+        Ok(())
+    }
+
+    /// The name of the file that was introduced.
+    pub(in super::super) fn name(&self) -> Option<&str> {
+        self.file.as_ref().map(|file| file.name.as_str())
+    }
+
+    /// Opens what the octets will go to.
+    pub(in super::super) fn admit(&mut self, plan: &ReceivePlan) -> Result<(), ReceiveError> {
+        let lossy = self.is_lossy();
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        self.sink = Some(match &plan.destination {
+            Destination::Stdout(_) if lossy => {
+                let why = "uses a mode that cannot fill a pipe in order";
+                return Err(ReceiveError::Sequence(why));
+            }
+            Destination::Stdout(waker) => {
+                let waker = waker.try_clone().map_err(ReceiveError::Pipe)?;
+                Sink::Pipe {
+                    pipe: PipeSink::new(std::io::stdout(), waker),
+                    hasher: Box::default(),
+                    written: 0,
+                }
+            }
+            Destination::Directory { path, replace } => {
+                file.replace = *replace;
+                let target = path.join(&file.name);
+                if !replace && target.symlink_metadata().is_ok() {
+                    return Err(ReceiveError::Exists(target));
+                }
+                Sink::Part(Box::new(Part::open(path, &file.name)?))
+            }
+        });
+        self.phase = Phase::Recovering;
+        Ok(())
+    }
+
+    /// Waits for a sign of life of `rival`, which was sent a PING.
+    pub(in super::super) fn contend(
+        &mut self,
+        now: Instant,
+        rival: ConnectionId,
+        rtt: Option<Duration>,
+    ) {
+        let patience = rtt.map_or(SIGN_OF_LIFE_MAX, |rtt| rtt * SIGN_OF_LIFE_RTTS);
+        self.phase = Phase::Contending(Contest {
+            rival,
+            asked: now,
+            until: now + patience.clamp(SIGN_OF_LIFE_MIN, SIGN_OF_LIFE_MAX),
+        });
+    }
+
+    pub(in super::super) const fn contest(&self) -> Option<Contest> {
+        match self.phase {
+            Phase::Contending(contest) => Some(contest),
+            _ => None,
+        }
+    }
+
+    /// Asks the sender for a sign of life.
+    pub(in super::super) fn ping(&mut self, now: Instant, machine: &mut Endpoint) {
+        Record::Ping.encode(&mut self.outbox);
+        self.pump(now, machine);
+    }
+
+    /// Whether the sender, which was sent a PING, lives; `None` while that is open.
+    pub(in super::super) fn is_alive(
+        &self,
+        now: Instant,
+        machine: &Endpoint,
+        contest: &Contest,
+    ) -> Option<bool> {
+        if self.outbox.is_empty() && machine.is_settled(self.control) == Some(true) {
+            return Some(true);
+        }
+        // What it sent before it was killed has arrived by half time.
+        let half = contest.until.saturating_since(contest.asked) / 2;
+        (now >= contest.until).then(|| self.heard > contest.asked + half)
+    }
+}

@@ -1,0 +1,125 @@
+//! Who may send a file of a name, and what everyone is told when it ends.
+
+use super::super::incoming::Transfer;
+use super::super::report::{ReceiveError, Verdict};
+use super::{ReceiveObserver, Receiver};
+use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
+use fulmar_proto::units::Instant;
+
+impl<O: ReceiveObserver> Receiver<O> {
+    /// Gives a sender the name it introduced, unless another has it. The same sender, on a new
+    /// connection, has it already; of any other, the receiver must know first whether it lives.
+    pub(super) fn claim(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        control: ConnectionId,
+    ) -> Result<(), ReceiveError> {
+        let Some(mut claimant) = self.transfers.remove(&control) else {
+            return Ok(());
+        };
+        let name = claimant.name().unwrap_or_default();
+        let rival = self
+            .transfers
+            .values_mut()
+            .find(|transfer| transfer.is_receiving(name));
+        let mut outcome = Ok(());
+        match rival {
+            Some(rival) if rival.id() != claimant.id() => {
+                rival.ping(now, machine);
+                claimant.contend(now, rival.control(), machine.rtt(rival.control()));
+            }
+            Some(rival) => {
+                let rival = rival.control();
+                machine.abort(now, rival);
+                self.supersede(now, machine, rival);
+                outcome = claimant.admit(&self.plan);
+            }
+            None => outcome = claimant.admit(&self.plan),
+        }
+        self.transfers.insert(control, claimant);
+        outcome
+    }
+
+    /// Lets a sender that waits for another one's sign of life go on, if it is decided.
+    pub(super) fn decide(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        control: ConnectionId,
+    ) -> Result<bool, ReceiveError> {
+        let Some(claimant) = self.transfers.get(&control) else {
+            return Ok(false);
+        };
+        let Some(contest) = claimant.contest() else {
+            return Ok(false);
+        };
+        let name = claimant.name().unwrap_or_default();
+        let rival = self.transfers.get(&contest.rival);
+        if let Some(rival) = rival.filter(|rival| rival.is_receiving(name)) {
+            match rival.is_alive(now, machine, &contest) {
+                None => return Ok(false),
+                Some(true) => return Err(ReceiveError::Busy(name.to_owned())),
+                Some(false) => {
+                    let told = ReceiveError::TakenOver(name.to_owned());
+                    if let Some(rival) = self.transfers.get_mut(&contest.rival) {
+                        rival.say_refused(now, machine, &told);
+                    }
+                    machine.close(now, contest.rival);
+                    self.supersede(now, machine, contest.rival);
+                }
+            }
+        }
+        self.claim(now, machine, control)?;
+        Ok(true)
+    }
+
+    /// Forgets a transfer that another one continues: what it had is made durable and unlocked, and
+    /// nothing is reported.
+    fn supersede(&mut self, now: Instant, machine: &mut Endpoint, control: ConnectionId) {
+        self.drop_lanes(now, machine, control);
+        if let Some(mut transfer) = self.transfers.remove(&control) {
+            transfer.abandon(Verdict::Abandoned);
+            drop(transfer.conclude(now));
+        }
+    }
+
+    pub(super) fn drop_lanes(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        control: ConnectionId,
+    ) {
+        self.lanes.retain(|&lane, owner| {
+            let is_its = *owner == Some(control);
+            if is_its {
+                machine.abort(now, lane);
+            }
+            !is_its
+        });
+    }
+
+    /// Tells every sender that is not done.
+    pub(super) fn begin_stop(&mut self, now: Instant, machine: &mut Endpoint) {
+        for transfer in self.transfers.values_mut() {
+            if transfer.name().is_some() {
+                transfer.refuse(now, machine, ReceiveError::Stopped);
+            } else {
+                machine.abort(now, transfer.control());
+                transfer.abandon(Verdict::Abandoned);
+            }
+        }
+    }
+
+    /// Reports on everything, and leaves.
+    pub(super) fn conclude_all(&mut self, now: Instant, machine: &mut Endpoint) {
+        let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
+        for control in controls {
+            let is_confirmed = |transfer: &Transfer| transfer.is_confirmed();
+            if !self.transfers.get(&control).is_some_and(is_confirmed) {
+                machine.abort(now, control);
+            }
+            self.conclude(now, machine, control);
+        }
+    }
+}

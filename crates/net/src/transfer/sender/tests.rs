@@ -1,0 +1,118 @@
+use super::*;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{CloseReason, EndpointConfig};
+
+const GIVE_UP: Duration = Duration::from_secs(30);
+
+/// A sender of a small file, and the machine under it. Nobody answers; the test plays the receiver.
+fn sender() -> (Sender<()>, Endpoint) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, [7; 10_000]).unwrap();
+    let plan = SendPlan {
+        name: "file".to_owned(),
+        connection: ConnectionConfig {
+            give_up_after: GIVE_UP,
+            ..ConnectionConfig::default()
+        },
+        connect_timeout: Duration::from_secs(10),
+        id: 1,
+    };
+    let source = Source::open(&path).unwrap();
+    let sender = Sender::new(plan, PathId(0), source, Stop::default(), ());
+    let machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    (sender, machine)
+}
+
+/// One connection after the other is offered `offset` and then reset, every `pause`; when the sender
+/// ends, how long after the first reset, and why.
+fn ends_after(
+    offset: impl Fn(u64) -> u64,
+    pause: Duration,
+    rounds: u64,
+) -> Option<(Duration, SendError)> {
+    let (mut sender, mut machine) = sender();
+    let mut now = Instant::START;
+    let mut first_reset = None;
+    for round in 0..rounds {
+        while !matches!(sender.phase, Phase::Talking) {
+            if let Some(Err(error)) = sender.take_outcome() {
+                let since = first_reset.expect("it does not end before");
+                return Some((now.saturating_since(since), error));
+            }
+            sender.work(now, &mut machine);
+            now += Duration::from_millis(50);
+        }
+        let id = sender.control.unwrap();
+        sender.deliver(now, &mut machine, Event::Connected(id));
+        let offer = Record::Offer {
+            offset: offset(round),
+            digest: [0; 32],
+        };
+        sender.on_record(now, &mut machine, offer).unwrap();
+        now += pause;
+        let why = CloseReason::Reset;
+        first_reset.get_or_insert(now);
+        sender.deliver(now, &mut machine, Event::Closed { id, why });
+    }
+    None
+}
+
+/// Between two connections and at the loss of one, the patience ends in different words.
+fn is_impatience(error: &SendError) -> bool {
+    matches!(
+        error,
+        SendError::Vanished(GIVE_UP) | SendError::Unsteady(GIVE_UP)
+    )
+}
+
+#[test]
+fn a_receiver_that_resets_every_connection_is_given_up_after_the_patience() {
+    let second = Duration::from_secs(1);
+    let (after, error) = ends_after(|_| 0, second, 1_000).expect("it ends");
+    assert!(is_impatience(&error), "{error}");
+    assert!(
+        (GIVE_UP..GIVE_UP + 3 * second).contains(&after),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn connections_that_bring_progress_are_not_given_up() {
+    let second = Duration::from_secs(1);
+    assert!(ends_after(|round| round + 1, second, 100).is_none());
+}
+
+#[test]
+fn connections_that_stand_for_as_long_as_the_patience_are_not_given_up() {
+    assert!(ends_after(|_| 0, GIVE_UP, 20).is_none());
+}
+
+#[test]
+fn a_closed_port_is_tried_again_until_the_patience_ends() {
+    let (mut sender, mut machine) = sender();
+    let mut now = Instant::START;
+    sender.work(now, &mut machine);
+    let id = sender.control.unwrap();
+    sender.deliver(now, &mut machine, Event::Connected(id));
+    sender.patience.on_offer(now, 0);
+    let mut attempts = 0;
+    let error = loop {
+        if let Some(control) = sender.control {
+            attempts += u32::from(control != id);
+            sender.unreachable(now, &mut machine, PathId(0));
+        }
+        if let Some(outcome) = sender.take_outcome() {
+            break outcome.expect_err("nobody has it");
+        }
+        now = sender
+            .next_deadline()
+            .expect("it waits for something")
+            .at
+            .max(now);
+        sender.work(now, &mut machine);
+    };
+    assert!(is_impatience(&error), "{error}");
+    assert_eq!(now, Instant::START + GIVE_UP);
+    assert_eq!(attempts, 119, "one every 250 ms, but at the end");
+}
