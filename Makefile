@@ -4,6 +4,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+# Cargo knows where it builds to.
+FULMAR = $(CARGO) run --release --locked -p fulmar-cli --
 FILE ?=
 SECONDS_EACH ?= 600
 COUNT ?= 10000
@@ -18,8 +20,7 @@ setup: ## Check the tools that everything else needs
 	@scripts/setup
 
 demo: setup ## Send a real file over a bad link in every mode (FILE=... for yours)
-	$(CARGO) build --release --locked -p fulmar-cli
-	target/release/fulmar demo --out target/demo $(if $(FILE),--file "$(FILE)")
+	$(FULMAR) demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
 test: setup wasm ## Every test
 	$(CARGO) test --locked --workspace
@@ -46,8 +47,7 @@ fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
-	$(CARGO) build --release --locked -p fulmar-cli
-	target/release/fulmar sim --swarm $(COUNT) --seed $(SEED)
+	$(FULMAR) sim --swarm $(COUNT) --seed $(SEED)
 
 clean: ## Remove everything that was built
 	$(CARGO) clean

@@ -4,6 +4,7 @@ Random octets, truncations, replays and copies with inverted bits, some from man
 arrive whole, and the receiver's memory must stay where its bounds put it.
 """
 
+import os
 import pathlib
 import random
 import socket
@@ -12,7 +13,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FULMAR = ROOT / "target/release/fulmar"
+TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+FULMAR = TARGET / "release/fulmar"
 FORGED = 1_000_000
 SEED = 7
 # Reassembly of a connection is bounded by its window (4096 TPDUs, about 6 MB); forged TPDUs with sound

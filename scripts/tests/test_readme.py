@@ -1,5 +1,6 @@
 """Every command that README shows runs as shown."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -9,7 +10,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
-FULMAR = ROOT / "target/release/fulmar"
+TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+FULMAR = TARGET / "release/fulmar"
 
 
 def commands(prefix):
