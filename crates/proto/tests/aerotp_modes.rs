@@ -55,6 +55,18 @@ fn lossy(seed: u64, loss: f64, flip: f64) -> Script {
     })
 }
 
+/// Loses datagrams both ways and damages none.
+fn lossy_only(seed: u64, loss: f64) -> Script {
+    let mut rng = Rng::from_seed(seed).child("pipe");
+    Box::new(move |_, _, _, octets| {
+        if rng.chance(loss) {
+            Vec::new()
+        } else {
+            vec![(DELAY, octets.to_vec())]
+        }
+    })
+}
+
 fn closed(pair: &Pair, way: Way) -> Option<CloseReason> {
     pair.events(way).iter().find_map(|event| match event {
         Event::Closed { why, .. } => Some(*why),
@@ -235,6 +247,51 @@ fn repair_symbols_bring_back_what_a_quasi_reliable_block_lost() {
     assert!(pair.received() == sent);
     // 413 TPDUs of 1454 octets: 20 full blocks, and 13 sources with ceil(13 * 10 / 20) repairs.
     assert_eq!(pair.sent(Kind::Repair), 20 * 10 + 7);
+}
+
+/// The residual share of TPDUs under independent loss `p`, from the code alone: a block of `k + r`
+/// fails when more than `r` of its symbols are lost, and then loses its lost sources. Summed over
+/// `lost`, of which the share `k / (k + r)` are sources.
+fn residual_of_code(k: u32, r: u32, p: f64) -> f64 {
+    let n = k + r;
+    let mut chance = (1.0 - p).powi(i32::try_from(n).expect("small"));
+    let mut residual = 0.0;
+    for lost in 0..=n {
+        if lost > r {
+            residual += chance * f64::from(lost) / f64::from(n);
+        }
+        chance *= f64::from(n - lost) / f64::from(lost + 1) * p / (1.0 - p);
+    }
+    residual
+}
+
+/// A listener knows nothing of the peer's blocks; at 5 mbit one of 32 + 16 takes 115 ms.
+#[test]
+fn a_listener_waits_for_the_parity_of_a_slow_link_and_loses_what_the_code_loses() {
+    let slow = EndpointConfig {
+        rate: Bitrate::from_bits_per_second(5_000_000),
+        ..EndpointConfig::default()
+    };
+    let k = NonZeroU8::new(32).expect("not zero");
+    let coded = ConnectionConfig {
+        block: BlockPlan::new(k, 16, Duration::from_millis(100)),
+        ..config(Mode::QuasiReliable)
+    };
+    let sent = octets(20_000_000);
+    let mut pair = Pair::new(slow, config(Mode::QuasiReliable), lossy_only(11, 0.2));
+    pair.send(coded, &sent);
+    pair.run(LONG);
+    let tpdus = 20e6 / 1454.0;
+    let share = f64::from(pair.missing()) / tpdus;
+    let expected = residual_of_code(32, 16, 0.2);
+    // Failed blocks are independent: about 430 blocks, each failing with probability q and then
+    // losing about 12 of 32; four standard deviations.
+    let blocks = tpdus / 32.0;
+    let sd = (expected * (12.0 / 32.0) / blocks).sqrt();
+    assert!(
+        (share - expected).abs() < 4.0 * sd,
+        "seed 11: {share} instead of {expected} +- {sd}"
+    );
 }
 
 #[test]

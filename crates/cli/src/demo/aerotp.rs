@@ -34,6 +34,9 @@ fn connection(carrier: Carrier, mode: Mode, rate: Bitrate) -> ConnectionConfig {
     let defaults = ConnectionConfig::default();
     let hole_waits = HoleWaits {
         requested: REQUESTED_WAIT,
+        parity: carrier
+            .block()
+            .map_or(Duration::ZERO, |_| defaults.hole_waits.parity),
         ..defaults.hole_waits
     };
     // Without acknowledgements, what was sent is kept for as long as it may be asked for.

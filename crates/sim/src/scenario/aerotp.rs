@@ -72,6 +72,10 @@ impl AerotpPlan {
             config.fec_words = FecStrength::from_words(narrow(words)).unwrap_or_default();
         }
         config.block = block(reader, config.mode)?;
+        if config.block.is_none() {
+            // Both ends know that no parity across TPDUs comes.
+            config.hole_waits.parity = Duration::ZERO;
+        }
         let ack = &mut config.ack;
         set(&mut ack.every, reader.whole("mack", 1..=365)?.map(narrow));
         set(

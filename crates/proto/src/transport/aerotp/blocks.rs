@@ -8,7 +8,7 @@ use crate::bytes::SendBuffer;
 use crate::fec::block::{BlockDecoder, BlockPlan, BlockSchedule, ClosedBlock, encode_repair};
 use crate::machine::Deadline;
 use crate::transport::parts::Scoreboard;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::BlockDescriptor;
 use core::num::NonZeroU8;
@@ -131,12 +131,29 @@ const HISTORY_MAX: usize = 512;
 /// Blocks under reconstruction at once; an older one is given up.
 const BLOCKS_MAX: usize = 8;
 
+/// A source TPDU that may be needed to rebuild others of its block.
+#[derive(Debug)]
+struct Payload {
+    seq: TpduSeq,
+    arrived: Instant,
+    octets: Vec<u8>,
+}
+
+/// A block of which at least one repair symbol has come.
+#[derive(Debug)]
+struct Rebuilding {
+    first: TpduSeq,
+    /// When the first of its sources that came arrived.
+    opened: Instant,
+    decoder: BlockDecoder,
+}
+
 /// The receiver's side.
 #[derive(Debug)]
 pub(super) struct BlockAssembly {
     active: bool,
-    history: VecDeque<(TpduSeq, Vec<u8>)>,
-    blocks: VecDeque<(TpduSeq, BlockDecoder)>,
+    history: VecDeque<Payload>,
+    blocks: VecDeque<Rebuilding>,
     rebuilt: Vec<(TpduSeq, Vec<u8>)>,
 }
 
@@ -150,82 +167,94 @@ impl BlockAssembly {
         }
     }
 
-    pub(super) fn on_source(&mut self, seq: TpduSeq, payload: &[u8]) {
+    pub(super) fn on_source(&mut self, now: Instant, seq: TpduSeq, payload: &[u8]) {
         if !self.active {
             return;
         }
-        for (first, decoder) in &mut self.blocks {
-            if let Ok(index) = u8::try_from(seq.offset_from(*first)) {
+        for block in &mut self.blocks {
+            if let Ok(index) = u8::try_from(seq.offset_from(block.first)) {
                 // A source outside the block, or known already, changes nothing.
-                let _known = decoder.add_source(index, payload).is_err();
+                let _known = block.decoder.add_source(index, payload).is_err();
             }
         }
         self.try_decode();
-        let mut kept = if self.history.len() == HISTORY_MAX {
+        let mut octets = if self.history.len() == HISTORY_MAX {
             self.history
                 .pop_front()
-                .map(|(_, octets)| octets)
+                .map(|oldest| oldest.octets)
                 .unwrap_or_default()
         } else {
             Vec::new()
         };
-        kept.clear();
-        kept.extend_from_slice(payload);
-        self.history.push_back((seq, kept));
+        octets.clear();
+        octets.extend_from_slice(payload);
+        self.history.push_back(Payload {
+            seq,
+            arrived: now,
+            octets,
+        });
     }
 
-    /// Takes a repair symbol; `false` if it cannot belong to any block of ours.
+    /// Takes a repair symbol. Returns how long after the first of its block's sources it came;
+    /// `None` if it cannot belong to any block of ours.
     pub(super) fn on_repair(
         &mut self,
+        now: Instant,
         first: TpduSeq,
         descriptor: BlockDescriptor,
         symbol: &[u8],
-    ) -> bool {
+    ) -> Option<Duration> {
         let k = u8::try_from(descriptor.sources())
             .ok()
             .and_then(NonZeroU8::new);
         let known = self.active && descriptor.code == BlockDescriptor::CAUCHY_GF256;
-        let Some(k) = k.filter(|_| known) else {
-            return false;
-        };
-        let position = self.blocks.iter().position(|(known, _)| *known == first);
+        let k = k.filter(|_| known)?;
+        let position = self.blocks.iter().position(|block| block.first == first);
         let position = position.unwrap_or_else(|| {
             if self.blocks.len() == BLOCKS_MAX {
                 self.blocks.pop_front();
             }
-            self.blocks
-                .push_back((first, self.decoder_with_history(first, k)));
+            self.blocks.push_back(self.from_history(now, first, k));
             self.blocks.len() - 1
         });
-        let Some((_, decoder)) = self.blocks.get_mut(position) else {
-            return false;
-        };
-        if decoder.k() != usize::from(k.get()) {
-            return false;
+        let block = self.blocks.get_mut(position)?;
+        if block.decoder.k() != usize::from(k.get()) {
+            return None;
         }
+        let span = now.saturating_since(block.opened);
         // A surplus or repeated symbol is no news.
-        let _surplus = decoder.add_repair(descriptor.repair_index, symbol).is_err();
+        let _surplus = block
+            .decoder
+            .add_repair(descriptor.repair_index, symbol)
+            .is_err();
         self.try_decode();
-        true
+        Some(span)
     }
 
-    fn decoder_with_history(&self, first: TpduSeq, k: NonZeroU8) -> BlockDecoder {
+    fn from_history(&self, now: Instant, first: TpduSeq, k: NonZeroU8) -> Rebuilding {
         let mut decoder = BlockDecoder::new(k);
-        for (seq, payload) in &self.history {
-            if let Ok(index) = u8::try_from(seq.offset_from(first)) {
-                let _outside = decoder.add_source(index, payload).is_err();
+        let mut opened = now;
+        for payload in &self.history {
+            let index = u8::try_from(payload.seq.offset_from(first));
+            if let Some(index) = index.ok().filter(|index| *index < k.get()) {
+                let _known = decoder.add_source(index, &payload.octets).is_err();
+                opened = opened.min(payload.arrived);
             }
         }
-        decoder
+        Rebuilding {
+            first,
+            opened,
+            decoder,
+        }
     }
 
     fn try_decode(&mut self) {
-        for (first, decoder) in &mut self.blocks {
-            if decoder.needed() == 0
-                && !decoder.is_complete()
-                && let Ok(sources) = decoder.decode()
+        for block in &mut self.blocks {
+            if block.decoder.needed() == 0
+                && !block.decoder.is_complete()
+                && let Ok(sources) = block.decoder.decode()
             {
-                let seq_of = |index: u8| first.plus(u32::from(index));
+                let seq_of = |index: u8| block.first.plus(u32::from(index));
                 self.rebuilt
                     .extend(sources.into_iter().map(|(i, octets)| (seq_of(i), octets)));
             }

@@ -67,6 +67,9 @@ pub struct HoleWaits {
     pub lost: Duration,
     /// For a TPDU that arrived damaged and was asked for again.
     pub requested: Duration,
+    /// For repair symbols, in modes whose peer may send blocks: the bound of what is learned from
+    /// the blocks that come, and the wait until it is known whether any do. Zero if none will.
+    pub parity: Duration,
 }
 
 /// One connection's settings. Both ends should use the same; what must agree is on the wire.
@@ -121,6 +124,8 @@ impl Default for ConnectionConfig {
             hole_waits: HoleWaits {
                 lost: Duration::from_millis(20),
                 requested: Duration::from_secs(2),
+                // 32+16 TPDUs of 1500 octets take 0.6 s at 1 mbit.
+                parity: Duration::from_secs(1),
             },
             deliver_damaged: false,
             tail_repeats: 8,

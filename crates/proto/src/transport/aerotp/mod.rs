@@ -18,6 +18,7 @@ mod endpoint;
 mod event;
 mod intake;
 mod modes;
+mod patience;
 mod receiver;
 mod schedule;
 mod sender;

@@ -2,9 +2,10 @@
 
 use super::acknowledger::{Acknowledger, ReceiverState};
 use super::blocks::BlockAssembly;
-use super::config::{ConnectionConfig, HoleWaits};
+use super::config::ConnectionConfig;
 use super::counters::Counters;
 use super::modes::{ModeRules, Nacks};
+use super::patience::Patience;
 use crate::bytes::{Chunk, Inserted, Reassembly};
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
@@ -50,8 +51,6 @@ pub(super) struct Arrival<'a> {
 const NACK_REPEAT_INITIAL: Duration = Duration::from_millis(500);
 /// Requests are not repeated faster than this.
 const NACK_REPEAT_MIN: Duration = Duration::from_millis(10);
-/// With blocks, a hole may wait for its repair symbols: they follow the close of the block.
-const BLOCK_SLACK: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 #[expect(
@@ -60,7 +59,8 @@ const BLOCK_SLACK: Duration = Duration::from_millis(100);
 )]
 pub(super) struct Receiver {
     rules: ModeRules,
-    waits: HoleWaits,
+    patience: Patience,
+    first_seq: TpduSeq,
     deliver_damaged: bool,
     window: u16,
     tpdu_bytes_max: usize,
@@ -86,13 +86,10 @@ const FEEDBACK_WORDS_MAX: u16 = 4;
 
 impl Receiver {
     pub(super) fn new(config: &ConnectionConfig, rules: ModeRules) -> Self {
-        let mut waits = config.hole_waits;
-        if let Some(plan) = config.block.filter(|_| rules.blocks) {
-            waits.lost = waits.lost.max(plan.close_after() * 2 + BLOCK_SLACK);
-        }
         Self {
             rules,
-            waits,
+            patience: Patience::new(config, rules),
+            first_seq: config.first_seq,
             deliver_damaged: config.deliver_damaged,
             window: config.window_tpdus,
             tpdu_bytes_max: config.tpdu_bytes_max,
@@ -149,7 +146,7 @@ impl Receiver {
                     corrected_symbols,
                 },
             );
-            self.blocks.on_source(arrival.seq, arrival.body);
+            self.blocks.on_source(now, arrival.seq, arrival.body);
             self.rebuild(now, counters, trace);
         }
         self.after_arrival(now);
@@ -273,8 +270,9 @@ impl Receiver {
         counters: &mut Counters,
         trace: &mut Trace,
     ) {
-        if !self.blocks.on_repair(arrival.seq, block, arrival.body) {
-            counters.nonsense += 1;
+        match self.blocks.on_repair(now, arrival.seq, block, arrival.body) {
+            Some(span) => self.patience.note_repair(span),
+            None => counters.nonsense += 1,
         }
         self.acks.note_stamp(now, arrival.stamp, arrival.marked);
         self.rebuild(now, counters, trace);
@@ -298,6 +296,7 @@ impl Receiver {
             self.end = Some(end);
         }
         if let Some(end) = self.end {
+            self.patience.note_end(now);
             if !self.rules.complete {
                 // The AFIN is answered once heard, so it may be the only one.
                 self.pass_over(end, counters);
@@ -323,28 +322,20 @@ impl Receiver {
         if self.rules.complete {
             return;
         }
+        let tpdus = self.ring.end_seen().offset_from(self.first_seq);
+        self.patience.note_progress(tpdus);
         match self.ring.first_hole() {
             Some((since, damaged)) => {
-                self.timers.set(
-                    ReceiverTimer::HoleWait,
-                    (since + self.patience(damaged)).max(now),
-                );
+                let until = self.patience.ends_at(since, damaged);
+                self.timers.set(ReceiverTimer::HoleWait, until.max(now));
             }
             None => self.timers.stop(ReceiverTimer::HoleWait),
         }
     }
 
-    fn patience(&self, damaged: bool) -> Duration {
-        match (damaged, self.rules.nacks) {
-            (true, Nacks::Damaged | Nacks::DamagedAndHoles) => self.waits.requested,
-            (true, Nacks::None) if !self.rules.blocks => Duration::ZERO,
-            _ => self.waits.lost,
-        }
-    }
-
     fn give_up_holes(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
         while let Some((since, damaged)) = self.ring.first_hole() {
-            if since + self.patience(damaged) > now {
+            if self.patience.ends_at(since, damaged) > now {
                 break;
             }
             if let Some((seq, damaged)) = self.ring.give_up_first_hole() {
