@@ -9,7 +9,9 @@ mod exit;
 mod output;
 mod signals;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Reliable data over lossy links: file transfer, a link emulator and a simulator.
@@ -43,8 +45,59 @@ enum Command {
     Sim(commands::sim::SimArgs),
 }
 
+/// The whole command, with the exit codes in the help of every subcommand.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|subcommand| {
+        let about = subcommand.get_after_help().map(ToString::to_string);
+        let text = format!("{}\n{}", about.unwrap_or_default(), exit::EXIT_CODES);
+        subcommand.after_help(text.clone()).after_long_help(text)
+    })
+}
+
+/// `--runs -5`: clap takes the value for a flag, and would advise to write `-- -5`.
+fn negative_value(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let refused = error.get(ContextKind::InvalidArg)?.to_string();
+    let is_number = refused
+        .strip_prefix('-')?
+        .starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    if error.kind() != ErrorKind::UnknownArgument || !is_number {
+        return None;
+    }
+    let (flag, value) = arguments
+        .iter()
+        .zip(arguments.iter().skip(1))
+        .find_map(|pair| {
+            let (flag, value) = (pair.0.to_str()?, pair.1.to_str()?);
+            (flag.starts_with("--") && value.starts_with(&refused)).then_some((flag, value))
+        })?;
+    Some(format!("{flag} {value}: must not be negative"))
+}
+
+fn parse() -> Result<Cli, ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let parsed = command().try_get_matches_from(&arguments);
+    parsed
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .map_err(|error| {
+            if let Some(problem) = negative_value(&error, &arguments) {
+                eprintln!("fulmar: {problem}");
+                return exit::Exit::Usage.into();
+            }
+            // Help asked for is data on stdout and no error; a closed stdout is none either.
+            drop(error.print());
+            if error.use_stderr() {
+                exit::Exit::Usage.into()
+            } else {
+                exit::Exit::Done.into()
+            }
+        })
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(exit) => return exit,
+    };
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),

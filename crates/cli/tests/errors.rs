@@ -64,6 +64,34 @@ fn a_wrong_flag_is_a_usage_error_that_names_it() {
         &["moon", "airborne"],
     );
     fails("demo --modes tcp", 2, &["--modes", "plain-udp"]);
+    fails("sim --swarm 0", 2, &["--swarm", "1.."]);
+}
+
+#[test]
+fn a_negative_value_is_told_as_such() {
+    for arguments in [
+        "sim x.toml --runs -5",
+        "sim x.toml --seed -1",
+        "emulate --listen :0 --to 127.0.0.1:9 --delay -10ms",
+        "emulate --listen :0 --to 127.0.0.1:9 --loss -2%",
+        "send x 127.0.0.1:9 --rate -5mbit",
+    ] {
+        let value = arguments.rsplit("--").next().unwrap_or_default();
+        fails(arguments, 2, &[value, "must not be negative"]);
+    }
+}
+
+#[test]
+fn an_emulator_whose_target_is_itself_is_refused() {
+    let free = || {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap().port()
+    };
+    for listen in ["", "127.0.0.1", "0.0.0.0"] {
+        let port = free();
+        let arguments = format!("emulate --listen {listen}:{port} --to 127.0.0.1:{port}");
+        fails(&arguments, 2, &["--to", "--listen", "feed itself"]);
+    }
 }
 
 #[test]
@@ -273,19 +301,26 @@ fn signals_end_every_command_with_their_code() {
 }
 
 #[test]
-fn help_names_every_exit_code() {
-    let output = run("--help");
-    let help = String::from_utf8(output.stdout).unwrap();
-    for word in [
-        "0 done",
-        "1 the run",
-        "2 usage",
-        "3 peer",
-        "4 link",
-        "5 perm",
-        "130",
-        "143",
-    ] {
-        assert!(help.contains(word), "no {word:?} in {help}");
+fn the_help_of_every_command_has_exit_codes_and_examples() {
+    for command in ["", "demo ", "emulate ", "recv ", "send ", "sim "] {
+        for flag in ["-h", "--help"] {
+            let output = run(&format!("{command}{flag}"));
+            assert_eq!(output.status.code(), Some(0));
+            let help = String::from_utf8(output.stdout).unwrap();
+            let words = [
+                "0 done",
+                "1 the run",
+                "2 usage",
+                "3 peer",
+                "4 link",
+                "5 perm",
+                "130",
+                "143",
+            ];
+            for word in words {
+                assert!(help.contains(word), "no {word:?} in {help}");
+            }
+            assert!(command.is_empty() || help.contains("Examples:"), "{help}");
+        }
     }
 }

@@ -98,6 +98,43 @@ fn csv_has_a_header_a_row_for_each_run_and_one_for_the_point() {
 }
 
 #[test]
+fn rows_in_a_file_are_announced_on_stderr() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("rows.csv");
+    let file = file.to_str().expect("text");
+    let assert = sim(&["--runs", "2", "--csv", file])
+        .arg(scenario("airborne.toml"))
+        .assert()
+        .success();
+    let told = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert_eq!(told, format!("fulmar: 3 rows written to {file}\n"));
+    assert_eq!(
+        std::fs::read_to_string(file)
+            .expect("it is there")
+            .lines()
+            .count(),
+        4
+    );
+}
+
+#[test]
+fn a_swarm_is_one_json_object_on_request() {
+    let assert = sim(&["--swarm", "20", "--seed", "5", "--json"])
+        .assert()
+        .success();
+    let record: serde_json::Value =
+        serde_json::from_slice(&assert.get_output().stdout).expect("one object");
+    assert_eq!(record["record"], "swarm");
+    assert_eq!(
+        (&record["sessions"], &record["seed"]),
+        (&20.into(), &5.into())
+    );
+    assert_eq!(record["incomplete"], false);
+    assert_eq!(record["failures"], serde_json::json!([]));
+    assert!(record["delivered_bytes"].as_u64() > Some(0));
+}
+
+#[test]
 fn a_swarm_says_what_it_did() {
     let assert = sim(&["--swarm", "20", "--seed", "1"]).assert().success();
     let told = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();

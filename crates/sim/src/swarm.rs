@@ -19,9 +19,10 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use fulmar_proto::rng::Rng;
 use rayon::prelude::*;
+use serde::Serialize;
 
 /// What one session did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionReport {
     /// The seed that draws and runs it.
     pub seed: u64,
@@ -62,7 +63,7 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
 }
 
 /// What many sessions did.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SwarmTotals {
     /// Sessions that ran to their end.
     pub sessions: u64,

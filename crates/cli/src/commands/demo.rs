@@ -19,6 +19,14 @@ const OWN_FILE_BYTES: u64 = 4_000_000;
 const STYLE: &str = "{prefix:24} {wide_bar} {percent:>3} % {eta_precise}";
 
 const ABOUT: &str = "\
+Examples:
+  fulmar demo
+      every mode and plain UDP; under two minutes
+  fulmar demo --file photo.jpg --modes reliable,nack-mack,plain-udp --out /tmp/demo
+      your file, three rows, and result.json elsewhere
+  fulmar demo --json | jq 'select(.link == \"lossy\") | [.mode, .goodput_bps]'
+      rows as NDJSON
+
 Two endpoints and an emulated link in one process, over real UDP sockets of the loopback: 5 mbit,
 10 ms each way, a queue of 100 packets; once clean, once with 2 % of the packets lost and one bit in
 100,000 inverted. Both links run at the same time, the modes one after the other. The file is yours,

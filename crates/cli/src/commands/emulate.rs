@@ -5,14 +5,14 @@ use super::link::{LinkArgs, describe};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorError, Report, Watch};
 use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,6 +116,11 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
         eprintln!("fulmar: timing will be coarser by 50 us: {error}");
     }
     let listening = emulator.local().context("--listen").or_exit(Exit::Device)?;
+    if leads_to(to, listening) {
+        let problem =
+            format!("--to {to} is the address that --listen takes: the link would feed itself");
+        return Err(anyhow!(problem)).or_exit(Exit::Usage);
+    }
     if !args.json {
         eprintln!(
             "fulmar: {listening} -> {to}: up {up}; down {down}; seed {}",
@@ -167,6 +172,14 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
         report: emulator.report(),
     })?;
     Ok(signals.exit().unwrap_or(Exit::Done))
+}
+
+/// Whether what is sent to `to` arrives at the socket that listens at `listening`.
+fn leads_to(to: SocketAddr, listening: SocketAddr) -> bool {
+    // Only an address of this machine can be bound to.
+    let is_ours = || UdpSocket::bind((to.ip(), 0)).is_ok();
+    to.port() == listening.port()
+        && (to.ip() == listening.ip() || listening.ip().is_unspecified() && is_ours())
 }
 
 fn failure(error: EmulatorError) -> Failure {

@@ -16,18 +16,34 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const EXAMPLES: &str = "\
+Examples:
+  fulmar sim scenarios/airborne.toml --set hop.ber=1e-4 --runs 25
+      25 runs with one bit in 10,000 inverted: a table of means with 95 % intervals
+  fulmar sim scenarios/airborne.toml --set 'sweep.hop.loss=[0%,10%,30%]' --csv loss.csv
+      a row for each run and one for each rate of loss
+  fulmar sim scenarios/setup.toml --json | jq 'select(.record == \"aggregate\") | .first_arrival_s'
+      one measure out of the records
+  fulmar sim --swarm 10000 --seed 1
+      random sessions under random faults; one that breaks a promise is printed as a command
+
+Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md.
+";
+
 /// The arguments of `fulmar sim`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct SimArgs {
     /// The scenario, a TOML file; `-` is stdin.
     #[arg(required_unless_present = "swarm")]
     scenario: Option<PathBuf>,
     /// Instead of a scenario, run N random sessions under random faults and check that nothing is
     /// lost, doubled or altered and that every session ends. --seed is the first one's.
-    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "json", "csv"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "csv"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     swarm: Option<u64>,
     /// With --swarm: print the scenarios that the seeds draw, and run nothing.
-    #[arg(long, requires = "swarm")]
+    #[arg(long, requires = "swarm", conflicts_with = "json")]
     show: bool,
     /// Change a value before the run, such as hop.ber=1e-4, flow.bytes=20MB or
     /// sweep.hop.loss=[0%,10%].
@@ -42,7 +58,7 @@ pub(crate) struct SimArgs {
     /// Worker threads; 0 takes every core. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
-    /// Print records, one JSON object a line, instead of a table.
+    /// Print records, one JSON object a line, instead of text.
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Write rows of comma-separated values to a file; `-` is stdout.
@@ -56,7 +72,7 @@ pub(crate) struct SimArgs {
 /// The scenario cannot be read or run, or the results cannot be written.
 pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let Some(count) = args.swarm {
-        return swarm::run(count, args.seed.unwrap_or(1), args.jobs, args.show);
+        return swarm::run(count, args);
     }
     let experiment = read(args)?;
     let signals = Signals::catch(&[])?;
@@ -220,6 +236,7 @@ fn write_csv(file: &Path, results: &[PointResult], varied: &[String]) -> anyhow:
         Box::new(created.with_context(|| format!("cannot create {}", file.display()))?)
     };
     let mut text = String::new();
+    let mut rows = 0;
     if let Some(run) = results.first().and_then(|point| point.runs.first()) {
         text.push_str(&csv::header(run, varied));
         text.push('\n');
@@ -231,9 +248,14 @@ fn write_csv(file: &Path, results: &[PointResult], varied: &[String]) -> anyhow:
         }
         text.push_str(&csv::aggregate_row(&point.aggregate, varied));
         text.push('\n');
+        rows += point.runs.len() + 1;
     }
     out.write_all(text.as_bytes())
-        .with_context(|| format!("cannot write {}", file.display()))
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    if file != Path::new("-") {
+        eprintln!("fulmar: {rows} rows written to {}", file.display());
+    }
+    Ok(())
 }
 
 /// One row for each point: what varies, and the main measures with their intervals.

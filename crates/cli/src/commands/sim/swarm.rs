@@ -1,13 +1,28 @@
 //! `fulmar sim --swarm N`: random sessions under random faults.
 
-use super::{stoppable, watch};
+use super::{SimArgs, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
 use crate::signals::Signals;
+use fulmar_sim::report::record::SCHEMA;
 use fulmar_sim::swarm::{SwarmTotals, scenario, sessions};
+use serde::Serialize;
 
-/// Runs `count` sessions from `seed` on and reports those that broke a promise.
-pub(super) fn run(count: u64, seed: u64, jobs: usize, show: bool) -> Result<Exit, Failure> {
-    if show {
+#[derive(Serialize)]
+struct SwarmRecord<'a> {
+    record: &'static str,
+    schema: u32,
+    version: &'static str,
+    seed: u64,
+    incomplete: bool,
+    #[serde(flatten)]
+    totals: &'a SwarmTotals,
+}
+
+/// Runs `count` sessions and reports those that broke a promise.
+pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
+    let seed = args.seed.unwrap_or(1);
+    if args.show {
         for seed in seed..seed.saturating_add(count) {
             println!("# fulmar sim --swarm 1 --seed {seed}\n{}", scenario(seed));
         }
@@ -15,8 +30,29 @@ pub(super) fn run(count: u64, seed: u64, jobs: usize, show: bool) -> Result<Exit
     }
     let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);
-    let work = || sessions(seed..seed.saturating_add(count), jobs, &progress);
+    let work = || sessions(seed..seed.saturating_add(count), args.jobs, &progress);
     let totals = watch(count, "sessions", &progress, work)?.or_exit(Exit::Device)?;
+    if args.json {
+        output::record(&SwarmRecord {
+            record: "swarm",
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            seed,
+            incomplete: totals.sessions < count,
+            totals: &totals,
+        })?;
+    } else {
+        tell(&totals)?;
+    }
+    let verdict = if totals.failures.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    };
+    Ok(signals.exit().unwrap_or(verdict))
+}
+
+fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
     let SwarmTotals {
         sessions,
         delivered_bytes,
@@ -25,23 +61,15 @@ pub(super) fn run(count: u64, seed: u64, jobs: usize, show: bool) -> Result<Exit
         packets_damaged,
         failures,
     } = totals;
-    println!(
+    output::line(&format!(
         "{sessions} sessions, {delivered_bytes} octets delivered and compared, {packet_hops} \
          packet hops, {packets_lost} packets lost, {packets_damaged} damaged, {} sessions broke \
          a promise",
         failures.len()
-    );
-    for failure in &failures {
-        let seed = failure.seed;
-        println!(
-            "fulmar sim --swarm 1 --seed {seed}: {}",
-            failure.broken.join("; ")
-        );
+    ))?;
+    for failure in failures {
+        let (seed, broken) = (failure.seed, failure.broken.join("; "));
+        output::line(&format!("fulmar sim --swarm 1 --seed {seed}: {broken}"))?;
     }
-    let verdict = if failures.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Failed
-    };
-    Ok(signals.exit().unwrap_or(verdict))
+    Ok(())
 }

@@ -1,0 +1,42 @@
+"""docs/dependencies.md names every dependency with the crates that use it, and nothing else."""
+
+import pathlib
+import re
+import tomllib
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/dependencies.md").read_text()
+
+
+def manifest(path):
+    return tomllib.loads((ROOT / path).read_text())
+
+
+class Dependencies(unittest.TestCase):
+    def test_the_table_is_what_the_manifests_say(self):
+        used = {}
+        for path in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+            for name in manifest(path)["dependencies"]:
+                if not name.startswith("fulmar-"):
+                    used.setdefault(name, []).append(path.parent.name)
+        told = {}
+        for names, users in re.findall(r"^\| (`.*?) \| ([a-z, ]+) \|", PAGE, re.MULTILINE):
+            for name in re.findall(r"`([a-z0-9_-]+)`", names):
+                told[name] = sorted(users.split(", "))
+        self.assertEqual(told, used)
+
+    def test_the_workspace_declares_nothing_that_no_crate_uses(self):
+        used = set()
+        for path in (ROOT / "crates").glob("*/Cargo.toml"):
+            for table in ("dependencies", "dev-dependencies"):
+                used |= set(manifest(path).get(table, {}))
+        declared = set(manifest("Cargo.toml")["workspace"]["dependencies"])
+        self.assertEqual(declared - used, set())
+        # Beside the table, the page's last paragraph has those of tests.
+        for name in declared:
+            self.assertTrue(name.startswith("fulmar-") or f"`{name}`" in PAGE, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
