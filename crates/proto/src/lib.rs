@@ -14,6 +14,7 @@ pub mod bytes;
 pub mod fec;
 pub mod machine;
 pub mod rng;
+pub mod splice;
 pub mod timer;
 pub mod trace;
 pub mod transport;

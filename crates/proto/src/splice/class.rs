@@ -1,0 +1,52 @@
+//! How a flow is treated: chosen by the opener's rules, told to the acceptor.
+
+use crate::fec::block::BlockPlan;
+use crate::machine::Priority;
+use crate::units::{ByteCount, Duration};
+use crate::wire::aerotp::{FecStrength, Mode};
+
+/// The class that a flow is counted under, 0 ..= 255; a configuration gives it a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(pub u8);
+
+/// A flow's treatment in both directions. It travels with the flow's opening, so that the acceptor
+/// needs no settings of its own for the way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowClass {
+    /// The AeroTP mode. A stream needs one that delivers everything.
+    pub mode: Mode,
+    /// Precedence over other flows.
+    pub priority: Priority,
+    /// Which class.
+    pub id: ClassId,
+    /// The class's share of the rate among classes of the same priority.
+    pub weight: u8,
+    /// Datagrams: how old a message may become, from its acceptance to its delivery.
+    pub deadline: Option<Duration>,
+    /// Parity inside each TPDU.
+    pub fec_words: FecStrength,
+    /// Parity across TPDUs, in modes that allow it.
+    pub block: Option<BlockPlan>,
+    /// Streams: octets accepted from one side's client and not yet acknowledged by the other's
+    /// host, at most. Datagrams: octets waiting to be sent, at most.
+    pub window: ByteCount,
+    /// Streams: whether the flow outlives its AeroTP connection. The driver then keeps everything
+    /// past the last [`Delivered`](super::FlowEvent::Delivered).
+    pub resume: bool,
+}
+
+impl Default for FlowClass {
+    fn default() -> Self {
+        Self {
+            mode: Mode::NearReliable,
+            priority: Priority(0),
+            id: ClassId(0),
+            weight: 1,
+            deadline: None,
+            fec_words: FecStrength::NONE,
+            block: None,
+            window: ByteCount(1 << 20),
+            resume: false,
+        }
+    }
+}

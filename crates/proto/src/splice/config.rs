@@ -1,0 +1,82 @@
+//! A splicer's settings and bounds.
+
+use crate::transport::aerotp::ConnectionConfig;
+use crate::units::{ByteCount, Duration};
+use crate::wire::aerotp::Port;
+
+/// The settings of a splicer.
+#[derive(Clone, Copy, Debug)]
+pub struct SplicerConfig {
+    /// AeroTP's settings for every flow; a flow's class replaces mode, priority and parity, and its
+    /// window the buffer. `give_up_after` is how long a flow outlives a link that is down.
+    pub connection: ConnectionConfig,
+    /// The first of the ports that flows connect to, the same at both gateways.
+    pub port: Port,
+    /// How many ports there are from that one on. Each allows 16,384 connections with a peer
+    /// within the two minutes for which AeroTP lets a pair of ports rest.
+    pub ports: u16,
+    /// Counts the starts of this gateway: a later start has a larger number. Keeps an opening that
+    /// was delayed across a restart from being taken for a new one.
+    pub incarnation: u32,
+    /// Flows at once, at most, opened and accepted ones together.
+    pub flows_max: usize,
+    /// Octets from all peers that may be unread or promised, together, at most.
+    pub receive_memory: ByteCount,
+    /// Octets that an opener may send before the acceptor has answered, at most; both gateways
+    /// should have the same.
+    pub first_credit: ByteCount,
+    /// Octets of one flow handed to AeroTP and not yet sent, at most: what a control record waits
+    /// behind.
+    pub unsent_max: ByteCount,
+    /// Delivery is reported after this time at the latest.
+    pub report_after: Duration,
+    /// How long the acceptor's driver may take to connect before the flow is refused for it.
+    pub answer_within: Duration,
+    /// A stream that carried nothing for so long is reset, as is one that waits for its
+    /// destination to acknowledge the end.
+    pub stream_idle_max: Duration,
+    /// A datagram flow that carried nothing for so long is closed.
+    pub datagram_idle_max: Duration,
+    /// How long a flow that may resume waits for a new connection.
+    pub resume_within: Duration,
+    /// The first pause before a lost connection is opened again; it doubles up to 32 times this.
+    pub reconnect_pause: Duration,
+    /// How long a message waits for its missing fragments, if its class has no deadline.
+    pub reassembly_wait: Duration,
+}
+
+/// Why a splicer's settings cannot work: the field, and what it allows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {problem}")]
+pub struct SplicerConfigError {
+    /// The setting's name.
+    pub field: &'static str,
+    /// What is wrong with it and what would be right.
+    pub problem: String,
+}
+
+impl Default for SplicerConfig {
+    fn default() -> Self {
+        let hour = Duration::from_secs(3600);
+        Self {
+            connection: ConnectionConfig {
+                give_up_after: hour * 4,
+                ..ConnectionConfig::default()
+            },
+            port: Port(7_070),
+            ports: 4,
+            incarnation: 0,
+            flows_max: 16_384,
+            receive_memory: ByteCount(512 << 20),
+            first_credit: ByteCount(256 << 10),
+            unsent_max: ByteCount(32 << 10),
+            report_after: Duration::from_millis(50),
+            answer_within: Duration::from_secs(150),
+            stream_idle_max: hour * 24,
+            datagram_idle_max: Duration::from_secs(300),
+            resume_within: hour * 4,
+            reconnect_pause: Duration::from_millis(500),
+            reassembly_wait: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a splicer tells its driver, and why it opens no flow.
+
+use super::address::{Destination, FlowId, FlowKind};
+use super::class::FlowClass;
+use super::codes::{RefuseCode, ResetCode};
+use crate::machine::PathId;
+use crate::transport::aerotp::ConfigError;
+use core::net::SocketAddr;
+
+/// What happened to a flow. [`FlowEvent::Refused`], [`FlowEvent::Reset`] and
+/// [`FlowEvent::Closed`] are last words: the flow's name means nothing afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowEvent {
+    /// Acceptor: a peer asks for a connection. Answer with `connected` or `refused`. Octets may be
+    /// there to read already.
+    Requested {
+        /// The new flow.
+        flow: FlowId,
+        /// Who asks.
+        peer: PathId,
+        /// What it will carry.
+        kind: FlowKind,
+        /// Where to.
+        destination: Destination,
+        /// How it is treated.
+        class: FlowClass,
+        /// The opener has asked for this flow before and not heard an answer: this gateway may
+        /// have connected to the destination already, before it restarted.
+        again: bool,
+    },
+    /// Opener: the destination accepted.
+    Connected {
+        /// Which.
+        flow: FlowId,
+        /// The acceptor's own address towards the destination.
+        bound: SocketAddr,
+    },
+    /// Opener: the flow was not opened. Last.
+    Refused {
+        /// Which.
+        flow: FlowId,
+        /// Why.
+        code: RefuseCode,
+    },
+    /// There is something to `peek` or `poll_datagram`.
+    Readable(FlowId),
+    /// `capacity` was 0 and is not any more.
+    Writable(FlowId),
+    /// Streams: everything from the far side was read, and it sends no more.
+    PeerFinished(FlowId),
+    /// Streams: the far host has acknowledged the first `offset` octets given to `accept`. What a
+    /// driver keeps for `resume` it may release up to there.
+    Delivered {
+        /// Which.
+        flow: FlowId,
+        /// Octets since the start of the flow.
+        offset: u64,
+    },
+    /// Streams with `resume`: go on with `accept` from octet `from`, which is not before the last
+    /// `Delivered`. May be repeated.
+    Resume {
+        /// Which.
+        flow: FlowId,
+        /// The offset of the next octet to give to `accept`.
+        from: u64,
+    },
+    /// The flow was cut off: by the far side, or because it cannot go on. Last.
+    Reset {
+        /// Which.
+        flow: FlowId,
+        /// Why.
+        code: ResetCode,
+    },
+    /// Streams: both directions are finished and delivered. Datagrams: the association is over.
+    /// Last.
+    Closed(FlowId),
+}
+
+/// Why a flow cannot be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// A stream needs a mode that delivers everything.
+    #[error("a stream cannot be carried in mode {0}, which may lose octets")]
+    Mode(&'static str),
+    /// As many flows as allowed, or as many connections as the endpoint allows.
+    #[error("there are already as many flows as allowed")]
+    TooMany,
+    /// The class's settings cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A restored flow has the name of one that is there.
+    #[error("flow {0} is there already")]
+    Exists(FlowId),
+}

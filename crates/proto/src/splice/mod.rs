@@ -1,0 +1,40 @@
+//! The splice: flows of ordinary TCP and UDP traffic, carried over AeroTP between two gateways.
+//!
+//! A [`Splicer`] is the machine that a gateway runs. It owns an AeroTP
+//! [`Endpoint`](crate::transport::aerotp::Endpoint) and gives every **flow** - one proxied TCP
+//! connection, or one UDP association - a connection of its own, in which it speaks a small record
+//! protocol: open, data, end, reset, delivered. It holds no socket: a driver moves octets between
+//! sockets and flows, and the same splicer runs in the simulator.
+//!
+//! # Promises
+//! - A flow with a slow reader stalls neither another flow nor its own control records: data needs
+//!   credit, control does not, and what arrives is always read.
+//! - Memory is bounded for each flow and in total. Credit shrinks as flows grow in number; what was
+//!   granted is never taken back.
+//! - Octets come out in order, once, unaltered. Where a flow may `resume`, that holds across a lost
+//!   connection and a restarted peer, as long as the driver keeps what was not confirmed.
+//! - Every flow ends: each of its states has a limit in time.
+//!
+//! # Words
+//! *Opener*: the gateway whose client asked (ingress). *Acceptor*: the one that connects to the
+//! destination (egress). *Delivered*: acknowledged by the destination's host.
+//!
+//! # Sources
+//! Multi-mode paper, Sections III-B to III-D (gateways, opportunistic set-up, custody); spec,
+//! section 1.9. The octets are specified in `docs/protocol/splice.md`. Why: ADR 0008.
+
+mod address;
+mod class;
+mod codes;
+mod config;
+mod counters;
+mod event;
+mod splicer;
+
+pub use address::{Destination, FlowId, FlowKind, Host, HostName, HostNameError};
+pub use class::{ClassId, FlowClass};
+pub use codes::{RefuseCode, ResetCode};
+pub use config::{SplicerConfig, SplicerConfigError};
+pub use counters::{ClassCounters, SplicerCounters};
+pub use event::{FlowEvent, OpenError};
+pub use splicer::{Restored, Role, Splicer};
