@@ -95,12 +95,147 @@ fn an_emulator_whose_target_is_itself_is_refused() {
 }
 
 #[test]
+fn a_negative_number_is_refused_for_what_it_is() {
+    let flags = [
+        ("--mack", "-5"),
+        ("--rate", "-5mbit"),
+        ("--block", "-1,2"),
+        ("--give-up", "-1s"),
+    ];
+    for (flag, value) in flags {
+        let output = run(&format!("send x 127.0.0.1:9 {flag} {value}"));
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(flag) && said.contains(value), "{said}");
+        assert!(!said.contains("to pass"), "the wrong hint: {said}");
+    }
+    fails(
+        "emulate --listen :0 --to 127.0.0.1:9 --loss -5%",
+        2,
+        &["--loss", "-5%"],
+    );
+}
+
+#[test]
+fn a_flag_that_would_do_nothing_is_a_usage_error_that_says_where_it_belongs() {
+    let place = Place::with(10);
+    for mode in ["reliable", "nack-mack", "nack", "unreliable", "datagram"] {
+        fails(
+            &format!(
+                "send {} 127.0.0.1:9 --mode {mode} --block 8,2",
+                place.file()
+            ),
+            2,
+            &["--block", "--mode quasi-reliable", mode],
+        );
+    }
+    fails(
+        &format!("send {} 127.0.0.1:9 --rate 0mbit", place.file()),
+        2,
+        &["--rate", "0"],
+    );
+}
+
+#[test]
+fn a_missing_directory_is_made_and_that_is_said() {
+    let place = Place::with(10);
+    let inbox = place.path("new");
+    // The port is taken, so that the command ends by itself.
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    fails(
+        &format!("recv {} --listen {address}", inbox.display()),
+        5,
+        &["created the directory", "in use"],
+    );
+    assert!(inbox.is_dir());
+}
+
+#[test]
+fn json_tells_of_a_failure_too() {
+    let place = Place::with(10);
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let output = run(&format!("send {} {closed} --json", place.file()));
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["exit_code"], 3, "{record}");
+    assert_eq!(record["name"], "file");
+    let error = record["error"].as_str().unwrap();
+    assert!(error.contains("port is closed"), "{record}");
+
+    let output = run("send /no/such/file 127.0.0.1:9 --json");
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["exit_code"], 2, "{record}");
+
+    let output = run("recv /no/such/dir --json");
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&record["kind"], &record["exit_code"]),
+        (&"end".into(), &2.into())
+    );
+    assert!(record["error"].is_string(), "{record}");
+}
+
+#[test]
+fn json_claims_nothing_that_its_end_cannot_know() {
+    let place = Place::with(1_000_000);
+    let mut receiver = receiver(&place, "");
+    let to = receiver.address();
+    let output = run(&format!("send {} {to} --rate 50mbit --json", place.file()));
+    let sent: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(sent["error"].is_null() && sent["exit_code"] == 0, "{sent}");
+    for field in [
+        "wire_lost_tpdus",
+        "residual_lost_tpdus",
+        "recovered_fec_words_tpdus",
+    ] {
+        assert!(sent["wire"][field].is_null(), "{field}: {sent}");
+    }
+    let got = receiver.record();
+    assert_eq!(got["wire"]["residual_lost_tpdus"], 0, "{got}");
+    assert!(got["wire"]["recovered_arq_tpdus"].is_null(), "{got}");
+
+    let arguments = format!("send {} {to} --rate 2mbit --name cut", place.file());
+    let sender = Running::start(fulmar(&arguments));
+    until("the transfer to begin", || {
+        place.path("in/cut.fulmar-state").exists()
+    });
+    sender.signal(Signal::INT);
+    let got = receiver.record();
+    assert_eq!(got["verdict"], "abandoned", "{got}");
+    let missing = 1_000_000 - got["delivered_bytes"].as_u64().unwrap();
+    assert_eq!(got["missing_bytes"].as_u64(), Some(missing), "{got}");
+    assert!(missing > 0 && got["residual_loss"].is_null(), "{got}");
+    assert!(
+        got["error"]
+            .as_str()
+            .unwrap()
+            .contains("ended the transfer"),
+        "{got}"
+    );
+}
+
+#[test]
 fn an_address_that_is_none_is_a_usage_error() {
     let place = Place::with(10);
     fails(
         &format!("send {} nowhere", place.file()),
         2,
         &["nowhere", "HOST:PORT"],
+    );
+    for text in ["127.0.0.1:99999", "127.0.0.1", ":x"] {
+        fails(
+            &format!("send {} {text}", place.file()),
+            2,
+            &[text, "HOST:PORT"],
+        );
+    }
+    fails(
+        &format!("send {} nosuch.invalid:4914", place.file()),
+        2,
+        &["no address is known for the host nosuch.invalid"],
     );
     fails(
         "emulate --listen 1.2.3 --to 127.0.0.1:9",
@@ -116,8 +251,20 @@ fn a_file_that_cannot_be_read_is_a_usage_error_that_names_it() {
         2,
         &["/no/such/file", "No such file"],
     );
-    fails("send /tmp 127.0.0.1:9", 2, &["/tmp", "directory"]);
-    fails("recv /no/such/dir", 2, &["/no/such/dir"]);
+    fails(
+        "send /tmp 127.0.0.1:9",
+        2,
+        &[
+            "directory",
+            "tar c /tmp | fulmar send - 127.0.0.1:9 --name tmp.tar",
+        ],
+    );
+    fails(
+        "send . 127.0.0.1:9",
+        2,
+        &["tar c . | fulmar send -", "--name cli.tar"],
+    );
+    fails("recv /no/such/dir", 2, &["/no/such/dir", "mkdir -p"]);
     fails(
         "demo --file /no/such/file --out /tmp/fulmar-test-none",
         2,
@@ -164,7 +311,7 @@ fn nobody_listening_is_unreachable() {
     fails(
         &format!("send {} {closed}", place.file()),
         3,
-        &["nobody answers"],
+        &["nobody answers", "the port is closed", "fulmar recv"],
     );
 }
 
@@ -174,7 +321,7 @@ fn a_peer_that_listens_and_never_answers_is_unreachable() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap();
     let arguments = format!("send {} {to} --connect-timeout 500ms", place.file());
-    fails(&arguments, 3, &["nobody answers"]);
+    fails(&arguments, 3, &["nobody answers", "silence for 500ms"]);
 }
 
 #[test]

@@ -15,11 +15,22 @@ pub(crate) fn resolve(what: &str, text: &str) -> Result<SocketAddr, Failure> {
     } else {
         text.to_owned()
     };
-    let wanted =
-        || format!("{what} {text}: not an address; write HOST:PORT, such as 127.0.0.1:4914");
+    let host_and_port = full
+        .rsplit_once(':')
+        .filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    let Some((host, _)) = host_and_port else {
+        let cause = anyhow::anyhow!(
+            "{what} {text}: not an address; write HOST:PORT, such as 127.0.0.1:4914"
+        );
+        return Err(Failure {
+            exit: Exit::Usage,
+            cause,
+        });
+    };
+    let unknown = || format!("{what} {text}: no address is known for the host {host}");
     let mut found = full
         .to_socket_addrs()
-        .with_context(wanted)
+        .with_context(unknown)
         .or_exit(Exit::Usage)?;
-    found.next().with_context(wanted).or_exit(Exit::Usage)
+    found.next().with_context(unknown).or_exit(Exit::Usage)
 }

@@ -8,7 +8,9 @@ use fulmar_net::udp::UdpPort;
 use fulmar_net::{entropy, wait};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::aerotp::{AckPolicy, ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{
+    AckPolicy, ConnectionConfig, Counters, Endpoint, EndpointConfig,
+};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::Serialize;
@@ -37,6 +39,15 @@ pub(crate) fn mtu(text: &str) -> Result<ByteCount, String> {
     } else {
         Err(format!("{parsed} is out of range: 100 to 65535 octets"))
     }
+}
+
+/// A rate at which something gets done.
+pub(crate) fn rate(text: &str) -> Result<Bitrate, String> {
+    let rate: Bitrate = text.parse().map_err(|error| format!("{error}"))?;
+    if rate.as_bits_per_second() == 0 {
+        return Err("nothing is ever sent at a rate of 0; write what the link carries".to_owned());
+    }
+    Ok(rate)
 }
 
 pub(crate) fn fec_words(text: &str) -> Result<FecStrength, String> {
@@ -132,37 +143,58 @@ pub(crate) fn clock() -> Clock {
     Clock::start()
 }
 
-/// What one connection did, as it appears in JSON.
+/// What one connection did, as it appears in JSON. What only the other end can know is null.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct WireReport {
     sent_source_bytes: u64,
     sent_repair_bytes: u64,
     sent_retransmission_bytes: u64,
     sent_control_bytes: u64,
-    wire_lost_tpdus: u64,
-    wire_damaged_tpdus: u64,
-    recovered_fec_words_tpdus: u64,
-    recovered_fec_block_tpdus: u64,
-    recovered_arq_tpdus: u64,
-    residual_lost_tpdus: u64,
-    residual_damaged_tpdus: u64,
+    wire_lost_tpdus: Option<u64>,
+    wire_damaged_tpdus: Option<u64>,
+    recovered_fec_words_tpdus: Option<u64>,
+    recovered_fec_block_tpdus: Option<u64>,
+    recovered_arq_tpdus: Option<u64>,
+    residual_lost_tpdus: Option<u64>,
+    residual_damaged_tpdus: Option<u64>,
 }
 
-impl From<&fulmar_proto::transport::aerotp::Counters> for WireReport {
-    fn from(counters: &fulmar_proto::transport::aerotp::Counters) -> Self {
+impl WireReport {
+    fn sent(counters: &Counters) -> Self {
         let [source, repair, retransmission, control] = counters.sent_bytes;
         Self {
             sent_source_bytes: source,
             sent_repair_bytes: repair,
             sent_retransmission_bytes: retransmission,
             sent_control_bytes: control,
-            wire_lost_tpdus: counters.wire_lost,
-            wire_damaged_tpdus: counters.wire_damaged,
-            recovered_fec_words_tpdus: counters.recovered_fec_words,
-            recovered_fec_block_tpdus: counters.recovered_fec_block,
-            recovered_arq_tpdus: counters.recovered_arq.iter().sum(),
-            residual_lost_tpdus: counters.residual_lost,
-            residual_damaged_tpdus: counters.residual_damaged,
+            wire_lost_tpdus: None,
+            wire_damaged_tpdus: None,
+            recovered_fec_words_tpdus: None,
+            recovered_fec_block_tpdus: None,
+            recovered_arq_tpdus: None,
+            residual_lost_tpdus: None,
+            residual_damaged_tpdus: None,
+        }
+    }
+
+    /// Of a connection that sent the file.
+    pub(crate) fn of_sender(counters: &Counters) -> Self {
+        Self {
+            recovered_arq_tpdus: Some(counters.recovered_arq.iter().sum()),
+            ..Self::sent(counters)
+        }
+    }
+
+    /// Of a connection that received it.
+    pub(crate) fn of_receiver(counters: &Counters) -> Self {
+        Self {
+            wire_lost_tpdus: Some(counters.wire_lost),
+            wire_damaged_tpdus: Some(counters.wire_damaged),
+            recovered_fec_words_tpdus: Some(counters.recovered_fec_words),
+            recovered_fec_block_tpdus: Some(counters.recovered_fec_block),
+            residual_lost_tpdus: Some(counters.residual_lost),
+            residual_damaged_tpdus: Some(counters.residual_damaged),
+            ..Self::sent(counters)
         }
     }
 }

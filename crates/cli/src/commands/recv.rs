@@ -15,6 +15,7 @@ use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -33,11 +34,13 @@ octets, in modes that permit them, is kept as NAME.incomplete, with zeros in the
 Anyone who reaches the port may send: there is no authentication in this version.
 ";
 
+const SCHEMA: &str = "fulmar.recv/1";
+
 /// The arguments of `fulmar recv`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct RecvArgs {
-    /// The directory for the files; - is stdout, for one file.
+    /// The directory for the files, made if its parent exists; - is stdout, for one file.
     dir: PathBuf,
     /// Where to listen: HOST:PORT, or :PORT for every address; port 0 takes a free one.
     #[arg(long, value_name = "ADDR", default_value = ":4914")]
@@ -84,14 +87,23 @@ struct Received<'a> {
     size_bytes: Option<u64>,
     resumed_at_bytes: u64,
     delivered_bytes: u64,
-    missing_bytes: u64,
+    missing_bytes: Option<u64>,
     missing_range_count: u64,
     missing_ranges: Vec<[u64; 2]>,
-    residual_loss: f64,
+    residual_loss: Option<f64>,
     verified: bool,
     elapsed_s: f64,
     error: Option<String>,
     wire: WireReport,
+}
+
+/// The last record: how the command ended.
+#[derive(Serialize)]
+struct End {
+    schema: &'static str,
+    kind: &'static str,
+    error: Option<String>,
+    exit_code: u8,
 }
 
 const fn verdict_name(verdict: Verdict) -> &'static str {
@@ -183,9 +195,9 @@ fn describe(report: &ReceiveReport) -> String {
         }
         Verdict::Incomplete => format!(
             "{name}: {} bytes in {} ranges are missing ({:.3} %); kept as {kept}",
-            report.missing,
+            report.missing.unwrap_or_default(),
             report.missing_range_count,
-            output::share(report.missing, report.missing + report.delivered) * 100.0
+            residual_loss(report).unwrap_or_default() * 100.0
         ),
         Verdict::Corrupt => {
             format!("{name}: the octets have another BLAKE3 digest than the sender's")
@@ -220,9 +232,16 @@ fn chain(error: &(impl std::error::Error + 'static)) -> String {
     causes.join(": ")
 }
 
+/// The share that the link took for good; of a transfer that was cut off there is none to tell.
+fn residual_loss(report: &ReceiveReport) -> Option<f64> {
+    let is_over = matches!(report.verdict, Verdict::Complete | Verdict::Incomplete);
+    let missing = report.missing.filter(|_| is_over)?;
+    Some(output::share(missing, missing + report.delivered))
+}
+
 fn record(report: &ReceiveReport) -> Received<'_> {
     Received {
-        schema: "fulmar.recv/1",
+        schema: SCHEMA,
         kind: "file",
         name: &report.name,
         path: report.path.as_ref().map(|path| path.display().to_string()),
@@ -238,33 +257,49 @@ fn record(report: &ReceiveReport) -> Received<'_> {
             .iter()
             .map(|r| [r.start, r.end])
             .collect(),
-        residual_loss: output::share(report.missing, report.missing + report.delivered),
+        residual_loss: residual_loss(report),
         verified: report.verdict == Verdict::Complete,
         elapsed_s: report.elapsed.as_secs_f64(),
-        error: report.error.as_ref().map(chain),
-        wire: WireReport::from(&report.counters),
+        error: (report.verdict != Verdict::Complete).then(|| describe(report)),
+        wire: WireReport::of_receiver(&report.counters),
     }
 }
 
 fn destination(args: &RecvArgs, waker: Waker) -> Result<Destination, Failure> {
-    if args.dir.as_os_str() == "-" {
+    if is_stdout(args) {
         return Ok(Destination::Stdout(waker));
     }
-    let metadata = std::fs::metadata(&args.dir)
-        .with_context(|| format!("the directory {}", args.dir.display()))
-        .or_exit(Exit::Usage)?;
-    if metadata.is_dir() {
-        Ok(Destination::Directory {
-            path: args.dir.clone(),
-            replace: args.force,
-        })
-    } else {
-        let cause = anyhow::anyhow!("{} is not a directory", args.dir.display());
-        Err(Failure {
-            exit: Exit::Usage,
-            cause,
-        })
+    let dir = args.dir.display();
+    match std::fs::metadata(&args.dir) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => {
+            let cause = anyhow::anyhow!("{dir} is not a directory");
+            return Err(Failure {
+                exit: Exit::Usage,
+                cause,
+            });
+        }
+        // Only itself: a whole path that is missing is more likely a slip of the pen.
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            std::fs::create_dir(&args.dir)
+                .with_context(|| format!("making the directory {dir} (mkdir -p makes its parents)"))
+                .or_exit(Exit::Usage)?;
+            if !args.json {
+                eprintln!("fulmar: created the directory {dir}");
+            }
+        }
+        Err(error) => {
+            let cause = anyhow::Error::new(error).context(format!("the directory {dir}"));
+            return Err(Failure {
+                exit: Exit::Usage,
+                cause,
+            });
+        }
     }
+    Ok(Destination::Directory {
+        path: args.dir.clone(),
+        replace: args.force,
+    })
 }
 
 /// Receives files until a signal comes, or one file with `--once` or into stdout.
@@ -272,6 +307,27 @@ fn destination(args: &RecvArgs, waker: Waker) -> Result<Destination, Failure> {
 /// # Errors
 /// An argument is wrong, the port is in use, or the last file failed.
 pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
+    let outcome = receive(args, verbose);
+    if args.json && !is_stdout(args) {
+        let (error, exit) = match &outcome {
+            Ok(exit) => (None, *exit),
+            Err(failure) => (Some(format!("{:#}", failure.cause)), failure.exit),
+        };
+        output::record(&End {
+            schema: SCHEMA,
+            kind: "end",
+            error,
+            exit_code: exit.code(),
+        })?;
+    }
+    outcome
+}
+
+fn is_stdout(args: &RecvArgs) -> bool {
+    args.dir.as_os_str() == "-"
+}
+
+fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let own_waker = waker
         .try_clone()
@@ -317,9 +373,8 @@ pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         .context("--mtu")
         .or_exit(Exit::Usage)?;
     if args.json {
-        let schema = "fulmar.recv/1";
         output::record(&Start {
-            schema,
+            schema: SCHEMA,
             kind: "listening",
             listening,
         })?;

@@ -12,7 +12,7 @@ use fulmar_net::transfer::{SendError, SendPlan, SendReport, Sender, Source, chec
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::fec::block::BlockPlan;
-use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, ModeRules};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
 use serde::Serialize;
@@ -31,6 +31,8 @@ The rate is what the link carries, all headers included. There is no congestion 
 version: on a shared path, stay below what is yours.
 ";
 
+const SCHEMA: &str = "fulmar.send/1";
+
 /// The arguments of `fulmar send`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
@@ -45,7 +47,7 @@ pub(crate) struct SendArgs {
     #[arg(long, default_value_t = Mode::Reliable)]
     mode: Mode,
     /// What the link carries.
-    #[arg(long, default_value = "5mbit")]
+    #[arg(long, default_value = "5mbit", value_parser = connection::rate)]
     rate: Bitrate,
     /// Parity in each TPDU against bit errors, in words of 32 bits.
     #[arg(long, value_name = "WORDS", default_value = "0", value_parser = connection::fec_words)]
@@ -93,6 +95,17 @@ struct Sent<'a> {
     goodput_bps: u64,
     reconnections: u32,
     wire: WireReport,
+    error: Option<String>,
+    exit_code: u8,
+}
+
+/// A failure of which there is no report.
+#[derive(Serialize)]
+struct NotSent {
+    schema: &'static str,
+    name: Option<String>,
+    error: String,
+    exit_code: u8,
 }
 
 fn name(args: &SendArgs) -> Result<String, Failure> {
@@ -119,6 +132,25 @@ fn is_pipe(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// A directory is no file, but a pipe makes it one.
+fn refuse_directory(args: &SendArgs) -> Result<(), Failure> {
+    if !args.file.is_dir() {
+        return Ok(());
+    }
+    let named = args.file.canonicalize().ok();
+    let named = named.as_deref().and_then(Path::file_name);
+    let (directory, to) = (args.file.display(), &args.to);
+    let name = named.map_or_else(|| "dir".into(), |name| name.to_string_lossy());
+    let cause = anyhow::anyhow!(
+        "{directory} is a directory; send it through a pipe: \
+         tar c {directory} | fulmar send - {to} --name {name}.tar"
+    );
+    Err(Failure {
+        exit: Exit::Usage,
+        cause,
+    })
+}
+
 fn source(args: &SendArgs, waker: Waker) -> Result<Source, Failure> {
     if is_pipe(&args.file) {
         return Ok(Source::pipe(std::io::stdin(), waker));
@@ -129,6 +161,22 @@ fn source(args: &SendArgs, waker: Waker) -> Result<Source, Failure> {
 }
 
 fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Failure> {
+    if args.block.is_some() && !ModeRules::of(args.mode).blocks {
+        let with: Vec<&str> = Mode::ALL
+            .into_iter()
+            .filter(|&mode| ModeRules::of(mode).blocks)
+            .map(Mode::name)
+            .collect();
+        let cause = anyhow::anyhow!(
+            "--block goes with --mode {} only; mode {} has no parity across TPDUs",
+            with.join(" or "),
+            args.mode
+        );
+        return Err(Failure {
+            exit: Exit::Usage,
+            cause,
+        });
+    }
     let config = ConnectionConfig {
         mode: args.mode,
         fec_words: args.fec_words,
@@ -149,7 +197,26 @@ fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Fa
 /// # Errors
 /// An argument is wrong, the file cannot be read, or the receiver cannot be reached or refuses.
 pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
-    let name = name(args)?;
+    let outcome = refuse_directory(args)
+        .and_then(|()| name(args))
+        .and_then(|name| Ok((transfer(args, &name, verbose)?, name)));
+    match outcome {
+        Ok((report, name)) => conclude(args, &name, &report),
+        Err(failure) => {
+            if args.json {
+                output::record(&NotSent {
+                    schema: SCHEMA,
+                    name: name(args).ok(),
+                    error: format!("{:#}", failure.cause),
+                    exit_code: failure.exit.code(),
+                })?;
+            }
+            Err(failure)
+        }
+    }
+}
+
+fn transfer(args: &SendArgs, name: &str, verbose: u8) -> Result<SendReport, Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let own_waker = waker
         .try_clone()
@@ -159,7 +226,7 @@ pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
     let peer = resolve("HOST:PORT", &args.to)?;
     let overhead = connection::lower_overhead(peer);
     let plan = SendPlan {
-        name: name.clone(),
+        name: name.to_owned(),
         connection: settings(args, overhead)?,
         connect_timeout: args.connect_timeout,
         id: entropy::seed()
@@ -186,7 +253,7 @@ pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
         .context("the path table is full")
         .or_exit(Exit::Failed)?;
     let mut endpoint = connection::endpoint(args.rate, overhead)?;
-    let progress = Progress::new(&name, source.size(), args.json);
+    let progress = Progress::new(name, source.size(), args.json);
     let mut sender = Sender::new(plan, path, source, signals.stop(), progress);
     driver
         .run(&mut endpoint, &mut sender)
@@ -194,28 +261,45 @@ pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
         .or_exit(Exit::Device)?;
     sender.observer.clear();
     let outcome = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
-    match outcome {
-        Ok(report) => conclude(args, &name, &report),
-        Err(SendError::Stopped) => Ok(signals.exit().unwrap_or(Exit::Failed)),
-        Err(error) => {
-            let exit = match error {
-                SendError::Unreachable => Exit::Unreachable,
-                SendError::Vanished(_) | SendError::Unsteady(_) => Exit::LinkLost,
-                SendError::Connect(_) => Exit::Usage,
-                _ => Exit::Failed,
-            };
-            let cause = anyhow::Error::new(error).context(format!("{name} to {peer}"));
-            Err(Failure { exit, cause })
-        }
-    }
+    outcome.map_err(|error| {
+        let exit = match error {
+            SendError::Unreachable(_) | SendError::PortClosed => Exit::Unreachable,
+            SendError::Vanished(_) | SendError::Unsteady(_) => Exit::LinkLost,
+            SendError::Connect(_) => Exit::Usage,
+            SendError::Stopped => signals.exit().unwrap_or(Exit::Failed),
+            _ => Exit::Failed,
+        };
+        let cause = anyhow::Error::new(error).context(format!("{name} to {peer}"));
+        Failure { exit, cause }
+    })
 }
 
 fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Failure> {
     let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
     let goodput = Bitrate::of(moved, report.elapsed);
+    let complaint = if report.intact {
+        None
+    } else if report.missing > 0 {
+        Some(format!(
+            "{name}: {} of {} bytes did not arrive ({:.3} %), as mode {} permits",
+            report.missing,
+            report.size,
+            output::share(report.missing, report.size) * 100.0,
+            report.mode
+        ))
+    } else {
+        Some(format!(
+            "{name}: the receiver's octets have another BLAKE3 digest than ours"
+        ))
+    };
+    let exit = if report.intact {
+        Exit::Done
+    } else {
+        Exit::Failed
+    };
     if args.json {
         output::record(&Sent {
-            schema: "fulmar.send/1",
+            schema: SCHEMA,
             name,
             mode: report.mode.name(),
             size_bytes: report.size,
@@ -227,33 +311,22 @@ fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Fa
             elapsed_s: report.elapsed.as_secs_f64(),
             goodput_bps: goodput.as_bits_per_second(),
             reconnections: report.reconnections,
-            wire: WireReport::from(&report.counters),
+            wire: WireReport::of_sender(&report.counters),
+            error: complaint.clone(),
+            exit_code: exit.code(),
         })?;
     }
-    if report.intact {
-        if !args.json {
-            eprintln!(
-                "fulmar: {name}: {} bytes in {:.2} s, {:.3} mbit/s, BLAKE3 verified",
-                report.size,
-                report.elapsed.as_secs_f64(),
-                goodput.as_bits_per_second() as f64 / 1e6
-            );
-        }
-        return Ok(Exit::Done);
+    if let Some(complaint) = complaint {
+        let cause = anyhow::anyhow!(complaint);
+        return Err(Failure { exit, cause });
     }
-    let cause = if report.missing > 0 {
-        anyhow::anyhow!(
-            "{name}: {} of {} bytes did not arrive ({:.3} %), as mode {} permits",
-            report.missing,
+    if !args.json {
+        eprintln!(
+            "fulmar: {name}: {} bytes in {:.2} s, {:.3} mbit/s, BLAKE3 verified",
             report.size,
-            output::share(report.missing, report.size) * 100.0,
-            report.mode
-        )
-    } else {
-        anyhow::anyhow!("{name}: the receiver's octets have another BLAKE3 digest than ours")
-    };
-    Err(Failure {
-        exit: Exit::Failed,
-        cause,
-    })
+            report.elapsed.as_secs_f64(),
+            goodput.as_bits_per_second() as f64 / 1e6
+        );
+    }
+    Ok(exit)
 }

@@ -408,11 +408,13 @@ impl Transfer {
 
     /// The report; `None` if no file was ever introduced.
     pub(super) fn conclude(mut self, now: Instant) -> Option<ReceiveReport> {
-        if let Some(Sink::Part(part)) = &mut self.sink {
-            self.delivered = part.written();
-            if let Err(error) = part.checkpoint() {
-                self.error.get_or_insert(error.into());
-            }
+        if self.sink.is_some() {
+            self.delivered = self.written();
+        }
+        if let Some(Sink::Part(part)) = &mut self.sink
+            && let Err(error) = part.checkpoint()
+        {
+            self.error.get_or_insert(error.into());
         }
         let name = match (&self.file, &self.error) {
             (Some(file), _) => file.name.clone(),
@@ -423,15 +425,21 @@ impl Transfer {
             (None, Some(_)) => String::new(),
             (None, None) => return None,
         };
+        let verdict = self.verdict.unwrap_or(Verdict::Abandoned);
+        let size = self.file.as_ref().and_then(|file| file.size);
+        let missing = match verdict {
+            Verdict::Complete | Verdict::Incomplete => Some(self.missing),
+            _ => size.map(|size| size.saturating_sub(self.delivered)),
+        };
         Some(ReceiveReport {
-            verdict: self.verdict.unwrap_or(Verdict::Abandoned),
+            verdict,
             name,
             mode: self.file.as_ref().map_or(Mode::Reliable, |file| file.mode),
             path: self.path,
-            size: self.file.as_ref().and_then(|file| file.size),
+            size,
             resumed_at: self.resumed_at,
             delivered: self.delivered,
-            missing: self.missing,
+            missing,
             missing_ranges: self.missing_ranges,
             missing_range_count: self.missing_range_count,
             elapsed: self.decided.unwrap_or(now).saturating_since(self.begun),

@@ -35,9 +35,18 @@ pub struct SendReport {
 /// Why nothing can be said of the receiver's file, or nothing good.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// Nobody answers, or the network says that nobody listens.
-    #[error("nobody answers")]
-    Unreachable,
+    /// Nobody answers.
+    #[error(
+        "nobody answers: silence for {}; check the address, and that nothing on the way drops UDP",
+        fulmar_proto::units::format_duration(*.0)
+    )]
+    Unreachable(Duration),
+    /// The network says that nobody listens.
+    #[error(
+        "nobody answers: the port is closed or the host out of reach; start `fulmar recv DIR` there, \
+         or check the address"
+    )]
+    PortClosed,
     /// The receiver was there, and every further connection ends without progress.
     #[error("the receiver ended every connection for {}", fulmar_proto::units::format_duration(*.0))]
     Unsteady(Duration),
@@ -109,7 +118,7 @@ pub struct ReceiveReport {
     /// How many are here.
     pub delivered: u64,
     /// How many are not, where known.
-    pub missing: u64,
+    pub missing: Option<u64>,
     /// Where those are, the first of them.
     pub missing_ranges: Vec<Range<u64>>,
     /// How many ranges are missing in all.

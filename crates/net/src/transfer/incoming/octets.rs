@@ -48,8 +48,10 @@ impl Transfer {
         Ok(Some(written..written + fresh.len() as u64))
     }
 
+    /// How many octets are here.
     pub(super) fn written(&self) -> u64 {
         match &self.sink {
+            Some(Sink::Part(_)) if self.is_lossy() => self.coverage.covered(),
             Some(Sink::Part(part)) => part.written(),
             Some(Sink::Pipe { written, .. }) => *written,
             None => 0,

@@ -54,11 +54,8 @@ impl<O: SendObserver> Sender<O> {
         let (at, why, error) = match self.patience.lost_since {
             _ if !self.heard => {
                 let at = self.started? + self.plan.connect_timeout;
-                (
-                    at,
-                    "patience before the first answer",
-                    SendError::Unreachable,
-                )
+                let error = SendError::Unreachable(self.plan.connect_timeout);
+                (at, "patience before the first answer", error)
             }
             Some(since) if self.patience.offered_at.is_none() => {
                 let error = SendError::Vanished(give_up);
@@ -80,7 +77,9 @@ impl<O: SendObserver> Sender<O> {
             CloseReason::PeerVanished if self.heard => {
                 self.fail(SendError::Vanished(self.plan.connection.give_up_after));
             }
-            CloseReason::PeerVanished => self.fail(SendError::Unreachable),
+            CloseReason::PeerVanished => {
+                self.fail(SendError::Unreachable(self.plan.connection.give_up_after));
+            }
             CloseReason::Finished | CloseReason::Aborted => self.fail(SendError::Stopped),
         }
     }
@@ -108,7 +107,7 @@ impl<O: SendObserver> Sender<O> {
         if !self.heard {
             let since = *self.patience.closed_since.get_or_insert(now);
             if now.saturating_since(since) >= CLOSED_PORT_PATIENCE {
-                self.fail(SendError::Unreachable);
+                self.fail(SendError::PortClosed);
             }
             return;
         }
