@@ -1,7 +1,6 @@
 //! The keys of `[flow]` that belong to AeroTP.
 
-use super::error::ScenarioError;
-use super::reader::TableReader;
+use super::ScenarioError;
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
@@ -9,6 +8,7 @@ use fulmar_proto::transport::aerotp::{AckStyle, ConnectionConfig, ModeRules};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+use fulmar_settings::TableReader;
 
 /// One AeroTP flow.
 #[derive(Clone, Copy, Debug)]

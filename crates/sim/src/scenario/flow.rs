@@ -1,12 +1,12 @@
 //! The keys of `[flow]`.
 
+use super::ScenarioError;
 use super::aerotp::{self, AerotpPlan};
-use super::error::ScenarioError;
-use super::reader::{Keys, TableReader};
 use crate::app::{FirstWrite, Traffic};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
 use fulmar_proto::wire::udp::UDP_HEADER_BYTES;
+use fulmar_settings::{Keys, TableReader};
 
 /// One flow: an application at one end that sends to one at the other.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,10 +1,10 @@
 //! The keys of `[hop]` and `[lan]`.
 
-use super::error::ScenarioError;
-use super::reader::{Keys, TableReader};
+use super::ScenarioError;
 use fulmar_channel::{Config, QueueLimit};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_settings::{Keys, TableReader};
 
 /// What ns-3's `DropTailQueue` holds by default, and what the papers' scenarios were run with.
 const QUEUE_PACKETS: u32 = 100;

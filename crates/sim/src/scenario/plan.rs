@@ -1,11 +1,11 @@
 //! What a scenario means: checked settings for one point of an experiment.
 
-use super::document::Document;
-use super::error::ScenarioError;
+use super::ScenarioError;
 use super::flow::{self, FlowPlan};
 use super::hop::{self, HopPlan, LanPlan};
-use super::reader::{Keys, TableReader};
 use fulmar_proto::units::{Duration, Instant};
+use fulmar_settings::Document;
+use fulmar_settings::{Keys, TableReader};
 
 /// How often, how long, and from which seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 //! "flow.mode, flow.fec_words" = [["reliable", 0], ["nack-mack", 24]]   # a pair of paths, zipped
 //! ```
 
-use super::document::{Document, Node, Tree};
-use super::error::ScenarioError;
+use super::ScenarioError;
 use super::plan::Plan;
+use fulmar_settings::{Document, Node, Tree};
 use std::collections::BTreeMap;
 
 /// One point: what varies, and the plan it gives.

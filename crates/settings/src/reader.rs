@@ -4,7 +4,7 @@
 //! a missing `rate`.
 
 use super::document::{Node, Tree};
-use super::error::{Origin, ScenarioError, suggestion};
+use super::error::{Origin, SettingsError, suggestion};
 use core::fmt::Display;
 use core::str::FromStr;
 use core::time::Duration;
@@ -13,21 +13,24 @@ use std::collections::BTreeMap;
 
 /// One table being read, all of whose keys are among `known`.
 #[derive(Debug)]
-pub(crate) struct TableReader<'a> {
+pub struct TableReader<'a> {
     path: String,
     origin: Origin,
     table: &'a BTreeMap<String, Tree>,
     known: Keys,
 }
 
-type Read<T> = Result<T, ScenarioError>;
+type Read<T> = Result<T, SettingsError>;
 
 /// The keys a table may have, in groups that belong together.
-pub(crate) type Keys = &'static [&'static [&'static str]];
+pub type Keys = &'static [&'static [&'static str]];
 
 impl<'a> TableReader<'a> {
     /// Reads the root, which may have the keys `known`.
-    pub(crate) fn root(name: &str, table: &'a BTreeMap<String, Tree>, known: Keys) -> Read<Self> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: a key that is not among `known`.
+    pub fn root(name: &str, table: &'a BTreeMap<String, Tree>, known: Keys) -> Read<Self> {
         let origin = Origin::File {
             name: name.to_owned(),
             line: 1,
@@ -43,7 +46,7 @@ impl<'a> TableReader<'a> {
 
     fn over(path: String, tree: &'a Tree, known: Keys) -> Read<Self> {
         let Node::Table(table) = &tree.node else {
-            return Err(ScenarioError::new(
+            return Err(SettingsError::new(
                 tree.origin.clone(),
                 path,
                 "must be a table",
@@ -69,7 +72,7 @@ impl<'a> TableReader<'a> {
         let hint = suggestion(key, self.known.iter().copied().flatten().copied());
         let problem = format!("is not a key here; {hint}");
         let origin = tree.origin.clone();
-        Err(ScenarioError::new(origin, self.field(key), problem))
+        Err(SettingsError::new(origin, self.field(key), problem))
     }
 
     fn field(&self, key: &str) -> String {
@@ -88,8 +91,16 @@ impl<'a> TableReader<'a> {
         self.table.get(key)
     }
 
+    /// Whether `key` was written.
+    pub fn has(&self, key: &'static str) -> bool {
+        self.get(key).is_some()
+    }
+
     /// The text of `key`.
-    pub(crate) fn text(&self, key: &'static str) -> Read<Option<&'a str>> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it is a list or a table.
+    pub fn text(&self, key: &'static str) -> Read<Option<&'a str>> {
         let Some(tree) = self.get(key) else {
             return Ok(None);
         };
@@ -100,39 +111,43 @@ impl<'a> TableReader<'a> {
     }
 
     /// An error about `key`, at its place.
-    pub(crate) fn wrong(&self, key: &'static str, problem: impl Display) -> ScenarioError {
+    pub fn wrong(&self, key: &'static str, problem: impl Display) -> SettingsError {
         let origin = self.get(key).map_or(&self.origin, |tree| &tree.origin);
-        ScenarioError::new(origin.clone(), self.field(key), problem)
+        SettingsError::new(origin.clone(), self.field(key), problem)
     }
 
     /// The value of `key`, in its own notation.
-    pub(crate) fn value<T: FromStr<Err: Display>>(&self, key: &'static str) -> Read<Option<T>> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it does not read as such a value.
+    pub fn value<T: FromStr<Err: Display>>(&self, key: &'static str) -> Read<Option<T>> {
         self.text(key)?
             .map(|text| text.parse().map_err(|error| self.wrong(key, error)))
             .transpose()
     }
 
     /// As [`TableReader::value`], with a default.
-    pub(crate) fn value_or<T: FromStr<Err: Display>>(
-        &self,
-        key: &'static str,
-        default: T,
-    ) -> Read<T> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: as [`TableReader::value`].
+    pub fn value_or<T: FromStr<Err: Display>>(&self, key: &'static str, default: T) -> Read<T> {
         Ok(self.value(key)?.unwrap_or(default))
     }
 
     /// As [`TableReader::value`], and it must be there. `example` shows what to write.
-    pub(crate) fn required<T: FromStr<Err: Display>>(
-        &self,
-        key: &'static str,
-        example: &str,
-    ) -> Read<T> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it is missing, or does not read as such a value.
+    pub fn required<T: FromStr<Err: Display>>(&self, key: &'static str, example: &str) -> Read<T> {
         self.value(key)?
             .ok_or_else(|| self.wrong(key, format!("is missing; write {key} = {example}")))
     }
 
     /// A whole number without a unit, within bounds.
-    pub(crate) fn whole(
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it is no whole number, or outside `bounds`.
+    pub fn whole(
         &self,
         key: &'static str,
         bounds: core::ops::RangeInclusive<u64>,
@@ -151,14 +166,20 @@ impl<'a> TableReader<'a> {
     }
 
     /// A span of time.
-    pub(crate) fn duration(&self, key: &'static str) -> Read<Option<Duration>> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it is no time with a unit.
+    pub fn duration(&self, key: &'static str) -> Read<Option<Duration>> {
         self.text(key)?
             .map(|text| parse_duration(text).map_err(|error| self.wrong(key, error)))
             .transpose()
     }
 
     /// One of `choices`, by name.
-    pub(crate) fn choice<T: Copy>(
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it is none of them; the error suggests one.
+    pub fn choice<T: Copy>(
         &self,
         key: &'static str,
         choices: &[(&'static str, T)],
@@ -175,14 +196,20 @@ impl<'a> TableReader<'a> {
     }
 
     /// The table `key`, which may have the keys `known`.
-    pub(crate) fn table(&self, key: &'static str, known: Keys) -> Read<Option<Self>> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it is no table, or has other keys.
+    pub fn table(&self, key: &'static str, known: Keys) -> Read<Option<Self>> {
         self.get(key)
             .map(|tree| Self::over(self.field(key), tree, known))
             .transpose()
     }
 
     /// The tables of `[[key]]`, or the one of `[key]`, each of which may have the keys `known`.
-    pub(crate) fn tables(&self, key: &'static str, known: Keys) -> Read<Vec<Self>> {
+    ///
+    /// # Errors
+    /// [`SettingsError`]: one is no table, or has other keys.
+    pub fn tables(&self, key: &'static str, known: Keys) -> Read<Vec<Self>> {
         let Some(tree) = self.get(key) else {
             return Ok(Vec::new());
         };
@@ -196,5 +223,54 @@ impl<'a> TableReader<'a> {
                 .collect(),
             _ => Ok(vec![Self::over(self.field(key), tree, known)?]),
         }
+    }
+
+    /// The tables of `[key.NAME]` with their names, in alphabetical order, each of which may have
+    /// the keys `known`.
+    ///
+    /// # Errors
+    /// [`SettingsError`]: one is no table, or has other keys.
+    pub fn named_tables(&self, key: &'static str, known: Keys) -> Read<Vec<(&'a str, Self)>> {
+        let Some(tree) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        let Node::Table(table) = &tree.node else {
+            return Err(self.wrong(key, format!("must be tables, each [{key}.NAME]")));
+        };
+        table
+            .iter()
+            .map(|(name, entry)| {
+                let path = format!("{}.{name}", self.field(key));
+                Ok((name.as_str(), Self::over(path, entry, known)?))
+            })
+            .collect()
+    }
+
+    /// The values of the list `key`, each read by `read`; of a single value, that one.
+    ///
+    /// # Errors
+    /// [`SettingsError`]: an entry is no single value, or `read` refuses it.
+    pub fn list<T, E: Display>(
+        &self,
+        key: &'static str,
+        read: impl Fn(&'a str) -> Result<T, E>,
+    ) -> Read<Option<Vec<T>>> {
+        let Some(tree) = self.get(key) else {
+            return Ok(None);
+        };
+        let entries = match &tree.node {
+            Node::List(entries) => entries.as_slice(),
+            _ => core::slice::from_ref(tree),
+        };
+        let one = |entry: &'a Tree| {
+            let wrong = |problem: &dyn Display| {
+                SettingsError::new(entry.origin.clone(), self.field(key), problem)
+            };
+            match &entry.node {
+                Node::Leaf(text) => read(text).map_err(|error| wrong(&error)),
+                _ => Err(wrong(&"must be single values")),
+            }
+        };
+        entries.iter().map(one).collect::<Read<_>>().map(Some)
     }
 }

@@ -1,11 +1,11 @@
-//! A scenario as written: a tree of texts that remember where they stand.
+//! Settings as written: a tree of texts that remember where they stand.
 //!
 //! Numbers stay as they were typed until a reader knows their quantity, so that `5` can be refused
 //! for want of a unit and `1e-4` is not printed back as something else. Changes from the command
 //! line and from sweeps are made here, before anything is understood, and every later error can
 //! therefore name the line or the `--set` that is to blame.
 
-use super::error::{Origin, ScenarioError};
+use super::error::{Origin, SettingsError};
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -40,11 +40,13 @@ impl Node {
     }
 }
 
-/// A whole scenario as written.
+/// A whole file as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    pub(crate) root: BTreeMap<String, Tree>,
-    pub(crate) name: String,
+    /// Its tables and values.
+    pub root: BTreeMap<String, Tree>,
+    /// What errors call it.
+    pub name: String,
 }
 
 impl Document {
@@ -52,11 +54,11 @@ impl Document {
     ///
     /// # Errors
     /// The text is not TOML.
-    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+    pub fn parse(name: &str, text: &str) -> Result<Self, SettingsError> {
         let lines = Lines::new(name, text);
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            ScenarioError::new(lines.origin(at), "", error.message())
+            SettingsError::new(lines.origin(at), "", error.message())
         })?;
         Ok(Self {
             root: lines.table(table.get_ref()),
@@ -68,11 +70,11 @@ impl Document {
     ///
     /// # Errors
     /// There is no `=`, or the path runs through a value.
-    pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
+    pub fn set(&mut self, assignment: &str) -> Result<(), SettingsError> {
         let origin = Origin::Set(assignment.to_owned());
         let Some((path, value)) = assignment.split_once('=') else {
             let problem = "write it as path=value, such as hop.ber=1e-4";
-            return Err(ScenarioError::new(origin, assignment, problem));
+            return Err(SettingsError::new(origin, assignment, problem));
         };
         let (path, value) = (path.trim(), value.trim());
         // A list in brackets, so that sweeps and outages can be given on the command line.
@@ -98,7 +100,7 @@ impl Document {
     ///
     /// # Errors
     /// The path runs through a value or past the end of a list.
-    pub fn put(&mut self, path: &str, value: &Tree) -> Result<(), ScenarioError> {
+    pub fn put(&mut self, path: &str, value: &Tree) -> Result<(), SettingsError> {
         let mut steps = path.split('.');
         let first = steps.next().unwrap_or_default();
         let rest: Vec<&str> = steps.collect();
@@ -142,7 +144,7 @@ fn put_below(
     steps: &[&str],
     path: &str,
     value: &Tree,
-) -> Result<(), ScenarioError> {
+) -> Result<(), SettingsError> {
     let Some((step, rest)) = steps.split_first() else {
         *tree = value.clone();
         return Ok(());
@@ -152,7 +154,7 @@ fn put_below(
             1 => "there is only 0".to_owned(),
             _ => format!("there are {len}, counted from 0"),
         };
-        ScenarioError::new(value.origin.clone(), path, format!("`{step}`: {known}"))
+        SettingsError::new(value.origin.clone(), path, format!("`{step}`: {known}"))
     };
     match &mut tree.node {
         // A table that stands alone is the first and only one of its name.
@@ -184,7 +186,7 @@ fn put_below(
         },
         Node::Leaf(_) => {
             let problem = format!("`{step}` cannot stand below {}", tree.node.describe());
-            Err(ScenarioError::new(value.origin.clone(), path, problem))
+            Err(SettingsError::new(value.origin.clone(), path, problem))
         }
     }
 }

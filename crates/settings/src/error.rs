@@ -1,4 +1,4 @@
-//! Why a scenario cannot be used: where, which field, and what would be right.
+//! Why settings cannot be used: where, which field, and what would be right.
 
 use core::fmt;
 
@@ -28,10 +28,10 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A scenario that cannot be used. Prints as one line: place, field, problem and remedy.
+/// Settings that cannot be used. Prints as one line: place, field, problem and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {}{problem}", field_prefix(.field))]
-pub struct ScenarioError {
+pub struct SettingsError {
     /// Where.
     pub origin: Origin,
     /// The path of the field, such as `hop.ber`; empty when the text is no TOML at all.
@@ -48,7 +48,7 @@ fn field_prefix(field: &str) -> String {
     }
 }
 
-impl ScenarioError {
+impl SettingsError {
     /// An error at `origin` about `field`.
     pub fn new(origin: Origin, field: impl Into<String>, problem: impl fmt::Display) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl ScenarioError {
 }
 
 /// `; did you mean ...?` when one of `known` is near `given`, else the list of all.
-pub(crate) fn suggestion<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn suggestion<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> String {
     // With more than half of the letters wrong the hint would be noise.
     const SIMILAR_MIN: f64 = 0.5;
     let known: Vec<&str> = known.collect();
