@@ -93,6 +93,9 @@ pub struct ConnectionConfig {
     pub window_tpdus: u16,
     /// Octets written and not yet confirmed, at most.
     pub send_buffer_bytes: usize,
+    /// Octets written and not yet sent, at most: what a later write waits behind. A single message
+    /// may be longer.
+    pub unsent_bytes_max: usize,
     /// Bounds of the retransmission timeout.
     pub rto: RtoLimits,
     /// Patience with holes, in modes that may lose data.
@@ -108,6 +111,18 @@ pub struct ConnectionConfig {
     pub first_seq: TpduSeq,
 }
 
+/// What of a connection's settings an accepting application may choose when it knows what the
+/// connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Treatment {
+    /// Precedence over other flows of the endpoint.
+    pub priority: Priority,
+    /// Parity words inside each TPDU.
+    pub fec_words: FecStrength,
+    /// Parity across TPDUs, in modes that allow it.
+    pub block: Option<BlockPlan>,
+}
+
 impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
@@ -120,6 +135,7 @@ impl Default for ConnectionConfig {
             ack: AckPolicy::default(),
             window_tpdus: 4096,
             send_buffer_bytes: 8 << 20,
+            unsent_bytes_max: usize::MAX,
             rto: RtoLimits::default(),
             hole_waits: HoleWaits {
                 lost: Duration::from_millis(20),

@@ -8,7 +8,7 @@ mod arrivals;
 mod departures;
 mod timers;
 
-use super::config::{ConfigError, ConnectionConfig};
+use super::config::{ConfigError, ConnectionConfig, Treatment};
 use super::counters::Counters;
 use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
 use super::modes::ModeRules;
@@ -147,6 +147,27 @@ impl Connection {
 
     pub(super) fn unsent_bytes(&self) -> u64 {
         self.sender.unsent()
+    }
+
+    pub(super) fn write_room(&self) -> usize {
+        self.sender.room()
+    }
+
+    /// Takes over what of `treatment` concerns this side's data, if none was written.
+    pub(super) fn reconfigure(&mut self, treatment: Treatment) -> Result<bool, ConfigError> {
+        let config = ConnectionConfig {
+            priority: treatment.priority,
+            fec_words: treatment.fec_words,
+            block: treatment.block,
+            ..self.config
+        };
+        let payload_bytes = config.payload_bytes()?;
+        let fresh = !self.sender.has_written();
+        if fresh {
+            self.sender.reconfigure(&config, payload_bytes);
+            self.config = config;
+        }
+        Ok(fresh)
     }
 
     pub(super) fn all_settled(&self) -> bool {

@@ -3,7 +3,7 @@
 mod arrivals;
 mod departures;
 
-use super::config::{ConfigError, ConnectionConfig, EndpointConfig};
+use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
 use super::connection::{Connection, Key};
 use super::counters::Counters;
 use super::event::{ConnectError, ConnectionId, Event, State, WriteError};
@@ -304,6 +304,26 @@ impl Endpoint {
     /// Octets written to a connection and not yet sent for the first time.
     pub fn unsent_bytes(&self, id: ConnectionId) -> Option<u64> {
         self.connection(id).map(Connection::unsent_bytes)
+    }
+
+    /// Octets that a write to a connection would take now.
+    pub fn write_room(&self, id: ConnectionId) -> Option<usize> {
+        self.connection(id).map(Connection::write_room)
+    }
+
+    /// Treats what this side will send on a connection as `treatment` says, and answers whether it
+    /// does: not when the connection is over, or has been written to.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if parity leaves no room for data.
+    pub fn treat(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        treatment: Treatment,
+    ) -> Result<bool, ConfigError> {
+        self.with(now, id, |c| c.reconfigure(treatment))
+            .unwrap_or(Ok(false))
     }
 
     /// Whether everything written to a connection so far was confirmed or, in modes that confirm

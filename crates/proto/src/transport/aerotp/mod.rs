@@ -24,7 +24,9 @@ mod schedule;
 mod sender;
 mod tombstones;
 
-pub use config::{AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits};
+pub use config::{
+    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Treatment,
+};
 pub use counters::Counters;
 pub use endpoint::{Endpoint, EndpointCounters};
 pub use event::{CloseReason, ConnectError, ConnectionId, Event, State, WriteError};

@@ -83,6 +83,7 @@ pub(super) struct Sender {
     ack_flush: Duration,
     tail_attempts: u16,
     buffer: SendBuffer,
+    unsent_max: usize,
     /// Stream position of the next octet to go out for the first time.
     next_position: u64,
     /// Lengths of messages not yet sent; empty for a stream.
@@ -116,6 +117,7 @@ impl Sender {
             ack_flush: config.ack.in_mode(rules.acks).flush,
             tail_attempts: 1,
             buffer: SendBuffer::new(config.send_buffer_bytes),
+            unsent_max: config.unsent_bytes_max,
             next_position: 0,
             messages: VecDeque::new(),
             board: Scoreboard::new(config.first_seq),
@@ -135,7 +137,7 @@ impl Sender {
 
     /// Takes stream octets; fewer than offered when the buffer is full.
     pub(super) fn write(&mut self, octets: &[u8]) -> usize {
-        let taken = self.buffer.write(octets);
+        let taken = self.buffer.write(&octets[..octets.len().min(self.room())]);
         if taken < octets.len() {
             self.blocked_writer = true;
         }
@@ -145,7 +147,9 @@ impl Sender {
     /// Takes a whole message, or nothing of it when the buffer is full.
     pub(super) fn write_message(&mut self, octets: &[u8]) -> bool {
         // An empty message occupies no octets, so its number is bounded by the window's.
-        if self.buffer.free() < octets.len() || self.messages.len() >= usize::from(u16::MAX) {
+        let crowded = self.has_new() && self.room() < octets.len();
+        let full = crowded || self.buffer.free() < octets.len();
+        if full || self.messages.len() >= usize::from(u16::MAX) {
             self.blocked_writer = true;
             return false;
         }
@@ -156,10 +160,30 @@ impl Sender {
 
     /// Whether a writer that was refused may write again; asked once, answered once.
     pub(super) fn take_writable(&mut self, at_least: usize) -> bool {
-        self.blocked_writer && self.buffer.free() >= at_least && {
+        let roomy = self.room() >= at_least.min(self.unsent_max / 2);
+        self.blocked_writer && roomy && {
             self.blocked_writer = false;
             true
         }
+    }
+
+    /// How many octets a write would take.
+    pub(super) fn room(&self) -> usize {
+        let unsent = usize::try_from(self.unsent()).unwrap_or(usize::MAX);
+        self.buffer
+            .free()
+            .min(self.unsent_max.saturating_sub(unsent))
+    }
+
+    /// Takes other settings for what will be written; nothing was yet.
+    pub(super) fn reconfigure(&mut self, config: &ConnectionConfig, payload_bytes: usize) {
+        self.payload_bytes = payload_bytes;
+        self.parity = ParityPlan::new(config.block.filter(|_| self.rules.blocks));
+    }
+
+    /// Whether anything was ever written.
+    pub(super) fn has_written(&self) -> bool {
+        self.buffer.end() > 0 || self.has_new() || self.board.has_sent()
     }
 
     pub(super) const fn payload_bytes(&self) -> usize {
