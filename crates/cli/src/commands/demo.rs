@@ -135,12 +135,13 @@ impl Demo {
             .with_context(|| format!("creating {}", directory.display()))?;
         let timeline = Timeline::new(self.size, bar.clone());
         let (file, stop) = (&self.file, &self.stop);
-        let row = match carrier {
+        let moved = match carrier {
             Carrier::PlainUdp => plain::run(condition, file, &directory, &timeline, stop),
             Carrier::AeroTp(mode) => {
                 aerotp::run(mode, condition, file, &directory, &timeline, stop)
             }
         };
+        let row = moved.and_then(|m| Row::new(carrier, condition, file, self.size, &timeline, m));
         bar.finish_and_clear();
         fs::remove_dir_all(&directory)
             .with_context(|| format!("removing {}", directory.display()))?;

@@ -2,7 +2,7 @@
 
 use super::link::{LOOPBACK, Link};
 use super::plan::{Carrier, Condition, MTU, OVERHEAD};
-use super::row::{Outcome, Row, agrees};
+use super::row::Moved;
 use super::timeline::{Deliveries, Submissions, Timeline};
 use anyhow::{Context, Result, anyhow};
 use fulmar_net::clock::Clock;
@@ -111,7 +111,7 @@ fn receive(
     })
 }
 
-/// Sends `file` through the link and measures.
+/// Sends `file` through the link; `timeline` measures.
 ///
 /// # Errors
 /// A socket or the disk fails. A failed transfer is a row with an error instead.
@@ -122,7 +122,7 @@ pub(crate) fn run(
     directory: &Path,
     timeline: &Arc<Timeline>,
     stop: &Stop,
-) -> Result<Row> {
+) -> Result<Moved> {
     let carrier = Carrier::AeroTp(mode);
     let clock = Clock::start();
     let rate = condition.config().rate.context("the preset has a rate")?;
@@ -131,7 +131,6 @@ pub(crate) fn run(
     let link = Link::start(clock, condition, DamagePolicy::Deliver, receiving.address)?;
 
     let source = Source::open(file).with_context(|| format!("reading {}", file.display()))?;
-    let size = source.size().context("the file has a size")?;
     let port = UdpPort::connect(link.address(), PortConfig::default()).context("a port")?;
     let (_waker, wake_up) = waker().context("making a waker")?;
     let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
@@ -159,19 +158,9 @@ pub(crate) fn run(
         .join()
         .map_err(|_| anyhow!("the receiver panicked"))??;
     let link = link.end()?;
-    let copy = report.as_ref().and_then(|report| report.path.clone());
-    let verified = match copy {
-        Some(copy) => agrees(file, &copy, &timeline.coverage())?,
-        None => false,
-    };
-    let error = sent.err().map(|error| error.to_string());
-    Ok(Row::new(Outcome {
-        carrier,
-        condition,
-        size,
-        timeline,
+    Ok(Moved {
         link,
-        verified,
-        error,
-    }))
+        copy: report.and_then(|report| report.path),
+        error: sent.err().map(|error| error.to_string()),
+    })
 }

@@ -4,8 +4,8 @@
 //! datagram starts with its offset, so that what is missing is known; nothing else is added.
 
 use super::link::{LOOPBACK, Link};
-use super::plan::{Carrier, Condition, MTU, OVERHEAD};
-use super::row::{Outcome, Row, agrees};
+use super::plan::{Condition, MTU, OVERHEAD};
+use super::row::Moved;
 use super::timeline::Timeline;
 use anyhow::{Context, Result, anyhow};
 use fulmar_net::clock::Clock;
@@ -98,7 +98,7 @@ fn send(
     Err(anyhow!("stopped"))
 }
 
-/// Sends `file` through the link and measures.
+/// Sends `file` through the link; `timeline` measures.
 ///
 /// # Errors
 /// A socket or the disk fails.
@@ -108,11 +108,8 @@ pub(crate) fn run(
     directory: &Path,
     timeline: &Arc<Timeline>,
     stop: &Stop,
-) -> Result<Row> {
+) -> Result<Moved> {
     let clock = Clock::start();
-    let size = std::fs::metadata(file)
-        .with_context(|| format!("reading {}", file.display()))?
-        .len();
     let socket = UdpSocket::bind(LOOPBACK).context("a port")?;
     socket
         .set_read_timeout(Some(SILENCE))
@@ -137,16 +134,9 @@ pub(crate) fn run(
         .join()
         .map_err(|_| anyhow!("the receiver panicked"))??;
     let link = link.end()?;
-    let verified = agrees(file, &copy, &timeline.coverage())?;
-    let error = sent.err().map(|error| format!("{error:#}"));
-    let carrier = Carrier::PlainUdp;
-    Ok(Row::new(Outcome {
-        carrier,
-        condition,
-        size,
-        timeline,
+    Ok(Moved {
         link,
-        verified,
-        error,
-    }))
+        copy: Some(copy),
+        error: sent.err().map(|error| format!("{error:#}")),
+    })
 }

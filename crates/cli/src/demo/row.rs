@@ -11,7 +11,7 @@ use fulmar_proto::units::{Bitrate, ByteCount};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What one carrier achieved on one link. Delays are `null` if nothing arrived.
 #[derive(Clone, Debug, Serialize)]
@@ -39,37 +39,42 @@ pub(crate) struct Row {
     pub(crate) error: Option<String>,
 }
 
-/// What came out of a run.
+/// What is left when a carrier is done.
 #[derive(Debug)]
-pub(crate) struct Outcome<'a> {
-    pub(crate) carrier: Carrier,
-    pub(crate) condition: Condition,
-    pub(crate) size: u64,
-    pub(crate) timeline: &'a Timeline,
+pub(crate) struct Moved {
+    /// What the link did.
     pub(crate) link: Report,
-    pub(crate) verified: bool,
+    /// What was received, if anything.
+    pub(crate) copy: Option<PathBuf>,
+    /// Why the transfer ended early.
     pub(crate) error: Option<String>,
 }
 
 impl Row {
-    /// Puts the figures together.
-    pub(crate) fn new(outcome: Outcome<'_>) -> Self {
-        let Outcome {
-            carrier,
-            condition,
-            size,
-            timeline,
-            link,
-            verified,
-            error,
-        } = outcome;
+    /// Compares the copy with `file`, and puts the figures together.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(crate) fn new(
+        carrier: Carrier,
+        condition: Condition,
+        file: &Path,
+        size: u64,
+        timeline: &Timeline,
+        moved: Moved,
+    ) -> Result<Self> {
+        let Moved { link, copy, error } = moved;
+        let verified = match copy {
+            Some(copy) => agrees(file, &copy, &timeline.coverage())?,
+            None => false,
+        };
         let times = timeline.times();
         let delivered = timeline.coverage().covered();
         let capacity = condition.capacity().as_bits_per_second();
         let goodput = Bitrate::of(ByteCount(delivered), times.span).as_bits_per_second();
         let wire = link.up.transmitted_bytes + link.down.transmitted_bytes;
         let both = |count: fn(&DirectionReport) -> u64| count(&link.up) + count(&link.down);
-        Self {
+        Ok(Self {
             mode: carrier.name(),
             link: condition.name(),
             goodput_bps: goodput,
@@ -94,7 +99,7 @@ impl Row {
             seed: SEED,
             version: env!("CARGO_PKG_VERSION"),
             error,
-        }
+        })
     }
 
     /// Whether the carrier kept what it promises.
@@ -104,7 +109,7 @@ impl Row {
 }
 
 /// Whether the octets of `copy` in `coverage` are those of `original`.
-pub(crate) fn agrees(original: &Path, copy: &Path, coverage: &Coverage) -> Result<bool> {
+fn agrees(original: &Path, copy: &Path, coverage: &Coverage) -> Result<bool> {
     let open = |path: &Path| {
         File::open(path)
             .with_context(|| format!("reading {}", path.display()))

@@ -10,7 +10,7 @@ use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use fulmar_proto::bytes::Chunk;
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Kind, Machine, Transmit, drain};
+use fulmar_proto::machine::{Deadline, Driver, Kind, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionId, Counters, Endpoint, EndpointConfig, Event,
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 /// A node's AeroTP endpoint and its applications.
 #[derive(Debug)]
 pub(crate) struct AerotpStack {
-    machine: Guarded<Endpoint>,
+    pub(super) machine: Guarded<Endpoint>,
     ends: Ends,
 }
 
@@ -56,18 +56,6 @@ impl AerotpStack {
             machine: Guarded::new(Endpoint::new(config, rng)),
             ends: Ends::default(),
         }
-    }
-
-    pub(super) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.machine.handle_datagram(now, datagram);
-    }
-
-    pub(super) fn handle_deadline(&mut self, now: Instant) {
-        self.machine.handle_deadline(now);
-    }
-
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        self.machine.next_deadline()
     }
 
     pub(super) fn listen(&mut self, flow: &Flow) {

@@ -7,7 +7,7 @@
 use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, Transmit, drain};
+use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_proto::transport::datagram::{DatagramConfig, DatagramEndpoint, Event, Route};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::Protocol;
@@ -16,7 +16,13 @@ use std::collections::VecDeque;
 /// A node's UDP and its applications.
 #[derive(Debug)]
 pub(crate) struct DatagramStack {
-    machine: Guarded<DatagramEndpoint>,
+    pub(super) machine: Guarded<DatagramEndpoint>,
+    writes: WriteSide,
+}
+
+/// What writing needs besides the machine.
+#[derive(Debug, Default)]
+struct WriteSide {
     /// Stream positions of the datagrams that were given to the machine and not sent yet.
     tags: VecDeque<u64>,
     /// Flows that a full queue turned away.
@@ -28,42 +34,18 @@ impl DatagramStack {
     pub(crate) fn new(config: DatagramConfig) -> Self {
         Self {
             machine: Guarded::new(DatagramEndpoint::new(config)),
-            tags: VecDeque::new(),
-            waiting: VecDeque::new(),
-            write: Vec::new(),
+            writes: WriteSide::default(),
         }
     }
 
-    pub(super) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.machine.handle_datagram(now, datagram);
-    }
-
-    pub(super) fn handle_deadline(&mut self, now: Instant) {
-        self.machine.handle_deadline(now);
-    }
-
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        self.machine.next_deadline()
-    }
-
     pub(super) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
-        let machine = self.machine.app();
-        let mut io = WriteSide {
-            tags: &mut self.tags,
-            waiting: &mut self.waiting,
-            write: &mut self.write,
-        };
-        io.write(now, machine, index, flow);
+        self.writes.write(now, self.machine.app(), index, flow);
     }
 
     pub(super) fn drain(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Deadline> {
         let mut driver = StackDriver {
             context,
-            io: WriteSide {
-                tags: &mut self.tags,
-                waiting: &mut self.waiting,
-                write: &mut self.write,
-            },
+            writes: &mut self.writes,
         };
         drain(&mut self.machine, now, &mut driver)
     }
@@ -76,14 +58,7 @@ impl DatagramStack {
     }
 }
 
-/// What writing needs besides the machine.
-struct WriteSide<'a> {
-    tags: &'a mut VecDeque<u64>,
-    waiting: &'a mut VecDeque<usize>,
-    write: &'a mut Vec<u8>,
-}
-
-impl WriteSide<'_> {
+impl WriteSide {
     /// Sends what the application has, piece by piece, until the machine refuses.
     fn write(
         &mut self,
@@ -98,11 +73,11 @@ impl WriteSide<'_> {
             destination: flow.port,
         };
         loop {
-            let offset = flow.fill(flow.plan.payload.0.min(flow.plan.piece.0), self.write);
+            let offset = flow.fill(flow.plan.payload.0.min(flow.plan.piece.0), &mut self.write);
             if self.write.is_empty() {
                 return;
             }
-            if machine.send(route, self.write).is_err() {
+            if machine.send(route, &self.write).is_err() {
                 if !self.waiting.contains(&index) {
                     self.waiting.push_back(index);
                 }
@@ -116,7 +91,7 @@ impl WriteSide<'_> {
 
 struct StackDriver<'a, 'b> {
     context: &'a mut Context<'b>,
-    io: WriteSide<'a>,
+    writes: &'a mut WriteSide,
 }
 
 impl Driver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
@@ -125,7 +100,7 @@ impl Driver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
     }
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
-        let tag = self.io.tags.pop_front().unwrap_or_default();
+        let tag = self.writes.tags.pop_front().unwrap_or_default();
         let node = self.context.node;
         let network = &mut *self.context.network;
         network.send(now, node, Protocol::UDP, transmit, tag);
@@ -142,9 +117,9 @@ impl Driver<Guarded<DatagramEndpoint>> for StackDriver<'_, '_> {
                 machine.app().recycle(octets);
             }
             Event::Writable => {
-                for index in core::mem::take(self.io.waiting) {
+                for index in core::mem::take(&mut self.writes.waiting) {
                     let flow = &mut self.context.flows[index];
-                    self.io.write(now, machine.app(), index, flow);
+                    self.writes.write(now, machine.app(), index, flow);
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::node::NodeId;
 use aerotp::AerotpStack;
 use datagram::DatagramStack;
-use fulmar_proto::machine::{Datagram, Deadline};
+use fulmar_proto::machine::{Datagram, Deadline, Machine};
 use fulmar_proto::units::Instant;
 use serde::Serialize;
 
@@ -61,22 +61,22 @@ pub struct Recovered {
 impl Stack {
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         match self {
-            Self::Datagram(stack) => stack.handle_datagram(now, datagram),
-            Self::Aerotp(stack) => stack.handle_datagram(now, datagram),
+            Self::Datagram(stack) => stack.machine.handle_datagram(now, datagram),
+            Self::Aerotp(stack) => stack.machine.handle_datagram(now, datagram),
         }
     }
 
     pub(crate) fn handle_deadline(&mut self, now: Instant) {
         match self {
-            Self::Datagram(stack) => stack.handle_deadline(now),
-            Self::Aerotp(stack) => stack.handle_deadline(now),
+            Self::Datagram(stack) => stack.machine.handle_deadline(now),
+            Self::Aerotp(stack) => stack.machine.handle_deadline(now),
         }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Deadline> {
         match self {
-            Self::Datagram(stack) => stack.next_deadline(),
-            Self::Aerotp(stack) => stack.next_deadline(),
+            Self::Datagram(stack) => stack.machine.next_deadline(),
+            Self::Aerotp(stack) => stack.machine.next_deadline(),
         }
     }
 
