@@ -181,7 +181,7 @@ impl World {
         }
         let id = StackId(self.stacks.len());
         *known = Some(id);
-        let stack = match flow.transport {
+        let stack = match &flow.transport {
             TransportPlan::Datagram => {
                 Stack::Datagram(Box::new(DatagramStack::new(DatagramConfig {
                     local: address,

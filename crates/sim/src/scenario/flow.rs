@@ -44,7 +44,7 @@ pub enum TransportPlan {
     /// UDP.
     Datagram,
     /// AeroTP.
-    Aerotp(AerotpPlan),
+    Aerotp(Box<AerotpPlan>),
 }
 
 #[derive(Clone, Copy)]
@@ -121,7 +121,8 @@ impl FlowPlan {
             }
             TransportName::Aerotp => {
                 let plan = AerotpPlan::read(reader, mtu)?;
-                (TransportPlan::Aerotp(plan), plan.payload())
+                let payload = plan.payload();
+                (TransportPlan::Aerotp(Box::new(plan)), payload)
             }
         };
         let traffic = traffic(reader, payload)?;
