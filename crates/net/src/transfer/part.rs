@@ -9,13 +9,14 @@
 //!   loss at any moment the state is either the old or the new one, and never promises too much.
 //! - `NAME` appears only complete, verified and synced, in one step, and replaces nothing unless
 //!   that was asked for.
-//! - One receiver at a time: the part is locked.
+//! - One receiver at a time: the part is locked, and it is the one that has the name.
+//! - An incomplete file replaces no earlier one.
 
 use super::name::{PART_SUFFIX, STATE_SUFFIX};
 use super::record::Digest;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The end of the name of a file that will not become complete.
@@ -24,6 +25,10 @@ pub(super) const INCOMPLETE_SUFFIX: &str = ".incomplete";
 const RECOVER_STEP: usize = 1 << 20;
 /// Octets collected before they are written.
 const WRITE_BUFFER: usize = 1 << 17;
+/// Times that a part may vanish between being opened and locked: each takes another receiver.
+const OPEN_ATTEMPTS_MAX: usize = 16;
+/// Incomplete files of one name that are kept; who has so many does not look at them.
+const INCOMPLETE_MAX: u32 = 999;
 /// A state file is one line; more than this is none of ours.
 const STATE_BYTES_MAX: u64 = 200;
 
@@ -75,14 +80,13 @@ fn with_suffix(directory: &Path, name: &str, suffix: &str) -> PathBuf {
     directory.join(format!("{name}{suffix}"))
 }
 
-impl Part {
-    /// Opens or creates the part of `directory/name`, and locks it.
-    pub(super) fn open(directory: &Path, name: &str) -> Result<Self, StorageError> {
-        let part = with_suffix(directory, name, PART_SUFFIX);
-        let state = with_suffix(directory, name, STATE_SUFFIX);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(&part).attempt("creating", &part)?;
+/// Opens or creates `part`, and locks it. Another receiver may give it its final name, or take it away,
+/// between the two: the lock is then on a file that is no longer ours to write.
+fn open_locked(part: &Path) -> Result<File, StorageError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    for _ in 0..OPEN_ATTEMPTS_MAX {
+        let file = options.open(part).attempt("creating", part)?;
         file.try_lock()
             .map_err(|error| match error {
                 TryLockError::Error(error) => error,
@@ -90,7 +94,31 @@ impl Part {
                     io::Error::new(ErrorKind::ResourceBusy, "another receiver is writing it")
                 }
             })
-            .attempt("locking", &part)?;
+            .attempt("locking", part)?;
+        if is_named(&file, part).attempt("locking", part)? {
+            return Ok(file);
+        }
+    }
+    let gone = "others take it away as often as it is opened";
+    Err(io::Error::new(ErrorKind::ResourceBusy, gone)).attempt("locking", part)
+}
+
+/// Whether `path` still names `file`.
+fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl Part {
+    /// Opens or creates the part of `directory/name`, and locks it.
+    pub(super) fn open(directory: &Path, name: &str) -> Result<Self, StorageError> {
+        let part = with_suffix(directory, name, PART_SUFFIX);
+        let state = with_suffix(directory, name, STATE_SUFFIX);
+        let file = open_locked(&part)?;
         let vouched = read_state(&state);
         Ok(Self {
             file,
@@ -261,19 +289,36 @@ impl Part {
             .attempt("syncing", &self.directory)
     }
 
-    /// Keeps what is there under a name that says that it is not complete. `size` makes room for the
+    /// Keeps what is there under a free name that says that it is not complete. `size` makes room for the
     /// hole at the end, if there is one.
     pub(super) fn keep_incomplete(mut self, size: u64) -> Result<PathBuf, StorageError> {
         self.flush()?;
         self.file.set_len(size).attempt("writing", &self.path)?;
         self.file.sync_all().attempt("syncing", &self.path)?;
-        let mut kept = self.target.clone().into_os_string();
-        kept.push(INCOMPLETE_SUFFIX);
-        let kept = PathBuf::from(kept);
-        fs::rename(&self.path, &kept).attempt("renaming to", &kept)?;
+        let kept = self.publish_incomplete()?;
         self.remove_state();
         self.sync_directory()?;
         Ok(kept)
+    }
+
+    fn publish_incomplete(&self) -> Result<PathBuf, StorageError> {
+        let mut count = 1;
+        loop {
+            let mut kept = self.target.clone().into_os_string();
+            kept.push(INCOMPLETE_SUFFIX);
+            if count > 1 {
+                kept.push(format!("-{count}"));
+            }
+            let kept = PathBuf::from(kept);
+            match publish(&self.path, &kept) {
+                Err(error)
+                    if error.kind() == ErrorKind::AlreadyExists && count < INCOMPLETE_MAX =>
+                {
+                    count += 1;
+                }
+                outcome => return outcome.attempt("creating", &kept).map(|()| kept),
+            }
+        }
     }
 
     /// A state without its part vouches for nothing, so a failure here does no harm.
@@ -315,105 +360,4 @@ fn read_state(path: &Path) -> Option<(u64, Digest)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn recovered(directory: &Path) -> Part {
-        let mut part = Part::open(directory, "file").unwrap();
-        while part.is_recovering() {
-            part.recover().unwrap();
-        }
-        part
-    }
-
-    #[test]
-    fn only_what_was_checkpointed_is_taken_up_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut part = recovered(directory.path());
-        part.append(b"durable").unwrap();
-        part.checkpoint().unwrap();
-        part.append(&vec![b'x'; WRITE_BUFFER + 1]).unwrap();
-        drop(part);
-        let mut part = recovered(directory.path());
-        assert_eq!(part.written(), 7);
-        part.append(b" and more").unwrap();
-        let target = part.finish(false).unwrap();
-        assert_eq!(fs::read(target).unwrap(), b"durable and more");
-        assert_eq!(
-            fs::read_dir(directory.path()).unwrap().count(),
-            1,
-            "nothing is left behind"
-        );
-    }
-
-    #[test]
-    fn a_part_that_was_changed_is_forgotten() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut part = recovered(directory.path());
-        part.append(b"durable").unwrap();
-        part.checkpoint().unwrap();
-        drop(part);
-        fs::write(directory.path().join("file.fulmar-part"), b"durablE").unwrap();
-        assert_eq!(recovered(directory.path()).written(), 0);
-    }
-
-    #[test]
-    fn a_part_shorter_than_its_state_is_forgotten() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut part = recovered(directory.path());
-        part.append(b"durable").unwrap();
-        part.checkpoint().unwrap();
-        drop(part);
-        fs::write(directory.path().join("file.fulmar-part"), b"dur").unwrap();
-        assert_eq!(recovered(directory.path()).written(), 0);
-    }
-
-    #[test]
-    fn an_existing_file_is_replaced_only_on_request() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("file"), b"precious").unwrap();
-        let mut part = recovered(directory.path());
-        part.append(b"new").unwrap();
-        assert_eq!(
-            part.finish(false).unwrap_err().source.kind(),
-            ErrorKind::AlreadyExists
-        );
-        assert_eq!(
-            fs::read(directory.path().join("file")).unwrap(),
-            b"precious"
-        );
-        let mut part = recovered(directory.path());
-        part.restart().unwrap();
-        part.append(b"new").unwrap();
-        part.finish(true).unwrap();
-        assert_eq!(fs::read(directory.path().join("file")).unwrap(), b"new");
-    }
-
-    #[test]
-    fn a_second_receiver_of_the_same_file_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        let _first = recovered(directory.path());
-        let refused = Part::open(directory.path(), "file").unwrap_err();
-        assert_eq!(refused.source.kind(), ErrorKind::ResourceBusy);
-    }
-
-    #[test]
-    fn states_that_make_no_sense_vouch_for_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("state");
-        let digest = blake3::hash(b"").to_hex();
-        for text in [
-            String::new(),
-            format!("fulmar-state 2 0 {digest}\n"),
-            format!("fulmar-state 1 -1 {digest}\n"),
-            format!("fulmar-state 1 0 {digest}"),
-            format!("fulmar-state 1 0 {digest} more\n"),
-            "fulmar-state 1 0 beef\n".to_owned(),
-        ] {
-            fs::write(&path, &text).unwrap();
-            assert_eq!(read_state(&path), None, "{text:?}");
-        }
-        fs::write(&path, format!("fulmar-state 1 0 {digest}\n")).unwrap();
-        assert_eq!(read_state(&path), Some((0, *blake3::hash(b"").as_bytes())));
-    }
-}
+mod tests;
