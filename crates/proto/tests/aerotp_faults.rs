@@ -8,8 +8,10 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::aerotp::{FecStrength, Flags, Header, Mode, Outgoing, encode, parse};
 use pair::{Pair, Script, Way, octets};
+use std::cell::Cell;
+use std::rc::Rc;
 
 const DELAY: Duration = Duration::from_millis(20);
 
@@ -220,4 +222,201 @@ fn forty_minutes_of_silence_do_not_make_fresh_timestamps_look_old() {
     }
     assert_eq!(pair.received().len(), 2 * more.len());
     assert_eq!(pair.sent(Kind::Retransmission), 0);
+}
+
+/// Octet 13 of a TPDU: ECN and TCP's six flags.
+fn flags_of(octets: &[u8]) -> u8 {
+    octets.get(13).copied().unwrap_or_default() & 0x3f
+}
+
+const MACK: u8 = 0x10;
+const AFIN: u8 = 0x01;
+
+/// A script that loses what `lost` says.
+fn losing(lost: impl Fn(Way, Instant, &[u8]) -> bool + 'static) -> Script {
+    Box::new(move |way, _, now, octets| {
+        if lost(way, now, octets) {
+            Vec::new()
+        } else {
+            vec![(DELAY, octets.to_vec())]
+        }
+    })
+}
+
+#[test]
+fn a_lost_window_update_is_repaired_when_there_is_new_data_and_nothing_in_flight() {
+    let small = ConnectionConfig {
+        window_tpdus: 16,
+        ..config()
+    };
+    let lost = Rc::new(Cell::new(false));
+    let is_lost = Rc::clone(&lost);
+    let script = losing(move |way, _, _| way == Way::Back && is_lost.get());
+    let mut pair = Pair::new(endpoint(), small, script);
+    pair.stop_reading();
+    pair.connect_only(small);
+    let payload = small.payload_bytes().expect("sound");
+    let sent = octets(17 * payload);
+    pair.app(Way::Forward, |endpoint, now, id| {
+        let filling = endpoint.write(now, id, &sent[..16 * payload]);
+        assert_eq!(filling, Ok(16 * payload));
+    });
+    pair.run(Duration::from_secs(2));
+    lost.set(true);
+    let mut got = Vec::new();
+    pair.app(Way::Back, |endpoint, now, id| {
+        while let Some(chunk) = endpoint.read(now, id) {
+            got.extend(chunk.octets);
+        }
+    });
+    lost.set(false);
+    assert_eq!(got.len(), 16 * payload, "the window was full");
+    pair.app(Way::Forward, |endpoint, now, id| {
+        assert_eq!(endpoint.write(now, id, &sent[16 * payload..]), Ok(payload));
+    });
+    // Long before the first keep-alive.
+    pair.run(Duration::from_secs(2));
+    pair.app(Way::Back, |endpoint, now, id| {
+        while let Some(chunk) = endpoint.read(now, id) {
+            got.extend(chunk.octets);
+        }
+    });
+    assert!(got == sent, "{} of {} octets", got.len(), sent.len());
+}
+
+#[test]
+fn a_listed_acknowledgement_in_two_datagrams_holds_nothing_for_lost() {
+    // 25 numbers fit a TPDU of 120 octets, and 60 arrivals are told at once.
+    let ack = AckPolicy {
+        every: 60,
+        style: AckStyle::Listed,
+        flush: Duration::from_millis(200),
+        ..AckPolicy::default()
+    };
+    let listed = ConnectionConfig {
+        ack,
+        tpdu_bytes_max: 120,
+        ..config()
+    };
+    let mut pair = Pair::new(endpoint(), listed, losing(|_, _, _| false));
+    let sent = octets(100_000);
+    pair.send(listed, &sent);
+    pair.run(Duration::from_secs(60));
+    assert!(finished(&pair) && pair.received() == sent);
+    assert_eq!(pair.sent(Kind::Retransmission), 0);
+}
+
+#[test]
+fn every_arrival_is_told_in_listed_acknowledgements_of_the_largest_size() {
+    let ack = AckPolicy {
+        every: 365,
+        style: AckStyle::Listed,
+        flush: Duration::from_secs(10),
+        ..AckPolicy::default()
+    };
+    let listed = ConnectionConfig { ack, ..config() };
+    let mut pair = Pair::new(endpoint(), listed, losing(|_, _, _| false));
+    let payload = listed.payload_bytes().expect("sound");
+    pair.connect_only(listed);
+    // The first is told by the ASYNACK.
+    for count in [1, 365] {
+        let sent = octets(count * payload);
+        pair.app(Way::Forward, |endpoint, now, id| {
+            assert_eq!(endpoint.write(now, id, &sent), Ok(sent.len()));
+        });
+        pair.run(Duration::from_millis(100));
+    }
+    // 365 TPDUs take 0.88 s; the flush timer is far off.
+    pair.run(Duration::from_secs(1));
+    let id = pair.id(Way::Forward).expect("connected");
+    assert_eq!(pair.endpoint(Way::Forward).is_settled(id), Some(true));
+}
+
+#[test]
+fn the_last_answers_may_fall_into_an_outage() {
+    let script = losing(|way, now, octets| {
+        let early = now < Instant::START + Duration::from_secs(30);
+        way == Way::Forward && early && flags_of(octets) == MACK | AFIN
+    });
+    let mut pair = Pair::new(endpoint(), config(), script);
+    let sent = octets(100_000);
+    pair.send(config(), &sent);
+    pair.run_until(Instant::START + Duration::from_secs(29));
+    assert!(finished(&pair), "the sender is done");
+    assert_eq!(pair.endpoint(Way::Forward).connection_count(), 0, "gone");
+    pair.run_until(Instant::START + Duration::from_secs(40));
+    let ended = |e: &Event| {
+        let why = CloseReason::Finished;
+        matches!(e, Event::Closed { why: w, .. } if *w == why)
+    };
+    assert!(pair.events(Way::Back).iter().any(ended));
+}
+
+#[test]
+fn an_end_beyond_the_window_is_reached_once_what_was_unread_is_read() {
+    let config = ConnectionConfig {
+        mode: Mode::Unreliable,
+        window_tpdus: 64,
+        ..config()
+    };
+    let from = Instant::START + Duration::from_secs(1);
+    let script = losing(move |way, now, octets| {
+        way == Way::Forward && now >= from && flags_of(octets) & AFIN == 0
+    });
+    let mut pair = Pair::new(endpoint(), config, script);
+    pair.stop_reading();
+    pair.send(config, &octets(3_000_000)); // 80 % are lost, the AFIN is not
+    pair.run(Duration::from_secs(30));
+    let ended = |e: &Event| matches!(e, Event::PeerFinished(_));
+    assert!(!pair.events(Way::Back).iter().any(ended), "unread");
+    let mut chunks = 0;
+    pair.app(Way::Back, |endpoint, now, id| {
+        while endpoint.read(now, id).is_some() {
+            chunks += 1;
+        }
+    });
+    assert_eq!(chunks, 64);
+    pair.run(Duration::from_secs(5));
+    assert!(pair.events(Way::Back).iter().any(ended));
+}
+
+#[test]
+fn a_damaged_afin_or_reset_changes_nothing() {
+    let at = Instant::START + Duration::from_millis(200);
+    let mut done = false;
+    // A copy of a data TPDU's header with other flags and number: the header check is right and the
+    // CRC-32 is not.
+    let script: Script = Box::new(move |way, _, now, octets| {
+        let mut fates = vec![(DELAY, octets.to_vec())];
+        if way == Way::Forward && now >= at && !done {
+            done = true;
+            let tpdu = parse(octets).expect("ours");
+            for flags in [Flags::AFIN, Flags::RST] {
+                let header = Header {
+                    flags,
+                    ..tpdu.header
+                };
+                let (crc, fec_words) = (true, FecStrength::NONE);
+                let mut forged = Vec::new();
+                encode(
+                    &Outgoing {
+                        header,
+                        crc,
+                        fec_words,
+                        block: None,
+                        body: &[],
+                    },
+                    &mut forged,
+                );
+                *forged.last_mut().expect("a CRC-32") ^= 1;
+                fates.push((DELAY, forged));
+            }
+        }
+        fates
+    });
+    let mut pair = Pair::new(endpoint(), config(), script);
+    let sent = octets(1_000_000);
+    pair.send(config(), &sent);
+    pair.run(Duration::from_secs(60));
+    assert!(finished(&pair) && pair.received() == sent);
 }

@@ -11,7 +11,7 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::units::Instant;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
-    CUMULATIVE_NUMBERS_MAX, EcnField, Feedback, Handshake, HoldTime, ReceiverWord,
+    EcnField, Feedback, Handshake, HoldTime, LISTED_NUMBERS_MAX, ReceiverWord,
     cumulative_numbers_max, listed_numbers_max,
 };
 use std::collections::VecDeque;
@@ -37,6 +37,15 @@ pub(super) struct ReceiverState {
     pub(super) has_holes: bool,
 }
 
+/// A TPDU that arrived.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    seq: TpduSeq,
+    /// In how many MACKs it was listed.
+    told: u16,
+    stamp: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Acknowledger {
     acks: Acks,
@@ -46,8 +55,8 @@ pub(super) struct Acknowledger {
     pending: u16,
     due: bool,
     handshake: Option<Handshake>,
-    /// Arrivals, oldest first, and in how many MACKs they were listed.
-    recent: VecDeque<(TpduSeq, u16)>,
+    /// Arrivals not yet told often enough, oldest first.
+    recent: VecDeque<Recent>,
     echo: Option<(u32, Instant)>,
     marked: bool,
     window_told: u16,
@@ -87,10 +96,15 @@ impl Acknowledger {
         if self.acks == Acks::None {
             return;
         }
-        if self.recent.len() == CUMULATIVE_NUMBERS_MAX {
+        if self.recent.len() > LISTED_NUMBERS_MAX {
             self.recent.pop_front();
         }
-        self.recent.push_back((seq, 0));
+        let stamp = self.echo();
+        self.recent.push_back(Recent {
+            seq,
+            told: 0,
+            stamp,
+        });
         self.pending = self.pending.saturating_add(1);
         let urgent =
             urgent && self.acks == Acks::Aggregated && self.policy.style == AckStyle::Cumulative;
@@ -157,10 +171,22 @@ impl Acknowledger {
         self.timers.stop(FlushTimer);
         let listed = self.policy.style == AckStyle::Listed && handshake.is_none();
         let (strength, crc) = (template.fec_words, template.crc);
-        if let Some((first, _)) = self.recent.front().copied().filter(|_| listed) {
+        if let Some(first) = self.recent.front().copied().filter(|_| listed) {
             let room = listed_numbers_max(self.tpdu_bytes_max, strength, crc);
-            let further = self.recent.iter().skip(1).take(room).map(|(seq, _)| *seq);
-            let told = 1 + feedback.listed(Handshake::None, first, further, out);
+            // What follows in the next MACK must not look lost, so this one answers no later TPDU.
+            let answered = self
+                .recent
+                .get(room)
+                .filter(|_| self.recent.len() > room + 1);
+            let echo = answered.map_or(feedback.echo, |last| last.stamp);
+            let feedback = Feedback { echo, ..feedback };
+            let further = self
+                .recent
+                .iter()
+                .skip(1)
+                .take(room)
+                .map(|recent| recent.seq);
+            let told = 1 + feedback.listed(Handshake::None, first.seq, further, out);
             self.recent.drain(..told.min(self.recent.len()));
             self.due = !self.recent.is_empty();
             return;
@@ -175,18 +201,18 @@ impl Acknowledger {
         };
         if state.has_holes {
             self.recent
-                .retain(|(seq, _)| state.next_expected.before(*seq));
+                .retain(|recent| state.next_expected.before(recent.seq));
         } else {
             self.recent.clear();
         }
         let handshake = handshake.unwrap_or_default();
         let room = cumulative_numbers_max(self.tpdu_bytes_max, strength, crc);
-        let newest_first = self.recent.iter().rev().take(room).map(|(seq, _)| *seq);
+        let newest_first = self.recent.iter().rev().take(room).map(|recent| recent.seq);
         feedback.cumulative(handshake, state.next_expected, receiver, newest_first, out);
         if self.policy.style == AckStyle::Cumulative {
             let repeats = self.policy.repeats.max(1);
-            self.recent.iter_mut().for_each(|(_, told)| *told += 1);
-            self.recent.retain(|(_, told)| *told < repeats);
+            self.recent.iter_mut().for_each(|recent| recent.told += 1);
+            self.recent.retain(|recent| recent.told < repeats);
         }
         self.window_told = state.window;
     }

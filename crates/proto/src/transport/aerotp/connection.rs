@@ -19,6 +19,7 @@ use crate::machine::{PathId, Priority};
 use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
 use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
 use crate::wire::aerotp::Mode;
 use std::collections::VecDeque;
 use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, LINGER_MIN};
@@ -187,6 +188,12 @@ impl Connection {
         self.events.pop_front()
     }
 
+    /// Where the peer's data ended, if all of it was taken before the connection finished.
+    pub(super) fn finished_end(&self) -> Option<TpduSeq> {
+        let finished = self.why_closed == Some(CloseReason::Finished);
+        self.receiver.end_taken().filter(|_| finished)
+    }
+
     fn enter(&mut self, now: Instant, state: State) {
         if self.state != state {
             self.state = state;
@@ -204,12 +211,16 @@ impl Connection {
         }
     }
 
-    pub(super) fn write(&mut self, octets: &[u8]) -> Result<usize, WriteError> {
+    pub(super) fn write(&mut self, now: Instant, octets: &[u8]) -> Result<usize, WriteError> {
         self.writable()?;
-        Ok(self.sender.write(octets))
+        Ok(self.sender.write(now, octets))
     }
 
-    pub(super) fn write_message(&mut self, octets: &[u8]) -> Result<bool, WriteError> {
+    pub(super) fn write_message(
+        &mut self,
+        now: Instant,
+        octets: &[u8],
+    ) -> Result<bool, WriteError> {
         self.writable()?;
         let max = self.sender.payload_bytes();
         if octets.len() > max {
@@ -221,11 +232,11 @@ impl Connection {
         if octets.is_empty() && self.rules.connection {
             return Err(WriteError::EmptyMessage);
         }
-        Ok(self.sender.write_message(octets))
+        Ok(self.sender.write_message(now, octets))
     }
 
-    pub(super) fn read(&mut self) -> Option<Chunk> {
-        self.receiver.read(&mut self.counters)
+    pub(super) fn read(&mut self, now: Instant) -> Option<Chunk> {
+        self.receiver.read(now, &mut self.counters)
     }
 
     pub(super) fn recycle(&mut self, octets: Vec<u8>) {

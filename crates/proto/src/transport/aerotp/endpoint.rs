@@ -17,13 +17,14 @@ use crate::rng::Rng;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::{LinkReport, Pacer, RateControl};
 use crate::units::Instant;
+use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Header, Port};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Ports that `connect` chooses from (RFC 6335: dynamic ports).
 const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
-/// Resets waiting to be sent; more strangers than this go unanswered.
-const RESETS_MAX: usize = 64;
+/// Answers without a connection waiting to be sent; more strangers than this go unanswered.
+const ORPHANS_MAX: usize = 64;
 /// Forgotten connections whose counters can still be asked for.
 const PAST_MAX: usize = 64;
 
@@ -33,6 +34,19 @@ struct Entry {
     queued_data: bool,
     queued_control: bool,
     deadline: Option<Deadline>,
+}
+
+/// An answer for which there is no connection.
+#[derive(Clone, Copy, Debug)]
+enum Orphan {
+    /// Nobody listens.
+    Reset(Header),
+    /// The connection is over and everything before `end` was taken.
+    Ended {
+        /// The TPDU that asks.
+        asks: Header,
+        end: TpduSeq,
+    },
 }
 
 /// What arrived and could not be used, by reason.
@@ -63,8 +77,10 @@ pub struct Endpoint {
     paths: BTreeMap<PathId, PathSchedule>,
     sending_paths: BTreeSet<PathId>,
     control: VecDeque<ConnectionId>,
-    resets: VecDeque<(PathId, Header)>,
+    orphans: VecDeque<(PathId, Orphan)>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
+    /// Those being served, kept for its memory.
+    due: Vec<(Instant, ConnectionId)>,
     tombstones: Tombstones,
     events: VecDeque<Event>,
     intake: Intake,
@@ -87,8 +103,9 @@ impl Endpoint {
             paths: BTreeMap::new(),
             sending_paths: BTreeSet::new(),
             control: VecDeque::new(),
-            resets: VecDeque::new(),
+            orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),
+            due: Vec::new(),
             tombstones: Tombstones::default(),
             events: VecDeque::new(),
             intake: Intake::default(),
@@ -212,7 +229,7 @@ impl Endpoint {
         id: ConnectionId,
         octets: &[u8],
     ) -> Result<usize, WriteError> {
-        self.with(now, id, |c| c.write(octets))
+        self.with(now, id, |c| c.write(now, octets))
             .unwrap_or(Err(WriteError::Closed))
     }
 
@@ -226,13 +243,13 @@ impl Endpoint {
         id: ConnectionId,
         octets: &[u8],
     ) -> Result<bool, WriteError> {
-        self.with(now, id, |c| c.write_message(octets))
+        self.with(now, id, |c| c.write_message(now, octets))
             .unwrap_or(Err(WriteError::Closed))
     }
 
     /// Takes the next payload in order; `None` until the next [`Event::Readable`].
     pub fn read(&mut self, now: Instant, id: ConnectionId) -> Option<Chunk> {
-        self.with(now, id, Connection::read).flatten()
+        self.with(now, id, |c| c.read(now)).flatten()
     }
 
     /// Gives a payload's memory back for the next one.
@@ -390,7 +407,8 @@ impl Endpoint {
             self.deadlines.remove(&(deadline.at, id));
         }
         if ModeRules::of(entry.connection.mode()).connection {
-            self.tombstones.bury(now, key);
+            self.tombstones
+                .bury(now, key, entry.connection.finished_end());
         }
         if let Some(path) = self.paths.get_mut(&key.path) {
             path.connections -= 1;
@@ -412,26 +430,28 @@ impl Machine for Endpoint {
     fn handle_deadline(&mut self, now: Instant) {
         self.now = now;
         self.tombstones.expire(now);
-        while let Some((at, id)) = self.deadlines.first().copied() {
-            if at > now {
-                break;
-            }
-            let Some(entry) = self.connections.get_mut(&id) else {
-                self.deadlines.remove(&(at, id));
-                continue;
-            };
-            entry.connection.handle_deadline(now);
-            self.settle(now, id);
-            // A connection that still names a time that has come would spin here.
-            if self.deadlines.first() == Some(&(at, id)) {
-                break;
+        // Each connection once, so that one which still names a time that has come neither spins
+        // here nor keeps the others waiting.
+        let mut due = core::mem::take(&mut self.due);
+        let last = (now, ConnectionId(u64::MAX));
+        due.extend(self.deadlines.range(..=last).copied());
+        for (at, id) in due.drain(..) {
+            match self.connections.get_mut(&id) {
+                Some(entry) if entry.deadline.is_some_and(|deadline| deadline.at == at) => {
+                    entry.connection.handle_deadline(now);
+                    self.settle(now, id);
+                }
+                _ => {
+                    self.deadlines.remove(&(at, id));
+                }
             }
         }
+        self.due = due;
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         self.now = now;
-        self.poll_reset(now, out)
+        self.poll_orphan(now, out)
             .or_else(|| self.poll_control(now, out))
             .or_else(|| self.poll_data(now, out))
     }
@@ -459,5 +479,27 @@ impl Machine for Endpoint {
             at: at.max(self.now),
             why,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+        let now = Instant::START;
+        let config = ConnectionConfig::default();
+        let mut connect = || endpoint.connect(now, PathId(0), Port(1), config);
+        let (first, second) = (connect().expect("room"), connect().expect("room"));
+        endpoint.deadlines.insert((now, first));
+        let later = endpoint.connections[&second]
+            .deadline
+            .expect("patience with the peer")
+            .at;
+        endpoint.handle_deadline(later);
+        let after = endpoint.connections[&second].deadline;
+        assert!(after.is_none_or(|deadline| deadline.at > later));
     }
 }

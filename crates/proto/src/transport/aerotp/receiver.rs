@@ -297,17 +297,21 @@ impl Receiver {
         }
         if let Some(end) = self.end {
             self.patience.note_end(now);
-            if !self.rules.complete {
-                // The AFIN is answered once heard, so it may be the only one.
-                self.pass_over(end, counters);
-            }
-            self.ring.note_end(now, end);
+            self.reach_end(now, end, counters);
             if self.ring.has_holes() && self.rules.nacks == Nacks::DamagedAndHoles {
                 self.asked_missing = true;
             }
         }
         self.acks.answer(Handshake::Afin);
         self.after_arrival(now);
+    }
+
+    fn reach_end(&mut self, now: Instant, end: TpduSeq, counters: &mut Counters) {
+        if !self.rules.complete {
+            // The AFIN is answered once heard, so it may be the only one.
+            self.pass_over(end, counters);
+        }
+        self.ring.note_end(now, end);
     }
 
     pub(super) const fn answer_setup(&mut self) {
@@ -351,7 +355,7 @@ impl Receiver {
     }
 
     /// Takes the next payload in order.
-    pub(super) fn read(&mut self, counters: &mut Counters) -> Option<Chunk> {
+    pub(super) fn read(&mut self, now: Instant, counters: &mut Counters) -> Option<Chunk> {
         let Some(chunk) = self.ring.read() else {
             self.readable_told = false;
             return None;
@@ -361,6 +365,13 @@ impl Receiver {
             counters.delivered_damaged_bytes += chunk.octets.len() as u64;
         }
         self.acks.on_window(self.ring.window(), self.window);
+        // What was unread may have stood between the window and the end.
+        if let Some(end) = self.end
+            && self.ring.end_seen().before(end)
+        {
+            self.reach_end(now, end, counters);
+            self.after_arrival(now);
+        }
         Some(chunk)
     }
 
@@ -384,6 +395,11 @@ impl Receiver {
 
     pub(super) fn has_ended(&self) -> bool {
         self.end == Some(self.ring.next_expected()) && !self.ring.is_readable()
+    }
+
+    /// The peer's end, if everything before it was read or given up.
+    pub(super) fn end_taken(&self) -> Option<TpduSeq> {
+        self.end.filter(|_| self.has_ended())
     }
 
     /// Whether the end is known and nothing before it is missing; it may still have to be read.

@@ -136,16 +136,17 @@ impl Sender {
     }
 
     /// Takes stream octets; fewer than offered when the buffer is full.
-    pub(super) fn write(&mut self, octets: &[u8]) -> usize {
+    pub(super) fn write(&mut self, now: Instant, octets: &[u8]) -> usize {
         let taken = self.buffer.write(&octets[..octets.len().min(self.room())]);
         if taken < octets.len() {
             self.blocked_writer = true;
         }
+        self.probe_closed_window(now);
         taken
     }
 
     /// Takes a whole message, or nothing of it when the buffer is full.
-    pub(super) fn write_message(&mut self, octets: &[u8]) -> bool {
+    pub(super) fn write_message(&mut self, now: Instant, octets: &[u8]) -> bool {
         // An empty message occupies no octets, so its number is bounded by the window's.
         let crowded = self.has_new() && self.room() < octets.len();
         let full = crowded || self.buffer.free() < octets.len();
@@ -155,7 +156,16 @@ impl Sender {
         }
         self.buffer.write(octets);
         self.messages.push_back(octets.len());
+        self.probe_closed_window(now);
         true
+    }
+
+    /// With nothing in flight no answer will tell that the window has opened, and the MACK that
+    /// told so may be lost (RFC 9293, section 3.8.6.1).
+    fn probe_closed_window(&mut self, now: Instant) {
+        if self.board.is_empty() && !self.window_open() {
+            self.arm_retransmission(now);
+        }
     }
 
     /// Whether a writer that was refused may write again; asked once, answered once.

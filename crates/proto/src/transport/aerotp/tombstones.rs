@@ -2,7 +2,8 @@
 
 use super::connection::Key;
 use crate::units::{Duration, Instant};
-use std::collections::{BTreeSet, VecDeque};
+use crate::wire::TpduSeq;
+use std::collections::{BTreeMap, VecDeque};
 
 /// How long a pair of ports rests: longer than any queue holds a datagram (RFC 9293's 2 MSL with
 /// an MSL of one minute).
@@ -12,25 +13,31 @@ const TOMBSTONES_MAX: usize = 16_384;
 
 #[derive(Debug, Default)]
 pub(super) struct Tombstones {
-    keys: BTreeSet<Key>,
+    /// With the end of the peer's data, if all of it was taken.
+    keys: BTreeMap<Key, Option<TpduSeq>>,
     order: VecDeque<(Instant, Key)>,
 }
 
 impl Tombstones {
-    pub(super) fn bury(&mut self, now: Instant, key: Key) {
+    pub(super) fn bury(&mut self, now: Instant, key: Key, end: Option<TpduSeq>) {
         self.expire(now);
         if self.order.len() == TOMBSTONES_MAX
             && let Some((_, oldest)) = self.order.pop_front()
         {
             self.keys.remove(&oldest);
         }
-        if self.keys.insert(key) {
+        if self.keys.insert(key, end).is_none() {
             self.order.push_back((now + REST, key));
         }
     }
 
     pub(super) fn holds(&self, key: Key) -> bool {
-        self.keys.contains(&key)
+        self.keys.contains_key(&key)
+    }
+
+    /// Where the peer's data ended, if all of it was taken.
+    pub(super) fn end(&self, key: Key) -> Option<TpduSeq> {
+        self.keys.get(&key).copied().flatten()
     }
 
     pub(super) fn expire(&mut self, now: Instant) {
@@ -60,9 +67,10 @@ mod tests {
     #[test]
     fn a_pair_of_ports_rests_for_its_time_and_no_longer() {
         let mut tombstones = Tombstones::default();
-        tombstones.bury(Instant::START, key(1));
+        tombstones.bury(Instant::START, key(1), Some(TpduSeq(7)));
         tombstones.expire(Instant::START + REST - Duration::from_nanos(1));
         assert!(tombstones.holds(key(1)));
+        assert_eq!(tombstones.end(key(1)), Some(TpduSeq(7)));
         tombstones.expire(Instant::START + REST);
         assert!(!tombstones.holds(key(1)));
     }
@@ -71,7 +79,7 @@ mod tests {
     fn memory_is_bounded_and_the_oldest_goes_first() {
         let mut tombstones = Tombstones::default();
         for local in 0..=u16::try_from(TOMBSTONES_MAX).expect("fits") {
-            tombstones.bury(Instant::START, key(local));
+            tombstones.bury(Instant::START, key(local), None);
         }
         assert!(!tombstones.holds(key(0)) && tombstones.holds(key(1)));
     }

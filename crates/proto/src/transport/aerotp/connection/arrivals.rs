@@ -78,6 +78,8 @@ impl Connection {
                 self.receiver.note_stamp(now, arrival.stamp, marked);
                 self.receiver.answer_setup();
             }
+            // Acting on a wrong number, or on a reset that is none, could lose data for good.
+            TpduKind::Afin | TpduKind::Reset if damaged => self.counters.nonsense += 1,
             TpduKind::Afin => {
                 self.receiver.note_stamp(now, arrival.stamp, marked);
                 self.receiver.on_end(now, arrival.seq, &mut self.counters);

@@ -3,7 +3,7 @@
 use super::super::config::ConnectionConfig;
 use super::super::connection::{Key, RateSign};
 use super::super::event::{ConnectionId, Event};
-use super::{Endpoint, RESETS_MAX};
+use super::{Endpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::Instant;
 use crate::wire::aerotp::{
@@ -86,8 +86,8 @@ impl Endpoint {
 
     /// Whatever arrives first opens a connection, if it carries something to open it with.
     fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
-        // Not even a reset: the peer may still have octets that this side no longer can confirm.
         if self.tombstones.holds(key) {
+            self.answer_for_the_past(key, tpdu);
             return None;
         }
         let opens = matches!(
@@ -127,8 +127,23 @@ impl Endpoint {
         Some(id)
     }
 
+    /// A finished connection took everything, and says so to a peer whose last acknowledgements were
+    /// lost. Any other says nothing, not even a reset: the peer may still have octets that this
+    /// side can no longer confirm.
+    fn answer_for_the_past(&mut self, key: Key, tpdu: &Tpdu<'_>) {
+        let asks = matches!(tpdu.kind(), TpduKind::Afin | TpduKind::Data { .. });
+        if let Some(end) = self.tombstones.end(key).filter(|_| asks)
+            && tpdu.header.seq.distance_from(end) <= 0
+            && self.orphans.len() < ORPHANS_MAX
+        {
+            let asks = tpdu.header;
+            self.orphans
+                .push_back((key.path, Orphan::Ended { asks, end }));
+        }
+    }
+
     fn reset(&mut self, path: PathId, stranger: &Header) {
-        if self.resets.len() < RESETS_MAX {
+        if self.orphans.len() < ORPHANS_MAX {
             let header = Header {
                 source: stranger.destination,
                 destination: stranger.source,
@@ -136,7 +151,7 @@ impl Endpoint {
                 flags: Flags::RST,
                 ..*stranger
             };
-            self.resets.push_back((path, header));
+            self.orphans.push_back((path, Orphan::Reset(header)));
         }
     }
 

@@ -1,9 +1,47 @@
 //! What leaves next: resets, then control, then data as the paths' budgets allow.
 
-use super::Endpoint;
+use super::{Endpoint, Orphan};
 use crate::machine::{Ecn, Kind, PathId, Priority, Transmit};
-use crate::units::Instant;
-use crate::wire::aerotp::{FecStrength, Header, Outgoing, encode};
+use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::{
+    EcnField, FecStrength, Feedback, Handshake, Header, HoldTime, Outgoing, ReceiverWord, encode,
+};
+
+fn write_reset(now: Instant, header: Header, out: &mut Vec<u8>) {
+    let header = Header {
+        timestamp: now.as_wrapping_micros(),
+        ..header
+    };
+    encode(
+        &Outgoing {
+            header,
+            crc: true,
+            fec_words: FecStrength::NONE,
+            block: None,
+            body: &[],
+        },
+        out,
+    );
+}
+
+/// Everything before `end` is settled, the end of data included.
+fn write_end(asks: Header, end: TpduSeq, out: &mut Vec<u8>) {
+    let feedback = Feedback {
+        source: asks.destination,
+        destination: asks.source,
+        mode: asks.mode,
+        ecn: EcnField::NONE,
+        echo: asks.timestamp,
+        crc: true,
+        fec_words: FecStrength::NONE,
+    };
+    let receiver = ReceiverWord {
+        window: u16::MAX,
+        hold: HoldTime::from_duration(Duration::ZERO),
+    };
+    feedback.cumulative(Handshake::Afin, end, receiver, [], out);
+}
 
 impl Endpoint {
     fn transmit(&self, path: PathId, len: usize, kind: Kind, priority: Priority) -> Transmit {
@@ -21,24 +59,13 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn poll_reset(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        let (path, header) = self.resets.pop_front()?;
+    pub(super) fn poll_orphan(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (path, orphan) = self.orphans.pop_front()?;
         let start = out.len();
-        let header = Header {
-            timestamp: now.as_wrapping_micros(),
-            ..header
-        };
-        let fec_words = FecStrength::NONE;
-        encode(
-            &Outgoing {
-                header,
-                crc: true,
-                fec_words,
-                block: None,
-                body: &[],
-            },
-            out,
-        );
+        match orphan {
+            Orphan::Reset(header) => write_reset(now, header, out),
+            Orphan::Ended { asks, end } => write_end(asks, end, out),
+        }
         Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
     }
 
