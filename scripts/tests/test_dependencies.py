@@ -14,6 +14,8 @@ def manifest(path):
 
 
 class Dependencies(unittest.TestCase):
+    maxDiff = None
+
     def test_the_table_is_what_the_manifests_say(self):
         used = {}
         for path in sorted((ROOT / "crates").glob("*/Cargo.toml")):
