@@ -31,8 +31,6 @@ const CONNECTIONS_MAX: usize = 128;
 /// Payloads read from one connection before others get their turn.
 const CHUNKS_PER_TURN: usize = 256;
 
-/// How long the senders may take to confirm that they were told of our end.
-const STOPPING_MAX: Duration = Duration::from_secs(1);
 /// Delayed acknowledgements of a sender's end go out within this.
 const LAST_ACKNOWLEDGEMENTS: Duration = Duration::from_millis(100);
 
@@ -365,8 +363,8 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
     fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
         if self.stop.is_requested() && !self.stopping {
             self.stopping = true;
-            self.stop_at = Some(now + STOPPING_MAX);
-            self.begin_stop(now, machine);
+            let patience = self.begin_stop(now, machine);
+            self.stop_at = Some(now + patience);
         }
         if self.stopping && self.transfers.values().all(Transfer::is_confirmed) {
             self.stop_at = Some(now);

@@ -4,7 +4,14 @@ use super::super::incoming::Transfer;
 use super::super::report::{ReceiveError, Verdict};
 use super::{ReceiveObserver, Receiver};
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
+
+/// Round trips that a sender may take to confirm that it was told of our end: some of the words, and
+/// some of the confirmations, are lost.
+const STOPPING_RTTS: u32 = 8;
+/// The least and the most that those may be. Whoever cannot wait sends the signal again.
+const STOPPING_MIN: Duration = Duration::from_secs(1);
+const STOPPING_MAX: Duration = Duration::from_secs(6);
 
 impl<O: ReceiveObserver> Receiver<O> {
     /// Gives a sender the name it introduced, unless another has it. The same sender, on a new
@@ -99,9 +106,12 @@ impl<O: ReceiveObserver> Receiver<O> {
         });
     }
 
-    /// Tells every sender that is not done.
-    pub(super) fn begin_stop(&mut self, now: Instant, machine: &mut Endpoint) {
+    /// Tells every sender that is not done; how long they may take to confirm it.
+    pub(super) fn begin_stop(&mut self, now: Instant, machine: &mut Endpoint) -> Duration {
+        let mut patience = STOPPING_MIN;
         for transfer in self.transfers.values_mut() {
+            let rtt = machine.rtt(transfer.control()).unwrap_or_default();
+            patience = patience.max(rtt * STOPPING_RTTS);
             if transfer.name().is_some() {
                 transfer.refuse(now, machine, ReceiveError::Stopped);
             } else {
@@ -109,6 +119,7 @@ impl<O: ReceiveObserver> Receiver<O> {
                 transfer.abandon(Verdict::Abandoned);
             }
         }
+        patience.min(STOPPING_MAX)
     }
 
     /// Reports on everything, and leaves.
