@@ -122,6 +122,15 @@ fn reliable_runs_within_three_per_cent_of_the_selective_repeat_bound() {
     }
 }
 
+/// Every loss after the last new data costs a round trip of 600 ms unless the idle link repeats it.
+#[test]
+fn a_long_path_costs_a_long_reliable_transfer_at_30_per_cent_loss_no_more_than_five_per_cent() {
+    let sets = ["flow.mode=reliable", "hop.loss=30%", "run.runs=20"];
+    let at = |delay| goodput_bps(&point(BULK, &[&sets[..], &[delay]].concat()));
+    let (short, long) = (at("hop.delay=10ms"), at("hop.delay=300ms"));
+    assert!(long >= 0.95 * short, "{long} against {short}");
+}
+
 /// Multi-mode paper, Section IV-A and Figure 12: 9.2 ms at no loss, 10.1 ms at 20 %.
 #[test]
 fn first_data_reaches_the_sink_after_about_nine_milliseconds_and_under_eleven_at_20_per_cent() {

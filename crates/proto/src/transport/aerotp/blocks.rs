@@ -214,7 +214,7 @@ impl BlockAssembly {
             if self.blocks.len() == BLOCKS_MAX {
                 self.blocks.pop_front();
             }
-            self.blocks.push_back(self.from_history(now, first, k));
+            self.blocks.push_back(self.with_history(now, first, k));
             self.blocks.len() - 1
         });
         let block = self.blocks.get_mut(position)?;
@@ -231,7 +231,7 @@ impl BlockAssembly {
         Some(span)
     }
 
-    fn from_history(&self, now: Instant, first: TpduSeq, k: NonZeroU8) -> Rebuilding {
+    fn with_history(&self, now: Instant, first: TpduSeq, k: NonZeroU8) -> Rebuilding {
         let mut decoder = BlockDecoder::new(k);
         let mut opened = now;
         for payload in &self.history {

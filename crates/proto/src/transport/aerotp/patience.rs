@@ -65,7 +65,9 @@ impl Patience {
     /// A repair symbol came `span` after the first source of its block.
     pub(super) fn note_repair(&mut self, span: Duration) {
         let expected = match self.parity {
-            Parity::Seen(longest) if longest > span => longest - (longest - span) / SHORTENING,
+            Parity::Seen(longest) if longest > span => {
+                longest.saturating_sub(longest.saturating_sub(span) / SHORTENING)
+            }
             _ => span,
         };
         self.parity = Parity::Seen(expected);

@@ -81,7 +81,8 @@ pub(super) struct Sender {
     tail_repeats: u16,
     retention: Duration,
     ack_flush: Duration,
-    tail_attempts: u16,
+    /// As the loss seen so far asks for.
+    tail_repeats_now: u16,
     buffer: SendBuffer,
     unsent_max: usize,
     /// Stream position of the next octet to go out for the first time.
@@ -115,7 +116,7 @@ impl Sender {
             tail_repeats: config.tail_repeats,
             retention: config.hole_waits.requested,
             ack_flush: config.ack.in_mode(rules.acks).flush,
-            tail_attempts: 1,
+            tail_repeats_now: 0,
             buffer: SendBuffer::new(config.send_buffer_bytes),
             unsent_max: config.unsent_bytes_max,
             next_position: 0,
@@ -271,8 +272,8 @@ impl Sender {
         self.finishing
             && self.rules.confirms()
             && !self.has_new()
-            && self.tail_attempts > 1
-            && self.board.least_recent(self.tail_attempts).is_some()
+            && self.tail_repeats_now > 0
+            && self.board.least_recent(self.tail_repeats_now).is_some()
     }
 
     /// The next TPDU to send; it counts as sent.
@@ -296,7 +297,7 @@ impl Sender {
             return Some(self.new_unit(now));
         }
         if self.tail_wanted() {
-            let seq = self.board.least_recent(self.tail_attempts)?;
+            let seq = self.board.least_recent(self.tail_repeats_now)?;
             return self.again(now, seq);
         }
         None
@@ -554,7 +555,7 @@ impl Sender {
             }
             trace.note(now, Record::HeldLost { seq, sign });
         }
-        self.tail_attempts = 1 + self.tail_repeats.min(tail_repeats_for(counters));
+        self.tail_repeats_now = self.tail_repeats.min(tail_repeats_for(counters));
     }
 
     pub(super) fn handle_deadline(

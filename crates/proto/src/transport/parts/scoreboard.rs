@@ -32,6 +32,8 @@ pub struct Outstanding {
     pub len: u32,
     /// How often it was sent.
     pub attempts: u16,
+    /// How often it was repeated since it was last sent for a reason.
+    repeats: u16,
     sent_at: Instant,
     state: State,
 }
@@ -172,6 +174,7 @@ impl Scoreboard {
             position,
             len,
             attempts: 1,
+            repeats: 0,
             sent_at: now,
             state,
         });
@@ -185,7 +188,7 @@ impl Scoreboard {
         seq
     }
 
-    /// A TPDU was sent again, after [`Scoreboard::next_lost`] or as a probe.
+    /// A TPDU was sent again, after [`Scoreboard::next_lost`], as a probe, or to be on the safe side.
     pub fn on_sent_again(&mut self, now: Instant, seq: TpduSeq) {
         let Some(index) = self.index(seq) else { return };
         let entry = &mut self.entries[index];
@@ -194,7 +197,10 @@ impl Scoreboard {
         }
         if entry.state == State::Lost {
             entry.state = State::InFlight;
+            entry.repeats = 0;
             self.in_flight += 1;
+        } else {
+            entry.repeats = entry.repeats.saturating_add(1);
         }
         entry.attempts = entry.attempts.saturating_add(1);
         entry.sent_at = now;
@@ -224,10 +230,14 @@ impl Scoreboard {
         self.log.front().map(|t| (t.seq, t.sent_at))
     }
 
-    /// The in-flight TPDU sent least recently, if it has been sent fewer than `attempts_max` times.
-    pub fn least_recent(&self, attempts_max: u16) -> Option<TpduSeq> {
-        let oldest = self.log.iter().find(|t| self.is_live(t))?;
-        (oldest.attempt < attempts_max).then_some(oldest.seq)
+    /// The in-flight TPDU sent least recently among those repeated fewer than `repeats_max` times
+    /// since they were last held lost.
+    pub fn least_recent(&self, repeats_max: u16) -> Option<TpduSeq> {
+        let is_wanted = |t: &&Transmission| {
+            let entry = self.get(t.seq);
+            self.is_live(t) && entry.is_some_and(|entry| entry.repeats < repeats_max)
+        };
+        self.log.iter().find(is_wanted).map(|t| t.seq)
     }
 
     /// Every TPDU before `next` arrived.
@@ -523,5 +533,23 @@ mod tests {
         board.on_timeout(at(2));
         assert_eq!(lost(&mut board), [nth(0), nth(1), nth(2)]);
         assert_eq!(board.in_flight(), 7);
+    }
+
+    #[test]
+    fn a_repetition_passes_over_what_was_repeated_enough_but_not_over_the_others() {
+        let mut board = ten();
+        for i in 0..10 {
+            board.on_sent_again(at(20 + i), nth(u32::try_from(i).expect("small")));
+        }
+        assert_eq!(board.least_recent(1), None);
+        assert_eq!(board.least_recent(2), Some(nth(0)));
+        board.on_nack(nth(4), stamp(40));
+        assert_eq!(board.next_lost(), Some(nth(4)));
+        board.on_sent_again(at(41), nth(4));
+        assert_eq!(
+            board.least_recent(1),
+            Some(nth(4)),
+            "sent for a reason, so it counts anew"
+        );
     }
 }
