@@ -9,6 +9,7 @@
 pub mod clock;
 pub mod emulator;
 pub mod entropy;
+pub mod session;
 pub mod transfer;
 pub mod udp;
 pub mod wait;

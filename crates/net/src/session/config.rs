@@ -1,0 +1,260 @@
+//! What a session is told at birth.
+
+use super::keys::{PresetKey, PublicKey, SecretKey};
+use super::wire::{Capability, Hello, HelloError};
+use fulmar_proto::fec::packet::FecWords;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::units::{ByteCount, Duration};
+
+/// A peer's place in [`SessionConfig::peers`]: also its [`PathId`] towards the inner machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerIndex(pub u32);
+
+impl PeerIndex {
+    /// The path by which the inner machine knows the peer.
+    pub const fn inner_path(self) -> PathId {
+        PathId(self.0)
+    }
+}
+
+/// How a peer is recognised and its datagrams are protected.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Static keys on both sides: `Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s`.
+    Noise {
+        /// The peer's public key.
+        peer: PublicKey,
+        /// A preset key on top, which must be the same on both sides.
+        preset: Option<PresetKey>,
+    },
+    /// One key that both sides were given: `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s`.
+    Preset {
+        /// That key. No two links may share it.
+        key: PresetKey,
+    },
+    /// Nothing is protected: damage is noticed, attackers are not. For the lab only.
+    None {
+        /// Tells several unprotected peers apart; the same on both sides.
+        label: u32,
+    },
+}
+
+impl Security {
+    /// Whether datagrams are authenticated.
+    pub const fn is_secure(&self) -> bool {
+        !matches!(self, Self::None { .. })
+    }
+}
+
+/// One peer.
+#[derive(Clone, Debug)]
+pub struct PeerConfig {
+    /// The user's name for it, for logs.
+    pub name: String,
+    /// How it is recognised.
+    pub security: Security,
+    /// Outer paths where it may be found, tried in turn. Empty: it must come to us.
+    pub endpoints: Vec<PathId>,
+}
+
+/// When keys are replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct RekeyPolicy {
+    /// The initiator of the last handshake begins another when its keys are this old; the other
+    /// end does a little later if it did not.
+    pub after: Duration,
+    /// Or when this many datagrams went one way.
+    pub after_datagrams: u64,
+    /// Keys older than this are used no more. Far above `after`, so that handshakes lost on a bad
+    /// link do not stall the data.
+    pub keys_last: Duration,
+    /// Datagrams under replaced keys are taken for so long.
+    pub grace: Duration,
+}
+
+impl Default for RekeyPolicy {
+    fn default() -> Self {
+        Self {
+            after: Duration::from_secs(120),
+            after_datagrams: 1 << 40,
+            keys_last: Duration::from_secs(600),
+            grace: Duration::from_secs(60),
+        }
+    }
+}
+
+/// When a silent link is held for down, and what is sent to find out.
+#[derive(Clone, Copy, Debug)]
+pub struct LivenessConfig {
+    /// A link is not held for down before it was silent for so long, and for three round trips, and
+    /// for twelve times the usual silence, while something was wanted from it.
+    pub down_after_min: Duration,
+    /// But it is then, however lossy it is, unless three round trips are longer.
+    pub down_after_max: Duration,
+    /// While it is down, a probe leaves this often.
+    pub probe_interval: Duration,
+    /// An idle link is probed this often, so that address translators keep their entry.
+    pub keep_alive: Duration,
+}
+
+impl Default for LivenessConfig {
+    fn default() -> Self {
+        Self {
+            down_after_min: Duration::from_millis(300),
+            down_after_max: Duration::from_secs(3),
+            probe_interval: Duration::from_millis(250),
+            keep_alive: Duration::from_secs(10),
+        }
+    }
+}
+
+/// How large datagrams may be.
+#[derive(Clone, Copy, Debug)]
+pub struct MtuConfig {
+    /// UDP payload octets that every path carries: 1232 fit IPv6's 1280 (RFC 8200, section 5).
+    pub start: ByteCount,
+    /// UDP payload octets tried at most; at `start`, nothing is tried.
+    pub max: ByteCount,
+}
+
+impl Default for MtuConfig {
+    fn default() -> Self {
+        Self {
+            start: ByteCount(1_232),
+            max: ByteCount(1_472),
+        }
+    }
+}
+
+/// How much work strangers can cause.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardConfig {
+    /// Initiations that are looked into, a second. From half of it on, cookies are asked for.
+    pub handshakes_per_second: u32,
+}
+
+impl Default for GuardConfig {
+    fn default() -> Self {
+        Self {
+            handshakes_per_second: 100,
+        }
+    }
+}
+
+/// A session's settings.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Our identity; needed as soon as one peer is recognised by its public key.
+    pub identity: Option<SecretKey>,
+    /// All peers, in the order of their [`PeerIndex`].
+    pub peers: Vec<PeerConfig>,
+    /// What we say about ourselves.
+    pub capabilities: Vec<Capability>,
+    /// Larger than at any earlier start with the same keys: see [`super::next_boot_epoch`].
+    pub boot_epoch: u64,
+    /// Parity behind every datagram, outside the encryption, for carriers that deliver damaged
+    /// datagrams: 0 to 255 words.
+    pub fec_words: FecWords,
+    /// When keys are replaced.
+    pub rekey: RekeyPolicy,
+    /// When a link is held for down.
+    pub liveness: LivenessConfig,
+    /// How large datagrams may be.
+    pub mtu: MtuConfig,
+    /// How much work strangers can cause.
+    pub guard: GuardConfig,
+}
+
+/// Peers of one session, at most.
+pub const PEERS_MAX: usize = 256;
+
+impl SessionConfig {
+    /// Settings with the defaults for everything but these.
+    pub fn new(identity: Option<SecretKey>, peers: Vec<PeerConfig>, boot_epoch: u64) -> Self {
+        Self {
+            identity,
+            peers,
+            capabilities: Vec::new(),
+            boot_epoch,
+            fec_words: FecWords::NONE,
+            rekey: RekeyPolicy::default(),
+            liveness: LivenessConfig::default(),
+            mtu: MtuConfig::default(),
+            guard: GuardConfig::default(),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), SessionConfigError> {
+        if self.peers.is_empty() || self.peers.len() > PEERS_MAX {
+            return Err(SessionConfigError::Peers(self.peers.len()));
+        }
+        if self.fec_words.words() > u16::from(u8::MAX) {
+            return Err(SessionConfigError::FecWords(self.fec_words.words()));
+        }
+        if self.mtu.start < START_MIN || self.mtu.max < self.mtu.start || self.mtu.max > MAX_MAX {
+            return Err(SessionConfigError::Mtu(self.mtu.start.0, self.mtu.max.0));
+        }
+        Hello::check(&self.capabilities)?;
+        for (index, peer) in self.peers.iter().enumerate() {
+            let needs_identity = matches!(peer.security, Security::Noise { .. });
+            if needs_identity && self.identity.is_none() {
+                return Err(SessionConfigError::NoIdentity(peer.name.clone()));
+            }
+            let own = self.identity.as_ref().map(SecretKey::public);
+            if let Security::Noise { peer: key, .. } = &peer.security
+                && own == Some(*key)
+            {
+                return Err(SessionConfigError::OwnKey(peer.name.clone()));
+            }
+            for other in &self.peers[..index] {
+                if same_recognition(&peer.security, &other.security) {
+                    return Err(SessionConfigError::Twice(
+                        other.name.clone(),
+                        peer.name.clone(),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A handshake with full parity still has to fit: 396 octets and 1,020 of parity are not sent at
+/// the smallest, so parity is what the user chose to spend; the header, tag and a probe must fit.
+const START_MIN: ByteCount = ByteCount(548);
+const MAX_MAX: ByteCount = ByteCount(65_000);
+
+fn same_recognition(a: &Security, b: &Security) -> bool {
+    match (a, b) {
+        (Security::Noise { peer: a, .. }, Security::Noise { peer: b, .. }) => a == b,
+        (Security::Preset { key: a }, Security::Preset { key: b }) => a == b,
+        (Security::None { label: a }, Security::None { label: b }) => a == b,
+        _ => false,
+    }
+}
+
+/// Why a session cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionConfigError {
+    /// No peer, or too many.
+    #[error("a session needs 1 to {PEERS_MAX} peers, not {0}")]
+    Peers(usize),
+    /// A peer is recognised by its key, but we have none.
+    #[error("peer `{0}` is recognised by its public key, so a secret key of our own is needed")]
+    NoIdentity(String),
+    /// A peer has our own public key.
+    #[error("peer `{0}` has our own public key; give it the key of the other end")]
+    OwnKey(String),
+    /// Two peers could not be told apart.
+    #[error("peers `{0}` and `{1}` have the same key; give each its own")]
+    Twice(String, String),
+    /// The header counts parity in one octet.
+    #[error("parity of {0} words; the session's datagrams carry 0 to 255")]
+    FecWords(u16),
+    /// Sizes out of order.
+    #[error("datagrams of {0} to {1} octets; both must be 548 to 65000, the first not larger")]
+    Mtu(u64, u64),
+    /// Capabilities do not fit the handshake.
+    #[error(transparent)]
+    Hello(#[from] HelloError),
+}

@@ -1,0 +1,142 @@
+//! What a session counts.
+
+use fulmar_proto::units::Duration;
+
+/// Why an arriving datagram was dropped. Nothing of it went further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// Too short for what it claims to be.
+    Truncated,
+    /// The header's check does not match.
+    HeaderCheck,
+    /// A type, or a sealed message, without a meaning.
+    Unknown,
+    /// Another version of the format.
+    Version,
+    /// For no session of ours: forged, or of before a restart.
+    NoSession,
+    /// Its counter was seen before, or is too old to tell.
+    Replayed,
+    /// The tag does not verify: forged or damaged.
+    Forged,
+    /// Under keys that are used no more.
+    Expired,
+    /// An initiation whose first check fails.
+    WrongMac,
+    /// An initiation, while too many came: a cookie was asked for.
+    CookieAsked,
+    /// An initiation, while too many came.
+    Flood,
+    /// A genuine initiation of somebody we do not know.
+    UnknownPeer,
+    /// A genuine initiation that is older than another, or our own, sent back to us.
+    OldEpoch,
+    /// An initiation that lost against ours, sent at the same time.
+    Simultaneous,
+    /// A genuine handshake of a peer with which we do not agree.
+    Mismatch,
+}
+
+impl DropReason {
+    /// All reasons, in report order.
+    pub const ALL: [Self; 15] = [
+        Self::Truncated,
+        Self::HeaderCheck,
+        Self::Unknown,
+        Self::Version,
+        Self::NoSession,
+        Self::Replayed,
+        Self::Forged,
+        Self::Expired,
+        Self::WrongMac,
+        Self::CookieAsked,
+        Self::Flood,
+        Self::UnknownPeer,
+        Self::OldEpoch,
+        Self::Simultaneous,
+        Self::Mismatch,
+    ];
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::HeaderCheck => "header_check",
+            Self::Unknown => "unknown",
+            Self::Version => "version",
+            Self::NoSession => "no_session",
+            Self::Replayed => "replayed",
+            Self::Forged => "forged",
+            Self::Expired => "expired",
+            Self::WrongMac => "wrong_mac",
+            Self::CookieAsked => "cookie_asked",
+            Self::Flood => "flood",
+            Self::UnknownPeer => "unknown_peer",
+            Self::OldEpoch => "old_epoch",
+            Self::Simultaneous => "simultaneous",
+            Self::Mismatch => "mismatch",
+        }
+    }
+}
+
+/// Counters of a whole session, over all peers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounters {
+    dropped: [u64; DropReason::ALL.len()],
+    /// Inner datagrams sealed and sent.
+    pub sent: u64,
+    /// Inner datagrams that arrived genuine.
+    pub received: u64,
+    /// Inner datagrams for a peer whose link is down or not yet up, while another's was up.
+    pub unsent: u64,
+    /// Initiations sent, repetitions included.
+    pub initiations_sent: u64,
+    /// Responses sent, repetitions included.
+    pub responses_sent: u64,
+    /// Cookies sent.
+    pub cookies_sent: u64,
+    /// Handshakes completed, either way.
+    pub handshakes: u64,
+    /// Of these, while older keys were still in use.
+    pub rekeys: u64,
+    /// Octets that parity put right.
+    pub corrected_symbols: u64,
+    /// Times a link was held for down.
+    pub outages: u64,
+    /// How long, over all peers, outages that are over have lasted.
+    pub outage_time: Duration,
+    /// Times a peer was followed to another path.
+    pub moves: u64,
+    /// Own datagrams that found no room in the queue.
+    pub queue_full: u64,
+}
+
+impl SessionCounters {
+    pub(super) fn drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.dropped.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+
+    /// How many datagrams were dropped for `reason`.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped.get(reason as usize).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_counter_of_its_own() {
+        let mut counters = SessionCounters::default();
+        for (n, reason) in DropReason::ALL.into_iter().enumerate() {
+            for _ in 0..=n {
+                counters.drop(reason);
+            }
+        }
+        let counts = DropReason::ALL.map(|reason| counters.dropped(reason));
+        assert!(counts.into_iter().eq(1..=15));
+    }
+}

@@ -1,0 +1,250 @@
+//! The two messages that give both ends keys, for each kind of security.
+//!
+//! | security | messages | what it gives |
+//! |---|---|---|
+//! | `Noise` | `Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s` | both ends proven, forward secrecy, the initiator's identity hidden |
+//! | `Preset` | `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` | both ends hold the preset key, forward secrecy |
+//! | `None` | two hellos with a CRC-32 | nothing but detection of damage |
+//!
+//! The patterns, and the proofs behind them: Noise Protocol Framework, revision 34.
+
+use super::config::Security;
+use super::entropy::Entropy;
+use super::keys::{KEY_BYTES, PresetKey, PublicKey, SecretKey};
+use super::seal::Cipher;
+use super::wire::{HELLO_BYTES, Hello};
+use fulmar_proto::wire::checksum::crc32;
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher as SnowCipher, Dh, Hash, Random};
+use snow::{Builder, HandshakeState};
+
+const IK: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
+const NN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+/// Binds the keys to this protocol and to the initiator's index.
+const PROLOGUE: &[u8] = b"fulmar session 1";
+
+const TAG_BYTES: usize = 16;
+const CRC_BYTES: usize = 4;
+
+/// What follows the header in an initiation, before its two checks.
+pub(super) const IK_INITIATION_BYTES: usize =
+    KEY_BYTES + (KEY_BYTES + TAG_BYTES) + HELLO_BYTES + TAG_BYTES;
+pub(super) const NN_INITIATION_BYTES: usize = KEY_BYTES + HELLO_BYTES + TAG_BYTES;
+pub(super) const CLEAR_INITIATION_BYTES: usize = HELLO_BYTES + CRC_BYTES;
+
+/// Where the pre-shared key comes in, in the pattern's counting.
+const IK_PSK: u8 = 2;
+const NN_PSK: u8 = 0;
+
+/// Lets snow draw its ephemeral keys from our entropy.
+struct Drawn(Entropy);
+
+impl Random for Drawn {
+    fn try_fill_bytes(&mut self, dest: &mut [u8]) -> Result<(), snow::Error> {
+        self.0.fill(dest);
+        Ok(())
+    }
+}
+
+struct Resolver(std::sync::Mutex<Option<Entropy>>);
+
+impl CryptoResolver for Resolver {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        let entropy = self.0.lock().ok()?.take()?;
+        Some(Box::new(Drawn(entropy)))
+    }
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn SnowCipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+fn prologue(index: u32) -> Vec<u8> {
+    [PROLOGUE, &index.to_be_bytes()].concat()
+}
+
+/// A builder of `pattern`.
+fn builder<'a>(pattern: &str, entropy: Entropy, prologue: &'a [u8]) -> Option<Builder<'a>> {
+    let resolver = Resolver(std::sync::Mutex::new(Some(entropy)));
+    Builder::with_resolver(pattern.parse().ok()?, Box::new(resolver))
+        .prologue(prologue)
+        .ok()
+}
+
+/// The pre-shared key of `IKpsk2` when none is configured, as in `WireGuard`.
+const NO_PRESET: [u8; KEY_BYTES] = [0; KEY_BYTES];
+
+fn preset_octets(preset: Option<&PresetKey>) -> &[u8; KEY_BYTES] {
+    preset.map_or(&NO_PRESET, PresetKey::octets)
+}
+
+fn read(state: &mut HandshakeState, body: &[u8]) -> Option<Hello> {
+    let mut payload = [0; HELLO_BYTES];
+    // A message of another length has a payload of another length.
+    let len = body.len().checked_sub(TAG_BYTES)?;
+    if len < HELLO_BYTES {
+        return None;
+    }
+    let len = state.read_message(body, &mut payload).ok()?;
+    Hello::read(payload.get(..len)?)
+}
+
+fn write(state: &mut HandshakeState, hello: &Hello) -> Option<Vec<u8>> {
+    let mut body = vec![0; IK_INITIATION_BYTES];
+    let len = state.write_message(&hello.to_octets(), &mut body).ok()?;
+    body.truncate(len);
+    Some(body)
+}
+
+fn clear_body(hello: &Hello) -> Vec<u8> {
+    let octets = hello.to_octets();
+    [&octets[..], &crc32(&octets).to_be_bytes()].concat()
+}
+
+fn read_clear(body: &[u8]) -> Option<Hello> {
+    let (octets, check) = body.split_last_chunk::<CRC_BYTES>()?;
+    (crc32(octets).to_be_bytes() == *check)
+        .then(|| Hello::read(octets))
+        .flatten()
+}
+
+enum State {
+    Noise(Box<HandshakeState>),
+    Clear,
+}
+
+/// Our side of a handshake that we began.
+pub(super) struct Initiator(State);
+
+impl Initiator {
+    /// Begins one under our session index `index`; also gives the first message's body.
+    ///
+    /// `None` only if a key is unusable, which `SessionConfig` has ruled out.
+    pub(super) fn begin(
+        security: &Security,
+        identity: Option<&SecretKey>,
+        index: u32,
+        hello: &Hello,
+        entropy: Entropy,
+    ) -> Option<(Self, Vec<u8>)> {
+        let prologue = prologue(index);
+        let mut state = match security {
+            Security::None { .. } => return Some((Self(State::Clear), clear_body(hello))),
+            Security::Noise { peer, preset } => builder(IK, entropy, &prologue)?
+                .local_private_key(identity?.octets())
+                .ok()?
+                .remote_public_key(peer.octets())
+                .ok()?
+                .psk(IK_PSK, preset_octets(preset.as_ref()))
+                .ok()?
+                .build_initiator()
+                .ok()?,
+            Security::Preset { key } => builder(NN, entropy, &prologue)?
+                .psk(NN_PSK, key.octets())
+                .ok()?
+                .build_initiator()
+                .ok()?,
+        };
+        let body = write(&mut state, hello)?;
+        Some((Self(State::Noise(Box::new(state))), body))
+    }
+
+    /// Takes the answer's body. After `None` a genuine answer may still come.
+    pub(super) fn finish(&mut self, body: &[u8]) -> Option<(Hello, Cipher)> {
+        match &mut self.0 {
+            State::Clear => Some((read_clear(body)?, Cipher::Clear)),
+            State::Noise(state) => {
+                let hello = read(state, body)?;
+                // The state is spent now, whatever follows.
+                let State::Noise(state) = core::mem::replace(&mut self.0, State::Clear) else {
+                    return None;
+                };
+                let transport = state.into_stateless_transport_mode().ok()?;
+                Some((hello, Cipher::Noise(Box::new(transport))))
+            }
+        }
+    }
+}
+
+/// Our side of a handshake that the peer began, with its first message read.
+pub(super) struct Responder {
+    state: State,
+    /// What the peer said.
+    pub(super) hello: Hello,
+    /// Who it is, where keys tell.
+    pub(super) key: Option<PublicKey>,
+}
+
+impl Responder {
+    /// Reads an initiation that is made for our static key. The sender's index is `index`.
+    pub(super) fn read_noise(
+        identity: &SecretKey,
+        index: u32,
+        body: &[u8],
+        entropy: Entropy,
+    ) -> Option<Self> {
+        let prologue = prologue(index);
+        let mut state = builder(IK, entropy, &prologue)?
+            .local_private_key(identity.octets())
+            .ok()?
+            .build_responder()
+            .ok()?;
+        let hello = read(&mut state, body)?;
+        let key = PublicKey::from_octets(state.get_remote_static()?.try_into().ok()?);
+        Some(Self {
+            state: State::Noise(Box::new(state)),
+            hello,
+            key: Some(key),
+        })
+    }
+
+    /// Reads an initiation under a preset key, or one without protection.
+    pub(super) fn read_known(
+        security: &Security,
+        index: u32,
+        body: &[u8],
+        entropy: Entropy,
+    ) -> Option<Self> {
+        let prologue = prologue(index);
+        let (state, hello) = match security {
+            Security::Noise { .. } => return None,
+            Security::None { .. } => (State::Clear, read_clear(body)?),
+            Security::Preset { key } => {
+                let mut state = builder(NN, entropy, &prologue)?
+                    .psk(NN_PSK, key.octets())
+                    .ok()?
+                    .build_responder()
+                    .ok()?;
+                let hello = read(&mut state, body)?;
+                (State::Noise(Box::new(state)), hello)
+            }
+        };
+        Some(Self {
+            state,
+            hello,
+            key: None,
+        })
+    }
+
+    /// The answer's body and the keys.
+    pub(super) fn answer(self, security: &Security, hello: &Hello) -> Option<(Vec<u8>, Cipher)> {
+        match self.state {
+            State::Clear => Some((clear_body(hello), Cipher::Clear)),
+            State::Noise(mut state) => {
+                if let Security::Noise { preset, .. } = security {
+                    let key = preset_octets(preset.as_ref());
+                    state.set_psk(usize::from(IK_PSK), key).ok()?;
+                }
+                let body = write(&mut state, hello)?;
+                let transport = state.into_stateless_transport_mode().ok()?;
+                Some((body, Cipher::Noise(Box::new(transport))))
+            }
+        }
+    }
+}

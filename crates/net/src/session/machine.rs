@@ -1,0 +1,301 @@
+//! The session as a machine around another machine.
+//!
+//! Outside, a path is an address; inside, it is a peer. What arrives is opened, judged and handed
+//! inwards; what the inner machine sends is sealed. While no peer can be reached, the inner machine
+//! is not asked for datagrams, and is woken no more often than probes leave.
+
+mod arrivals;
+mod departures;
+mod handshakes;
+
+use super::config::{PeerIndex, SessionConfig, SessionConfigError};
+use super::counters::SessionCounters;
+use super::entropy::Entropy;
+use super::event::{RefuseReason, SessionEvent};
+use super::guard::{Guard, GuardKeys};
+use super::keys::SecretKey;
+use super::liveness::Wants;
+use super::peer::{Complaints, Peer, PeerStatus};
+use super::seal::TAG_BYTES;
+use super::wire::{Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, SESSION_VERSION};
+use fulmar_proto::fec::packet::PacketCode;
+use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
+use fulmar_proto::units::{ByteCount, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Own datagrams that wait to be sent; more are dropped and counted.
+const OUTBOX_MAX: usize = 256;
+
+/// Octets that a session adds to an inner datagram, parity not counted.
+pub const SESSION_OVERHEAD: ByteCount =
+    ByteCount((HEADER_BYTES + MESSAGE_TYPE_BYTES + TAG_BYTES) as u64);
+
+/// A machine whose datagrams cross an untrusted, lossy network to known peers.
+pub struct Session<M: Machine> {
+    config: SessionConfig,
+    inner: M,
+    peers: Vec<Peer>,
+    /// Our session indices, of pending handshakes and of keys.
+    indices: BTreeMap<u32, PeerIndex>,
+    /// For checks of what is sent to us by our public key.
+    own_guard_keys: Option<GuardKeys>,
+    guard: Guard,
+    entropy: Entropy,
+    code: PacketCode,
+    outbox: VecDeque<(PathId, Vec<u8>)>,
+    events: VecDeque<SessionEvent<M::Event>>,
+    counters: SessionCounters,
+    complaints: Complaints,
+    wrong_macs: u32,
+    boot: u64,
+    handshakes_begun: u64,
+    /// When the inner machine was last woken while it could not send.
+    inner_woken: Instant,
+    /// Content before it is sealed, or after it was opened.
+    scratch: Vec<u8>,
+    now: Instant,
+}
+
+impl<M: Machine> Session<M> {
+    /// A session around `inner`. Peers with endpoints are called at the first drain.
+    ///
+    /// # Errors
+    /// [`SessionConfigError`] if the settings contradict each other.
+    pub fn new(
+        config: SessionConfig,
+        inner: M,
+        mut entropy: Entropy,
+    ) -> Result<Self, SessionConfigError> {
+        config.check()?;
+        let peers = (0..).zip(&config.peers);
+        let peers = peers.map(|(n, peer)| Peer::new(PeerIndex(n), peer.clone(), &config));
+        let peers = peers.collect();
+        let guard = Guard::new(config.guard.handshakes_per_second, entropy.child());
+        let own = config.identity.as_ref().map(SecretKey::public);
+        Ok(Self {
+            peers,
+            inner,
+            indices: BTreeMap::new(),
+            own_guard_keys: own.as_ref().map(GuardKeys::of_public),
+            guard,
+            boot: u64::from_le_bytes(entropy.array()),
+            entropy,
+            code: PacketCode::new(),
+            outbox: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: SessionCounters::default(),
+            complaints: Complaints::default(),
+            wrong_macs: 0,
+            handshakes_begun: 0,
+            inner_woken: Instant::START,
+            scratch: Vec::new(),
+            now: Instant::START,
+            config,
+        })
+    }
+
+    /// The machine inside, to look at.
+    pub const fn inner(&self) -> &M {
+        &self.inner
+    }
+
+    /// The machine inside, for application calls. They count as input: drain afterwards.
+    pub const fn inner_mut(&mut self) -> &mut M {
+        &mut self.inner
+    }
+
+    /// What was counted.
+    pub const fn counters(&self) -> &SessionCounters {
+        &self.counters
+    }
+
+    /// How a peer is.
+    pub fn status(&self, peer: PeerIndex) -> Option<PeerStatus> {
+        let state = self.peer(peer)?;
+        Some(PeerStatus {
+            name: state.config.name.clone(),
+            link: state.link_state(self.now),
+            path: state.path,
+            rtt: state.liveness.rtt(),
+            datagram: state.mtu.datagram(),
+            payload_budget: self.budget_of(state.mtu.datagram()),
+            capabilities: state.capabilities.clone(),
+            secure: state.config.security.is_secure(),
+        })
+    }
+
+    /// The peer's index, by its configured name.
+    pub fn peer_named(&self, name: &str) -> Option<PeerIndex> {
+        let found = self.peers.iter().find(|peer| peer.config.name == name);
+        found.map(|peer| peer.index)
+    }
+
+    /// Peers whose datagrams are not protected; worth a loud warning.
+    pub fn unprotected(&self) -> impl Iterator<Item = &str> {
+        let peers = self.peers.iter();
+        let bare = peers.filter(|peer| !peer.config.security.is_secure());
+        bare.map(|peer| peer.config.name.as_str())
+    }
+
+    /// Octets of an inner datagram that reach `peer` whole.
+    pub fn payload_budget(&self, peer: PeerIndex) -> Option<ByteCount> {
+        let datagram = self.peer(peer)?.mtu.datagram();
+        Some(self.budget_of(datagram))
+    }
+
+    fn budget_of(&self, datagram: ByteCount) -> ByteCount {
+        let parity = ByteCount::from_usize(self.config.fec_words.parity_octets());
+        datagram.saturating_sub(SESSION_OVERHEAD + parity)
+    }
+
+    /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved
+    /// again. A path that it has been heard from stays in use.
+    pub fn set_endpoints(&mut self, peer: PeerIndex, endpoints: Vec<PathId>) {
+        if let Some(state) = self.peer_mut(peer) {
+            state.path = state.path.or(endpoints.first().copied());
+            state.config.endpoints = endpoints;
+        }
+    }
+
+    /// Tells every peer that this end shuts down. Drain afterwards, once.
+    pub fn close(&mut self, now: Instant) {
+        for index in 0..self.peers.len() {
+            self.send_message(now, index, Message::Close, Wants::Nothing);
+        }
+    }
+
+    fn peer(&self, peer: PeerIndex) -> Option<&Peer> {
+        self.peers.get(usize::try_from(peer.0).ok()?)
+    }
+
+    fn peer_mut(&mut self, peer: PeerIndex) -> Option<&mut Peer> {
+        self.peers.get_mut(usize::try_from(peer.0).ok()?)
+    }
+
+    fn is_any_open(&self, now: Instant) -> bool {
+        self.peers.iter().any(|peer| peer.is_open(now))
+    }
+
+    fn hello(&self, epoch: u64) -> Hello {
+        Hello {
+            version: SESSION_VERSION,
+            boot: self.boot,
+            epoch,
+            capabilities: self.config.capabilities.clone(),
+        }
+    }
+
+    /// A fresh index of ours for `peer`, whose old ones are forgotten with their keys.
+    fn new_index(&mut self, peer: PeerIndex) -> u32 {
+        let Self { indices, peers, .. } = self;
+        let alive = |index: u32, of: PeerIndex| {
+            let state = peers.get(of.0 as usize);
+            state.is_some_and(|state| {
+                let pending = state.pending.as_ref();
+                state.keys.owns(index) || pending.is_some_and(|p| p.index == index)
+            })
+        };
+        indices.retain(|index, of| *of != peer || alive(*index, *of));
+        loop {
+            let index = u32::from_be_bytes(self.entropy.array());
+            if index != 0 && !self.indices.contains_key(&index) {
+                self.indices.insert(index, peer);
+                return index;
+            }
+        }
+    }
+
+    fn queue(&mut self, path: PathId, octets: Vec<u8>) -> bool {
+        let fits = self.outbox.len() < OUTBOX_MAX;
+        if fits {
+            self.outbox.push_back((path, octets));
+        } else {
+            self.counters.queue_full += 1;
+        }
+        fits
+    }
+
+    fn refuse(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        peer: Option<PeerIndex>,
+        reason: RefuseReason,
+    ) {
+        let complaints = match peer.and_then(|peer| self.peers.get_mut(peer.0 as usize)) {
+            Some(state) => &mut state.complaints,
+            None => &mut self.complaints,
+        };
+        if complaints.may(now, reason) {
+            let event = SessionEvent::Refused { path, peer, reason };
+            self.events.push_back(event);
+        }
+    }
+
+    /// The peer's state of keys changed for the better: tell the application what that means.
+    fn announce(&mut self, index: usize, boot: u64, capabilities: Vec<Capability>) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let peer = state.index;
+        self.counters.handshakes += 1;
+        let restarted = state.boot.is_some_and(|before| before != boot);
+        let resumed = state.boot == Some(boot);
+        if restarted {
+            self.events.push_back(SessionEvent::PeerRestarted(peer));
+        }
+        if restarted || !state.announced {
+            self.events.push_back(SessionEvent::Up {
+                peer,
+                capabilities: capabilities.clone(),
+                resumed,
+            });
+        } else {
+            self.counters.rekeys += 1;
+        }
+        state.announced = true;
+        state.boot = Some(boot);
+        state.capabilities = capabilities;
+        state.trying_since = None;
+        state.said_no_answer = false;
+    }
+}
+
+impl<M: Machine> Machine for Session<M> {
+    type Event = SessionEvent<M::Event>;
+
+    /// Takes the path's number for the source's address. Drivers that know the address call
+    /// [`Session::handle_datagram_from`].
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let source = datagram.path.0.to_be_bytes();
+        self.handle_datagram_from(now, datagram, &source);
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.now = now;
+        self.run_timers(now);
+        self.wake_inner(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.now = now;
+        self.transmit(now, out)
+    }
+
+    fn poll_event(&mut self) -> Option<SessionEvent<M::Event>> {
+        let own = self.events.pop_front();
+        own.or_else(|| self.inner.poll_event().map(SessionEvent::Inner))
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let peers = self.peers.iter();
+        let own = peers.fold(None, |first, peer| {
+            Deadline::earlier(first, peer.next_deadline(self.now))
+        });
+        let Deadline { at, why } = Deadline::earlier(own, self.inner_deadline())?;
+        Some(Deadline {
+            at: at.max(self.now),
+            why,
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! What arrives: parity, header, keys, replay, and only then a meaning.
+
+use super::Session;
+use crate::session::config::PeerIndex;
+use crate::session::counters::DropReason;
+use crate::session::event::{RefuseReason, SessionEvent};
+use crate::session::keyring::Slot;
+use crate::session::liveness::Wants;
+use crate::session::seal::Sealed;
+use crate::session::wire::{
+    DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, SESSION_VERSION,
+};
+use fulmar_proto::fec::packet::FecWords;
+use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
+use fulmar_proto::units::{Duration, Instant};
+
+/// Wrong first checks in a row before that is worth an event: the link may damage one.
+const WRONG_MACS_COUNT: u32 = 3;
+
+/// Where a datagram came from, in the driver's and in the network's terms.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) path: PathId,
+    pub(super) source: &'a [u8],
+    pub(super) ecn: Ecn,
+}
+
+impl<M: Machine> Session<M> {
+    /// A datagram arrived, and `source` are the octets of the address that it came from: cookies,
+    /// which prove addresses while too many handshakes arrive, are bound to them.
+    pub fn handle_datagram_from(&mut self, now: Instant, datagram: Datagram<'_>, source: &[u8]) {
+        self.now = now;
+        let origin = Origin {
+            path: datagram.path,
+            source,
+            ecn: datagram.ecn,
+        };
+        let verdict = match Header::parse(datagram.octets) {
+            Ok(header) => {
+                let verdict = self.take(now, origin, header, datagram.octets);
+                match verdict {
+                    Err(DropReason::Forged | DropReason::WrongMac) if !header.fec.is_none() => self
+                        .take_corrected(now, origin, header.fec, datagram.octets)
+                        .unwrap_or(verdict),
+                    verdict => verdict,
+                }
+            }
+            Err(HeaderReject::Check) if !self.config.fec_words.is_none() => self
+                .take_corrected(now, origin, self.config.fec_words, datagram.octets)
+                .unwrap_or(Err(DropReason::HeaderCheck)),
+            Err(reject) => Err(self.judge_header(now, origin.path, reject)),
+        };
+        if let Err(reason) = verdict {
+            self.counters.drop(reason);
+            if reason == DropReason::WrongMac {
+                self.wrong_macs = self.wrong_macs.saturating_add(1);
+            }
+            if self.wrong_macs >= WRONG_MACS_COUNT {
+                self.wrong_macs = 0;
+                self.refuse(now, origin.path, None, RefuseReason::WrongKey);
+            }
+        }
+    }
+
+    /// Undoes damage by the parity of `words` and tries again. `None`: it was beyond correction.
+    fn take_corrected(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        words: FecWords,
+        octets: &[u8],
+    ) -> Option<Result<(), DropReason>> {
+        let mut copy = octets.to_vec();
+        let corrected = self.code.correct(&mut copy, words).ok()?;
+        let header = Header::parse(&copy)
+            .ok()
+            .filter(|header| header.fec == words)?;
+        let verdict = self.take(now, origin, header, &copy);
+        if verdict.is_ok() {
+            self.counters.corrected_symbols += u64::from(corrected.symbols);
+        }
+        Some(verdict)
+    }
+
+    fn judge_header(&mut self, now: Instant, path: PathId, reject: HeaderReject) -> DropReason {
+        match reject {
+            HeaderReject::Truncated => DropReason::Truncated,
+            HeaderReject::Check => DropReason::HeaderCheck,
+            HeaderReject::Type => DropReason::Unknown,
+            HeaderReject::Version {
+                theirs,
+                initiation_from,
+            } => {
+                let ours = SESSION_VERSION;
+                self.refuse(now, path, None, RefuseReason::Version { ours, theirs });
+                if let Some(receiver) = initiation_from {
+                    let answer = Header {
+                        kind: DatagramType::Version,
+                        fec: FecWords::NONE,
+                        receiver,
+                        low: 0,
+                    };
+                    self.queue(path, answer.to_octets().to_vec());
+                }
+                DropReason::Version
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        header: Header,
+        octets: &[u8],
+    ) -> Result<(), DropReason> {
+        let end = octets.len().checked_sub(header.fec.parity_octets());
+        let body = end.and_then(|end| octets.get(HEADER_BYTES..end));
+        let body = body.ok_or(DropReason::Truncated)?;
+        match header.kind {
+            DatagramType::Data => self.take_data(now, origin, header, body),
+            DatagramType::Initiation => self.take_initiation(now, origin, header, body),
+            DatagramType::Response => self.take_response(now, origin.path, header, body),
+            DatagramType::Cookie => self.take_cookie(now, header, body),
+            DatagramType::Version => self.take_version(now, origin.path, header, octets),
+            DatagramType::Early => Err(DropReason::Unknown),
+        }
+    }
+
+    fn take_version(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        header: Header,
+        octets: &[u8],
+    ) -> Result<(), DropReason> {
+        let peer = self
+            .pending_of(header.receiver)
+            .ok_or(DropReason::NoSession)?;
+        let theirs = octets.first().map_or(0, |first| first >> 4);
+        let ours = SESSION_VERSION;
+        let index = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
+        self.refuse(
+            now,
+            path,
+            Some(index),
+            RefuseReason::Version { ours, theirs },
+        );
+        Err(DropReason::Version)
+    }
+
+    fn take_data(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        let peer = *self
+            .indices
+            .get(&header.receiver)
+            .ok_or(DropReason::NoSession)?;
+        let index = usize::try_from(peer.0).unwrap_or(usize::MAX);
+        let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
+        let (keys, slot) = state
+            .keys
+            .find(now, header.receiver)
+            .ok_or(DropReason::Expired)?;
+        let mut plain = core::mem::take(&mut self.scratch);
+        let opened = keys.open(header.low, body, &mut plain);
+        if opened.is_ok() {
+            keys.confirmed = true;
+        }
+        let taken = match opened {
+            Err(Sealed::Replayed) => Err(DropReason::Replayed),
+            Err(Sealed::Forged) => Err(DropReason::Forged),
+            Ok(newest) => {
+                // Datagrams under older keys are older than any under newer ones.
+                let newest = newest && slot != Slot::Previous;
+                self.on_genuine(now, origin.path, index, slot, newest);
+                self.take_message(now, origin, index, &plain)
+            }
+        };
+        self.scratch = plain;
+        taken
+    }
+
+    /// A datagram of the peer opened: the keys are shared, the link works, and this is where it is.
+    fn on_genuine(&mut self, now: Instant, path: PathId, index: usize, slot: Slot, newest: bool) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let peer = state.index;
+        if newest && state.path != Some(path) {
+            state.path = Some(path);
+            self.counters.moves += 1;
+            self.events.push_back(SessionEvent::Moved { peer, path });
+        }
+        if slot == Slot::Next {
+            state.keys.promote(now);
+            state.pending = None;
+            if let Some(answered) = state.answered.as_mut() {
+                answered.settle(now);
+            }
+            if let Some((boot, capabilities)) = state.offered_hello.take() {
+                self.announce(index, boot, capabilities);
+            }
+        }
+    }
+
+    fn take_message(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        index: usize,
+        plain: &[u8],
+    ) -> Result<(), DropReason> {
+        let message = Message::read(plain).ok_or(DropReason::Unknown)?;
+        let wants = match message {
+            Message::Tpdu(_) => Wants::Answer,
+            _ => Wants::Nothing,
+        };
+        self.on_heard(now, index, wants);
+        let Some(state) = self.peers.get_mut(index) else {
+            return Ok(());
+        };
+        match message {
+            Message::Tpdu(octets) => {
+                self.counters.received += 1;
+                let path = state.index.inner_path();
+                let ecn = origin.ecn;
+                let datagram = Datagram { path, octets, ecn };
+                self.inner.handle_datagram(now, datagram);
+            }
+            Message::Heartbeat => {}
+            Message::Probe(probe) => {
+                // To where the question came from: it may be a path that is being tried.
+                let reply = Message::ProbeReply(probe);
+                self.send_message_to(now, index, origin.path, reply, Wants::Nothing);
+            }
+            Message::ProbeReply(probe) => self.on_probe_reply(now, index, probe),
+            Message::Close => {
+                let peer = state.index;
+                state.keys.clear();
+                state.announced = false;
+                self.events.push_back(SessionEvent::Closed(peer));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_heard(&mut self, now: Instant, index: usize, wants: Wants) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let peer = state.index;
+        if let Some(outage) = state.liveness.on_heard(now, wants) {
+            self.counters.outage_time += outage;
+            self.events.push_back(SessionEvent::LinkUp { peer, outage });
+        }
+    }
+
+    fn on_probe_reply(&mut self, now: Instant, index: usize, probe: Probe) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let micros = now.as_wrapping_micros().wrapping_sub(probe.sent_micros);
+        // Half the range is the future: nothing that we sent.
+        if micros < 1 << 31 {
+            let sample = Duration::from_micros(u64::from(micros));
+            state.liveness.on_rtt_sample(sample);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What leaves: own datagrams first, then what the inner machine has for peers that can be reached.
+
+use super::Session;
+use crate::session::event::SessionEvent;
+use crate::session::liveness::{Due, Wants};
+use crate::session::seal::Keypair;
+use crate::session::wire::{DatagramType, Header, Message, Probe};
+use fulmar_proto::fec::packet::{FecWords, PacketCode};
+use fulmar_proto::machine::{Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use fulmar_proto::units::Instant;
+
+/// Appends a whole sealed datagram; `None` when the keys are used up or the content is too long.
+fn seal(
+    keys: &mut Keypair,
+    code: &mut PacketCode,
+    fec: FecWords,
+    plain: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    let start = out.len();
+    let counter = keys.next_counter()?;
+    let [_, _, _, _, low @ ..] = counter.to_be_bytes();
+    let header = Header {
+        kind: DatagramType::Data,
+        fec,
+        receiver: keys.remote,
+        low: u32::from_be_bytes(low),
+    };
+    out.extend_from_slice(&header.to_octets());
+    if !keys.seal(counter, plain, out) {
+        out.truncate(start);
+        return None;
+    }
+    code.append_parity(out, start, fec);
+    Some(out.len() - start)
+}
+
+impl<M: Machine> Session<M> {
+    pub(super) fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.run_timers(now);
+        if let Some((path, octets)) = self.outbox.pop_front() {
+            out.extend_from_slice(&octets);
+            return Some(Transmit {
+                path,
+                len: octets.len(),
+                kind: Kind::Control,
+                priority: Priority(u8::MAX),
+                ecn: Ecn::NotCapable,
+            });
+        }
+        while self.is_any_open(now) {
+            self.scratch.clear();
+            Message::Tpdu(&[]).write(&mut self.scratch);
+            let inner = self.inner.poll_transmit(now, &mut self.scratch)?;
+            let peer = usize::try_from(inner.path.0).unwrap_or(usize::MAX);
+            let state = self.peers.get_mut(peer).filter(|peer| peer.is_open(now));
+            let Some((state, path)) = state.and_then(|state| state.path.map(|path| (state, path)))
+            else {
+                self.counters.unsent += 1;
+                continue;
+            };
+            let Some(keys) = state.keys.current(now) else {
+                continue;
+            };
+            let fec = self.config.fec_words;
+            let Some(len) = seal(keys, &mut self.code, fec, &self.scratch, out) else {
+                self.counters.unsent += 1;
+                continue;
+            };
+            state.liveness.on_sent(now, Wants::Answer);
+            self.counters.sent += 1;
+            return Some(Transmit { path, len, ..inner });
+        }
+        None
+    }
+
+    /// Seals and queues a message of the session's own. `false`: there are no keys.
+    pub(super) fn send_message(
+        &mut self,
+        now: Instant,
+        peer: usize,
+        message: Message<'_>,
+        wants: Wants,
+    ) -> bool {
+        let path = self.peers.get(peer).and_then(|state| state.path);
+        path.is_some_and(|path| self.send_message_to(now, peer, path, message, wants))
+    }
+
+    pub(super) fn send_message_to(
+        &mut self,
+        now: Instant,
+        peer: usize,
+        path: PathId,
+        message: Message<'_>,
+        wants: Wants,
+    ) -> bool {
+        self.scratch.clear();
+        message.write(&mut self.scratch);
+        self.send_scratch(now, peer, path, wants)
+    }
+
+    fn send_scratch(&mut self, now: Instant, peer: usize, path: PathId, wants: Wants) -> bool {
+        let fec = self.config.fec_words;
+        let Some(state) = self.peers.get_mut(peer) else {
+            return false;
+        };
+        let Some(keys) = state.keys.current(now) else {
+            return false;
+        };
+        let mut octets = Vec::new();
+        if seal(keys, &mut self.code, fec, &self.scratch, &mut octets).is_none() {
+            return false;
+        }
+        state.liveness.on_sent(now, wants);
+        self.queue(path, octets)
+    }
+
+    /// Asks `peer` for a sign of life.
+    pub(super) fn send_probe(&mut self, now: Instant, peer: usize) {
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        state.probes = state.probes.wrapping_add(1) & (u32::MAX >> 1);
+        let probe = Probe {
+            id: state.probes,
+            sent_micros: now.as_wrapping_micros(),
+        };
+        let path = if state.liveness.is_down() {
+            state.next_candidate()
+        } else {
+            state.path
+        };
+        if let Some(path) = path {
+            self.send_message_to(now, peer, path, Message::Probe(probe), Wants::Answer);
+        }
+    }
+
+    /// Does what is due at `now` for every peer.
+    pub(super) fn run_timers(&mut self, now: Instant) {
+        for index in 0..self.peers.len() {
+            self.run_timers_of(now, index);
+        }
+    }
+
+    fn run_timers_of(&mut self, now: Instant, index: usize) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        if state.keys.expires_at().is_some_and(|at| at <= now) {
+            state.keys.clear();
+            state.announced = false;
+        }
+        if state.wants_initiation(now) {
+            self.initiate(now, index);
+        }
+        while let Some(state) = self.peers.get_mut(index) {
+            if !state.keys.is_usable(now) {
+                return;
+            }
+            match state.liveness.due(now) {
+                None => return,
+                Some(Due::Heartbeat) => {
+                    self.send_message(now, index, Message::Heartbeat, Wants::Nothing);
+                }
+                Some(Due::Probe) => self.send_probe(now, index),
+                Some(Due::Down(silent_for)) => {
+                    let peer = state.index;
+                    self.counters.outages += 1;
+                    self.events
+                        .push_back(SessionEvent::LinkDown { peer, silent_for });
+                }
+            }
+        }
+    }
+
+    /// Gives the inner machine its deadline. While nothing can be sent, its wish to send is a
+    /// deadline that stands still: it is woken at the pace of probes then.
+    pub(super) fn wake_inner(&mut self, now: Instant) {
+        if self
+            .inner_deadline()
+            .is_some_and(|deadline| deadline.at <= now)
+        {
+            self.inner_woken = now;
+            self.inner.handle_deadline(now);
+        }
+    }
+
+    pub(super) fn inner_deadline(&self) -> Option<Deadline> {
+        let deadline = self.inner.next_deadline()?;
+        if self.is_any_open(self.now) {
+            return Some(deadline);
+        }
+        let next = self.inner_woken + self.config.liveness.probe_interval;
+        Some(Deadline {
+            at: deadline.at.max(next),
+            why: deadline.why,
+        })
+    }
+}

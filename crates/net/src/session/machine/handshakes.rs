@@ -1,0 +1,470 @@
+//! Beginning, answering and finishing handshakes.
+
+use super::Session;
+use super::arrivals::Origin;
+use crate::session::config::Security;
+use crate::session::counters::DropReason;
+use crate::session::event::{RefuseReason, SessionEvent};
+use crate::session::guard::{Admission, COOKIE_LIFE, GuardKeys, MAC_BYTES, Mac, second};
+use crate::session::handshake::{
+    CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, Initiator, NN_INITIATION_BYTES, Responder,
+};
+use crate::session::liveness::Wants;
+use crate::session::peer::{Answered, MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending};
+use crate::session::seal::Keypair;
+use crate::session::wire::{DatagramType, Header};
+use fulmar_proto::machine::{Machine, PathId};
+use fulmar_proto::units::{Duration, Instant};
+
+/// While our own initiation has been repeated no more than this, and our key is the larger one, an
+/// initiation of the peer is left unanswered: ours will do. After more, ours may not get through.
+const OWN_TRIES_FIRST: u32 = 4;
+/// Responses that led to nothing, and for how long, before that is worth an event.
+const UNCONFIRMED_COUNT: u32 = 5;
+/// Responses that do not verify before that is worth an event: the link may damage one.
+const FORGED_COUNT: u32 = 3;
+/// A handshake that the peer began is given so long before we begin one.
+const OFFER_PATIENCE: Duration = Duration::from_secs(5);
+const UNCONFIRMED_FOR: Duration = Duration::from_secs(10);
+
+/// An initiation taken apart.
+struct Parts<'a> {
+    body: &'a [u8],
+    /// What the first check covers: header and body.
+    covered: Vec<u8>,
+    first: Mac,
+    second: Mac,
+}
+
+/// Whose key the first check of an initiation was made with.
+#[derive(Clone, Copy)]
+enum Addressee {
+    /// Our public key.
+    Us,
+    /// The key that we share with this peer.
+    SharedWith(usize),
+}
+
+/// An initiation of a known peer.
+struct Opening {
+    path: PathId,
+    /// The peer's session index.
+    remote: u32,
+    peer: usize,
+    first: Mac,
+    responder: Responder,
+}
+
+impl<'a> Parts<'a> {
+    fn of(header: Header, octets: &'a [u8]) -> Option<Self> {
+        let (rest, second) = octets.split_last_chunk::<MAC_BYTES>()?;
+        let (body, first) = rest.split_last_chunk::<MAC_BYTES>()?;
+        Some(Self {
+            body,
+            covered: [&header.to_octets()[..], body].concat(),
+            first: *first,
+            second: *second,
+        })
+    }
+
+    /// What the second check covers.
+    fn proven(&self) -> Vec<u8> {
+        [&self.covered[..], &self.first].concat()
+    }
+}
+
+impl<M: Machine> Session<M> {
+    /// The peer with which a handshake of ours under `index` is pending.
+    pub(super) fn pending_of(&self, index: u32) -> Option<usize> {
+        let peer = usize::try_from(self.indices.get(&index)?.0).ok()?;
+        let pending = self.peers.get(peer)?.pending.as_ref()?;
+        (pending.index == index).then_some(peer)
+    }
+
+    /// Begins a handshake, or repeats its first message.
+    pub(super) fn initiate(&mut self, now: Instant, peer: usize) {
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        state.trying_since.get_or_insert(now);
+        if state.pending.as_ref().is_none_or(|p| p.is_stale(now)) && !self.begin(now, peer) {
+            return;
+        }
+        self.complain_of_silence(now, peer);
+        let jitter = self.entropy.below(1_024);
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let cookie = state.cookie;
+        let path = state.next_candidate();
+        let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {
+            return;
+        };
+        pending.schedule(now, jitter);
+        let mut octets = pending.message.clone();
+        let fresh = cookie.filter(|(_, since)| now.saturating_since(*since) < COOKIE_LIFE);
+        let proof = fresh.map_or([0; MAC_BYTES], |(cookie, _)| second(&cookie, &octets));
+        octets.extend_from_slice(&proof);
+        self.code
+            .append_parity(&mut octets, 0, self.config.fec_words);
+        self.counters.initiations_sent += 1;
+        self.queue(path, octets);
+    }
+
+    /// Makes a fresh first message.
+    fn begin(&mut self, now: Instant, peer: usize) -> bool {
+        let Some(index) = self.peers.get(peer).map(|state| state.index) else {
+            return false;
+        };
+        let index = self.new_index(index);
+        self.handshakes_begun += 1;
+        let epoch = self.config.boot_epoch.saturating_add(self.handshakes_begun);
+        let hello = self.hello(epoch);
+        let entropy = self.entropy.child();
+        let Some(state) = self.peers.get_mut(peer) else {
+            return false;
+        };
+        let identity = self.config.identity.as_ref();
+        let security = &state.config.security;
+        let begun = Initiator::begin(security, identity, index, &hello, entropy);
+        let Some((initiator, body)) = begun else {
+            // A key that the curve refuses; not worth more than a retry now and then.
+            state.pending = None;
+            state.not_before = now + MISMATCH_PAUSE;
+            return false;
+        };
+        let header = Header {
+            kind: DatagramType::Initiation,
+            fec: self.config.fec_words,
+            receiver: 0,
+            low: index,
+        };
+        let mut message = [&header.to_octets()[..], &body].concat();
+        let first = state.guard_keys.first(&message);
+        message.extend_from_slice(&first);
+        state.pending = Some(Pending {
+            index,
+            initiator,
+            message,
+            first,
+            began: now,
+            tries: 0,
+            forged: 0,
+            next_at: now,
+        });
+        true
+    }
+
+    fn complain_of_silence(&mut self, now: Instant, peer: usize) {
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let waited = now.saturating_since(state.trying_since.unwrap_or(now));
+        if waited >= NO_ANSWER_AFTER && !state.said_no_answer && !state.keys.is_usable(now) {
+            state.said_no_answer = true;
+            let peer = state.index;
+            self.events
+                .push_back(SessionEvent::NoAnswer { peer, waited });
+        }
+    }
+
+    /// An initiation: judged as cheaply as possible, step by step.
+    pub(super) fn take_initiation(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        header: Header,
+        octets: &[u8],
+    ) -> Result<(), DropReason> {
+        let parts = Parts::of(header, octets).ok_or(DropReason::Truncated)?;
+        let addressed = self.addressee(&parts).ok_or(DropReason::WrongMac)?;
+        self.wrong_macs = 0;
+        let proven = parts.proven();
+        match self.guard.admit(now, origin.source, &proven, &parts.second) {
+            Admission::Granted => {}
+            Admission::Refused => return Err(DropReason::Flood),
+            Admission::Prove(cookie) => {
+                self.send_cookie(origin.path, header.low, addressed, &cookie, &parts.first);
+                return Err(DropReason::CookieAsked);
+            }
+        }
+        let repeated = |answered: &Answered| answered.first == parts.first;
+        let known = self
+            .peers
+            .iter()
+            .position(|peer| peer.answered.as_ref().is_some_and(repeated));
+        if let Some(peer) = known {
+            self.send_response(now, peer, origin.path);
+            return Ok(());
+        }
+        let entropy = self.entropy.child();
+        let (responder, peer) = match addressed {
+            Addressee::Us => {
+                let identity = self.config.identity.as_ref().ok_or(DropReason::Unknown)?;
+                let read = Responder::read_noise(identity, header.low, parts.body, entropy);
+                let read = read.ok_or(DropReason::Forged)?;
+                let key = read.key;
+                let peer = self.peers.iter().position(|peer| {
+                    matches!(&peer.config.security, Security::Noise { peer, .. } if Some(*peer) == key)
+                });
+                let Some(peer) = peer else {
+                    if let Some(key) = key {
+                        let reason = RefuseReason::UnknownPeer(key);
+                        self.refuse(now, origin.path, None, reason);
+                    }
+                    return Err(DropReason::UnknownPeer);
+                };
+                (read, peer)
+            }
+            Addressee::SharedWith(peer) => {
+                let state = self.peers.get(peer).ok_or(DropReason::UnknownPeer)?;
+                let security = &state.config.security;
+                let read = Responder::read_known(security, header.low, parts.body, entropy);
+                (read.ok_or(DropReason::Forged)?, peer)
+            }
+        };
+        let opening = Opening {
+            path: origin.path,
+            remote: header.low,
+            peer,
+            first: parts.first,
+            responder,
+        };
+        self.answer(now, opening)
+    }
+
+    /// Whose key the first check was made with. One hash, or with preset keys one for each.
+    fn addressee(&self, parts: &Parts<'_>) -> Option<Addressee> {
+        let verifies = |keys: &GuardKeys| keys.verifies(&parts.covered, &parts.first);
+        if parts.body.len() == IK_INITIATION_BYTES {
+            let own = self.own_guard_keys.as_ref()?;
+            return verifies(own).then_some(Addressee::Us);
+        }
+        let candidate = |security: &Security| match security {
+            Security::Noise { .. } => false,
+            Security::Preset { .. } => parts.body.len() == NN_INITIATION_BYTES,
+            Security::None { .. } => parts.body.len() == CLEAR_INITIATION_BYTES,
+        };
+        let mut peers = self.peers.iter();
+        let found = peers.position(|p| candidate(&p.config.security) && verifies(&p.guard_keys))?;
+        Some(Addressee::SharedWith(found))
+    }
+
+    fn send_cookie(
+        &mut self,
+        path: PathId,
+        receiver: u32,
+        addressed: Addressee,
+        cookie: &Mac,
+        first: &Mac,
+    ) {
+        let nonce = self.guard.nonce();
+        let keys = match addressed {
+            Addressee::Us => self.own_guard_keys.as_ref(),
+            Addressee::SharedWith(peer) => self.peers.get(peer).map(|peer| &peer.guard_keys),
+        };
+        let Some(body) = keys.and_then(|keys| keys.wrap(cookie, first, nonce)) else {
+            return;
+        };
+        let header = Header {
+            kind: DatagramType::Cookie,
+            fec: self.config.fec_words,
+            receiver,
+            low: 0,
+        };
+        let mut octets = [&header.to_octets()[..], &body].concat();
+        self.code
+            .append_parity(&mut octets, 0, self.config.fec_words);
+        if self.queue(path, octets) {
+            self.counters.cookies_sent += 1;
+        }
+    }
+
+    /// A genuine initiation of a peer that we know.
+    fn answer(&mut self, now: Instant, opening: Opening) -> Result<(), DropReason> {
+        let Opening {
+            path,
+            remote,
+            peer,
+            first,
+            responder,
+        } = opening;
+        let ours = self.hello(0);
+        let theirs = responder.hello.clone();
+        let own_key = self
+            .config
+            .identity
+            .as_ref()
+            .map(|key| *key.public().octets());
+        let own_boot = self.boot;
+        let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;
+        let peer_index = state.index;
+        if theirs.boot == own_boot || theirs.epoch <= state.epoch_seen {
+            let reason = RefuseReason::OldEpoch;
+            self.refuse(now, path, Some(peer_index), reason);
+            return Err(DropReason::OldEpoch);
+        }
+        let we_win = match (&state.config.security, own_key) {
+            (Security::Noise { peer, .. }, Some(own)) => own > *peer.octets(),
+            _ => own_boot > theirs.boot,
+        };
+        if let Some(pending) = &state.pending {
+            if we_win && pending.tries <= OWN_TRIES_FIRST {
+                return Err(DropReason::Simultaneous);
+            }
+            if !we_win {
+                state.pending = None;
+            }
+        }
+        state.epoch_seen = theirs.epoch;
+        let disagreement = ours.disagreement(&theirs);
+        let local = self.new_index(peer_index);
+        let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;
+        let security = &state.config.security;
+        let answer = responder
+            .answer(security, &ours)
+            .ok_or(DropReason::Forged)?;
+        let (body, cipher) = answer;
+        let header = Header {
+            kind: DatagramType::Response,
+            fec: self.config.fec_words,
+            receiver: remote,
+            low: local,
+        };
+        let mut response = [&header.to_octets()[..], &body].concat();
+        self.code
+            .append_parity(&mut response, 0, self.config.fec_words);
+        let before = state.answered.take();
+        state.answered = Some(Answered {
+            first,
+            response,
+            since: before.as_ref().map_or(now, |answered| answered.since),
+            count: before.map_or(0, |answered| answered.count),
+        });
+        if disagreement.is_none() {
+            state
+                .keys
+                .offer(Keypair::new(cipher, local, remote, now, false));
+            state.offered_hello = Some((theirs.boot, theirs.capabilities));
+            // The peer is at it: no need to begin one of our own meanwhile.
+            state.not_before = state.not_before.max(now + OFFER_PATIENCE);
+            // A peer that can be reached stays where it is until its next sealed datagram.
+            if !state.is_open(now) {
+                state.path = Some(path);
+            }
+        }
+        self.send_response(now, peer, path);
+        match disagreement {
+            None => Ok(()),
+            Some(disagreement) => {
+                self.mismatch(now, peer, disagreement);
+                Err(DropReason::Mismatch)
+            }
+        }
+    }
+
+    fn mismatch(&mut self, now: Instant, peer: usize, disagreement: (String, String, String)) {
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let first = state.not_before <= now;
+        state.pending = None;
+        state.not_before = now + MISMATCH_PAUSE;
+        let peer = state.index;
+        let (what, ours, theirs) = disagreement;
+        if first {
+            self.events.push_back(SessionEvent::Mismatch {
+                peer,
+                what,
+                ours,
+                theirs,
+            });
+        }
+    }
+
+    fn send_response(&mut self, now: Instant, peer: usize, path: PathId) {
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let Some(answered) = state.answered.as_mut() else {
+            return;
+        };
+        answered.count = answered.count.saturating_add(1);
+        let unconfirmed = answered.count >= UNCONFIRMED_COUNT
+            && now.saturating_since(answered.since) >= UNCONFIRMED_FOR;
+        let response = answered.response.clone();
+        let peer = state.index;
+        if self.queue(path, response) {
+            self.counters.responses_sent += 1;
+        }
+        if unconfirmed {
+            self.refuse(now, path, Some(peer), RefuseReason::Unconfirmed);
+        }
+    }
+
+    pub(super) fn take_response(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        let peer = self
+            .pending_of(header.receiver)
+            .ok_or(DropReason::NoSession)?;
+        let ours = self.hello(0);
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
+        let index = state.index;
+        let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
+        let Some((theirs, cipher)) = pending.initiator.finish(body) else {
+            pending.forged = pending.forged.saturating_add(1);
+            if pending.forged >= FORGED_COUNT {
+                self.refuse(now, path, Some(index), RefuseReason::ResponseForged);
+            }
+            return Err(DropReason::Forged);
+        };
+        let open = state.is_open(now);
+        state.pending = None;
+        if theirs.boot == self.boot {
+            return Err(DropReason::OldEpoch);
+        }
+        if let Some(disagreement) = ours.disagreement(&theirs) {
+            self.mismatch(now, peer, disagreement);
+            return Err(DropReason::Mismatch);
+        }
+        let keys = Keypair::new(cipher, header.receiver, header.low, now, true);
+        state.keys.install(now, keys);
+        if let Some(answered) = state.answered.as_mut() {
+            answered.settle(now);
+        }
+        if !open {
+            state.path = Some(path);
+        }
+        self.announce(peer, theirs.boot, theirs.capabilities);
+        self.on_heard(now, peer, Wants::Nothing);
+        // The peer waits for a datagram under the new keys before it uses them.
+        self.send_probe(now, peer);
+        Ok(())
+    }
+
+    pub(super) fn take_cookie(
+        &mut self,
+        now: Instant,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        let peer = self
+            .pending_of(header.receiver)
+            .ok_or(DropReason::NoSession)?;
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
+        let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
+        let cookie = state.guard_keys.unwrap(body, &pending.first);
+        let cookie = cookie.ok_or(DropReason::Forged)?;
+        // One repetition at once for a new cookie; a repeated one waits for its turn.
+        if state.cookie.is_none_or(|(known, _)| known != cookie) {
+            pending.next_at = now;
+        }
+        state.cookie = Some((cookie, now));
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Secure sessions between gateways: keys, authentication, outages, roaming, datagram sizes.
+//!
+//! ```text
+//!   inner machine (AeroTP)      paths are peers
+//!   ─────────────────────────
+//!   Session                     seals, opens, keeps keys fresh, notices outages, follows addresses
+//!   ─────────────────────────
+//!   driver (UDP)                paths are addresses
+//! ```
+//!
+//! A [`Session`] is a [`Machine`](fulmar_proto::machine::Machine) around a machine. The inner
+//! machine's [`PathId`](fulmar_proto::machine::PathId) is the peer's place in the configuration, so its
+//! connections outlive changes of address and of keys.
+//!
+//! # Promises
+//! - What reaches the inner machine was sealed by the configured peer, arrived once, and is whole.
+//! - No nonce is used twice under one key, also after a crash: keys come from ephemeral secrets and
+//!   die with the process.
+//! - Nothing is stored for strangers, and nothing sent to them is larger than what they sent.
+//! - Data flows through every rekey. During an outage only probes go out.
+//!
+//! # Does not
+//! - Hide sizes and times of datagrams, or that they are ours.
+//! - Retransmit, order or pace anything but its own handshakes: that is the inner machine's part.
+//!
+//! `docs/protocol/session.md` specifies the octets, `docs/threat-model.md` says what is defended.
+
+mod config;
+mod counters;
+mod entropy;
+mod event;
+mod guard;
+mod handshake;
+mod keyring;
+mod keys;
+mod liveness;
+mod machine;
+mod path_mtu;
+mod peer;
+mod replay;
+mod seal;
+mod wire;
+
+pub use config::{
+    GuardConfig, LivenessConfig, MtuConfig, PEERS_MAX, PeerConfig, PeerIndex, RekeyPolicy,
+    Security, SessionConfig, SessionConfigError,
+};
+pub use counters::{DropReason, SessionCounters};
+pub use entropy::Entropy;
+pub use event::{RefuseReason, SessionEvent};
+pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
+pub use machine::{SESSION_OVERHEAD, Session};
+pub use peer::{LinkState, PeerStatus};
+pub use wire::{Capability, HelloError, SESSION_VERSION};

@@ -1,0 +1,245 @@
+//! What is remembered of one peer. Of constant size, made at birth.
+
+use super::config::{PeerConfig, PeerIndex, SessionConfig};
+use super::event::RefuseReason;
+use super::guard::{GuardKeys, Mac};
+use super::handshake::Initiator;
+use super::keyring::KeyRing;
+use super::liveness::Liveness;
+use super::path_mtu::PathMtu;
+use super::wire::Capability;
+use fulmar_proto::machine::{Deadline, PathId};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+
+/// Initiations at first leave this often ...
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+/// ... for so many times, which on a link that loses half get through ...
+const RETRIES_AT_FIRST_PACE: u32 = 8;
+/// ... and at last this often, so that an outage's end is noticed.
+const RETRY_LAST: Duration = Duration::from_secs(1);
+/// The same initiation is repeated so long; then another, with a fresh ephemeral key.
+const INITIATION_LIFE: Duration = Duration::from_secs(20);
+/// A link that is down for so long gets a handshake besides its probes: the peer may have restarted.
+const DOWN_BEFORE_HANDSHAKE: Duration = Duration::from_secs(1);
+/// After a disagreement, which only a person can end.
+pub(super) const MISMATCH_PAUSE: Duration = Duration::from_secs(60);
+/// One complaint of a kind in this span.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
+/// Initiations without an answer for so long are worth an event.
+pub(super) const NO_ANSWER_AFTER: Duration = Duration::from_secs(5);
+
+/// A handshake that we began and that is not answered yet.
+pub(super) struct Pending {
+    pub(super) index: u32,
+    pub(super) initiator: Initiator,
+    /// Everything before the second check.
+    pub(super) message: Vec<u8>,
+    /// The first check, at the message's end.
+    pub(super) first: Mac,
+    pub(super) began: Instant,
+    pub(super) tries: u32,
+    /// Answers that did not verify.
+    pub(super) forged: u32,
+    pub(super) next_at: Instant,
+}
+
+impl Pending {
+    pub(super) fn is_stale(&self, now: Instant) -> bool {
+        now.saturating_since(self.began) >= INITIATION_LIFE
+    }
+
+    /// When the next repetition leaves, `jitter` being in 0..1024.
+    pub(super) fn schedule(&mut self, now: Instant, jitter: u64) {
+        let doublings = self.tries.saturating_sub(RETRIES_AT_FIRST_PACE).min(2);
+        self.tries = self.tries.saturating_add(1);
+        let pace = (RETRY_FIRST * (1 << doublings)).min(RETRY_LAST);
+        // Three quarters to all of it, so that two ends do not keep in step.
+        let jitter = u32::try_from(jitter.min(1_023)).unwrap_or(0);
+        self.next_at = now + pace * 3 / 4 + pace / 4 * jitter / 1_024;
+    }
+}
+
+/// The last initiation of the peer that was answered, so that its repetition gets the same answer.
+pub(super) struct Answered {
+    pub(super) first: Mac,
+    pub(super) response: Vec<u8>,
+    pub(super) since: Instant,
+    pub(super) count: u32,
+}
+
+impl Answered {
+    /// It led to keys that are in use.
+    pub(super) const fn settle(&mut self, now: Instant) {
+        self.since = now;
+        self.count = 0;
+    }
+}
+
+/// Holds complaints back, so that an attacker cannot fill the log.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Complaints([Option<Instant>; RefuseReason::COUNT]);
+
+impl Complaints {
+    pub(super) fn may(&mut self, now: Instant, reason: RefuseReason) -> bool {
+        let Some(last) = self.0.get_mut(reason.kind()) else {
+            return false;
+        };
+        let may = last.is_none_or(|last| now.saturating_since(last) >= COMPLAINT_PAUSE);
+        if may {
+            *last = Some(now);
+        }
+        may
+    }
+}
+
+/// What a user may want to know of a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerStatus {
+    /// The configured name.
+    pub name: String,
+    /// How its link is.
+    pub link: LinkState,
+    /// Where it is.
+    pub path: Option<PathId>,
+    /// The session's own round trips, smoothed.
+    pub rtt: Option<Duration>,
+    /// UDP payload octets that are known to arrive.
+    pub datagram: ByteCount,
+    /// Octets of an inner datagram that fit.
+    pub payload_budget: ByteCount,
+    /// What it said about itself.
+    pub capabilities: Vec<Capability>,
+    /// Whether its datagrams are authenticated.
+    pub secure: bool,
+}
+
+/// How the link to a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// No keys yet, or not any more.
+    Connecting,
+    /// Data flows.
+    Up,
+    /// Keys are there, but nothing comes back.
+    Down,
+}
+
+pub(super) struct Peer {
+    pub(super) index: PeerIndex,
+    pub(super) config: PeerConfig,
+    /// For checks of what we send to it.
+    pub(super) guard_keys: GuardKeys,
+    pub(super) path: Option<PathId>,
+    candidate: usize,
+    pub(super) keys: KeyRing,
+    pub(super) pending: Option<Pending>,
+    pub(super) cookie: Option<(Mac, Instant)>,
+    pub(super) answered: Option<Answered>,
+    pub(super) epoch_seen: u64,
+    pub(super) liveness: Liveness,
+    pub(super) mtu: PathMtu,
+    pub(super) boot: Option<u64>,
+    pub(super) capabilities: Vec<Capability>,
+    pub(super) offered_hello: Option<(u64, Vec<Capability>)>,
+    /// Whether the application holds the session for established.
+    pub(super) announced: bool,
+    pub(super) trying_since: Option<Instant>,
+    pub(super) said_no_answer: bool,
+    pub(super) not_before: Instant,
+    pub(super) complaints: Complaints,
+    pub(super) probes: u32,
+}
+
+impl Peer {
+    pub(super) fn new(index: PeerIndex, config: PeerConfig, session: &SessionConfig) -> Self {
+        Self {
+            index,
+            guard_keys: GuardKeys::of(&config.security),
+            path: config.endpoints.first().copied(),
+            candidate: 0,
+            config,
+            keys: KeyRing::new(session.rekey),
+            pending: None,
+            cookie: None,
+            answered: None,
+            epoch_seen: 0,
+            liveness: Liveness::new(session.liveness, Instant::START),
+            mtu: PathMtu::new(session.mtu),
+            boot: None,
+            capabilities: Vec::new(),
+            offered_hello: None,
+            announced: false,
+            trying_since: None,
+            said_no_answer: false,
+            not_before: Instant::START,
+            complaints: Complaints::default(),
+            probes: 0,
+        }
+    }
+
+    /// Whether data may be sent.
+    pub(super) fn is_open(&self, now: Instant) -> bool {
+        self.path.is_some() && self.keys.is_usable(now) && !self.liveness.is_down()
+    }
+
+    pub(super) fn link_state(&self, now: Instant) -> LinkState {
+        if !self.keys.is_usable(now) {
+            LinkState::Connecting
+        } else if self.liveness.is_down() {
+            LinkState::Down
+        } else {
+            LinkState::Up
+        }
+    }
+
+    /// Where the next attempt to reach a silent peer goes: its last path and the configured ones in
+    /// turn.
+    pub(super) fn next_candidate(&mut self) -> Option<PathId> {
+        let known = self.path.into_iter().chain(
+            self.config
+                .endpoints
+                .iter()
+                .copied()
+                .filter(|path| Some(*path) != self.path),
+        );
+        let count = known.clone().count();
+        let chosen = known.clone().nth(self.candidate.checked_rem(count)?);
+        self.candidate = self.candidate.wrapping_add(1);
+        chosen
+    }
+
+    /// When we should begin a handshake, if none is pending.
+    fn handshake_at(&self) -> Option<Instant> {
+        if self.path.is_none() && self.config.endpoints.is_empty() {
+            return None;
+        }
+        let rekey = self.keys.rekey_at().unwrap_or(Instant::START);
+        let lost = self.liveness.down_since();
+        let lost = lost.map_or(Instant::FAR_FUTURE, |since| since + DOWN_BEFORE_HANDSHAKE);
+        Some(rekey.min(lost).max(self.not_before))
+    }
+
+    /// Whether a handshake is to be begun, or its first message repeated.
+    pub(super) fn wants_initiation(&self, now: Instant) -> bool {
+        self.initiation_at().is_some_and(|at| at <= now)
+    }
+
+    fn initiation_at(&self) -> Option<Instant> {
+        match &self.pending {
+            Some(pending) => Some(pending.next_at),
+            None => self.handshake_at(),
+        }
+    }
+
+    pub(super) fn next_deadline(&self, now: Instant) -> Option<Deadline> {
+        let why = "handshake";
+        let mut first = self.initiation_at().map(|at| Deadline { at, why });
+        if self.keys.is_usable(now) {
+            let why = "end of keys";
+            let end = self.keys.expires_at().map(|at| Deadline { at, why });
+            first = Deadline::earlier(first, end);
+            first = Deadline::earlier(first, self.liveness.next_deadline());
+        }
+        first
+    }
+}

@@ -1,0 +1,126 @@
+//! What is inside a sealed datagram: one octet that says what, then a TPDU or a few fields.
+
+/// Octets before a TPDU: its message type.
+pub(in crate::session) const MESSAGE_TYPE_BYTES: usize = 1;
+
+const TPDU: u8 = 0;
+const HEARTBEAT: u8 = 1;
+const PROBE: u8 = 2;
+const PROBE_REPLY: u8 = 3;
+const CLOSE: u8 = 4;
+
+/// The fields of a probe and of its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) struct Probe {
+    /// Which probe; the reply repeats it.
+    pub(in crate::session) id: u32,
+    /// When it was sent, microseconds modulo 2^32; the reply repeats it.
+    pub(in crate::session) sent_micros: u32,
+}
+
+const PROBE_BYTES: usize = 9;
+
+/// A sealed datagram's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Message<'a> {
+    /// For the inner machine.
+    Tpdu(&'a [u8]),
+    /// "I heard you and have nothing to say." Wants no answer.
+    Heartbeat,
+    /// Wants a reply at once. May be padded with anything to try a size.
+    Probe(Probe),
+    /// The answer to a probe, never padded.
+    ProbeReply(Probe),
+    /// The sender is shutting down and forgets the session.
+    Close,
+}
+
+impl<'a> Message<'a> {
+    /// Appends the message; a TPDU's octets are appended by the caller, after its type.
+    pub(in crate::session) fn write(&self, out: &mut Vec<u8>) {
+        let (code, probe) = match self {
+            Self::Tpdu(octets) => {
+                out.push(TPDU);
+                out.extend_from_slice(octets);
+                return;
+            }
+            Self::Heartbeat => (HEARTBEAT, None),
+            Self::Probe(probe) => (PROBE, Some(probe)),
+            Self::ProbeReply(probe) => (PROBE_REPLY, Some(probe)),
+            Self::Close => (CLOSE, None),
+        };
+        out.push(code);
+        if let Some(probe) = probe {
+            out.extend_from_slice(&probe.id.to_be_bytes());
+            out.extend_from_slice(&probe.sent_micros.to_be_bytes());
+        }
+    }
+
+    /// Reads a message; `None` when it has no meaning. Octets behind the fields are padding.
+    pub(in crate::session) fn read(octets: &'a [u8]) -> Option<Self> {
+        let (&code, rest) = octets.split_first()?;
+        Some(match code {
+            TPDU => Self::Tpdu(rest),
+            HEARTBEAT => Self::Heartbeat,
+            CLOSE => Self::Close,
+            PROBE | PROBE_REPLY => {
+                let fields: &[u8; PROBE_BYTES - 1] = rest.first_chunk()?;
+                let [i0, i1, i2, i3, s0, s1, s2, s3] = *fields;
+                let probe = Probe {
+                    id: u32::from_be_bytes([i0, i1, i2, i3]),
+                    sent_micros: u32::from_be_bytes([s0, s1, s2, s3]),
+                };
+                if code == PROBE {
+                    Self::Probe(probe)
+                } else {
+                    Self::ProbeReply(probe)
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROBE_FIELDS: Probe = Probe {
+        id: 0x0102_0304,
+        sent_micros: 0x0A0B_0C0D,
+    };
+
+    #[test]
+    fn messages_are_these_octets_and_read_back() {
+        let examples: [(Message<'_>, &[u8]); 5] = [
+            (Message::Tpdu(b"xyz"), b"\x00xyz"),
+            (Message::Heartbeat, b"\x01"),
+            (
+                Message::Probe(PROBE_FIELDS),
+                b"\x02\x01\x02\x03\x04\x0a\x0b\x0c\x0d",
+            ),
+            (
+                Message::ProbeReply(PROBE_FIELDS),
+                b"\x03\x01\x02\x03\x04\x0a\x0b\x0c\x0d",
+            ),
+            (Message::Close, b"\x04"),
+        ];
+        for (message, golden) in examples {
+            let mut octets = Vec::new();
+            message.write(&mut octets);
+            assert_eq!(octets, golden);
+            assert_eq!(Message::read(&octets), Some(message));
+        }
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_none_and_padding_is_ignored() {
+        assert_eq!(Message::read(&[]), None);
+        assert_eq!(Message::read(&[5]), None);
+        assert_eq!(Message::read(&[PROBE, 1, 2, 3, 4, 5, 6, 7]), None);
+        let mut padded = Vec::new();
+        Message::Probe(PROBE_FIELDS).write(&mut padded);
+        padded.resize(1_400, 0xEE);
+        assert_eq!(Message::read(&padded), Some(Message::Probe(PROBE_FIELDS)));
+    }
+}

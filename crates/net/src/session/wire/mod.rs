@@ -1,0 +1,11 @@
+//! The octets of a session: header, hello, messages. `docs/protocol/session.md` specifies them.
+
+mod header;
+mod hello;
+mod message;
+
+pub use header::SESSION_VERSION;
+pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
+pub use hello::{Capability, HelloError};
+pub(super) use hello::{HELLO_BYTES, Hello};
+pub(super) use message::{MESSAGE_TYPE_BYTES, Message, Probe};

@@ -1,0 +1,403 @@
+//! Two sessions with an AeroTP endpoint inside each, on a medium that the test scripts.
+
+#![expect(dead_code, reason = "each test file uses its own part of the harness")]
+
+use fulmar_net::session::{
+    Entropy, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session, SessionConfig,
+    SessionEvent,
+};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Driver, Ecn, Machine, PathId, Strict, Transmit, drain,
+};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::{
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use fulmar_proto::wire::aerotp::Port;
+use std::collections::BTreeMap;
+
+pub(crate) const PORT: Port = Port(4000);
+pub(crate) const PEER: PeerIndex = PeerIndex(0);
+/// The outer paths by which the ends know each other at first.
+pub(crate) const PATH: PathId = PathId(7);
+
+pub(crate) type Inner = Session<Endpoint>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Forward,
+    Back,
+}
+
+/// A copy of a datagram: after which delay it arrives, from which path, its octets.
+pub(crate) type Copies = Vec<(Duration, PathId, Vec<u8>)>;
+
+/// Decides what arrives of a datagram: its way, when and over which path it was sent, its octets.
+pub(crate) type Medium = Box<dyn FnMut(Way, Instant, PathId, &[u8]) -> Copies>;
+
+#[derive(Default)]
+pub(crate) struct App {
+    pub(crate) received: Vec<u8>,
+    pub(crate) events: Vec<(Instant, SessionEvent<()>)>,
+    pub(crate) finished: Option<Instant>,
+    id: Option<ConnectionId>,
+    to_write: Vec<u8>,
+    written: usize,
+    /// When and how large datagrams left.
+    pub(crate) sent: Vec<(Instant, usize)>,
+}
+
+struct Side {
+    machine: Strict<Inner>,
+    deadline: Option<Deadline>,
+    app: App,
+}
+
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    sides: [Side; 2],
+    pub(crate) medium: Medium,
+    flying: BTreeMap<(Instant, u64), (usize, PathId, Vec<u8>)>,
+    flown: u64,
+    buffer: Vec<u8>,
+}
+
+struct Ends<'a> {
+    buffer: &'a mut Vec<u8>,
+    sent: Vec<(PathId, Vec<u8>)>,
+    app: &'a mut App,
+}
+
+impl Driver<Strict<Inner>> for Ends<'_> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.clear();
+        self.buffer
+    }
+    fn send(&mut self, now: Instant, transmit: Transmit) {
+        self.app.sent.push((now, transmit.len));
+        self.sent.push((transmit.path, self.buffer.clone()));
+    }
+    fn deliver(&mut self, now: Instant, machine: &mut Strict<Inner>, event: SessionEvent<Event>) {
+        let own = match event {
+            SessionEvent::Inner(event) => {
+                self.app.inner(now, machine.app().inner_mut(), &event);
+                return;
+            }
+            SessionEvent::Up {
+                peer,
+                capabilities,
+                resumed,
+            } => SessionEvent::Up {
+                peer,
+                capabilities,
+                resumed,
+            },
+            SessionEvent::PeerRestarted(peer) => SessionEvent::PeerRestarted(peer),
+            SessionEvent::Closed(peer) => SessionEvent::Closed(peer),
+            SessionEvent::LinkDown { peer, silent_for } => {
+                SessionEvent::LinkDown { peer, silent_for }
+            }
+            SessionEvent::LinkUp { peer, outage } => SessionEvent::LinkUp { peer, outage },
+            SessionEvent::Moved { peer, path } => SessionEvent::Moved { peer, path },
+            SessionEvent::MtuChanged {
+                peer,
+                datagram,
+                payload_budget,
+            } => SessionEvent::MtuChanged {
+                peer,
+                datagram,
+                payload_budget,
+            },
+            SessionEvent::Mismatch {
+                peer,
+                what,
+                ours,
+                theirs,
+            } => SessionEvent::Mismatch {
+                peer,
+                what,
+                ours,
+                theirs,
+            },
+            SessionEvent::Refused { path, peer, reason } => {
+                SessionEvent::Refused { path, peer, reason }
+            }
+            SessionEvent::NoAnswer { peer, waited } => SessionEvent::NoAnswer { peer, waited },
+        };
+        self.app.events.push((now, own));
+    }
+}
+
+impl App {
+    fn inner(&mut self, now: Instant, endpoint: &mut Endpoint, event: &Event) {
+        match event {
+            Event::Incoming { id, .. } => self.id = Some(*id),
+            Event::Readable(id) => {
+                while let Some(chunk) = endpoint.read(now, *id) {
+                    self.received.extend_from_slice(&chunk.octets);
+                    endpoint.recycle(*id, chunk.octets);
+                }
+            }
+            Event::Writable(_) => self.write(now, endpoint),
+            Event::PeerFinished(id) => {
+                self.finished = Some(now);
+                endpoint.close(now, *id);
+            }
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        let Some(id) = self.id else { return };
+        while self.written < self.to_write.len() {
+            match endpoint.write(now, id, &self.to_write[self.written..]) {
+                Ok(0) | Err(_) => return,
+                Ok(taken) => self.written += taken,
+            }
+        }
+        endpoint.close(now, id);
+    }
+}
+
+/// The two ends' configurations: the forward end knows where the other is.
+pub(crate) fn configs(
+    securities: [Security; 2],
+    keys: [Option<SecretKey>; 2],
+) -> [SessionConfig; 2] {
+    let [a, b] = securities;
+    let [ka, kb] = keys;
+    let peer = |name: &str, security, endpoints| PeerConfig {
+        name: name.to_owned(),
+        security,
+        endpoints,
+    };
+    [
+        SessionConfig::new(ka, vec![peer("ground", a, vec![PATH])], 1 << 40),
+        SessionConfig::new(kb, vec![peer("aircraft", b, vec![])], 1 << 40),
+    ]
+}
+
+pub(crate) fn secret(n: u8) -> SecretKey {
+    SecretKey::generate(&mut Entropy::from_seed([n; 32]))
+}
+
+pub(crate) fn preset(n: u8) -> PresetKey {
+    PresetKey::generate(&mut Entropy::from_seed([n; 32]))
+}
+
+pub(crate) fn noise() -> [SessionConfig; 2] {
+    let (a, b) = (secret(1), secret(2));
+    let to = |key: &SecretKey| Security::Noise {
+        peer: key.public(),
+        preset: None,
+    };
+    configs([to(&b), to(&a)], [Some(a), Some(b)])
+}
+
+pub(crate) fn preset_pair() -> [SessionConfig; 2] {
+    let security = Security::Preset { key: preset(3) };
+    configs([security.clone(), security], [None, None])
+}
+
+pub(crate) fn unprotected() -> [SessionConfig; 2] {
+    let security = Security::None { label: 5 };
+    configs([security.clone(), security], [None, None])
+}
+
+pub(crate) fn endpoint_config() -> EndpointConfig {
+    EndpointConfig {
+        rate: Bitrate::from_bits_per_second(10_000_000),
+        lower_overhead: ByteCount(28 + 29),
+        ..EndpointConfig::default()
+    }
+}
+
+pub(crate) fn connection_config() -> ConnectionConfig {
+    ConnectionConfig {
+        tpdu_bytes_max: 1_200,
+        payload_crc: false,
+        give_up_after: Duration::from_secs(7_200),
+        ..ConnectionConfig::default()
+    }
+}
+
+fn endpoint(seed: u64) -> Endpoint {
+    let mut endpoint = Endpoint::new(endpoint_config(), Rng::from_seed(seed));
+    endpoint.listen(PORT, connection_config()).expect("sound");
+    endpoint
+}
+
+/// A medium of constant delay that loses datagrams with probability `loss`, the same both ways.
+pub(crate) fn lossy(delay: Duration, loss: f64, seed: u64) -> Medium {
+    let mut rng = Rng::from_seed(seed).child("loss");
+    Box::new(move |_, _, path, octets| {
+        if rng.chance(loss) {
+            Vec::new()
+        } else {
+            vec![(delay, path, octets.to_vec())]
+        }
+    })
+}
+
+impl Pair {
+    pub(crate) fn new(configs: [SessionConfig; 2], medium: Medium) -> Self {
+        let [a, b] = configs;
+        let side = |config, seed: u8| Side {
+            machine: Strict::new(
+                Session::new(
+                    config,
+                    endpoint(u64::from(seed)),
+                    Entropy::from_seed([seed; 32]),
+                )
+                .expect("a sound configuration"),
+            ),
+            deadline: None,
+            app: App::default(),
+        };
+        let mut pair = Self {
+            now: Instant::START,
+            sides: [side(a, 11), side(b, 12)],
+            medium,
+            flying: BTreeMap::new(),
+            flown: 0,
+            buffer: Vec::new(),
+        };
+        pair.settle(0);
+        pair.settle(1);
+        pair
+    }
+
+    /// The end is replaced by a new process with the same configuration.
+    pub(crate) fn restart(&mut self, way: Way, config: SessionConfig, seed: u8) {
+        let mut machine = Strict::new(
+            Session::new(
+                config,
+                endpoint(u64::from(seed)),
+                Entropy::from_seed([seed; 32]),
+            )
+            .expect("a sound configuration"),
+        );
+        // A new process, but the test's clock goes on.
+        machine.poll_transmit(self.now, &mut Vec::new());
+        let side = &mut self.sides[way as usize];
+        side.machine = machine;
+        side.app = App::default();
+        self.settle(way as usize);
+    }
+
+    /// Connects forward and sends `octets`.
+    pub(crate) fn send(&mut self, octets: &[u8]) {
+        let now = self.now;
+        let side = &mut self.sides[0];
+        let endpoint = side.machine.app().inner_mut();
+        let path = PEER.inner_path();
+        let id = endpoint.connect(now, path, PORT, connection_config());
+        side.app.id = Some(id.expect("connects"));
+        side.app.written = 0;
+        side.app.to_write = octets.to_vec();
+        side.app.write(now, side.machine.app().inner_mut());
+        self.settle(0);
+    }
+
+    /// Lets a test call a session.
+    pub(crate) fn call(&mut self, way: Way, call: impl FnOnce(&mut Inner, Instant)) {
+        call(self.sides[way as usize].machine.app(), self.now);
+        self.settle(way as usize);
+    }
+
+    /// Lets a datagram of the test's own arrive now.
+    pub(crate) fn inject(&mut self, to: usize, path: PathId, octets: &[u8]) {
+        let ecn = Ecn::Capable;
+        let datagram = Datagram { path, octets, ecn };
+        self.sides[to].machine.handle_datagram(self.now, datagram);
+        self.settle(to);
+    }
+
+    fn settle(&mut self, index: usize) {
+        let Side {
+            machine,
+            deadline,
+            app,
+        } = &mut self.sides[index];
+        let mut ends = Ends {
+            buffer: &mut self.buffer,
+            sent: Vec::new(),
+            app,
+        };
+        *deadline = drain(machine, self.now, &mut ends);
+        let sent = ends.sent;
+        let way = if index == 0 { Way::Forward } else { Way::Back };
+        for (path, octets) in sent {
+            for (delay, path, octets) in (self.medium)(way, self.now, path, &octets) {
+                self.flown += 1;
+                self.flying
+                    .insert((self.now + delay, self.flown), (1 - index, path, octets));
+            }
+        }
+    }
+
+    fn step(&mut self, until: Instant) -> bool {
+        let arrival = self.flying.first_key_value().map(|((at, _), _)| *at);
+        let timers = self.sides.iter().enumerate();
+        let timer = timers.filter_map(|(i, s)| Some((s.deadline?.at, i))).min();
+        match (arrival, timer) {
+            (Some(at), timer) if timer.is_none_or(|(t, _)| at <= t) && at <= until => {
+                self.now = at;
+                let (_, (index, path, octets)) = self.flying.pop_first().expect("looked at");
+                self.inject(index, path, &octets);
+                true
+            }
+            (_, Some((at, index))) if at <= until => {
+                self.now = at;
+                self.sides[index].machine.handle_deadline(at);
+                self.settle(index);
+                true
+            }
+            _ => {
+                self.now = self.now.max(until);
+                false
+            }
+        }
+    }
+
+    pub(crate) fn run_until(&mut self, until: Instant) {
+        while self.step(until) {}
+    }
+
+    pub(crate) fn run(&mut self, span: Duration) {
+        self.run_until(self.now + span);
+    }
+
+    /// Runs until the receiving side has everything; at most for `limit`.
+    pub(crate) fn run_to_end(&mut self, limit: Duration) {
+        let until = self.now + limit;
+        while self.app(Way::Back).finished.is_none() && self.step(until) {}
+    }
+
+    pub(crate) fn session(&self, way: Way) -> &Inner {
+        self.sides[way as usize].machine.inner()
+    }
+
+    pub(crate) fn app(&self, way: Way) -> &App {
+        &self.sides[way as usize].app
+    }
+
+    /// Own events of a side, without those of the inner machine.
+    pub(crate) fn events(&self, way: Way) -> Vec<SessionEvent<()>> {
+        let events = self.app(way).events.iter();
+        events.map(|(_, event)| event.clone()).collect()
+    }
+
+    pub(crate) fn count(&self, way: Way, which: impl Fn(&SessionEvent<()>) -> bool) -> usize {
+        self.events(way).iter().filter(|event| which(event)).count()
+    }
+}
+
+/// Octets that differ wherever they are misplaced.
+pub(crate) fn octets(len: usize) -> Vec<u8> {
+    let mut octets = vec![0; len];
+    let mut rng = Rng::from_seed(len as u64).child("payload");
+    rng.fill(&mut octets);
+    octets
+}
