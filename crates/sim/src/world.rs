@@ -200,6 +200,7 @@ impl World {
                     connections_max: usize::from(u16::MAX),
                     ecn: plan.ecn,
                     trace_records: 0,
+                    ..EndpointConfig::default()
                 };
                 let stream = rng.child(&format!("node-{}/aerotp", address.0));
                 Stack::Aerotp(Box::new(AerotpStack::new(config, stream)))

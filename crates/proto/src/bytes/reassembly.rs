@@ -75,6 +75,7 @@ pub struct Reassembly {
     settled: usize,
     missing_before: u32,
     spare: Vec<Vec<u8>>,
+    payload_memory_bytes: usize,
 }
 
 impl Reassembly {
@@ -87,6 +88,7 @@ impl Reassembly {
             settled: 0,
             missing_before: 0,
             spare: Vec::new(),
+            payload_memory_bytes: 0,
         }
     }
 
@@ -100,6 +102,11 @@ impl Reassembly {
     pub fn end_seen(&self) -> TpduSeq {
         self.base
             .plus(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Octets of memory taken by payloads, those kept for reuse included.
+    pub const fn memory_bytes(&self) -> usize {
+        self.payload_memory_bytes
     }
 
     /// How many TPDUs beyond [`Reassembly::next_expected`] there is room for.
@@ -145,8 +152,10 @@ impl Reassembly {
             }
         };
         let mut payload = self.spare.pop().unwrap_or_default();
+        self.payload_memory_bytes -= payload.capacity();
         payload.clear();
         payload.extend_from_slice(octets);
+        self.payload_memory_bytes += payload.capacity();
         self.slots[index] = Slot::Held {
             octets: payload,
             intact,
@@ -290,6 +299,7 @@ impl Reassembly {
             self.settled -= 1;
             match slot {
                 Slot::Held { octets, intact } => {
+                    self.payload_memory_bytes -= octets.capacity();
                     let missing_before = core::mem::take(&mut self.missing_before);
                     self.pass_given_up();
                     return Some(Chunk {
@@ -308,6 +318,7 @@ impl Reassembly {
     /// Takes back a payload vector for reuse.
     pub fn recycle(&mut self, octets: Vec<u8>) {
         if self.spare.len() < SPARE_MAX {
+            self.payload_memory_bytes += octets.capacity();
             self.spare.push(octets);
         }
     }

@@ -32,6 +32,11 @@ impl SendBuffer {
         self.capacity_bytes.saturating_sub(self.octets.len())
     }
 
+    /// Octets of memory taken, used or not.
+    pub fn memory_bytes(&self) -> usize {
+        self.octets.capacity()
+    }
+
     /// The stream position after the last octet written.
     pub fn end(&self) -> u64 {
         self.base + self.octets.len() as u64

@@ -217,6 +217,10 @@ pub struct EndpointConfig {
     pub lower_overhead: ByteCount,
     /// Connections at once, at most; TPDUs that would open more are dropped.
     pub connections_max: usize,
+    /// While the connections' send buffers and payloads received take this much memory together,
+    /// TPDUs that would open another are dropped; those that are open go on within their own
+    /// bounds.
+    pub memory_max: ByteCount,
     /// Whether datagrams ask for marking instead of dropping.
     pub ecn: bool,
     /// Trace records kept between two calls of `take_trace`, for each connection.
@@ -230,6 +234,8 @@ impl Default for EndpointConfig {
             burst: Duration::ZERO,
             lower_overhead: ByteCount(20),
             connections_max: 4096,
+            // 128 send buffers filled to their default bound.
+            memory_max: ByteCount(1 << 30),
             ecn: true,
             trace_records: 0,
         }

@@ -175,6 +175,11 @@ impl Connection {
         self.sender.all_settled()
     }
 
+    /// Memory that grows with the data under way.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.sender.memory_bytes() + self.receiver.memory_bytes()
+    }
+
     pub(super) const fn payload_bytes(&self) -> usize {
         self.sender.payload_bytes()
     }

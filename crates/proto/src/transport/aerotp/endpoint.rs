@@ -16,7 +16,7 @@ use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::{LinkReport, Pacer, RateControl};
-use crate::units::Instant;
+use crate::units::{ByteCount, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Header, Port};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -33,6 +33,7 @@ struct Entry {
     connection: Connection,
     queued_data: bool,
     queued_control: bool,
+    memory_bytes: usize,
     deadline: Option<Deadline>,
 }
 
@@ -87,6 +88,8 @@ pub struct Endpoint {
     scratch: Vec<u8>,
     counters: EndpointCounters,
     past: VecDeque<(ConnectionId, Counters)>,
+    /// What the connections' data takes, as counted when each was last settled.
+    memory_bytes: usize,
     next_id: u64,
     now: Instant,
 }
@@ -112,6 +115,7 @@ impl Endpoint {
             scratch: Vec::new(),
             counters: EndpointCounters::default(),
             past: VecDeque::new(),
+            memory_bytes: 0,
             next_id: 0,
             now: Instant::START,
         }
@@ -177,6 +181,9 @@ impl Endpoint {
         if self.connections.len() >= self.config.connections_max {
             return Err(ConnectError::TooMany(self.config.connections_max));
         }
+        if ByteCount::from_usize(self.memory_bytes) >= self.config.memory_max {
+            return Err(ConnectError::TooMuchHeld(self.config.memory_max));
+        }
         let id = ConnectionId(self.next_id);
         let trace = Trace::bounded(self.config.trace_records);
         let connection = Connection::new(now, id, key, config, initiator, trace)?;
@@ -187,6 +194,7 @@ impl Endpoint {
             connection,
             queued_data: false,
             queued_control: false,
+            memory_bytes: 0,
             deadline: None,
         };
         self.connections.insert(id, entry);
@@ -369,6 +377,9 @@ impl Endpoint {
         while let Some(event) = connection.next_event() {
             self.events.push_back(event);
         }
+        let memory_bytes = connection.memory_bytes();
+        self.memory_bytes = self.memory_bytes - entry.memory_bytes + memory_bytes;
+        entry.memory_bytes = memory_bytes;
         let deadline = connection.next_deadline();
         if deadline != entry.deadline {
             if let Some(old) = entry.deadline {
@@ -397,6 +408,7 @@ impl Endpoint {
         let Some(entry) = self.connections.remove(&id) else {
             return;
         };
+        self.memory_bytes -= entry.memory_bytes;
         let key = entry.connection.key();
         if self.past.len() == PAST_MAX {
             self.past.pop_front();
@@ -501,5 +513,33 @@ mod tests {
         endpoint.handle_deadline(later);
         let after = endpoint.connections[&second].deadline;
         assert!(after.is_none_or(|deadline| deadline.at > later));
+    }
+
+    #[test]
+    fn data_held_by_all_connections_together_bounds_how_many_open() {
+        let memory_max = ByteCount(10_000);
+        let settings = EndpointConfig {
+            memory_max,
+            ..EndpointConfig::default()
+        };
+        let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+        let now = Instant::START;
+        let config = ConnectionConfig::default();
+        let mut connect = |octets: usize| {
+            let id = endpoint.connect(now, PathId(0), Port(1), config)?;
+            let written = endpoint.write(now, id, &vec![0; octets]);
+            assert_eq!(written, Ok(octets));
+            Ok::<_, ConnectError>(id)
+        };
+        let ids = [connect(4_999), connect(4_999), connect(5_000)].map(|id| id.expect("room"));
+        let refused = Err(ConnectError::TooMuchHeld(memory_max));
+        assert_eq!(connect(1), refused);
+        for id in ids {
+            endpoint.abort(now, id);
+            let mut out = Vec::new();
+            while endpoint.poll_transmit(now, &mut out).is_some() {}
+        }
+        assert_eq!(endpoint.memory_bytes, 0);
+        assert!(endpoint.connect(now, PathId(0), Port(1), config).is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! What an endpoint tells the application, and what it refuses.
 
 use crate::machine::PathId;
+use crate::units::ByteCount;
 use crate::wire::aerotp::{Mode, Port};
 
 /// A connection of one endpoint. Never reused within a run.
@@ -104,6 +105,9 @@ pub enum ConnectError {
     /// The endpoint has as many connections as it may.
     #[error("the endpoint already has {0} connections, its limit")]
     TooMany(usize),
+    /// The endpoint's connections hold as many octets as it may.
+    #[error("the endpoint's connections hold {0} of data, its limit for opening more")]
+    TooMuchHeld(ByteCount),
 }
 
 /// Why nothing was written.

@@ -375,6 +375,10 @@ impl Receiver {
         Some(chunk)
     }
 
+    pub(super) const fn memory_bytes(&self) -> usize {
+        self.ring.memory_bytes()
+    }
+
     pub(super) fn recycle(&mut self, octets: Vec<u8>) {
         self.ring.recycle(octets);
     }

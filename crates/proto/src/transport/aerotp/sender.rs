@@ -197,6 +197,10 @@ impl Sender {
         self.buffer.end() > 0 || self.has_new() || self.board.has_sent()
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.buffer.memory_bytes()
+    }
+
     pub(super) const fn payload_bytes(&self) -> usize {
         self.payload_bytes
     }
