@@ -11,7 +11,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup demo test test-quick lint docs wasm bench parity fuzz swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench parity fuzz swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,10 +19,13 @@ help: ## This list
 setup: ## Check the tools that everything else needs
 	@scripts/setup
 
+packages: setup ## Install the Debian packages that the tests on real links use (root; else name them)
+	@scripts/setup-debian
+
 demo: setup ## Send a real file over a bad link in every mode (FILE=... for yours)
 	$(FULMAR) demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
-test: setup wasm ## Every test
+test: setup packages wasm ## Every test; those on real links need root
 	$(CARGO) test --locked --workspace
 	python3 -m unittest discover -s scripts/tests -v
 

@@ -35,7 +35,7 @@ struct Cli {
 enum Command {
     /// Send a real file over a bad link in every mode, and compare.
     Demo(commands::demo::DemoArgs),
-    /// Relay UDP datagrams over an emulated lossy link (real time, no root).
+    /// Carry UDP datagrams (no root) or all IP traffic (--tun) over an emulated lossy link.
     Emulate(Box<commands::emulate::EmulateArgs>),
     /// Receive files over AeroTP.
     Recv(commands::recv::RecvArgs),

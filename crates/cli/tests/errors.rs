@@ -218,6 +218,22 @@ fn json_claims_nothing_that_its_end_cannot_know() {
 }
 
 #[test]
+fn a_wrong_end_of_a_tun_link_is_a_usage_error() {
+    fails("emulate --tun c=x", 2, &["--tun", "a=NAMESPACE"]);
+    fails("emulate --tun a=x:10.1", 2, &["--tun", "10.77.0.1/24"]);
+    fails("emulate --tun a=x b=x", 2, &["--tun", "one namespace"]);
+    fails("emulate --tun a=x a=y", 2, &["--tun", "twice"]);
+    fails("emulate --tun --mtu 1000", 2, &["--mtu 1280", "IPv4"]);
+    fails("emulate --tun --listen :1", 2, &["--tun", "--listen"]);
+    fails(
+        "emulate --tun a=x/name-of-16-chars",
+        2,
+        &["name-of-16-chars", "15"],
+    );
+    fails("emulate --to :1", 2, &["--listen"]);
+}
+
+#[test]
 fn an_address_that_is_none_is_a_usage_error() {
     let place = Place::with(10);
     fails(

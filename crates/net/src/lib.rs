@@ -11,5 +11,6 @@ pub mod emulator;
 pub mod entropy;
 pub mod session;
 pub mod transfer;
+pub mod tun;
 pub mod udp;
 pub mod wait;

@@ -202,8 +202,8 @@ fn no_packet_arrives_before_the_rate_and_the_delay_allow() {
     let report = running.end();
     println!(
         "lateness: mean {:.1} us, max {:.1} us",
-        report.lateness_mean_s.unwrap() * 1e6,
-        report.lateness_max_s * 1e6
+        report.punctuality.lateness_mean_s.unwrap() * 1e6,
+        report.punctuality.lateness_max_s * 1e6
     );
 }
 

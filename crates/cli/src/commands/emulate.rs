@@ -1,4 +1,6 @@
-//! `fulmar emulate`: a lossy link between UDP sockets.
+//! `fulmar emulate`: a lossy link between UDP sockets, or between TUN devices.
+
+mod tun;
 
 use super::address::resolve;
 use super::link::{LinkArgs, describe};
@@ -8,7 +10,8 @@ use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use fulmar_net::clock::Clock;
-use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorError, Report, Watch};
+use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorError, Watch};
+use fulmar_net::tun::TunError;
 use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
@@ -23,19 +26,34 @@ Examples:
       another loss for each direction, counters every second
   fulmar emulate --listen :9000 --to 127.0.0.1:9001 --ber 1e-4 --damage drop
       damaged datagrams vanish, as behind a UDP checksum
+  sudo fulmar emulate --tun --rate 10mbit --delay 5ms --loss 20%
+      any program's IP traffic: namespaces fulmar-a (10.77.0.1, fd77::1) and fulmar-b (10.77.0.2,
+      fd77::2), made and removed; try 'ip netns exec fulmar-a ping 10.77.0.2'
+  sudo fulmar emulate --tun a=ground:10.77.0.1/24,fd77::1/64 b=air:10.77.0.2/24,fd77::2/64 \\
+      --ber 1e-6
+      the same between namespaces and addresses of your choice; the kernel's checksums see the bits
 
 Stdout carries one JSON record a line: `start` with the address in use, `stats` at each interval,
 `end` with the final counters. Ctrl-C or SIGTERM ends the run.
 ";
 
-/// What happens to a datagram with inverted bits in its payload.
+/// What happens to a packet with inverted bits.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Damage {
     /// It arrives damaged, as over UDP-Lite or without a UDP checksum.
     #[default]
     Deliver,
-    /// It is dropped, as behind a UDP checksum.
+    /// It is dropped, as behind a UDP checksum or a link's frame check.
     Drop,
+}
+
+impl From<Damage> for DamagePolicy {
+    fn from(damage: Damage) -> Self {
+        match damage {
+            Damage::Deliver => Self::Deliver,
+            Damage::Drop => Self::Drop,
+        }
+    }
 }
 
 /// The arguments of `fulmar emulate`.
@@ -43,20 +61,29 @@ enum Damage {
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct EmulateArgs {
     /// Where clients send to: HOST:PORT, or :PORT for every address; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR")]
-    listen: String,
+    #[arg(long, value_name = "ADDR", required_unless_present = "tun")]
+    listen: Option<String>,
     /// Where their datagrams go: HOST:PORT.
-    #[arg(long, value_name = "ADDR")]
-    to: String,
+    #[arg(long, value_name = "ADDR", required_unless_present = "tun")]
+    to: Option<String>,
+    /// Instead of a relay, two TUN devices for any IP traffic (root), each as
+    /// a=[NAMESPACE][/DEVICE][:ADDRESS/PREFIX,...] or b=...; no NAMESPACE is the one you are in.
+    #[arg(long, value_name = "END", num_args = 0..=2, conflicts_with_all = ["listen", "to", "flows"])]
+    tun: Option<Vec<tun::EndArg>>,
+    /// The longest IP packet on the TUN devices, in octets.
+    #[arg(long, value_name = "OCTETS", default_value_t = 1500, requires = "tun")]
+    #[arg(value_parser = clap::value_parser!(u16).range(68..))]
+    mtu: u16,
     /// The seed of every random decision.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What happens to a datagram with inverted bits in its payload.
+    /// What happens to a datagram (a packet, with --tun) with inverted bits in it.
     #[arg(long, value_enum, default_value_t)]
     damage: Damage,
-    /// Lower headers of each datagram on the link, in time and in bit errors: 28B for IPv4 and UDP.
-    #[arg(long, value_name = "BYTES", default_value = "28B")]
-    overhead: ByteCount,
+    /// Lower headers of each datagram on the link, in time and in bit errors: 28B for IPv4 and UDP if
+    /// none is given; none with --tun, which sees whole IP packets.
+    #[arg(long, value_name = "BYTES")]
+    overhead: Option<ByteCount>,
     /// Clients at once.
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
     flows: usize,
@@ -83,30 +110,35 @@ struct Start {
 }
 
 #[derive(Serialize)]
-struct Counted {
+struct Counted<R> {
     kind: &'static str,
     #[serde(flatten)]
-    report: Report,
+    report: R,
 }
 
 /// Runs the link until a signal comes.
 ///
 /// # Errors
-/// An argument is wrong, or a socket cannot be had.
+/// An argument is wrong, or a socket or device cannot be had.
 pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
+    match (&args.tun, &args.listen, &args.to) {
+        (Some(ends), ..) => tun::run(args, ends),
+        (None, Some(listen), Some(to)) => relay(args, listen, to),
+        _ => unreachable!("clap requires --listen and --to unless there is --tun"),
+    }
+}
+
+fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     let link = args.link.link()?;
-    let listen = resolve("--listen", &args.listen)?;
-    let to = resolve("--to", &args.to)?;
+    let listen = resolve("--listen", listen)?;
+    let to = resolve("--to", to)?;
     let mut config = EmulatorConfig::perfect(listen, to);
     config.up = link.up;
     config.down = link.down;
     config.seed = args.seed;
-    config.overhead = args.overhead;
+    config.overhead = args.overhead.unwrap_or(config.overhead);
     config.flows_max = args.flows;
-    config.damage = match args.damage {
-        Damage::Deliver => DamagePolicy::Deliver,
-        Damage::Drop => DamagePolicy::Drop,
-    };
+    config.damage = args.damage.into();
     let (up, down) = (describe(&config.up), describe(&config.down));
     let clock = Clock::start();
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
@@ -137,33 +169,10 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
         up,
         down,
     })?;
-
-    let mut next = args.stats.map(|every| clock.now() + every);
     let mut broken = None;
-    let mut watch = |now: Instant, report: Report| {
-        if signals.exit().is_some() || broken.is_some() {
-            return Watch::Stop;
-        }
-        let (Some(at), Some(every)) = (next, args.stats) else {
-            return Watch::WhenWoken;
-        };
-        if now < at {
-            return Watch::At(at);
-        }
-        broken = output::record(&Counted {
-            kind: "stats",
-            report,
-        })
-        .err();
-        // The grid stays fixed; intervals that were missed are not made up for.
-        let mut later = at + every;
-        if later <= now {
-            later = now + every;
-        }
-        next = Some(later);
-        Watch::At(later)
-    };
+    let mut watch = ticks(args.stats, &clock, &signals, &mut broken);
     emulator.run(&wake_up, &mut watch).map_err(failure)?;
+    drop(watch);
     if let Some(failure) = broken {
         return Err(failure);
     }
@@ -172,6 +181,37 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
         report: emulator.report(),
     })?;
     Ok(signals.exit().unwrap_or(Exit::Done))
+}
+
+/// Prints a `stats` record at every interval until a signal comes; a record that cannot be printed
+/// ends the run and is left in `broken`.
+fn ticks<R: Serialize>(
+    every: Option<Duration>,
+    clock: &Clock,
+    signals: &Signals,
+    broken: &mut Option<Failure>,
+) -> impl FnMut(Instant, R) -> Watch {
+    let mut next = every.map(|every| clock.now() + every);
+    move |now, report| {
+        if signals.exit().is_some() || broken.is_some() {
+            return Watch::Stop;
+        }
+        let (Some(at), Some(every)) = (next, every) else {
+            return Watch::WhenWoken;
+        };
+        if now < at {
+            return Watch::At(at);
+        }
+        let kind = "stats";
+        *broken = output::record(&Counted { kind, report }).err();
+        // The grid stays fixed; intervals that were missed are not made up for.
+        let mut later = at + every;
+        if later <= now {
+            later = now + every;
+        }
+        next = Some(later);
+        Watch::At(later)
+    }
 }
 
 /// Whether what is sent to `to` arrives at the socket that listens at `listening`.
@@ -184,8 +224,10 @@ fn leads_to(to: SocketAddr, listening: SocketAddr) -> bool {
 
 fn failure(error: EmulatorError) -> Failure {
     let exit = match error {
-        EmulatorError::Link { .. } => Exit::Usage,
-        EmulatorError::Listen { .. } | EmulatorError::Relay(_) => Exit::Device,
+        EmulatorError::Link { .. } | EmulatorError::Tun(TunError::Name { .. }) => Exit::Usage,
+        EmulatorError::Listen { .. } | EmulatorError::Relay(_) | EmulatorError::Tun(_) => {
+            Exit::Device
+        }
     };
     Failure {
         exit,

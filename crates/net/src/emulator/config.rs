@@ -1,5 +1,6 @@
 //! What an emulated link is.
 
+use crate::tun::TunEnd;
 use fulmar_channel::Config;
 use fulmar_proto::units::{ByteCount, Duration};
 use std::net::SocketAddr;
@@ -13,6 +14,9 @@ pub enum DamagePolicy {
     /// It is dropped, as a receiving kernel drops datagrams whose UDP checksum is wrong.
     Drop,
 }
+
+/// Octets in flight at most: a second at 2 gbit.
+const HELD_MAX: ByteCount = ByteCount(256 * 1024 * 1024);
 
 /// A link in each direction, and the addresses it joins.
 #[derive(Clone, Debug)]
@@ -52,7 +56,48 @@ impl EmulatorConfig {
             overhead: ByteCount(28),
             flows_max: 256,
             idle_after: Duration::from_secs(60),
-            held_max: ByteCount(256 * 1024 * 1024),
+            held_max: HELD_MAX,
+        }
+    }
+}
+
+/// A link in each direction, and the TUN devices it joins.
+#[derive(Clone, Debug)]
+pub struct TunLinkConfig {
+    /// One end.
+    pub a: TunEnd,
+    /// The other.
+    pub b: TunEnd,
+    /// The longest IP packet on either device, in octets.
+    pub mtu: u16,
+    /// From a to b.
+    pub up: Config,
+    /// From b to a.
+    pub down: Config,
+    /// The seed of every random decision.
+    pub seed: u64,
+    /// What happens to damaged packets: delivered, the kernel's checksums see to them; dropped, the
+    /// link has a frame check of its own.
+    pub damage: DamagePolicy,
+    /// Octets that the link adds to each IP packet, in time and in bit errors.
+    pub overhead: ByteCount,
+    /// Octets in flight at most, beyond any queue limit; what exceeds it is dropped.
+    pub held_max: ByteCount,
+}
+
+impl TunLinkConfig {
+    /// A perfect medium between `a` and `b`, with default bounds.
+    pub fn perfect(a: TunEnd, b: TunEnd) -> Self {
+        Self {
+            a,
+            b,
+            mtu: 1500,
+            up: Config::default(),
+            down: Config::default(),
+            seed: 1,
+            damage: DamagePolicy::default(),
+            overhead: ByteCount::ZERO,
+            held_max: HELD_MAX,
         }
     }
 }

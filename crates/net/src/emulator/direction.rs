@@ -1,6 +1,7 @@
 //! One direction of the link, without sockets and clocks: octets in, arrivals out.
 
 use super::config::DamagePolicy;
+use super::error::EmulatorError;
 use super::report::{DirectionReport, DropReport};
 use fulmar_channel::{Channel, Config, ConfigError, DropReason, Flips, Verdict, apply_flips};
 use fulmar_proto::machine::Ecn;
@@ -64,6 +65,20 @@ impl Direction {
             arrived_packets: 0,
             arrived_bytes: 0,
             marked_packets: 0,
+        })
+    }
+
+    /// The same for the direction `name`, which names its stream below `rng` and any error.
+    pub(super) fn named(
+        name: &'static str,
+        config: Config,
+        overhead: ByteCount,
+        policy: DamagePolicy,
+        rng: &Rng,
+    ) -> Result<Self, EmulatorError> {
+        Self::new(config, overhead, policy, &rng.child(name)).map_err(|error| EmulatorError::Link {
+            direction: name,
+            error,
         })
     }
 

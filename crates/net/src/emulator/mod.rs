@@ -1,33 +1,44 @@
-//! A lossy link between UDP sockets, for anyone: no root, no kernel module, no network namespace.
+//! A lossy link for anyone's programs: between UDP sockets without privileges, or between TUN devices.
 //!
 //! ```text
 //!  client A ─┐            ┌─ up:   Channel ─▶ held until due ─▶ socket A' ─┐
-//!            ├─ listen ◀──┤                                                ├──▶ target
+//!            ├─ listen ◀──┤                                                ├──▶ target     Emulator
 //!  client B ─┘            └─ down: Channel ◀─ ... ◀──────────── socket B' ─┘
+//!
+//!  namespace a ─ TUN ◀──┬── up:   Channel ─▶ held until due ──┬──▶ TUN ─ namespace b       TunLink
+//!                       └── down: Channel ◀─ ... ◀────────────┘
 //! ```
 //!
-//! Every client gets a socket of its own towards the target, so the target tells them apart; all of
-//! them share one link, which is one [`fulmar_channel::Channel`] for each direction: the same code as
-//! in the simulator. Bits are inverted in the payload's real octets.
+//! Each direction is one [`fulmar_channel::Channel`]: the same code as in the simulator, and the same
+//! in both kinds of link. Bits are inverted in real octets: of the UDP payload in a relay, where every
+//! client gets a socket of its own towards the target; of the whole IP packet between TUN devices.
 //!
 //! # Promises
 //! - The order of verdicts depends on the seed and the arrivals alone.
 //! - Memory is bounded: flows, and octets in flight.
-//! - What it did to each packet, and how late it was in doing so, is in [`Report`].
+//! - What it did to each packet, and how late it was in doing so, is in [`Report`] and [`TunReport`].
 //!
 //! # Does not
-//! - See the packets' real lower headers. [`EmulatorConfig::overhead`] octets stand for them: they
-//!   take time on the link, and a bit error among them costs the packet.
+//! - Let a relay see the packets' real lower headers. [`EmulatorConfig::overhead`] octets stand for
+//!   them: they take time on the link, and a bit error among them costs the packet.
 //!
 //! `docs/models/emulator.md` has scope, limits and validation.
 
 mod config;
 mod direction;
+mod ecn;
+mod error;
 mod flows;
+mod in_flight;
 mod relay;
 mod report;
+mod tun_link;
+mod watch;
 
-pub use config::{DamagePolicy, EmulatorConfig};
+pub use config::{DamagePolicy, EmulatorConfig, TunLinkConfig};
 pub use direction::{Arrival, Arrivals, Direction};
-pub use relay::{Emulator, EmulatorError, Watch};
-pub use report::{DirectionReport, DropReport, FlowReport, Report};
+pub use error::EmulatorError;
+pub use relay::Emulator;
+pub use report::{DirectionReport, DropReport, FlowReport, Punctuality, Report, TunReport};
+pub use tun_link::TunLink;
+pub use watch::Watch;

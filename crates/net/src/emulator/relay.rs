@@ -1,59 +1,23 @@
 //! The loop between the sockets and the two directions.
 
 use super::config::EmulatorConfig;
-use super::direction::{Arrival, Arrivals, Direction};
+use super::direction::{Arrival, Direction};
+use super::error::EmulatorError;
 use super::flows::{FlowId, Flows};
+use super::in_flight::InFlight;
 use super::report::{Report, SCHEMA};
+use super::watch::Watch;
 use crate::clock::Clock;
 use crate::udp::{Batch, Path, PortConfig, UdpPort};
 use crate::wait::{Interest, Ready, WakeUp, wait};
-use fulmar_channel::ConfigError;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{ByteCount, Duration, Instant};
-use std::collections::BTreeMap;
+use fulmar_proto::units::Instant;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 /// Batches read from one socket before held packets get their turn again.
 const BATCHES_PER_TURN: usize = 2;
-const LATE: Duration = Duration::from_millis(1);
-
-/// What the one who started the emulator wants next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
-    /// Ask again at this instant, or when the waker is called.
-    At(Instant),
-    /// Ask again when the waker is called.
-    WhenWoken,
-    /// End.
-    Stop,
-}
-
-/// Why an emulator could not start or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum EmulatorError {
-    /// The link's description is out of range.
-    #[error("the {direction} link's {error}")]
-    Link {
-        /// `up` or `down`.
-        direction: &'static str,
-        /// Which field.
-        error: ConfigError,
-    },
-    /// The listening address is in use, not local or not permitted.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
-    /// A socket broke, or the kernel refuses to wait.
-    #[error("the relay's sockets")]
-    Relay(#[source] io::Error),
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
@@ -61,38 +25,17 @@ enum Way {
     Down,
 }
 
-#[derive(Debug)]
-struct Held {
-    flow: FlowId,
-    way: Way,
-    arrival: Arrival,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Lateness {
-    packets: u64,
-    sum: Duration,
-    max: Duration,
-    late: u64,
-}
-
 /// A running link.
 #[derive(Debug)]
 pub struct Emulator {
     clock: Clock,
     seed: u64,
-    held_max: ByteCount,
     listener: UdpPort,
     flows: Flows,
     up: Direction,
     down: Direction,
-    /// Packets in flight by arrival; the count keeps the order of those that arrive together.
-    held: BTreeMap<(Instant, u64), Held>,
-    held_bytes: ByteCount,
-    admitted: u64,
-    overflow_packets: u64,
+    in_flight: InFlight<(FlowId, Way)>,
     unsent_packets: u64,
-    lateness: Lateness,
 }
 
 impl Emulator {
@@ -103,14 +46,8 @@ impl Emulator {
     /// that cannot be bound.
     pub fn bind(clock: Clock, config: EmulatorConfig) -> Result<Self, EmulatorError> {
         let rng = Rng::from_seed(config.seed).child("emulator");
-        let direction = |name: &'static str, link| {
-            Direction::new(link, config.overhead, config.damage, &rng.child(name)).map_err(
-                |error| EmulatorError::Link {
-                    direction: name,
-                    error,
-                },
-            )
-        };
+        let direction =
+            |name, link| Direction::named(name, link, config.overhead, config.damage, &rng);
         let up = direction("up", config.up)?;
         let down = direction("down", config.down)?;
         let listener = UdpPort::bind(config.listen, PortConfig::default()).map_err(|source| {
@@ -122,17 +59,12 @@ impl Emulator {
         Ok(Self {
             clock,
             seed: config.seed,
-            held_max: config.held_max,
             listener,
             flows: Flows::new(config.to, config.flows_max, config.idle_after),
             up,
             down,
-            held: BTreeMap::new(),
-            held_bytes: ByteCount::ZERO,
-            admitted: 0,
-            overflow_packets: 0,
+            in_flight: InFlight::new(config.held_max),
             unsent_packets: 0,
-            lateness: Lateness::default(),
         })
     }
 
@@ -169,7 +101,7 @@ impl Emulator {
             self.receive(&mut batch, &ready, &flows)
                 .map_err(EmulatorError::Relay)?;
             let now = self.clock.now();
-            if woken || matches!(next_watch, Watch::At(at) if at <= now) {
+            if woken || next_watch.at().is_some_and(|at| at <= now) {
                 next_watch = watch(now, self.report());
             }
         }
@@ -178,12 +110,6 @@ impl Emulator {
 
     /// What was done so far.
     pub fn report(&self) -> Report {
-        let Lateness {
-            packets,
-            sum,
-            max,
-            late,
-        } = self.lateness;
         Report {
             schema: SCHEMA,
             t_s: self.clock.now().as_secs_f64(),
@@ -191,12 +117,9 @@ impl Emulator {
             up: self.up.report(),
             down: self.down.report(),
             flows: self.flows.report(),
-            overflow_packets: self.overflow_packets,
             unsent_packets: self.unsent_packets,
             target_refused: self.flows.target_refused(),
-            lateness_mean_s: (packets > 0).then(|| sum.as_secs_f64() / packets as f64),
-            lateness_max_s: max.as_secs_f64(),
-            late_1ms_packets: late,
+            punctuality: self.in_flight.punctuality(),
         }
     }
 
@@ -208,12 +131,12 @@ impl Emulator {
         next_watch: Watch,
         ready: &mut Vec<Ready>,
     ) -> Result<Vec<FlowId>, EmulatorError> {
-        let due = self.held.first_key_value().map(|(&(at, _), _)| at);
-        let wanted = match next_watch {
-            Watch::At(at) => Some(at),
-            Watch::WhenWoken | Watch::Stop => None,
-        };
-        let deadline = due.into_iter().chain(wanted).min();
+        let deadline = self
+            .in_flight
+            .due()
+            .into_iter()
+            .chain(next_watch.at())
+            .min();
         let mut ids = Vec::new();
         let mut sources = vec![
             (self.listener.as_fd(), Interest::Readable),
@@ -243,7 +166,7 @@ impl Emulator {
                 };
                 if let Some(flow) = self.flows.heard(now, client) {
                     let arrivals = self.up.admit(now, datagram.octets, datagram.ecn);
-                    self.hold(flow, Way::Up, arrivals);
+                    self.in_flight.hold((flow, Way::Up), arrivals);
                 }
             }
         }
@@ -263,40 +186,16 @@ impl Emulator {
                 let now = self.clock.now();
                 for datagram in batch.datagrams() {
                     let arrivals = self.down.admit(now, datagram.octets, datagram.ecn);
-                    self.hold(id, Way::Down, arrivals);
+                    self.in_flight.hold((id, Way::Down), arrivals);
                 }
             }
         }
         Ok(())
     }
 
-    fn hold(&mut self, flow: FlowId, way: Way, arrivals: Arrivals) {
-        for arrival in [arrivals.first, arrivals.copy].into_iter().flatten() {
-            let len = ByteCount::of(&arrival.octets);
-            if self.held_bytes + len > self.held_max {
-                self.overflow_packets += 1;
-                continue;
-            }
-            self.held_bytes += len;
-            let order = self.admitted;
-            self.admitted += 1;
-            self.held
-                .insert((arrival.at, order), Held { flow, way, arrival });
-        }
-    }
-
     fn pass_on_due(&mut self) {
         let mut touched = Vec::new();
-        loop {
-            let now = self.clock.now();
-            let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= now) else {
-                break;
-            };
-            let Held { flow, way, arrival } = entry.remove();
-            self.held_bytes = self
-                .held_bytes
-                .saturating_sub(ByteCount::of(&arrival.octets));
-            self.lateness.add(now.saturating_since(arrival.at));
+        while let Some(((flow, way), arrival)) = self.in_flight.take(self.clock.now()) {
             if self.pass_on(flow, way, &arrival) && touched.last() != Some(&(flow, way)) {
                 touched.push((flow, way));
             }
@@ -340,14 +239,5 @@ impl Emulator {
         port.buffer().extend_from_slice(&arrival.octets);
         port.send(&path, arrival.octets.len(), arrival.ecn);
         true
-    }
-}
-
-impl Lateness {
-    fn add(&mut self, span: Duration) {
-        self.packets += 1;
-        self.sum += span;
-        self.max = self.max.max(span);
-        self.late += u64::from(span > LATE);
     }
 }

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 /// The version of the JSON records; it changes when a field changes its meaning.
 pub(super) const SCHEMA: &str = "fulmar.emulate/1";
+/// The same between TUN devices.
+pub(super) const TUN_SCHEMA: &str = "fulmar.emulate-tun/1";
 
 /// Packets dropped in one direction, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -62,7 +64,20 @@ pub struct FlowReport {
     pub refused_packets: u64,
 }
 
-/// Everything.
+/// How well the machine kept up; the fields of this stand beside the others in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Punctuality {
+    /// Packets dropped because too many octets were in flight.
+    pub overflow_packets: u64,
+    /// How late packets were passed on, on average; `null` before the first.
+    pub lateness_mean_s: Option<f64>,
+    /// The worst of them.
+    pub lateness_max_s: f64,
+    /// Packets passed on more than a millisecond late.
+    pub late_1ms_packets: u64,
+}
+
+/// Everything that a relay did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The version of these records: `fulmar.emulate/1`.
@@ -77,16 +92,35 @@ pub struct Report {
     pub down: DirectionReport,
     /// The clients.
     pub flows: FlowReport,
-    /// Packets dropped because too many octets were in flight.
-    pub overflow_packets: u64,
     /// Packets that arrived but could not be passed on: the kernel refused, or the client was gone.
     pub unsent_packets: u64,
     /// ICMP errors from the target: nobody listens there.
     pub target_refused: u64,
-    /// How late packets were passed on, on average; `null` before the first.
-    pub lateness_mean_s: Option<f64>,
-    /// The worst of them.
-    pub lateness_max_s: f64,
-    /// Packets passed on more than a millisecond late.
-    pub late_1ms_packets: u64,
+    /// How well the machine kept up.
+    #[serde(flatten)]
+    pub punctuality: Punctuality,
+}
+
+/// Everything that a link between TUN devices did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TunReport {
+    /// The version of these records: `fulmar.emulate-tun/1`.
+    pub schema: &'static str,
+    /// Seconds since the start.
+    pub t_s: f64,
+    /// The seed.
+    pub seed: u64,
+    /// From a to b.
+    pub up: DirectionReport,
+    /// From b to a.
+    pub down: DirectionReport,
+    /// Packets that the hosts sent and the kernel dropped because they were not read in time; never
+    /// on the link. `null` if the kernel does not say.
+    pub unread_packets: Option<u64>,
+    /// Packets that arrived and the kernel refused: damaged beyond the name of IP, or the interface
+    /// was taken down.
+    pub unsent_packets: u64,
+    /// How well the machine kept up.
+    #[serde(flatten)]
+    pub punctuality: Punctuality,
 }

@@ -1,0 +1,219 @@
+//! `fulmar emulate --tun`: the link between two TUN devices.
+
+use super::{Counted, EmulateArgs, failure, ticks};
+use crate::commands::link::describe;
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
+use crate::signals::Signals;
+use anyhow::Context;
+use core::str::FromStr;
+use fulmar_net::clock::Clock;
+use fulmar_net::emulator::{TunLink, TunLinkConfig};
+use fulmar_net::tun::{AddressError, InterfaceAddress, TunEnd, TunPort};
+use fulmar_net::wait::{precise_timers, waker};
+use fulmar_proto::units::ByteCount;
+use serde::Serialize;
+
+/// RFC 8200, section 5: what every IPv6 link must carry.
+const IPV6_MTU_MIN: u16 = 1280;
+
+/// Which end, and what was said about it: `a=[NAMESPACE][/DEVICE][:ADDRESS,...]`.
+#[derive(Clone, Debug)]
+pub(super) struct EndArg {
+    is_b: bool,
+    namespace: Option<String>,
+    device: Option<String>,
+    addresses: Vec<InterfaceAddress>,
+}
+
+impl FromStr for EndArg {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (end, rest) = text
+            .split_once('=')
+            .filter(|(end, _)| ["a", "b"].contains(end))
+            .context("write a=NAMESPACE:ADDRESS/PREFIX,... or b=...")?;
+        let (place, addresses) = rest.split_once(':').unwrap_or((rest, ""));
+        let (namespace, device) = match place.split_once('/') {
+            Some((namespace, device)) => (namespace, Some(device.to_owned())),
+            None => (place, None),
+        };
+        let addresses = addresses
+            .split(',')
+            .filter(|text| !text.is_empty())
+            .map(str::parse)
+            .collect::<Result<_, AddressError>>()?;
+        Ok(Self {
+            is_b: end == "b",
+            namespace: Some(namespace.to_owned()).filter(|name| !name.is_empty()),
+            device,
+            addresses,
+        })
+    }
+}
+
+impl EndArg {
+    fn meant(self, default: TunEnd) -> TunEnd {
+        TunEnd {
+            namespace: self.namespace,
+            device: self.device.unwrap_or(default.device),
+            addresses: if self.addresses.is_empty() {
+                default.addresses
+            } else {
+                self.addresses
+            },
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct EndRecord {
+    namespace: Option<String>,
+    made_namespace: bool,
+    device: String,
+    addresses: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Start {
+    schema: &'static str,
+    kind: &'static str,
+    a: EndRecord,
+    b: EndRecord,
+    mtu: u16,
+    seed: u64,
+    up: String,
+    down: String,
+}
+
+/// Runs the link until a signal comes.
+///
+/// # Errors
+/// An argument is wrong; devices, namespaces or addresses cannot be had.
+pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure> {
+    let link = args.link.link()?;
+    let [a, b] = ends(typed, args.mtu)?;
+    let mut config = TunLinkConfig::perfect(a.clone(), b.clone());
+    config.mtu = args.mtu;
+    config.up = link.up;
+    config.down = link.down;
+    config.seed = args.seed;
+    config.damage = args.damage.into();
+    config.overhead = args.overhead.unwrap_or(ByteCount::ZERO);
+    let (up, down) = (describe(&config.up), describe(&config.down));
+    let clock = Clock::start();
+    let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    // Before anything is made, so that a signal during the set-up undoes it.
+    let signals = Signals::catch(&[&waker])?;
+    let mut emulator = TunLink::open(clock, config).map_err(failure)?;
+    if let Err(error) = precise_timers() {
+        eprintln!("fulmar: timing will be coarser by 50 us: {error}");
+    }
+    let made = emulator.ends().map(TunPort::made_namespace);
+    if !args.json {
+        eprintln!(
+            "fulmar: {} <-> {}: up {up}; down {down}; seed {}",
+            said(&a),
+            said(&b),
+            args.seed
+        );
+        if let (Some(namespace), Some(there)) = (&a.namespace, b.addresses.first()) {
+            let there = there.ip();
+            eprintln!("fulmar: try: ip netns exec {namespace} ping {there}");
+        }
+    }
+    output::record(&Start {
+        schema: emulator.report().schema,
+        kind: "start",
+        a: record(a, made[0]),
+        b: record(b, made[1]),
+        mtu: args.mtu,
+        seed: args.seed,
+        up,
+        down,
+    })?;
+    let mut broken = None;
+    let mut watch = ticks(args.stats, &clock, &signals, &mut broken);
+    emulator.run(&wake_up, &mut watch).map_err(failure)?;
+    drop(watch);
+    if let Some(failure) = broken {
+        return Err(failure);
+    }
+    output::record(&Counted {
+        kind: "end",
+        report: emulator.report(),
+    })?;
+    Ok(signals.exit().unwrap_or(Exit::Done))
+}
+
+/// Both ends, with defaults for what was not said.
+fn ends(typed: &[EndArg], mtu: u16) -> Result<[TunEnd; 2], Failure> {
+    let wrong = |cause: &str| Failure {
+        exit: Exit::Usage,
+        cause: anyhow::anyhow!("--tun: {cause}"),
+    };
+    let [mut a, mut b] = [
+        default_end("fulmar-a", "fulmar0", 1),
+        default_end("fulmar-b", "fulmar1", 2),
+    ];
+    let mut said = [false, false];
+    for arg in typed {
+        let end = usize::from(arg.is_b);
+        if core::mem::replace(&mut said[end], true) {
+            return Err(wrong("one end is given twice; name a=... and b=..."));
+        }
+        let place = if arg.is_b { &mut b } else { &mut a };
+        *place = arg.clone().meant(place.clone());
+    }
+    if a.namespace == b.namespace {
+        return Err(wrong(
+            "both ends in one namespace: the kernel would carry what they say to each other itself; name another for one",
+        ));
+    }
+    let ipv6 = [&a, &b]
+        .into_iter()
+        .flat_map(|end| &end.addresses)
+        .any(|address| address.ip().is_ipv6());
+    if ipv6 && mtu < IPV6_MTU_MIN {
+        return Err(wrong(
+            "IPv6 needs --mtu 1280 or more; name IPv4 addresses only, a=NAMESPACE:10.77.0.1/24",
+        ));
+    }
+    Ok([a, b])
+}
+
+fn default_end(namespace: &str, device: &str, host: u8) -> TunEnd {
+    let addresses = [
+        InterfaceAddress::new([10, 77, 0, host].into(), 24),
+        InterfaceAddress::new([0xfd77, 0, 0, 0, 0, 0, 0, host.into()].into(), 64),
+    ];
+    TunEnd {
+        namespace: Some(namespace.to_owned()),
+        device: device.to_owned(),
+        addresses: addresses.into_iter().flatten().collect(),
+    }
+}
+
+fn addresses(end: &TunEnd) -> Vec<String> {
+    end.addresses.iter().map(ToString::to_string).collect()
+}
+
+/// An end in one line, for people.
+fn said(end: &TunEnd) -> String {
+    format!(
+        "{} in {} ({})",
+        end.device,
+        end.place(),
+        addresses(end).join(", ")
+    )
+}
+
+fn record(end: TunEnd, made_namespace: bool) -> EndRecord {
+    EndRecord {
+        addresses: addresses(&end),
+        namespace: end.namespace,
+        made_namespace,
+        device: end.device,
+    }
+}

@@ -1,0 +1,34 @@
+//! Why a link could not start or go on.
+
+use crate::tun::TunError;
+use fulmar_channel::ConfigError;
+use std::io;
+use std::net::SocketAddr;
+
+/// Why an emulator could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// The link's description is out of range.
+    #[error("the {direction} link's {error}")]
+    Link {
+        /// `up` or `down`.
+        direction: &'static str,
+        /// Which field.
+        error: ConfigError,
+    },
+    /// The listening address is in use, not local or not permitted.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A socket or device broke, or the kernel refuses to wait.
+    #[error("the link's sockets or devices")]
+    Relay(#[source] io::Error),
+    /// A TUN device, its namespace or its addresses cannot be had.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+}

@@ -1,0 +1,173 @@
+//! The loop between two TUN devices and the two directions.
+
+use super::config::TunLinkConfig;
+use super::direction::Direction;
+use super::ecn::{ecn, mark};
+use super::error::EmulatorError;
+use super::in_flight::InFlight;
+use super::report::{TUN_SCHEMA, TunReport};
+use super::watch::Watch;
+use crate::clock::Clock;
+use crate::tun::TunPort;
+use crate::wait::{Interest, Ready, WakeUp, wait};
+use fulmar_proto::machine::Ecn;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::Instant;
+use std::io;
+use std::os::fd::AsFd;
+
+/// Packets read from one device before held ones get their turn again: 0.2 ms of work.
+const PACKETS_PER_TURN: usize = 32;
+/// The longest IP packet.
+const PACKET_OCTETS_MAX: usize = 65_535;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    A,
+    B,
+}
+
+/// A running link between two TUN devices.
+#[derive(Debug)]
+pub struct TunLink {
+    clock: Clock,
+    seed: u64,
+    a: TunPort,
+    b: TunPort,
+    up: Direction,
+    down: Direction,
+    /// By the end they arrive at.
+    in_flight: InFlight<End>,
+    unsent_packets: u64,
+    buffer: Vec<u8>,
+}
+
+impl TunLink {
+    /// Makes both ends; programs may send from here on.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Link`] for a value out of range, [`EmulatorError::Tun`] for devices,
+    /// namespaces and addresses that cannot be had; nothing is left behind.
+    pub fn open(clock: Clock, config: TunLinkConfig) -> Result<Self, EmulatorError> {
+        let rng = Rng::from_seed(config.seed).child("emulator");
+        let direction =
+            |name, link| Direction::named(name, link, config.overhead, config.damage, &rng);
+        let up = direction("up", config.up)?;
+        let down = direction("down", config.down)?;
+        Ok(Self {
+            clock,
+            seed: config.seed,
+            a: TunPort::open(&config.a, config.mtu)?,
+            b: TunPort::open(&config.b, config.mtu)?,
+            up,
+            down,
+            in_flight: InFlight::new(config.held_max),
+            unsent_packets: 0,
+            buffer: vec![0; PACKET_OCTETS_MAX],
+        })
+    }
+
+    /// The two ends.
+    pub const fn ends(&self) -> [&TunPort; 2] {
+        [&self.a, &self.b]
+    }
+
+    /// Carries packets until `watch` says [`Watch::Stop`]. It is asked at once, whenever the waker is
+    /// called, and at the instants it names.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Relay`]: a device is gone, or the kernel refuses to wait.
+    pub fn run(
+        &mut self,
+        wake_up: &WakeUp,
+        watch: &mut dyn FnMut(Instant, TunReport) -> Watch,
+    ) -> Result<(), EmulatorError> {
+        let mut next_watch = watch(self.clock.now(), self.report());
+        let mut ready = Vec::new();
+        while next_watch != Watch::Stop {
+            self.pass_on_due();
+            let deadline = self
+                .in_flight
+                .due()
+                .into_iter()
+                .chain(next_watch.at())
+                .min();
+            let timeout = deadline.map(|at| at.saturating_since(self.clock.now()));
+            let sources = [
+                (self.a.as_fd(), Interest::Readable),
+                (self.b.as_fd(), Interest::Readable),
+                (wake_up.as_fd(), Interest::Readable),
+            ];
+            wait(&sources, timeout, &mut ready).map_err(EmulatorError::Relay)?;
+            let readable =
+                |index: usize| ready.get(index).is_some_and(|came: &Ready| came.readable);
+            // First in, first out: what is due leaves before anything new is looked at.
+            self.pass_on_due();
+            for end in [End::A, End::B] {
+                if readable(end as usize) {
+                    self.receive(end).map_err(EmulatorError::Relay)?;
+                }
+            }
+            let woken = readable(2);
+            if woken {
+                wake_up.clear();
+            }
+            let now = self.clock.now();
+            if woken || next_watch.at().is_some_and(|at| at <= now) {
+                next_watch = watch(now, self.report());
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done so far.
+    pub fn report(&self) -> TunReport {
+        let unread = |port: &TunPort| port.unread();
+        TunReport {
+            schema: TUN_SCHEMA,
+            t_s: self.clock.now().as_secs_f64(),
+            seed: self.seed,
+            up: self.up.report(),
+            down: self.down.report(),
+            unread_packets: unread(&self.a).zip(unread(&self.b)).map(|(a, b)| a + b),
+            unsent_packets: self.unsent_packets,
+            punctuality: self.in_flight.punctuality(),
+        }
+    }
+
+    /// Reads what the host at `end` sent, some of it at a time, and puts it on the link.
+    fn receive(&mut self, end: End) -> io::Result<()> {
+        let (port, direction, to) = match end {
+            End::A => (&self.a, &mut self.up, End::B),
+            End::B => (&self.b, &mut self.down, End::A),
+        };
+        for _ in 0..PACKETS_PER_TURN {
+            let Some(len) = port.receive(&mut self.buffer)? else {
+                break;
+            };
+            let packet = self.buffer.get(..len).unwrap_or_default();
+            let sent = ecn(packet);
+            let mut arrivals = direction.admit(self.clock.now(), packet, sent);
+            for arrival in [&mut arrivals.first, &mut arrivals.copy]
+                .into_iter()
+                .flatten()
+            {
+                if sent == Ecn::Capable && arrival.ecn == Ecn::Congested {
+                    mark(packet, &mut arrival.octets);
+                }
+            }
+            self.in_flight.hold(to, arrivals);
+        }
+        Ok(())
+    }
+
+    fn pass_on_due(&mut self) {
+        while let Some((to, arrival)) = self.in_flight.take(self.clock.now()) {
+            let port = match to {
+                End::A => &self.a,
+                End::B => &self.b,
+            };
+            self.unsent_packets += u64::from(!port.send(&arrival.octets));
+        }
+    }
+}

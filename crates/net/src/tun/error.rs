@@ -1,0 +1,63 @@
+//! Why a TUN device could not be had.
+
+use std::io;
+
+/// Why a TUN device, its namespace or its addresses could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum TunError {
+    /// The process may not.
+    #[error("TUN devices and network namespaces need {0}: run it as root")]
+    Privilege(&'static str),
+    /// The kernel has no TUN devices, or the container has none.
+    #[error("there is no /dev/net/tun: load the module (modprobe tun) or give it to the container")]
+    NoDriver,
+    /// An interface has that name already.
+    #[error("there is an interface {device} in {place} already: name another")]
+    Taken {
+        /// The name.
+        device: String,
+        /// The namespace, as people say it.
+        place: String,
+    },
+    /// A name that no interface or namespace can have.
+    #[error(
+        "{name:?} cannot name {what}: letters, digits, '.', '_' and '-' only, at most {longest}"
+    )]
+    Name {
+        /// What was to be named.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The longest name in octets.
+        longest: usize,
+    },
+    /// The kernel refuses the device.
+    #[error("cannot make the TUN device {device}")]
+    Device {
+        /// Its name.
+        device: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The namespace cannot be entered.
+    #[error("cannot enter the network namespace {name}")]
+    Namespace {
+        /// Its name.
+        name: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// iproute2 is missing.
+    #[error("cannot run ip: install iproute2")]
+    NoIp(#[source] io::Error),
+    /// iproute2 refuses.
+    #[error("'ip {arguments}' says: {said}")]
+    Ip {
+        /// The command.
+        arguments: String,
+        /// Its complaint.
+        said: String,
+    },
+}

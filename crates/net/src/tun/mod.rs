@@ -1,0 +1,23 @@
+//! TUN devices and where they stand: IP packets of any program, as octets.
+//!
+//! A [`TunPort`] is one device, made inside its network namespace, with addresses and routes. What
+//! the host sends into it can be read here, and what is written here the host receives. Devices
+//! and namespaces that were made are gone once their value is dropped, however the run ends, unless
+//! the process is killed: then the kernel removes the devices, and the namespaces stay.
+//!
+//! Devices come from `tun-rs`, without offloads: a packet is never longer than the MTU, its
+//! checksums are complete, and those of written packets are verified by the kernel. Namespaces,
+//! addresses and routes come from iproute2's `ip`.
+//!
+//! Sources: Linux `Documentation/networking/tuntap.rst`, `network_namespaces(7)`, ip-netns(8).
+
+mod address;
+mod error;
+mod ip_command;
+mod namespace;
+mod port;
+mod privilege;
+
+pub use address::{AddressError, InterfaceAddress};
+pub use error::TunError;
+pub use port::{TunEnd, TunPort};

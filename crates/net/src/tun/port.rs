@@ -1,0 +1,243 @@
+//! One TUN device in its place: made, addressed, read and written.
+
+use super::address::InterfaceAddress;
+use super::error::TunError;
+use super::ip_command::ip;
+use super::namespace::Namespace;
+use super::privilege;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+/// The longest interface name, without the zero octet behind it (`IFNAMSIZ`).
+const DEVICE_NAME_MAX: usize = 15;
+/// A file name's longest.
+const NAMESPACE_NAME_MAX: usize = 255;
+/// Packets that the kernel keeps for us while we are not scheduled: 60 ms of full-sized packets at
+/// 2 gbit. They are pointers, so this costs memory only when it is used.
+const KERNEL_QUEUE_PACKETS: u32 = 10_000;
+
+/// One end of a link as wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunEnd {
+    /// The network namespace it stands in, made if there is none; `None` is the caller's own.
+    pub namespace: Option<String>,
+    /// The device's name.
+    pub device: String,
+    /// Its addresses.
+    pub addresses: Vec<InterfaceAddress>,
+}
+
+impl TunEnd {
+    /// Where it stands, as people say it.
+    pub fn place(&self) -> String {
+        place(self.namespace.as_deref())
+    }
+
+    fn check(&self) -> Result<(), TunError> {
+        named("an interface", &self.device, DEVICE_NAME_MAX)?;
+        self.namespace.as_ref().map_or(Ok(()), |name| {
+            named("a network namespace", name, NAMESPACE_NAME_MAX)
+        })
+    }
+}
+
+fn place(namespace: Option<&str>) -> String {
+    namespace.map_or_else(
+        || "this namespace".to_owned(),
+        |name| format!("namespace {name}"),
+    )
+}
+
+fn named(what: &'static str, name: &str, longest: usize) -> Result<(), TunError> {
+    let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let special = name.starts_with(['.', '-']);
+    if name.is_empty() || name.len() > longest || special || !name.chars().all(sound) {
+        return Err(TunError::Name {
+            what,
+            name: name.to_owned(),
+            longest,
+        });
+    }
+    Ok(())
+}
+
+/// A TUN device in its namespace. The device, and the namespace if it was made, are gone when this
+/// is dropped.
+pub struct TunPort {
+    // In this order: the device leaves the namespace before the namespace goes.
+    device: SyncDevice,
+    name: String,
+    namespace: Option<Namespace>,
+}
+
+impl std::fmt::Debug for TunPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TunPort")
+            .field("name", &self.name)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TunPort {
+    /// Makes the device inside its namespace, gives it its addresses and takes it up. A namespace
+    /// that is made for it also gets its loopback interface and default routes over the device.
+    ///
+    /// # Errors
+    /// [`TunError`]; nothing that was made is left behind.
+    pub fn open(end: &TunEnd, mtu: u16) -> Result<Self, TunError> {
+        end.check()?;
+        privilege::check(end.namespace.is_some())?;
+        let namespace = end
+            .namespace
+            .as_deref()
+            .map(Namespace::open_or_make)
+            .transpose()?;
+        let made = namespace.as_ref().is_some_and(Namespace::made);
+        let device = match &namespace {
+            Some(namespace) => namespace.within(|| open_here(end, mtu, made))??,
+            None => open_here(end, mtu, made)?,
+        };
+        Ok(Self {
+            device,
+            name: end.device.clone(),
+            namespace,
+        })
+    }
+
+    /// Whether its namespace was made for it.
+    pub fn made_namespace(&self) -> bool {
+        self.namespace.as_ref().is_some_and(Namespace::made)
+    }
+
+    /// Reads one packet that the host sent; how long it is, or `None` if none waits.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.device.recv(buffer) {
+            Ok(len) => Ok(Some(len)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands one packet to the host. `false` if the kernel refuses it: it is no IP packet any more,
+    /// or the interface is down.
+    pub fn send(&self, packet: &[u8]) -> bool {
+        self.device.send(packet).is_ok()
+    }
+
+    /// Packets that the host sent and the kernel dropped because they were not read in time; `None`
+    /// if the kernel does not say.
+    pub fn unread(&self) -> Option<u64> {
+        let look = || dropped_in_transmit(&interfaces()?, &self.name);
+        match &self.namespace {
+            Some(namespace) => namespace.within(look).ok()?,
+            None => look(),
+        }
+    }
+
+    /// Where it stands, as people say it.
+    pub fn place(&self) -> String {
+        place(self.namespace.as_ref().map(Namespace::name))
+    }
+}
+
+impl AsFd for TunPort {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+/// In the namespace of the calling thread.
+fn open_here(end: &TunEnd, mtu: u16, own_namespace: bool) -> Result<SyncDevice, TunError> {
+    let name = &end.device;
+    // The kernel would attach us to a device that somebody left behind, whose state is unknown.
+    if interfaces().is_some_and(|table| dropped_in_transmit(&table, name).is_some()) {
+        return Err(TunError::Taken {
+            device: name.clone(),
+            place: end.place(),
+        });
+    }
+    let device = DeviceBuilder::new()
+        .name(name)
+        .mtu(mtu)
+        .enable(false)
+        .with(|linux| {
+            linux.tx_queue_len(KERNEL_QUEUE_PACKETS);
+        })
+        .build_sync()
+        .and_then(|device| device.set_nonblocking(true).map(|()| device))
+        .map_err(|source| TunError::Device {
+            device: name.clone(),
+            source,
+        })?;
+    // Without link-local addresses and multicast the kernel says nothing of its own on the link:
+    // what crosses it, and what the counters count, was sent by programs.
+    ip(&format!(
+        "link set dev {name} addrgenmode none multicast off"
+    ))?;
+    for address in &end.addresses {
+        // A damaged probe for duplicates would disable the address; there is no second neighbour.
+        let option = if address.ip().is_ipv6() { "nodad" } else { "" };
+        ip(&format!("address add {address} dev {name} {option}"))?;
+    }
+    ip(&format!("link set dev {name} up"))?;
+    if own_namespace {
+        for family in ["-4", "-6"] {
+            let wanted = |address: &&InterfaceAddress| address.ip().is_ipv6() == (family == "-6");
+            if end.addresses.iter().any(|address| wanted(&address)) {
+                ip(&format!("{family} route add default dev {name}"))?;
+            }
+        }
+    }
+    Ok(device)
+}
+
+/// The kernel's table of interfaces in the namespace of the calling thread (`proc_net(5)`).
+fn interfaces() -> Option<String> {
+    std::fs::read_to_string("/proc/thread-self/net/dev").ok()
+}
+
+/// The column "drop" of "Transmit" in the row of `device`.
+fn dropped_in_transmit(table: &str, device: &str) -> Option<u64> {
+    const COLUMN: usize = 11;
+    let row = |line: &'_ str| {
+        line.trim_start()
+            .strip_prefix(device)?
+            .strip_prefix(':')
+            .map(str::to_owned)
+    };
+    let row = table.lines().find_map(row)?;
+    row.split_whitespace().nth(COLUMN)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_table_is_read_by_name_and_column() {
+        let table = "Inter-|   Receive                            |  Transmit\n\
+             face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop\n\
+             \x20 fulmar01: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+             fulmar0: 0 0 0 0 0 0 0 0 9000 6 0 77 0 0 0 0\n";
+        assert_eq!(dropped_in_transmit(table, "fulmar0"), Some(77));
+        assert_eq!(dropped_in_transmit(table, "fulmar01"), Some(12));
+        assert_eq!(dropped_in_transmit(table, "fulmar"), None);
+    }
+
+    #[test]
+    fn a_name_that_leaves_its_directory_or_is_an_option_is_refused() {
+        for name in ["", "..", "a/b", "-n", "a b", "sixteen-octets-x"] {
+            assert!(
+                named("an interface", name, DEVICE_NAME_MAX).is_err(),
+                "{name}"
+            );
+        }
+        assert!(named("an interface", "fulmar0", DEVICE_NAME_MAX).is_ok());
+    }
+}
