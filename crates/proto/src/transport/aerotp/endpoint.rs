@@ -542,4 +542,21 @@ mod tests {
         assert_eq!(endpoint.memory_bytes, 0);
         assert!(endpoint.connect(now, PathId(0), Port(1), config).is_ok());
     }
+
+    #[test]
+    fn a_path_is_released_after_its_last_connection_once_its_budget_is_even() {
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+        let config = ConnectionConfig::default();
+        let mut now = Instant::START;
+        for (path, left) in [(0, vec![0]), (1, vec![1])] {
+            let id = endpoint.connect(now, PathId(path), Port(1), config);
+            endpoint.abort(now, id.expect("room"));
+            let mut out = Vec::new();
+            while endpoint.poll_transmit(now, &mut out).is_some() {}
+            // The reset is booked on the path that it left by.
+            let left: Vec<PathId> = left.into_iter().map(PathId).collect();
+            assert_eq!(endpoint.paths.keys().copied().collect::<Vec<_>>(), left);
+            now += core::time::Duration::from_secs(1);
+        }
+    }
 }
