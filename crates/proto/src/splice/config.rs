@@ -1,5 +1,6 @@
 //! A splicer's settings and bounds.
 
+use super::credit::{CreditPool, FLOOR_BYTES};
 use crate::transport::aerotp::ConnectionConfig;
 use crate::units::{ByteCount, Duration};
 use crate::wire::aerotp::Port;
@@ -53,6 +54,44 @@ pub struct SplicerConfigError {
     pub field: &'static str,
     /// What is wrong with it and what would be right.
     pub problem: String,
+}
+
+impl SplicerConfig {
+    /// The settings, checked, and the memory that they allow for credit.
+    pub(super) fn checked(self) -> Result<(Self, CreditPool), SplicerConfigError> {
+        let error = |field, problem: String| SplicerConfigError { field, problem };
+        if self.ports == 0 || self.port.0.checked_add(self.ports - 1).is_none() {
+            let problem = format!(
+                "is {} from port {} on; there must be at least 1, up to port 65535",
+                self.ports, self.port.0
+            );
+            return Err(error("ports", problem));
+        }
+        let memory = self.receive_memory;
+        let pool = CreditPool::new(memory.0, self.flows_max).ok_or_else(|| {
+            let needed = FLOOR_BYTES.saturating_mul(self.flows_max as u64);
+            error(
+                "receive_memory",
+                format!(
+                    "is {} octets; {} flows need at least {needed}",
+                    memory.0, self.flows_max
+                ),
+            )
+        })?;
+        Ok((self, pool))
+    }
+
+    pub(super) const fn last_port(&self) -> u16 {
+        self.port.0.saturating_add(self.ports - 1)
+    }
+
+    /// The settings of connections that a peer opens.
+    pub(super) fn listener(&self) -> ConnectionConfig {
+        ConnectionConfig {
+            unsent_bytes_max: self.unsent_max.as_usize(),
+            ..self.connection
+        }
+    }
 }
 
 impl Default for SplicerConfig {

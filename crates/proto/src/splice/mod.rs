@@ -28,8 +28,15 @@ mod class;
 mod codes;
 mod config;
 mod counters;
+mod credit;
 mod event;
+mod flow;
+mod graves;
+mod link;
+pub mod records;
+mod shared;
 mod splicer;
+mod stream;
 
 pub use address::{Destination, FlowId, FlowKind, Host, HostName, HostNameError};
 pub use class::{ClassId, FlowClass};

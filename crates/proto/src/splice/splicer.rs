@@ -1,17 +1,24 @@
 //! The machine: flows by their names, and the way between them and AeroTP's connections.
 
+mod arrivals;
+
 use super::address::{Destination, FlowId, FlowKind};
 use super::class::FlowClass;
 use super::codes::{RefuseCode, ResetCode};
 use super::config::{SplicerConfig, SplicerConfigError};
 use super::counters::SplicerCounters;
 use super::event::{FlowEvent, OpenError};
+use super::flow::Flow;
+use super::graves::Graves;
+use super::shared::Shared;
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
-use crate::transport::aerotp::Endpoint;
+use crate::transport::aerotp::{CloseReason, ConnectionId, Endpoint};
 use crate::units::Instant;
+use crate::wire::aerotp::Port;
+use arrivals::Orphan;
 use core::net::SocketAddr;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Which side of a flow a gateway is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,50 +49,88 @@ pub struct Restored {
     /// The first octet towards the far side that the driver still has: everything before was
     /// reported as delivered.
     pub kept_from: u64,
+    /// One past the last octet that the driver had given to `accept`, and still has.
+    pub accepted: u64,
+}
+
+/// A flow, and what the splicer's indexes say of it.
+#[derive(Debug)]
+struct Slot {
+    flow: Flow,
+    connection: Option<ConnectionId>,
+    deadline: Option<Deadline>,
 }
 
 /// One gateway's flows: a machine around an AeroTP endpoint.
 #[derive(Debug)]
 pub struct Splicer {
-    config: SplicerConfig,
-    endpoint: Endpoint,
+    shared: Shared,
     rng: Rng,
-    events: VecDeque<FlowEvent>,
-    counters: SplicerCounters,
+    flows: BTreeMap<FlowId, Slot>,
+    by_connection: BTreeMap<ConnectionId, FlowId>,
+    /// Connections that have not said yet which flow they carry.
+    orphans: BTreeMap<ConnectionId, Orphan>,
+    deadlines: BTreeSet<(Instant, FlowId)>,
+    graves: Graves,
+    /// The latest start of each peer that was seen.
+    incarnations: BTreeMap<PathId, u32>,
+    openings: u32,
+    now: Instant,
 }
 
 impl Splicer {
-    /// A splicer without flows. `rng` names the flows: the gateway seeds it from the system.
+    /// A splicer without flows, around an endpoint that listens nowhere yet. `rng` names the
+    /// flows: the gateway seeds it from the system.
     ///
     /// # Errors
     /// [`SplicerConfigError`] if the settings cannot work.
     pub fn new(
         config: SplicerConfig,
-        endpoint: Endpoint,
+        mut endpoint: Endpoint,
         rng: Rng,
     ) -> Result<Self, SplicerConfigError> {
+        let (config, pool) = config.checked()?;
+        for port in config.port.0..=config.last_port() {
+            let listening = endpoint.listen(Port(port), config.listener());
+            listening.map_err(|error| SplicerConfigError {
+                field: error.field,
+                problem: error.problem,
+            })?;
+        }
         Ok(Self {
-            config,
-            endpoint,
+            shared: Shared {
+                config,
+                endpoint,
+                pool,
+                counters: SplicerCounters::default(),
+                events: VecDeque::new(),
+            },
             rng,
-            events: VecDeque::new(),
-            counters: SplicerCounters::default(),
+            flows: BTreeMap::new(),
+            by_connection: BTreeMap::new(),
+            orphans: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            graves: Graves::default(),
+            incarnations: BTreeMap::new(),
+            openings: 0,
+            now: Instant::START,
         })
     }
 
     /// The AeroTP endpoint, to look at.
     pub const fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        &self.shared.endpoint
     }
 
-    /// The AeroTP endpoint, for the layer below to report on paths.
+    /// The AeroTP endpoint, for the layer below to report on paths. Its connections are the
+    /// splicer's.
     pub const fn endpoint_mut(&mut self) -> &mut Endpoint {
-        &mut self.endpoint
+        &mut self.shared.endpoint
     }
 
     /// What was counted.
     pub const fn counters(&self) -> &SplicerCounters {
-        &self.counters
+        &self.shared.counters
     }
 
     /// Opener: asks `peer` to connect to `destination`. Nothing is waited for: what is given to
@@ -95,15 +140,40 @@ impl Splicer {
     /// [`OpenError`] if the class cannot carry this kind, or there are too many flows.
     pub fn open(
         &mut self,
-        _now: Instant,
-        _peer: PathId,
-        _kind: FlowKind,
-        _destination: Destination,
-        _class: FlowClass,
+        now: Instant,
+        peer: PathId,
+        kind: FlowKind,
+        destination: Destination,
+        class: FlowClass,
     ) -> Result<FlowId, OpenError> {
-        let mut id = [0; 16];
-        self.rng.fill(&mut id);
-        Err(OpenError::TooMany)
+        self.now = now;
+        if !Flow::suits(kind, class.mode) {
+            return Err(OpenError::Mode(class.mode.name()));
+        }
+        if self.is_full() {
+            return Err(OpenError::TooMany);
+        }
+        let mut id = FlowId([0; 16]);
+        while self.flows.contains_key(&id) || id.0 == [0; 16] {
+            self.rng.fill(&mut id.0);
+        }
+        let asked = Restored {
+            flow: id,
+            peer,
+            role: Role::Opener,
+            destination,
+            class,
+            bound: None,
+            received: 0,
+            kept_from: 0,
+            accepted: 0,
+        };
+        let mut flow = Flow::opener(now, &self.shared, asked);
+        let presumed = flow.presumption(&self.shared);
+        let attempt = self.next_attempt();
+        flow.connect(now, &mut self.shared, attempt, presumed)?;
+        self.add(now, flow);
+        Ok(id)
     }
 
     /// Takes up a flow that was there before a restart. The opener connects again by itself; the
@@ -111,52 +181,105 @@ impl Splicer {
     ///
     /// # Errors
     /// [`OpenError`] as for `open`, or when the flow is there already.
-    pub fn restore(&mut self, _now: Instant, _flow: Restored) -> Result<(), OpenError> {
-        Err(OpenError::TooMany)
+    pub fn restore(&mut self, now: Instant, restored: Restored) -> Result<(), OpenError> {
+        self.now = now;
+        if !Flow::suits(FlowKind::Stream, restored.class.mode) {
+            return Err(OpenError::Mode(restored.class.mode.name()));
+        }
+        if self.flows.contains_key(&restored.flow) {
+            return Err(OpenError::Exists(restored.flow));
+        }
+        if self.is_full() {
+            return Err(OpenError::TooMany);
+        }
+        let mut flow = Flow::restored(now, restored);
+        flow.go_away(now, &mut self.shared);
+        self.add(now, flow);
+        Ok(())
     }
 
     /// A peer has restarted and knows no flow of before: those that cannot resume are reset, the
     /// others connect again.
-    pub fn peer_restarted(&mut self, _now: Instant, _peer: PathId) {}
+    pub fn peer_restarted(&mut self, now: Instant, peer: PathId) {
+        self.now = now;
+        self.lose_flows(now, |flow| flow.peer() == peer);
+    }
+
+    fn lose_flows(&mut self, now: Instant, is_lost: impl Fn(&Flow) -> bool) {
+        let slots = self.flows.iter().filter(|(_, slot)| is_lost(&slot.flow));
+        let lost: Vec<FlowId> = slots.map(|(id, _)| *id).collect();
+        for id in lost {
+            self.with(now, id, |flow, now, shared| {
+                if flow.connection().is_some() {
+                    flow.drop_link(now, shared);
+                    flow.on_connection_closed(now, shared, CloseReason::Reset);
+                }
+            });
+        }
+    }
 
     /// Streams: how many octets `accept` would take now. Read no more from the socket than that.
-    pub fn capacity(&self, _flow: FlowId) -> usize {
-        0
+    pub fn capacity(&self, flow: FlowId) -> usize {
+        let flow = self.alive(flow);
+        flow.map_or(0, |flow| flow.capacity(&self.shared))
     }
 
     /// Streams: the offset of the next octet to give to `accept`; `None` if there is no such flow.
-    pub fn accepted_offset(&self, _flow: FlowId) -> Option<u64> {
-        None
+    pub fn accepted_offset(&self, flow: FlowId) -> Option<u64> {
+        self.alive(flow).map(Flow::accepted_offset)
     }
 
     /// Streams: takes octets towards the far side, in order, and says how many.
-    pub fn accept(&mut self, _now: Instant, _flow: FlowId, _octets: &[u8]) -> usize {
-        0
+    pub fn accept(&mut self, now: Instant, flow: FlowId, octets: &[u8]) -> usize {
+        self.with_alive(now, flow, |flow, now, shared| {
+            flow.accept(now, shared, octets)
+        })
+        .unwrap_or(0)
     }
 
     /// The local side sends no more: half-closes a stream, ends a datagram flow.
-    pub fn finish(&mut self, _now: Instant, _flow: FlowId) {}
+    pub fn finish(&mut self, now: Instant, flow: FlowId) {
+        self.with_alive(now, flow, Flow::finish);
+    }
 
     /// The local side broke, or the driver gives the flow up. The far side hears `code`; the flow
     /// is gone here, without a further event.
-    pub fn reset(&mut self, _now: Instant, _flow: FlowId, _code: ResetCode) {}
+    pub fn reset(&mut self, now: Instant, flow: FlowId, code: ResetCode) {
+        self.with_alive(now, flow, |flow, now, shared| flow.reset(now, shared, code));
+    }
 
     /// Streams: octets for the local side that lie in one piece; `None` when there are none now.
-    pub fn peek(&self, _flow: FlowId) -> Option<&[u8]> {
-        None
+    pub fn peek(&self, flow: FlowId) -> Option<&[u8]> {
+        self.alive(flow)?.peek()
     }
 
     /// Streams: `len` octets of what `peek` showed were taken.
-    pub fn consume(&mut self, _now: Instant, _flow: FlowId, _len: usize) {}
+    pub fn consume(&mut self, now: Instant, flow: FlowId, len: usize) {
+        self.with_alive(now, flow, |flow, now, shared| {
+            flow.consume(now, shared, len);
+        });
+    }
 
     /// Streams: the local host has acknowledged the first `total` octets of the flow.
-    pub fn delivered(&mut self, _now: Instant, _flow: FlowId, _total: u64) {}
+    pub fn delivered(&mut self, now: Instant, flow: FlowId, total: u64) {
+        self.with_alive(now, flow, |flow, now, shared| {
+            flow.delivered(now, shared, total);
+        });
+    }
 
     /// Acceptor: the destination accepted; `bound` is the local address of that connection.
-    pub fn connected(&mut self, _now: Instant, _flow: FlowId, _bound: SocketAddr) {}
+    pub fn connected(&mut self, now: Instant, flow: FlowId, bound: SocketAddr) {
+        self.with_alive(now, flow, |flow, now, shared| {
+            flow.connected(now, shared, bound);
+        });
+    }
 
     /// Acceptor: there will be no connection. The flow is gone here, without a further event.
-    pub fn refused(&mut self, _now: Instant, _flow: FlowId, _code: RefuseCode) {}
+    pub fn refused(&mut self, now: Instant, flow: FlowId, code: RefuseCode) {
+        self.with_alive(now, flow, |flow, now, shared| {
+            flow.refused(now, shared, code);
+        });
+    }
 
     /// Datagrams: takes a message towards the far side; `false` if it was dropped, which is
     /// counted.
@@ -169,9 +292,126 @@ impl Splicer {
         None
     }
 
-    /// The flows, in the order of their names.
+    /// The flows that the driver knows, in the order of their names.
     pub fn flows(&self) -> impl Iterator<Item = FlowId> + '_ {
-        core::iter::empty()
+        let alive = self.flows.iter().filter(|(_, slot)| slot.flow.is_alive());
+        alive.map(|(id, _)| *id)
+    }
+
+    /// Flows and connections that take memory, those that are ending included.
+    pub fn entry_count(&self) -> usize {
+        self.flows.len() + self.orphans.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.shared.counters.flows_now >= self.shared.config.flows_max as u64
+    }
+
+    /// A number above that of every opening before, of earlier starts too.
+    fn next_attempt(&mut self) -> u64 {
+        self.openings = self.openings.saturating_add(1);
+        u64::from(self.shared.config.incarnation) << 32 | u64::from(self.openings)
+    }
+
+    fn alive(&self, id: FlowId) -> Option<&Flow> {
+        let flow = &self.flows.get(&id)?.flow;
+        flow.is_alive().then_some(flow)
+    }
+
+    fn add(&mut self, now: Instant, flow: Flow) {
+        let id = flow.id();
+        self.shared.counters.flows_now += 1;
+        self.shared.class(flow.class().id).flows_opened += 1;
+        let slot = Slot {
+            flow,
+            connection: None,
+            deadline: None,
+        };
+        self.flows.insert(id, slot);
+        self.settle(now, id);
+    }
+
+    /// Lets the driver do something with a flow that it knows.
+    fn with_alive<T>(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        call: impl FnOnce(&mut Flow, Instant, &mut Shared) -> T,
+    ) -> Option<T> {
+        self.alive(id)?;
+        let result = self.with(now, id, call);
+        self.pump(now);
+        result
+    }
+
+    fn with<T>(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        call: impl FnOnce(&mut Flow, Instant, &mut Shared) -> T,
+    ) -> Option<T> {
+        self.now = now;
+        let slot = self.flows.get_mut(&id)?;
+        let result = call(&mut slot.flow, now, &mut self.shared);
+        self.settle(now, id);
+        Some(result)
+    }
+
+    /// Brings the indexes in line with a flow that something happened to.
+    fn settle(&mut self, now: Instant, id: FlowId) {
+        let due = self.flows.get_mut(&id).map(|s| s.flow.take_reconnect());
+        let attempt = (due == Some(true)).then(|| self.next_attempt());
+        let Some(slot) = self.flows.get_mut(&id) else {
+            return;
+        };
+        if let Some(attempt) = attempt
+            && slot
+                .flow
+                .connect(now, &mut self.shared, attempt, 0)
+                .is_err()
+        {
+            slot.flow.on_connect_failed(now, &self.shared);
+        }
+        slot.flow.settle(now, &mut self.shared);
+        let connection = slot.flow.connection();
+        if connection != slot.connection {
+            if let Some(old) = slot.connection {
+                self.by_connection.remove(&old);
+            }
+            if let Some(new) = connection {
+                self.by_connection.insert(new, id);
+            }
+            slot.connection = connection;
+        }
+        let deadline = slot.flow.next_deadline();
+        if deadline != slot.deadline {
+            if let Some(old) = slot.deadline {
+                self.deadlines.remove(&(old.at, id));
+            }
+            if let Some(new) = deadline {
+                self.deadlines.insert((new.at, id));
+            }
+            slot.deadline = deadline;
+        }
+        if slot.flow.is_gone() {
+            self.forget(id);
+        }
+        self.shared.counters.credit_reserved = self.shared.pool.reserved();
+    }
+
+    fn forget(&mut self, id: FlowId) {
+        let Some(slot) = self.flows.remove(&id) else {
+            return;
+        };
+        if let Some(connection) = slot.connection {
+            self.by_connection.remove(&connection);
+        }
+        if let Some(deadline) = slot.deadline {
+            self.deadlines.remove(&(deadline.at, id));
+        }
+        if let (Some(outcome), Role::Acceptor) = (slot.flow.outcome(), slot.flow.role()) {
+            self.graves.bury(id, slot.flow.peer(), outcome);
+        }
     }
 }
 
@@ -179,23 +419,63 @@ impl Machine for Splicer {
     type Event = FlowEvent;
 
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.endpoint.handle_datagram(now, datagram);
+        self.now = now;
+        self.shared.endpoint.handle_datagram(now, datagram);
+        self.pump(now);
     }
 
     fn handle_deadline(&mut self, now: Instant) {
-        self.endpoint.handle_deadline(now);
+        self.now = now;
+        if self
+            .shared
+            .endpoint
+            .next_deadline()
+            .is_some_and(|deadline| deadline.at <= now)
+        {
+            self.shared.endpoint.handle_deadline(now);
+        }
+        self.pump(now);
+        while let Some((at, id)) = self.deadlines.first().copied() {
+            if at > now {
+                break;
+            }
+            self.with(now, id, Flow::handle_deadline);
+            // A flow that still names a time that has come would spin here.
+            if self.deadlines.first() == Some(&(at, id)) {
+                break;
+            }
+        }
+        self.pump(now);
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.endpoint.poll_transmit(now, out)
+        self.now = now;
+        loop {
+            let transmit = self.shared.endpoint.poll_transmit(now, out);
+            let news = self.pump(now);
+            if transmit.is_some() || !news {
+                return transmit;
+            }
+        }
     }
 
     fn poll_event(&mut self) -> Option<FlowEvent> {
-        self.events.pop_front()
+        self.shared.events.pop_front()
     }
 
     fn next_deadline(&self) -> Option<Deadline> {
-        let _ = self.config;
-        self.endpoint.next_deadline()
+        // Sending may make events when a drain has asked for them already.
+        if !self.shared.events.is_empty() {
+            let (at, why) = (self.now, "flow events");
+            return Some(Deadline { at, why });
+        }
+        let flows = self.deadlines.first().and_then(|(at, id)| {
+            let why = self.flows.get(id)?.deadline?.why;
+            Some(Deadline {
+                at: (*at).max(self.now),
+                why,
+            })
+        });
+        Deadline::earlier(self.shared.endpoint.next_deadline(), flows)
     }
 }

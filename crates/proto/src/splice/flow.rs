@@ -1,0 +1,207 @@
+//! One flow at one gateway: its phase, its way over AeroTP, and what both mean for its octets.
+//!
+//! # Phases and their exits
+//! | phase | left by | at the latest after |
+//! |---|---|---|
+//! | opening (opener) | ACCEPTED, REFUSED, RESET, a lost connection | patience with the link + `answer_within` |
+//! | requested (acceptor) | the driver's answer, RESET, a lost connection | `answer_within` |
+//! | open | both directions complete, RESET, a lost connection | idle for `stream_idle_max` or `datagram_idle_max` |
+//! | away (no connection) | a new connection | `resume_within` |
+//! | ending | the connection's orderly end | patience with the link |
+//!
+//! Half-closing is no phase of its own: each direction of an open stream has its own end.
+
+mod attach;
+mod driver;
+mod ending;
+mod records;
+mod timers;
+
+use super::address::{Destination, FlowId, FlowKind};
+use super::class::FlowClass;
+use super::codes::{RefuseCode, ResetCode};
+use super::event::FlowEvent;
+use super::graves::Outcome;
+use super::link::Link;
+use super::records::{Delivered, Record};
+use super::shared::Shared;
+use super::splicer::Role;
+use super::stream::Stream;
+use crate::machine::{Deadline, PathId};
+use crate::timer::TimerTable;
+use crate::transport::aerotp::ConnectionId;
+use crate::units::Instant;
+use core::net::SocketAddr;
+use timers::FlowTimer;
+
+/// Where a flow is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Opener: asked, not answered.
+    Opening,
+    /// Acceptor: the driver has to answer.
+    Requested,
+    /// Octets are carried.
+    Open,
+    /// The driver has heard, or said, its last word; the far side may have to.
+    Ending(Outcome),
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
+pub(super) struct Flow {
+    id: FlowId,
+    peer: PathId,
+    role: Role,
+    destination: Destination,
+    class: FlowClass,
+    /// Of the opening that the present connection began with.
+    attempt: u64,
+    /// Opener: whether an opening was sent before that the acceptor may know of.
+    asked_before: bool,
+    phase: Phase,
+    link: Option<Link>,
+    stream: Stream,
+    bound: Option<SocketAddr>,
+    /// Whether the far side's AeroTP has confirmed the last word.
+    last_word_heard: bool,
+    /// The driver was told, or could see, that there is no capacity.
+    blocked: bool,
+    reconnects: u32,
+    /// Opener: the pause is over.
+    reconnect_due: bool,
+    last_active: Instant,
+    timers: TimerTable<FlowTimer>,
+    gone: bool,
+}
+
+impl Flow {
+    pub(super) const fn id(&self) -> FlowId {
+        self.id
+    }
+
+    pub(super) const fn peer(&self) -> PathId {
+        self.peer
+    }
+
+    pub(super) const fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(super) const fn attempt(&self) -> u64 {
+        self.attempt
+    }
+
+    #[expect(clippy::unused_self, reason = "until datagram flows are here")]
+    pub(super) const fn kind(&self) -> FlowKind {
+        FlowKind::Stream
+    }
+
+    pub(super) const fn class(&self) -> &FlowClass {
+        &self.class
+    }
+
+    pub(super) fn connection(&self) -> Option<ConnectionId> {
+        self.link.as_ref().map(|link| link.id)
+    }
+
+    /// Whether the driver still knows the flow.
+    pub(super) const fn is_alive(&self) -> bool {
+        !matches!(self.phase, Phase::Ending(_))
+    }
+
+    /// Whether the splicer may forget it.
+    pub(super) const fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// What a later question about this flow is to be answered with.
+    pub(super) const fn outcome(&self) -> Option<Outcome> {
+        match self.phase {
+            Phase::Ending(outcome) if self.class.resume => Some(outcome),
+            _ => None,
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        self.timers.next_deadline()
+    }
+
+    fn send(&mut self, now: Instant, shared: &mut Shared, record: &Record<'_>) {
+        if let Some(link) = &mut self.link {
+            link.send(now, &mut shared.endpoint, record);
+        }
+    }
+
+    /// Reports what the local host has, and gives credit.
+    fn report(&mut self, now: Instant, shared: &mut Shared) {
+        self.timers.stop(FlowTimer::Report);
+        let window = self.class.window.0;
+        let (offset, limit) = self.stream.incoming.credit.grant(&mut shared.pool, window);
+        self.send(now, shared, &Record::Delivered(Delivered { offset, limit }));
+    }
+
+    /// AeroTP has room again.
+    pub(super) fn on_room(&mut self, now: Instant, shared: &mut Shared) {
+        if let Some(link) = &mut self.link {
+            link.flush(now, &mut shared.endpoint);
+        }
+    }
+
+    fn say_end(&mut self, now: Instant, shared: &mut Shared) {
+        if let Some(total) = self.stream.out.take_end() {
+            self.send(now, shared, &Record::End { total });
+        }
+    }
+
+    fn note_activity(&mut self, now: Instant, shared: &Shared) {
+        self.last_active = now;
+        self.timers
+            .set_if_idle(FlowTimer::Idle, now + shared.config.stream_idle_max);
+    }
+
+    /// What follows from an input for the flow as a whole. Called after each.
+    pub(super) fn settle(&mut self, now: Instant, shared: &mut Shared) {
+        if !self.is_alive() {
+            return;
+        }
+        if self.stream.incoming.take_end() {
+            shared.tell(FlowEvent::PeerFinished(self.id));
+        }
+        let room = self.capacity(shared) > 0;
+        if room && core::mem::replace(&mut self.blocked, false) {
+            shared.tell(FlowEvent::Writable(self.id));
+        }
+        self.blocked |= !room;
+        if self.phase == Phase::Open && self.stream.is_complete() {
+            shared.class(self.class.id).flows_finished += 1;
+            self.end(now, shared, Outcome::Finished);
+            shared.tell(FlowEvent::Closed(self.id));
+        }
+    }
+
+    /// This side refuses, or cuts the flow off, without being told to.
+    fn fail(&mut self, now: Instant, shared: &mut Shared, code: ResetCode) {
+        if !self.is_alive() {
+            return;
+        }
+        shared.count_local_reset(self.class.id, code);
+        self.end(now, shared, Outcome::Reset(code));
+        shared.tell(FlowEvent::Reset {
+            flow: self.id,
+            code,
+        });
+    }
+
+    fn fail_opening(&mut self, now: Instant, shared: &mut Shared, code: RefuseCode) {
+        shared.count_refusal(self.class.id, code);
+        self.end(now, shared, Outcome::Reset(ResetCode::PeerLost));
+        shared.tell(FlowEvent::Refused {
+            flow: self.id,
+            code,
+        });
+    }
+}

@@ -1,0 +1,408 @@
+//! How a flow gets a connection: opened, accepted, lost and found again.
+
+use super::super::class::FlowClass;
+use super::super::codes::{RefuseCode, ResetCode};
+use super::super::credit::FLOOR_BYTES;
+use super::super::event::{FlowEvent, OpenError};
+use super::super::graves::Outcome;
+use super::super::link::Link;
+use super::super::records::{Accepted, Open, Record};
+use super::super::shared::Shared;
+use super::super::splicer::{Restored, Role};
+use super::super::stream::{Incoming, Outgoing, Stream};
+use super::timers::FlowTimer;
+use super::{Flow, FlowKind, Phase};
+use crate::machine::PathId;
+use crate::timer::TimerTable;
+use crate::transport::aerotp::{
+    CloseReason, ConnectError, ConnectionConfig, ConnectionId, Treatment,
+};
+use crate::units::Instant;
+use crate::wire::aerotp::{Mode, Port};
+
+/// Records that are not data, and headers, need room beside the window.
+const BUFFER_BESIDE_WINDOW: usize = 64 << 10;
+/// The pause between two tries to connect doubles so often.
+const PAUSE_DOUBLINGS_MAX: u32 = 5;
+
+impl Flow {
+    /// A flow that is asked for here.
+    pub(in super::super) fn opener(now: Instant, shared: &Shared, asked: Restored) -> Self {
+        let mut flow = Self::restored(now, asked);
+        flow.asked_before = false;
+        let config = &shared.config;
+        let patience = config.connection.give_up_after + config.answer_within;
+        flow.timers.set(FlowTimer::Answer, now + patience);
+        flow
+    }
+
+    /// A flow that a peer asks for.
+    pub(in super::super) fn requested(
+        now: Instant,
+        shared: &mut Shared,
+        peer: PathId,
+        mode: Mode,
+        open: &Open,
+    ) -> Result<Self, RefuseCode> {
+        let class = FlowClass {
+            mode,
+            priority: open.priority,
+            id: open.class,
+            weight: open.weight,
+            deadline: open.deadline,
+            fec_words: open.fec_words,
+            block: open.block,
+            window: crate::units::ByteCount(u64::from(open.window)),
+            resume: open.resume,
+        };
+        let restored = Restored {
+            flow: open.flow,
+            peer,
+            role: Role::Acceptor,
+            destination: open.destination.clone(),
+            class,
+            bound: None,
+            received: 0,
+            kept_from: 0,
+            accepted: 0,
+        };
+        let mut flow = Self::restored(now, restored);
+        let presumed = u64::from(open.presumed);
+        if !flow
+            .stream
+            .incoming
+            .credit
+            .presume(&mut shared.pool, presumed)
+        {
+            return Err(RefuseCode::TooMany);
+        }
+        flow.timers
+            .set(FlowTimer::Answer, now + shared.config.answer_within);
+        Ok(flow)
+    }
+
+    /// A flow as its driver kept it, without a connection.
+    pub(in super::super) fn restored(now: Instant, restored: Restored) -> Self {
+        let Restored {
+            flow,
+            peer,
+            role,
+            destination,
+            class,
+            bound,
+            received,
+            kept_from,
+            accepted,
+        } = restored;
+        let phase = match (role, bound) {
+            (_, Some(_)) => Phase::Open,
+            (Role::Opener, None) => Phase::Opening,
+            (Role::Acceptor, None) => Phase::Requested,
+        };
+        Self {
+            id: flow,
+            peer,
+            role,
+            destination,
+            class,
+            attempt: 0,
+            asked_before: true,
+            phase,
+            link: None,
+            stream: Stream {
+                out: Outgoing::new(kept_from, accepted, kept_from),
+                incoming: Incoming::new(received),
+            },
+            bound,
+            last_word_heard: false,
+            blocked: true,
+            reconnects: 0,
+            reconnect_due: false,
+            last_active: now,
+            timers: TimerTable::default(),
+            gone: false,
+        }
+    }
+
+    fn connection_config(&self, shared: &Shared) -> ConnectionConfig {
+        let base = shared.config.connection;
+        let window = self.class.window.as_usize();
+        ConnectionConfig {
+            mode: self.class.mode,
+            priority: self.class.priority,
+            fec_words: self.class.fec_words,
+            block: self.class.block,
+            send_buffer_bytes: window
+                .saturating_add(BUFFER_BESIDE_WINDOW)
+                .min(base.send_buffer_bytes),
+            unsent_bytes_max: shared.config.unsent_max.as_usize(),
+            ..base
+        }
+    }
+
+    /// Opener: begins a connection with the opening. `presumed` octets may follow it at once, if
+    /// it is the first.
+    pub(in super::super) fn connect(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        attempt: u64,
+        presumed: u64,
+    ) -> Result<(), OpenError> {
+        let config = self.connection_config(shared);
+        let id = connect(now, shared, self.peer, config)?;
+        self.attempt = attempt;
+        let again = self.asked_before;
+        self.asked_before = true;
+        let window = self.class.window.0;
+        let incoming = &mut self.stream.incoming;
+        let limit = if matches!(self.phase, Phase::Ending(_)) {
+            incoming.credit.limit()
+        } else {
+            incoming.credit.offer(&mut shared.pool, window)
+        };
+        if !again {
+            self.stream.out = Outgoing::new(0, 0, presumed);
+            self.stream.out.set_ready(true);
+        }
+        let presumed = if again { 0 } else { presumed };
+        let open = Open {
+            flow: self.id,
+            attempt,
+            kind: self.kind(),
+            resume: self.class.resume,
+            again,
+            refresh: false,
+            priority: self.class.priority,
+            class: self.class.id,
+            weight: self.class.weight,
+            fec_words: self.class.fec_words,
+            block: self.class.block,
+            deadline: self.class.deadline,
+            window: u32::try_from(window).unwrap_or(u32::MAX),
+            presumed: u32::try_from(presumed).unwrap_or(u32::MAX),
+            received: self.stream.incoming.received(),
+            limit,
+            kept_from: self.stream.out.delivered(),
+            destination: self.destination.clone(),
+        };
+        self.link = Some(Link::new(id));
+        self.send(now, shared, &Record::Open(Box::new(open)));
+        if let Phase::Ending(outcome) = self.phase {
+            self.say_last_word(now, shared, outcome);
+        }
+        Ok(())
+    }
+
+    /// How many octets an opener may send before it is answered: less, the more flows there are.
+    pub(in super::super) fn presumption(&self, shared: &Shared) -> u64 {
+        let flows = shared.counters.flows_now.max(1);
+        let share = shared.config.receive_memory.0 / (8 * flows);
+        let most = shared.config.first_credit.0.min(self.class.window.0);
+        share.clamp(FLOOR_BYTES.min(most), most)
+    }
+
+    /// Acceptor: the opener came, on connection `id`, with `open`, which is newer than what was
+    /// there.
+    pub(in super::super) fn attach(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        id: ConnectionId,
+        open: &Open,
+    ) {
+        self.drop_link(now, shared);
+        let treatment = Treatment {
+            priority: self.class.priority,
+            fec_words: self.class.fec_words,
+            block: self.class.block,
+        };
+        let treated = shared.endpoint.treat(now, id, treatment);
+        self.attempt = open.attempt;
+        self.link = Some(Link::new(id));
+        self.timers.stop(FlowTimer::Away);
+        self.stream.out.set_ready(false);
+        match (self.phase, treated) {
+            (Phase::Ending(outcome), _) => {
+                self.say_last_word(now, shared, outcome);
+                return;
+            }
+            (_, Err(_)) => {
+                self.fail(now, shared, ResetCode::Protocol);
+                return;
+            }
+            _ => {}
+        }
+        if self.stream.out.go_on(open.received, open.limit).is_err() {
+            self.fail(now, shared, ResetCode::CustodyLost);
+            return;
+        }
+        self.stream.out.set_ready(false);
+        if open.again && self.phase == Phase::Open {
+            self.answer(now, shared);
+            shared.class(self.class.id).resumed += 1;
+            self.tell_resume(now, shared);
+        }
+    }
+
+    fn tell_resume(&mut self, now: Instant, shared: &mut Shared) {
+        self.note_activity(now, shared);
+        // The last report may have been lost with the connection that carried it.
+        self.report(now, shared);
+        shared.tell(FlowEvent::Resume {
+            flow: self.id,
+            from: self.stream.out.accepted(),
+        });
+        self.say_end(now, shared);
+    }
+
+    /// Acceptor: says ACCEPTED on the present connection.
+    pub(super) fn answer(&mut self, now: Instant, shared: &mut Shared) {
+        let Some(bound) = self.bound else { return };
+        let window = self.class.window.0;
+        let incoming = &mut self.stream.incoming;
+        let limit = incoming.credit.offer(&mut shared.pool, window);
+        let accepted = Accepted {
+            received: self.stream.incoming.received(),
+            limit,
+            bound,
+        };
+        if self.link.is_some() {
+            self.send(now, shared, &Record::Accepted(accepted));
+            self.stream.out.set_ready(true);
+        }
+    }
+
+    /// Opener: the acceptor is connected.
+    pub(super) fn on_accepted(&mut self, now: Instant, shared: &mut Shared, accepted: &Accepted) {
+        self.timers.stop(FlowTimer::Away);
+        self.reconnects = 0;
+        let out = &mut self.stream.out;
+        let resumes = !out.is_ready();
+        let agreed = if resumes {
+            out.go_on(accepted.received, accepted.limit)
+        } else {
+            out.on_delivered(0, accepted.limit).map(|_| ())
+        };
+        if agreed.is_err() {
+            self.fail(now, shared, ResetCode::CustodyLost);
+            return;
+        }
+        if self.phase == Phase::Opening {
+            self.phase = Phase::Open;
+            self.bound = Some(accepted.bound);
+            self.timers.stop(FlowTimer::Answer);
+            shared.tell(FlowEvent::Connected {
+                flow: self.id,
+                bound: accepted.bound,
+            });
+        }
+        self.note_activity(now, shared);
+        if resumes {
+            shared.class(self.class.id).resumed += 1;
+            self.tell_resume(now, shared);
+        }
+    }
+
+    /// Lets go of the present connection, of which the far side has, or will have, no use.
+    pub(in super::super) fn drop_link(&mut self, now: Instant, shared: &mut Shared) {
+        if let Some(link) = self.link.take() {
+            shared.endpoint.abort(now, link.id);
+        }
+    }
+
+    /// The connection is over.
+    pub(in super::super) fn on_connection_closed(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        why: CloseReason,
+    ) {
+        self.link = None;
+        match self.phase {
+            Phase::Ending(_) => self.on_ending_closed(now, shared, why),
+            _ if self.class.resume => self.go_away(now, shared),
+            Phase::Opening => {
+                self.fail_opening(now, shared, RefuseCode::Unreachable);
+            }
+            Phase::Requested | Phase::Open => self.fail(now, shared, ResetCode::PeerLost),
+        }
+    }
+
+    /// Without a connection, for now.
+    pub(in super::super) fn go_away(&mut self, now: Instant, shared: &mut Shared) {
+        self.stream.out.set_ready(false);
+        self.timers
+            .set_if_idle(FlowTimer::Away, now + shared.config.resume_within);
+        self.timers.stop(FlowTimer::Report);
+        if self.role == Role::Opener {
+            self.pause(now, shared);
+        }
+    }
+
+    /// Opener: waits before the next try to connect.
+    pub(super) fn pause(&mut self, now: Instant, shared: &Shared) {
+        let doublings = self.reconnects.min(PAUSE_DOUBLINGS_MAX);
+        self.reconnects = self.reconnects.saturating_add(1);
+        let pause = shared.config.reconnect_pause * (1 << doublings);
+        self.timers.set(FlowTimer::Reconnect, now + pause);
+    }
+
+    /// Whether it is time for an opener to connect again; answered once.
+    pub(in super::super) fn take_reconnect(&mut self) -> bool {
+        let due = self.reconnect_due && self.link.is_none() && !self.gone;
+        self.reconnect_due = false;
+        due
+    }
+
+    /// There is no room for a connection: try again later.
+    pub(in super::super) fn on_connect_failed(&mut self, now: Instant, shared: &Shared) {
+        self.pause(now, shared);
+    }
+
+    pub(in super::super) fn is_stream_mode(mode: Mode) -> bool {
+        crate::transport::aerotp::ModeRules::of(mode).complete
+    }
+
+    pub(in super::super) fn suits(kind: FlowKind, mode: Mode) -> bool {
+        kind == FlowKind::Datagrams || Self::is_stream_mode(mode)
+    }
+
+    /// What is known of how it ended is told on a new connection.
+    pub(super) fn say_last_word(&mut self, now: Instant, shared: &mut Shared, outcome: Outcome) {
+        let record = match outcome {
+            Outcome::Finished if self.role == Role::Acceptor => Record::Finished,
+            Outcome::Finished => {
+                let total = self.stream.out.accepted();
+                self.send(now, shared, &Record::End { total });
+                let offset = self.stream.incoming.credit.delivered();
+                let limit = self.stream.incoming.credit.limit();
+                Record::Delivered(super::Delivered { offset, limit })
+            }
+            Outcome::Refused(code) => Record::Refused(code),
+            Outcome::Reset(code) => Record::Reset(code),
+        };
+        self.send(now, shared, &record);
+        if let Some(link) = &mut self.link {
+            link.close(now, &mut shared.endpoint);
+        }
+    }
+}
+
+/// Connects to one of the peer's ports, the next if pairs of ports are used up.
+pub(in super::super) fn connect(
+    now: Instant,
+    shared: &mut Shared,
+    peer: PathId,
+    config: ConnectionConfig,
+) -> Result<ConnectionId, OpenError> {
+    for i in 0..shared.config.ports {
+        let port = Port(shared.config.port.0.saturating_add(i));
+        match shared.endpoint.connect(now, peer, port, config) {
+            Ok(id) => return Ok(id),
+            Err(ConnectError::TooMany(_)) => {}
+            Err(ConnectError::Config(error)) => return Err(error.into()),
+        }
+    }
+    Err(OpenError::TooMany)
+}

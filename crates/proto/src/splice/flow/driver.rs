@@ -1,0 +1,130 @@
+//! What the driver asks of a flow.
+
+use super::super::codes::{RefuseCode, ResetCode};
+use super::super::graves::Outcome;
+use super::super::records::{HEADER_BYTES, Record};
+use super::super::shared::Shared;
+use super::timers::FlowTimer;
+use super::{Flow, Phase};
+use crate::units::Instant;
+use core::net::SocketAddr;
+
+/// Octets of one DATA record, at most. What AeroTP does not take of a record is kept here.
+const DATA_RECORD_MAX: usize = 16 << 10;
+/// With credit, so much is taken though AeroTP has no room: the next event then says when it has.
+const TAKEN_WITHOUT_ROOM: usize = 4 << 10;
+
+impl Flow {
+    pub(in super::super) fn capacity(&self, shared: &Shared) -> usize {
+        let Some(link) = self.link.as_ref().filter(|link| link.is_clear()) else {
+            return 0;
+        };
+        let allowance = self.stream.out.allowance(self.class.window.0);
+        let allowance = usize::try_from(allowance).unwrap_or(usize::MAX);
+        let room = shared.endpoint.write_room(link.id).unwrap_or(0);
+        allowance.min(room.saturating_sub(HEADER_BYTES).max(TAKEN_WITHOUT_ROOM))
+    }
+
+    pub(in super::super) fn accepted_offset(&self) -> u64 {
+        self.stream.out.accepted()
+    }
+
+    pub(in super::super) fn accept(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        octets: &[u8],
+    ) -> usize {
+        let offered = octets.len().min(self.capacity(shared));
+        let mut taken = 0;
+        for part in octets[..offered].chunks(DATA_RECORD_MAX) {
+            if !self.link.as_ref().is_some_and(super::Link::is_clear) {
+                break;
+            }
+            self.send(now, shared, &Record::Data(part));
+            taken += part.len();
+        }
+        if taken > 0 {
+            let new = self.stream.out.take(taken as u64);
+            let counters = shared.class(self.class.id);
+            counters.octets_accepted += new;
+            counters.octets_repeated += taken as u64 - new;
+            self.note_activity(now, shared);
+            self.say_end(now, shared);
+        }
+        taken
+    }
+
+    pub(in super::super) fn finish(&mut self, now: Instant, shared: &mut Shared) {
+        self.stream.out.finish();
+        self.note_activity(now, shared);
+        self.say_end(now, shared);
+    }
+
+    /// The driver gives the flow up.
+    pub(in super::super) fn reset(&mut self, now: Instant, shared: &mut Shared, code: ResetCode) {
+        shared.count_local_reset(self.class.id, code);
+        self.end(now, shared, Outcome::Reset(code));
+    }
+
+    pub(in super::super) fn peek(&self) -> Option<&[u8]> {
+        self.stream.incoming.peek()
+    }
+
+    pub(in super::super) fn consume(&mut self, now: Instant, shared: &mut Shared, len: usize) {
+        self.stream.incoming.consume(len);
+        self.note_activity(now, shared);
+    }
+
+    pub(in super::super) fn delivered(&mut self, now: Instant, shared: &mut Shared, total: u64) {
+        let incoming = &mut self.stream.incoming;
+        let before = incoming.credit.delivered();
+        incoming.on_delivered(&mut shared.pool, total);
+        let news = incoming.credit.delivered() - before;
+        if news > 0 {
+            shared.class(self.class.id).octets_received += news;
+            self.note_activity(now, shared);
+        }
+        let credit = &self.stream.incoming.credit;
+        if credit.is_report_due() || (self.stream.incoming.is_delivered() && !credit.is_told()) {
+            self.report_if_possible(now, shared);
+        } else if !credit.is_told() {
+            let at = now + shared.config.report_after;
+            self.timers.set_if_idle(FlowTimer::Report, at);
+        }
+    }
+
+    /// A report without a connection would be lost, and with it the news that it is due.
+    pub(super) fn report_if_possible(&mut self, now: Instant, shared: &mut Shared) {
+        if self.link.is_some() && self.phase == Phase::Open {
+            self.report(now, shared);
+        }
+    }
+
+    pub(in super::super) fn connected(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        bound: SocketAddr,
+    ) {
+        if self.phase == Phase::Requested {
+            self.phase = Phase::Open;
+            self.bound = Some(bound);
+            self.timers.stop(FlowTimer::Answer);
+            self.note_activity(now, shared);
+            self.answer(now, shared);
+        }
+    }
+
+    pub(in super::super) fn refused(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        code: RefuseCode,
+    ) {
+        if self.phase == Phase::Requested {
+            shared.count_refusal(self.class.id, code);
+            self.end(now, shared, Outcome::Refused(code));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What arriving records mean for a flow.
+
+use super::super::codes::{RefuseCode, ResetCode};
+use super::super::event::FlowEvent;
+use super::super::graves::Outcome;
+use super::super::records::{Piece, Record};
+use super::super::shared::Shared;
+use super::super::splicer::Role;
+use super::super::stream::Unexpected;
+use super::{Flow, Phase};
+use crate::units::Instant;
+
+/// A record that does not belong where it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Misplaced(ResetCode);
+
+impl From<Unexpected> for Misplaced {
+    fn from(unexpected: Unexpected) -> Self {
+        Self(match unexpected {
+            Unexpected::Credit => ResetCode::Credit,
+            Unexpected::End => ResetCode::Protocol,
+        })
+    }
+}
+
+const MISPLACED: Misplaced = Misplaced(ResetCode::Protocol);
+
+impl Flow {
+    /// Octets of the connection's stream.
+    pub(in super::super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
+        let Some(link) = &mut self.link else { return };
+        let id = link.id;
+        let mut reader = core::mem::take(&mut link.reader);
+        let mut input = octets;
+        while self.is_alive() {
+            match reader.next(&mut input) {
+                Ok(Piece::Wait) => break,
+                Ok(Piece::Record(record)) => {
+                    if let Err(Misplaced(code)) = self.on_record(now, shared, &record) {
+                        shared.counters.malformed += 1;
+                        self.fail(now, shared, code);
+                    }
+                }
+                Err(_) => {
+                    shared.counters.malformed += 1;
+                    self.fail(now, shared, ResetCode::Protocol);
+                }
+            }
+        }
+        if let Some(link) = self.link.as_mut().filter(|link| link.id == id) {
+            link.reader = reader;
+        }
+    }
+
+    fn on_record(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        record: &Record<'_>,
+    ) -> Result<(), Misplaced> {
+        match (record, self.role) {
+            (Record::Data(octets), _) if self.may_receive() => {
+                if self.stream.incoming.on_data(octets)? {
+                    shared.tell(FlowEvent::Readable(self.id));
+                }
+                self.note_activity(now, shared);
+            }
+            (Record::End { total }, _) if self.may_receive() => {
+                self.stream.incoming.on_end(*total)?;
+            }
+            (Record::Delivered(delivered), _) if self.phase != Phase::Requested => {
+                let out = &mut self.stream.out;
+                let before = out.delivered();
+                let news = out.on_delivered(delivered.offset, delivered.limit);
+                if news.map_err(|_| MISPLACED)? {
+                    let offset = self.stream.out.delivered();
+                    shared.class(self.class.id).octets_delivered += offset - before;
+                    shared.tell(FlowEvent::Delivered {
+                        flow: self.id,
+                        offset,
+                    });
+                    self.note_activity(now, shared);
+                }
+            }
+            (Record::Accepted(accepted), Role::Opener) => {
+                self.on_accepted(now, shared, accepted);
+            }
+            (Record::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
+            (Record::Finished, Role::Opener) if self.class.resume => {
+                shared.class(self.class.id).flows_finished += 1;
+                self.end_silently(now, shared, Outcome::Finished);
+                shared.tell(FlowEvent::Closed(self.id));
+            }
+            (Record::Reset(code), _) => self.on_reset(now, shared, *code),
+            (Record::Ignored, _) => {}
+            _ => return Err(MISPLACED),
+        }
+        Ok(())
+    }
+
+    /// An opener has nothing to receive before it was answered.
+    fn may_receive(&self) -> bool {
+        match self.phase {
+            Phase::Requested | Phase::Open => true,
+            Phase::Opening | Phase::Ending(_) => false,
+        }
+    }
+
+    fn on_refused(&mut self, now: Instant, shared: &mut Shared, code: RefuseCode) {
+        if self.phase == Phase::Opening {
+            shared.count_refusal(self.class.id, code);
+            self.end_silently(now, shared, Outcome::Refused(code));
+            shared.tell(FlowEvent::Refused {
+                flow: self.id,
+                code,
+            });
+        } else {
+            self.on_reset(now, shared, ResetCode::PeerLost);
+        }
+    }
+}

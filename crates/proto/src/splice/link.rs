@@ -1,0 +1,63 @@
+//! A flow's way over AeroTP while it has one: records in and out of one connection.
+
+use super::records::{Record, RecordReader};
+use crate::transport::aerotp::{ConnectionId, Endpoint};
+use crate::units::Instant;
+
+/// One connection that carries a flow's records as a stream.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) id: ConnectionId,
+    pub(super) reader: RecordReader,
+    /// Records that the connection had no room for: the rest of one with data, and control.
+    pending: Vec<u8>,
+    closing: bool,
+}
+
+impl Link {
+    pub(super) fn new(id: ConnectionId) -> Self {
+        Self {
+            id,
+            reader: RecordReader::default(),
+            pending: Vec::new(),
+            closing: false,
+        }
+    }
+
+    /// Whether a record with data may be written.
+    pub(super) fn is_clear(&self) -> bool {
+        self.pending.is_empty() && !self.closing
+    }
+
+    /// Sends a record, behind those that wait.
+    pub(super) fn send(&mut self, now: Instant, endpoint: &mut Endpoint, record: &Record<'_>) {
+        if !self.closing {
+            record.encode(&mut self.pending);
+            self.flush(now, endpoint);
+        }
+    }
+
+    /// Hands on what waits, as far as there is room; AeroTP tells when there is more.
+    pub(super) fn flush(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        if !self.pending.is_empty() {
+            // A connection that takes nothing any more says so with an event of its own.
+            let taken = endpoint.write(now, self.id, &self.pending).unwrap_or(0);
+            self.pending.drain(..taken);
+        }
+        if self.pending.is_empty() && self.closing {
+            endpoint.close(now, self.id);
+        }
+    }
+
+    /// Closes the connection behind what waits.
+    pub(super) fn close(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        self.closing = true;
+        self.flush(now, endpoint);
+    }
+
+    /// Closes the connection; what waits is of no use to anybody.
+    pub(super) fn close_at_once(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        self.pending.clear();
+        self.close(now, endpoint);
+    }
+}

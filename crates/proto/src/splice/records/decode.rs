@@ -1,0 +1,256 @@
+//! Octets to records.
+
+use super::encode::{flags, host};
+use super::{Accepted, Delivered, HEADER_BYTES, Message, Open, Record, kind};
+use crate::fec::block::BlockPlan;
+use crate::machine::Priority;
+use crate::splice::address::{Destination, FlowId, FlowKind, Host, HostName};
+use crate::splice::class::ClassId;
+use crate::splice::codes::{RefuseCode, ResetCode};
+use crate::units::Duration;
+use crate::wire::aerotp::FecStrength;
+use core::net::{IpAddr, SocketAddr};
+use core::num::NonZeroU8;
+
+/// Why octets are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// A type that is not known and may not be ignored.
+    #[error("record type {0} is not known")]
+    UnknownType(u8),
+    /// The body is not as long as its type asks.
+    #[error("a record of type {kind} has a body of {len} octets")]
+    Length {
+        /// The record's type.
+        kind: u8,
+        /// Its body's length.
+        len: usize,
+    },
+    /// A field has a value that it may not have.
+    #[error("a record of type {kind} has a wrong {field}")]
+    Value {
+        /// The record's type.
+        kind: u8,
+        /// The field's name in the specification.
+        field: &'static str,
+    },
+    /// A TPDU ends inside a record, in a mode where it must not.
+    #[error("a record is cut off")]
+    CutOff,
+}
+
+/// The fields of one body, front to back.
+struct Fields<'a> {
+    kind: u8,
+    len: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    const fn new(kind: u8, body: &'a [u8]) -> Self {
+        Self {
+            kind,
+            len: body.len(),
+            rest: body,
+        }
+    }
+
+    const fn too_short(&self) -> Malformed {
+        Malformed::Length {
+            kind: self.kind,
+            len: self.len,
+        }
+    }
+
+    const fn wrong(&self, field: &'static str) -> Malformed {
+        Malformed::Value {
+            kind: self.kind,
+            field,
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let Some((head, rest)) = self.rest.split_first_chunk::<N>() else {
+            return Err(self.too_short());
+        };
+        self.rest = rest;
+        Ok(*head)
+    }
+
+    fn octet(&mut self) -> Result<u8, Malformed> {
+        self.array::<1>().map(|[octet]| octet)
+    }
+
+    fn u16(&mut self) -> Result<u16, Malformed> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    fn end(&self) -> Result<(), Malformed> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.too_short())
+        }
+    }
+}
+
+impl<'a> Record<'a> {
+    /// The record of type `kind` with this body.
+    ///
+    /// # Errors
+    /// [`Malformed`] if there is none.
+    pub fn decode(kind: u8, body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::new(kind, body);
+        let record = match kind {
+            kind::OPEN => return decode_open(fields).map(|open| Self::Open(Box::new(open))),
+            kind::ACCEPTED => Self::Accepted(Accepted {
+                received: fields.u64()?,
+                limit: fields.u64()?,
+                bound: decode_address(&mut fields)?,
+            }),
+            kind::REFUSED => Self::Refused(RefuseCode::from_number(fields.octet()?)),
+            kind::DATA if body.is_empty() => return Err(fields.too_short()),
+            kind::DATA => return Ok(Self::Data(body)),
+            kind::END => Self::End {
+                total: fields.u64()?,
+            },
+            kind::RESET => Self::Reset(ResetCode::from_number(fields.octet()?)),
+            kind::DELIVERED => Self::Delivered(Delivered {
+                offset: fields.u64()?,
+                limit: fields.u64()?,
+            }),
+            kind::MESSAGE => return decode_message(fields).map(Self::Message),
+            kind::FLOW => Self::Flow(FlowId(fields.array()?)),
+            kind::FINISHED => Self::Finished,
+            kind::OPTIONAL.. => return Ok(Self::Ignored),
+            _ => return Err(Malformed::UnknownType(kind)),
+        };
+        fields.end()?;
+        Ok(record)
+    }
+
+    /// Takes the first record off `octets`, which hold whole records.
+    ///
+    /// # Errors
+    /// [`Malformed`] if they do not begin with one.
+    pub fn take(octets: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let all = *octets;
+        let Some(([kind, high, low], rest)) = all.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(Malformed::CutOff);
+        };
+        let len = usize::from(u16::from_be_bytes([*high, *low]));
+        let Some((body, rest)) = rest.split_at_checked(len) else {
+            return Err(Malformed::CutOff);
+        };
+        *octets = rest;
+        Self::decode(*kind, body)
+    }
+}
+
+fn decode_open(mut fields: Fields<'_>) -> Result<Open, Malformed> {
+    let flow = FlowId(fields.array()?);
+    let attempt = fields.u64()?;
+    let set = fields.octet()?;
+    if set & !flags::ALL != 0 {
+        return Err(fields.wrong("flags"));
+    }
+    let (priority, class, weight) = (fields.octet()?, fields.octet()?, fields.octet()?);
+    let words = FecStrength::from_words(fields.u16()?);
+    let fec_words = words.ok_or_else(|| fields.wrong("fec words"))?;
+    let block = decode_block(&mut fields)?;
+    let deadline = match fields.u32()? {
+        0 => None,
+        micros => Some(Duration::from_micros(u64::from(micros))),
+    };
+    let (window, presumed) = (fields.u32()?, fields.u32()?);
+    let (received, limit, kept_from) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let destination = decode_destination(&mut fields)?;
+    Ok(Open {
+        flow,
+        attempt,
+        kind: if set & flags::DATAGRAMS == 0 {
+            FlowKind::Stream
+        } else {
+            FlowKind::Datagrams
+        },
+        resume: set & flags::RESUME != 0,
+        again: set & flags::AGAIN != 0,
+        refresh: set & flags::REFRESH != 0,
+        priority: Priority(priority),
+        class: ClassId(class),
+        weight,
+        fec_words,
+        block,
+        deadline,
+        window,
+        presumed,
+        received,
+        limit,
+        kept_from,
+        destination,
+    })
+}
+
+fn decode_block(fields: &mut Fields<'_>) -> Result<Option<BlockPlan>, Malformed> {
+    let (k, repairs) = (fields.octet()?, fields.octet()?);
+    let close_after = Duration::from_micros(u64::from(fields.u32()?));
+    match NonZeroU8::new(k) {
+        None if repairs == 0 && close_after.is_zero() => Ok(None),
+        None => Err(fields.wrong("block")),
+        Some(k) => BlockPlan::new(k, repairs, close_after)
+            .map(Some)
+            .ok_or_else(|| fields.wrong("block")),
+    }
+}
+
+fn decode_ip(fields: &mut Fields<'_>, family: u8) -> Result<IpAddr, Malformed> {
+    match family {
+        host::V4 => Ok(IpAddr::from(fields.array::<4>()?)),
+        host::V6 => Ok(IpAddr::from(fields.array::<16>()?)),
+        _ => Err(fields.wrong("host type")),
+    }
+}
+
+fn decode_address(fields: &mut Fields<'_>) -> Result<SocketAddr, Malformed> {
+    let (family, port) = (fields.octet()?, fields.u16()?);
+    Ok(SocketAddr::new(decode_ip(fields, family)?, port))
+}
+
+fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, Malformed> {
+    let (family, port) = (fields.octet()?, fields.u16()?);
+    if family != host::NAME {
+        let host = Host::Address(decode_ip(fields, family)?);
+        fields.end()?;
+        return Ok(Destination { host, port });
+    }
+    let text = core::str::from_utf8(fields.rest).ok();
+    let name = text.and_then(|text| text.parse::<HostName>().ok());
+    let name = name.ok_or_else(|| fields.wrong("host name"))?;
+    Ok(Destination {
+        host: Host::Name(name),
+        port,
+    })
+}
+
+fn decode_message(mut fields: Fields<'_>) -> Result<Message<'_>, Malformed> {
+    let (number, stamp) = (fields.u32()?, fields.u32()?);
+    let (index, last) = (fields.octet()?, fields.octet()?);
+    if index > last {
+        return Err(fields.wrong("part index"));
+    }
+    Ok(Message {
+        number,
+        stamp,
+        index,
+        last,
+        octets: fields.rest,
+    })
+}

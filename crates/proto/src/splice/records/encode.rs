@@ -1,0 +1,129 @@
+//! Records to octets.
+
+use super::{BODY_BYTES_MAX, Message, Open, Record, kind};
+use crate::splice::address::{FlowKind, Host};
+use core::net::{IpAddr, SocketAddr};
+
+/// Flags of an `OPEN`.
+pub(super) mod flags {
+    pub(in super::super) const DATAGRAMS: u8 = 1;
+    pub(in super::super) const RESUME: u8 = 2;
+    pub(in super::super) const AGAIN: u8 = 4;
+    pub(in super::super) const REFRESH: u8 = 8;
+    pub(in super::super) const ALL: u8 = DATAGRAMS | RESUME | AGAIN | REFRESH;
+}
+
+/// What a host field holds.
+pub(super) mod host {
+    pub(in super::super) const NAME: u8 = 1;
+    pub(in super::super) const V4: u8 = 4;
+    pub(in super::super) const V6: u8 = 6;
+}
+
+impl Record<'_> {
+    /// Appends the record to `out`. Of a body beyond 65,535 octets, which only a caller could
+    /// make, the rest is cut off.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[self.kind(), 0, 0]);
+        match self {
+            Self::Open(open) => encode_open(open, out),
+            Self::Accepted(accepted) => {
+                out.extend_from_slice(&accepted.received.to_be_bytes());
+                out.extend_from_slice(&accepted.limit.to_be_bytes());
+                encode_address(accepted.bound, out);
+            }
+            Self::Refused(code) => out.push(code.number()),
+            Self::Data(octets) => out.extend_from_slice(octets),
+            Self::End { total } => out.extend_from_slice(&total.to_be_bytes()),
+            Self::Reset(code) => out.push(code.number()),
+            Self::Delivered(delivered) => {
+                out.extend_from_slice(&delivered.offset.to_be_bytes());
+                out.extend_from_slice(&delivered.limit.to_be_bytes());
+            }
+            Self::Message(message) => encode_message(message, out),
+            Self::Flow(flow) => out.extend_from_slice(&flow.0),
+            Self::Finished | Self::Ignored => {}
+        }
+        let body = start + super::HEADER_BYTES;
+        out.truncate(body + BODY_BYTES_MAX);
+        let length = u16::try_from(out.len() - body).unwrap_or(u16::MAX);
+        out[start + 1..body].copy_from_slice(&length.to_be_bytes());
+    }
+
+    const fn kind(&self) -> u8 {
+        match self {
+            Self::Open(_) => kind::OPEN,
+            Self::Accepted(_) => kind::ACCEPTED,
+            Self::Refused(_) => kind::REFUSED,
+            Self::Data(_) => kind::DATA,
+            Self::End { .. } => kind::END,
+            Self::Reset(_) => kind::RESET,
+            Self::Delivered(_) => kind::DELIVERED,
+            Self::Message(_) => kind::MESSAGE,
+            Self::Flow(_) => kind::FLOW,
+            Self::Finished => kind::FINISHED,
+            Self::Ignored => kind::OPTIONAL,
+        }
+    }
+}
+
+fn encode_open(open: &Open, out: &mut Vec<u8>) {
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    out.extend_from_slice(&open.flow.0);
+    out.extend_from_slice(&open.attempt.to_be_bytes());
+    out.push(
+        flag(open.kind == FlowKind::Datagrams, flags::DATAGRAMS)
+            | flag(open.resume, flags::RESUME)
+            | flag(open.again, flags::AGAIN)
+            | flag(open.refresh, flags::REFRESH),
+    );
+    out.extend_from_slice(&[open.priority.0, open.class.0, open.weight]);
+    out.extend_from_slice(&open.fec_words.words().to_be_bytes());
+    let (k, repairs, close_after) = open.block.map_or((0, 0, 0), |plan| {
+        let close_after = u32::try_from(plan.close_after().as_micros()).unwrap_or(u32::MAX);
+        (plan.k().get(), plan.repairs(), close_after)
+    });
+    out.extend_from_slice(&[k, repairs]);
+    out.extend_from_slice(&close_after.to_be_bytes());
+    let deadline = open
+        .deadline
+        .map_or(0, |d| u32::try_from(d.as_micros()).unwrap_or(u32::MAX));
+    out.extend_from_slice(&deadline.to_be_bytes());
+    out.extend_from_slice(&open.window.to_be_bytes());
+    out.extend_from_slice(&open.presumed.to_be_bytes());
+    out.extend_from_slice(&open.received.to_be_bytes());
+    out.extend_from_slice(&open.limit.to_be_bytes());
+    out.extend_from_slice(&open.kept_from.to_be_bytes());
+    match &open.destination.host {
+        Host::Address(ip) => encode_address(SocketAddr::new(*ip, open.destination.port), out),
+        Host::Name(name) => {
+            out.push(host::NAME);
+            out.extend_from_slice(&open.destination.port.to_be_bytes());
+            out.extend_from_slice(name.as_str().as_bytes());
+        }
+    }
+}
+
+fn encode_address(address: SocketAddr, out: &mut Vec<u8>) {
+    let port = address.port().to_be_bytes();
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            out.push(host::V4);
+            out.extend_from_slice(&port);
+            out.extend_from_slice(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            out.push(host::V6);
+            out.extend_from_slice(&port);
+            out.extend_from_slice(&ip.octets());
+        }
+    }
+}
+
+fn encode_message(message: &Message<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&message.number.to_be_bytes());
+    out.extend_from_slice(&message.stamp.to_be_bytes());
+    out.extend_from_slice(&[message.index, message.last]);
+    out.extend_from_slice(message.octets);
+}

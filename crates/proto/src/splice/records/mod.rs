@@ -1,0 +1,157 @@
+//! The records that two splicers exchange, as typed values and as octets.
+//!
+//! A record is a type (1 octet), the length of its body (2 octets) and the body. In AeroTP modes
+//! that deliver everything, a connection carries a stream of records, cut into TPDUs anywhere
+//! ([`RecordReader`] puts them together); in the others a TPDU carries whole records. What does
+//! not parse is a [`Malformed`], never a panic; what is kept while a record is incomplete is bounded by
+//! its length field.
+//!
+//! `docs/protocol/splice.md` specifies every value.
+
+mod decode;
+mod encode;
+mod reader;
+
+#[cfg(test)]
+mod tests;
+
+pub use decode::Malformed;
+pub use reader::{Piece, RecordReader};
+
+use super::address::{Destination, FlowId, FlowKind};
+use super::codes::{RefuseCode, ResetCode};
+use crate::fec::block::BlockPlan;
+use crate::machine::Priority;
+use crate::splice::class::ClassId;
+use crate::units::Duration;
+use crate::wire::aerotp::FecStrength;
+use core::net::SocketAddr;
+
+/// Octets of a record's type and length.
+pub const HEADER_BYTES: usize = 3;
+/// Octets of a record's body, at most.
+pub const BODY_BYTES_MAX: usize = u16::MAX as usize;
+/// Octets of a `MESSAGE` body before the message's own.
+pub const MESSAGE_HEADER_BYTES: usize = 10;
+
+/// Record types on the wire.
+mod kind {
+    pub(super) const OPEN: u8 = 1;
+    pub(super) const ACCEPTED: u8 = 2;
+    pub(super) const REFUSED: u8 = 3;
+    pub(super) const DATA: u8 = 4;
+    pub(super) const END: u8 = 5;
+    pub(super) const RESET: u8 = 6;
+    pub(super) const DELIVERED: u8 = 7;
+    pub(super) const MESSAGE: u8 = 8;
+    pub(super) const FLOW: u8 = 9;
+    pub(super) const FINISHED: u8 = 10;
+    /// From here on, a receiver ignores what it does not know.
+    pub(super) const OPTIONAL: u8 = 128;
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// The opener asks for a flow, or goes on with one.
+    Open(Box<Open>),
+    /// The destination accepted, or the acceptor goes on.
+    Accepted(Accepted),
+    /// There will be no flow.
+    Refused(RefuseCode),
+    /// A stream's next octets, at least one.
+    Data(&'a [u8]),
+    /// No octets follow: the direction had `total`.
+    End {
+        /// Octets of the direction, from its start.
+        total: u64,
+    },
+    /// The flow is cut off.
+    Reset(ResetCode),
+    /// What the sender's host has acknowledged, and how far the receiver of this may send.
+    Delivered(Delivered),
+    /// A datagram flow's message, or a part of one.
+    Message(Message<'a>),
+    /// In datagram mode: which flow the records behind it belong to.
+    Flow(FlowId),
+    /// The flow that should go on has ended, complete.
+    Finished,
+    /// Of a type that may be ignored.
+    Ignored,
+}
+
+/// The body of an `OPEN`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The flow's name.
+    pub flow: FlowId,
+    /// Grows with each opening of the flow: the gateway's incarnation, then a count.
+    pub attempt: u64,
+    /// What it carries.
+    pub kind: FlowKind,
+    /// Whether it may outlive its connection.
+    pub resume: bool,
+    /// The opener has asked before: data waits for the answer.
+    pub again: bool,
+    /// Datagrams: the acceptor has answered before, and need not answer again.
+    pub refresh: bool,
+    /// Precedence.
+    pub priority: Priority,
+    /// The class.
+    pub class: ClassId,
+    /// The class's share.
+    pub weight: u8,
+    /// Parity inside TPDUs.
+    pub fec_words: FecStrength,
+    /// Parity across TPDUs.
+    pub block: Option<BlockPlan>,
+    /// How old a message may become, in whole microseconds, above zero.
+    pub deadline: Option<Duration>,
+    /// The class's window in octets.
+    pub window: u32,
+    /// Octets that may follow at once, without credit.
+    pub presumed: u32,
+    /// Octets of the way back that the opener has received in order.
+    pub received: u64,
+    /// How far the acceptor may send: octets of the way back since the flow's start.
+    pub limit: u64,
+    /// The first octet that the opener can still send.
+    pub kept_from: u64,
+    /// Where to connect.
+    pub destination: Destination,
+}
+
+/// The body of an `ACCEPTED`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Octets that the acceptor has received in order: where the opener goes on.
+    pub received: u64,
+    /// How far the opener may send.
+    pub limit: u64,
+    /// The acceptor's address towards the destination.
+    pub bound: SocketAddr,
+}
+
+/// The body of a `DELIVERED`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// Octets that the host acknowledged.
+    pub offset: u64,
+    /// How far the other side may send.
+    pub limit: u64,
+}
+
+/// The body of a `MESSAGE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Counts the flow's messages, modulo 2^32.
+    pub number: u32,
+    /// Microseconds modulo 2^32 on the sender's clock when it took the message.
+    pub stamp: u32,
+    /// Which part this is.
+    pub index: u8,
+    /// The index of the last part.
+    pub last: u8,
+    /// The part's octets.
+    pub octets: &'a [u8],
+}

@@ -1,0 +1,87 @@
+//! Records out of a stream that is cut anywhere.
+
+use super::{HEADER_BYTES, Malformed, Record, kind};
+
+/// What the stream gave next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A record. A `DATA` record comes in as many pieces as the stream was cut into.
+    Record(Record<'a>),
+    /// The stream is used up; more octets are needed.
+    Wait,
+}
+
+/// Cuts a stream into records. Octets of `DATA` are passed on as they come; another record is
+/// kept until it is complete, at most 65,535 octets.
+#[derive(Debug, Default)]
+pub struct RecordReader {
+    /// The type and length, then the body, of a record that is not complete.
+    partial: Vec<u8>,
+    /// Octets of a `DATA` record still to come.
+    data_left: usize,
+    /// The record in `partial` was handed out.
+    handed_out: bool,
+}
+
+impl RecordReader {
+    /// Takes the next record off `input`; call until [`Piece::Wait`].
+    ///
+    /// # Errors
+    /// [`Malformed`] if the stream is none of records. What follows cannot be read.
+    pub fn next<'o, 'i: 'o>(&'o mut self, input: &mut &'i [u8]) -> Result<Piece<'o>, Malformed> {
+        if core::mem::take(&mut self.handed_out) {
+            self.partial.clear();
+        }
+        if self.data_left == 0 {
+            if !self.fill(HEADER_BYTES, input) {
+                return Ok(Piece::Wait);
+            }
+            let [kind, high, low] = self.header();
+            let len = usize::from(u16::from_be_bytes([high, low]));
+            if kind != kind::DATA {
+                if kind < kind::OPTIONAL && kind > kind::FINISHED {
+                    return Err(Malformed::UnknownType(kind));
+                }
+                if !self.fill(HEADER_BYTES + len, input) {
+                    return Ok(Piece::Wait);
+                }
+                self.handed_out = true;
+                let body = self.partial.get(HEADER_BYTES..).unwrap_or_default();
+                return Record::decode(kind, body).map(Piece::Record);
+            }
+            if len == 0 {
+                return Err(Malformed::Length { kind, len });
+            }
+            self.data_left = len;
+            self.partial.clear();
+        }
+        if input.is_empty() {
+            return Ok(Piece::Wait);
+        }
+        let (data, rest) = input.split_at(self.data_left.min(input.len()));
+        self.data_left -= data.len();
+        *input = rest;
+        Ok(Piece::Record(Record::Data(data)))
+    }
+
+    /// Moves octets from `input` until `partial` has `len`; answers whether it has.
+    fn fill(&mut self, len: usize, input: &mut &[u8]) -> bool {
+        let wanted = len.saturating_sub(self.partial.len());
+        let (head, rest) = input.split_at(wanted.min(input.len()));
+        self.partial.extend_from_slice(head);
+        *input = rest;
+        self.partial.len() >= len
+    }
+
+    fn header(&self) -> [u8; HEADER_BYTES] {
+        self.partial
+            .first_chunk::<HEADER_BYTES>()
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Octets kept.
+    pub fn held_bytes(&self) -> usize {
+        self.partial.len()
+    }
+}

@@ -1,0 +1,275 @@
+//! The codec: what is encoded comes back however the stream is cut, and nothing else gets in.
+
+use super::*;
+use crate::splice::address::{Host, HostName};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::num::NonZeroU8;
+use proptest::prelude::*;
+
+fn any_name() -> impl Strategy<Value = HostName> {
+    "[a-zA-Z0-9_.-]{1,253}".prop_map(|text| text.parse().expect("letters of a name"))
+}
+
+fn any_ip() -> impl Strategy<Value = IpAddr> {
+    prop_oneof![
+        any::<u32>().prop_map(|bits| IpAddr::V4(Ipv4Addr::from_bits(bits))),
+        any::<u128>().prop_map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits))),
+    ]
+}
+
+prop_compose! {
+    fn any_address()(ip in any_ip(), port: u16) -> SocketAddr {
+        SocketAddr::new(ip, port)
+    }
+}
+
+prop_compose! {
+    fn any_destination()(
+        host in prop_oneof![any_ip().prop_map(Host::Address), any_name().prop_map(Host::Name)],
+        port: u16,
+    ) -> Destination {
+        Destination { host, port }
+    }
+}
+
+fn any_block() -> impl Strategy<Value = Option<BlockPlan>> {
+    let plan = (1_u8..=200, 0_u8..=50, any::<u32>()).prop_map(|(k, repairs, micros)| {
+        let k = NonZeroU8::new(k).expect("from 1");
+        BlockPlan::new(k, repairs, Duration::from_micros(u64::from(micros)))
+    });
+    prop_oneof![Just(None), plan]
+}
+
+prop_compose! {
+    fn any_open()(
+        names in (any::<[u8; 16]>(), any::<u64>(), any::<[bool; 4]>()),
+        treatment in (any::<u8>(), any::<u8>(), any::<u8>(), 0_u16..=256, any_block()),
+        deadline in proptest::option::of(1_u32..),
+        sizes in (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>(), any::<u64>()),
+        destination in any_destination(),
+    ) -> Open {
+        let (flow, attempt, [datagrams, resume, again, refresh]) = names;
+        let (priority, class, weight, words, block) = treatment;
+        let (window, presumed, received, limit, kept_from) = sizes;
+        Open {
+            flow: FlowId(flow),
+            attempt,
+            kind: if datagrams { FlowKind::Datagrams } else { FlowKind::Stream },
+            resume,
+            again,
+            refresh,
+            priority: Priority(priority),
+            class: ClassId(class),
+            weight,
+            fec_words: FecStrength::from_words(words).expect("in range"),
+            block,
+            deadline: deadline.map(|micros| Duration::from_micros(u64::from(micros))),
+            window,
+            presumed,
+            received,
+            limit,
+            kept_from,
+            destination,
+        }
+    }
+}
+
+/// A record that owns its octets.
+#[derive(Clone, Debug)]
+enum Owned {
+    Plain(Record<'static>),
+    Data(Vec<u8>),
+    Message(u32, u32, u8, u8, Vec<u8>),
+}
+
+impl Owned {
+    fn record(&self) -> Record<'_> {
+        match self {
+            Self::Plain(record) => record.clone(),
+            Self::Data(octets) => Record::Data(octets),
+            Self::Message(number, stamp, index, more, octets) => Record::Message(Message {
+                number: *number,
+                stamp: *stamp,
+                index: *index,
+                last: index.saturating_add(*more),
+                octets,
+            }),
+        }
+    }
+}
+
+fn any_record() -> impl Strategy<Value = Owned> {
+    let octets = |from: usize| proptest::collection::vec(any::<u8>(), from..3_000);
+    let plain = prop_oneof![
+        any_open().prop_map(|open| Record::Open(Box::new(open))),
+        (any::<u64>(), any::<u64>(), any_address()).prop_map(|(received, limit, bound)| {
+            Record::Accepted(Accepted {
+                received,
+                limit,
+                bound,
+            })
+        }),
+        prop::sample::select(&RefuseCode::ALL[..]).prop_map(Record::Refused),
+        prop::sample::select(&ResetCode::ALL[..]).prop_map(Record::Reset),
+        any::<u64>().prop_map(|total| Record::End { total }),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(offset, limit)| Record::Delivered(Delivered { offset, limit })),
+        any::<[u8; 16]>().prop_map(|id| Record::Flow(FlowId(id))),
+        Just(Record::Finished),
+        Just(Record::Ignored),
+    ];
+    prop_oneof![
+        plain.prop_map(Owned::Plain),
+        octets(1).prop_map(Owned::Data),
+        (
+            any::<u32>(),
+            any::<u32>(),
+            any::<u8>(),
+            any::<u8>(),
+            octets(0)
+        )
+            .prop_map(|(n, s, i, m, o)| Owned::Message(n, s, i, m, o)),
+    ]
+}
+
+/// Reads a stream cut into `cuts`; adjacent pieces of data are put together, with a mark of every
+/// other record between.
+fn read_all(stream: &[u8], cuts: &[usize]) -> Result<(Vec<String>, Vec<u8>), Malformed> {
+    let mut reader = RecordReader::default();
+    let (mut records, mut data) = (Vec::new(), Vec::new());
+    let mut rest = stream;
+    let mut cuts = cuts.iter().copied().cycle();
+    while !rest.is_empty() {
+        let (mut input, after) = rest.split_at(cuts.next().unwrap_or(1).clamp(1, rest.len()));
+        rest = after;
+        loop {
+            match reader.next(&mut input)? {
+                Piece::Wait => break,
+                Piece::Record(Record::Data(octets)) => data.extend_from_slice(octets),
+                Piece::Record(record) => records.push(format!("{} {record:?}", data.len())),
+            }
+        }
+    }
+    assert!(reader.held_bytes() <= HEADER_BYTES + BODY_BYTES_MAX);
+    Ok((records, data))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_record_comes_back_from_its_octets(owned in any_record()) {
+        let record = owned.record();
+        let mut octets = Vec::new();
+        record.encode(&mut octets);
+        let mut rest = octets.as_slice();
+        prop_assert_eq!(Record::take(&mut rest), Ok(record));
+        prop_assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn a_stream_of_records_reads_the_same_however_it_is_cut(
+        records in proptest::collection::vec(any_record(), 0..12),
+        cuts in proptest::collection::vec(1_usize..2_000, 1..9),
+    ) {
+        let mut stream = Vec::new();
+        for owned in &records {
+            owned.record().encode(&mut stream);
+        }
+        let whole = read_all(&stream, &[usize::MAX]);
+        prop_assert!(whole.is_ok());
+        prop_assert_eq!(read_all(&stream, &cuts), whole);
+    }
+
+    #[test]
+    fn octets_of_any_kind_are_a_record_or_malformed_and_encode_to_themselves(
+        mut octets in proptest::collection::vec(any::<u8>(), 0..400),
+        kind in 0_u8..12,
+        length in any::<bool>(),
+    ) {
+        if let [first, high, low, body @ ..] = octets.as_mut_slice() && length {
+            let len = u16::try_from(body.len()).expect("short");
+            *first = kind;
+            [*high, *low] = len.to_be_bytes();
+        }
+        let mut rest = octets.as_slice();
+        if let Ok(record) = Record::take(&mut rest) && record != Record::Ignored {
+            let taken = octets.len() - rest.len();
+            let mut again = Vec::new();
+            record.encode(&mut again);
+            let mut second = again.as_slice();
+            prop_assert_eq!(Record::take(&mut second), Ok(record));
+            prop_assert_eq!(again.len(), taken);
+        }
+        let mut reader = RecordReader::default();
+        let mut input = octets.as_slice();
+        while let Ok(Piece::Record(_)) = reader.next(&mut input) {}
+    }
+}
+
+fn malformed(kind: u8, body: &[u8]) -> Malformed {
+    Record::decode(kind, body).expect_err("it is not a record")
+}
+
+fn open() -> Open {
+    Open {
+        flow: FlowId([7; 16]),
+        attempt: 1,
+        kind: FlowKind::Stream,
+        resume: false,
+        again: false,
+        refresh: false,
+        priority: Priority(0),
+        class: ClassId(0),
+        weight: 1,
+        fec_words: FecStrength::NONE,
+        block: None,
+        deadline: None,
+        window: 1,
+        presumed: 1,
+        received: 0,
+        limit: 1,
+        kept_from: 0,
+        destination: Destination {
+            host: Host::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            port: 80,
+        },
+    }
+}
+
+#[test]
+fn values_that_a_field_may_not_have_are_malformed() {
+    let mut octets = Vec::new();
+    Record::Open(Box::new(open())).encode(&mut octets);
+    let body = &octets[HEADER_BYTES..];
+    let with = |at: usize, value: u8| {
+        let mut body = body.to_vec();
+        body[at] = value;
+        malformed(1, &body)
+    };
+    let value = |field| Malformed::Value { kind: 1, field };
+    assert_eq!(with(24, 16), value("flags"));
+    assert_eq!(with(28, 2), value("fec words"));
+    assert_eq!(with(31, 1), value("block"));
+    assert_eq!(with(72, 5), value("host type"));
+    let mut named = open();
+    named.destination.host = Host::Name("a.b".parse().expect("a name"));
+    let mut octets = Vec::new();
+    Record::Open(Box::new(named)).encode(&mut octets);
+    let last = octets.len() - 1;
+    octets[last] = b' ';
+    assert_eq!(malformed(1, &octets[HEADER_BYTES..]), value("host name"));
+    octets.truncate(last - 2);
+    assert_eq!(malformed(1, &octets[HEADER_BYTES..]), value("host name"));
+    let part = Malformed::Value {
+        kind: 8,
+        field: "part index",
+    };
+    assert_eq!(malformed(8, &[0, 0, 0, 0, 0, 0, 0, 0, 3, 2]), part);
+    assert_eq!(malformed(4, &[]), Malformed::Length { kind: 4, len: 0 });
+    assert_eq!(malformed(5, &[0; 9]), Malformed::Length { kind: 5, len: 9 });
+    assert_eq!(malformed(11, &[]), Malformed::UnknownType(11));
+    assert_eq!(malformed(0, &[]), Malformed::UnknownType(0));
+    assert_eq!(malformed(127, &[]), Malformed::UnknownType(127));
+    assert_eq!(Record::decode(128, &[1, 2]), Ok(Record::Ignored));
+}

@@ -1,0 +1,51 @@
+//! What a splicer's flows share.
+
+use super::class::ClassId;
+use super::codes::{RefuseCode, ResetCode};
+use super::config::SplicerConfig;
+use super::counters::{ClassCounters, SplicerCounters};
+use super::credit::CreditPool;
+use super::event::FlowEvent;
+use crate::transport::aerotp::Endpoint;
+use std::collections::VecDeque;
+
+/// The endpoint below, the driver above, and what is counted and rationed between them.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: SplicerConfig,
+    pub(super) endpoint: Endpoint,
+    pub(super) pool: CreditPool,
+    pub(super) counters: SplicerCounters,
+    pub(super) events: VecDeque<FlowEvent>,
+}
+
+impl Shared {
+    pub(super) fn tell(&mut self, event: FlowEvent) {
+        self.events.push_back(event);
+    }
+
+    pub(super) fn class(&mut self, id: ClassId) -> &mut ClassCounters {
+        self.counters.classes.entry(id).or_default()
+    }
+
+    pub(super) fn count_refusal(&mut self, id: ClassId, code: RefuseCode) {
+        let index = usize::from(code.number()) - 1;
+        if let Some(count) = self.class(id).flows_refused.get_mut(index) {
+            *count += 1;
+        }
+    }
+
+    pub(super) fn count_local_reset(&mut self, id: ClassId, code: ResetCode) {
+        let index = usize::from(code.number()) - 1;
+        if let Some(count) = self.class(id).resets_local.get_mut(index) {
+            *count += 1;
+        }
+    }
+
+    pub(super) fn count_remote_reset(&mut self, id: ClassId, code: ResetCode) {
+        let index = usize::from(code.number()) - 1;
+        if let Some(count) = self.class(id).resets_remote.get_mut(index) {
+            *count += 1;
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What the endpoint's events mean: whose they are, and what a new connection carries.
+
+use super::super::codes::RefuseCode;
+use super::super::event::FlowEvent;
+use super::super::flow::Flow;
+use super::super::graves::Outcome;
+use super::super::records::{Open, Piece, Record, RecordReader};
+use super::{Role, Splicer};
+use crate::machine::{Machine, PathId};
+use crate::transport::aerotp::{ConnectionId, Event};
+use crate::units::Instant;
+use crate::wire::aerotp::Mode;
+
+/// Connections without a flow that are kept; beyond, the oldest is aborted.
+const ORPHANS_MAX: usize = 1_024;
+
+/// A connection that a peer opened and that has not said yet which flow it carries, or that was
+/// told that there will be none.
+#[derive(Debug)]
+pub(super) struct Orphan {
+    peer: PathId,
+    mode: Mode,
+    reader: RecordReader,
+    refused: bool,
+}
+
+impl Splicer {
+    /// Takes what the endpoint has to tell; whether there was something.
+    pub(super) fn pump(&mut self, now: Instant) -> bool {
+        let mut news = false;
+        while let Some(event) = self.shared.endpoint.poll_event() {
+            news = true;
+            self.on_event(now, &event);
+        }
+        news
+    }
+
+    fn on_event(&mut self, now: Instant, event: &Event) {
+        match *event {
+            Event::Incoming { id, path, mode, .. } => self.add_orphan(now, id, path, mode),
+            Event::Readable(id) => self.on_readable(now, id),
+            Event::Writable(id) => self.with_owner(now, id, Flow::on_room),
+            Event::PeerFinished(id) => {
+                if self.by_connection.contains_key(&id) {
+                    self.with_owner(now, id, Flow::on_peer_finished);
+                } else {
+                    self.shared.endpoint.close(now, id);
+                }
+            }
+            Event::AllSent(id) => self.with_owner(now, id, |flow, _, _| flow.on_all_sent()),
+            Event::Closed { id, why } => {
+                self.orphans.remove(&id);
+                self.with_owner(now, id, |flow, now, shared| {
+                    flow.on_connection_closed(now, shared, why);
+                });
+            }
+            Event::Connected(_) | Event::Datagram { .. } => {}
+        }
+    }
+
+    fn with_owner(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        call: impl FnOnce(&mut Flow, Instant, &mut super::Shared),
+    ) {
+        if let Some(flow) = self.by_connection.get(&id).copied() {
+            self.with(now, flow, call);
+        }
+    }
+
+    fn add_orphan(&mut self, now: Instant, id: ConnectionId, peer: PathId, mode: Mode) {
+        if self.orphans.len() >= ORPHANS_MAX
+            && let Some((oldest, _)) = self.orphans.pop_first()
+        {
+            self.shared.counters.orphans += 1;
+            self.shared.endpoint.abort(now, oldest);
+        }
+        let orphan = Orphan {
+            peer,
+            mode,
+            reader: RecordReader::default(),
+            refused: false,
+        };
+        self.orphans.insert(id, orphan);
+    }
+
+    fn on_readable(&mut self, now: Instant, id: ConnectionId) {
+        while let Some(chunk) = self.shared.endpoint.read(now, id) {
+            if self.by_connection.contains_key(&id) {
+                self.with_owner(now, id, |flow, now, shared| {
+                    flow.on_octets(now, shared, &chunk.octets);
+                });
+            } else {
+                self.on_orphan_octets(now, id, &chunk.octets);
+            }
+        }
+    }
+
+    fn on_orphan_octets(&mut self, now: Instant, id: ConnectionId, octets: &[u8]) {
+        let Some(orphan) = self.orphans.get_mut(&id).filter(|orphan| !orphan.refused) else {
+            return;
+        };
+        let mut input = octets;
+        match orphan.reader.next(&mut input) {
+            Ok(Piece::Wait) => {}
+            Ok(Piece::Record(Record::Open(open))) => {
+                let (peer, mode) = (orphan.peer, orphan.mode);
+                match self.on_open(now, id, peer, mode, &open) {
+                    Ok(()) => {
+                        self.orphans.remove(&id);
+                        self.with_owner(now, id, |flow, now, shared| {
+                            flow.on_octets(now, shared, input);
+                        });
+                    }
+                    Err(answer) => self.turn_away(now, id, answer),
+                }
+            }
+            Ok(Piece::Record(_)) | Err(_) => {
+                self.shared.counters.malformed += 1;
+                self.turn_away(now, id, Outcome::Refused(RefuseCode::Invalid));
+            }
+        }
+    }
+
+    /// Answers a connection that gets no flow, and closes it.
+    fn turn_away(&mut self, now: Instant, id: ConnectionId, answer: Outcome) {
+        self.shared.counters.orphans += 1;
+        if let Some(orphan) = self.orphans.get_mut(&id) {
+            orphan.refused = true;
+        }
+        let record = match answer {
+            Outcome::Finished => Record::Finished,
+            Outcome::Refused(code) => Record::Refused(code),
+            Outcome::Reset(code) => Record::Reset(code),
+        };
+        let mut link = super::super::link::Link::new(id);
+        link.send(now, &mut self.shared.endpoint, &record);
+        self.shared.endpoint.close(now, id);
+    }
+
+    /// A peer opens a flow, or goes on with one.
+    fn on_open(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        peer: PathId,
+        mode: Mode,
+        open: &Open,
+    ) -> Result<(), Outcome> {
+        let invalid = Err(Outcome::Refused(RefuseCode::Invalid));
+        if !Flow::suits(open.kind, mode) {
+            return invalid;
+        }
+        self.note_incarnation(now, peer, open.attempt);
+        if let Some(slot) = self.flows.get(&open.flow) {
+            let flow = &slot.flow;
+            if flow.peer() != peer || flow.role() != Role::Acceptor || flow.kind() != open.kind {
+                return invalid;
+            }
+            if open.attempt <= flow.attempt() {
+                return Err(Outcome::Refused(RefuseCode::Forgotten));
+            }
+            self.with(now, open.flow, |flow, now, shared| {
+                flow.attach(now, shared, id, open);
+            });
+            return Ok(());
+        }
+        if let Some(outcome) = self.graves.outcome(open.flow, peer) {
+            return Err(outcome);
+        }
+        if open.again && (open.kept_from > 0 || open.received > 0) {
+            return Err(Outcome::Refused(RefuseCode::Forgotten));
+        }
+        if self.is_full() {
+            return Err(Outcome::Refused(RefuseCode::TooMany));
+        }
+        let mut flow =
+            Flow::requested(now, &mut self.shared, peer, mode, open).map_err(Outcome::Refused)?;
+        self.shared.tell(FlowEvent::Requested {
+            flow: open.flow,
+            peer,
+            kind: open.kind,
+            destination: open.destination.clone(),
+            class: *flow.class(),
+            again: open.again,
+        });
+        flow.attach(now, &mut self.shared, id, open);
+        self.add(now, flow);
+        Ok(())
+    }
+
+    /// A peer that has started again knows nothing of what it asked for before; what may resume, it
+    /// asks for again.
+    fn note_incarnation(&mut self, now: Instant, peer: PathId, attempt: u64) {
+        let incarnation = u32::try_from(attempt >> 32).unwrap_or(u32::MAX);
+        let known = self.incarnations.entry(peer).or_insert(incarnation);
+        if *known < incarnation {
+            *known = incarnation;
+            self.lose_flows(now, |flow| {
+                flow.peer() == peer
+                    && flow.role() == Role::Acceptor
+                    && flow.attempt() >> 32 < u64::from(incarnation)
+            });
+        }
+    }
+}

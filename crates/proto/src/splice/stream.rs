@@ -1,0 +1,309 @@
+//! A stream's two directions: which octets were taken, which are with the far host.
+//!
+//! Offsets count octets from the flow's start and survive the connection that carries them.
+
+use super::credit::{CreditGiven, CreditPool};
+use std::collections::VecDeque;
+
+/// The direction towards the far side. What was taken and not delivered is the driver's to keep,
+/// if the flow may resume; nothing is kept here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outgoing {
+    accepted: u64,
+    /// Where `accepted` was at most, before a resumption took it back.
+    most: u64,
+    limit: u64,
+    delivered: u64,
+    end: Option<u64>,
+    end_sent: bool,
+    ready: bool,
+}
+
+/// A far side that asks for, or claims to have, octets that it cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Impossible;
+
+impl Outgoing {
+    /// A direction that was delivered up to `delivered` and taken up to `accepted`.
+    pub(super) const fn new(delivered: u64, accepted: u64, limit: u64) -> Self {
+        Self {
+            accepted,
+            most: accepted,
+            limit,
+            delivered,
+            end: None,
+            end_sent: false,
+            ready: false,
+        }
+    }
+
+    pub(super) const fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
+    pub(super) const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    pub(super) const fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// A connection is there that data may follow on, or none is.
+    pub(super) const fn set_ready(&mut self, ready: bool) {
+        self.ready = ready;
+    }
+
+    /// How many octets may be taken now.
+    pub(super) fn allowance(&self, window: u64) -> u64 {
+        if !self.ready {
+            return 0;
+        }
+        let window_end = self.delivered.saturating_add(window);
+        let end = self.limit.min(window_end).min(self.end.unwrap_or(u64::MAX));
+        end.saturating_sub(self.accepted)
+    }
+
+    /// Takes `len` octets; returns how many of them were never taken before.
+    pub(super) fn take(&mut self, len: u64) -> u64 {
+        self.accepted += len;
+        let new = self.accepted.saturating_sub(self.most);
+        self.most += new;
+        new
+    }
+
+    /// Nothing follows what was taken.
+    pub(super) fn finish(&mut self) {
+        self.end.get_or_insert(self.most);
+    }
+
+    /// The end, when it is time to say it.
+    pub(super) fn take_end(&mut self) -> Option<u64> {
+        let due = self.ready && !self.end_sent && self.end == Some(self.accepted);
+        self.end_sent |= due;
+        self.end.filter(|_| due)
+    }
+
+    /// The far side may be sent up to `limit`, and its host has `offset`. Returns whether that is
+    /// news. Old reports may come late over a new connection.
+    pub(super) fn on_delivered(&mut self, offset: u64, limit: u64) -> Result<bool, Impossible> {
+        if offset > self.accepted.max(self.delivered) {
+            return Err(Impossible);
+        }
+        self.limit = self.limit.max(limit);
+        let news = offset > self.delivered;
+        self.delivered = self.delivered.max(offset);
+        Ok(news)
+    }
+
+    /// The far side, on a new connection, has `received` octets and allows up to `limit`.
+    pub(super) fn go_on(&mut self, received: u64, limit: u64) -> Result<(), Impossible> {
+        if received < self.delivered || received > self.most {
+            return Err(Impossible);
+        }
+        self.accepted = received;
+        self.end_sent = false;
+        self.limit = self.limit.max(limit);
+        self.ready = true;
+        Ok(())
+    }
+
+    /// Whether everything, the end included, was said and is with the far host.
+    pub(super) fn is_complete(&self) -> bool {
+        self.end_sent && self.end == Some(self.delivered)
+    }
+}
+
+/// The direction from the far side: what came and was not consumed yet.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    buffer: VecDeque<u8>,
+    received: u64,
+    end: Option<u64>,
+    end_told: bool,
+    pub(super) credit: CreditGiven,
+}
+
+/// What is wrong with what arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unexpected {
+    /// More than was allowed.
+    Credit,
+    /// Octets after the end, or an end elsewhere.
+    End,
+}
+
+/// An empty buffer with more memory than this gives it back.
+const KEPT_CAPACITY: usize = 64 << 10;
+
+impl Incoming {
+    /// A direction of which the local host has `start` octets.
+    pub(super) const fn new(start: u64) -> Self {
+        Self {
+            buffer: VecDeque::new(),
+            received: start,
+            end: None,
+            end_told: false,
+            credit: CreditGiven::starting_at(start),
+        }
+    }
+
+    pub(super) const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Octets arrived. Returns whether there was nothing to read before.
+    pub(super) fn on_data(&mut self, octets: &[u8]) -> Result<bool, Unexpected> {
+        let received = self.received.saturating_add(octets.len() as u64);
+        if self.end.is_some() {
+            return Err(Unexpected::End);
+        }
+        if received > self.credit.limit() {
+            return Err(Unexpected::Credit);
+        }
+        let was_empty = self.buffer.is_empty();
+        self.buffer.extend(octets);
+        self.received = received;
+        Ok(was_empty)
+    }
+
+    /// The far side said that the direction has `total` octets.
+    pub(super) fn on_end(&mut self, total: u64) -> Result<(), Unexpected> {
+        if total != self.received {
+            return Err(Unexpected::End);
+        }
+        self.end = Some(total);
+        Ok(())
+    }
+
+    pub(super) fn peek(&self) -> Option<&[u8]> {
+        Some(self.buffer.as_slices().0).filter(|front| !front.is_empty())
+    }
+
+    pub(super) fn consume(&mut self, len: usize) {
+        self.buffer.drain(..len.min(self.buffer.len()));
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_CAPACITY {
+            self.buffer = VecDeque::new();
+        }
+    }
+
+    /// Whether the end was reached; answered once.
+    pub(super) fn take_end(&mut self) -> bool {
+        let news = self.end.is_some() && self.buffer.is_empty() && !self.end_told;
+        self.end_told |= news;
+        news
+    }
+
+    /// The local host has `total` octets, of those that were consumed.
+    pub(super) fn on_delivered(&mut self, pool: &mut CreditPool, total: u64) {
+        let consumed = self.received - self.buffer.len() as u64;
+        self.credit.on_delivered(pool, total.min(consumed));
+    }
+
+    /// Whether the far side waits for nothing but the report that all was delivered.
+    pub(super) fn is_delivered(&self) -> bool {
+        self.end == Some(self.credit.delivered())
+    }
+
+    /// Whether everything is with the local host and the far side knows.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_delivered() && self.credit.is_told()
+    }
+
+    /// Nobody will read the rest.
+    pub(super) fn discard(&mut self, pool: &mut CreditPool) {
+        self.buffer = VecDeque::new();
+        self.credit.release(pool);
+    }
+}
+
+/// Both directions.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) out: Outgoing,
+    pub(super) incoming: Incoming,
+}
+
+impl Stream {
+    /// Whether nothing remains to be done in either direction.
+    pub(super) fn is_complete(&self) -> bool {
+        self.out.is_complete() && self.incoming.is_complete()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready(limit: u64) -> Outgoing {
+        let mut out = Outgoing::new(0, 0, limit);
+        out.set_ready(true);
+        out
+    }
+
+    #[test]
+    fn what_may_be_taken_is_bounded_by_credit_and_by_the_window() {
+        let mut out = ready(100);
+        assert_eq!(out.allowance(1_000), 100);
+        assert_eq!(out.allowance(60), 60);
+        assert_eq!(out.take(60), 60);
+        assert_eq!(out.allowance(60), 0);
+        assert_eq!(out.on_delivered(25, 200), Ok(true));
+        assert_eq!(out.allowance(60), 25);
+        assert_eq!(out.on_delivered(20, 10), Ok(false), "an old report");
+        assert_eq!(out.allowance(1_000), 140, "credit is not taken back");
+        assert_eq!(out.on_delivered(61, 200), Err(Impossible));
+    }
+
+    #[test]
+    fn a_resumption_goes_back_no_further_than_what_was_delivered_and_not_ahead() {
+        let mut out = ready(100);
+        out.take(80);
+        out.finish();
+        assert_eq!(out.take_end(), Some(80));
+        out.on_delivered(30, 100).expect("was sent");
+        assert_eq!(out.go_on(29, 100), Err(Impossible));
+        assert_eq!(out.go_on(81, 100), Err(Impossible));
+        assert_eq!(out.go_on(30, 90), Ok(()));
+        assert_eq!(out.accepted(), 30);
+        assert_eq!(out.take_end(), None, "the rest comes first");
+        assert_eq!(out.allowance(1_000), 50, "no further than the end");
+        assert_eq!(out.take(50), 0, "nothing of it is new");
+        assert_eq!(out.take_end(), Some(80), "the end is said again");
+        assert!(!out.is_complete());
+        out.on_delivered(80, 100).expect("was sent");
+        assert!(out.is_complete());
+    }
+
+    #[test]
+    fn octets_beyond_credit_or_after_the_end_are_unexpected() {
+        let mut pool = CreditPool::new(1 << 20, 1).expect("one floor fits");
+        let mut incoming = Incoming::new(0);
+        assert!(incoming.credit.presume(&mut pool, 10));
+        assert_eq!(incoming.on_data(&[1; 6]), Ok(true));
+        assert_eq!(incoming.on_data(&[1; 5]), Err(Unexpected::Credit));
+        assert_eq!(incoming.on_data(&[1; 4]), Ok(false));
+        assert_eq!(incoming.on_end(11), Err(Unexpected::End));
+        assert_eq!(incoming.on_end(10), Ok(()));
+        assert_eq!(incoming.on_data(&[1]), Err(Unexpected::End));
+        assert_eq!(incoming.on_end(10), Ok(()), "said again");
+        assert!(!incoming.take_end(), "unread");
+        incoming.consume(10);
+        assert!(incoming.take_end());
+        assert!(!incoming.take_end());
+    }
+
+    #[test]
+    fn what_is_delivered_is_at_most_what_was_consumed() {
+        let mut pool = CreditPool::new(1 << 20, 1).expect("one floor fits");
+        let mut incoming = Incoming::new(0);
+        incoming.credit.presume(&mut pool, 10);
+        incoming.on_data(&[1; 10]).expect("allowed");
+        incoming.consume(4);
+        incoming.on_delivered(&mut pool, 10);
+        assert_eq!(incoming.credit.delivered(), 4);
+        assert_eq!(pool.reserved(), 6);
+        incoming.discard(&mut pool);
+        assert_eq!(pool.reserved(), 0);
+    }
+}

@@ -1,0 +1,414 @@
+//! Two splicers on a pipe that the test scripts, each with an application for every flow.
+
+#![expect(dead_code, reason = "each test file uses its own part of the harness")]
+
+use fulmar_proto::machine::{
+    Datagram, Deadline, Driver, Ecn, Machine, PathId, Strict, Transmit, drain,
+};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::splice::{
+    Destination, FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, Restored, Role,
+    Splicer, SplicerConfig,
+};
+use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::units::{Bitrate, Duration, Instant};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The peer that each side sees in the other.
+pub(crate) const PEER: PathId = PathId(0);
+/// Destinations whose port says what becomes of a flow there.
+pub(crate) const ECHO: u16 = 7;
+pub(crate) const SINK: u16 = 9;
+pub(crate) const REFUSES: u16 = 1;
+pub(crate) const SILENT: u16 = 2;
+
+/// What the pipe does to one datagram: the delays after which copies of it arrive.
+pub(crate) type Fate = Vec<(Duration, Vec<u8>)>;
+/// Decides the fate of each datagram: the sending side, when, its octets.
+pub(crate) type Script = Box<dyn FnMut(usize, Instant, &[u8]) -> Fate>;
+
+/// A pipe of constant delay that loses nothing.
+pub(crate) fn clean(delay: Duration) -> Script {
+    Box::new(move |_, _, octets| vec![(delay, octets.to_vec())])
+}
+
+/// One flow's application at one side.
+#[derive(Debug, Default)]
+pub(crate) struct App {
+    pub(crate) peer: Option<PathId>,
+    pub(crate) role: Option<Role>,
+    pub(crate) class: FlowClass,
+    pub(crate) destination: Option<Destination>,
+    pub(crate) bound: Option<SocketAddr>,
+    /// All that was, or is to be, given to the splicer.
+    pub(crate) outgoing: Vec<u8>,
+    pub(crate) sent: usize,
+    /// Finish after the last octet.
+    pub(crate) finishes: bool,
+    pub(crate) finished: bool,
+    pub(crate) received: Vec<u8>,
+    /// The local host has stopped reading.
+    pub(crate) holds: bool,
+    /// The local host reads, but does not acknowledge.
+    pub(crate) withholds: bool,
+    pub(crate) delivered: u64,
+    pub(crate) peer_finished: bool,
+    pub(crate) messages: Vec<Vec<u8>>,
+    pub(crate) last: Option<FlowEvent>,
+    pub(crate) resumed: Vec<u64>,
+    pub(crate) echoes: bool,
+}
+
+impl App {
+    fn pump(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
+        if self.last.is_some() {
+            return;
+        }
+        while !self.holds {
+            let Some(octets) = splicer.peek(id) else {
+                break;
+            };
+            let octets = octets.to_vec();
+            self.received.extend_from_slice(&octets);
+            if self.echoes {
+                self.outgoing.extend_from_slice(&octets);
+            }
+            splicer.consume(now, id, octets.len());
+        }
+        while let Some(message) = splicer.poll_datagram(now, id) {
+            if self.echoes {
+                splicer.accept_datagram(now, id, &message);
+            }
+            self.messages.push(message);
+        }
+        if !self.withholds {
+            splicer.delivered(now, id, self.received.len() as u64);
+        }
+        while self.sent < self.outgoing.len() {
+            let room = splicer.capacity(id);
+            let offered = &self.outgoing[self.sent..];
+            let taken = splicer.accept(now, id, &offered[..offered.len().min(room)]);
+            self.sent += taken;
+            if taken == 0 {
+                break;
+            }
+        }
+        let done = self.finishes || (self.echoes && self.peer_finished);
+        if done && !self.finished && self.sent == self.outgoing.len() {
+            self.finished = true;
+            splicer.finish(now, id);
+        }
+    }
+}
+
+/// A side's machine and its applications.
+pub(crate) struct Side {
+    pub(crate) machine: Strict<Splicer>,
+    deadline: Option<Deadline>,
+    pub(crate) apps: BTreeMap<FlowId, App>,
+    pub(crate) again: u32,
+    pub(crate) new_flows_hold: bool,
+    sent: Vec<Vec<u8>>,
+}
+
+struct Ends<'a> {
+    buffer: Vec<u8>,
+    sent: Vec<Vec<u8>>,
+    apps: &'a mut BTreeMap<FlowId, App>,
+    again: &'a mut u32,
+    hold: bool,
+}
+
+impl Driver<Strict<Splicer>> for Ends<'_> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.clear();
+        &mut self.buffer
+    }
+
+    fn send(&mut self, _now: Instant, _transmit: Transmit) {
+        self.sent.push(self.buffer.clone());
+    }
+
+    fn deliver(&mut self, now: Instant, machine: &mut Strict<Splicer>, event: FlowEvent) {
+        let splicer = machine.app();
+        let id = match &event {
+            FlowEvent::Requested {
+                flow,
+                peer,
+                destination,
+                class,
+                again,
+                ..
+            } => {
+                *self.again += u32::from(*again);
+                let app = App {
+                    peer: Some(*peer),
+                    role: Some(Role::Acceptor),
+                    class: *class,
+                    destination: Some(destination.clone()),
+                    echoes: destination.port == ECHO,
+                    holds: self.hold,
+                    ..App::default()
+                };
+                let port = destination.port;
+                let bound = SocketAddr::from(([10, 0, 0, 1], port));
+                self.apps.insert(*flow, app);
+                match port {
+                    REFUSES => {
+                        splicer.refused(now, *flow, RefuseCode::Refused);
+                        self.apps.remove(flow);
+                    }
+                    SILENT => {}
+                    _ => {
+                        splicer.connected(now, *flow, bound);
+                        if let Some(app) = self.apps.get_mut(flow) {
+                            app.bound = Some(bound);
+                        }
+                    }
+                }
+                *flow
+            }
+            FlowEvent::Connected { flow, bound } => {
+                self.apps.get_mut(flow).expect("known").bound = Some(*bound);
+                *flow
+            }
+            FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => *flow,
+            FlowEvent::PeerFinished(flow) => {
+                self.apps.get_mut(flow).expect("known").peer_finished = true;
+                *flow
+            }
+            FlowEvent::Delivered { flow, offset } => {
+                self.apps.get_mut(flow).expect("known").delivered = *offset;
+                *flow
+            }
+            FlowEvent::Resume { flow, from } => {
+                let app = self.apps.get_mut(flow).expect("known");
+                assert!(*from >= app.delivered, "{from} was released");
+                app.sent = usize::try_from(*from).expect("small");
+                app.resumed.push(*from);
+                *flow
+            }
+            FlowEvent::Refused { flow, .. }
+            | FlowEvent::Reset { flow, .. }
+            | FlowEvent::Closed(flow) => {
+                let app = self.apps.get_mut(flow).expect("known");
+                assert_eq!(app.last, None, "one last word");
+                app.last = Some(event.clone());
+                *flow
+            }
+        };
+        if let Some(app) = self.apps.get_mut(&id) {
+            app.pump(now, id, splicer);
+        }
+    }
+}
+
+impl Side {
+    fn new(config: SplicerConfig, seed: u64) -> Self {
+        let endpoint = EndpointConfig {
+            rate: Bitrate::from_bits_per_second(20_000_000),
+            connections_max: 20_000,
+            ..EndpointConfig::default()
+        };
+        let rng = Rng::from_seed(seed);
+        let endpoint = Endpoint::new(endpoint, rng.child("ports"));
+        let splicer = Splicer::new(config, endpoint, rng.child("flows"));
+        Self {
+            machine: Strict::new(splicer.expect("a sound configuration")),
+            deadline: None,
+            apps: BTreeMap::new(),
+            again: 0,
+            new_flows_hold: false,
+            sent: Vec::new(),
+        }
+    }
+
+    fn settle(&mut self, now: Instant) {
+        let mut ends = Ends {
+            buffer: Vec::new(),
+            sent: Vec::new(),
+            apps: &mut self.apps,
+            again: &mut self.again,
+            hold: self.new_flows_hold,
+        };
+        self.deadline = drain(&mut self.machine, now, &mut ends);
+        self.sent = ends.sent;
+    }
+}
+
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) sides: [Side; 2],
+    pub(crate) script: Script,
+    flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    flown: u64,
+}
+
+impl Pair {
+    pub(crate) fn new(config: SplicerConfig, script: Script) -> Self {
+        Self {
+            now: Instant::START,
+            sides: [Side::new(config, 1), Side::new(config, 2)],
+            script,
+            flying: BTreeMap::new(),
+            flown: 0,
+        }
+    }
+
+    /// Side 0 opens a flow to `port` and sends `octets`.
+    pub(crate) fn open(&mut self, port: u16, class: FlowClass, octets: &[u8]) -> FlowId {
+        let id = self.open_only(FlowKind::Stream, port, class);
+        let app = self.sides[0].apps.get_mut(&id).expect("just opened");
+        app.outgoing = octets.to_vec();
+        app.finishes = true;
+        self.touch(0, id);
+        id
+    }
+
+    pub(crate) fn open_only(&mut self, kind: FlowKind, port: u16, class: FlowClass) -> FlowId {
+        let destination = Destination::from(SocketAddr::from(([192, 0, 2, 1], port)));
+        let splicer = self.sides[0].machine.app();
+        let id = splicer
+            .open(self.now, PEER, kind, destination.clone(), class)
+            .expect("room for a flow");
+        let app = App {
+            peer: Some(PEER),
+            role: Some(Role::Opener),
+            class,
+            destination: Some(destination),
+            ..App::default()
+        };
+        self.sides[0].apps.insert(id, app);
+        id
+    }
+
+    /// Lets a flow's application do what it can, and drains.
+    pub(crate) fn touch(&mut self, side: usize, id: FlowId) {
+        let Side { machine, apps, .. } = &mut self.sides[side];
+        if let Some(app) = apps.get_mut(&id) {
+            app.pump(self.now, id, machine.app());
+        }
+        self.settle(side);
+    }
+
+    /// Calls a side's splicer, and drains.
+    pub(crate) fn call<T>(
+        &mut self,
+        side: usize,
+        call: impl FnOnce(&mut Splicer, Instant) -> T,
+    ) -> T {
+        let result = call(self.sides[side].machine.app(), self.now);
+        self.settle(side);
+        result
+    }
+
+    /// A side's gateway restarts. What its applications kept is given back to the new one.
+    pub(crate) fn restart(&mut self, side: usize, config: SplicerConfig) {
+        let old = core::mem::replace(&mut self.sides[side], Side::new(config, 77));
+        let side_now = &mut self.sides[side];
+        for (id, mut app) in old.apps {
+            let (Some(peer), Some(role), None) = (app.peer, app.role, &app.last) else {
+                continue;
+            };
+            if app.class.resume {
+                let restored = Restored {
+                    flow: id,
+                    peer,
+                    role,
+                    destination: app.destination.clone().expect("noted"),
+                    class: app.class,
+                    bound: app.bound,
+                    received: app.received.len() as u64,
+                    kept_from: app.delivered,
+                    accepted: app.sent as u64,
+                };
+                let splicer = side_now.machine.app();
+                splicer.restore(self.now, restored).expect("room");
+                if core::mem::take(&mut app.finished) {
+                    splicer.finish(self.now, id);
+                    app.finished = true;
+                }
+                side_now.apps.insert(id, app);
+            }
+        }
+        self.settle(side);
+    }
+
+    fn settle(&mut self, side: usize) {
+        self.sides[side].settle(self.now);
+        for octets in core::mem::take(&mut self.sides[side].sent) {
+            for (delay, octets) in (self.script)(side, self.now, &octets) {
+                self.flown += 1;
+                self.flying
+                    .insert((self.now + delay, self.flown), (1 - side, octets));
+            }
+        }
+    }
+
+    /// One step of time; `false` when nothing is left to happen before `until`.
+    pub(crate) fn step(&mut self, until: Instant) -> bool {
+        let arrival = self.flying.first_key_value().map(|((at, _), _)| *at);
+        let timers = self.sides.iter().enumerate();
+        let timer = timers
+            .filter_map(|(i, side)| Some((side.deadline?.at, i)))
+            .min();
+        match (arrival, timer) {
+            (Some(at), timer) if timer.is_none_or(|(t, _)| at <= t) && at <= until => {
+                self.now = at;
+                let (_, (side, octets)) = self.flying.pop_first().expect("looked at");
+                let datagram = Datagram {
+                    path: PEER,
+                    octets: &octets,
+                    ecn: Ecn::Capable,
+                };
+                self.sides[side].machine.handle_datagram(at, datagram);
+                self.settle(side);
+                true
+            }
+            (_, Some((at, side))) if at <= until => {
+                self.now = at.max(self.now);
+                self.sides[side].machine.handle_deadline(self.now);
+                self.settle(side);
+                true
+            }
+            _ => {
+                self.now = self.now.max(until);
+                false
+            }
+        }
+    }
+
+    /// Runs for `span`.
+    pub(crate) fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.step(until) {}
+    }
+
+    pub(crate) fn app(&mut self, side: usize, id: FlowId) -> &mut App {
+        self.sides[side].apps.get_mut(&id).expect("a flow")
+    }
+
+    pub(crate) fn splicer(&self, side: usize) -> &Splicer {
+        self.sides[side].machine.inner()
+    }
+
+    /// A flow that was reset, and why.
+    pub(crate) fn reset_code(&mut self, side: usize, id: FlowId) -> Option<ResetCode> {
+        match self.app(side, id).last {
+            Some(FlowEvent::Reset { code, .. }) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// Nothing is left of any flow, at either side.
+    pub(crate) fn assert_nothing_left(&self) {
+        for side in 0..2 {
+            let splicer = self.splicer(side);
+            assert_eq!(splicer.entry_count(), 0, "entries at side {side}");
+            assert_eq!(splicer.counters().flows_now, 0);
+            assert_eq!(splicer.counters().credit_reserved, 0);
+            assert_eq!(splicer.endpoint().connection_count(), 0);
+        }
+    }
+}
