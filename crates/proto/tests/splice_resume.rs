@@ -4,14 +4,10 @@ mod splicers;
 
 use fulmar_proto::splice::{FlowClass, FlowEvent, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
-use splicers::{ECHO, PEER, Pair, SINK, clean};
+use splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 
 const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);
-
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 7 % 251) as u8).collect()
-}
 
 fn config(incarnation: u32) -> SplicerConfig {
     SplicerConfig {
@@ -31,13 +27,13 @@ fn class() -> FlowClass {
 #[test]
 fn a_flow_goes_on_where_it_was_when_either_gateway_restarts() {
     for side in 0..2 {
-        let mut pair = Pair::new(config(0), clean(DELAY));
+        let mut pair = Pair::new(&config(0), clean(DELAY));
         let octets = pattern(2_000_000);
         let id = pair.open(ECHO, class(), &octets);
         for restart in 1..=3 {
             pair.run(SECOND / 4);
             assert_eq!(pair.app(0, id).last, None, "still under way");
-            pair.restart(side, config(restart));
+            pair.restart(side, &config(restart));
         }
         pair.run(SECOND * 120);
         let app = pair.app(0, id);
@@ -56,14 +52,14 @@ fn a_flow_goes_on_where_it_was_when_either_gateway_restarts() {
 #[test]
 fn a_flow_without_resume_is_reset_when_a_gateway_restarts() {
     for side in 0..2 {
-        let mut pair = Pair::new(config(0), clean(DELAY));
+        let mut pair = Pair::new(&config(0), clean(DELAY));
         let class = FlowClass {
             resume: false,
             ..class()
         };
         let id = pair.open(ECHO, class, &pattern(3_000_000));
         pair.run(SECOND / 4);
-        pair.restart(side, config(1));
+        pair.restart(side, &config(1));
         pair.call(1 - side, |splicer, now| splicer.peer_restarted(now, PEER));
         pair.run(SECOND * 5);
         assert_eq!(pair.reset_code(1 - side, id), Some(ResetCode::PeerLost));
@@ -72,18 +68,18 @@ fn a_flow_without_resume_is_reset_when_a_gateway_restarts() {
 
 #[test]
 fn an_acceptor_that_forgot_a_flow_for_good_resets_it() {
-    let mut pair = Pair::new(config(0), clean(DELAY));
+    let mut pair = Pair::new(&config(0), clean(DELAY));
     let id = pair.open(SINK, class(), &pattern(3_000_000));
     pair.run(SECOND / 2);
     pair.sides[1].apps.clear();
-    pair.restart(1, config(1));
+    pair.restart(1, &config(1));
     pair.run(SECOND * 10);
     assert_eq!(pair.reset_code(0, id), Some(ResetCode::PeerLost));
 }
 
 #[test]
 fn a_flow_that_was_never_answered_is_asked_for_again_and_says_so() {
-    let mut pair = Pair::new(config(0), Box::new(|_, _, _| Vec::new()));
+    let mut pair = Pair::new(&config(0), Box::new(|_, _, _| Vec::new()));
     let octets = pattern(100_000);
     let id = pair.open(ECHO, class(), &octets);
     pair.run(SECOND);
@@ -98,7 +94,7 @@ fn a_flow_that_was_never_answered_is_asked_for_again_and_says_so() {
 #[test]
 fn a_last_word_reaches_the_far_side_though_its_connection_is_lost() {
     for side in 0..2 {
-        let mut pair = Pair::new(config(0), clean(DELAY));
+        let mut pair = Pair::new(&config(0), clean(DELAY));
         let id = pair.open(SINK, class(), &pattern(100_000));
         pair.run(SECOND);
         pair.script = Box::new(|_, _, _| Vec::new());

@@ -5,17 +5,13 @@ mod splicers;
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, RefuseCode, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::Mode;
-use splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean};
+use splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 
 const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 7 % 251) as u8).collect()
-}
-
 fn pair() -> Pair {
-    Pair::new(SplicerConfig::default(), clean(DELAY))
+    Pair::new(&SplicerConfig::default(), clean(DELAY))
 }
 
 fn class(window: u64) -> FlowClass {
@@ -96,7 +92,7 @@ fn a_reset_reaches_the_far_side_from_either_and_leaves_nothing() {
         pair.run(SECOND / 5);
         pair.sides[side].apps.remove(&id);
         pair.call(side, |splicer, now| {
-            splicer.reset(now, id, ResetCode::Timeout)
+            splicer.reset(now, id, ResetCode::Timeout);
         });
         pair.run(SECOND);
         assert_eq!(pair.reset_code(1 - side, id), Some(ResetCode::Timeout));
@@ -203,7 +199,7 @@ fn a_flow_survives_an_outage_of_hours() {
     let down = Rc::new(Cell::new(false));
     let is_down = Rc::clone(&down);
     let mut pair = Pair::new(
-        SplicerConfig::default(),
+        &SplicerConfig::default(),
         Box::new(move |_, _, octets| {
             if is_down.get() {
                 Vec::new()

@@ -28,6 +28,12 @@ pub(crate) type Fate = Vec<(Duration, Vec<u8>)>;
 /// Decides the fate of each datagram: the sending side, when, its octets.
 pub(crate) type Script = Box<dyn FnMut(usize, Instant, &[u8]) -> Fate>;
 
+/// Octets that differ from their neighbours.
+pub(crate) fn pattern(len: usize) -> Vec<u8> {
+    let octet = |i: usize| u8::try_from(i * 7 % 251).expect("below 251");
+    (0..len).map(octet).collect()
+}
+
 /// A pipe of constant delay that loses nothing.
 pub(crate) fn clean(delay: Duration) -> Script {
     Box::new(move |_, _, octets| vec![(delay, octets.to_vec())])
@@ -35,6 +41,10 @@ pub(crate) fn clean(delay: Duration) -> Script {
 
 /// One flow's application at one side.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
 pub(crate) struct App {
     pub(crate) peer: Option<PathId>,
     pub(crate) role: Option<Role>,
@@ -205,7 +215,7 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
 }
 
 impl Side {
-    fn new(config: SplicerConfig, seed: u64) -> Self {
+    fn new(config: &SplicerConfig, seed: u64) -> Self {
         let endpoint = EndpointConfig {
             rate: Bitrate::from_bits_per_second(20_000_000),
             connections_max: 20_000,
@@ -213,7 +223,7 @@ impl Side {
         };
         let rng = Rng::from_seed(seed);
         let endpoint = Endpoint::new(endpoint, rng.child("ports"));
-        let splicer = Splicer::new(config, endpoint, rng.child("flows"));
+        let splicer = Splicer::new(*config, endpoint, rng.child("flows"));
         Self {
             machine: Strict::new(splicer.expect("a sound configuration")),
             deadline: None,
@@ -246,7 +256,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    pub(crate) fn new(config: SplicerConfig, script: Script) -> Self {
+    pub(crate) fn new(config: &SplicerConfig, script: Script) -> Self {
         Self {
             now: Instant::START,
             sides: [Side::new(config, 1), Side::new(config, 2)],
@@ -304,7 +314,7 @@ impl Pair {
     }
 
     /// A side's gateway restarts. What its applications kept is given back to the new one.
-    pub(crate) fn restart(&mut self, side: usize, config: SplicerConfig) {
+    pub(crate) fn restart(&mut self, side: usize, config: &SplicerConfig) {
         let old = core::mem::replace(&mut self.sides[side], Side::new(config, 77));
         let side_now = &mut self.sides[side];
         for (id, mut app) in old.apps {

@@ -401,6 +401,7 @@ pub(in super::super) fn connect(
         match shared.endpoint.connect(now, peer, port, config) {
             Ok(id) => return Ok(id),
             Err(ConnectError::TooMany(_)) => {}
+            Err(ConnectError::TooMuchHeld(_)) => break,
             Err(ConnectError::Config(error)) => return Err(error.into()),
         }
     }
