@@ -11,10 +11,12 @@ use super::wire::Capability;
 use fulmar_proto::machine::{Deadline, PathId};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
-/// Initiations at first leave this often ...
+/// Initiations at first leave this often, or at every second round trip ...
 const RETRY_FIRST: Duration = Duration::from_millis(250);
-/// ... for so many times, which on a link that loses half get through ...
-const RETRIES_AT_FIRST_PACE: u32 = 8;
+/// ... but no more often than this ...
+const RETRY_SHORTEST: Duration = Duration::from_millis(100);
+/// ... for so many times: on a link that loses half both ways, one in 10,000 handshakes takes more ...
+const RETRIES_AT_FIRST_PACE: u32 = 32;
 /// ... and at last this often, so that an outage's end is noticed.
 const RETRY_LAST: Duration = Duration::from_secs(1);
 /// The same initiation is repeated so long; then another, with a fresh ephemeral key.
@@ -49,10 +51,13 @@ impl Pending {
     }
 
     /// When the next repetition leaves, `jitter` being in 0..1024.
-    pub(super) fn schedule(&mut self, now: Instant, jitter: u64) {
-        let doublings = self.tries.saturating_sub(RETRIES_AT_FIRST_PACE).min(2);
+    pub(super) fn schedule(&mut self, now: Instant, rtt: Option<Duration>, jitter: u64) {
+        let doublings = self.tries.saturating_sub(RETRIES_AT_FIRST_PACE).min(4);
         self.tries = self.tries.saturating_add(1);
-        let pace = (RETRY_FIRST * (1 << doublings)).min(RETRY_LAST);
+        let first = rtt.map_or(RETRY_FIRST, |rtt| {
+            (rtt * 2).clamp(RETRY_SHORTEST, RETRY_FIRST)
+        });
+        let pace = (first * (1 << doublings)).min(RETRY_LAST);
         // Three quarters to all of it, so that two ends do not keep in step.
         let jitter = u32::try_from(jitter.min(1_023)).unwrap_or(0);
         self.next_at = now + pace * 3 / 4 + pace / 4 * jitter / 1_024;
@@ -130,6 +135,8 @@ pub(super) struct Peer {
     /// For checks of what we send to it.
     pub(super) guard_keys: GuardKeys,
     pub(super) path: Option<PathId>,
+    /// Whether it was at `path` when it last sent something sealed; an initiation alone may lie.
+    pub(super) path_proven: bool,
     candidate: usize,
     pub(super) keys: KeyRing,
     pub(super) pending: Option<Pending>,
@@ -156,6 +163,7 @@ impl Peer {
             index,
             guard_keys: GuardKeys::of(&config.security),
             path: config.endpoints.first().copied(),
+            path_proven: false,
             candidate: 0,
             config,
             keys: KeyRing::new(session.rekey),
@@ -210,7 +218,7 @@ impl Peer {
 
     /// When we should begin a handshake, if none is pending.
     fn handshake_at(&self) -> Option<Instant> {
-        if self.path.is_none() && self.config.endpoints.is_empty() {
+        if !self.path_proven && self.config.endpoints.is_empty() {
             return None;
         }
         let rekey = self.keys.rekey_at().unwrap_or(Instant::START);

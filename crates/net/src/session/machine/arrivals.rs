@@ -191,6 +191,9 @@ impl<M: Machine> Session<M> {
             return;
         };
         let peer = state.index;
+        if newest {
+            state.path_proven = true;
+        }
         if newest && state.path != Some(path) {
             state.path = Some(path);
             self.counters.moves += 1;

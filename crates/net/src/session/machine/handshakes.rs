@@ -96,11 +96,12 @@ impl<M: Machine> Session<M> {
             return;
         };
         let cookie = state.cookie;
+        let rtt = state.liveness.rtt();
         let path = state.next_candidate();
         let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {
             return;
         };
-        pending.schedule(now, jitter);
+        pending.schedule(now, rtt, jitter);
         let mut octets = pending.message.clone();
         let fresh = cookie.filter(|(_, since)| now.saturating_since(*since) < COOKIE_LIFE);
         let proof = fresh.map_or([0; MAC_BYTES], |(cookie, _)| second(&cookie, &octets));
@@ -351,6 +352,7 @@ impl<M: Machine> Session<M> {
             // A peer that can be reached stays where it is until its next sealed datagram.
             if !state.is_open(now) {
                 state.path = Some(path);
+                state.path_proven = false;
             }
         }
         self.send_response(now, peer, path);

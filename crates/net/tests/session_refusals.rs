@@ -1,0 +1,153 @@
+//! Ends that do not fit together say so, once, at both ends, in words that help.
+
+mod session_pair;
+
+use fulmar_net::session::{
+    Capability, LinkState, PeerIndex, RefuseReason, Security, SessionConfig, SessionEvent,
+};
+use fulmar_proto::units::Duration;
+use session_pair::{PATH, PEER, Pair, Way, configs, lossy, noise, preset, secret};
+
+const DELAY: Duration = Duration::from_millis(5);
+
+/// What both ends say within a minute, which must not bring them together.
+fn said(configs: [SessionConfig; 2]) -> [Vec<SessionEvent<()>>; 2] {
+    let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
+    pair.run(Duration::from_secs(59));
+    for way in [Way::Forward, Way::Back] {
+        let link = pair.session(way).status(PEER).unwrap().link;
+        assert_eq!(link, LinkState::Connecting, "{way:?}");
+    }
+    [pair.events(Way::Forward), pair.events(Way::Back)]
+}
+
+fn no_answer(events: &[SessionEvent<()>]) -> bool {
+    matches!(events, [SessionEvent::NoAnswer { peer: PEER, .. }])
+}
+
+fn refused(peer: Option<PeerIndex>, reason: RefuseReason) -> Vec<SessionEvent<()>> {
+    vec![SessionEvent::Refused {
+        path: PATH,
+        peer,
+        reason,
+    }]
+}
+
+fn to(key: u8) -> Security {
+    Security::Noise {
+        peer: secret(key).public(),
+        preset: None,
+    }
+}
+
+#[test]
+fn a_wrong_public_key_of_the_peer_is_said_once_at_both_ends() {
+    // The caller holds key 9 for the listener's, whose key is 2.
+    let [caller, listener] = said(configs([to(9), to(1)], [Some(secret(1)), Some(secret(2))]));
+    assert!(no_answer(&caller), "{caller:?}");
+    assert_eq!(listener, refused(None, RefuseReason::WrongKey));
+}
+
+#[test]
+fn a_caller_that_is_not_configured_is_named_by_its_key() {
+    let [caller, listener] = said(configs([to(2), to(8)], [Some(secret(1)), Some(secret(2))]));
+    assert!(no_answer(&caller), "{caller:?}");
+    let unknown = RefuseReason::UnknownPeer(secret(1).public());
+    assert_eq!(listener, refused(None, unknown));
+}
+
+#[test]
+fn different_preset_keys_are_said_once_at_both_ends() {
+    let security = |key| Security::Preset { key: preset(key) };
+    let [caller, listener] = said(configs([security(3), security(4)], [None, None]));
+    assert!(no_answer(&caller), "{caller:?}");
+    assert_eq!(listener, refused(None, RefuseReason::WrongKey));
+}
+
+#[test]
+fn different_presets_on_top_of_right_keys_are_said_once_at_both_ends() {
+    let with = |key, n| Security::Noise {
+        peer: secret(key).public(),
+        preset: Some(preset(n)),
+    };
+    let keys = [Some(secret(1)), Some(secret(2))];
+    let [caller, listener] = said(configs([with(2, 5), with(1, 6)], keys));
+    let forged = SessionEvent::Refused {
+        path: PATH,
+        peer: Some(PEER),
+        reason: RefuseReason::ResponseForged,
+    };
+    assert!(caller.contains(&forged), "{caller:?}");
+    assert!(caller.len() <= 2, "{caller:?}");
+    assert_eq!(listener, refused(Some(PEER), RefuseReason::Unconfirmed));
+}
+
+#[test]
+fn kinds_of_security_that_differ_are_said_at_both_ends() {
+    let security = Security::Preset { key: preset(3) };
+    let keys = [Some(secret(1)), Some(secret(2))];
+    let [caller, listener] = said(configs([security, to(1)], keys));
+    assert!(no_answer(&caller), "{caller:?}");
+    assert_eq!(listener, refused(None, RefuseReason::WrongKey));
+}
+
+#[test]
+fn a_capability_that_must_agree_and_does_not_is_said_once_with_both_values() {
+    let mut configs = noise();
+    for (config, value) in configs.iter_mut().zip(["1", "2"]) {
+        config.capabilities.push(Capability {
+            name: "splice".to_owned(),
+            value: value.to_owned(),
+            must_agree: true,
+        });
+    }
+    let mismatch = |ours: &str, theirs: &str| {
+        vec![SessionEvent::Mismatch {
+            peer: PEER,
+            what: "splice".to_owned(),
+            ours: ours.to_owned(),
+            theirs: theirs.to_owned(),
+        }]
+    };
+    assert_eq!(said(configs), [mismatch("1", "2"), mismatch("2", "1")]);
+}
+
+#[test]
+fn capabilities_reach_the_other_end() {
+    let mut configs = noise();
+    let software = Capability {
+        name: "software".to_owned(),
+        value: "fulmar 0.1.0".to_owned(),
+        must_agree: false,
+    };
+    configs[0].capabilities.push(software.clone());
+    let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
+    pair.run(Duration::from_secs(1));
+    let status = pair.session(Way::Back).status(PEER).unwrap();
+    assert_eq!(status.capabilities, [software]);
+    assert_eq!(status.link, LinkState::Up);
+}
+
+#[test]
+fn another_version_is_said_at_both_ends() {
+    let mut pair = Pair::new(
+        noise(),
+        Box::new(|way, _, path, octets| {
+            let mut octets = octets.to_vec();
+            if way == Way::Forward {
+                // As if the caller spoke version 2.
+                octets[0] = 0x20 | octets[0] & 0x0F;
+                octets[2..4].fill(0);
+                let hec =
+                    fulmar_proto::wire::checksum::Hec::over(&octets[..2]).then(&octets[4..12]);
+                octets[2..4].copy_from_slice(&hec.to_be_bytes());
+            }
+            vec![(DELAY, path, octets)]
+        }),
+    );
+    pair.run(Duration::from_secs(4));
+    let version = |theirs| RefuseReason::Version { ours: 1, theirs };
+    assert_eq!(pair.events(Way::Back), refused(None, version(2)));
+    // The answer names the listener's version; here it is the same, since only the datagram lies.
+    assert_eq!(pair.events(Way::Forward), refused(Some(PEER), version(1)));
+}
