@@ -37,6 +37,8 @@ enum Command {
     Demo(commands::demo::DemoArgs),
     /// Carry UDP datagrams (no root) or all IP traffic (--tun) over an emulated lossy link.
     Emulate(Box<commands::emulate::EmulateArgs>),
+    /// Make keys for gateways, or print the public half of one.
+    Keygen(commands::keygen::KeygenArgs),
     /// Receive files over AeroTP.
     Recv(commands::recv::RecvArgs),
     /// Send a file over AeroTP, verified, and resumed if it was cut off.
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
+        Command::Keygen(args) => commands::keygen::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
         Command::Send(args) => commands::send::run(&args, cli.verbose),
         Command::Sim(args) => commands::sim::run(&args),

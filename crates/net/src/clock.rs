@@ -1,6 +1,6 @@
 //! The one place that reads a clock.
 
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
 
 /// The monotonic clock, counted from the moment this value was made. Copies agree with each other.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,17 @@ impl Clock {
     pub fn now(&self) -> Instant {
         Instant::START + self.origin.elapsed()
     }
+}
+
+/// The time of day as the system has it, since 1970: for what must outlive a process. It may jump.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads a clock"
+)]
+pub fn unix_time() -> Duration {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

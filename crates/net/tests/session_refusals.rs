@@ -15,7 +15,7 @@ fn said(configs: [SessionConfig; 2]) -> [Vec<SessionEvent<()>>; 2] {
     let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
     pair.run(Duration::from_secs(59));
     for way in [Way::Forward, Way::Back] {
-        let link = pair.session(way).status(PEER).unwrap().link;
+        let link = pair.session(way).status(PEER).expect("a peer").link;
         assert_eq!(link, LinkState::Connecting, "{way:?}");
     }
     [pair.events(Way::Forward), pair.events(Way::Back)]

@@ -4,6 +4,7 @@ mod address;
 mod connection;
 pub(crate) mod demo;
 pub(crate) mod emulate;
+pub(crate) mod keygen;
 mod link;
 mod progress;
 pub(crate) mod recv;

@@ -157,6 +157,19 @@ impl<M: Machine> Session<M> {
         }
     }
 
+    /// The system refused a datagram to `path` because of its size.
+    pub fn on_too_large(&mut self, now: Instant, path: PathId) {
+        for index in 0..self.peers.len() {
+            let state = self
+                .peers
+                .get_mut(index)
+                .filter(|state| state.path == Some(path));
+            if let Some(datagram) = state.and_then(|state| state.mtu.on_too_large(now)) {
+                self.say_size(index, datagram);
+            }
+        }
+    }
+
     /// Tells every peer that this end shuts down. Drain afterwards, once.
     pub fn close(&mut self, now: Instant) {
         for index in 0..self.peers.len() {
@@ -233,7 +246,7 @@ impl<M: Machine> Session<M> {
     }
 
     /// The peer's state of keys changed for the better: tell the application what that means.
-    fn announce(&mut self, index: usize, boot: u64, capabilities: Vec<Capability>) {
+    fn announce(&mut self, now: Instant, index: usize, boot: u64, capabilities: Vec<Capability>) {
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
@@ -245,6 +258,7 @@ impl<M: Machine> Session<M> {
             self.events.push_back(SessionEvent::PeerRestarted(peer));
         }
         if restarted || !state.announced {
+            state.mtu.on_new_path(now);
             self.events.push_back(SessionEvent::Up {
                 peer,
                 capabilities: capabilities.clone(),

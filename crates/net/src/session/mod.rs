@@ -28,9 +28,11 @@
 mod config;
 mod counters;
 mod entropy;
+mod epoch;
 mod event;
 mod guard;
 mod handshake;
+mod key_file;
 mod keyring;
 mod keys;
 mod liveness;
@@ -47,7 +49,11 @@ pub use config::{
 };
 pub use counters::{DropReason, SessionCounters};
 pub use entropy::Entropy;
+pub use epoch::{EpochError, next_boot_epoch};
 pub use event::{RefuseReason, SessionEvent};
+pub use key_file::{
+    KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,
+};
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use machine::{SESSION_OVERHEAD, Session};
 pub use peer::{LinkState, PeerStatus};

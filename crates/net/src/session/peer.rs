@@ -247,6 +247,9 @@ impl Peer {
             let end = self.keys.expires_at().map(|at| Deadline { at, why });
             first = Deadline::earlier(first, end);
             first = Deadline::earlier(first, self.liveness.next_deadline());
+            if !self.liveness.is_down() {
+                first = Deadline::earlier(first, self.mtu.next_deadline());
+            }
         }
         first
     }

@@ -1,6 +1,7 @@
 //! What arrives: parity, header, keys, replay, and only then a meaning.
 
 use super::Session;
+use super::departures::SIZE_PROBE;
 use crate::session::config::PeerIndex;
 use crate::session::counters::DropReason;
 use crate::session::event::{RefuseReason, SessionEvent};
@@ -196,6 +197,7 @@ impl<M: Machine> Session<M> {
         }
         if newest && state.path != Some(path) {
             state.path = Some(path);
+            state.mtu.on_new_path(now);
             self.counters.moves += 1;
             self.events.push_back(SessionEvent::Moved { peer, path });
         }
@@ -206,7 +208,7 @@ impl<M: Machine> Session<M> {
                 answered.settle(now);
             }
             if let Some((boot, capabilities)) = state.offered_hello.take() {
-                self.announce(index, boot, capabilities);
+                self.announce(now, index, boot, capabilities);
             }
         }
     }
@@ -258,6 +260,7 @@ impl<M: Machine> Session<M> {
         };
         let peer = state.index;
         if let Some(outage) = state.liveness.on_heard(now, wants) {
+            state.mtu.on_new_path(now);
             self.counters.outage_time += outage;
             self.events.push_back(SessionEvent::LinkUp { peer, outage });
         }
@@ -272,6 +275,12 @@ impl<M: Machine> Session<M> {
         if micros < 1 << 31 {
             let sample = Duration::from_micros(u64::from(micros));
             state.liveness.on_rtt_sample(sample);
+        }
+        if probe.id & SIZE_PROBE != 0 {
+            let changed = state.mtu.on_answer(now, probe.id & !SIZE_PROBE);
+            if let Some(datagram) = changed {
+                self.say_size(index, datagram);
+            }
         }
     }
 }

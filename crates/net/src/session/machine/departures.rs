@@ -1,13 +1,16 @@
 //! What leaves: own datagrams first, then what the inner machine has for peers that can be reached.
 
-use super::Session;
+use super::{SESSION_OVERHEAD, Session};
 use crate::session::event::SessionEvent;
 use crate::session::liveness::{Due, Wants};
 use crate::session::seal::Keypair;
-use crate::session::wire::{DatagramType, Header, Message, Probe};
+use crate::session::wire::{DatagramType, Header, MESSAGE_TYPE_BYTES, Message, Probe};
 use fulmar_proto::fec::packet::{FecWords, PacketCode};
 use fulmar_proto::machine::{Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{ByteCount, Instant};
+
+/// In a probe's number: it tries a size, and is not a question about the link.
+pub(super) const SIZE_PROBE: u32 = 1 << 31;
 
 /// Appends a whole sealed datagram; `None` when the keys are used up or the content is too long.
 fn seal(
@@ -120,7 +123,7 @@ impl<M: Machine> Session<M> {
         let Some(state) = self.peers.get_mut(peer) else {
             return;
         };
-        state.probes = state.probes.wrapping_add(1) & (u32::MAX >> 1);
+        state.probes = state.probes.wrapping_add(1) & !SIZE_PROBE;
         let probe = Probe {
             id: state.probes,
             sent_micros: now.as_wrapping_micros(),
@@ -158,7 +161,7 @@ impl<M: Machine> Session<M> {
                 return;
             }
             match state.liveness.due(now) {
-                None => return,
+                None => break,
                 Some(Due::Heartbeat) => {
                     self.send_message(now, index, Message::Heartbeat, Wants::Nothing);
                 }
@@ -170,6 +173,48 @@ impl<M: Machine> Session<M> {
                         .push_back(SessionEvent::LinkDown { peer, silent_for });
                 }
             }
+        }
+        self.try_size(now, index);
+    }
+
+    /// Tries a size of datagrams, if that is due.
+    fn try_size(&mut self, now: Instant, index: usize) {
+        let Some(state) = self.peers.get_mut(index).filter(|peer| peer.is_open(now)) else {
+            return;
+        };
+        let rtt = state.liveness.rtt();
+        let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt)) else {
+            return;
+        };
+        let parity = ByteCount::from_usize(self.config.fec_words.parity_octets());
+        let plain = due
+            .size
+            .saturating_sub(SESSION_OVERHEAD + parity)
+            .as_usize()
+            + MESSAGE_TYPE_BYTES;
+        for (id, padded) in [(due.id, true), (due.id.wrapping_add(1), false)] {
+            self.scratch.clear();
+            let probe = Probe {
+                id: SIZE_PROBE | id,
+                sent_micros: now.as_wrapping_micros(),
+            };
+            Message::Probe(probe).write(&mut self.scratch);
+            if padded {
+                self.scratch.resize(plain, 0);
+            }
+            // A lost one is not to raise doubts about the link.
+            self.send_scratch(now, index, path, Wants::Nothing);
+        }
+    }
+
+    pub(super) fn say_size(&mut self, index: usize, datagram: ByteCount) {
+        let payload_budget = self.budget_of(datagram);
+        if let Some(state) = self.peers.get(index) {
+            self.events.push_back(SessionEvent::MtuChanged {
+                peer: state.index,
+                datagram,
+                payload_budget,
+            });
         }
     }
 

@@ -442,7 +442,7 @@ impl<M: Machine> Session<M> {
         if !open {
             state.path = Some(path);
         }
-        self.announce(peer, theirs.boot, theirs.capabilities);
+        self.announce(now, peer, theirs.boot, theirs.capabilities);
         self.on_heard(now, peer, Wants::Nothing);
         // The peer waits for a datagram under the new keys before it uses them.
         self.send_probe(now, peer);

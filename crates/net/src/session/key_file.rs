@@ -1,0 +1,267 @@
+//! Keys in files: one key in base64, comments behind `#`, readable by nobody else.
+
+use super::keys::{KeyError, PresetKey, SecretKey};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use zeroize::Zeroizing;
+
+/// Only the owner may read or write.
+const SECRET_MODE: u32 = 0o600;
+/// Group members may be let read (service managers hand out secrets so); nobody else, and only the
+/// owner may write.
+const FORBIDDEN_MODE: u32 = 0o027;
+/// A key with some comments has a few hundred octets.
+const FILE_BYTES_MAX: u64 = 4_096;
+
+/// Why a key file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// It cannot be opened or read.
+    #[error("reading the key file {}", .path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others may read or change it.
+    #[error("the key file {path} is open to others (mode {mode:03o}); run: chmod 600 {path}", path = .path.display())]
+    Mode {
+        /// Which file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// What it holds is no key.
+    #[error("the key file {}, line {line}", .path.display())]
+    Key {
+        /// Which file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: KeyError,
+    },
+    /// It holds no key, or more than one.
+    #[error("the key file {} holds {found} keys; it must hold one", .path.display())]
+    Count {
+        /// Which file.
+        path: PathBuf,
+        /// How many were found.
+        found: usize,
+    },
+    /// A file of that name is there already.
+    #[error("{} exists and is left as it is; choose another name, or move it away first", .path.display())]
+    Exists {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It cannot be written.
+    #[error("writing the key file {}", .path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Reads a secret key.
+///
+/// # Errors
+/// [`KeyFileError`]: the file cannot be read, is open to others, or holds no key.
+pub fn read_secret_key(path: &Path) -> Result<SecretKey, KeyFileError> {
+    read_key(path)
+}
+
+/// Reads a preset key.
+///
+/// # Errors
+/// [`KeyFileError`]: the file cannot be read, is open to others, or holds no key.
+pub fn read_preset_key(path: &Path) -> Result<PresetKey, KeyFileError> {
+    read_key(path)
+}
+
+fn read_key<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, KeyFileError> {
+    let failed = |source| KeyFileError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+    if mode & FORBIDDEN_MODE != 0 {
+        return Err(KeyFileError::Mode {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut text = Zeroizing::new(String::new());
+    file.take(FILE_BYTES_MAX)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    let mut lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    let (Some((line, key)), None) = (lines.next(), lines.next()) else {
+        let found = text
+            .lines()
+            .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+            .count();
+        return Err(KeyFileError::Count {
+            path: path.to_owned(),
+            found,
+        });
+    };
+    key.parse().map_err(|source| KeyFileError::Key {
+        path: path.to_owned(),
+        line,
+        source,
+    })
+}
+
+/// Writes a new secret key file.
+///
+/// # Errors
+/// [`KeyFileError`]: a file is there already, or it cannot be written.
+pub fn write_secret_key(path: &Path, key: &SecretKey) -> Result<(), KeyFileError> {
+    let text = Zeroizing::new(format!(
+        "# Fulmar secret key: keep it here and nowhere else. Its public key, for the other end:\n\
+         # {}\n{}\n",
+        key.public(),
+        *Zeroizing::new(key.to_text())
+    ));
+    write_new(path, &text)
+}
+
+/// Writes a new preset key file.
+///
+/// # Errors
+/// [`KeyFileError`]: a file is there already, or it cannot be written.
+pub fn write_preset_key(path: &Path, key: &PresetKey) -> Result<(), KeyFileError> {
+    let text = Zeroizing::new(format!(
+        "# Fulmar preset key: copy it to the other end, over a safe way, and nowhere else.\n{}\n",
+        *Zeroizing::new(key.to_text())
+    ));
+    write_new(path, &text)
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), KeyFileError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => KeyFileError::Exists {
+            path: path.to_owned(),
+        },
+        _ => KeyFileError::Write {
+            path: path.to_owned(),
+            source,
+        },
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(SECRET_MODE)
+        .open(path)
+        .map_err(failed)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all());
+    written.map_err(|error| {
+        // Half a key is worse than none; that it cannot be removed changes nothing.
+        let _ = fs::remove_file(path);
+        failed(error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::entropy::Entropy;
+
+    fn keys() -> (SecretKey, PresetKey) {
+        let mut entropy = Entropy::from_seed([5; 32]);
+        (
+            SecretKey::generate(&mut entropy),
+            PresetKey::generate(&mut entropy),
+        )
+    }
+
+    #[test]
+    fn keys_survive_their_files_which_only_the_owner_may_read() {
+        let place = tempfile::tempdir().unwrap();
+        let (secret, preset) = keys();
+        let (a, b) = (place.path().join("a.key"), place.path().join("b.preset"));
+        write_secret_key(&a, &secret).unwrap();
+        write_preset_key(&b, &preset).unwrap();
+        assert_eq!(read_secret_key(&a).unwrap(), secret);
+        assert_eq!(read_preset_key(&b).unwrap(), preset);
+        for file in [&a, &b] {
+            let mode = fs::metadata(file).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600);
+        }
+        let text = fs::read_to_string(&a).unwrap();
+        assert!(text.contains(&secret.public().to_string()));
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.key");
+        let (secret, preset) = keys();
+        write_secret_key(&path, &secret).unwrap();
+        let refused = write_preset_key(&path, &preset).unwrap_err();
+        assert!(matches!(refused, KeyFileError::Exists { .. }), "{refused}");
+        assert_eq!(read_secret_key(&path).unwrap(), secret);
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_or_change_is_refused_with_the_remedy() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.key");
+        write_secret_key(&path, &keys().0).unwrap();
+        for (mode, good) in [
+            (0o644, false),
+            (0o620, false),
+            (0o601, false),
+            (0o640, true),
+            (0o400, true),
+        ] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let read = read_secret_key(&path);
+            assert_eq!(read.is_ok(), good, "{mode:o}");
+            if let Err(error) = read {
+                let said = error.to_string();
+                assert!(
+                    said.contains("chmod 600") && said.contains("a.key"),
+                    "{said}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_without_exactly_one_key_is_refused_with_its_place() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.key");
+        let write = |text: &str| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            read_secret_key(&path).unwrap_err()
+        };
+        assert!(matches!(
+            write("# nothing\n"),
+            KeyFileError::Count { found: 0, .. }
+        ));
+        let two = format!("{0}\n{0}\n", "A".repeat(44));
+        assert!(matches!(write(&two), KeyFileError::Count { found: 2, .. }));
+        assert!(matches!(
+            write("# x\n\nhunter2\n"),
+            KeyFileError::Key { line: 3, .. }
+        ));
+        assert!(matches!(
+            read_secret_key(Path::new("/nowhere/at/all")).unwrap_err(),
+            KeyFileError::Read { .. }
+        ));
+    }
+}
