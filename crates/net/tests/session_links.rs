@@ -5,9 +5,9 @@
 mod session_pair;
 
 use fulmar_net::session::{LinkState, SessionEvent};
-use fulmar_proto::fec::packet::FecWords;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
+use fulmar_proto::units::FecStrength;
 use fulmar_proto::units::{Duration, Instant};
 use session_pair::{Medium, PATH, PEER, Pair, Way, lossy, noise, octets, preset_pair};
 
@@ -196,7 +196,7 @@ fn damaged_bits_are_corrected_behind_the_encryption_and_never_get_inside() {
     const BIT_ERROR_RATE: f64 = 2e-4;
     for mut configs in [noise(), preset_pair()] {
         for config in &mut configs {
-            config.fec_words = FecWords::new(16).unwrap();
+            config.fec_words = FecStrength::from_words(16).unwrap();
         }
         let mut rng = Rng::from_seed(8).child("bits");
         let medium: Medium = Box::new(move |_, _, path, octets| {

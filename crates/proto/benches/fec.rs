@@ -11,8 +11,9 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use fec::reed_solomon;
 use fulmar_proto::fec::block::{BlockDecoder, encode_repair};
 use fulmar_proto::fec::gf256::Kernel;
-use fulmar_proto::fec::packet::{FecWords, PacketCode};
+use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::rng::Rng;
+use fulmar_proto::units::FecStrength;
 
 const SEED: u64 = 5;
 const REGION: usize = 1500;
@@ -107,9 +108,9 @@ fn packet(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(REGION as u64));
     let mut code = PacketCode::new();
     for words in [6, 24, 96] {
-        let strength = FecWords::new(words).expect("below 257");
+        let strength = FecStrength::from_words(words).expect("below 257");
         let mut stream = Rng::from_seed(SEED).child("packet");
-        let message = random(&mut stream, REGION - strength.parity_octets());
+        let message = random(&mut stream, REGION - strength.parity_bytes());
         let mut region = Vec::with_capacity(REGION);
         group.bench_function(BenchmarkId::new("encode", words), |bencher| {
             bencher.iter(|| {

@@ -31,7 +31,7 @@ fn send(endpoint: &mut Endpoint, span: Duration) -> usize {
         while let Some(transmit) = endpoint.poll_transmit(clock, &mut out) {
             sources += usize::from(transmit.kind == Kind::Source);
         }
-        clock = clock + Duration::from_millis(1);
+        clock += Duration::from_millis(1);
     }
     sources
 }
@@ -42,7 +42,7 @@ fn a_write_takes_no_more_than_may_be_unsent_and_tells_when_half_of_it_left() {
     let id = endpoint
         .connect(Instant::START, PATH, Port(1), config(20_000))
         .expect("room for one");
-    let written = endpoint.write(Instant::START, id, &[7; 100_000]);
+    let written = endpoint.write(Instant::START, id, &vec![7; 100_000]);
     assert_eq!(written, Ok(20_000));
     assert_eq!(endpoint.write_room(id), Some(0));
     assert_eq!(endpoint.write(Instant::START, id, &[7; 100]), Ok(0));

@@ -12,9 +12,9 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
-use fulmar_proto::fec::packet::{FecWords, PacketCode};
+use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::BitErrorRate;
+use fulmar_proto::units::{BitErrorRate, FecStrength};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SEED: u64 = 0xAE20;
@@ -30,7 +30,7 @@ struct Outcome {
 }
 
 struct Point {
-    words: FecWords,
+    words: FecStrength,
     ber: BitErrorRate,
     stream: Rng,
     code: PacketCode,
@@ -38,7 +38,7 @@ struct Point {
 }
 
 impl Point {
-    fn new(words: FecWords, ber: BitErrorRate) -> Self {
+    fn new(words: FecStrength, ber: BitErrorRate) -> Self {
         let name = format!("{} words, BER {:e}", words.words(), ber.value());
         Self {
             words,
@@ -75,7 +75,7 @@ impl Point {
             }
             self.outcome.damaged += 1;
             sent.clear();
-            sent.resize(REGION_OCTETS - self.words.parity_octets(), 0);
+            sent.resize(REGION_OCTETS - self.words.parity_bytes(), 0);
             self.stream.fill(&mut sent);
             self.code.append_parity(&mut sent, 0, self.words);
             let mut received = sent.clone();
@@ -95,7 +95,7 @@ impl Point {
 }
 
 /// Runs every point, spread over the cores; results come in the order of the points.
-fn run(points: &[(FecWords, BitErrorRate)], packets: u64) -> Vec<Outcome> {
+fn run(points: &[(FecStrength, BitErrorRate)], packets: u64) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -121,7 +121,7 @@ fn run(points: &[(FecWords, BitErrorRate)], packets: u64) -> Vec<Outcome> {
 
 #[test]
 fn twenty_four_words_correct_everything_up_to_a_ber_of_1e_4() {
-    let words = FecWords::new(24).unwrap();
+    let words = FecStrength::from_words(24).unwrap();
     let rates = [1e-6, 1e-5, 5e-5, 1e-4].map(|ber| BitErrorRate::new(ber).unwrap());
     let points = rates.map(|ber| (words, ber));
     // The analytic residual at 1e-4 is 6e-12: one failure in a million packets would have a
@@ -141,7 +141,7 @@ fn twenty_four_words_correct_everything_up_to_a_ber_of_1e_4() {
 }
 
 struct Reference {
-    words: FecWords,
+    words: FecStrength,
     ber: BitErrorRate,
     residual: f64,
 }
@@ -159,7 +159,7 @@ fn reference() -> Vec<Reference> {
     let reference = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
         Reference {
-            words: FecWords::new(fields[words].parse().unwrap()).unwrap(),
+            words: FecStrength::from_words(fields[words].parse().unwrap()).unwrap(),
             ber: BitErrorRate::new(fields[ber].parse().unwrap()).unwrap(),
             residual: fields[residual].parse().unwrap(),
         }

@@ -16,7 +16,7 @@ use fulmar_proto::wire::aerotp::FecStrength;
 use serde::Serialize;
 use std::net::SocketAddr;
 
-/// A block waits no longer than this for its last source.
+/// A block waits no longer than this for its last source, or than a block takes at the link's rate.
 const BLOCK_CLOSE: Duration = Duration::from_millis(50);
 /// TPDUs in flight at most: 12 MB of the usual size, or 1 s at 100 mbit.
 const WINDOW_TPDUS: u16 = 8_192;

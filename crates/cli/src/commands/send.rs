@@ -180,7 +180,7 @@ fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Fa
     let config = ConnectionConfig {
         mode: args.mode,
         fec_words: args.fec_words,
-        block: args.block,
+        block: args.block.map(|plan| plan.at_rate(args.rate, args.mtu)),
         ack: connection::acknowledge_every(args.mack),
         send_buffer_bytes: connection::send_buffer_bytes(args.rate),
         ..connection::settings(args.mtu, overhead, args.give_up)

@@ -2,9 +2,8 @@
 
 use super::keys::{PresetKey, PublicKey, SecretKey};
 use super::wire::{Capability, Hello, HelloError};
-use fulmar_proto::fec::packet::FecWords;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::units::{ByteCount, Duration};
+use fulmar_proto::units::{ByteCount, Duration, FecStrength};
 
 /// A peer's place in [`SessionConfig::peers`]: also its [`PathId`] towards the inner machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -154,7 +153,7 @@ pub struct SessionConfig {
     pub boot_epoch: u64,
     /// Parity behind every datagram, outside the encryption, for carriers that deliver damaged
     /// datagrams: 0 to 255 words.
-    pub fec_words: FecWords,
+    pub fec_words: FecStrength,
     /// When keys are replaced.
     pub rekey: RekeyPolicy,
     /// When a link is held for down.
@@ -176,7 +175,7 @@ impl SessionConfig {
             peers,
             capabilities: Vec::new(),
             boot_epoch,
-            fec_words: FecWords::NONE,
+            fec_words: FecStrength::NONE,
             rekey: RekeyPolicy::default(),
             liveness: LivenessConfig::default(),
             mtu: MtuConfig::default(),

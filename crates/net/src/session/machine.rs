@@ -144,7 +144,7 @@ impl<M: Machine> Session<M> {
     }
 
     fn budget_of(&self, datagram: ByteCount) -> ByteCount {
-        let parity = ByteCount::from_usize(self.config.fec_words.parity_octets());
+        let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
         datagram.saturating_sub(SESSION_OVERHEAD + parity)
     }
 

@@ -4,6 +4,7 @@
 //! and nowhere else, in one notation: `10ms`, `5mbit`, `1500B`, `2%`, `1e-5`.
 
 mod amount;
+mod fec_strength;
 mod parse;
 mod probability;
 mod rate;
@@ -11,6 +12,7 @@ mod time;
 
 pub use amount::ByteCount;
 pub use core::time::Duration;
+pub use fec_strength::FecStrength;
 pub use parse::{UnitError, format_duration, parse_duration};
 pub use probability::{BitErrorRate, PacketErrorRate, Probability};
 pub use rate::Bitrate;

@@ -11,9 +11,8 @@ use crate::session::seal::Sealed;
 use crate::session::wire::{
     DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, SESSION_VERSION,
 };
-use fulmar_proto::fec::packet::FecWords;
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
 
 /// Wrong first checks in a row before that is worth an event: the link may damage one.
 const WRONG_MACS_COUNT: u32 = 3;
@@ -68,7 +67,7 @@ impl<M: Machine> Session<M> {
         &mut self,
         now: Instant,
         origin: Origin<'_>,
-        words: FecWords,
+        words: FecStrength,
         octets: &[u8],
     ) -> Option<Result<(), DropReason>> {
         let mut copy = octets.to_vec();
@@ -97,7 +96,7 @@ impl<M: Machine> Session<M> {
                 if let Some(receiver) = initiation_from {
                     let answer = Header {
                         kind: DatagramType::Version,
-                        fec: FecWords::NONE,
+                        fec: FecStrength::NONE,
                         receiver,
                         low: 0,
                     };
@@ -115,7 +114,7 @@ impl<M: Machine> Session<M> {
         header: Header,
         octets: &[u8],
     ) -> Result<(), DropReason> {
-        let end = octets.len().checked_sub(header.fec.parity_octets());
+        let end = octets.len().checked_sub(header.fec.parity_bytes());
         let body = end.and_then(|end| octets.get(HEADER_BYTES..end));
         let body = body.ok_or(DropReason::Truncated)?;
         match header.kind {

@@ -5,9 +5,9 @@ use crate::session::event::SessionEvent;
 use crate::session::liveness::{Due, Wants};
 use crate::session::seal::Keypair;
 use crate::session::wire::{DatagramType, Header, MESSAGE_TYPE_BYTES, Message, Probe};
-use fulmar_proto::fec::packet::{FecWords, PacketCode};
+use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
-use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 
 /// In a probe's number: it tries a size, and is not a question about the link.
 pub(super) const SIZE_PROBE: u32 = 1 << 31;
@@ -16,7 +16,7 @@ pub(super) const SIZE_PROBE: u32 = 1 << 31;
 fn seal(
     keys: &mut Keypair,
     code: &mut PacketCode,
-    fec: FecWords,
+    fec: FecStrength,
     plain: &[u8],
     out: &mut Vec<u8>,
 ) -> Option<usize> {
@@ -186,7 +186,7 @@ impl<M: Machine> Session<M> {
         let (Some(path), Some(due)) = (state.path, state.mtu.due(now, rtt)) else {
             return;
         };
-        let parity = ByteCount::from_usize(self.config.fec_words.parity_octets());
+        let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
         let plain = due
             .size
             .saturating_sub(SESSION_OVERHEAD + parity)

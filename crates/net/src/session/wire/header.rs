@@ -6,7 +6,7 @@
 //!  word 2:  low half of the packet counter; in handshakes the sender's session index
 //! ```
 
-use fulmar_proto::fec::packet::FecWords;
+use fulmar_proto::units::FecStrength;
 use fulmar_proto::wire::checksum::Hec;
 
 /// Octets of the header.
@@ -62,7 +62,7 @@ impl DatagramType {
 pub(in crate::session) struct Header {
     pub(in crate::session) kind: DatagramType,
     /// Parity words behind the datagram.
-    pub(in crate::session) fec: FecWords,
+    pub(in crate::session) fec: FecStrength,
     pub(in crate::session) receiver: u32,
     /// Low half of the counter, or the sender's index.
     pub(in crate::session) low: u32,
@@ -124,7 +124,7 @@ impl Header {
         }
         Ok(Self {
             kind: kind.ok_or(HeaderReject::Type)?,
-            fec: FecWords::new(u16::from(fec)).unwrap_or(FecWords::NONE),
+            fec: FecStrength::from_words(u16::from(fec)).unwrap_or(FecStrength::NONE),
             receiver: u32::from_be_bytes([r0, r1, r2, r3]),
             low,
         })
@@ -138,7 +138,7 @@ mod tests {
     fn header() -> Header {
         Header {
             kind: DatagramType::Response,
-            fec: FecWords::new(9).unwrap(),
+            fec: FecStrength::from_words(9).unwrap(),
             receiver: 0x0102_0304,
             low: 0xA0B0_C0D0,
         }

@@ -4,7 +4,7 @@
 //! the second rule the last packets of a burst would stay unprotected until the next burst.
 
 use crate::machine::Deadline;
-use crate::units::{Duration, Instant};
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use core::num::NonZeroU8;
 
 /// How a sender groups sources into blocks.
@@ -40,6 +40,17 @@ impl BlockPlan {
     /// How long a block waits for more sources, counted from its first.
     pub fn close_after(self) -> Duration {
         self.close_after
+    }
+
+    /// The same plan, leaving a block the time that its sources take as packets of `packet` octets
+    /// at `rate`, and a fifth more for what else is sent meanwhile.
+    #[must_use]
+    pub fn at_rate(self, rate: Bitrate, packet: ByteCount) -> Self {
+        let sources = rate.time_to_send(packet) * u32::from(self.k.get());
+        Self {
+            close_after: self.close_after.max(sources * 6 / 5),
+            ..self
+        }
     }
 
     /// Repair symbols for a block that closed with `sources` of its k: the same share, rounded up,
@@ -198,6 +209,18 @@ mod tests {
 
     fn at(millis: u64) -> Instant {
         Instant::START + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_block_has_the_time_that_its_sources_take_at_the_rate_of_the_link() {
+        let plan = BlockPlan::new(k(32), 16, CLOSE_AFTER).unwrap();
+        let close_after = |bits| {
+            let rate = Bitrate::from_bits_per_second(bits);
+            plan.at_rate(rate, ByteCount(1500)).close_after()
+        };
+        // 2.4 ms each; 32 of them and a fifth.
+        assert_eq!(close_after(5_000_000), Duration::from_micros(92_160));
+        assert_eq!(close_after(100_000_000), CLOSE_AFTER);
     }
 
     fn schedule(sources: u8, repairs: u8) -> BlockSchedule {

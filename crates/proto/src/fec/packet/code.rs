@@ -1,9 +1,9 @@
 //! Parity behind a message, and its use.
 
-use super::FecWords;
 use super::generator::Generator;
 use super::layout::{CODEWORD_OCTETS_MAX, Layout};
 use super::locate::locate;
+use crate::units::FecStrength;
 
 /// What was undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +52,14 @@ impl PacketCode {
 
     /// Appends the parity of the message `buffer[start..]` to `buffer`.
     ///
-    /// The parity has [`FecWords::parity_octets`]. A `start` past the end means an empty message,
+    /// The parity has [`FecStrength::parity_bytes`]. A `start` past the end means an empty message,
     /// whose parity is zero.
-    pub fn append_parity(&mut self, buffer: &mut Vec<u8>, start: usize, words: FecWords) {
+    pub fn append_parity(&mut self, buffer: &mut Vec<u8>, start: usize, words: FecStrength) {
         if words.is_none() {
             return;
         }
         let message = buffer.len().saturating_sub(start);
-        let layout = Layout::new(message, words.parity_octets());
+        let layout = Layout::new(message, words.parity_bytes());
         buffer.resize(buffer.len() + layout.parity, 0);
         let region = buffer.len() - layout.message - layout.parity;
         let (message, parity) = buffer[region..].split_at_mut(layout.message);
@@ -85,15 +85,15 @@ impl PacketCode {
     pub fn correct(
         &mut self,
         octets: &mut [u8],
-        words: FecWords,
+        words: FecStrength,
     ) -> Result<Corrected, Uncorrectable> {
         let too_short = Uncorrectable::TooShort {
             octets: octets.len(),
             words: words.words(),
         };
-        let message = octets.len().checked_sub(words.parity_octets());
+        let message = octets.len().checked_sub(words.parity_bytes());
         let message = message.filter(|&octets| octets > 0).ok_or(too_short)?;
-        let layout = Layout::new(message, words.parity_octets());
+        let layout = Layout::new(message, words.parity_bytes());
         let mut symbols = 0;
         let mut failed = 0;
         let mut damaged = Vec::new();

@@ -30,10 +30,8 @@ mod code;
 mod generator;
 mod layout;
 mod locate;
-mod words;
 
 pub use code::{Corrected, PacketCode, Uncorrectable};
-pub use words::FecWords;
 
 #[cfg(test)]
 mod tests;

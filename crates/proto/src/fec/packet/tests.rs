@@ -5,14 +5,15 @@
 )]
 
 use super::layout::Layout;
-use super::{Corrected, FecWords, PacketCode, Uncorrectable};
+use super::{Corrected, PacketCode, Uncorrectable};
 use crate::rng::Rng;
+use crate::units::FecStrength;
 use fec::reed_solomon::{Encoder, PRIMITIVE_POLYNOMIAL_8_4_3_2_0};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-fn words(words: u16) -> FecWords {
-    FecWords::new(words).unwrap()
+fn words(words: u16) -> FecStrength {
+    FecStrength::from_words(words).unwrap()
 }
 
 fn random_octets(stream: &mut Rng, len: usize) -> Vec<u8> {
@@ -21,16 +22,16 @@ fn random_octets(stream: &mut Rng, len: usize) -> Vec<u8> {
     octets
 }
 
-fn with_parity(message: &[u8], strength: FecWords) -> Vec<u8> {
+fn with_parity(message: &[u8], strength: FecStrength) -> Vec<u8> {
     let mut octets = message.to_vec();
     PacketCode::new().append_parity(&mut octets, 0, strength);
     octets
 }
 
 /// The parity as the independent encoder makes it, dealt out by the layout's definition.
-fn region_by_oracle(message: &[u8], strength: FecWords) -> Vec<u8> {
+fn region_by_oracle(message: &[u8], strength: FecStrength) -> Vec<u8> {
     let mut region = message.to_vec();
-    region.resize(message.len() + strength.parity_octets(), 0);
+    region.resize(message.len() + strength.parity_bytes(), 0);
     let codewords = region.len().div_ceil(255);
     for codeword in 0..codewords {
         let places: Vec<usize> = (codeword..region.len()).step_by(codewords).collect();
@@ -86,24 +87,28 @@ fn parity_covers_the_message_from_start_on_and_nothing_before_it() {
 
 #[test]
 fn no_words_add_nothing_and_correct_nothing() {
-    let mut octets = with_parity(b"message", FecWords::NONE);
+    let mut octets = with_parity(b"message", FecStrength::NONE);
     assert_eq!(octets, b"message");
-    let corrected = PacketCode::new().correct(&mut octets, FecWords::NONE);
+    let corrected = PacketCode::new().correct(&mut octets, FecStrength::NONE);
     assert_eq!(corrected, Ok(Corrected { symbols: 0 }));
-    assert_eq!(FecWords::new(257), None);
-    assert_eq!(FecWords::new(256), Some(FecWords::MAX));
+    assert_eq!(FecStrength::from_words(257), None);
+    assert_eq!(FecStrength::from_words(256), Some(FecStrength::MAX));
 }
 
 #[test]
 fn octets_without_room_for_a_message_are_refused() {
     let mut octets = vec![0; 1024];
-    let refused = PacketCode::new().correct(&mut octets, FecWords::MAX);
+    let refused = PacketCode::new().correct(&mut octets, FecStrength::MAX);
     let too_short = Uncorrectable::TooShort {
         octets: 1024,
         words: 256,
     };
     assert_eq!(refused, Err(too_short));
-    assert!(PacketCode::new().correct(&mut [], FecWords::NONE).is_err());
+    assert!(
+        PacketCode::new()
+            .correct(&mut [], FecStrength::NONE)
+            .is_err()
+    );
 }
 
 /// Damages exactly `count` octets of each codeword with at least that many, returns how many.
@@ -139,7 +144,7 @@ fn the_full_strength_of_every_codeword_can_be_used_at_once() {
             let strength = words(strength);
             let message = random_octets(&mut stream, len);
             let sent = with_parity(&message, strength);
-            let layout = Layout::new(len, strength.parity_octets());
+            let layout = Layout::new(len, strength.parity_bytes());
             let mut received = sent.clone();
             let correctable = |codeword| layout.parity_of(codeword) / 2;
             let symbols = damage(&mut received, layout, &mut stream, correctable);
@@ -158,7 +163,7 @@ fn one_error_too_many_is_never_taken_for_the_message_sent() {
     for _ in 0..2000 {
         let strength = words(24);
         let sent = with_parity(&random_octets(&mut stream, 1404), strength);
-        let layout = Layout::new(1404, strength.parity_octets());
+        let layout = Layout::new(1404, strength.parity_bytes());
         let mut received = sent.clone();
         let over = |codeword| if codeword == 2 { 9 } else { 1 };
         damage(&mut received, layout, &mut stream, over);
@@ -228,7 +233,7 @@ proptest! {
         let mut stream = Rng::from_seed(seed);
         let strength = words(strength);
         let sent = with_parity(&random_octets(&mut stream, len), strength);
-        let layout = Layout::new(len, strength.parity_octets());
+        let layout = Layout::new(len, strength.parity_bytes());
         let mut counts = stream.child("counts");
         let limits: Vec<usize> = (0..layout.codewords)
             .map(|codeword| counts.below(layout.parity_of(codeword) as u64 / 2 + 1) as usize)

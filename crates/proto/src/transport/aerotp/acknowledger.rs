@@ -217,3 +217,45 @@ impl Acknowledger {
         self.window_told = state.window;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Duration;
+    use crate::wire::aerotp::{self as wire, FecStrength, Mack, Mode, Port, parse};
+
+    /// The hold time in the MACK that `acks` writes at `now`.
+    fn hold(acks: &mut Acknowledger, now: Instant) -> Option<Duration> {
+        let template = Feedback {
+            source: Port(1),
+            destination: Port(2),
+            mode: Mode::Reliable,
+            ecn: EcnField::NONE,
+            echo: 0,
+            crc: true,
+            fec_words: FecStrength::NONE,
+        };
+        let state = ReceiverState {
+            next_expected: TpduSeq(0),
+            window: 8,
+            has_holes: false,
+        };
+        let mut out = Vec::new();
+        acks.demand();
+        acks.write(now, template, state, &mut out);
+        let tpdu = parse(&out).expect("our own");
+        match Mack::of(&tpdu).expect("a MACK").acks {
+            wire::Acks::Cumulative { receiver, .. } => receiver.hold.to_duration(),
+            wire::Acks::Listed { .. } => panic!("the style is cumulative"),
+        }
+    }
+
+    #[test]
+    fn before_anything_arrived_the_hold_is_unknown_so_that_no_round_trip_is_taken_from_it() {
+        let mut acks = Acknowledger::new(Acks::Aggregated, &ConnectionConfig::default());
+        let now = Instant::START + Duration::from_millis(5);
+        assert_eq!(hold(&mut acks, now), None);
+        acks.note_stamp(now, 1, false);
+        assert_eq!(hold(&mut acks, now), Some(Duration::ZERO));
+    }
+}

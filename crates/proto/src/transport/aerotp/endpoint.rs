@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod departures;
+mod drive;
 
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
 use super::connection::{Connection, Key};
@@ -12,7 +13,7 @@ use super::modes::ModeRules;
 use super::schedule::PathSchedule;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
-use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
+use crate::machine::{Deadline, PathId};
 use crate::rng::Rng;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::{LinkReport, Pacer, RateControl};
@@ -431,132 +432,5 @@ impl Endpoint {
     }
 }
 
-impl Machine for Endpoint {
-    type Event = Event;
-
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.now = now;
-        self.receive(now, datagram);
-    }
-
-    fn handle_deadline(&mut self, now: Instant) {
-        self.now = now;
-        self.tombstones.expire(now);
-        // Each connection once, so that one which still names a time that has come neither spins
-        // here nor keeps the others waiting.
-        let mut due = core::mem::take(&mut self.due);
-        let last = (now, ConnectionId(u64::MAX));
-        due.extend(self.deadlines.range(..=last).copied());
-        for (at, id) in due.drain(..) {
-            match self.connections.get_mut(&id) {
-                Some(entry) if entry.deadline.is_some_and(|deadline| deadline.at == at) => {
-                    entry.connection.handle_deadline(now);
-                    self.settle(now, id);
-                }
-                _ => {
-                    self.deadlines.remove(&(at, id));
-                }
-            }
-        }
-        self.due = due;
-    }
-
-    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.now = now;
-        self.poll_orphan(now, out)
-            .or_else(|| self.poll_control(now, out))
-            .or_else(|| self.poll_data(now, out))
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    fn next_deadline(&self) -> Option<Deadline> {
-        let timers = self.deadlines.first().and_then(|(at, id)| {
-            let why = self.connections.get(id)?.deadline?.why;
-            Some(Deadline { at: *at, why })
-        });
-        let pacing = self
-            .sending_paths
-            .iter()
-            .filter_map(|path| self.paths.get(path));
-        let pacing = pacing.filter(|schedule| !schedule.is_empty());
-        let pacing = pacing
-            .map(|schedule| schedule.pacer.next_at())
-            .min()
-            .map(|at| Deadline { at, why: "pacing" });
-        let Deadline { at, why } = Deadline::earlier(timers, pacing)?;
-        Some(Deadline {
-            at: at.max(self.now),
-            why,
-        })
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
-        let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
-        let now = Instant::START;
-        let config = ConnectionConfig::default();
-        let mut connect = || endpoint.connect(now, PathId(0), Port(1), config);
-        let (first, second) = (connect().expect("room"), connect().expect("room"));
-        endpoint.deadlines.insert((now, first));
-        let later = endpoint.connections[&second]
-            .deadline
-            .expect("patience with the peer")
-            .at;
-        endpoint.handle_deadline(later);
-        let after = endpoint.connections[&second].deadline;
-        assert!(after.is_none_or(|deadline| deadline.at > later));
-    }
-
-    #[test]
-    fn data_held_by_all_connections_together_bounds_how_many_open() {
-        let memory_max = ByteCount(10_000);
-        let settings = EndpointConfig {
-            memory_max,
-            ..EndpointConfig::default()
-        };
-        let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
-        let now = Instant::START;
-        let config = ConnectionConfig::default();
-        let mut connect = |octets: usize| {
-            let id = endpoint.connect(now, PathId(0), Port(1), config)?;
-            let written = endpoint.write(now, id, &vec![0; octets]);
-            assert_eq!(written, Ok(octets));
-            Ok::<_, ConnectError>(id)
-        };
-        let ids = [connect(4_999), connect(4_999), connect(5_000)].map(|id| id.expect("room"));
-        let refused = Err(ConnectError::TooMuchHeld(memory_max));
-        assert_eq!(connect(1), refused);
-        for id in ids {
-            endpoint.abort(now, id);
-            let mut out = Vec::new();
-            while endpoint.poll_transmit(now, &mut out).is_some() {}
-        }
-        assert_eq!(endpoint.memory_bytes, 0);
-        assert!(endpoint.connect(now, PathId(0), Port(1), config).is_ok());
-    }
-
-    #[test]
-    fn a_path_is_released_after_its_last_connection_once_its_budget_is_even() {
-        let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
-        let config = ConnectionConfig::default();
-        let mut now = Instant::START;
-        for (path, left) in [(0, vec![0]), (1, vec![1])] {
-            let id = endpoint.connect(now, PathId(path), Port(1), config);
-            endpoint.abort(now, id.expect("room"));
-            let mut out = Vec::new();
-            while endpoint.poll_transmit(now, &mut out).is_some() {}
-            // The reset is booked on the path that it left by.
-            let left: Vec<PathId> = left.into_iter().map(PathId).collect();
-            assert_eq!(endpoint.paths.keys().copied().collect::<Vec<_>>(), left);
-            now += core::time::Duration::from_secs(1);
-        }
-    }
-}
+mod tests;

@@ -1,12 +1,7 @@
 //! From octets to a TPDU that can be believed: checks first, correction only where they fail.
 
-use crate::fec::packet::{FecWords, PacketCode};
+use crate::fec::packet::PacketCode;
 use crate::wire::aerotp::{BodyCheck, FecStrength, Reject, Tpdu, parse};
-
-/// The code's own count of words. Both types hold 0 to 256.
-fn words_of(strength: FecStrength) -> FecWords {
-    FecWords::new(strength.words()).unwrap_or(FecWords::NONE)
-}
 
 /// Appends the parity over everything in `out` from `start`.
 pub(super) fn append_parity(
@@ -16,7 +11,7 @@ pub(super) fn append_parity(
     strength: FecStrength,
 ) {
     if !strength.is_none() {
-        code.append_parity(out, start, words_of(strength));
+        code.append_parity(out, start, strength);
     }
 }
 
@@ -61,7 +56,7 @@ impl Intake {
         self.corrected.extend_from_slice(octets);
         let corrected_symbols = self
             .code
-            .correct(&mut self.corrected, words_of(strength))
+            .correct(&mut self.corrected, strength)
             .map_or(None, |corrected| Some(corrected.symbols));
         // Weak parity may "correct" into another codeword: only the CRC-32 decides.
         if let Some(corrected_symbols) = corrected_symbols

@@ -8,18 +8,19 @@
 //! blocks; else new data; else, once the application has closed and the path is known to lose,
 //! the unconfirmed tail again.
 
+mod answers;
+mod silence;
+
 use super::blocks::ParityPlan;
 use super::config::ConnectionConfig;
-use super::counters::Counters;
 use super::modes::ModeRules;
 use crate::bytes::SendBuffer;
-use crate::machine::{Deadline, Kind};
+use crate::machine::Kind;
 use crate::timer::{TimerKind, TimerTable};
-use crate::trace::{LossSign, Record, Trace};
-use crate::transport::parts::{RttEstimator, Scoreboard, Settled};
+use crate::transport::parts::{RttEstimator, Scoreboard};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::{Acks, BlockDescriptor, Mack, Nack};
+use crate::wire::aerotp::BlockDescriptor;
 use std::collections::VecDeque;
 
 /// One TPDU to send.
@@ -51,22 +52,6 @@ impl TimerKind for SenderTimer {
         }
     }
 }
-
-/// The share of losses from which on the tail is worth repeating.
-const TAIL_LOSS_MIN: f64 = 0.001;
-/// The tail is repeated until a TPDU of it is missing with this probability.
-const TAIL_MISS_TARGET: f64 = 0.01;
-/// Acknowledgements are lost too: so many flush times may pass without one before a TPDU's
-/// timeout ...
-const MACKS_LOST_FOR_TIMEOUT: u32 = 4;
-/// ... and so many before the path is taken for down. At 50 % loss, one in a million.
-const MACKS_LOST_FOR_SILENCE: u32 = 20;
-/// Consecutive silent timeouts for one doubling of the timeout: a single lost probe is common on
-/// these links and must not slow recovery.
-const SILENCES_PER_BACK_OFF: u32 = 2;
-
-/// What timestamps count in (wire format, section 2).
-const STAMP_UNIT: Duration = Duration::from_micros(1);
 
 #[derive(Debug)]
 #[expect(
@@ -241,11 +226,6 @@ impl Sender {
         &self.rtt
     }
 
-    /// The timeout, with what the peer may wait before it answers and the path may reorder.
-    pub(super) fn rto(&self) -> Duration {
-        self.rtt.rto() + self.ack_flush * MACKS_LOST_FOR_TIMEOUT + self.board.reorder_window()
-    }
-
     /// Whether something is out that the peer should answer.
     pub(super) fn awaits_answer(&self) -> bool {
         self.rules.confirms() && !self.board.is_empty()
@@ -395,246 +375,4 @@ impl Sender {
         self.buffer
             .release(self.board.base_position().unwrap_or(self.next_position));
     }
-
-    fn arm_retransmission(&mut self, now: Instant) {
-        if !self.rules.confirms() {
-            return;
-        }
-        let Some((_, sent_at)) = self.board.oldest_in_flight() else {
-            self.unanswered_since = None;
-            if self.has_new() && !self.window_open() {
-                self.timers
-                    .set_if_idle(SenderTimer::Retransmission, now + self.rto());
-            } else {
-                self.timers.stop(SenderTimer::Retransmission);
-            }
-            return;
-        };
-        self.unanswered_since.get_or_insert(now);
-        if self.stalled {
-            self.timers
-                .set_if_idle(SenderTimer::Retransmission, now + self.rto());
-        } else {
-            self.timers
-                .set(SenderTimer::Retransmission, (sent_at + self.rto()).max(now));
-        }
-    }
-
-    /// Whether an acknowledgement comes from a peer that has forgotten this connection: it answers
-    /// what was sent after an earlier confirmation was known, and takes that confirmation back.
-    pub(super) fn is_forgotten(&self, now: Instant, mack: &Mack<'_>) -> bool {
-        let Acks::Cumulative {
-            next_expected,
-            receiver,
-            ..
-        } = &mack.acks
-        else {
-            return false;
-        };
-        // Without a hold nothing was received, and the echo is of nothing.
-        let (Some(advanced_at), Some(age), Some(_)) = (
-            self.advanced_at,
-            age_of(now, mack.echo),
-            receiver.hold.to_duration(),
-        ) else {
-            return false;
-        };
-        let sent_since = now.saturating_since(advanced_at).checked_sub(age);
-        next_expected.distance_from(self.board.base()) < 0
-            && sent_since.is_some_and(|since| since > STAMP_UNIT)
-    }
-
-    /// An acknowledgement came. Returns whether it made sense.
-    pub(super) fn on_mack(
-        &mut self,
-        now: Instant,
-        mack: &Mack<'_>,
-        counters: &mut Counters,
-        trace: &mut Trace,
-    ) -> bool {
-        self.heard(now, trace);
-        let age = age_of(now, mack.echo);
-        let hold = match &mack.acks {
-            Acks::Cumulative { receiver, .. } => receiver.hold.to_duration(),
-            Acks::Listed { .. } => Some(Duration::ZERO),
-        };
-        // Before anything was received there is nothing to echo.
-        let echoes = self.board.has_sent();
-        if let (Some(age), Some(hold), true) = (age, hold, echoes)
-            && let Some(sample) = age.checked_sub(hold)
-        {
-            self.rtt.on_sample(sample);
-        }
-        if !self.rules.confirms() {
-            // An answer to set-up or close; what parity still needs must not be released by it.
-            return true;
-        }
-        let rtt_min = self.rtt.min();
-        let base = self.board.base();
-        let mut sane = true;
-        let mut settle = |settled: Settled| {
-            counters.confirmed_tpdus += 1;
-            match settled.attempts {
-                0 | 1 => {}
-                2 => counters.recovered_arq[0] += 1,
-                3 => counters.recovered_arq[1] += 1,
-                _ => counters.recovered_arq[2] += 1,
-            }
-        };
-        match &mack.acks {
-            Acks::Cumulative {
-                next_expected,
-                receiver,
-                above,
-            } => {
-                sane = next_expected.distance_from(self.board.next_seq()) <= 0;
-                if sane {
-                    self.peer_window = Some(receiver.window);
-                    self.board
-                        .on_acked_before(now, *next_expected, rtt_min, &mut settle);
-                    for seq in above.clone() {
-                        if let Some(settled) = self.board.on_acked(now, seq, rtt_min) {
-                            settle(settled);
-                        }
-                    }
-                }
-            }
-            Acks::Listed { first, further } => {
-                for seq in core::iter::once(*first).chain(further.clone()) {
-                    if let Some(settled) = self.board.on_acked(now, seq, rtt_min) {
-                        settle(settled);
-                    }
-                }
-            }
-        }
-        if sane && age.is_some() {
-            self.board.on_arrival_of(now, mack.echo);
-        }
-        self.note_losses(now, counters, trace);
-        self.release(now);
-        if self.board.base() != base {
-            self.advanced_at = Some(now);
-        }
-        self.arm_retransmission(now);
-        sane
-    }
-
-    /// The receiver asks for TPDUs again.
-    pub(super) fn on_nack(
-        &mut self,
-        now: Instant,
-        nack: &Nack<'_>,
-        counters: &mut Counters,
-        trace: &mut Trace,
-    ) {
-        self.heard(now, trace);
-        if age_of(now, nack.echo).is_none() {
-            counters.nonsense += 1;
-            return;
-        }
-        for seq in nack.wanted() {
-            self.board.on_nack(seq, nack.echo);
-        }
-        self.note_losses(now, counters, trace);
-        self.arm_retransmission(now);
-    }
-
-    /// Anything of the peer's shows that the path works.
-    fn heard(&mut self, now: Instant, trace: &mut Trace) {
-        self.unanswered_since = None;
-        self.silences = 0;
-        if self.stalled {
-            self.stalled = false;
-            self.timers.stop(SenderTimer::Retransmission);
-            trace.note(now, Record::Resumed);
-        }
-    }
-
-    fn note_losses(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
-        for (seq, sign) in self.board.take_held_lost() {
-            match sign {
-                LossSign::Overtaken => counters.held_lost_overtaken += 1,
-                LossSign::Nack => counters.held_lost_nack += 1,
-                LossSign::Timeout => counters.held_lost_timeout += 1,
-            }
-            trace.note(now, Record::HeldLost { seq, sign });
-        }
-        self.tail_repeats_now = self.tail_repeats.min(tail_repeats_for(counters));
-    }
-
-    pub(super) fn handle_deadline(
-        &mut self,
-        now: Instant,
-        counters: &mut Counters,
-        trace: &mut Trace,
-    ) {
-        while let Some(timer) = self.timers.expire(now) {
-            match timer {
-                SenderTimer::Retransmission => self.on_timeout(now, counters, trace),
-                SenderTimer::Retention => self.release(now),
-            }
-        }
-        self.board.handle_deadline(now);
-        self.parity.handle_deadline(now);
-        self.note_losses(now, counters, trace);
-    }
-
-    /// Nothing answered in time. If nothing at all was heard since the oldest TPDU left, the path
-    /// is taken for down and only probes go out; else just that TPDU's answer is missing.
-    fn on_timeout(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
-        let Some((seq, _)) = self.board.oldest_in_flight() else {
-            if self.has_new() {
-                self.window_probe = true;
-            }
-            return;
-        };
-        let rto = self.rto();
-        let silence = now.saturating_since(self.unanswered_since.unwrap_or(now));
-        let patience = rto + self.ack_flush * MACKS_LOST_FOR_SILENCE;
-        if self.stalled || silence >= patience {
-            if !self.stalled {
-                self.stalled = true;
-                counters.stalls += 1;
-                trace.note(now, Record::Stalled);
-            }
-            self.silences += 1;
-            if self.silences.is_multiple_of(SILENCES_PER_BACK_OFF) {
-                self.rtt.on_silence();
-            }
-            self.probe = Some(seq);
-            self.timers
-                .set(SenderTimer::Retransmission, now + self.rto());
-        } else {
-            self.board.on_timeout(now - rto);
-            self.arm_retransmission(now);
-        }
-    }
-
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        let own = self.timers.next_deadline();
-        let board = self.board.next_deadline();
-        Deadline::earlier(Deadline::earlier(own, board), self.parity.next_deadline())
-    }
-}
-
-/// How long ago our own timestamp `stamp` was made; `None` if it lies in the future.
-fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
-    let age = now.as_wrapping_micros().wrapping_sub(stamp);
-    (age < 1 << 31).then(|| Duration::from_micros(u64::from(age)))
-}
-
-/// How often the tail should be repeated at the loss seen so far.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float to integer casts saturate; the user's cap follows"
-)]
-fn tail_repeats_for(counters: &Counters) -> u16 {
-    let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
-    let sent = counters.sent_tpdus[0] + counters.sent_tpdus[2];
-    let share = lost as f64 / sent.max(1) as f64;
-    if share < TAIL_LOSS_MIN {
-        return 0;
-    }
-    (TAIL_MISS_TARGET.ln() / share.min(0.9).ln()).ceil() as u16
 }

@@ -1,55 +1,23 @@
 //! The two descriptor words: in-packet parity, and a block across packets.
 
 use super::reject::Reject;
+use crate::units::FecStrength;
 
 /// Code id of byte-interleaved Reed-Solomon over GF(256), in the FEC descriptor.
 const RS256_INTERLEAVED: u8 = 1;
 
-/// How many 32-bit parity words a TPDU carries, 0 to 256 (AeroTP multi-mode, Section IV-C).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FecStrength(u16);
+/// The FEC descriptor of `strength`.
+pub(super) fn strength_to_word(strength: FecStrength) -> [u8; 4] {
+    let [high, low] = strength.words().to_be_bytes();
+    [RS256_INTERLEAVED, 0, high, low]
+}
 
-impl FecStrength {
-    /// No parity.
-    pub const NONE: Self = Self(0);
-    /// The strongest the papers use.
-    pub const MAX: Self = Self(256);
-
-    /// `words` 32-bit words; `None` above 256.
-    pub const fn from_words(words: u16) -> Option<Self> {
-        if words <= Self::MAX.0 {
-            Some(Self(words))
-        } else {
-            None
-        }
-    }
-
-    /// In 32-bit words.
-    pub const fn words(self) -> u16 {
-        self.0
-    }
-
-    /// The parity octets: four a word.
-    pub const fn parity_bytes(self) -> usize {
-        self.0 as usize * 4
-    }
-
-    /// Whether there is no parity, and so no descriptor.
-    pub const fn is_none(self) -> bool {
-        self.0 == 0
-    }
-
-    pub(super) fn to_word(self) -> [u8; 4] {
-        let [high, low] = self.0.to_be_bytes();
-        [RS256_INTERLEAVED, 0, high, low]
-    }
-
-    pub(super) fn from_word(word: [u8; 4]) -> Result<Self, Reject> {
-        let words = u16::from_be_bytes([word[2], word[3]]);
-        match Self::from_words(words) {
-            Some(strength) if word[..2] == [RS256_INTERLEAVED, 0] && words > 0 => Ok(strength),
-            _ => Err(Reject::FecDescriptor),
-        }
+/// The strength that an FEC descriptor names.
+pub(super) fn strength_from_word(word: [u8; 4]) -> Result<FecStrength, Reject> {
+    let words = u16::from_be_bytes([word[2], word[3]]);
+    match FecStrength::from_words(words) {
+        Some(strength) if word[..2] == [RS256_INTERLEAVED, 0] && words > 0 => Ok(strength),
+        _ => Err(Reject::FecDescriptor),
     }
 }
 
@@ -115,7 +83,7 @@ mod tests {
 
     #[test]
     fn an_fec_descriptor_with_anything_unknown_is_refused() {
-        assert_eq!(FecStrength::from_word([1, 0, 1, 0]), Ok(FecStrength::MAX));
+        assert_eq!(strength_from_word([1, 0, 1, 0]), Ok(FecStrength::MAX));
         for bad in [
             [0, 0, 0, 24],
             [2, 0, 0, 24],
@@ -124,7 +92,7 @@ mod tests {
             [1, 0, 2, 0],
             [1, 0, 0, 0],
         ] {
-            assert_eq!(FecStrength::from_word(bad), Err(Reject::FecDescriptor));
+            assert_eq!(strength_from_word(bad), Err(Reject::FecDescriptor));
         }
     }
 

@@ -1,12 +1,12 @@
 //! Encodes MACKs and NACKs straight into the outgoing buffer.
 
-use super::descriptor::FecStrength;
 use super::header::{EcnField, Flags, Header, Parts, Port};
 use super::mack::ReceiverWord;
 use super::mode::Mode;
 use super::nack::NackCause;
 use super::overhead::{CUMULATIVE_NUMBERS_MAX, LISTED_NUMBERS_MAX};
 use super::tpdu::encode_with;
+use crate::units::FecStrength;
 use crate::wire::TpduSeq;
 
 /// Which handshake TPDU a MACK answers, besides acknowledging.

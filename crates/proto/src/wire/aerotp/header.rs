@@ -9,8 +9,9 @@
 
 use core::fmt;
 
-use super::descriptor::{BlockDescriptor, FecStrength};
+use super::descriptor::BlockDescriptor;
 use super::mode::Mode;
+use crate::units::FecStrength;
 use crate::wire::TpduSeq;
 
 /// A port, as in TCP and UDP, so that a gateway can pass it through.

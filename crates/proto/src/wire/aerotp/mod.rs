@@ -39,7 +39,8 @@ mod golden;
 #[cfg(test)]
 mod tests;
 
-pub use descriptor::{BlockDescriptor, FecStrength};
+pub use crate::units::FecStrength;
+pub use descriptor::BlockDescriptor;
 pub use feedback::{Feedback, Handshake};
 pub use header::{EcnField, Flags, Header, Port};
 pub use kind::TpduKind;

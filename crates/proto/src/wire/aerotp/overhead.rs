@@ -1,6 +1,6 @@
 //! What a TPDU's parts cost, and what is left for the application.
 
-use super::descriptor::FecStrength;
+use crate::units::FecStrength;
 
 /// The header, HEC included.
 pub const HEADER_BYTES: usize = 16;

@@ -1,11 +1,12 @@
 //! One TPDU to octets and back.
 
-use super::descriptor::{BlockDescriptor, FecStrength};
+use super::descriptor::{BlockDescriptor, strength_from_word, strength_to_word};
 use super::header::{Header, Parts, SmallFields};
 use super::kind::TpduKind;
 use super::mode::Mode;
 use super::overhead::{CRC_BYTES, DESCRIPTOR_BYTES, HEADER_BYTES};
 use super::reject::Reject;
+use crate::units::FecStrength;
 use crate::wire::checksum::{Hec, crc32};
 
 /// A TPDU to send. For MACKs and NACKs use [`Feedback`](super::Feedback), which writes their bodies.
@@ -48,7 +49,7 @@ pub(super) fn encode_with(
     let mut descriptors = [0; 2 * DESCRIPTOR_BYTES];
     let mut descriptor_bytes = 0;
     let words = [
-        (!parts.fec.is_none()).then(|| parts.fec.to_word()),
+        (!parts.fec.is_none()).then(|| strength_to_word(parts.fec)),
         parts.block.map(BlockDescriptor::to_word),
     ];
     for word in words.into_iter().flatten() {
@@ -174,7 +175,7 @@ fn read_descriptors(
             // Without a check nothing says when to decode, nor whether decoding helped.
             return Err(Reject::FecDescriptor);
         }
-        fec_words = FecStrength::from_word(words.next().ok_or(Reject::Truncated)?)?;
+        fec_words = strength_from_word(words.next().ok_or(Reject::Truncated)?)?;
     }
     let block = if small.block {
         Some(BlockDescriptor::from_word(

@@ -1,0 +1,69 @@
+//! The contract's side of the endpoint: what a driver feeds and drains.
+
+use super::super::event::{ConnectionId, Event};
+use super::Endpoint;
+use crate::machine::{Datagram, Deadline, Machine, Transmit};
+use crate::units::Instant;
+
+impl Machine for Endpoint {
+    type Event = Event;
+
+    fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.now = now;
+        self.receive(now, datagram);
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.now = now;
+        self.tombstones.expire(now);
+        // Each connection once, so that one which still names a time that has come neither spins
+        // here nor keeps the others waiting.
+        let mut due = core::mem::take(&mut self.due);
+        let last = (now, ConnectionId(u64::MAX));
+        due.extend(self.deadlines.range(..=last).copied());
+        for (at, id) in due.drain(..) {
+            match self.connections.get_mut(&id) {
+                Some(entry) if entry.deadline.is_some_and(|deadline| deadline.at == at) => {
+                    entry.connection.handle_deadline(now);
+                    self.settle(now, id);
+                }
+                _ => {
+                    self.deadlines.remove(&(at, id));
+                }
+            }
+        }
+        self.due = due;
+    }
+
+    fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.now = now;
+        self.poll_orphan(now, out)
+            .or_else(|| self.poll_control(now, out))
+            .or_else(|| self.poll_data(now, out))
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let timers = self.deadlines.first().and_then(|(at, id)| {
+            let why = self.connections.get(id)?.deadline?.why;
+            Some(Deadline { at: *at, why })
+        });
+        let pacing = self
+            .sending_paths
+            .iter()
+            .filter_map(|path| self.paths.get(path));
+        let pacing = pacing.filter(|schedule| !schedule.is_empty());
+        let pacing = pacing
+            .map(|schedule| schedule.pacer.next_at())
+            .min()
+            .map(|at| Deadline { at, why: "pacing" });
+        let Deadline { at, why } = Deadline::earlier(timers, pacing)?;
+        Some(Deadline {
+            at: at.max(self.now),
+            why,
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! The bounds and indexes of an endpoint.
+
+use super::*;
+use crate::machine::Machine;
+
+#[test]
+fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let now = Instant::START;
+    let config = ConnectionConfig::default();
+    let mut connect = || endpoint.connect(now, PathId(0), Port(1), config);
+    let (first, second) = (connect().expect("room"), connect().expect("room"));
+    endpoint.deadlines.insert((now, first));
+    let later = endpoint.connections[&second]
+        .deadline
+        .expect("patience with the peer")
+        .at;
+    endpoint.handle_deadline(later);
+    let after = endpoint.connections[&second].deadline;
+    assert!(after.is_none_or(|deadline| deadline.at > later));
+}
+
+#[test]
+fn data_held_by_all_connections_together_bounds_how_many_open() {
+    let memory_max = ByteCount(10_000);
+    let settings = EndpointConfig {
+        memory_max,
+        ..EndpointConfig::default()
+    };
+    let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+    let now = Instant::START;
+    let config = ConnectionConfig::default();
+    let mut connect = |octets: usize| {
+        let id = endpoint.connect(now, PathId(0), Port(1), config)?;
+        let written = endpoint.write(now, id, &vec![0; octets]);
+        assert_eq!(written, Ok(octets));
+        Ok::<_, ConnectError>(id)
+    };
+    let ids = [connect(4_999), connect(4_999), connect(5_000)].map(|id| id.expect("room"));
+    let refused = Err(ConnectError::TooMuchHeld(memory_max));
+    assert_eq!(connect(1), refused);
+    for id in ids {
+        endpoint.abort(now, id);
+        let mut out = Vec::new();
+        while endpoint.poll_transmit(now, &mut out).is_some() {}
+    }
+    assert_eq!(endpoint.memory_bytes, 0);
+    assert!(endpoint.connect(now, PathId(0), Port(1), config).is_ok());
+}
+
+#[test]
+fn a_path_is_released_after_its_last_connection_once_its_budget_is_even() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let config = ConnectionConfig::default();
+    let mut now = Instant::START;
+    for (path, left) in [(0, vec![0]), (1, vec![1])] {
+        let id = endpoint.connect(now, PathId(path), Port(1), config);
+        endpoint.abort(now, id.expect("room"));
+        let mut out = Vec::new();
+        while endpoint.poll_transmit(now, &mut out).is_some() {}
+        // The reset is booked on the path that it left by.
+        let left: Vec<PathId> = left.into_iter().map(PathId).collect();
+        assert_eq!(endpoint.paths.keys().copied().collect::<Vec<_>>(), left);
+        now += core::time::Duration::from_secs(1);
+    }
+}

@@ -1,0 +1,181 @@
+//! What an answer of the peer means for what is out.
+
+use super::super::counters::Counters;
+use super::{Sender, SenderTimer};
+use crate::trace::{LossSign, Record, Trace};
+use crate::transport::parts::Settled;
+use crate::units::{Duration, Instant};
+use crate::wire::aerotp::{Acks, Mack, Nack};
+
+/// The share of losses from which on the tail is worth repeating.
+const TAIL_LOSS_MIN: f64 = 0.001;
+/// The tail is repeated until a TPDU of it is missing with this probability.
+const TAIL_MISS_TARGET: f64 = 0.01;
+/// What timestamps count in (wire format, section 2).
+const STAMP_UNIT: Duration = Duration::from_micros(1);
+
+impl Sender {
+    /// Whether an acknowledgement comes from a peer that has forgotten this connection: it answers
+    /// what was sent after an earlier confirmation was known, and takes that confirmation back.
+    pub(in super::super) fn is_forgotten(&self, now: Instant, mack: &Mack<'_>) -> bool {
+        let Acks::Cumulative {
+            next_expected,
+            receiver,
+            ..
+        } = &mack.acks
+        else {
+            return false;
+        };
+        // Without a hold nothing was received, and the echo is of nothing.
+        let (Some(advanced_at), Some(age), Some(_)) = (
+            self.advanced_at,
+            age_of(now, mack.echo),
+            receiver.hold.to_duration(),
+        ) else {
+            return false;
+        };
+        let sent_since = now.saturating_since(advanced_at).checked_sub(age);
+        next_expected.distance_from(self.board.base()) < 0
+            && sent_since.is_some_and(|since| since > STAMP_UNIT)
+    }
+
+    /// An acknowledgement came. Returns whether it made sense.
+    pub(in super::super) fn on_mack(
+        &mut self,
+        now: Instant,
+        mack: &Mack<'_>,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) -> bool {
+        self.heard(now, trace);
+        let age = age_of(now, mack.echo);
+        let hold = match &mack.acks {
+            Acks::Cumulative { receiver, .. } => receiver.hold.to_duration(),
+            Acks::Listed { .. } => Some(Duration::ZERO),
+        };
+        // Before anything was received there is nothing to echo.
+        let echoes = self.board.has_sent();
+        if let (Some(age), Some(hold), true) = (age, hold, echoes)
+            && let Some(sample) = age.checked_sub(hold)
+        {
+            self.rtt.on_sample(sample);
+        }
+        if !self.rules.confirms() {
+            // An answer to set-up or close; what parity still needs must not be released by it.
+            return true;
+        }
+        let rtt_min = self.rtt.min();
+        let base = self.board.base();
+        let mut sane = true;
+        let mut settle = |settled: Settled| {
+            counters.confirmed_tpdus += 1;
+            match settled.attempts {
+                0 | 1 => {}
+                2 => counters.recovered_arq[0] += 1,
+                3 => counters.recovered_arq[1] += 1,
+                _ => counters.recovered_arq[2] += 1,
+            }
+        };
+        match &mack.acks {
+            Acks::Cumulative {
+                next_expected,
+                receiver,
+                above,
+            } => {
+                sane = next_expected.distance_from(self.board.next_seq()) <= 0;
+                if sane {
+                    self.peer_window = Some(receiver.window);
+                    self.board
+                        .on_acked_before(now, *next_expected, rtt_min, &mut settle);
+                    for seq in above.clone() {
+                        if let Some(settled) = self.board.on_acked(now, seq, rtt_min) {
+                            settle(settled);
+                        }
+                    }
+                }
+            }
+            Acks::Listed { first, further } => {
+                for seq in core::iter::once(*first).chain(further.clone()) {
+                    if let Some(settled) = self.board.on_acked(now, seq, rtt_min) {
+                        settle(settled);
+                    }
+                }
+            }
+        }
+        if sane && age.is_some() {
+            self.board.on_arrival_of(now, mack.echo);
+        }
+        self.note_losses(now, counters, trace);
+        self.release(now);
+        if self.board.base() != base {
+            self.advanced_at = Some(now);
+        }
+        self.arm_retransmission(now);
+        sane
+    }
+
+    /// The receiver asks for TPDUs again.
+    pub(in super::super) fn on_nack(
+        &mut self,
+        now: Instant,
+        nack: &Nack<'_>,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        self.heard(now, trace);
+        if age_of(now, nack.echo).is_none() {
+            counters.nonsense += 1;
+            return;
+        }
+        for seq in nack.wanted() {
+            self.board.on_nack(seq, nack.echo);
+        }
+        self.note_losses(now, counters, trace);
+        self.arm_retransmission(now);
+    }
+
+    /// Anything of the peer's shows that the path works.
+    fn heard(&mut self, now: Instant, trace: &mut Trace) {
+        self.unanswered_since = None;
+        self.silences = 0;
+        if self.stalled {
+            self.stalled = false;
+            self.timers.stop(SenderTimer::Retransmission);
+            trace.note(now, Record::Resumed);
+        }
+    }
+
+    pub(super) fn note_losses(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
+        for (seq, sign) in self.board.take_held_lost() {
+            match sign {
+                LossSign::Overtaken => counters.held_lost_overtaken += 1,
+                LossSign::Nack => counters.held_lost_nack += 1,
+                LossSign::Timeout => counters.held_lost_timeout += 1,
+            }
+            trace.note(now, Record::HeldLost { seq, sign });
+        }
+        self.tail_repeats_now = self.tail_repeats.min(tail_repeats_for(counters));
+    }
+}
+
+/// How long ago our own timestamp `stamp` was made; `None` if it lies in the future.
+fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
+    let age = now.as_wrapping_micros().wrapping_sub(stamp);
+    (age < 1 << 31).then(|| Duration::from_micros(u64::from(age)))
+}
+
+/// How often the tail should be repeated at the loss seen so far.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to integer casts saturate; the user's cap follows"
+)]
+fn tail_repeats_for(counters: &Counters) -> u16 {
+    let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
+    let sent = counters.sent_tpdus[0] + counters.sent_tpdus[2];
+    let share = lost as f64 / sent.max(1) as f64;
+    if share < TAIL_LOSS_MIN {
+        return 0;
+    }
+    (TAIL_MISS_TARGET.ln() / share.min(0.9).ln()).ceil() as u16
+}

@@ -1,0 +1,101 @@
+//! What the sender does when no answer comes: timeouts, and probes of a path that is silent.
+
+use super::super::counters::Counters;
+use super::{Sender, SenderTimer};
+use crate::machine::Deadline;
+use crate::trace::{Record, Trace};
+use crate::units::{Duration, Instant};
+
+/// Acknowledgements are lost too: so many flush times may pass without one before a TPDU's
+/// timeout ...
+const MACKS_LOST_FOR_TIMEOUT: u32 = 4;
+/// ... and so many before the path is taken for down. At 50 % loss, one in a million.
+const MACKS_LOST_FOR_SILENCE: u32 = 20;
+/// Consecutive silent timeouts for one doubling of the timeout: a single lost probe is common on
+/// these links and must not slow recovery.
+const SILENCES_PER_BACK_OFF: u32 = 2;
+
+impl Sender {
+    /// The timeout, with what the peer may wait before it answers and the path may reorder.
+    pub(in super::super) fn rto(&self) -> Duration {
+        self.rtt.rto() + self.ack_flush * MACKS_LOST_FOR_TIMEOUT + self.board.reorder_window()
+    }
+
+    pub(in super::super) fn handle_deadline(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                SenderTimer::Retransmission => self.on_timeout(now, counters, trace),
+                SenderTimer::Retention => self.release(now),
+            }
+        }
+        self.board.handle_deadline(now);
+        self.parity.handle_deadline(now);
+        self.note_losses(now, counters, trace);
+    }
+
+    /// Nothing answered in time. If nothing at all was heard since the oldest TPDU left, the path
+    /// is taken for down and only probes go out; else just that TPDU's answer is missing.
+    fn on_timeout(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
+        let Some((seq, _)) = self.board.oldest_in_flight() else {
+            if self.has_new() {
+                self.window_probe = true;
+            }
+            return;
+        };
+        let rto = self.rto();
+        let silence = now.saturating_since(self.unanswered_since.unwrap_or(now));
+        let patience = rto + self.ack_flush * MACKS_LOST_FOR_SILENCE;
+        if self.stalled || silence >= patience {
+            if !self.stalled {
+                self.stalled = true;
+                counters.stalls += 1;
+                trace.note(now, Record::Stalled);
+            }
+            self.silences += 1;
+            if self.silences.is_multiple_of(SILENCES_PER_BACK_OFF) {
+                self.rtt.on_silence();
+            }
+            self.probe = Some(seq);
+            self.timers
+                .set(SenderTimer::Retransmission, now + self.rto());
+        } else {
+            self.board.on_timeout(now - rto);
+            self.arm_retransmission(now);
+        }
+    }
+
+    pub(in super::super) fn next_deadline(&self) -> Option<Deadline> {
+        let own = self.timers.next_deadline();
+        let board = self.board.next_deadline();
+        Deadline::earlier(Deadline::earlier(own, board), self.parity.next_deadline())
+    }
+
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        if !self.rules.confirms() {
+            return;
+        }
+        let Some((_, sent_at)) = self.board.oldest_in_flight() else {
+            self.unanswered_since = None;
+            if self.has_new() && !self.window_open() {
+                self.timers
+                    .set_if_idle(SenderTimer::Retransmission, now + self.rto());
+            } else {
+                self.timers.stop(SenderTimer::Retransmission);
+            }
+            return;
+        };
+        self.unanswered_since.get_or_insert(now);
+        if self.stalled {
+            self.timers
+                .set_if_idle(SenderTimer::Retransmission, now + self.rto());
+        } else {
+            self.timers
+                .set(SenderTimer::Retransmission, (sent_at + self.rto()).max(now));
+        }
+    }
+}

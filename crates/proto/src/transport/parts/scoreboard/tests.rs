@@ -1,0 +1,115 @@
+//! What is lost, by overtaking, by request, by timeout, and what is forgiven.
+
+use super::*;
+
+const RTT: Duration = Duration::from_millis(20);
+
+fn at(ms: u64) -> Instant {
+    Instant::START + Duration::from_millis(ms)
+}
+
+fn stamp(ms: u64) -> u32 {
+    at(ms).as_wrapping_micros()
+}
+
+/// Ten TPDUs sent a millisecond apart, numbered across the wrap.
+fn ten() -> Scoreboard {
+    let mut board = Scoreboard::new(TpduSeq(u32::MAX - 4));
+    for i in 0..10 {
+        board.on_first_sent(at(i), i * 100, 100);
+    }
+    board
+}
+
+fn nth(i: u32) -> TpduSeq {
+    TpduSeq(u32::MAX - 4).plus(i)
+}
+
+fn lost(board: &mut Scoreboard) -> Vec<TpduSeq> {
+    core::iter::from_fn(|| board.next_lost()).collect()
+}
+
+#[test]
+fn what_was_sent_before_an_arrival_and_not_acknowledged_is_lost() {
+    let mut board = ten();
+    assert!(board.on_acked(at(25), nth(4), None).is_some());
+    board.on_arrival_of(at(25), stamp(4));
+    assert_eq!(lost(&mut board), [nth(0), nth(1), nth(2), nth(3)]);
+}
+
+#[test]
+fn retransmissions_are_judged_by_their_own_sending_time() {
+    let mut board = ten();
+    board.on_acked(at(25), nth(1), None);
+    board.on_arrival_of(at(25), stamp(1));
+    assert_eq!(lost(&mut board), [nth(0)]);
+    board.on_sent_again(at(26), nth(0));
+    board.on_arrival_of(at(29), stamp(9));
+    assert!(
+        !lost(&mut board).contains(&nth(0)),
+        "sent after the newest arrival"
+    );
+}
+
+#[test]
+fn a_cumulative_acknowledgement_releases_across_the_wrap() {
+    let mut board = ten();
+    let mut settled = 0;
+    board.on_acked_before(at(30), nth(7), None, |_| settled += 1);
+    assert_eq!((settled, board.len(), board.base()), (7, 3, nth(7)));
+    board.on_acked_before(at(30), nth(11), None, |_| settled += 1);
+    assert_eq!(settled, 7, "a number never sent is not believed");
+}
+
+#[test]
+fn an_acknowledgement_sooner_than_a_round_trip_widens_the_reorder_window() {
+    let mut board = ten();
+    board.on_acked(at(25), nth(1), Some(RTT));
+    board.on_arrival_of(at(25), stamp(1));
+    assert_eq!(board.next_lost(), Some(nth(0)));
+    board.on_sent_again(at(25), nth(0));
+    board.on_acked(at(26), nth(0), Some(RTT)); // the first attempt, late
+    board.on_acked(at(27), nth(3), Some(RTT));
+    board.on_arrival_of(at(27), stamp(3));
+    assert_eq!(board.next_lost(), None, "TPDU 2 is forgiven for now");
+    let deadline = board.next_deadline().expect("a timer for TPDU 2").at;
+    assert_eq!(deadline, at(27) + RTT / 8 - Duration::from_millis(1));
+    board.handle_deadline(deadline);
+    assert_eq!(lost(&mut board), [nth(2)]);
+}
+
+#[test]
+fn a_request_older_than_the_latest_transmission_is_already_answered() {
+    let mut board = ten();
+    board.on_nack(nth(2), stamp(2));
+    assert_eq!(board.next_lost(), Some(nth(2)));
+    board.on_sent_again(at(40), nth(2));
+    board.on_nack(nth(2), stamp(9));
+    assert_eq!(board.next_lost(), None);
+}
+
+#[test]
+fn a_timeout_takes_exactly_what_is_old_enough() {
+    let mut board = ten();
+    board.on_timeout(at(2));
+    assert_eq!(lost(&mut board), [nth(0), nth(1), nth(2)]);
+    assert_eq!(board.in_flight(), 7);
+}
+
+#[test]
+fn a_repetition_passes_over_what_was_repeated_enough_but_not_over_the_others() {
+    let mut board = ten();
+    for i in 0..10 {
+        board.on_sent_again(at(20 + i), nth(u32::try_from(i).expect("small")));
+    }
+    assert_eq!(board.least_recent(1), None);
+    assert_eq!(board.least_recent(2), Some(nth(0)));
+    board.on_nack(nth(4), stamp(40));
+    assert_eq!(board.next_lost(), Some(nth(4)));
+    board.on_sent_again(at(41), nth(4));
+    assert_eq!(
+        board.least_recent(1),
+        Some(nth(4)),
+        "sent for a reason, so it counts anew"
+    );
+}
