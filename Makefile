@@ -11,7 +11,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench parity fuzz swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench parity tun fuzz swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: setup ## Benchmarks, written to docs/measurements
 
 parity: setup ## The simulator against real sockets, written to docs/measurements
 	scripts/parity
+
+tun: setup packages ## Speed and timing of the TUN link (root), written to docs/measurements
+	scripts/tun
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)

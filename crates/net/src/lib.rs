@@ -1,14 +1,15 @@
 //! Drivers 2 and 3, in real time: the only crate with clocks, sockets and files.
 //!
 //! [`udp`] drives any [`fulmar_proto::machine::Machine`] over a UDP socket, [`emulator`] is a lossy
-//! link between UDP sockets, built on `fulmar_channel`. Time enters through [`clock`], entropy
-//! through [`entropy`], and a thread sleeps only in [`wait`].
+//! link between UDP sockets or [`tun`] devices, built on `fulmar_channel`. Time enters through
+//! [`clock`], entropy through [`entropy`], and a thread sleeps only in [`wait`].
 //!
 //! There is no async runtime and no `unsafe`: one loop, one thread, one `ppoll` (ADR-0006).
 
 pub mod clock;
 pub mod emulator;
 pub mod entropy;
+pub mod priority;
 pub mod session;
 pub mod transfer;
 pub mod tun;

@@ -9,6 +9,7 @@ use anyhow::Context;
 use core::str::FromStr;
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{TunLink, TunLinkConfig};
+use fulmar_net::priority::real_time;
 use fulmar_net::tun::{AddressError, InterfaceAddress, TunEnd, TunPort};
 use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::ByteCount;
@@ -109,6 +110,9 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     let mut emulator = TunLink::open(clock, config).map_err(failure)?;
     if let Err(error) = precise_timers() {
         eprintln!("fulmar: timing will be coarser by 50 us: {error}");
+    }
+    if let Err(error) = real_time() {
+        eprintln!("fulmar: packets will be late while the machine is busy: {error}");
     }
     let made = emulator.ends().map(TunPort::made_namespace);
     if !args.json {
