@@ -151,6 +151,13 @@ pub struct SessionConfig {
     pub capabilities: Vec<Capability>,
     /// Larger than at any earlier start with the same keys: see [`super::next_boot_epoch`].
     pub boot_epoch: u64,
+    /// Whether data leaves with the first handshake of a start, under the preset key alone, to peers
+    /// with [`Security::Preset`]; and whether such data is taken. It is replayed to a receiver that
+    /// forgot [`SessionConfig::epochs_seen`].
+    pub early_data: bool,
+    /// The highest epoch seen of each peer at earlier starts, from
+    /// [`SessionEvent::EpochSeen`](super::SessionEvent); missing ones count as 0.
+    pub epochs_seen: Vec<u64>,
     /// Parity behind every datagram, outside the encryption, for carriers that deliver damaged
     /// datagrams: 0 to 255 words.
     pub fec_words: FecStrength,
@@ -175,6 +182,8 @@ impl SessionConfig {
             peers,
             capabilities: Vec::new(),
             boot_epoch,
+            early_data: false,
+            epochs_seen: Vec::new(),
             fec_words: FecStrength::NONE,
             rekey: RekeyPolicy::default(),
             liveness: LivenessConfig::default(),

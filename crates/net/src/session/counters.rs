@@ -85,8 +85,12 @@ pub struct SessionCounters {
     dropped: [u64; DropReason::ALL.len()],
     /// Inner datagrams sealed and sent.
     pub sent: u64,
+    /// Of these, under a preset key alone.
+    pub sent_early: u64,
     /// Inner datagrams that arrived genuine.
     pub received: u64,
+    /// Of these, under a preset key alone.
+    pub received_early: u64,
     /// Inner datagrams for a peer whose link is down or not yet up, while another's was up.
     pub unsent: u64,
     /// Initiations sent, repetitions included.

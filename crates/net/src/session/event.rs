@@ -20,6 +20,14 @@ pub enum SessionEvent<E> {
     },
     /// The peer lost its state: every connection with it is over. Comes before its `Up`.
     PeerRestarted(PeerIndex),
+    /// The peer began a handshake in this epoch. Where early data is taken, write it to the disk: no
+    /// epoch up to it may be taken for new after a restart.
+    EpochSeen {
+        /// Which peer.
+        peer: PeerIndex,
+        /// The epoch.
+        epoch: u64,
+    },
     /// The peer says that it shuts down.
     Closed(PeerIndex),
     /// Nothing comes back: sending is held.

@@ -10,6 +10,7 @@ mod handshakes;
 
 use super::config::{PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
+use super::early::SALT_BYTES;
 use super::entropy::Entropy;
 use super::event::{RefuseReason, SessionEvent};
 use super::guard::{Guard, GuardKeys};
@@ -145,7 +146,12 @@ impl<M: Machine> Session<M> {
 
     fn budget_of(&self, datagram: ByteCount) -> ByteCount {
         let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
-        datagram.saturating_sub(SESSION_OVERHEAD + parity)
+        let salt = if self.config.early_data {
+            SALT_BYTES
+        } else {
+            0
+        };
+        datagram.saturating_sub(SESSION_OVERHEAD + parity + ByteCount::from_usize(salt))
     }
 
     /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved
@@ -186,7 +192,8 @@ impl<M: Machine> Session<M> {
     }
 
     fn is_any_open(&self, now: Instant) -> bool {
-        self.peers.iter().any(|peer| peer.is_open(now))
+        let mut peers = self.peers.iter();
+        peers.any(|peer| peer.is_open(now) || peer.is_early(now))
     }
 
     fn hello(&self, epoch: u64) -> Hello {

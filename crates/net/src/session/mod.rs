@@ -27,6 +27,7 @@
 
 mod config;
 mod counters;
+mod early;
 mod entropy;
 mod epoch;
 mod event;

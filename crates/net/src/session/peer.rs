@@ -1,6 +1,7 @@
 //! What is remembered of one peer. Of constant size, made at birth.
 
-use super::config::{PeerConfig, PeerIndex, SessionConfig};
+use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
+use super::early::{EarlyIntake, EarlyKey, key_id};
 use super::event::RefuseReason;
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
@@ -25,6 +26,8 @@ const INITIATION_LIFE: Duration = Duration::from_secs(20);
 const DOWN_BEFORE_HANDSHAKE: Duration = Duration::from_secs(1);
 /// After a disagreement, which only a person can end.
 pub(super) const MISMATCH_PAUSE: Duration = Duration::from_secs(60);
+/// Data leaves under a preset key alone for so long; a peer that did not answer by then may be absent.
+const EARLY_SPAN: Duration = Duration::from_secs(2);
 /// One complaint of a kind in this span.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
 /// Initiations without an answer for so long are worth an event.
@@ -143,6 +146,13 @@ pub(super) struct Peer {
     pub(super) cookie: Option<(Mac, Instant)>,
     pub(super) answered: Option<Answered>,
     pub(super) epoch_seen: u64,
+    /// The one that the application knows.
+    pub(super) epoch_said: u64,
+    /// Of our early data, since the first handshake of this start began.
+    pub(super) early: Option<EarlyKey>,
+    pub(super) early_intake: EarlyIntake,
+    /// What early data names the preset key by.
+    pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
     pub(super) mtu: PathMtu,
     pub(super) boot: Option<u64>,
@@ -159,9 +169,18 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(index: PeerIndex, config: PeerConfig, session: &SessionConfig) -> Self {
+        let seen = session.epochs_seen.get(index.0 as usize);
+        let epoch_seen = seen.copied().unwrap_or(0);
+        let early_id = match &config.security {
+            Security::Preset { key } if session.early_data => Some(key_id(key)),
+            _ => None,
+        };
         Self {
             index,
             guard_keys: GuardKeys::of(&config.security),
+            early: None,
+            early_intake: EarlyIntake::new(epoch_seen),
+            early_id,
             path: config.endpoints.first().copied(),
             path_proven: false,
             candidate: 0,
@@ -170,7 +189,8 @@ impl Peer {
             pending: None,
             cookie: None,
             answered: None,
-            epoch_seen: 0,
+            epoch_seen,
+            epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
             mtu: PathMtu::new(session.mtu),
             boot: None,
@@ -188,6 +208,16 @@ impl Peer {
     /// Whether data may be sent.
     pub(super) fn is_open(&self, now: Instant) -> bool {
         self.path.is_some() && self.keys.is_usable(now) && !self.liveness.is_down()
+    }
+
+    /// Whether data may be sent under the preset key alone: while the first handshake is young.
+    pub(super) fn is_early(&self, now: Instant) -> bool {
+        let young = |since| now.saturating_since(since) < EARLY_SPAN;
+        self.early.is_some()
+            && self.path.is_some()
+            && !self.announced
+            && !self.keys.is_usable(now)
+            && self.trying_since.is_some_and(young)
     }
 
     pub(super) fn link_state(&self, now: Instant) -> LinkState {

@@ -131,7 +131,7 @@ impl UdpDriver {
             },
         )?;
         // Pinned: the caller means to talk to it.
-        self.paths.answer(id);
+        self.paths.pin(id);
         Some(id)
     }
 

@@ -2,9 +2,10 @@
 //!
 //! # Promises
 //! - At most [`PathTableConfig::paths_max`] addresses are remembered.
-//! - An address that we have answered keeps its place until it has been silent for
-//!   [`PathTableConfig::stale_after`]. One that we never answered gives way at once, so that a flood
-//!   of forged sources displaces only itself.
+//! - An address with which we have talked (it came, we answered, it came again) keeps its place until
+//!   it has been silent for [`PathTableConfig::stale_after`]. One that we never answered, or that never
+//!   came back, gives way at once, so that a flood of forged sources displaces only itself.
+//! - A pinned address keeps its place for ever.
 //! - An id is not given to a second address before 2^32 others were.
 
 use fulmar_proto::machine::PathId;
@@ -43,7 +44,20 @@ pub struct Path {
 struct Entry {
     path: Path,
     heard: Instant,
-    answered: bool,
+    standing: Standing,
+}
+
+/// How well we know an address; what gives way first is first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    /// It came.
+    Heard,
+    /// We answered.
+    Answered,
+    /// It came again.
+    Talking,
+    /// We mean to talk to it, whatever comes.
+    Pinned,
 }
 
 /// The bounded map between addresses and path ids.
@@ -53,6 +67,8 @@ pub struct PathTable {
     ids: BTreeMap<SocketAddr, PathId>,
     entries: BTreeMap<PathId, Entry>,
     unanswered: VecDeque<PathId>,
+    /// Answered, and not back yet.
+    awaited: VecDeque<PathId>,
     next: u32,
     refused: u64,
 }
@@ -65,6 +81,7 @@ impl PathTable {
             ids: BTreeMap::new(),
             entries: BTreeMap::new(),
             unanswered: VecDeque::new(),
+            awaited: VecDeque::new(),
             next: 0,
             refused: 0,
         }
@@ -91,6 +108,10 @@ impl PathTable {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.heard = now;
                 entry.path.local = path.local;
+                if entry.standing == Standing::Answered {
+                    entry.standing = Standing::Talking;
+                    self.awaited.retain(|&other| other != id);
+                }
             }
             return Some(id);
         }
@@ -109,7 +130,7 @@ impl PathTable {
             Entry {
                 path,
                 heard: now,
-                answered: false,
+                standing: Standing::Heard,
             },
         );
         self.unanswered.push_back(id);
@@ -119,11 +140,21 @@ impl PathTable {
     /// Where a datagram for `id` goes. Marks the path as answered.
     pub fn answer(&mut self, id: PathId) -> Option<Path> {
         let entry = self.entries.get_mut(&id)?;
-        if !entry.answered {
-            entry.answered = true;
+        if entry.standing == Standing::Heard {
+            entry.standing = Standing::Answered;
             self.unanswered.retain(|&other| other != id);
+            self.awaited.push_back(id);
         }
         Some(entry.path)
+    }
+
+    /// Keeps the address of `id` for ever: it is one that the user named.
+    pub fn pin(&mut self, id: PathId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.standing = Standing::Pinned;
+            self.unanswered.retain(|&other| other != id);
+            self.awaited.retain(|&other| other != id);
+        }
     }
 
     /// The id of `remote`, if it has one.
@@ -132,11 +163,20 @@ impl PathTable {
     }
 
     fn make_room(&mut self, now: Instant) -> bool {
+        let entries = &self.entries;
         let stale = || {
-            let (&id, oldest) = self.entries.iter().min_by_key(|(_, entry)| entry.heard)?;
+            let loose = |entry: &Entry| entry.standing != Standing::Pinned;
+            let entries = entries.iter().filter(|(_, entry)| loose(entry));
+            let (&id, oldest) = entries.min_by_key(|(_, entry)| entry.heard)?;
             (now.saturating_since(oldest.heard) >= self.config.stale_after).then_some(id)
         };
-        let Some(id) = self.unanswered.pop_front().or_else(stale) else {
+        let strangers = &mut self.unanswered;
+        let once = &mut self.awaited;
+        let Some(id) = strangers
+            .pop_front()
+            .or_else(|| once.pop_front())
+            .or_else(stale)
+        else {
             return false;
         };
         if let Some(entry) = self.entries.remove(&id) {
@@ -182,11 +222,31 @@ mod tests {
         let mut table = table(4);
         let peer = table.heard(Instant::START, path(1)).unwrap();
         table.answer(peer);
-        for port in 2..1_000 {
-            assert!(table.heard(Instant::START, path(port)).is_some());
-            assert!(table.len() <= 4);
+        table.heard(Instant::START, path(1));
+        for answered in [false, true] {
+            for port in 2..1_000 {
+                let id = table.heard(Instant::START, path(port)).unwrap();
+                if answered {
+                    table.answer(id);
+                }
+                assert!(table.len() <= 4);
+            }
+            assert_eq!(table.answer(peer), Some(path(1)));
         }
-        assert_eq!(table.answer(peer), Some(path(1)));
+    }
+
+    #[test]
+    fn a_pinned_address_keeps_its_place_however_silent_it_is() {
+        let mut table = table(2);
+        let pinned = table.heard(Instant::START, path(1)).unwrap();
+        table.pin(pinned);
+        for port in 2..100 {
+            let id = table
+                .heard(Instant::START + STALE_AFTER * 2, path(port))
+                .unwrap();
+            table.answer(id);
+        }
+        assert_eq!(table.answer(pinned), Some(path(1)));
     }
 
     #[test]
@@ -195,6 +255,7 @@ mod tests {
         for port in [1, 2] {
             let id = table.heard(Instant::START, path(port)).unwrap();
             table.answer(id);
+            table.heard(Instant::START, path(port));
         }
         let just_before = Instant::START + STALE_AFTER - Duration::from_nanos(1);
         assert_eq!(table.heard(just_before, path(3)), None);

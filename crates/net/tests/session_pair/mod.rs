@@ -94,6 +94,7 @@ impl Driver<Strict<Inner>> for Ends<'_> {
                 resumed,
             },
             SessionEvent::PeerRestarted(peer) => SessionEvent::PeerRestarted(peer),
+            SessionEvent::EpochSeen { peer, epoch } => SessionEvent::EpochSeen { peer, epoch },
             SessionEvent::Closed(peer) => SessionEvent::Closed(peer),
             SessionEvent::LinkDown { peer, silent_for } => {
                 SessionEvent::LinkDown { peer, silent_for }

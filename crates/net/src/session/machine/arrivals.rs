@@ -2,11 +2,13 @@
 
 use super::Session;
 use super::departures::SIZE_PROBE;
-use crate::session::config::PeerIndex;
+use crate::session::config::{PeerIndex, Security};
 use crate::session::counters::DropReason;
+use crate::session::early::Salt;
 use crate::session::event::{RefuseReason, SessionEvent};
 use crate::session::keyring::Slot;
 use crate::session::liveness::Wants;
+use crate::session::peer::Peer;
 use crate::session::seal::Sealed;
 use crate::session::wire::{
     DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, SESSION_VERSION,
@@ -123,7 +125,7 @@ impl<M: Machine> Session<M> {
             DatagramType::Response => self.take_response(now, origin.path, header, body),
             DatagramType::Cookie => self.take_cookie(now, header, body),
             DatagramType::Version => self.take_version(now, origin.path, header, octets),
-            DatagramType::Early => Err(DropReason::Unknown),
+            DatagramType::Early => self.take_early(now, origin, header, body),
         }
     }
 
@@ -183,6 +185,61 @@ impl<M: Machine> Session<M> {
         };
         self.scratch = plain;
         taken
+    }
+
+    /// Data under a preset key alone.
+    fn take_early(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        let (salt, sealed) = Salt::split(body).ok_or(DropReason::Truncated)?;
+        let named = |peer: &Peer| peer.early_id == Some(header.receiver);
+        let index = self.peers.iter().position(named);
+        let index = index.ok_or(DropReason::NoSession)?;
+        let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
+        let Security::Preset { key } = &state.config.security else {
+            return Err(DropReason::NoSession);
+        };
+        let mut plain = core::mem::take(&mut self.scratch);
+        let opened = state
+            .early_intake
+            .open(key, salt, header.low, sealed, &mut plain);
+        let message = Message::read(&plain);
+        let taken = match (opened, message) {
+            (Err(Sealed::Replayed), _) => Err(DropReason::Replayed),
+            (Err(Sealed::Forged), _) => Err(DropReason::Forged),
+            (Ok(()), Some(Message::Tpdu(octets))) => {
+                state.path.get_or_insert(origin.path);
+                let path = state.index.inner_path();
+                let ecn = origin.ecn;
+                self.counters.received += 1;
+                self.counters.received_early += 1;
+                self.see_epoch(index, salt.epoch());
+                let datagram = Datagram { path, octets, ecn };
+                self.inner.handle_datagram(now, datagram);
+                Ok(())
+            }
+            // Only data is sent early: the rest speaks of a session that is not there yet.
+            (Ok(()), _) => Err(DropReason::Unknown),
+        };
+        self.scratch = plain;
+        taken
+    }
+
+    /// Tells the application of a peer's new epoch, where forgetting it would do harm.
+    pub(super) fn see_epoch(&mut self, index: usize, epoch: u64) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        if state.early_id.is_some() && epoch > state.epoch_said {
+            state.epoch_said = epoch;
+            let peer = state.index;
+            self.events
+                .push_back(SessionEvent::EpochSeen { peer, epoch });
+        }
     }
 
     /// A datagram of the peer opened: the keys are shared, the link works, and this is where it is.

@@ -1,6 +1,7 @@
 //! What leaves: own datagrams first, then what the inner machine has for peers that can be reached.
 
 use super::{SESSION_OVERHEAD, Session};
+use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::liveness::{Due, Wants};
 use crate::session::seal::Keypair;
@@ -38,6 +39,33 @@ fn seal(
     Some(out.len() - start)
 }
 
+/// Appends a whole datagram of early data.
+fn seal_early(
+    key: &mut EarlyKey,
+    id: u32,
+    code: &mut PacketCode,
+    fec: FecStrength,
+    plain: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    let start = out.len();
+    let counter = key.next_counter()?;
+    let header = Header {
+        kind: DatagramType::Early,
+        fec,
+        receiver: id,
+        low: counter,
+    };
+    out.extend_from_slice(&header.to_octets());
+    out.extend_from_slice(key.salt.octets());
+    if !key.seal(counter, plain, out) {
+        out.truncate(start);
+        return None;
+    }
+    code.append_parity(out, start, fec);
+    Some(out.len() - start)
+}
+
 impl<M: Machine> Session<M> {
     pub(super) fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         self.run_timers(now);
@@ -56,25 +84,38 @@ impl<M: Machine> Session<M> {
             Message::Tpdu(&[]).write(&mut self.scratch);
             let inner = self.inner.poll_transmit(now, &mut self.scratch)?;
             let peer = usize::try_from(inner.path.0).unwrap_or(usize::MAX);
-            let state = self.peers.get_mut(peer).filter(|peer| peer.is_open(now));
-            let Some((state, path)) = state.and_then(|state| state.path.map(|path| (state, path)))
-            else {
+            let Some((path, len)) = self.seal_for(now, peer, out) else {
                 self.counters.unsent += 1;
                 continue;
             };
-            let Some(keys) = state.keys.current(now) else {
-                continue;
-            };
-            let fec = self.config.fec_words;
-            let Some(len) = seal(keys, &mut self.code, fec, &self.scratch, out) else {
-                self.counters.unsent += 1;
-                continue;
-            };
-            state.liveness.on_sent(now, Wants::Answer);
             self.counters.sent += 1;
             return Some(Transmit { path, len, ..inner });
         }
         None
+    }
+
+    /// Seals what is in `scratch` for a peer, if it can be reached.
+    fn seal_for(
+        &mut self,
+        now: Instant,
+        peer: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<(PathId, usize)> {
+        let state = self.peers.get_mut(peer)?;
+        let (path, fec) = (state.path?, self.config.fec_words);
+        if state.is_early(now) {
+            let (key, id) = (state.early.as_mut()?, state.early_id?);
+            let len = seal_early(key, id, &mut self.code, fec, &self.scratch, out)?;
+            self.counters.sent_early += 1;
+            return Some((path, len));
+        }
+        if !state.is_open(now) {
+            return None;
+        }
+        let keys = state.keys.current(now)?;
+        let len = seal(keys, &mut self.code, fec, &self.scratch, out)?;
+        state.liveness.on_sent(now, Wants::Answer);
+        Some((path, len))
     }
 
     /// Seals and queues a message of the session's own. `false`: there are no keys.

@@ -4,6 +4,7 @@ use super::Session;
 use super::arrivals::Origin;
 use crate::session::config::Security;
 use crate::session::counters::DropReason;
+use crate::session::early::{EarlyKey, Salt};
 use crate::session::event::{RefuseReason, SessionEvent};
 use crate::session::guard::{Admission, COOKIE_LIFE, GuardKeys, MAC_BYTES, Mac, second};
 use crate::session::handshake::{
@@ -125,6 +126,10 @@ impl<M: Machine> Session<M> {
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
         };
+        if let (Security::Preset { key }, Some(_)) = (&state.config.security, state.early_id) {
+            let salt = Salt::new(epoch, self.entropy.array());
+            state.early = Some(EarlyKey::new(key, salt));
+        }
         let identity = self.config.identity.as_ref();
         let security = &state.config.security;
         let begun = Initiator::begin(security, identity, index, &hello, entropy);
@@ -318,6 +323,8 @@ impl<M: Machine> Session<M> {
             }
         }
         state.epoch_seen = theirs.epoch;
+        state.early_intake.raise(theirs.epoch);
+        self.see_epoch(peer, theirs.epoch);
         let disagreement = ours.disagreement(&theirs);
         let local = self.new_index(peer_index);
         let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;

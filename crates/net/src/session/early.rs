@@ -1,0 +1,236 @@
+//! Data before the handshake is through, under a preset key alone.
+//!
+//! The key of such data comes from the preset key and a salt that the sender draws for each
+//! handshake: epoch and 16 random octets. So no key repeats, whatever was forgotten in a crash. What it
+//! lacks is the receiver's part: a receiver that forgot which epochs it saw takes recorded early data
+//! for new. It has to remember the highest epoch over its restarts
+//! ([`SessionConfig::epochs_seen`](super::SessionConfig)).
+
+use super::keys::PresetKey;
+use super::replay::ReplayWindow;
+use super::seal::{Sealed, TAG_BYTES};
+use chacha20poly1305::aead::AeadInPlace;
+use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce, Tag};
+
+const RANDOM_BYTES: usize = 16;
+/// Octets of a salt: epoch, then random octets.
+pub(super) const SALT_BYTES: usize = 8 + RANDOM_BYTES;
+
+/// What makes a key its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Salt([u8; SALT_BYTES]);
+
+impl Salt {
+    pub(super) fn new(epoch: u64, random: [u8; RANDOM_BYTES]) -> Self {
+        let mut octets = [0; SALT_BYTES];
+        octets[..8].copy_from_slice(&epoch.to_be_bytes());
+        octets[8..].copy_from_slice(&random);
+        Self(octets)
+    }
+
+    /// The salt at the beginning of a datagram's body, and the rest.
+    pub(super) fn split(body: &[u8]) -> Option<(Self, &[u8])> {
+        let (octets, rest) = body.split_first_chunk()?;
+        Some((Self(*octets), rest))
+    }
+
+    pub(super) const fn octets(&self) -> &[u8; SALT_BYTES] {
+        &self.0
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        let [e0, e1, e2, e3, e4, e5, e6, e7, ..] = self.0;
+        u64::from_be_bytes([e0, e1, e2, e3, e4, e5, e6, e7])
+    }
+}
+
+/// What a header names instead of a session index: which preset key.
+pub(super) fn key_id(preset: &PresetKey) -> u32 {
+    let derived = blake3::derive_key("fulmar 2026-11-21 session early id", preset.octets());
+    let [i0, i1, i2, i3, ..] = derived;
+    u32::from_be_bytes([i0, i1, i2, i3])
+}
+
+/// The key of one sender's early data, at either end.
+pub(super) struct EarlyKey {
+    pub(super) salt: Salt,
+    cipher: ChaCha20Poly1305,
+    sealed: u32,
+    window: ReplayWindow,
+}
+
+fn nonce(counter: u32) -> Nonce {
+    let mut octets = [0; 12];
+    octets[8..].copy_from_slice(&counter.to_be_bytes());
+    octets.into()
+}
+
+impl EarlyKey {
+    pub(super) fn new(preset: &PresetKey, salt: Salt) -> Self {
+        let material = [&preset.octets()[..], salt.octets()].concat();
+        let key = blake3::derive_key("fulmar 2026-11-21 session early data", &material);
+        Self {
+            salt,
+            cipher: ChaCha20Poly1305::new(&key.into()),
+            sealed: 0,
+            window: ReplayWindow::default(),
+        }
+    }
+
+    /// The counter of the next datagram; `None` when the key is used up.
+    pub(super) fn next_counter(&mut self) -> Option<u32> {
+        let counter = self.sealed;
+        self.sealed = counter.checked_add(1)?;
+        Some(counter)
+    }
+
+    /// Appends `plain`, sealed under `counter` of [`EarlyKey::next_counter`].
+    pub(super) fn seal(&self, counter: u32, plain: &[u8], out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        out.extend_from_slice(plain);
+        let sealed = self
+            .cipher
+            .encrypt_in_place_detached(&nonce(counter), &[], &mut out[start..]);
+        match sealed {
+            Ok(tag) => out.extend_from_slice(&tag),
+            Err(_) => out.truncate(start),
+        }
+        sealed.is_ok()
+    }
+
+    /// Opens what was sealed under `counter`.
+    pub(super) fn open(
+        &mut self,
+        counter: u32,
+        sealed: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Sealed> {
+        out.clear();
+        if !self.window.is_new(u64::from(counter)) {
+            return Err(Sealed::Replayed);
+        }
+        let (body, tag) = sealed
+            .split_last_chunk::<TAG_BYTES>()
+            .ok_or(Sealed::Forged)?;
+        out.extend_from_slice(body);
+        self.cipher
+            .decrypt_in_place_detached(&nonce(counter), &[], out, Tag::from_slice(tag))
+            .map_err(|_| Sealed::Forged)?;
+        self.window.mark(u64::from(counter));
+        Ok(())
+    }
+}
+
+/// The receiver's side of a peer's early data.
+#[derive(Default)]
+pub(super) struct EarlyIntake {
+    key: Option<Box<EarlyKey>>,
+    /// Epochs below are refused.
+    floor: u64,
+}
+
+impl EarlyIntake {
+    /// Remembers the highest epoch of an earlier run.
+    pub(super) const fn new(epoch_seen: u64) -> Self {
+        Self {
+            key: None,
+            floor: epoch_seen.saturating_add(1),
+        }
+    }
+
+    /// The peer began a handshake in `epoch`: nothing older counts any more.
+    pub(super) fn raise(&mut self, epoch: u64) {
+        self.floor = self.floor.max(epoch);
+    }
+
+    /// Opens early data. A salt that is not known yet is kept once it opened something.
+    pub(super) fn open(
+        &mut self,
+        preset: &PresetKey,
+        salt: Salt,
+        counter: u32,
+        sealed: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Sealed> {
+        if let Some(key) = self.key.as_mut().filter(|key| key.salt == salt) {
+            return key.open(counter, sealed, out);
+        }
+        let known = self.key.as_ref().map_or(0, |key| key.salt.epoch());
+        if salt.epoch() < self.floor || salt.epoch() <= known {
+            return Err(Sealed::Replayed);
+        }
+        let mut key = Box::new(EarlyKey::new(preset, salt));
+        key.open(counter, sealed, out)?;
+        self.floor = salt.epoch();
+        self.key = Some(key);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::entropy::Entropy;
+
+    fn preset() -> PresetKey {
+        PresetKey::generate(&mut Entropy::from_seed([1; 32]))
+    }
+
+    fn sealed(epoch: u64, random: u8, counter: u32) -> (Salt, Vec<u8>) {
+        let salt = Salt::new(epoch, [random; 16]);
+        let mut out = Vec::new();
+        assert!(EarlyKey::new(&preset(), salt).seal(counter, b"hello", &mut out));
+        (salt, out)
+    }
+
+    #[test]
+    fn early_data_opens_once_and_only_in_epochs_not_seen_before() {
+        let mut intake = EarlyIntake::new(100);
+        let mut out = Vec::new();
+        let mut open = |epoch, random, counter| {
+            let (salt, octets) = sealed(epoch, random, counter);
+            intake.open(&preset(), salt, counter, &octets, &mut out)
+        };
+        assert_eq!(
+            open(100, 1, 0),
+            Err(Sealed::Replayed),
+            "of before the restart"
+        );
+        assert_eq!(open(101, 1, 0), Ok(()));
+        assert_eq!(open(101, 1, 0), Err(Sealed::Replayed));
+        assert_eq!(open(101, 1, 1), Ok(()));
+        assert_eq!(
+            open(101, 2, 0),
+            Err(Sealed::Replayed),
+            "two salts in one epoch"
+        );
+        assert_eq!(open(102, 2, 0), Ok(()));
+        assert_eq!(open(101, 1, 2), Err(Sealed::Replayed));
+    }
+
+    #[test]
+    fn a_forged_salt_displaces_nothing() {
+        let mut intake = EarlyIntake::new(0);
+        let mut out = Vec::new();
+        let (salt, octets) = sealed(5, 1, 0);
+        assert_eq!(intake.open(&preset(), salt, 0, &octets, &mut out), Ok(()));
+        let forged = Salt::new(u64::MAX, [9; 16]);
+        let refused = intake.open(&preset(), forged, 0, &octets, &mut out);
+        assert_eq!(refused, Err(Sealed::Forged));
+        let (salt, octets) = sealed(5, 1, 1);
+        assert_eq!(intake.open(&preset(), salt, 1, &octets, &mut out), Ok(()));
+        assert_eq!(out, b"hello");
+    }
+
+    #[test]
+    fn an_epoch_begun_by_a_handshake_ends_the_ones_before() {
+        let mut intake = EarlyIntake::new(0);
+        intake.raise(7);
+        let mut open = |epoch| {
+            let (salt, octets) = sealed(epoch, 1, 0);
+            intake.open(&preset(), salt, 0, &octets, &mut Vec::new())
+        };
+        assert_eq!(open(6), Err(Sealed::Replayed));
+        assert_eq!(open(7), Ok(()));
+    }
+}

@@ -1,0 +1,97 @@
+//! Data before the handshake, under a preset key: it arrives after one way, once, and never again.
+
+mod session_pair;
+
+use fulmar_net::session::{DropReason, SessionConfig, SessionEvent};
+use fulmar_proto::units::{Duration, Instant};
+use session_pair::{PATH, PEER, Pair, Way, lossy, octets, preset_pair};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const DELAY: Duration = Duration::from_millis(300);
+
+fn early() -> [SessionConfig; 2] {
+    let mut configs = preset_pair();
+    for config in &mut configs {
+        config.early_data = true;
+    }
+    configs
+}
+
+#[test]
+fn data_arrives_after_one_way_and_goes_on_under_session_keys() {
+    let mut pair = Pair::new(early(), lossy(DELAY, 0.0, 1));
+    let sent = octets(1_000_000);
+    pair.send(&sent);
+    pair.run(DELAY);
+    assert!(!pair.app(Way::Back).received.is_empty(), "the first octets");
+    pair.run_to_end(Duration::from_secs(10));
+    assert!(pair.app(Way::Back).received == sent);
+    let counters = pair.session(Way::Back).counters();
+    let share = counters.received_early as f64 / counters.received as f64;
+    // A round trip of the second that the transfer takes.
+    assert!(counters.received_early > 100 && share < 0.8, "{counters:?}");
+}
+
+#[test]
+fn a_transfer_that_begins_early_completes_under_loss() {
+    for seed in 1..=5 {
+        let mut pair = Pair::new(early(), lossy(Duration::from_millis(20), 0.4, seed));
+        let sent = octets(300_000);
+        pair.send(&sent);
+        pair.run_to_end(Duration::from_secs(30));
+        assert!(pair.app(Way::Back).received == sent, "seed {seed}");
+    }
+}
+
+#[test]
+fn recorded_early_data_is_worth_nothing_to_a_receiver_that_restarted_and_remembers() {
+    let recorded: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let record = Rc::clone(&recorded);
+    let configs = early();
+    let mut again = configs[1].clone();
+    let mut pair = Pair::new(
+        configs,
+        Box::new(move |way, now, path, octets| {
+            if way == Way::Forward && now < Instant::START + Duration::from_millis(100) {
+                record.borrow_mut().push(octets.to_vec());
+            }
+            vec![(DELAY, path, octets.to_vec())]
+        }),
+    );
+    pair.send(&octets(5_000));
+    pair.run(Duration::from_secs(5));
+    let seen = pair.events(Way::Back).iter().find_map(|event| match event {
+        SessionEvent::EpochSeen { peer: PEER, epoch } => Some(*epoch),
+        _ => None,
+    });
+    again.epochs_seen = vec![seen.expect("an epoch to remember")];
+    pair.restart(Way::Back, again.clone(), 90);
+    for octets in recorded.borrow().iter() {
+        pair.inject(1, PATH, octets);
+    }
+    let counters = pair.session(Way::Back).counters();
+    assert_eq!(counters.received, 0, "{counters:?}");
+    assert!(counters.dropped(DropReason::Replayed) >= 3, "{counters:?}");
+    // What remembering is for.
+    again.epochs_seen.clear();
+    pair.restart(Way::Back, again, 91);
+    for octets in recorded.borrow().iter() {
+        pair.inject(1, PATH, octets);
+    }
+    assert!(pair.session(Way::Back).counters().received > 0);
+}
+
+#[test]
+fn early_data_is_neither_sent_nor_taken_unless_asked_for() {
+    for asked in [0, 1] {
+        let mut configs = preset_pair();
+        configs[asked].early_data = true;
+        let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
+        let sent = octets(10_000);
+        pair.send(&sent);
+        pair.run_to_end(Duration::from_secs(20));
+        assert!(pair.app(Way::Back).received == sent);
+        assert_eq!(pair.session(Way::Back).counters().received_early, 0);
+    }
+}
