@@ -17,7 +17,9 @@ mod ending;
 mod records;
 mod timers;
 
-use super::address::{Destination, FlowId, FlowKind};
+pub(super) use attach::connect;
+
+use super::address::{Destination, FlowId};
 use super::class::FlowClass;
 use super::codes::{RefuseCode, ResetCode};
 use super::event::FlowEvent;
@@ -93,11 +95,6 @@ impl Flow {
 
     pub(super) const fn attempt(&self) -> u64 {
         self.attempt
-    }
-
-    #[expect(clippy::unused_self, reason = "until datagram flows are here")]
-    pub(super) const fn kind(&self) -> FlowKind {
-        FlowKind::Stream
     }
 
     pub(super) const fn class(&self) -> &FlowClass {

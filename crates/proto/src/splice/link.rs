@@ -29,6 +29,11 @@ impl Link {
         self.pending.is_empty() && !self.closing
     }
 
+    /// Whether everything was handed on.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// Sends a record, behind those that wait.
     pub(super) fn send(&mut self, now: Instant, endpoint: &mut Endpoint, record: &Record<'_>) {
         if !self.closing {

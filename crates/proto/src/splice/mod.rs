@@ -24,11 +24,14 @@
 //! section 1.9. The octets are specified in `docs/protocol/splice.md`. Why: ADR 0008.
 
 mod address;
+mod any_flow;
+mod association;
 mod class;
 mod codes;
 mod config;
 mod counters;
 mod credit;
+mod datagrams;
 mod event;
 mod flow;
 mod graves;

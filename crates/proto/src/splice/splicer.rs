@@ -3,6 +3,8 @@
 mod arrivals;
 
 use super::address::{Destination, FlowId, FlowKind};
+use super::any_flow::AnyFlow;
+use super::association::Association;
 use super::class::FlowClass;
 use super::codes::{RefuseCode, ResetCode};
 use super::config::{SplicerConfig, SplicerConfigError};
@@ -13,9 +15,9 @@ use super::graves::Graves;
 use super::shared::Shared;
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
-use crate::transport::aerotp::{CloseReason, ConnectionId, Endpoint};
+use crate::transport::aerotp::{ConnectionId, Endpoint, ModeRules};
 use crate::units::Instant;
-use crate::wire::aerotp::Port;
+use crate::wire::aerotp::{Mode, Port};
 use arrivals::Orphan;
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -56,7 +58,7 @@ pub struct Restored {
 /// A flow, and what the splicer's indexes say of it.
 #[derive(Debug)]
 struct Slot {
-    flow: Flow,
+    flow: AnyFlow,
     connection: Option<ConnectionId>,
     deadline: Option<Deadline>,
 }
@@ -147,7 +149,7 @@ impl Splicer {
         class: FlowClass,
     ) -> Result<FlowId, OpenError> {
         self.now = now;
-        if !Flow::suits(kind, class.mode) {
+        if !suits(kind, class.mode) {
             return Err(OpenError::Mode(class.mode.name()));
         }
         if self.is_full() {
@@ -157,21 +159,21 @@ impl Splicer {
         while self.flows.contains_key(&id) || id.0 == [0; 16] {
             self.rng.fill(&mut id.0);
         }
-        let asked = Restored {
-            flow: id,
-            peer,
-            role: Role::Opener,
-            destination,
-            class,
-            bound: None,
-            received: 0,
-            kept_from: 0,
-            accepted: 0,
-        };
-        let mut flow = Flow::opener(now, &self.shared, asked);
-        let presumed = flow.presumption(&self.shared);
         let attempt = self.next_attempt();
-        flow.connect(now, &mut self.shared, attempt, presumed)?;
+        let shared = &mut self.shared;
+        let flow = match kind {
+            FlowKind::Stream => {
+                let mut flow = Flow::opener(now, shared, id, peer, destination, class);
+                let presumed = flow.presumption(shared);
+                flow.connect(now, shared, attempt, presumed)?;
+                AnyFlow::Stream(Box::new(flow))
+            }
+            FlowKind::Datagrams => {
+                let mut flow = Association::opener(now, shared, id, peer, destination, class);
+                flow.connect(now, shared, attempt)?;
+                AnyFlow::Datagrams(Box::new(flow))
+            }
+        };
         self.add(now, flow);
         Ok(id)
     }
@@ -183,7 +185,7 @@ impl Splicer {
     /// [`OpenError`] as for `open`, or when the flow is there already.
     pub fn restore(&mut self, now: Instant, restored: Restored) -> Result<(), OpenError> {
         self.now = now;
-        if !Flow::suits(FlowKind::Stream, restored.class.mode) {
+        if !suits(FlowKind::Stream, restored.class.mode) {
             return Err(OpenError::Mode(restored.class.mode.name()));
         }
         if self.flows.contains_key(&restored.flow) {
@@ -194,7 +196,7 @@ impl Splicer {
         }
         let mut flow = Flow::restored(now, restored);
         flow.go_away(now, &mut self.shared);
-        self.add(now, flow);
+        self.add(now, AnyFlow::Stream(Box::new(flow)));
         Ok(())
     }
 
@@ -205,33 +207,28 @@ impl Splicer {
         self.lose_flows(now, |flow| flow.peer() == peer);
     }
 
-    fn lose_flows(&mut self, now: Instant, is_lost: impl Fn(&Flow) -> bool) {
+    fn lose_flows(&mut self, now: Instant, is_lost: impl Fn(&AnyFlow) -> bool) {
         let slots = self.flows.iter().filter(|(_, slot)| is_lost(&slot.flow));
         let lost: Vec<FlowId> = slots.map(|(id, _)| *id).collect();
         for id in lost {
-            self.with(now, id, |flow, now, shared| {
-                if flow.connection().is_some() {
-                    flow.drop_link(now, shared);
-                    flow.on_connection_closed(now, shared, CloseReason::Reset);
-                }
-            });
+            self.with(now, id, AnyFlow::lose_connection);
         }
     }
 
     /// Streams: how many octets `accept` would take now. Read no more from the socket than that.
     pub fn capacity(&self, flow: FlowId) -> usize {
-        let flow = self.alive(flow);
+        let flow = self.alive(flow).and_then(AnyFlow::as_stream);
         flow.map_or(0, |flow| flow.capacity(&self.shared))
     }
 
     /// Streams: the offset of the next octet to give to `accept`; `None` if there is no such flow.
     pub fn accepted_offset(&self, flow: FlowId) -> Option<u64> {
-        self.alive(flow).map(Flow::accepted_offset)
+        Some(self.alive(flow)?.as_stream()?.accepted_offset())
     }
 
     /// Streams: takes octets towards the far side, in order, and says how many.
     pub fn accept(&mut self, now: Instant, flow: FlowId, octets: &[u8]) -> usize {
-        self.with_alive(now, flow, |flow, now, shared| {
+        self.with_stream(now, flow, |flow, now, shared| {
             flow.accept(now, shared, octets)
         })
         .unwrap_or(0)
@@ -239,7 +236,7 @@ impl Splicer {
 
     /// The local side sends no more: half-closes a stream, ends a datagram flow.
     pub fn finish(&mut self, now: Instant, flow: FlowId) {
-        self.with_alive(now, flow, Flow::finish);
+        self.with_alive(now, flow, AnyFlow::finish);
     }
 
     /// The local side broke, or the driver gives the flow up. The far side hears `code`; the flow
@@ -250,19 +247,19 @@ impl Splicer {
 
     /// Streams: octets for the local side that lie in one piece; `None` when there are none now.
     pub fn peek(&self, flow: FlowId) -> Option<&[u8]> {
-        self.alive(flow)?.peek()
+        self.alive(flow)?.as_stream()?.peek()
     }
 
     /// Streams: `len` octets of what `peek` showed were taken.
     pub fn consume(&mut self, now: Instant, flow: FlowId, len: usize) {
-        self.with_alive(now, flow, |flow, now, shared| {
+        self.with_stream(now, flow, |flow, now, shared| {
             flow.consume(now, shared, len);
         });
     }
 
     /// Streams: the local host has acknowledged the first `total` octets of the flow.
     pub fn delivered(&mut self, now: Instant, flow: FlowId, total: u64) {
-        self.with_alive(now, flow, |flow, now, shared| {
+        self.with_stream(now, flow, |flow, now, shared| {
             flow.delivered(now, shared, total);
         });
     }
@@ -277,19 +274,26 @@ impl Splicer {
     /// Acceptor: there will be no connection. The flow is gone here, without a further event.
     pub fn refused(&mut self, now: Instant, flow: FlowId, code: RefuseCode) {
         self.with_alive(now, flow, |flow, now, shared| {
-            flow.refused(now, shared, code);
+            flow.refuse(now, shared, code);
         });
     }
 
     /// Datagrams: takes a message towards the far side; `false` if it was dropped, which is
     /// counted.
-    pub fn accept_datagram(&mut self, _now: Instant, _flow: FlowId, _message: &[u8]) -> bool {
-        false
+    pub fn accept_datagram(&mut self, now: Instant, flow: FlowId, message: &[u8]) -> bool {
+        let taken = self.with_alive(now, flow, |flow, now, shared| {
+            let flow = flow.as_datagrams_mut()?;
+            Some(flow.accept_datagram(now, shared, message))
+        });
+        taken.flatten().unwrap_or(false)
     }
 
     /// Datagrams: the next message for the local side.
-    pub fn poll_datagram(&mut self, _now: Instant, _flow: FlowId) -> Option<Vec<u8>> {
-        None
+    pub fn poll_datagram(&mut self, now: Instant, flow: FlowId) -> Option<Vec<u8>> {
+        let message = self.with_alive(now, flow, |flow, now, shared| {
+            flow.as_datagrams_mut()?.poll_datagram(now, shared)
+        });
+        message.flatten()
     }
 
     /// The flows that the driver knows, in the order of their names.
@@ -313,12 +317,12 @@ impl Splicer {
         u64::from(self.shared.config.incarnation) << 32 | u64::from(self.openings)
     }
 
-    fn alive(&self, id: FlowId) -> Option<&Flow> {
+    fn alive(&self, id: FlowId) -> Option<&AnyFlow> {
         let flow = &self.flows.get(&id)?.flow;
         flow.is_alive().then_some(flow)
     }
 
-    fn add(&mut self, now: Instant, flow: Flow) {
+    fn add(&mut self, now: Instant, flow: AnyFlow) {
         let id = flow.id();
         self.shared.counters.flows_now += 1;
         self.shared.class(flow.class().id).flows_opened += 1;
@@ -336,7 +340,7 @@ impl Splicer {
         &mut self,
         now: Instant,
         id: FlowId,
-        call: impl FnOnce(&mut Flow, Instant, &mut Shared) -> T,
+        call: impl FnOnce(&mut AnyFlow, Instant, &mut Shared) -> T,
     ) -> Option<T> {
         self.alive(id)?;
         let result = self.with(now, id, call);
@@ -344,11 +348,23 @@ impl Splicer {
         result
     }
 
-    fn with<T>(
+    fn with_stream<T>(
         &mut self,
         now: Instant,
         id: FlowId,
         call: impl FnOnce(&mut Flow, Instant, &mut Shared) -> T,
+    ) -> Option<T> {
+        let result = self.with_alive(now, id, |flow, now, shared| {
+            Some(call(flow.as_stream_mut()?, now, shared))
+        });
+        result.flatten()
+    }
+
+    fn with<T>(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        call: impl FnOnce(&mut AnyFlow, Instant, &mut Shared) -> T,
     ) -> Option<T> {
         self.now = now;
         let slot = self.flows.get_mut(&id)?;
@@ -364,13 +380,8 @@ impl Splicer {
         let Some(slot) = self.flows.get_mut(&id) else {
             return;
         };
-        if let Some(attempt) = attempt
-            && slot
-                .flow
-                .connect(now, &mut self.shared, attempt, 0)
-                .is_err()
-        {
-            slot.flow.on_connect_failed(now, &self.shared);
+        if let Some(attempt) = attempt {
+            slot.flow.reconnect(now, &mut self.shared, attempt);
         }
         slot.flow.settle(now, &mut self.shared);
         let connection = slot.flow.connection();
@@ -415,6 +426,11 @@ impl Splicer {
     }
 }
 
+/// Whether a mode can carry flows of a kind.
+fn suits(kind: FlowKind, mode: Mode) -> bool {
+    kind == FlowKind::Datagrams || ModeRules::of(mode).complete
+}
+
 impl Machine for Splicer {
     type Event = FlowEvent;
 
@@ -439,7 +455,7 @@ impl Machine for Splicer {
             if at > now {
                 break;
             }
-            self.with(now, id, Flow::handle_deadline);
+            self.with(now, id, AnyFlow::handle_deadline);
             // A flow that still names a time that has come would spin here.
             if self.deadlines.first() == Some(&(at, id)) {
                 break;

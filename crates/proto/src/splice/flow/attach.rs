@@ -1,5 +1,6 @@
 //! How a flow gets a connection: opened, accepted, lost and found again.
 
+use super::super::address::{Destination, FlowId, FlowKind};
 use super::super::class::FlowClass;
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::credit::FLOOR_BYTES;
@@ -11,7 +12,7 @@ use super::super::shared::Shared;
 use super::super::splicer::{Restored, Role};
 use super::super::stream::{Incoming, Outgoing, Stream};
 use super::timers::FlowTimer;
-use super::{Flow, FlowKind, Phase};
+use super::{Flow, Phase};
 use crate::machine::PathId;
 use crate::timer::TimerTable;
 use crate::transport::aerotp::{
@@ -27,7 +28,25 @@ const PAUSE_DOUBLINGS_MAX: u32 = 5;
 
 impl Flow {
     /// A flow that is asked for here.
-    pub(in super::super) fn opener(now: Instant, shared: &Shared, asked: Restored) -> Self {
+    pub(in super::super) fn opener(
+        now: Instant,
+        shared: &Shared,
+        flow: FlowId,
+        peer: PathId,
+        destination: Destination,
+        class: FlowClass,
+    ) -> Self {
+        let asked = Restored {
+            flow,
+            peer,
+            role: Role::Opener,
+            destination,
+            class,
+            bound: None,
+            received: 0,
+            kept_from: 0,
+            accepted: 0,
+        };
         let mut flow = Self::restored(now, asked);
         flow.asked_before = false;
         let config = &shared.config;
@@ -169,7 +188,7 @@ impl Flow {
         let open = Open {
             flow: self.id,
             attempt,
-            kind: self.kind(),
+            kind: FlowKind::Stream,
             resume: self.class.resume,
             again,
             refresh: false,
@@ -341,7 +360,7 @@ impl Flow {
     }
 
     /// Opener: waits before the next try to connect.
-    pub(super) fn pause(&mut self, now: Instant, shared: &Shared) {
+    pub(in super::super) fn pause(&mut self, now: Instant, shared: &Shared) {
         let doublings = self.reconnects.min(PAUSE_DOUBLINGS_MAX);
         self.reconnects = self.reconnects.saturating_add(1);
         let pause = shared.config.reconnect_pause * (1 << doublings);
@@ -353,19 +372,6 @@ impl Flow {
         let due = self.reconnect_due && self.link.is_none() && !self.gone;
         self.reconnect_due = false;
         due
-    }
-
-    /// There is no room for a connection: try again later.
-    pub(in super::super) fn on_connect_failed(&mut self, now: Instant, shared: &Shared) {
-        self.pause(now, shared);
-    }
-
-    pub(in super::super) fn is_stream_mode(mode: Mode) -> bool {
-        crate::transport::aerotp::ModeRules::of(mode).complete
-    }
-
-    pub(in super::super) fn suits(kind: FlowKind, mode: Mode) -> bool {
-        kind == FlowKind::Datagrams || Self::is_stream_mode(mode)
     }
 
     /// What is known of how it ended is told on a new connection.

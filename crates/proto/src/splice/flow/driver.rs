@@ -116,12 +116,7 @@ impl Flow {
         }
     }
 
-    pub(in super::super) fn refused(
-        &mut self,
-        now: Instant,
-        shared: &mut Shared,
-        code: RefuseCode,
-    ) {
+    pub(in super::super) fn refuse(&mut self, now: Instant, shared: &mut Shared, code: RefuseCode) {
         if self.phase == Phase::Requested {
             shared.count_refusal(self.class.id, code);
             self.end(now, shared, Outcome::Refused(code));

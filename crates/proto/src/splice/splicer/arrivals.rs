@@ -1,5 +1,8 @@
 //! What the endpoint's events mean: whose they are, and what a new connection carries.
 
+use super::super::address::FlowKind;
+use super::super::any_flow::AnyFlow;
+use super::super::association::Association;
 use super::super::codes::RefuseCode;
 use super::super::event::FlowEvent;
 use super::super::flow::Flow;
@@ -7,7 +10,7 @@ use super::super::graves::Outcome;
 use super::super::records::{Open, Piece, Record, RecordReader};
 use super::{Role, Splicer};
 use crate::machine::{Machine, PathId};
-use crate::transport::aerotp::{ConnectionId, Event};
+use crate::transport::aerotp::{ConnectionId, Event, ModeRules};
 use crate::units::Instant;
 use crate::wire::aerotp::Mode;
 
@@ -39,10 +42,10 @@ impl Splicer {
         match *event {
             Event::Incoming { id, path, mode, .. } => self.add_orphan(now, id, path, mode),
             Event::Readable(id) => self.on_readable(now, id),
-            Event::Writable(id) => self.with_owner(now, id, Flow::on_room),
+            Event::Writable(id) => self.with_owner(now, id, AnyFlow::on_room),
             Event::PeerFinished(id) => {
                 if self.by_connection.contains_key(&id) {
-                    self.with_owner(now, id, Flow::on_peer_finished);
+                    self.with_owner(now, id, AnyFlow::on_peer_finished);
                 } else {
                     self.shared.endpoint.close(now, id);
                 }
@@ -54,7 +57,10 @@ impl Splicer {
                     flow.on_connection_closed(now, shared, why);
                 });
             }
-            Event::Connected(_) | Event::Datagram { .. } => {}
+            Event::Datagram {
+                path, ref octets, ..
+            } => self.on_datagram(now, path, octets),
+            Event::Connected(_) => {}
         }
     }
 
@@ -62,7 +68,7 @@ impl Splicer {
         &mut self,
         now: Instant,
         id: ConnectionId,
-        call: impl FnOnce(&mut Flow, Instant, &mut super::Shared),
+        call: impl FnOnce(&mut AnyFlow, Instant, &mut super::Shared),
     ) {
         if let Some(flow) = self.by_connection.get(&id).copied() {
             self.with(now, flow, call);
@@ -101,22 +107,31 @@ impl Splicer {
         let Some(orphan) = self.orphans.get_mut(&id).filter(|orphan| !orphan.refused) else {
             return;
         };
+        let (peer, mode) = (orphan.peer, orphan.mode);
         let mut input = octets;
-        match orphan.reader.next(&mut input) {
-            Ok(Piece::Wait) => {}
-            Ok(Piece::Record(Record::Open(open))) => {
-                let (peer, mode) = (orphan.peer, orphan.mode);
-                match self.on_open(now, id, peer, mode, &open) {
-                    Ok(()) => {
-                        self.orphans.remove(&id);
-                        self.with_owner(now, id, |flow, now, shared| {
-                            flow.on_octets(now, shared, input);
-                        });
-                    }
-                    Err(answer) => self.turn_away(now, id, answer),
-                }
+        let whole_records = !ModeRules::of(mode).complete;
+        let record = if whole_records {
+            Record::take(&mut input)
+        } else {
+            match orphan.reader.next(&mut input) {
+                Ok(Piece::Wait) => return,
+                Ok(Piece::Record(record)) => Ok(record),
+                Err(malformed) => Err(malformed),
             }
-            Ok(Piece::Record(_)) | Err(_) => {
+        };
+        match record {
+            Ok(Record::Open(open)) => match self.on_open(now, Some(id), peer, mode, &open) {
+                Ok(()) => {
+                    self.orphans.remove(&id);
+                    self.with_owner(now, id, |flow, now, shared| {
+                        flow.on_octets(now, shared, input);
+                    });
+                }
+                Err(answer) => self.turn_away(now, id, answer),
+            },
+            // The opening was lost; it comes again.
+            Ok(_) if whole_records => self.shared.counters.orphans += 1,
+            Ok(_) | Err(_) => {
                 self.shared.counters.malformed += 1;
                 self.turn_away(now, id, Outcome::Refused(RefuseCode::Invalid));
             }
@@ -126,30 +141,41 @@ impl Splicer {
     /// Answers a connection that gets no flow, and closes it.
     fn turn_away(&mut self, now: Instant, id: ConnectionId, answer: Outcome) {
         self.shared.counters.orphans += 1;
-        if let Some(orphan) = self.orphans.get_mut(&id) {
-            orphan.refused = true;
-        }
+        let Some(orphan) = self.orphans.get_mut(&id) else {
+            return;
+        };
+        orphan.refused = true;
+        let stream = ModeRules::of(orphan.mode).complete;
         let record = match answer {
             Outcome::Finished => Record::Finished,
             Outcome::Refused(code) => Record::Refused(code),
             Outcome::Reset(code) => Record::Reset(code),
         };
-        let mut link = super::super::link::Link::new(id);
-        link.send(now, &mut self.shared.endpoint, &record);
-        self.shared.endpoint.close(now, id);
+        let mut octets = Vec::new();
+        record.encode(&mut octets);
+        let endpoint = &mut self.shared.endpoint;
+        // A fresh connection has room; one that is over already needs no answer.
+        let written = if stream {
+            endpoint.write(now, id, &octets).is_ok()
+        } else {
+            endpoint.write_message(now, id, &octets).is_ok()
+        };
+        if written {
+            endpoint.close(now, id);
+        }
     }
 
     /// A peer opens a flow, or goes on with one.
     fn on_open(
         &mut self,
         now: Instant,
-        id: ConnectionId,
+        id: Option<ConnectionId>,
         peer: PathId,
         mode: Mode,
         open: &Open,
     ) -> Result<(), Outcome> {
         let invalid = Err(Outcome::Refused(RefuseCode::Invalid));
-        if !Flow::suits(open.kind, mode) {
+        if !super::suits(open.kind, mode) {
             return invalid;
         }
         self.note_incarnation(now, peer, open.attempt);
@@ -175,8 +201,16 @@ impl Splicer {
         if self.is_full() {
             return Err(Outcome::Refused(RefuseCode::TooMany));
         }
-        let mut flow =
-            Flow::requested(now, &mut self.shared, peer, mode, open).map_err(Outcome::Refused)?;
+        let shared = &mut self.shared;
+        let requested = match open.kind {
+            FlowKind::Stream => Flow::requested(now, shared, peer, mode, open)
+                .map(|flow| AnyFlow::Stream(Box::new(flow))),
+            FlowKind::Datagrams => {
+                let flow = Association::requested(now, shared, peer, mode, open);
+                Ok(AnyFlow::Datagrams(Box::new(flow)))
+            }
+        };
+        let flow = requested.map_err(Outcome::Refused)?;
         self.shared.tell(FlowEvent::Requested {
             flow: open.flow,
             peer,
@@ -185,9 +219,45 @@ impl Splicer {
             class: *flow.class(),
             again: open.again,
         });
-        flow.attach(now, &mut self.shared, id, open);
         self.add(now, flow);
+        self.with(now, open.flow, |flow, now, shared| {
+            flow.attach(now, shared, id, open);
+        });
         Ok(())
+    }
+
+    /// A datagram without a connection: it names its flow, or opens it.
+    fn on_datagram(&mut self, now: Instant, peer: PathId, octets: &[u8]) {
+        let mut rest = octets;
+        let flow = match Record::take(&mut rest) {
+            Ok(Record::Flow(flow)) => flow,
+            Ok(Record::Open(open)) => {
+                let newer = |slot: &super::Slot| slot.flow.attempt() < open.attempt;
+                let opens = self.flows.get(&open.flow).is_none_or(newer);
+                if opens
+                    && self
+                        .on_open(now, None, peer, Mode::Datagram, &open)
+                        .is_err()
+                {
+                    self.shared.counters.orphans += 1;
+                    return;
+                }
+                open.flow
+            }
+            _ => {
+                self.shared.counters.malformed += 1;
+                return;
+            }
+        };
+        let known = self.flows.get(&flow).map(|slot| &slot.flow);
+        let mine = |flow: &&AnyFlow| flow.peer() == peer && flow.class().mode == Mode::Datagram;
+        if known.filter(mine).is_some() {
+            self.with(now, flow, |flow, now, shared| {
+                flow.on_octets(now, shared, octets);
+            });
+        } else {
+            self.shared.counters.orphans += 1;
+        }
     }
 
     /// A peer that has started again knows nothing of what it asked for before; what may resume, it

@@ -1,0 +1,208 @@
+//! A flow of either kind, as the splicer's indexes see it.
+
+use super::address::{FlowId, FlowKind};
+use super::association::Association;
+use super::class::FlowClass;
+use super::codes::{RefuseCode, ResetCode};
+use super::flow::Flow;
+use super::graves::Outcome;
+use super::records::Open;
+use super::shared::Shared;
+use super::splicer::Role;
+use crate::machine::{Deadline, PathId};
+use crate::transport::aerotp::{CloseReason, ConnectionId};
+use crate::units::Instant;
+use core::net::SocketAddr;
+
+#[derive(Debug)]
+pub(super) enum AnyFlow {
+    Stream(Box<Flow>),
+    Datagrams(Box<Association>),
+}
+
+/// Calls the same method of whichever it is.
+macro_rules! each {
+    ($self:expr, $flow:ident => $call:expr) => {
+        match $self {
+            AnyFlow::Stream($flow) => $call,
+            AnyFlow::Datagrams($flow) => $call,
+        }
+    };
+}
+
+impl AnyFlow {
+    pub(super) fn id(&self) -> FlowId {
+        each!(self, flow => flow.id())
+    }
+
+    pub(super) const fn kind(&self) -> FlowKind {
+        match self {
+            Self::Stream(_) => FlowKind::Stream,
+            Self::Datagrams(_) => FlowKind::Datagrams,
+        }
+    }
+
+    pub(super) fn peer(&self) -> PathId {
+        each!(self, flow => flow.peer())
+    }
+
+    pub(super) fn role(&self) -> Role {
+        each!(self, flow => flow.role())
+    }
+
+    pub(super) fn attempt(&self) -> u64 {
+        each!(self, flow => flow.attempt())
+    }
+
+    pub(super) fn class(&self) -> &FlowClass {
+        each!(self, flow => flow.class())
+    }
+
+    pub(super) fn connection(&self) -> Option<ConnectionId> {
+        each!(self, flow => flow.connection())
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        each!(self, flow => flow.is_alive())
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        each!(self, flow => flow.is_gone())
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        each!(self, flow => flow.next_deadline())
+    }
+
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Self::Stream(flow) => flow.outcome(),
+            Self::Datagrams(_) => None,
+        }
+    }
+
+    pub(super) fn as_stream(&self) -> Option<&Flow> {
+        match self {
+            Self::Stream(flow) => Some(flow),
+            Self::Datagrams(_) => None,
+        }
+    }
+
+    pub(super) fn as_stream_mut(&mut self) -> Option<&mut Flow> {
+        match self {
+            Self::Stream(flow) => Some(flow),
+            Self::Datagrams(_) => None,
+        }
+    }
+
+    pub(super) fn as_datagrams_mut(&mut self) -> Option<&mut Association> {
+        match self {
+            Self::Stream(_) => None,
+            Self::Datagrams(flow) => Some(flow),
+        }
+    }
+
+    pub(super) fn settle(&mut self, now: Instant, shared: &mut Shared) {
+        match self {
+            Self::Stream(flow) => flow.settle(now, shared),
+            Self::Datagrams(flow) => flow.settle(shared),
+        }
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        each!(self, flow => flow.handle_deadline(now, shared));
+    }
+
+    pub(super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
+        each!(self, flow => flow.on_octets(now, shared, octets));
+    }
+
+    pub(super) fn on_room(&mut self, now: Instant, shared: &mut Shared) {
+        match self {
+            Self::Stream(flow) => flow.on_room(now, shared),
+            Self::Datagrams(flow) => flow.feed(now, shared),
+        }
+    }
+
+    pub(super) fn on_peer_finished(&mut self, now: Instant, shared: &mut Shared) {
+        each!(self, flow => flow.on_peer_finished(now, shared));
+    }
+
+    pub(super) fn on_all_sent(&mut self) {
+        if let Self::Stream(flow) = self {
+            flow.on_all_sent();
+        }
+    }
+
+    pub(super) fn on_connection_closed(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        why: CloseReason,
+    ) {
+        match self {
+            Self::Stream(flow) => flow.on_connection_closed(now, shared, why),
+            Self::Datagrams(flow) => flow.on_connection_closed(now, shared),
+        }
+    }
+
+    /// The peer no longer knows the flow's connection.
+    pub(super) fn lose_connection(&mut self, now: Instant, shared: &mut Shared) {
+        if self.connection().is_some() {
+            each!(self, flow => flow.drop_link(now, shared));
+            self.on_connection_closed(now, shared, CloseReason::Reset);
+        }
+    }
+
+    pub(super) fn take_reconnect(&mut self) -> bool {
+        each!(self, flow => flow.take_reconnect())
+    }
+
+    /// Opener: connects again, or waits for the next try.
+    pub(super) fn reconnect(&mut self, now: Instant, shared: &mut Shared, attempt: u64) {
+        match self {
+            Self::Stream(flow) => {
+                if flow.connect(now, shared, attempt, 0).is_err() {
+                    flow.pause(now, shared);
+                }
+            }
+            Self::Datagrams(flow) => {
+                if flow.connect(now, shared, attempt).is_err() {
+                    flow.pause(now, shared);
+                }
+            }
+        }
+    }
+
+    /// Acceptor: the opener came with a newer opening, on connection `id`; without one, in
+    /// datagram mode.
+    pub(super) fn attach(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        id: Option<ConnectionId>,
+        open: &Open,
+    ) {
+        match (self, id) {
+            (Self::Stream(flow), Some(id)) => flow.attach(now, shared, id, open),
+            (Self::Stream(_), None) => {}
+            (Self::Datagrams(flow), id) => flow.attach(now, shared, id, open),
+        }
+    }
+
+    pub(super) fn connected(&mut self, now: Instant, shared: &mut Shared, bound: SocketAddr) {
+        each!(self, flow => flow.connected(now, shared, bound));
+    }
+
+    pub(super) fn refuse(&mut self, now: Instant, shared: &mut Shared, code: RefuseCode) {
+        each!(self, flow => flow.refuse(now, shared, code));
+    }
+
+    pub(super) fn finish(&mut self, now: Instant, shared: &mut Shared) {
+        each!(self, flow => flow.finish(now, shared));
+    }
+
+    pub(super) fn reset(&mut self, now: Instant, shared: &mut Shared, code: ResetCode) {
+        each!(self, flow => flow.reset(now, shared, code));
+    }
+}

@@ -1,0 +1,365 @@
+//! One datagram flow at one gateway: a UDP association carried over AeroTP.
+//!
+//! In modes that deliver everything its records are a stream, as those of a TCP flow are. In the
+//! others each TPDU has whole records, any TPDU may be lost, and nothing may depend on one that
+//! came before: the opener repeats its opening until it is answered, and every second from then on,
+//! so that an acceptor that has restarted learns of the flow again. In datagram mode there is no
+//! connection either, and each TPDU names its flow.
+//!
+//! It ends when the driver says so, when the far side does, or when it carried nothing for
+//! `datagram_idle_max`; losing the last word to the link does no harm, for the other side is idle
+//! then.
+
+mod ending;
+mod intake;
+mod sending;
+
+use super::address::{Destination, FlowId};
+use super::class::FlowClass;
+use super::codes::{RefuseCode, ResetCode};
+use super::datagrams::{Inbox, Outbox};
+use super::event::{FlowEvent, OpenError};
+use super::flow::connect;
+use super::link::Link;
+use super::records::Open;
+use super::shared::Shared;
+use super::splicer::Role;
+use crate::machine::{Deadline, PathId};
+use crate::timer::{TimerKind, TimerTable};
+use crate::transport::aerotp::{ConnectionConfig, ConnectionId, ModeRules, Treatment};
+use crate::units::{ByteCount, Duration, Instant};
+use crate::wire::aerotp::Mode;
+use core::net::SocketAddr;
+
+/// An opening is repeated this often after it was answered.
+const OPEN_EVERY: Duration = Duration::from_secs(1);
+/// TPDUs of a flow that may wait in AeroTP, where no deadline drops them.
+const UNSENT_TPDUS: usize = 2;
+
+/// How records travel.
+#[derive(Debug)]
+enum Way {
+    /// No connection, for now.
+    Away,
+    /// As a stream.
+    Stream(Link),
+    /// Whole records in each TPDU of this connection, or sending place.
+    Messages(ConnectionId),
+}
+
+/// Where an association is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Opening,
+    Requested,
+    Open,
+    /// The driver knows it no longer; the far side should hear this.
+    Parting(LastWord),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastWord {
+    End,
+    Refused(RefuseCode),
+    Reset(ResetCode),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum AssociationTimer {
+    Answer,
+    Idle,
+    Parts,
+    Reconnect,
+}
+
+impl TimerKind for AssociationTimer {
+    const COUNT: usize = 4;
+    fn index(self) -> usize {
+        self as usize
+    }
+    fn why(self) -> &'static str {
+        match self {
+            Self::Answer => "datagram flow not answered",
+            Self::Idle => "datagram flow idle",
+            Self::Parts => "parts of a message missing",
+            Self::Reconnect => "datagram flow connects again",
+        }
+    }
+}
+
+/// A datagram flow.
+#[derive(Debug)]
+pub(super) struct Association {
+    id: FlowId,
+    peer: PathId,
+    role: Role,
+    destination: Destination,
+    class: FlowClass,
+    attempt: u64,
+    phase: Phase,
+    way: Way,
+    bound: Option<SocketAddr>,
+    /// Opener: the acceptor was heard since the present connection began.
+    answered: bool,
+    opened_at: Option<Instant>,
+    /// Acceptor: an opening came that is to be answered.
+    owes_answer: bool,
+    outbox: Outbox,
+    inbox: Inbox,
+    last_active: Instant,
+    reconnect_due: bool,
+    timers: TimerTable<AssociationTimer>,
+    gone: bool,
+}
+
+impl Association {
+    pub(super) fn opener(
+        now: Instant,
+        shared: &Shared,
+        id: FlowId,
+        peer: PathId,
+        destination: Destination,
+        class: FlowClass,
+    ) -> Self {
+        let mut association = Self {
+            id,
+            peer,
+            role: Role::Opener,
+            destination,
+            class,
+            attempt: 0,
+            phase: Phase::Opening,
+            way: Way::Away,
+            bound: None,
+            answered: false,
+            opened_at: None,
+            owes_answer: false,
+            outbox: Outbox::default(),
+            inbox: Inbox::default(),
+            last_active: now,
+            reconnect_due: false,
+            timers: TimerTable::default(),
+            gone: false,
+        };
+        association.timers.set(
+            AssociationTimer::Idle,
+            now + shared.config.datagram_idle_max,
+        );
+        association
+    }
+
+    pub(super) fn requested(
+        now: Instant,
+        shared: &Shared,
+        peer: PathId,
+        mode: Mode,
+        open: &Open,
+    ) -> Self {
+        let class = FlowClass {
+            mode,
+            priority: open.priority,
+            id: open.class,
+            weight: open.weight,
+            deadline: open.deadline,
+            fec_words: open.fec_words,
+            block: open.block,
+            window: ByteCount(u64::from(open.window)),
+            resume: false,
+        };
+        let destination = open.destination.clone();
+        let mut association = Self::opener(now, shared, open.flow, peer, destination, class);
+        association.role = Role::Acceptor;
+        association.phase = Phase::Requested;
+        association.attempt = open.attempt;
+        association
+            .timers
+            .set(AssociationTimer::Answer, now + shared.config.answer_within);
+        association
+    }
+
+    pub(super) const fn id(&self) -> FlowId {
+        self.id
+    }
+
+    pub(super) const fn peer(&self) -> PathId {
+        self.peer
+    }
+
+    pub(super) const fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(super) const fn attempt(&self) -> u64 {
+        self.attempt
+    }
+
+    pub(super) const fn class(&self) -> &FlowClass {
+        &self.class
+    }
+
+    pub(super) const fn connection(&self) -> Option<ConnectionId> {
+        match &self.way {
+            Way::Away => None,
+            Way::Stream(link) => Some(link.id),
+            Way::Messages(id) => Some(*id),
+        }
+    }
+
+    pub(super) const fn is_alive(&self) -> bool {
+        !matches!(self.phase, Phase::Parting(_)) && !self.gone
+    }
+
+    pub(super) const fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        self.timers.next_deadline()
+    }
+
+    fn way(&self, id: ConnectionId) -> Way {
+        if ModeRules::of(self.class.mode).complete {
+            Way::Stream(Link::new(id))
+        } else {
+            Way::Messages(id)
+        }
+    }
+
+    fn connection_config(&self, shared: &Shared) -> ConnectionConfig {
+        let base = shared.config.connection;
+        let unsent = if ModeRules::of(self.class.mode).complete {
+            shared.config.unsent_max.as_usize()
+        } else {
+            base.tpdu_bytes_max * UNSENT_TPDUS
+        };
+        ConnectionConfig {
+            mode: self.class.mode,
+            priority: self.class.priority,
+            fec_words: self.class.fec_words,
+            block: self.class.block,
+            unsent_bytes_max: unsent,
+            ..base
+        }
+    }
+
+    /// Opener: a connection, or in datagram mode a place to send from.
+    pub(super) fn connect(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        attempt: u64,
+    ) -> Result<(), OpenError> {
+        let config = self.connection_config(shared);
+        let id = connect(now, shared, self.peer, config)?;
+        self.attempt = attempt;
+        self.answered = false;
+        self.opened_at = None;
+        self.way = self.way(id);
+        self.outbox.begin_again();
+        self.say_open_on_stream(now, shared);
+        self.feed(now, shared);
+        Ok(())
+    }
+
+    /// Acceptor: the opener came on connection `id`; without one, in datagram mode.
+    pub(super) fn attach(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        id: Option<ConnectionId>,
+        open: &Open,
+    ) {
+        if let Some(old) = self.connection().filter(|_| id.is_some()) {
+            shared.endpoint.abort(now, old);
+            self.way = Way::Away;
+        }
+        self.attempt = open.attempt;
+        let id = match id {
+            Some(id) => {
+                let treatment = Treatment {
+                    priority: self.class.priority,
+                    fec_words: self.class.fec_words,
+                    block: self.class.block,
+                };
+                let treated = shared.endpoint.treat(now, id, treatment);
+                treated.ok().map(|_| id)
+            }
+            None => self.connection().or_else(|| {
+                let config = self.connection_config(shared);
+                connect(now, shared, self.peer, config).ok()
+            }),
+        };
+        let Some(id) = id else {
+            self.fail(now, shared, ResetCode::Protocol);
+            return;
+        };
+        self.way = self.way(id);
+        self.outbox.begin_again();
+        self.owes_answer |= !open.refresh;
+        self.feed(now, shared);
+    }
+
+    /// Whether it is time for an opener to connect again; answered once.
+    pub(super) fn take_reconnect(&mut self) -> bool {
+        let away = matches!(self.way, Way::Away);
+        core::mem::take(&mut self.reconnect_due) && away && self.is_alive()
+    }
+
+    pub(super) fn pause(&mut self, now: Instant, shared: &Shared) {
+        let at = now + shared.config.reconnect_pause;
+        self.timers.set(AssociationTimer::Reconnect, at);
+    }
+
+    fn note_activity(&mut self, now: Instant) {
+        self.last_active = now;
+    }
+
+    fn parts_wait(&self, shared: &Shared) -> Duration {
+        self.class.deadline.unwrap_or(shared.config.reassembly_wait)
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant, shared: &mut Shared) {
+        while let Some(timer) = self.timers.expire(now) {
+            match timer {
+                AssociationTimer::Answer => {
+                    let code = ResetCode::Timeout;
+                    self.refuse(now, shared, RefuseCode::Timeout);
+                    shared.tell(FlowEvent::Reset {
+                        flow: self.id,
+                        code,
+                    });
+                }
+                AssociationTimer::Idle => self.on_idle(now, shared),
+                AssociationTimer::Parts => {
+                    let wait = self.parts_wait(shared);
+                    let counters = shared.counters.classes.entry(self.class.id).or_default();
+                    self.inbox.expire(now, wait, &mut shared.pool, counters);
+                }
+                AssociationTimer::Reconnect => self.reconnect_due = true,
+            }
+        }
+    }
+
+    fn on_idle(&mut self, now: Instant, shared: &mut Shared) {
+        let at = self.last_active + shared.config.datagram_idle_max;
+        if matches!(self.phase, Phase::Parting(_)) {
+            self.leave(now, shared);
+        } else if at > now {
+            self.timers.set(AssociationTimer::Idle, at);
+        } else {
+            shared.class(self.class.id).flows_finished += 1;
+            shared.tell(FlowEvent::Closed(self.id));
+            self.part(now, shared, LastWord::End);
+        }
+    }
+
+    /// What follows from an input. Called after each.
+    pub(super) fn settle(&mut self, shared: &Shared) {
+        if self.is_alive() {
+            match self.inbox.expires_at(self.parts_wait(shared)) {
+                Some(at) => self.timers.set(AssociationTimer::Parts, at),
+                None => self.timers.stop(AssociationTimer::Parts),
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What arrives: records of a stream or of a TPDU.
+
+use super::super::codes::{RefuseCode, ResetCode};
+use super::super::event::FlowEvent;
+use super::super::records::{Accepted, Piece, Record};
+use super::super::shared::Shared;
+use super::super::splicer::Role;
+use super::{Association, Phase, Way};
+use crate::units::Instant;
+
+/// A record that does not belong where it came.
+struct Misplaced;
+
+impl Association {
+    /// A payload of the flow's connection, or of datagram mode.
+    pub(in super::super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
+        if let Way::Stream(link) = &mut self.way {
+            let id = link.id;
+            let mut reader = core::mem::take(&mut link.reader);
+            let mut input = octets;
+            while self.is_alive() {
+                match reader.next(&mut input) {
+                    Ok(Piece::Wait) => break,
+                    Ok(Piece::Record(record)) => {
+                        if self.on_record(now, shared, &record).is_err() {
+                            self.on_malformed(now, shared);
+                        }
+                    }
+                    Err(_) => self.on_malformed(now, shared),
+                }
+            }
+            if let Way::Stream(link) = &mut self.way
+                && link.id == id
+            {
+                link.reader = reader;
+            }
+        } else {
+            let mut rest = octets;
+            while !rest.is_empty() && self.is_alive() {
+                let record = Record::take(&mut rest).map_err(|_| Misplaced);
+                let used = record.and_then(|record| self.on_record(now, shared, &record));
+                if used.is_err() {
+                    self.on_malformed(now, shared);
+                }
+            }
+        }
+    }
+
+    fn on_malformed(&mut self, now: Instant, shared: &mut Shared) {
+        shared.counters.malformed += 1;
+        self.fail(now, shared, ResetCode::Protocol);
+    }
+
+    fn on_record(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        record: &Record<'_>,
+    ) -> Result<(), Misplaced> {
+        if self.role == Role::Opener {
+            self.answered = true;
+        }
+        match (record, self.role) {
+            // Repeated with the flow's messages; the splicer compared it.
+            (Record::Open(open), Role::Acceptor) if open.flow == self.id => {
+                self.owes_answer |= !open.refresh;
+                self.feed(now, shared);
+            }
+            (Record::Flow(flow), _) if *flow == self.id => {}
+            (Record::Accepted(accepted), Role::Opener) => self.on_accepted(shared, accepted),
+            (Record::Message(message), _) => {
+                self.note_activity(now);
+                let deadline = self.class.deadline;
+                let counters = shared.counters.classes.entry(self.class.id).or_default();
+                let pool = &mut shared.pool;
+                if self
+                    .inbox
+                    .on_message(now, message, deadline, pool, counters)
+                {
+                    shared.tell(FlowEvent::Readable(self.id));
+                }
+            }
+            (Record::End { .. }, _) => self.on_end(now, shared),
+            (Record::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
+            (Record::Reset(code), _) => self.on_reset(now, shared, *code),
+            (Record::Ignored, _) => {}
+            _ => return Err(Misplaced),
+        }
+        Ok(())
+    }
+
+    fn on_accepted(&mut self, shared: &mut Shared, accepted: &Accepted) {
+        if self.phase == Phase::Opening {
+            self.phase = Phase::Open;
+            self.bound = Some(accepted.bound);
+            shared.tell(FlowEvent::Connected {
+                flow: self.id,
+                bound: accepted.bound,
+            });
+        }
+    }
+
+    fn on_refused(&mut self, now: Instant, shared: &mut Shared, code: RefuseCode) {
+        shared.count_refusal(self.class.id, code);
+        let flow = self.id;
+        shared.tell(if self.phase == Phase::Opening {
+            FlowEvent::Refused { flow, code }
+        } else {
+            let code = ResetCode::PeerLost;
+            FlowEvent::Reset { flow, code }
+        });
+        self.leave(now, shared);
+    }
+}

@@ -1,0 +1,230 @@
+//! What goes out: the opening, the answer, messages, and the last word.
+
+use super::super::address::FlowKind;
+use super::super::records::{Accepted, HEADER_BYTES, MESSAGE_HEADER_BYTES, Open, Record};
+use super::super::shared::Shared;
+use super::super::splicer::Role;
+use super::{Association, LastWord, OPEN_EVERY, Phase, Way};
+use crate::transport::aerotp::ConnectionId;
+use crate::units::Instant;
+use crate::wire::aerotp::Mode;
+use core::net::SocketAddr;
+
+/// Octets that a message's part takes beside its own.
+const PART_OVERHEAD: usize = HEADER_BYTES + MESSAGE_HEADER_BYTES;
+/// Octets of a FLOW record.
+const FLOW_BYTES: usize = HEADER_BYTES + 16;
+/// Octets of a message that one record of a stream can carry.
+const WHOLE_MESSAGE_MAX: usize = super::super::records::BODY_BYTES_MAX - MESSAGE_HEADER_BYTES;
+
+impl Association {
+    pub(in super::super) fn accept_datagram(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared,
+        message: &[u8],
+    ) -> bool {
+        let window = self.class.window.as_usize();
+        let counters = shared.class(self.class.id);
+        let taken = self.outbox.push(now, message, window, counters);
+        self.note_activity(now);
+        self.feed(now, shared);
+        taken
+    }
+
+    fn open_record(&self) -> Record<'static> {
+        let window = u32::try_from(self.class.window.0).unwrap_or(u32::MAX);
+        Record::Open(Box::new(Open {
+            flow: self.id,
+            attempt: self.attempt,
+            kind: FlowKind::Datagrams,
+            resume: false,
+            again: false,
+            refresh: self.answered,
+            priority: self.class.priority,
+            class: self.class.id,
+            weight: self.class.weight,
+            fec_words: self.class.fec_words,
+            block: self.class.block,
+            deadline: self.class.deadline,
+            window,
+            presumed: 0,
+            received: 0,
+            limit: 0,
+            kept_from: 0,
+            destination: self.destination.clone(),
+        }))
+    }
+
+    fn accepted_record(bound: SocketAddr) -> Record<'static> {
+        Record::Accepted(Accepted {
+            received: 0,
+            limit: 0,
+            bound,
+        })
+    }
+
+    /// Where records are a stream, the opening begins it.
+    pub(super) fn say_open_on_stream(&mut self, now: Instant, shared: &mut Shared) {
+        let open = self.open_record();
+        if let Way::Stream(link) = &mut self.way {
+            link.send(now, &mut shared.endpoint, &open);
+            self.opened_at = Some(now);
+        }
+    }
+
+    /// Sends what can be sent.
+    pub(in super::super) fn feed(&mut self, now: Instant, shared: &mut Shared) {
+        match self.way {
+            Way::Away => {}
+            Way::Stream(_) => self.feed_stream(now, shared),
+            Way::Messages(id) => self.feed_messages(now, shared, id),
+        }
+    }
+
+    fn feed_stream(&mut self, now: Instant, shared: &mut Shared) {
+        let answer = self.take_answer();
+        let deadline = self.class.deadline;
+        let counters = shared.counters.classes.entry(self.class.id).or_default();
+        let Way::Stream(link) = &mut self.way else {
+            return;
+        };
+        if let Some(bound) = answer {
+            let record = Self::accepted_record(bound);
+            link.send(now, &mut shared.endpoint, &record);
+        }
+        link.flush(now, &mut shared.endpoint);
+        while link.is_clear() {
+            self.outbox
+                .drop_hopeless(now, deadline, WHOLE_MESSAGE_MAX, counters);
+            // A message of a stream has one part.
+            let Some(message) = self.outbox.next(WHOLE_MESSAGE_MAX) else {
+                break;
+            };
+            link.send(now, &mut shared.endpoint, &Record::Message(message));
+            self.outbox.sent(WHOLE_MESSAGE_MAX);
+        }
+        if let Phase::Parting(word) = self.phase
+            && self.outbox.is_empty()
+        {
+            link.send(now, &mut shared.endpoint, &word.record());
+            link.close(now, &mut shared.endpoint);
+            if link.is_flushed() {
+                self.gone = true;
+            }
+        }
+    }
+
+    fn take_answer(&mut self) -> Option<SocketAddr> {
+        let answers = self.role == Role::Acceptor && self.phase == Phase::Open;
+        let bound = self.bound.filter(|_| answers && self.owes_answer)?;
+        self.owes_answer = false;
+        Some(bound)
+    }
+
+    /// What stands before the first record of the next TPDU: whose it is.
+    fn name_flow(&self, out: &mut Vec<u8>) {
+        if self.class.mode == Mode::Datagram {
+            Record::Flow(self.id).encode(out);
+        }
+    }
+
+    fn wants_open(&self, now: Instant) -> bool {
+        let old = |at: Instant| now.saturating_since(at) >= OPEN_EVERY;
+        self.role == Role::Opener && (!self.answered || self.opened_at.is_none_or(old))
+    }
+
+    fn feed_messages(&mut self, now: Instant, shared: &mut Shared, id: ConnectionId) {
+        let payload = shared.endpoint.payload_bytes(id).unwrap_or(0);
+        let named = if self.class.mode == Mode::Datagram {
+            FLOW_BYTES
+        } else {
+            0
+        };
+        let part_bytes = payload.saturating_sub(PART_OVERHEAD + named);
+        if part_bytes == 0 {
+            self.outbox.clear();
+        }
+        if let Some(bound) = self.take_answer() {
+            let mut tpdu = Vec::new();
+            self.name_flow(&mut tpdu);
+            Self::accepted_record(bound).encode(&mut tpdu);
+            self.owes_answer = !write(now, shared, id, &tpdu);
+        }
+        loop {
+            let counters = shared.counters.classes.entry(self.class.id).or_default();
+            let deadline = self.class.deadline;
+            self.outbox
+                .drop_hopeless(now, deadline, part_bytes, counters);
+            let Some(part) = self.outbox.next(part_bytes) else {
+                break;
+            };
+            let mut message = Vec::new();
+            Record::Message(part).encode(&mut message);
+            let mut tpdu = Vec::new();
+            let opens = self.wants_open(now);
+            if opens {
+                self.open_record().encode(&mut tpdu);
+            } else {
+                self.name_flow(&mut tpdu);
+            }
+            // An opening too long to share a TPDU goes before.
+            let shares = tpdu.len() + message.len() <= payload;
+            if shares {
+                tpdu.extend_from_slice(&message);
+            }
+            if !write(now, shared, id, &tpdu) {
+                break;
+            }
+            if opens {
+                self.opened_at = Some(now);
+            }
+            if shares {
+                self.outbox.sent(part_bytes);
+            } else if !self.send_behind_opening(now, shared, id, &message) {
+                break;
+            } else {
+                self.outbox.sent(part_bytes);
+            }
+        }
+        if let Phase::Parting(word) = self.phase
+            && self.outbox.is_empty()
+        {
+            let mut tpdu = Vec::new();
+            self.name_flow(&mut tpdu);
+            word.record().encode(&mut tpdu);
+            if write(now, shared, id, &tpdu) {
+                shared.endpoint.close(now, id);
+                self.gone = true;
+            }
+        }
+    }
+
+    fn send_behind_opening(
+        &self,
+        now: Instant,
+        shared: &mut Shared,
+        id: ConnectionId,
+        message: &[u8],
+    ) -> bool {
+        let mut tpdu = Vec::new();
+        self.name_flow(&mut tpdu);
+        tpdu.extend_from_slice(message);
+        write(now, shared, id, &tpdu)
+    }
+}
+
+/// Whether AeroTP took the TPDU. One that it can never take counts as taken, and lost.
+fn write(now: Instant, shared: &mut Shared, id: ConnectionId, tpdu: &[u8]) -> bool {
+    shared.endpoint.write_message(now, id, tpdu).unwrap_or(true)
+}
+
+impl LastWord {
+    const fn record(self) -> Record<'static> {
+        match self {
+            Self::End => Record::End { total: 0 },
+            Self::Refused(code) => Record::Refused(code),
+            Self::Reset(code) => Record::Reset(code),
+        }
+    }
+}

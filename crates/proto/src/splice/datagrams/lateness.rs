@@ -1,0 +1,76 @@
+//! How late a message is, by two clocks that nobody has set.
+//!
+//! The difference between arrival and the sender's stamp is the one-way delay plus the clocks'
+//! unknown offset. The least difference seen stands for no queueing and no repair (as in LEDBAT, RFC
+//! 6817, section 3.1.1.2); what a message has above it is how late it is. The least of the last
+//! one to two minutes is used, so that drifting clocks do no harm.
+
+use crate::units::{Duration, Instant};
+
+/// How long a base counts at least. Clocks drift by up to 50 ppm: 3 ms in that time.
+const WINDOW: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+pub(super) struct Lateness {
+    /// The first difference seen: differences are kept relative to it.
+    origin: Option<u32>,
+    least: Option<i64>,
+    least_before: Option<i64>,
+    window_began: Option<Instant>,
+}
+
+impl Lateness {
+    /// How much later than the least a message with this stamp arrives.
+    pub(super) fn of(&mut self, now: Instant, stamp: u32) -> Duration {
+        let difference = now.as_wrapping_micros().wrapping_sub(stamp);
+        let origin = *self.origin.get_or_insert(difference);
+        let relative = i64::from(difference.wrapping_sub(origin).cast_signed());
+        match self.window_began {
+            Some(began) if now.saturating_since(began) < WINDOW => {}
+            _ => {
+                self.least_before = self.least.take();
+                self.window_began = Some(now);
+            }
+        }
+        let least = self.least.map_or(relative, |least| least.min(relative));
+        self.least = Some(least);
+        let base = self.least_before.map_or(least, |before| before.min(least));
+        Duration::from_micros(u64::try_from(relative - base).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::START + Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn what_counts_is_the_delay_above_the_least_whatever_the_clocks_say() {
+        for offset in [0, 17, u32::MAX - 3, 1 << 31] {
+            let mut lateness = Lateness::default();
+            let mut late = |sent: u32, delay: u32| {
+                let arrives = at(u64::from(sent) + u64::from(delay));
+                lateness.of(arrives, sent.wrapping_add(offset)).as_micros()
+            };
+            assert_eq!(late(0, 500), 0);
+            assert_eq!(late(1_000, 700), 200);
+            assert_eq!(late(2_000, 400), 0, "a new least");
+            assert_eq!(late(3_000, 700), 300);
+        }
+    }
+
+    #[test]
+    fn a_base_is_forgotten_after_two_windows() {
+        let mut lateness = Lateness::default();
+        let minute = 60_000_000;
+        assert_eq!(lateness.of(at(0), 0).as_micros(), 0);
+        let slow = |n: u32| (at(u64::from(n) * minute + 100), n * 60_000_000);
+        let (now, stamp) = slow(1);
+        assert_eq!(lateness.of(now, stamp).as_micros(), 100);
+        let (now, stamp) = slow(2);
+        assert_eq!(lateness.of(now, stamp).as_micros(), 0, "the path is slower");
+    }
+}

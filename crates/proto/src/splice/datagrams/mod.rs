@@ -1,0 +1,13 @@
+//! A datagram flow's messages on their way: what waits to be sent, what is being put together.
+//!
+//! A message is sent whole where AeroTP carries a stream, and in parts of one TPDU each where it
+//! carries TPDUs. One that is older than its class allows is dropped at the first of two places to
+//! notice: before it is sent, or when it arrives.
+
+mod inbox;
+mod lateness;
+mod outbox;
+mod seen;
+
+pub(super) use inbox::Inbox;
+pub(super) use outbox::Outbox;

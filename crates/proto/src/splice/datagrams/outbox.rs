@@ -1,0 +1,192 @@
+//! Messages that wait to be sent.
+
+use super::super::counters::ClassCounters;
+use super::super::records::Message;
+use crate::units::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// A part's index has one octet.
+const PARTS_MAX: usize = 256;
+
+#[derive(Debug)]
+struct Waiting {
+    number: u32,
+    taken_at: Instant,
+    octets: Vec<u8>,
+    /// Parts that were sent.
+    sent: usize,
+}
+
+/// A bounded queue of messages. The oldest give way: they are the least worth.
+#[derive(Debug, Default)]
+pub(in super::super) struct Outbox {
+    queue: VecDeque<Waiting>,
+    held_bytes: usize,
+    next_number: u32,
+}
+
+impl Outbox {
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Takes a message of a flow that may have `max` octets waiting; `false` if it cannot be.
+    pub(in super::super) fn push(
+        &mut self,
+        now: Instant,
+        octets: &[u8],
+        max: usize,
+        counters: &mut ClassCounters,
+    ) -> bool {
+        while self.held_bytes + octets.len() > max && self.pop().is_some() {
+            counters.dropped_full += 1;
+        }
+        if self.held_bytes + octets.len() > max {
+            counters.dropped_full += 1;
+            return false;
+        }
+        counters.messages_accepted += 1;
+        counters.octets_accepted += octets.len() as u64;
+        self.held_bytes += octets.len();
+        self.queue.push_back(Waiting {
+            number: self.next_number,
+            taken_at: now,
+            octets: octets.to_vec(),
+            sent: 0,
+        });
+        self.next_number = self.next_number.wrapping_add(1);
+        true
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        let first = self.queue.pop_front()?;
+        self.held_bytes -= first.octets.len();
+        Some(first)
+    }
+
+    pub(in super::super) fn clear(&mut self) {
+        self.queue = VecDeque::new();
+        self.held_bytes = 0;
+    }
+
+    /// Drops what has waited for longer than `deadline`, and what `part_bytes` a part cannot
+    /// carry.
+    pub(in super::super) fn drop_hopeless(
+        &mut self,
+        now: Instant,
+        deadline: Option<Duration>,
+        part_bytes: usize,
+        counters: &mut ClassCounters,
+    ) {
+        while let Some(first) = self.queue.front() {
+            let late = deadline.is_some_and(|d| now.saturating_since(first.taken_at) > d);
+            let fits = first.octets.len() <= part_bytes.saturating_mul(PARTS_MAX);
+            if late {
+                counters.late_unsent += 1;
+            } else if fits {
+                return;
+            } else {
+                counters.dropped_oversize += 1;
+            }
+            self.pop();
+        }
+    }
+
+    /// The next part to send, of at most `part_bytes` octets. It stays until [`Outbox::sent`].
+    pub(in super::super) fn next(&self, part_bytes: usize) -> Option<Message<'_>> {
+        let first = self.queue.front()?;
+        let parts = parts(first.octets.len(), part_bytes);
+        let rest = first.octets.get(first.sent * part_bytes..)?;
+        Some(Message {
+            number: first.number,
+            stamp: first.taken_at.as_wrapping_micros(),
+            index: u8::try_from(first.sent).ok()?,
+            last: u8::try_from(parts - 1).ok()?,
+            octets: &rest[..rest.len().min(part_bytes)],
+        })
+    }
+
+    /// The part that [`Outbox::next`] showed has been sent.
+    pub(in super::super) fn sent(&mut self, part_bytes: usize) {
+        if let Some(first) = self.queue.front_mut() {
+            first.sent += 1;
+            if first.sent >= parts(first.octets.len(), part_bytes) {
+                self.pop();
+            }
+        }
+    }
+
+    /// A new connection has other parts: what was begun is begun again.
+    pub(in super::super) fn begin_again(&mut self) {
+        if let Some(first) = self.queue.front_mut() {
+            first.sent = 0;
+        }
+    }
+}
+
+/// An empty message is one part.
+fn parts(len: usize, part_bytes: usize) -> usize {
+    len.div_ceil(part_bytes.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::START;
+
+    #[test]
+    fn a_message_leaves_in_parts_that_cover_it() {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        let octets: Vec<u8> = (0..=255).collect();
+        assert!(outbox.push(NOW, &octets, 1_000, &mut counters));
+        assert!(outbox.push(NOW, &[], 1_000, &mut counters));
+        let mut seen = Vec::new();
+        for index in 0..3 {
+            let part = outbox.next(100).expect("three parts");
+            assert_eq!((part.number, part.index, part.last), (0, index, 2));
+            seen.extend_from_slice(part.octets);
+            outbox.sent(100);
+        }
+        assert_eq!(seen, octets);
+        let empty = outbox.next(100).expect("an empty message is a message");
+        assert_eq!((empty.number, empty.index, empty.last), (1, 0, 0));
+        outbox.sent(100);
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_give_way_to_the_newest_and_both_bounds_are_exact() {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        assert!(!outbox.push(NOW, &[0; 101], 100, &mut counters));
+        for _ in 0..3 {
+            assert!(outbox.push(NOW, &[0; 50], 100, &mut counters));
+        }
+        assert_eq!(counters.dropped_full, 2);
+        assert_eq!(outbox.next(100).map(|part| part.number), Some(1));
+        outbox.clear();
+        outbox.push(NOW, &[0; 512], 1_000, &mut counters);
+        outbox.drop_hopeless(NOW, None, 2, &mut counters);
+        assert_eq!(counters.dropped_oversize, 0, "256 parts of 2");
+        outbox.drop_hopeless(NOW, None, 1, &mut counters);
+        assert_eq!(counters.dropped_oversize, 1);
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn what_waited_beyond_its_deadline_is_not_sent() {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        let deadline = Duration::from_millis(20);
+        outbox.push(NOW, b"old", 100, &mut counters);
+        outbox.push(NOW + deadline, b"new", 100, &mut counters);
+        outbox.drop_hopeless(NOW + deadline, Some(deadline), 100, &mut counters);
+        assert_eq!(counters.late_unsent, 0, "just in time");
+        let later = NOW + deadline + Duration::from_nanos(1);
+        outbox.drop_hopeless(later, Some(deadline), 100, &mut counters);
+        assert_eq!(counters.late_unsent, 1);
+        assert_eq!(outbox.next(100).map(|part| part.octets), Some(&b"new"[..]));
+    }
+}

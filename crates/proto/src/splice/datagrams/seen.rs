@@ -1,0 +1,88 @@
+//! Which messages came before: a window of numbers.
+
+/// Messages behind the newest that are told apart.
+const WINDOW: u32 = 1_024;
+const WORD: u32 = 64;
+
+#[derive(Debug)]
+pub(super) struct Seen {
+    newest: Option<u32>,
+    words: [u64; (WINDOW / WORD) as usize],
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            newest: None,
+            words: [0; (WINDOW / WORD) as usize],
+        }
+    }
+}
+
+impl Seen {
+    fn place(number: u32) -> (usize, u64) {
+        let index = number % WINDOW;
+        ((index / WORD) as usize, 1 << (index % WORD))
+    }
+
+    /// Whether `number` came before, or is so old that it must be taken for that.
+    pub(super) fn contains(&self, number: u32) -> bool {
+        let Some(newest) = self.newest else {
+            return false;
+        };
+        let behind = newest.wrapping_sub(number);
+        if behind >= 1 << 31 {
+            return false;
+        }
+        let (word, bit) = Self::place(number);
+        behind >= WINDOW || self.words[word] & bit != 0
+    }
+
+    /// Notes that `number` came.
+    pub(super) fn insert(&mut self, number: u32) {
+        let ahead = self.newest.map_or(1, |newest| number.wrapping_sub(newest));
+        if ahead < 1 << 31 {
+            for step in 0..ahead.min(WINDOW) {
+                let (word, bit) = Self::place(number.wrapping_sub(step));
+                self.words[word] &= !bit;
+            }
+            self.newest = Some(number);
+        }
+        let (word, bit) = Self::place(number);
+        self.words[word] |= bit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_is_new_once_across_the_wrap() {
+        let mut seen = Seen::default();
+        let start = u32::MAX - 2_000;
+        for i in 0..5_000 {
+            let number = start.wrapping_add(i);
+            assert!(!seen.contains(number));
+            seen.insert(number);
+            assert!(seen.contains(number));
+            assert!(seen.contains(number.wrapping_sub(i.min(1_023))));
+        }
+    }
+
+    #[test]
+    fn a_gap_leaves_its_numbers_new_and_what_is_far_behind_is_old() {
+        let mut seen = Seen::default();
+        seen.insert(10);
+        seen.insert(1_500);
+        for number in [477, 900, 1_499, 1_501] {
+            assert!(!seen.contains(number), "{number}");
+        }
+        assert!(seen.contains(476), "out of the window");
+        assert!(seen.contains(10));
+        seen.insert(900);
+        assert!(seen.contains(900) && !seen.contains(901));
+        seen.insert(1_000_000);
+        assert!(!seen.contains(999_999));
+    }
+}
