@@ -81,6 +81,7 @@ fn a_connection_is_treated_otherwise_only_before_its_first_write() {
         priority: Priority(3),
         fec_words: FecStrength::from_words(24).expect("a strength"),
         block: None,
+        unsent_bytes_max: 20_000,
     };
     assert_eq!(endpoint.treat(Instant::START, id, coded), Ok(true));
     let fewer = endpoint.payload_bytes(id).expect("it is there");

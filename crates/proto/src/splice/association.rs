@@ -33,8 +33,6 @@ use core::net::SocketAddr;
 
 /// An opening is repeated this often after it was answered.
 const OPEN_EVERY: Duration = Duration::from_secs(1);
-/// TPDUs of a flow that may wait in AeroTP, where no deadline drops them.
-const UNSENT_TPDUS: usize = 2;
 
 /// How records travel.
 #[derive(Debug)]
@@ -89,6 +87,10 @@ impl TimerKind for AssociationTimer {
 
 /// A datagram flow.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
 pub(super) struct Association {
     id: FlowId,
     peer: PathId,
@@ -110,6 +112,13 @@ pub(super) struct Association {
     reconnect_due: bool,
     timers: TimerTable<AssociationTimer>,
     gone: bool,
+}
+
+/// TPDUs of a flow that may wait in AeroTP, where no deadline drops them.
+const UNSENT_TPDUS: usize = 2;
+
+fn unsent_max(shared: &Shared) -> usize {
+    shared.config.connection.tpdu_bytes_max * UNSENT_TPDUS
 }
 
 impl Association {
@@ -226,19 +235,13 @@ impl Association {
     }
 
     fn connection_config(&self, shared: &Shared) -> ConnectionConfig {
-        let base = shared.config.connection;
-        let unsent = if ModeRules::of(self.class.mode).complete {
-            shared.config.unsent_max.as_usize()
-        } else {
-            base.tpdu_bytes_max * UNSENT_TPDUS
-        };
         ConnectionConfig {
             mode: self.class.mode,
             priority: self.class.priority,
             fec_words: self.class.fec_words,
             block: self.class.block,
-            unsent_bytes_max: unsent,
-            ..base
+            unsent_bytes_max: unsent_max(shared),
+            ..shared.config.connection
         }
     }
 
@@ -280,6 +283,7 @@ impl Association {
                     priority: self.class.priority,
                     fec_words: self.class.fec_words,
                     block: self.class.block,
+                    unsent_bytes_max: unsent_max(shared),
                 };
                 let treated = shared.endpoint.treat(now, id, treatment);
                 treated.ok().map(|_| id)

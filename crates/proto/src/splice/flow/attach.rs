@@ -235,6 +235,7 @@ impl Flow {
             priority: self.class.priority,
             fec_words: self.class.fec_words,
             block: self.class.block,
+            unsent_bytes_max: shared.config.unsent_max.as_usize(),
         };
         let treated = shared.endpoint.treat(now, id, treatment);
         self.attempt = open.attempt;

@@ -249,9 +249,8 @@ impl Splicer {
                 return;
             }
         };
-        let known = self.flows.get(&flow).map(|slot| &slot.flow);
-        let mine = |flow: &&AnyFlow| flow.peer() == peer && flow.class().mode == Mode::Datagram;
-        if known.filter(mine).is_some() {
+        let mine = |flow: &AnyFlow| flow.peer() == peer && flow.class().mode == Mode::Datagram;
+        if self.flows.get(&flow).is_some_and(|slot| mine(&slot.flow)) {
             self.with(now, flow, |flow, now, shared| {
                 flow.on_octets(now, shared, octets);
             });

@@ -121,6 +121,8 @@ pub struct Treatment {
     pub fec_words: FecStrength,
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
+    /// Octets written and not yet sent, at most.
+    pub unsent_bytes_max: usize,
 }
 
 impl Default for ConnectionConfig {

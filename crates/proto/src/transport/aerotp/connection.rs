@@ -160,6 +160,7 @@ impl Connection {
             priority: treatment.priority,
             fec_words: treatment.fec_words,
             block: treatment.block,
+            unsent_bytes_max: treatment.unsent_bytes_max,
             ..self.config
         };
         let payload_bytes = config.payload_bytes()?;

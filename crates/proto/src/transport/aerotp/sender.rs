@@ -84,7 +84,9 @@ pub(super) struct Sender {
     window_probe: bool,
     /// Since when something is out and nothing at all was heard.
     unanswered_since: Option<Instant>,
-    /// When the oldest unconfirmed TPDU last became a later one.
+    /// Everything before was confirmed by a MACK that says "everything before" ...
+    confirmed: TpduSeq,
+    /// ... which came then.
     advanced_at: Option<Instant>,
     blocked_writer: bool,
     timers: TimerTable<SenderTimer>,
@@ -115,6 +117,7 @@ impl Sender {
             probe: None,
             window_probe: false,
             unanswered_since: None,
+            confirmed: config.first_seq,
             advanced_at: None,
             blocked_writer: false,
             timers: TimerTable::default(),
@@ -174,6 +177,7 @@ impl Sender {
     /// Takes other settings for what will be written; nothing was yet.
     pub(super) fn reconfigure(&mut self, config: &ConnectionConfig, payload_bytes: usize) {
         self.payload_bytes = payload_bytes;
+        self.unsent_max = config.unsent_bytes_max;
         self.parity = ParityPlan::new(config.block.filter(|_| self.rules.blocks));
     }
 

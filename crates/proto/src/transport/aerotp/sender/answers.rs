@@ -35,7 +35,7 @@ impl Sender {
             return false;
         };
         let sent_since = now.saturating_since(advanced_at).checked_sub(age);
-        next_expected.distance_from(self.board.base()) < 0
+        next_expected.distance_from(self.confirmed) < 0
             && sent_since.is_some_and(|since| since > STAMP_UNIT)
     }
 
@@ -65,7 +65,6 @@ impl Sender {
             return true;
         }
         let rtt_min = self.rtt.min();
-        let base = self.board.base();
         let mut sane = true;
         let mut settle = |settled: Settled| {
             counters.confirmed_tpdus += 1;
@@ -84,6 +83,12 @@ impl Sender {
             } => {
                 sane = next_expected.distance_from(self.board.next_seq()) <= 0;
                 if sane {
+                    // What is listed beyond does not count: a peer that has forgotten the
+                    // connection lists what it received since.
+                    if next_expected.distance_from(self.confirmed) > 0 {
+                        self.confirmed = *next_expected;
+                        self.advanced_at = Some(now);
+                    }
                     self.peer_window = Some(receiver.window);
                     self.board
                         .on_acked_before(now, *next_expected, rtt_min, &mut settle);
@@ -107,9 +112,6 @@ impl Sender {
         }
         self.note_losses(now, counters, trace);
         self.release(now);
-        if self.board.base() != base {
-            self.advanced_at = Some(now);
-        }
         self.arm_retransmission(now);
         sane
     }
