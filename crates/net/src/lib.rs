@@ -7,6 +7,7 @@
 //! There is no async runtime and no `unsafe`: one loop, one thread, one `ppoll` (ADR-0006).
 
 pub mod clock;
+pub mod custody;
 pub mod emulator;
 pub mod entropy;
 pub mod priority;

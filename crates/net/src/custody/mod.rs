@@ -1,0 +1,44 @@
+//! Custody on disk: a client's octets kept until the destination's host has them, across `kill -9`
+//! and a restart.
+//!
+//! A [`Store`] is a directory that one process holds. Each flow has a [`FlowStore`] in it, which
+//! grows at its end as the client sends and is released at its start as the destination
+//! acknowledges.
+//!
+//! # Promises
+//! - What [`FlowStore::append`] took survives the death of the process: `pwrite` has returned. What
+//!   a power cut may take says the [`SyncPolicy`]. No policy syncs on the caller's thread.
+//! - Bounded: at its limit, or on a full disk, it takes nothing, says so once, and goes on when there
+//!   is room. Releasing, finishing and forgetting need no space.
+//! - What comes back is what was appended, checked by CRC-32. Damage ends the flow that it hit and no
+//!   other, and is never a panic.
+//! - A flow is finished only if its end was recorded. One without reads as a connection that broke.
+//!
+//! # Does not
+//! - Hide the octets: the files are readable by the owner only and not encrypted.
+//! - Know flows: a flow's record is the driver's.
+//!
+//! # Files
+//! `store` names the format and carries the lock. A flow lies in segments
+//! `<flow>-<offset of its first octet>.segment`: 512 octets of header, rewritten in place, then
+//! records, appended. A segment is deleted when all of it is released. Why files of our own and
+//! no database: ADR 0009.
+
+mod error;
+mod extent;
+mod flow;
+mod notice;
+mod recovery;
+mod segment;
+mod segment_file;
+mod space;
+mod store;
+mod sync;
+
+pub use error::{FlowFault, StoreError};
+pub use flow::FlowStore;
+pub use notice::StoreNotice;
+pub use recovery::{Damaged, Recovered, Recovery};
+pub use segment::RECORD_BYTES_MAX;
+pub use store::{Store, StoreConfig};
+pub use sync::SyncPolicy;

@@ -1,0 +1,148 @@
+//! The store's room: what is used of its limit, and whether somebody was told that it is full.
+
+use super::notice::StoreNotice;
+use fulmar_proto::units::ByteCount;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Shared by all flows of a store and its sync thread.
+#[derive(Debug)]
+pub(super) struct Space {
+    directory: PathBuf,
+    limit: ByteCount,
+    used: AtomicU64,
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    full: Option<Full>,
+    notices: VecDeque<StoreNotice>,
+}
+
+/// What there is no room in. Said to be over only when there is some to spare, since a store that
+/// drains as fast as it fills would otherwise say so all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Full {
+    Limit,
+    /// With the octets that it took since.
+    Disk(usize),
+}
+
+/// A full disk has room again when it took this much without a failure.
+const SPARE_BYTES: usize = 256 << 10;
+
+/// Notices that nobody fetched, at most; they repeat a state, so the oldest may go.
+const NOTICES_MAX: usize = 64;
+
+impl Space {
+    pub(super) fn new(directory: PathBuf, limit: ByteCount) -> Self {
+        Self {
+            directory,
+            limit,
+            used: AtomicU64::new(0),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Octets of files.
+    pub(super) fn used(&self) -> ByteCount {
+        ByteCount(self.used.load(Ordering::Relaxed))
+    }
+
+    /// Octets of files that may be added.
+    pub(super) fn left(&self) -> u64 {
+        self.limit.0.saturating_sub(self.used().0)
+    }
+
+    /// A file grew.
+    pub(super) fn add(&self, octets: u64) {
+        self.used.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    /// A file shrank or went.
+    pub(super) fn give_back(&self, octets: u64) {
+        let before = self.used.fetch_sub(octets, Ordering::Relaxed);
+        debug_assert!(before >= octets, "more given back than was used");
+        self.took(0);
+    }
+
+    /// Nothing fits below the limit.
+    pub(super) fn at_limit(&self) {
+        self.full(Full::Limit, || StoreNotice::LimitReached {
+            directory: self.directory.clone(),
+            limit: self.limit,
+        });
+    }
+
+    /// The disk took nothing.
+    pub(super) fn disk_full(&self, error: &io::Error) {
+        self.full(Full::Disk(0), || StoreNotice::DiskFull {
+            directory: self.directory.clone(),
+            why: error.to_string(),
+        });
+    }
+
+    /// Octets were taken, or given back.
+    pub(super) fn took(&self, octets: usize) {
+        let mut told = self.told();
+        let over = match &mut told.full {
+            None => return,
+            Some(Full::Limit) => self.used().0 <= self.limit.0 - self.limit.0 / 8,
+            Some(Full::Disk(since)) => {
+                *since = since.saturating_add(octets);
+                *since >= SPARE_BYTES
+            }
+        };
+        if over {
+            told.full = None;
+            told.push(StoreNotice::RoomAgain {
+                directory: self.directory.clone(),
+            });
+        }
+    }
+
+    pub(super) fn sync_failed(&self, error: &io::Error) {
+        self.told().push(StoreNotice::SyncFailed {
+            directory: self.directory.clone(),
+            why: error.to_string(),
+        });
+    }
+
+    pub(super) fn poll_notice(&self) -> Option<StoreNotice> {
+        self.told().notices.pop_front()
+    }
+
+    fn full(&self, what: Full, notice: impl FnOnce() -> StoreNotice) {
+        let mut told = self.told();
+        if told.full.is_none() {
+            told.push(notice());
+        }
+        told.full = Some(what);
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        // Nothing is left half done under this lock.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn push(&mut self, notice: StoreNotice) {
+        if self.notices.len() == NOTICES_MAX {
+            self.notices.pop_front();
+        }
+        self.notices.push_back(notice);
+    }
+}
+
+/// Whether `error` says that there is no space, now.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+    )
+}

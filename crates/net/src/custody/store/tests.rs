@@ -1,0 +1,341 @@
+use super::super::{FlowFault, Recovered};
+use super::*;
+use core::time::Duration;
+use std::fs;
+use tempfile::TempDir;
+
+const A: FlowId = FlowId([0xaa; 16]);
+const B: FlowId = FlowId([0xbb; 16]);
+
+fn config(directory: &Path) -> StoreConfig {
+    StoreConfig {
+        directory: directory.to_owned(),
+        limit: ByteCount(16 << 20),
+        sync: SyncPolicy::Never,
+    }
+}
+
+fn open(directory: &TempDir) -> (Store, Recovery) {
+    Store::open(config(directory.path()), None).unwrap()
+}
+
+fn all(flow: &mut FlowStore) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut at = flow.start();
+    while at < flow.end() {
+        let piece = flow.read(at, usize::MAX).unwrap();
+        octets.extend_from_slice(piece);
+        at += piece.len() as u64;
+    }
+    octets
+}
+
+fn only_file(directory: &TempDir, flow: FlowId) -> PathBuf {
+    directory
+        .path()
+        .join(super::super::segment::file_name(flow, 0))
+}
+
+/// A store that holds two flows, "left" in three records and "right" in one.
+fn two_flows() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory);
+    let mut left = store.begin(A, 0, b"to the left").unwrap().unwrap();
+    for piece in [&b"one"[..], b"two", b"three"] {
+        left.append(piece).unwrap();
+    }
+    let mut right = store.begin(B, 0, b"to the right").unwrap().unwrap();
+    right.append(b"whole").unwrap();
+    directory
+}
+
+fn assert_right_is_whole(flows: &mut [Recovered]) {
+    let right = flows
+        .iter_mut()
+        .find(|found| found.store.flow() == B)
+        .unwrap();
+    assert_eq!(all(&mut right.store), b"whole");
+    assert_eq!(right.store.record(), b"to the right");
+}
+
+#[test]
+fn a_second_process_is_refused_until_the_first_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, _) = open(&directory);
+    let refused = Store::open(config(directory.path()), None).unwrap_err();
+    assert!(matches!(refused, StoreError::InUse(_)), "{refused}");
+    drop(first);
+    open(&directory);
+}
+
+#[test]
+fn other_formats_and_other_directories_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(open(&directory));
+    let file = directory.path().join("store");
+    fs::write(&file, "fulmar custody 2\n").unwrap();
+    let refused = Store::open(config(directory.path()), None).unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("format \"2\"") && text.contains("reads format 1"),
+        "{text}"
+    );
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("letter.txt"), "dear").unwrap();
+    let refused = Store::open(config(other.path()), None).unwrap_err();
+    assert!(matches!(refused, StoreError::NotAStore(_)), "{refused}");
+    // A segment of another format in a store of ours.
+    let directory = two_flows();
+    let mut octets = fs::read(only_file(&directory, A)).unwrap();
+    octets[9] = 9;
+    fs::write(only_file(&directory, A), octets).unwrap();
+    let refused = Store::open(config(directory.path()), None).unwrap_err();
+    assert!(matches!(refused, StoreError::Version { .. }), "{refused}");
+}
+
+#[test]
+fn a_flow_may_begin_anywhere_and_knows_what_it_does_not_keep() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory);
+    let mut flow = store.begin(A, 1000, b"").unwrap().unwrap();
+    flow.append(b"octets").unwrap();
+    assert_eq!((flow.start(), flow.end()), (1000, 1006));
+    assert_eq!(flow.read(1002, 3).unwrap(), b"tet");
+    assert!(matches!(flow.read(999, 1), Err(FlowFault::NotKept(999))));
+    assert!(matches!(flow.read(1007, 1), Err(FlowFault::NotKept(1007))));
+    assert!(flow.read(1006, 1).unwrap().is_empty());
+    assert!(store.begin(A, 1000, b"").is_err(), "there is one already");
+    let too_long = [0; super::super::RECORD_BYTES_MAX + 1];
+    assert!(store.begin(B, 0, &too_long).is_err());
+}
+
+#[test]
+fn a_full_store_takes_nothing_says_so_once_and_goes_on_when_released() {
+    let directory = tempfile::tempdir().unwrap();
+    let small = StoreConfig {
+        limit: ByteCount(1 << 20),
+        ..config(directory.path())
+    };
+    let (store, _) = Store::open(small, None).unwrap();
+    let mut flow = store.begin(A, 0, b"").unwrap().unwrap();
+    let octets: Vec<u8> = (0..3_u32 << 20)
+        .map(|i| i.to_le_bytes()[i as usize % 3])
+        .collect();
+    let taken = flow.append(&octets).unwrap();
+    // All but the headers: one a segment of 64 KiB, one a record.
+    assert!(((1 << 20) - 32 * 512..1 << 20).contains(&taken), "{taken}");
+    assert_eq!(flow.append(&octets[taken..]).unwrap(), 0);
+    assert_eq!(flow.room(), 0);
+    assert!(store.begin(B, 0, b"").unwrap().is_none());
+    assert!(matches!(
+        store.poll_notice(),
+        Some(StoreNotice::LimitReached { .. })
+    ));
+    assert_eq!(store.poll_notice(), None);
+    let mut taken = taken;
+    let mut given = 0;
+    while given < octets.len() {
+        let piece = flow.read(given as u64, 100_000).unwrap();
+        assert!(piece == &octets[given..given + piece.len()]);
+        given += piece.len();
+        flow.release(given as u64);
+        taken += flow.append(&octets[taken..]).unwrap();
+    }
+    assert_eq!(taken, octets.len());
+    let again = store.poll_notice();
+    assert!(
+        matches!(again, Some(StoreNotice::RoomAgain { .. })),
+        "{again:?}"
+    );
+    assert!(store.used() <= ByteCount((64 << 10) + 512));
+}
+
+#[test]
+fn quiet_flows_that_carried_much_hold_one_header() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory);
+    let mut flow = store.begin(A, 0, b"record").unwrap().unwrap();
+    flow.append(&vec![1; 300_000]).unwrap();
+    flow.release(300_000);
+    assert_eq!(store.used(), ByteCount(512));
+    flow.append(b"more").unwrap();
+    drop((flow, store));
+    let (_store, mut found) = open(&directory);
+    let flow = &mut found.flows[0].store;
+    assert_eq!(
+        (flow.start(), flow.end(), flow.record()),
+        (300_000, 300_004, &b"record"[..])
+    );
+    assert_eq!(all(flow), b"more");
+}
+
+#[test]
+fn a_file_left_half_emptied_is_an_empty_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory);
+    let mut flow = store.begin(A, 0, b"record").unwrap().unwrap();
+    flow.append(&vec![1; 30_000]).unwrap();
+    flow.append(&vec![2; 20_000]).unwrap();
+    let before = fs::read_dir(directory.path()).unwrap().count();
+    let path = only_file(&directory, A);
+    let full = fs::read(&path).unwrap();
+    flow.release(50_000);
+    let cut = fs::read(&path).unwrap();
+    assert_eq!((before, cut.len()), (2, 512));
+    drop((flow, store));
+    // As if killed between the new header and the cut.
+    fs::write(&path, [&cut[..], &full[512..]].concat()).unwrap();
+    let (_store, mut found) = open(&directory);
+    assert!(found.damaged.is_empty());
+    let flow = &mut found.flows[0].store;
+    assert_eq!((flow.start(), flow.end()), (50_000, 50_000));
+    flow.append(b"on").unwrap();
+    assert_eq!(all(flow), b"on");
+}
+
+#[test]
+fn a_cut_file_keeps_its_whole_records_and_harms_no_other_flow() {
+    let whole = fs::read(only_file(&two_flows(), A)).unwrap();
+    for len in 0..whole.len() {
+        let directory = two_flows();
+        fs::write(only_file(&directory, A), &whole[..len]).unwrap();
+        let (_store, mut found) = open(&directory);
+        assert!(found.damaged.is_empty());
+        assert_right_is_whole(&mut found.flows);
+        let left = found.flows.iter_mut().find(|found| found.store.flow() == A);
+        // 512 octets of header, then records of 20 and 3, 3, 5.
+        let expected: Option<&[u8]> = match len {
+            0..512 => None,
+            512..535 => Some(b""),
+            535..558 => Some(b"one"),
+            _ => Some(b"onetwo"),
+        };
+        assert_eq!(left.as_ref().map(|_| ()), expected.map(|_| ()), "{len}");
+        if let (Some(left), Some(expected)) = (left, expected) {
+            assert_eq!(all(&mut left.store), expected, "{len}");
+            left.store.append(b"more").unwrap();
+            assert_eq!(all(&mut left.store), [expected, b"more"].concat(), "{len}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_ends_its_flow_with_a_report_and_harms_no_other() {
+    let whole = fs::read(only_file(&two_flows(), A)).unwrap();
+    for bit in (0..whole.len() * 8).step_by(5) {
+        let directory = two_flows();
+        let mut octets = whole.clone();
+        octets[bit / 8] ^= 1 << (bit % 8);
+        fs::write(only_file(&directory, A), octets).unwrap();
+        // The format's number is the one field whose change has a meaning of its own.
+        if (64..80).contains(&bit) {
+            assert!(Store::open(config(directory.path()), None).is_err());
+            continue;
+        }
+        let (_store, mut found) = open(&directory);
+        assert_right_is_whole(&mut found.flows);
+        // A record's length may have come to point past the end, which is what a cut looks like.
+        if found.flows.len() == 2 {
+            let left = all(&mut found.flows[0].store);
+            assert!(found.flows[0].torn_bytes > 0, "bit {bit}");
+            assert!(
+                b"onetwothree".starts_with(&left) && left.len() < 11,
+                "bit {bit}"
+            );
+        } else {
+            assert_eq!(found.damaged.len(), 1, "bit {bit}");
+            assert_eq!(found.damaged[0].flow, A);
+            let known = found.damaged[0].record.as_deref();
+            assert_eq!(
+                known,
+                (bit >= 512 * 8).then_some(&b"to the left"[..]),
+                "bit {bit}"
+            );
+            assert!(!only_file(&directory, A).exists());
+        }
+    }
+}
+
+#[test]
+fn a_missing_segment_and_a_missing_tail_of_a_finished_flow_are_reported() {
+    for (name, missing) in [(1, "the next begins at"), (2, "of 200000")] {
+        let directory = tempfile::tempdir().unwrap();
+        let (store, _) = open(&directory);
+        let mut flow = store.begin(A, 0, b"").unwrap().unwrap();
+        for _ in 0..20 {
+            flow.append(&[7; 10_000]).unwrap();
+        }
+        flow.finish().unwrap();
+        drop((flow, store));
+        let mut files: Vec<_> = fs::read_dir(directory.path()).unwrap().flatten().collect();
+        files.retain(|file| file.file_name() != "store");
+        files.sort_by_key(fs::DirEntry::file_name);
+        let last = files.len() - 1;
+        let (file, keep) = if name == 1 {
+            (&files[1], 0)
+        } else {
+            (&files[last], 600)
+        };
+        if keep == 0 {
+            fs::remove_file(file.path()).unwrap();
+        } else {
+            let octets = fs::read(file.path()).unwrap();
+            fs::write(file.path(), &octets[..keep]).unwrap();
+        }
+        let (store, found) = open(&directory);
+        assert!(found.flows.is_empty());
+        assert!(
+            found.damaged[0].to_string().contains(missing),
+            "{}",
+            found.damaged[0]
+        );
+        assert_eq!(store.used(), ByteCount(0));
+    }
+}
+
+#[test]
+fn damage_while_it_runs_is_an_error_and_no_wrong_octet() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory);
+    let mut flow = store.begin(A, 0, b"").unwrap().unwrap();
+    flow.append(b"one").unwrap();
+    flow.append(b"two").unwrap();
+    let path = only_file(&directory, A);
+    let mut octets = fs::read(&path).unwrap();
+    *octets.last_mut().unwrap() ^= 1;
+    fs::write(&path, octets).unwrap();
+    assert!(matches!(
+        flow.read(3, 9),
+        Err(FlowFault::Damaged { offset: 3 })
+    ));
+    // A file that lost its end while it was open.
+    fs::write(&path, []).unwrap();
+    assert!(matches!(flow.read(0, 9), Err(FlowFault::Damaged { .. })));
+}
+
+#[test]
+fn with_sync_always_octets_are_safe_only_after_the_disk_has_them_and_the_loop_is_called() {
+    let directory = tempfile::tempdir().unwrap();
+    let (waker, wake_up) = crate::wait::waker().unwrap();
+    let always = StoreConfig {
+        sync: SyncPolicy::Always,
+        ..config(directory.path())
+    };
+    let (store, _) = Store::open(always, Some(waker)).unwrap();
+    let mut flow = store.begin(A, 5, b"").unwrap().unwrap();
+    assert_eq!(flow.safe_end(), 5);
+    flow.append(b"octets").unwrap();
+    let mut ready = Vec::new();
+    let source = std::os::fd::AsFd::as_fd(&wake_up);
+    while flow.safe_end() < 11 {
+        let limit = Some(Duration::from_secs(60));
+        crate::wait::wait(
+            &[(source, crate::wait::Interest::Readable)],
+            limit,
+            &mut ready,
+        )
+        .unwrap();
+        assert!(ready[0].readable, "the loop was not called");
+        wake_up.clear();
+    }
+}

@@ -1,0 +1,206 @@
+//! Bringing octets to the disk, on a thread of its own.
+//!
+//! Flows that wrote something queue themselves, each at most once; the thread takes all that
+//! are queued, syncs their files, and says up to which offset each is safe.
+
+use super::space::Space;
+use crate::clock::Clock;
+use crate::wait::Waker;
+use core::time::Duration;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// What a power cut may take. The death of the process takes nothing under any of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// Nothing that was taken from a client's socket: octets stay there until the disk has them.
+    Always,
+    /// What was taken within this time before it, and while a sync ran.
+    Every(Duration),
+    /// What the system had not written back by itself, usually the last 30 s.
+    Never,
+}
+
+/// How far one flow is on the disk. Shared between the flow and the thread.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The flow's end, as appended.
+    appended: AtomicU64,
+    /// Everything before is on the disk.
+    safe: AtomicU64,
+    queued: AtomicBool,
+    failed: AtomicBool,
+    /// Files written since the last sync; the second says that it is new in its directory.
+    dirty: Mutex<Vec<(Arc<File>, bool)>>,
+}
+
+impl Progress {
+    pub(super) fn starting_at(offset: u64) -> Arc<Self> {
+        Arc::new(Self {
+            appended: AtomicU64::new(offset),
+            safe: AtomicU64::new(offset),
+            ..Self::default()
+        })
+    }
+
+    pub(super) fn safe(&self) -> u64 {
+        self.safe.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// The queue in front of the thread, which ends with it.
+#[derive(Debug)]
+pub(super) struct Syncer {
+    policy: SyncPolicy,
+    queue: Option<Sender<Arc<Progress>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Syncer {
+    /// Starts the thread if the policy needs one. It wakes `waker` when something became safe that
+    /// a flow waits for.
+    pub(super) fn start(
+        policy: SyncPolicy,
+        directory: File,
+        space: Arc<Space>,
+        waker: Option<Waker>,
+    ) -> io::Result<Self> {
+        if policy == SyncPolicy::Never {
+            return Ok(Self {
+                policy,
+                queue: None,
+                thread: None,
+            });
+        }
+        let (queue, queued) = channel();
+        let gather = match policy {
+            SyncPolicy::Every(span) => span,
+            SyncPolicy::Always | SyncPolicy::Never => Duration::ZERO,
+        };
+        let worker = Worker {
+            queued,
+            gather,
+            directory,
+            space,
+            waker: waker.filter(|_| policy == SyncPolicy::Always),
+        };
+        let thread = std::thread::Builder::new().name("custody-sync".to_owned());
+        let thread = thread.spawn(move || worker.run())?;
+        Ok(Self {
+            policy,
+            queue: Some(queue),
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) const fn policy(&self) -> SyncPolicy {
+        self.policy
+    }
+
+    /// `file` of the flow was written; the flow ends at `appended`.
+    pub(super) fn wrote(
+        &self,
+        flow: &Arc<Progress>,
+        appended: u64,
+        file: &Arc<File>,
+        is_new: bool,
+    ) {
+        let Some(queue) = &self.queue else { return };
+        {
+            let mut dirty = flow.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+            match dirty.iter_mut().find(|(known, _)| Arc::ptr_eq(known, file)) {
+                Some((_, new)) => *new |= is_new,
+                None => dirty.push((Arc::clone(file), is_new)),
+            }
+        }
+        flow.appended.store(appended, Ordering::Release);
+        if !flow.queued.swap(true, Ordering::AcqRel) && queue.send(Arc::clone(flow)).is_err() {
+            flow.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Syncer {
+    /// Waits until what is queued is on the disk.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic over there was printed there.
+            drop(thread.join());
+        }
+    }
+}
+
+struct Worker {
+    queued: Receiver<Arc<Progress>>,
+    gather: Duration,
+    directory: File,
+    space: Arc<Space>,
+    waker: Option<Waker>,
+}
+
+impl Worker {
+    fn run(self) {
+        let clock = Clock::start();
+        while let Ok(first) = self.queued.recv() {
+            let mut flows = vec![first];
+            let until = clock.now() + self.gather;
+            loop {
+                let left = until.saturating_since(clock.now());
+                match self.queued.recv_timeout(left) {
+                    Ok(flow) => flows.push(flow),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            self.sync(&flows);
+        }
+    }
+
+    fn sync(&self, flows: &[Arc<Progress>]) {
+        let mut waiting = Vec::with_capacity(flows.len());
+        let mut new_names = false;
+        for flow in flows {
+            // In this order: what is written from here on queues the flow again.
+            flow.queued.store(false, Ordering::Release);
+            let appended = flow.appended.load(Ordering::Acquire);
+            let dirty =
+                core::mem::take(&mut *flow.dirty.lock().unwrap_or_else(PoisonError::into_inner));
+            let synced = dirty.iter().try_for_each(|(file, is_new)| {
+                new_names |= is_new;
+                file.sync_data()
+            });
+            waiting.push((flow, appended, synced));
+        }
+        let names = if new_names {
+            self.directory.sync_all()
+        } else {
+            Ok(())
+        };
+        if let Err(error) = &names {
+            self.space.sync_failed(error);
+        }
+        for (flow, appended, synced) in waiting {
+            if let Err(error) = &synced {
+                self.space.sync_failed(error);
+            }
+            // After a failed sync the kernel may have dropped the octets: nothing is safe again.
+            if synced.is_err() || names.is_err() {
+                flow.failed.store(true, Ordering::Relaxed);
+            } else {
+                flow.safe.fetch_max(appended, Ordering::AcqRel);
+            }
+        }
+        if let Some(waker) = &self.waker {
+            // A loop that is gone needs no call.
+            drop(waker.wake());
+        }
+    }
+}

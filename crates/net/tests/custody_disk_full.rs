@@ -1,0 +1,130 @@
+//! A full disk makes clients wait; it loses nothing, is said once, and is over when there is space.
+//!
+//! Method: this program starts itself in a mount namespace of its own, where the store lies on a
+//! small `tmpfs` that another file fills. Without the right to make one it says so and passes.
+
+use fulmar_net::custody::{Store, StoreConfig, StoreNotice, SyncPolicy};
+use fulmar_proto::splice::FlowId;
+use fulmar_proto::units::ByteCount;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+const DISK_BYTES: usize = 4 << 20;
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..=250).cycle().take(len).collect()
+}
+
+#[test]
+#[ignore = "is the child of the test below, inside its mount namespace"]
+fn child() {
+    let mut directory = String::new();
+    std::io::stdin().read_line(&mut directory).unwrap();
+    let root = std::path::Path::new(directory.trim_end());
+    let size = format!("size={DISK_BYTES}");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+        .arg(root)
+        .status();
+    assert!(mounted.unwrap().success());
+    let config = || StoreConfig {
+        directory: root.join("custody"),
+        limit: ByteCount(1 << 30),
+        sync: SyncPolicy::Every(core::time::Duration::from_millis(50)),
+    };
+    let (store, _) = Store::open(config(), None).unwrap();
+    let mut flow = store.begin(FlowId([1; 16]), 0, b"a flow").unwrap().unwrap();
+    let octets = pattern(2 * DISK_BYTES);
+    let mut taken = flow.append(&octets).unwrap();
+    assert!(taken > DISK_BYTES / 2 && taken < DISK_BYTES, "{taken}");
+    // What is left of the last page takes smaller pieces.
+    while flow.append(&octets[taken..=taken]).unwrap() == 1 {
+        taken += 1;
+    }
+    let full = store.poll_notice();
+    assert!(
+        matches!(full, Some(StoreNotice::DiskFull { .. })),
+        "{full:?}"
+    );
+    assert_eq!(store.poll_notice(), None);
+    // A name needs no page on tmpfs, its header does.
+    assert!(
+        store
+            .begin(FlowId([2; 16]), 0, b"another")
+            .unwrap()
+            .is_none()
+    );
+    // What needs no space goes on.
+    flow.set_record(b"the same flow").unwrap();
+    flow.finish().unwrap();
+    drop((flow, store));
+    let (store, mut found) = Store::open(config(), None).unwrap();
+    assert_eq!((found.flows.len(), found.damaged.len()), (1, 0));
+    let mut flow = found.flows.remove(0).store;
+    assert_eq!(flow.record(), b"the same flow");
+    assert_eq!(
+        (flow.end(), flow.finished()),
+        (taken as u64, Some(taken as u64))
+    );
+    assert_eq!(flow.append(&octets[taken..]).unwrap(), 0, "still full");
+    let mut at = 0;
+    while at < taken {
+        let piece = flow.read(at as u64, 100_000).unwrap();
+        assert!(piece == &octets[at..at + piece.len()]);
+        at += piece.len();
+        flow.release(at as u64);
+        if at < octets.len() / 4 {
+            continue;
+        }
+        taken += flow.append(&octets[taken..]).unwrap();
+    }
+    assert_eq!(taken, octets.len(), "all went through in the end");
+    let full = store.poll_notice();
+    assert!(
+        matches!(full, Some(StoreNotice::DiskFull { .. })),
+        "{full:?}"
+    );
+    flow.append(&pattern(300_000)).unwrap();
+    let again = store.poll_notice();
+    assert!(
+        matches!(again, Some(StoreNotice::RoomAgain { .. })),
+        "{again:?}"
+    );
+    println!("the child is through");
+}
+
+#[test]
+fn a_full_disk_pushes_back_and_is_over_when_there_is_space() {
+    let directory = tempfile::tempdir().unwrap();
+    let child = Command::new("unshare")
+        .args(["--mount", "--map-root-user", "--"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        println!("skipped: there is no `unshare` here to make a small disk with");
+        return;
+    };
+    let told = writeln!(
+        child.stdin.take().unwrap(),
+        "{}",
+        directory.path().display()
+    );
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    if err.contains("unshare:") || err.contains("mount:") {
+        println!("skipped: no namespace for a small disk: {err}");
+        return;
+    }
+    told.unwrap();
+    assert!(
+        output.status.success() && out.contains("through"),
+        "{out}{err}"
+    );
+}

@@ -1,0 +1,191 @@
+//! The custody store loses nothing that it took when its process is killed.
+//!
+//! Method: this program starts itself as a child that works on a store and says on its standard output
+//! what it did, after it did it; the parent kills it (SIGKILL) after a random number of lines, opens
+//! the store, and checks it against the last lines. Every octet follows from its flow and offset.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use fulmar_net::custody::{FlowStore, Store, StoreConfig, SyncPolicy};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::splice::FlowId;
+use fulmar_proto::units::ByteCount;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const KILLS: u64 = 40;
+/// Lines before the kill, at most.
+const LINES_MAX: u64 = 400;
+const FLOWS: u64 = 3;
+
+fn open(directory: &Path) -> (Store, BTreeMap<FlowId, FlowStore>) {
+    let config = StoreConfig {
+        directory: directory.to_owned(),
+        limit: ByteCount(8 << 20),
+        sync: SyncPolicy::Every(core::time::Duration::from_millis(50)),
+    };
+    let (store, recovery) = Store::open(config, None).unwrap();
+    assert!(recovery.damaged.is_empty(), "{:?}", recovery.damaged);
+    let flows = recovery.flows.into_iter();
+    let flows = flows.map(|found| (found.store.flow(), found.store));
+    let flows = flows.collect();
+    (store, flows)
+}
+
+/// The octets of a flow from `offset` on. A flow that is begun anew has another name.
+fn octets(flow: FlowId, offset: u64, len: usize) -> Vec<u8> {
+    let key = u64::from(flow.0[15]) * 7 + u64::from(flow.0[14]) * 31;
+    let octet = |at: u64| {
+        let mixed = (at ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed.to_be_bytes()[0]
+    };
+    (offset..offset + len as u64).map(octet).collect()
+}
+
+#[test]
+#[ignore = "is the child of the test below, and waits for its parent's words"]
+fn child() {
+    let mut words = String::new();
+    std::io::stdin().read_line(&mut words).unwrap();
+    let (seed, directory) = words.trim_end().split_once(' ').unwrap();
+    let mut rng = Rng::from_seed(seed.parse().unwrap());
+    let (store, mut flows) = open(Path::new(directory));
+    let mut out = std::io::stdout();
+    for generation in 0_u64.. {
+        let slot = rng.below(FLOWS);
+        let found = flows.keys().copied().find(|id| u64::from(id.0[15]) == slot);
+        let id = found.unwrap_or_else(|| {
+            let mut id = FlowId([0; 16]);
+            id.0[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
+            id.0[14] = generation.to_be_bytes()[7];
+            id.0[15] = u8::try_from(slot).unwrap();
+            id
+        });
+        if found.is_none() {
+            flows.insert(id, store.begin(id, 0, b"a flow").unwrap().unwrap());
+        }
+        let flow = flows.get_mut(&id).unwrap();
+        match rng.below(12) {
+            0..6 => {
+                let most = 90_000 >> rng.below(12);
+                let len = usize::try_from(1 + rng.below(most)).unwrap();
+                let taken = flow.append(&octets(id, flow.end(), len)).unwrap();
+                assert!(taken == len || flow.room() == 0);
+                writeln!(out, "@ {id} end {}", flow.end()).unwrap();
+            }
+            6..11 => {
+                let to = flow.start() + rng.below(flow.end() - flow.start() + 1);
+                writeln!(out, "@ {id} release {to}").unwrap();
+                flow.release(to);
+            }
+            _ if rng.below(4) == 0 => {
+                writeln!(out, "@ {id} forget 0").unwrap();
+                flows.remove(&id).unwrap().forget().unwrap();
+            }
+            _ => {
+                flow.set_record(b"another record").unwrap();
+                flow.finish().unwrap();
+                writeln!(out, "@ {id} finished {}", flow.end()).unwrap();
+                writeln!(out, "@ {id} forget 0").unwrap();
+                flows.remove(&id).unwrap().forget().unwrap();
+            }
+        }
+    }
+}
+
+fn start_child(directory: &Path, seed: u64) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{seed} {}", directory.display()).unwrap();
+    child
+}
+
+/// What a child said of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    end: u64,
+    release: u64,
+    forget: bool,
+}
+
+#[test]
+fn nothing_that_was_appended_is_lost_when_the_process_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut moments = Rng::from_seed(7);
+    let mut said: BTreeMap<String, Said> = BTreeMap::new();
+    let mut checked_bytes = 0;
+    for seed in 0..KILLS {
+        let mut child = start_child(directory.path(), seed);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut hear = |line: String| {
+            // The test harness writes its own words in front of the first.
+            let Some(at) = line.find("@ ") else { return };
+            let words: Vec<&str> = line[at..].split(' ').collect();
+            let [_, flow, verb, number] = words[..] else {
+                return;
+            };
+            let entry = said.entry(flow.to_owned()).or_default();
+            match verb {
+                "end" => entry.end = number.parse().unwrap(),
+                "release" => entry.release = number.parse().unwrap(),
+                "forget" => entry.forget = true,
+                _ => {}
+            }
+        };
+        for _ in 0..moments.below(LINES_MAX) {
+            hear(lines.next().expect("the child goes on for ever").unwrap());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What it had said and we not heard; the last line may be cut.
+        while let Some(Ok(line)) = lines.next() {
+            hear(line);
+        }
+        let (_store, mut flows) = open(directory.path());
+        for (flow, said) in &said {
+            let found = flows
+                .values_mut()
+                .find(|found| found.flow().to_string() == *flow);
+            let Some(found) = found else {
+                assert!(
+                    said.forget || said.end == 0,
+                    "{flow} is lost, seed {seed}: {said:?}"
+                );
+                continue;
+            };
+            assert!(
+                found.end() >= said.end,
+                "seed {seed}: {said:?}, end {}",
+                found.end()
+            );
+            assert!(found.start() <= said.release.max(said.end), "seed {seed}");
+            if !said.forget {
+                assert!(found.start() <= said.release, "seed {seed}: {said:?}");
+            }
+            let id = found.flow();
+            let mut at = found.start();
+            while at < found.end() {
+                let piece = found.read(at, usize::MAX).unwrap();
+                assert!(
+                    piece == octets(id, at, piece.len()),
+                    "{flow} at {at}, seed {seed}"
+                );
+                at += piece.len() as u64;
+                checked_bytes += piece.len();
+            }
+        }
+        let kept: Vec<String> = flows.keys().map(ToString::to_string).collect();
+        said.retain(|flow, _| kept.contains(flow));
+    }
+    assert!(
+        checked_bytes > 1 << 20,
+        "only {checked_bytes} octets were there to check"
+    );
+}
