@@ -37,6 +37,8 @@ enum Command {
     Demo(commands::demo::DemoArgs),
     /// Carry UDP datagrams (no root) or all IP traffic (--tun) over an emulated lossy link.
     Emulate(Box<commands::emulate::EmulateArgs>),
+    /// Carry ordinary TCP and UDP traffic to another gateway over a lossy link.
+    Gateway(commands::gateway::GatewayArgs),
     /// Make keys for gateways, or print the public half of one.
     Keygen(commands::keygen::KeygenArgs),
     /// Receive files over AeroTP.
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
+        Command::Gateway(args) => commands::gateway::run(&args, cli.verbose),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
         Command::Send(args) => commands::send::run(&args, cli.verbose),

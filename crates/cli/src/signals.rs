@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use anyhow::Context;
 use fulmar_net::transfer::Stop;
 use fulmar_net::wait::Waker;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +45,20 @@ impl Signals {
             }
         }
         Ok(signals)
+    }
+
+    /// Catches SIGHUP too, which sets the flag and calls `waker`.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    #[expect(clippy::unused_self, reason = "it goes with the others")]
+    pub(crate) fn catch_reload(&self, waker: &Waker) -> Result<Arc<AtomicBool>, Failure> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let waker = waker.try_clone().context("catching SIGHUP")?;
+        flag::register(SIGHUP, Arc::clone(&asked))
+            .and_then(|_| low_level::pipe::register(SIGHUP, waker))
+            .context("catching SIGHUP")?;
+        Ok(asked)
     }
 
     /// A request to stop that either signal makes.

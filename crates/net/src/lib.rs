@@ -10,6 +10,7 @@ pub mod clock;
 pub mod custody;
 pub mod emulator;
 pub mod entropy;
+pub mod gateway;
 pub mod priority;
 pub mod session;
 pub mod transfer;

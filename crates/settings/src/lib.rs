@@ -10,5 +10,5 @@ pub mod error;
 mod reader;
 
 pub use document::{Document, Node, Tree};
-pub use error::{Origin, SettingsError};
+pub use error::{Origin, SettingsError, suggestion};
 pub use reader::{Keys, TableReader};

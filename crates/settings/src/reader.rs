@@ -91,6 +91,11 @@ impl<'a> TableReader<'a> {
         self.table.get(key)
     }
 
+    /// Where the table stands.
+    pub const fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
     /// Whether `key` was written.
     pub fn has(&self, key: &'static str) -> bool {
         self.get(key).is_some()
@@ -272,5 +277,34 @@ impl<'a> TableReader<'a> {
             }
         };
         entries.iter().map(one).collect::<Read<_>>().map(Some)
+    }
+
+    /// The table `key` of freely named values, each key and value read by `read`, in the order of
+    /// the keys. An absent table has none.
+    ///
+    /// # Errors
+    /// [`SettingsError`]: it is no table, an entry is no single value, or `read` refuses it.
+    pub fn pairs<T, E: Display>(
+        &self,
+        key: &'static str,
+        read: impl Fn(&'a str, &'a str) -> Result<T, E>,
+    ) -> Read<Vec<T>> {
+        let Some(tree) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        let Node::Table(table) = &tree.node else {
+            return Err(self.wrong(key, format!("must be a table, such as {key} = {{ ... }}")));
+        };
+        let one = |(name, entry): (&'a String, &'a Tree)| {
+            let wrong = |problem: &dyn Display| {
+                let field = format!("{}.{name}", self.field(key));
+                SettingsError::new(entry.origin.clone(), field, problem)
+            };
+            match &entry.node {
+                Node::Leaf(text) => read(name, text).map_err(|error| wrong(&error)),
+                _ => Err(wrong(&"must be a single value")),
+            }
+        };
+        table.iter().map(one).collect()
     }
 }

@@ -4,6 +4,7 @@ mod address;
 mod connection;
 pub(crate) mod demo;
 pub(crate) mod emulate;
+pub(crate) mod gateway;
 pub(crate) mod keygen;
 mod link;
 mod progress;

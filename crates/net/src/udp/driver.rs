@@ -3,7 +3,7 @@
 //! ```text
 //!           ┌── deadline due ──▶ handle_deadline ─┐
 //!  ppoll ───┼── datagrams ─────▶ handle_datagram ─┼─▶ drain ─▶ Application::work ─▶ flush ─▶ ppoll
-//!           └── waker ────────────────────────────┘     ▲            │ touched the machine
+//!           └── waker, app's source ──────────────┘     ▲            │ touched the machine
 //!                                                       └────────────┘
 //! ```
 //!
@@ -21,7 +21,7 @@ use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, PathId, Transmi
 use fulmar_proto::units::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Batches read before deadlines get their turn again.
 const BATCHES_PER_TURN: usize = 4;
@@ -53,6 +53,14 @@ pub trait Application<M: Machine> {
 
     /// When [`Application::work`] wants to be called if nothing else happens.
     fn next_deadline(&self) -> Option<Deadline>;
+
+    /// A descriptor of its own whose readability ends the sleep, such as an `epoll` instance.
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// [`Application::source`] is readable; [`Application::work`] follows.
+    fn source_ready(&mut self) {}
 }
 
 /// Why a loop could not go on.
@@ -161,9 +169,12 @@ impl UdpDriver {
                 self.port.flush();
                 return Ok(());
             }
-            self.sleep(deadline, &mut ready)?;
+            self.sleep(deadline, app, &mut ready)?;
             if ready.get(1).is_some_and(|came| came.readable) {
                 self.wake_up.clear();
+            }
+            if ready.get(2).is_some_and(|came| came.readable) {
+                app.source_ready();
             }
             let socket = ready.first().copied().unwrap_or_default();
             if socket.writable {
@@ -221,7 +232,12 @@ impl UdpDriver {
         (deadline, turn.events)
     }
 
-    fn sleep(&self, deadline: Option<Deadline>, ready: &mut Vec<Ready>) -> Result<(), DriverError> {
+    fn sleep<M: Machine, A: Application<M>>(
+        &self,
+        deadline: Option<Deadline>,
+        app: &A,
+        ready: &mut Vec<Ready>,
+    ) -> Result<(), DriverError> {
         let mut timeout = deadline.map(|deadline| deadline.at.saturating_since(self.clock.now()));
         let interest = if self.port.can_send() {
             Interest::Readable
@@ -230,11 +246,17 @@ impl UdpDriver {
             timeout = timeout.map(|span| span.max(BLOCKED_WAIT_MIN));
             Interest::ReadableOrWritable
         };
-        let sources = [
-            (self.port.as_fd(), interest),
-            (self.wake_up.as_fd(), Interest::Readable),
-        ];
-        wait(&sources, timeout, ready).map_err(DriverError::Wait)
+        let port = (self.port.as_fd(), interest);
+        let wake_up = (self.wake_up.as_fd(), Interest::Readable);
+        match app.source() {
+            Some(source) => wait(
+                &[port, wake_up, (source, Interest::Readable)],
+                timeout,
+                ready,
+            ),
+            None => wait(&[port, wake_up], timeout, ready),
+        }
+        .map_err(DriverError::Wait)
     }
 
     fn receive<M: Machine, A: Application<M>>(

@@ -1,0 +1,89 @@
+//! SOCKS5 UDP associations (RFC 1928, section 7): one relay socket for a client, one flow for each
+//! of its destinations.
+
+use super::packets;
+use super::socks::codec;
+use fulmar_proto::splice::{Destination, FlowClass, FlowId};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+
+/// Destinations of one association.
+pub(super) const DESTINATIONS_MAX: usize = 256;
+
+/// One client's relay.
+#[derive(Debug)]
+pub(super) struct Association {
+    /// While this is open, the association lasts.
+    control: TcpStream,
+    relay: UdpSocket,
+    /// Where the client sends from: its control connection's host, and the port of its first
+    /// datagram.
+    host: IpAddr,
+    client: Option<SocketAddr>,
+    pub(super) flows: BTreeMap<Destination, FlowId>,
+    pub(super) peer: usize,
+    pub(super) class: FlowClass,
+}
+
+impl Association {
+    pub(super) fn new(control: TcpStream, peer: usize, class: FlowClass) -> io::Result<Self> {
+        let here = control.local_addr()?.ip();
+        let host = control.peer_addr()?.ip();
+        let relay = UdpSocket::bind((here, 0))?;
+        relay.set_nonblocking(true)?;
+        Ok(Self {
+            control,
+            relay,
+            host,
+            client: None,
+            flows: BTreeMap::new(),
+            peer,
+            class,
+        })
+    }
+
+    pub(super) const fn control(&self) -> &TcpStream {
+        &self.control
+    }
+
+    pub(super) const fn relay(&self) -> &UdpSocket {
+        &self.relay
+    }
+
+    /// Whether the client still holds its connection.
+    pub(super) fn is_open(&self) -> bool {
+        let mut octet = [0; 1];
+        match self.control.peek(&mut octet) {
+            Ok(0) => false,
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// The next datagram of the client: where to, and what. `Ok(None)` for one that is not the
+    /// client's or no datagram of SOCKS.
+    pub(super) fn receive<'a>(
+        &mut self,
+        buffer: &'a mut [u8],
+    ) -> io::Result<Option<(Destination, &'a [u8])>> {
+        let received = packets::receive(&self.relay, buffer)?;
+        let is_client = match self.client {
+            Some(client) => client == received.from,
+            None => received.from.ip() == self.host,
+        };
+        if !is_client {
+            return Ok(None);
+        }
+        self.client = Some(received.from);
+        Ok(codec::datagram(&buffer[..received.len]))
+    }
+
+    /// Gives the client a message of `source`.
+    pub(super) fn send(&self, source: &Destination, message: &[u8]) {
+        if let Some(client) = self.client {
+            // A datagram that cannot be delivered is lost, as UDP's are.
+            drop(self.relay.send_to(&codec::wrap(source, message), client));
+        }
+    }
+}

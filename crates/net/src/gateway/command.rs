@@ -1,0 +1,71 @@
+//! What other threads may ask of a running gateway.
+
+use super::config::GatewayConfig;
+use super::status::Status;
+use crate::wait::Waker;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+/// A request to the loop.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Take up this configuration, as far as it can change.
+    Reload(Box<GatewayConfig>),
+    /// Finish.
+    Stop,
+    /// Say how things are.
+    Status(SyncSender<Status>),
+}
+
+/// Asks things of a running gateway; may be cloned and used from any thread.
+#[derive(Debug)]
+pub struct Control {
+    commands: Sender<Command>,
+    waker: Waker,
+}
+
+/// A loop that does not answer in this time is stuck.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+impl Control {
+    pub(super) fn new(waker: Waker) -> (Self, Receiver<Command>) {
+        let (commands, inbox) = channel();
+        (Self { commands, waker }, inbox)
+    }
+
+    /// Another handle.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            commands: self.commands.clone(),
+            waker: self.waker.try_clone()?,
+        })
+    }
+
+    fn send(&self, command: Command) -> bool {
+        self.commands.send(command).is_ok() && self.waker.wake().is_ok()
+    }
+
+    /// Asks for another configuration. What cannot change is logged by name.
+    pub fn reload(&self, config: GatewayConfig) {
+        // A gateway that has ended needs no configuration.
+        let _ = self.send(Command::Reload(Box::new(config)));
+    }
+
+    /// Asks it to end.
+    pub fn stop(&self) {
+        let _ = self.send(Command::Stop);
+    }
+
+    /// How things are; `None` if the gateway has ended or is stuck.
+    pub fn status(&self) -> Option<Status> {
+        let (reply, answer) = sync_channel(1);
+        if !self.send(Command::Status(reply)) {
+            return None;
+        }
+        answer.recv_timeout(ANSWER_WITHIN).ok()
+    }
+}

@@ -1,0 +1,75 @@
+//! What a reload may change, and what needs a restart.
+
+use super::settings::{GatewayConfig, PeerSettings};
+
+/// The fields that differ and cannot change while the gateway runs, by their names in the file.
+/// Empty if `new` can be taken up as it is.
+pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<String> {
+    let mut fixed = Vec::new();
+    let mut check = |differs: bool, field: &str| {
+        if differs {
+            fixed.push(field.to_owned());
+        }
+    };
+    check(running.name != new.name, "gateway.name");
+    check(running.listen != new.listen, "gateway.listen");
+    check(running.fec_words != new.fec_words, "gateway.fec_words");
+    check(running.state_dir != new.state_dir, "gateway.state_dir");
+    check(running.security != new.security, "security");
+    check(running.custody != new.custody, "custody");
+    check(running.limits != new.limits, "limits");
+    check(running.metrics != new.metrics, "metrics.listen");
+    let identity = |peer: &PeerSettings| {
+        let PeerSettings {
+            name,
+            address,
+            public_key,
+            mtu,
+            ..
+        } = peer.clone();
+        (name, address, public_key, mtu)
+    };
+    let peers = |config: &GatewayConfig| config.peers.iter().map(identity).collect::<Vec<_>>();
+    check(peers(running) != peers(new), "peer (everything but rate)");
+    fixed
+}
+
+/// `new` with everything that cannot change as it is in `running`.
+pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
+    let names = |config: &GatewayConfig| -> Vec<String> {
+        config.peers.iter().map(|peer| peer.name.clone()).collect()
+    };
+    let same_peers = names(running) == names(&new);
+    let mut peers = running.peers.clone();
+    for peer in &mut peers {
+        if let Some(changed) = new.peers.iter().find(|other| other.name == peer.name) {
+            peer.rate = changed.rate;
+        }
+    }
+    // Entries refer to peers by their places: with other peers they mean something else.
+    let (forwards, socks, transparent) = if same_peers {
+        (new.forwards, new.socks, new.transparent)
+    } else {
+        (
+            running.forwards.clone(),
+            running.socks.clone(),
+            running.transparent.clone(),
+        )
+    };
+    // Which in turn refer to classes.
+    let classes = if same_peers {
+        new.classes
+    } else {
+        running.classes.clone()
+    };
+    GatewayConfig {
+        peers,
+        classes,
+        forwards,
+        socks,
+        transparent,
+        egress: new.egress,
+        log: new.log,
+        ..running.clone()
+    }
+}

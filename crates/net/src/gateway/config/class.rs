@@ -1,0 +1,233 @@
+//! `[class.NAME]`: how flows are treated, and which flow gets which class.
+
+use super::notation::{Dscp, Ports};
+use super::settings::Protocol;
+use core::num::NonZeroU8;
+use core::time::Duration;
+use fulmar_proto::fec::block::BlockPlan;
+use fulmar_proto::machine::Priority;
+use fulmar_proto::splice::{ClassId, FlowClass};
+use fulmar_proto::transport::aerotp::ModeRules;
+use fulmar_proto::units::ByteCount;
+use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_settings::{SettingsError, TableReader};
+
+/// The class of flows for which no rule names another.
+pub const DEFAULT_CLASS: &str = "default";
+
+/// Where octets are kept until the destination has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Custody {
+    /// Nothing is kept beyond the window.
+    None,
+    /// In memory: survives outages.
+    Memory,
+    /// On disk: survives the gateway too.
+    Disk,
+}
+
+/// One class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassSettings {
+    /// Its name.
+    pub name: String,
+    /// What travels with every flow of it.
+    pub flow: FlowClass,
+    /// What the ingress keeps.
+    pub custody: Custody,
+    /// How much of one flow is kept in custody, at most.
+    pub keep: ByteCount,
+}
+
+impl ClassSettings {
+    /// Whether its mode delivers everything, as streams need.
+    pub const fn is_complete(&self) -> bool {
+        ModeRules::of(self.flow.mode).complete
+    }
+}
+
+/// Which class a flow gets: by code point, else by destination port, else the general one.
+/// Classes are indices into the configuration's list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassRules {
+    /// For everything else.
+    pub general: usize,
+    /// By destination port; the first that contains it.
+    pub ports: Vec<(Ports, usize)>,
+    /// By the code point of the client's first packet.
+    pub dscp: Vec<(Dscp, usize)>,
+}
+
+impl ClassRules {
+    /// The class of a flow to `port` whose first packet carried `dscp`, as far as that is known.
+    pub fn choose(&self, port: u16, dscp: Option<Dscp>) -> usize {
+        let by_dscp = || {
+            let dscp = dscp?;
+            self.dscp.iter().find(|(point, _)| *point == dscp)
+        };
+        let by_port = || self.ports.iter().find(|(ports, _)| ports.0.contains(&port));
+        by_dscp()
+            .map(|(_, class)| *class)
+            .or_else(|| by_port().map(|(_, class)| *class))
+            .unwrap_or(self.general)
+    }
+
+    /// Every class that a flow may get.
+    pub fn classes(&self) -> impl Iterator<Item = usize> + '_ {
+        let by_port = self.ports.iter().map(|(_, class)| *class);
+        let by_dscp = self.dscp.iter().map(|(_, class)| *class);
+        core::iter::once(self.general).chain(by_port).chain(by_dscp)
+    }
+
+    /// Whether code points are looked at.
+    pub fn needs_dscp(&self) -> bool {
+        !self.dscp.is_empty()
+    }
+}
+
+pub(super) const KEYS: &[&str] = &[
+    "mode",
+    "priority",
+    "weight",
+    "deadline",
+    "fec_block",
+    "fec_block_close",
+    "window",
+    "custody",
+    "keep",
+];
+
+const CUSTODIES: [(&str, Custody); 3] = [
+    ("none", Custody::None),
+    ("memory", Custody::Memory),
+    ("disk", Custody::Disk),
+];
+
+/// What a stream may run ahead of its destination: a geostationary round trip at 50 mbit.
+const WINDOW: ByteCount = ByteCount(4 << 20);
+const WINDOW_MIN: ByteCount = ByteCount(4 << 10);
+const WINDOW_MAX: ByteCount = ByteCount(1 << 30);
+/// A block must not wait long for a slow application.
+const BLOCK_CLOSE: Duration = Duration::from_millis(20);
+
+/// The class that is there without being written.
+pub(super) fn built_in() -> ClassSettings {
+    ClassSettings {
+        name: DEFAULT_CLASS.to_owned(),
+        flow: FlowClass {
+            mode: Mode::HybridNackMack,
+            window: WINDOW,
+            ..FlowClass::default()
+        },
+        custody: Custody::None,
+        keep: WINDOW,
+    }
+}
+
+pub(super) fn read(
+    name: &str,
+    id: ClassId,
+    reader: &TableReader<'_>,
+) -> Result<ClassSettings, SettingsError> {
+    let modes = Mode::ALL.map(|mode| (mode.name(), mode));
+    let mode = reader
+        .choice("mode", &modes)?
+        .unwrap_or(Mode::HybridNackMack);
+    let rules = ModeRules::of(mode);
+    let custody = reader.choice("custody", &CUSTODIES)?;
+    let custody = match custody {
+        None if rules.custody => Custody::Memory,
+        None => Custody::None,
+        Some(custody) if custody != Custody::None && !rules.custody => {
+            let problem = format!(
+                "mode {mode} leaves the octets with the client until the destination has them; \
+                 write custody = \"none\", or mode = \"near-reliable\""
+            );
+            return Err(reader.wrong("custody", problem));
+        }
+        Some(custody) => custody,
+    };
+    let window = sized(reader, "window", WINDOW)?;
+    // Custody exists to take what the link cannot carry now.
+    let keep = sized(reader, "keep", window.max(ByteCount(16 << 20)))?;
+    if keep < window {
+        let problem = format!("is {keep}, less than the window of {window}; make it larger");
+        return Err(reader.wrong("keep", problem));
+    }
+    let deadline = reader.duration("deadline")?;
+    if deadline.is_some() && rules.complete {
+        let problem = format!(
+            "mode {mode} delivers everything, however late; write mode = \"quasi-reliable\", \
+             \"unreliable\" or \"datagram\""
+        );
+        return Err(reader.wrong("deadline", problem));
+    }
+    if deadline.is_some_and(|span| span.is_zero()) {
+        return Err(reader.wrong("deadline", "must be above 0; write 100ms"));
+    }
+    let priority = reader.whole("priority", 0..=63)?.unwrap_or(0);
+    let weight = reader.whole("weight", 1..=255)?.unwrap_or(1);
+    let flow = FlowClass {
+        mode,
+        priority: Priority(u8::try_from(priority).unwrap_or(u8::MAX)),
+        id,
+        weight: u8::try_from(weight).unwrap_or(u8::MAX),
+        deadline,
+        fec_words: FecStrength::NONE,
+        block: block(reader, mode)?,
+        window,
+        resume: custody != Custody::None,
+    };
+    Ok(ClassSettings {
+        name: name.to_owned(),
+        flow,
+        custody,
+        keep,
+    })
+}
+
+fn sized(
+    reader: &TableReader<'_>,
+    key: &'static str,
+    default: ByteCount,
+) -> Result<ByteCount, SettingsError> {
+    let size = reader.value_or(key, default)?;
+    if (WINDOW_MIN..=WINDOW_MAX).contains(&size) {
+        Ok(size)
+    } else {
+        Err(reader.wrong(key, format!("is {size}; write 4KiB to 1GiB")))
+    }
+}
+
+/// `fec_block = "20+4"`: 4 repair symbols for every 20 TPDUs.
+fn block(reader: &TableReader<'_>, mode: Mode) -> Result<Option<BlockPlan>, SettingsError> {
+    const FORM: &str = "write sources+repairs, such as 20+4, 256 together at most, or none";
+    let close = reader.duration("fec_block_close")?.unwrap_or(BLOCK_CLOSE);
+    let Some(text) = reader.text("fec_block")?.filter(|text| *text != "none") else {
+        return Ok(None);
+    };
+    if !ModeRules::of(mode).blocks {
+        let problem = format!("mode {mode} sends no parity across TPDUs; quasi-reliable does");
+        return Err(reader.wrong("fec_block", problem));
+    }
+    let parsed = text.split_once('+').and_then(|(k, repairs)| {
+        let k: NonZeroU8 = k.trim().parse().ok()?;
+        BlockPlan::new(k, repairs.trim().parse().ok()?, close)
+    });
+    match parsed {
+        Some(plan) => Ok(Some(plan)),
+        None => Err(reader.wrong("fec_block", format!("`{text}` is not a block; {FORM}"))),
+    }
+}
+
+/// Whether `class` can carry `protocol`, or why not.
+pub(super) fn carries(class: &ClassSettings, protocol: Protocol) -> Result<(), String> {
+    if protocol == Protocol::Udp || class.is_complete() {
+        return Ok(());
+    }
+    Err(format!(
+        "class `{}` has mode {}, which may lose octets, and TCP must not; use a class with mode \
+         reliable, near-reliable or nack-mack",
+        class.name, class.flow.mode
+    ))
+}

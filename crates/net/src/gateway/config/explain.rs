@@ -1,0 +1,273 @@
+//! A configuration said back in words, so that a slip shows before traffic does.
+
+use super::class::{ClassRules, ClassSettings, Custody};
+use super::settings::{GatewayConfig, Protocol, SecurityKind, SyncPolicy};
+use core::fmt::Write;
+use fulmar_proto::transport::aerotp::ModeRules;
+use fulmar_proto::units::{ByteCount, format_duration};
+use fulmar_proto::wire::aerotp::Mode;
+
+/// The whole configuration, a line for each thing it does.
+pub fn explain(config: &GatewayConfig) -> String {
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    let _ = write_all(config, &mut text);
+    text
+}
+
+fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
+    writeln!(
+        out,
+        "gateway `{}` speaks with its peers over UDP port {}",
+        config.name, config.listen
+    )?;
+    security(config, out)?;
+    for peer in &config.peers {
+        let place = match &peer.address {
+            Some(address) => format!("is called at {address}"),
+            None => "calls us, from anywhere".to_owned(),
+        };
+        writeln!(
+            out,
+            "peer `{}` {place}; at most {} towards it, in packets of at most {}",
+            peer.name, peer.rate, peer.mtu
+        )?;
+    }
+    for class in &config.classes {
+        writeln!(out, "class `{}`: {}", class.name, describe_class(class))?;
+    }
+    entries(config, out)?;
+    if config.egress.allow.is_empty() {
+        writeln!(out, "peers' clients may connect to nothing from here")?;
+    } else {
+        let allowed: Vec<String> = config
+            .egress
+            .allow
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        writeln!(
+            out,
+            "peers' clients may connect from here to {}; a destination has {} to answer",
+            allowed.join(", "),
+            format_duration(config.egress.connect_timeout)
+        )?;
+    }
+    limits(config, out)
+}
+
+fn security(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
+    match &config.security {
+        SecurityKind::Noise {
+            private_key_file,
+            preset_key_file,
+        } => {
+            let preset = match preset_key_file {
+                Some(file) => format!(" and the preset key in {}", file.display()),
+                None => String::new(),
+            };
+            writeln!(
+                out,
+                "datagrams are encrypted; our key is in {}{preset}",
+                private_key_file.display()
+            )
+        }
+        SecurityKind::Preset { preset_key_file } => writeln!(
+            out,
+            "datagrams are encrypted under the preset key in {}",
+            preset_key_file.display()
+        ),
+        SecurityKind::None => writeln!(
+            out,
+            "NOTHING IS PROTECTED: whoever reaches the port can read, change and inject traffic"
+        ),
+    }
+}
+
+/// In the unit that keeps it exact.
+fn size(amount: ByteCount) -> String {
+    for (unit, octets) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        if amount.0 >= octets && amount.0.is_multiple_of(octets) {
+            return format!("{}{unit}", amount.0 / octets);
+        }
+    }
+    amount.to_string()
+}
+
+/// What a class promises, in one line.
+pub fn describe_class(class: &ClassSettings) -> String {
+    let flow = &class.flow;
+    let promise = match flow.mode {
+        Mode::Reliable | Mode::HybridNackMack => {
+            "everything arrives; the client's end waits for the destination's acknowledgement"
+        }
+        Mode::NearReliable => "everything arrives; the client is acknowledged at once",
+        Mode::HybridNack => "damaged TPDUs are asked for again, lost ones are not",
+        Mode::QuasiReliable => "parity repairs what it can, nothing is sent again",
+        Mode::Unreliable => "no more assurance than the link gives, in order",
+        Mode::Datagram => "no more assurance than the link gives",
+    };
+    let mut text = format!(
+        "mode {} ({promise}), priority {}",
+        flow.mode, flow.priority.0
+    );
+    if flow.weight != 1 {
+        let _ = write!(text, ", weight {}", flow.weight);
+    }
+    if let Some(deadline) = flow.deadline {
+        let _ = write!(text, ", late after {}", format_duration(deadline));
+    }
+    if let Some(block) = flow.block {
+        let _ = write!(
+            text,
+            ", {} repair symbols for every {} TPDUs",
+            block.repairs(),
+            block.k()
+        );
+    }
+    if ModeRules::of(flow.mode).complete {
+        let _ = write!(
+            text,
+            ", at most {} ahead of the destination",
+            size(flow.window)
+        );
+    }
+    match class.custody {
+        Custody::None => {}
+        Custody::Memory => {
+            let _ = write!(
+                text,
+                ", up to {} of a flow kept in memory",
+                size(class.keep)
+            );
+        }
+        Custody::Disk => {
+            let _ = write!(text, ", up to {} of a flow kept on disk", size(class.keep));
+        }
+    }
+    text
+}
+
+fn classes(config: &GatewayConfig, rules: &ClassRules) -> String {
+    let name = |class: usize| {
+        config
+            .classes
+            .get(class)
+            .map_or("?", |class| class.name.as_str())
+    };
+    let mut text = format!("class `{}`", name(rules.general));
+    for (point, class) in &rules.dscp {
+        let _ = write!(text, ", `{}` for {point}", name(*class));
+    }
+    for (ports, class) in &rules.ports {
+        let _ = write!(text, ", `{}` for port {ports}", name(*class));
+    }
+    text
+}
+
+fn entries(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
+    let peer = |index: usize| {
+        config
+            .peers
+            .get(index)
+            .map_or("?", |peer| peer.name.as_str())
+    };
+    for forward in &config.forwards {
+        writeln!(
+            out,
+            "{} port {} stands for {} at `{}`; {}",
+            forward.protocol.name(),
+            forward.listen,
+            forward.to,
+            peer(forward.peer),
+            classes(config, &forward.classes)
+        )?;
+    }
+    for socks in &config.socks {
+        let who = match &socks.login {
+            Some(login) => format!("for user `{}`", login.user),
+            None => "for everybody who reaches it".to_owned(),
+        };
+        writeln!(
+            out,
+            "SOCKS5 proxy at {} {who}, out at `{}`; TCP: {}; UDP: {}",
+            socks.listen,
+            peer(socks.peer),
+            classes(config, &socks.tcp),
+            classes(config, &socks.udp)
+        )?;
+    }
+    for entry in &config.transparent {
+        writeln!(
+            out,
+            "{} that the kernel diverts to {} goes out at `{}`; {} (see --print-rules)",
+            entry.protocol.name(),
+            entry.listen,
+            peer(entry.peer),
+            classes(config, &entry.classes)
+        )?;
+    }
+    let tcp_dscp = config
+        .forwards
+        .iter()
+        .filter(|forward| forward.protocol == Protocol::Tcp)
+        .map(|forward| &forward.classes)
+        .chain(config.socks.iter().map(|socks| &socks.tcp))
+        .any(ClassRules::needs_dscp);
+    if tcp_dscp {
+        writeln!(
+            out,
+            "code points of TCP clients are seen only with sysctl net.ipv4.tcp_reflect_tos=1"
+        )?;
+    }
+    Ok(())
+}
+
+fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
+    let limits = &config.limits;
+    writeln!(
+        out,
+        "at most {} flows and {} of memory for them; idle TCP ends after {}, idle UDP after {}; \
+         flows outlive a link that is down for {}",
+        limits.flows,
+        size(limits.memory),
+        format_duration(limits.tcp_idle),
+        format_duration(limits.udp_idle),
+        format_duration(limits.outage)
+    )?;
+    let keeps = config
+        .classes
+        .iter()
+        .any(|class| class.custody != Custody::None);
+    if keeps {
+        let custody = &config.custody;
+        let limit = size(custody.limit);
+        let place = match (&custody.directory, custody.sync) {
+            (Some(directory), SyncPolicy::Always) => {
+                format!(
+                    "; on disk in {}, synced before it counts",
+                    directory.display()
+                )
+            }
+            (Some(directory), SyncPolicy::Never) => {
+                format!("; on disk in {}, not synced", directory.display())
+            }
+            (None, _) => String::new(),
+        };
+        writeln!(
+            out,
+            "custody holds at most {limit}{place}; beyond it, clients wait"
+        )?;
+    }
+    match (config.metrics, &config.state_dir) {
+        (Some(metrics), _) => writeln!(
+            out,
+            "metrics at http://{metrics}/metrics, status at /status"
+        ),
+        (None, _) => Ok(()),
+    }?;
+    match &config.state_dir {
+        Some(directory) => writeln!(out, "state is kept in {}", directory.display()),
+        None => Ok(()),
+    }
+}

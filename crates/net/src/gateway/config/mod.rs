@@ -1,0 +1,21 @@
+//! A gateway's configuration: one TOML file for each side.
+//!
+//! [`GatewayConfig::read`] turns the file into checked values or one error that names file, line,
+//! field and remedy; [`explain`] says it back in words; [`change`] says what a reload may change;
+//! [`rules`] prints what the kernel needs for transparent entries. `docs/guide/gateway.md`
+//! documents every key.
+
+pub mod change;
+mod class;
+pub mod explain;
+mod notation;
+mod read;
+pub mod rules;
+mod settings;
+
+pub use class::{ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
+pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};
+pub use settings::{
+    CustodySettings, Egress, Forward, GatewayConfig, Limits, LogLevel, PeerSettings, Protocol,
+    SecurityKind, Socks, SocksLogin, SyncPolicy, Transparent,
+};

@@ -1,0 +1,539 @@
+//! From the file to checked values.
+
+use super::class::{self, ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
+use super::notation::{Allow, Dscp, Listen, Place, Ports};
+use super::settings::{
+    CustodySettings, Egress, Forward, GatewayConfig, Limits, LogLevel, PeerSettings, Protocol,
+    SecurityKind, Socks, SocksLogin, SyncPolicy, Transparent,
+};
+use crate::session::{PEERS_MAX, PublicKey};
+use core::time::Duration;
+use fulmar_proto::fec::packet::FecWords;
+use fulmar_proto::splice::ClassId;
+use fulmar_proto::units::{Bitrate, ByteCount};
+use fulmar_settings::{Document, Keys, SettingsError, TableReader, suggestion};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+type Read<T> = Result<T, SettingsError>;
+
+const ROOT: Keys = &[&[
+    "gateway",
+    "security",
+    "peer",
+    "class",
+    "forward",
+    "socks",
+    "transparent",
+    "egress",
+    "custody",
+    "limits",
+    "metrics",
+]];
+const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
+const SECURITY: Keys = &[&["kind", "private_key_file", "preset_key_file"]];
+const PEER: Keys = &[&["name", "address", "public_key", "rate", "mtu"]];
+const ROUTE: &[&str] = &["listen", "peer", "class", "class_by_port", "class_by_dscp"];
+const FORWARD: Keys = &[ROUTE, &["protocol", "to"]];
+const SOCKS: Keys = &[ROUTE, &["udp_class", "user", "password_file"]];
+const TRANSPARENT: Keys = &[ROUTE, &["protocol", "only_dscp"]];
+const EGRESS: Keys = &[&["allow", "connect_timeout"]];
+const CUSTODY: Keys = &[&["limit", "directory", "fsync"]];
+const LIMITS: Keys = &[&["flows", "memory", "tcp_idle", "udp_idle", "outage"]];
+const METRICS: Keys = &[&["listen"]];
+
+/// Class identifiers are octets, and 0 is the default's.
+const CLASSES_MAX: usize = 255;
+/// The carrier's usual port.
+const LISTEN: &str = ":4914";
+const MTU: ByteCount = ByteCount(1_500);
+/// What every IPv6 link carries (RFC 8200, section 5).
+const MTU_MIN: ByteCount = ByteCount(1_280);
+const MTU_MAX: ByteCount = ByteCount(9_216);
+const MINUTE: Duration = Duration::from_secs(60);
+
+const LEVELS: [(&str, LogLevel); 4] = [
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+];
+const PROTOCOLS: [(&str, Protocol); 2] = [("tcp", Protocol::Tcp), ("udp", Protocol::Udp)];
+const SYNCS: [(&str, SyncPolicy); 2] =
+    [("always", SyncPolicy::Always), ("never", SyncPolicy::Never)];
+
+impl GatewayConfig {
+    /// Reads a configuration. `name` is what errors call the file.
+    ///
+    /// # Errors
+    /// The first key that is unknown, missing or out of range, with its place and the remedy.
+    pub fn read(name: &str, text: &str) -> Result<Self, SettingsError> {
+        let document = Document::parse(name, text)?;
+        let root = TableReader::root(&document.name, &document.root, ROOT)?;
+        let security = security(&root)?;
+        let peers = peers(&root, &security)?;
+        let classes = classes(&root)?;
+        let names = Names {
+            peers: &peers,
+            classes: &classes,
+        };
+        let forwards = forwards(&root, &names)?;
+        let socks = socks(&root, &names)?;
+        let transparent = transparent(&root, &names)?;
+        let egress = egress(&root)?;
+        let custody = custody(&root, &classes)?;
+        let limits = limits(&root)?;
+        let metrics = match root.table("metrics", METRICS)? {
+            Some(metrics) => Some(
+                metrics
+                    .required::<Listen>("listen", "\"127.0.0.1:9490\"")?
+                    .0,
+            ),
+            None => None,
+        };
+        let no_entry = forwards.is_empty() && socks.is_empty() && transparent.is_empty();
+        if no_entry && egress.allow.is_empty() {
+            let problem = "this gateway would carry nothing; add [[forward]], [[socks]] or \
+                           [[transparent]] for clients here, or allow = [...] in [egress] for \
+                           destinations here";
+            return Err(root.wrong("forward", problem));
+        }
+        refuse_shared_ports(&root, metrics)?;
+        let own = root.table("gateway", GATEWAY)?;
+        let own = own.as_ref();
+        let listen = own
+            .map(|own| own.value::<Listen>("listen"))
+            .transpose()?
+            .flatten();
+        let default_listen = LISTEN
+            .parse::<Listen>()
+            .map_err(|e| root.wrong("gateway", e))?;
+        let label = own.map(|own| own.text("name")).transpose()?.flatten();
+        let state_dir = own.map(|own| own.text("state_dir")).transpose()?.flatten();
+        let log = own
+            .map(|own| own.choice("log", &LEVELS))
+            .transpose()?
+            .flatten();
+        let words = own
+            .map(|own| own.whole("fec_words", 0..=255))
+            .transpose()?
+            .flatten();
+        let words = words.and_then(|words| u16::try_from(words).ok());
+        Ok(Self {
+            fec_words: words.and_then(FecWords::new).unwrap_or(FecWords::NONE),
+            name: label.unwrap_or("gateway").to_owned(),
+            listen: listen.unwrap_or(default_listen).0,
+            state_dir: state_dir.map(PathBuf::from),
+            log: log.unwrap_or(LogLevel::Info),
+            security,
+            peers,
+            classes,
+            forwards,
+            socks,
+            transparent,
+            egress,
+            custody,
+            limits,
+            metrics,
+        })
+    }
+}
+
+/// What rules may refer to.
+struct Names<'a> {
+    peers: &'a [PeerSettings],
+    classes: &'a [ClassSettings],
+}
+
+fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) -> String {
+    format!("there is no {what} `{given}`; {}", suggestion(given, known))
+}
+
+impl Names<'_> {
+    fn peer(&self, reader: &TableReader<'_>) -> Read<usize> {
+        let Some(given) = reader.text("peer")? else {
+            return match self.peers {
+                [_] => Ok(0),
+                _ => Err(reader.wrong(
+                    "peer",
+                    "is missing, and there are several; write peer = \"NAME\"",
+                )),
+            };
+        };
+        let found = self.peers.iter().position(|peer| peer.name == given);
+        found.ok_or_else(|| {
+            let known = self.peers.iter().map(|peer| peer.name.as_str());
+            reader.wrong("peer", unknown("[[peer]] named", given, known))
+        })
+    }
+
+    fn class(&self, given: &str, protocol: Protocol) -> Result<usize, String> {
+        let found = self.classes.iter().position(|class| class.name == given);
+        let index = found.ok_or_else(|| {
+            let known = self.classes.iter().map(|class| class.name.as_str());
+            unknown("class", given, known)
+        })?;
+        class::carries(&self.classes[index], protocol)?;
+        Ok(index)
+    }
+
+    fn general(
+        &self,
+        reader: &TableReader<'_>,
+        key: &'static str,
+        protocol: Protocol,
+    ) -> Read<usize> {
+        let given = reader.text(key)?.unwrap_or(DEFAULT_CLASS);
+        self.class(given, protocol)
+            .map_err(|problem| reader.wrong(key, problem))
+    }
+
+    fn rules(&self, reader: &TableReader<'_>, protocol: Protocol) -> Read<ClassRules> {
+        let ports = reader.pairs("class_by_port", |ports, class| {
+            let ports: Ports = ports
+                .parse()
+                .map_err(|e: super::NotationError| e.to_string())?;
+            self.class(class, protocol).map(|class| (ports, class))
+        })?;
+        let dscp = reader.pairs("class_by_dscp", |point, class| {
+            let point: Dscp = point
+                .parse()
+                .map_err(|e: super::NotationError| e.to_string())?;
+            self.class(class, protocol).map(|class| (point, class))
+        })?;
+        Ok(ClassRules {
+            general: self.general(reader, "class", protocol)?,
+            ports,
+            dscp,
+        })
+    }
+}
+
+fn security(root: &TableReader<'_>) -> Read<SecurityKind> {
+    let Some(reader) = root.table("security", SECURITY)? else {
+        let problem = "is missing; write [security] with kind = \"noise\" and private_key_file = \
+                       \"...\" (make a key with `fulmar keygen`), or kind = \"none\" in a lab";
+        return Err(root.wrong("security", problem));
+    };
+    let kinds = [("noise", 0_u8), ("preset", 1), ("none", 2)];
+    let kind = reader.choice("kind", &kinds)?;
+    let file = |key| Ok::<_, SettingsError>(reader.text(key)?.map(PathBuf::from));
+    let needs = |key, kind: &str| {
+        let problem = format!("is missing, and kind = \"{kind}\" needs it; write {key} = \"FILE\"");
+        reader.wrong(key, problem)
+    };
+    match kind {
+        None => Err(reader.wrong("kind", "is missing; write kind = \"noise\"")),
+        Some(0) => Ok(SecurityKind::Noise {
+            private_key_file: file("private_key_file")?
+                .ok_or_else(|| needs("private_key_file", "noise"))?,
+            preset_key_file: file("preset_key_file")?,
+        }),
+        Some(1) => Ok(SecurityKind::Preset {
+            preset_key_file: file("preset_key_file")?
+                .ok_or_else(|| needs("preset_key_file", "preset"))?,
+        }),
+        Some(_) => match ["private_key_file", "preset_key_file"]
+            .into_iter()
+            .find(|key| reader.has(key))
+        {
+            Some(key) => {
+                let problem = "is not used with kind = \"none\"; remove it, or write kind = \
+                               \"noise\"";
+                Err(reader.wrong(key, problem))
+            }
+            None => Ok(SecurityKind::None),
+        },
+    }
+}
+
+fn peers(root: &TableReader<'_>, security: &SecurityKind) -> Read<Vec<PeerSettings>> {
+    let tables = root.tables("peer", PEER)?;
+    if tables.is_empty() || tables.len() > PEERS_MAX {
+        let problem = format!("there must be 1 to {PEERS_MAX}; write [[peer]] with name and rate");
+        return Err(root.wrong("peer", problem));
+    }
+    let mut peers: Vec<PeerSettings> = Vec::new();
+    for reader in &tables {
+        let peer = peer(reader, security)?;
+        if peers.iter().any(|other| other.name == peer.name) {
+            let problem = format!("`{}` is another peer's; give each its own", peer.name);
+            return Err(reader.wrong("name", problem));
+        }
+        let same = |other: &&PeerSettings| {
+            peer.public_key.is_some() && other.public_key == peer.public_key
+        };
+        if let Some(other) = peers.iter().find(same) {
+            let problem = format!("is that of peer `{}` too; give each its own", other.name);
+            return Err(reader.wrong("public_key", problem));
+        }
+        peers.push(peer);
+    }
+    if peers.len() > 1 && matches!(security, SecurityKind::Preset { .. }) {
+        let problem = "one preset key serves one peer; write kind = \"noise\" for several";
+        return Err(root.wrong("security", problem));
+    }
+    Ok(peers)
+}
+
+fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings> {
+    let name: String = reader.required("name", "\"aircraft\"")?;
+    if name.is_empty() {
+        return Err(reader.wrong("name", "must not be empty; write name = \"aircraft\""));
+    }
+    let rate: Bitrate = reader.required("rate", "\"10mbit\", what the link carries")?;
+    if rate < Bitrate::from_bits_per_second(1_000) {
+        return Err(reader.wrong("rate", format!("is {rate}; write at least 1kbit")));
+    }
+    let mtu = reader.value_or("mtu", MTU)?;
+    if !(MTU_MIN..=MTU_MAX).contains(&mtu) {
+        let problem = format!("is {mtu}; write {MTU_MIN} to {MTU_MAX}");
+        return Err(reader.wrong("mtu", problem));
+    }
+    let public_key = reader
+        .value::<PublicKey>("public_key")?
+        .map(|key| key.to_string());
+    let noise = matches!(security, SecurityKind::Noise { .. });
+    if noise && public_key.is_none() {
+        let problem = "is missing, and kind = \"noise\" needs it; write what `fulmar keygen` \
+                       printed at the other end";
+        return Err(reader.wrong("public_key", problem));
+    }
+    if !noise && public_key.is_some() {
+        let problem = format!(
+            "is not used with kind = \"{}\"; remove it, or write kind = \"noise\"",
+            security.name()
+        );
+        return Err(reader.wrong("public_key", problem));
+    }
+    Ok(PeerSettings {
+        name,
+        address: reader.value::<Place>("address")?.map(|place| place.0),
+        public_key,
+        rate,
+        mtu,
+    })
+}
+
+fn classes(root: &TableReader<'_>) -> Read<Vec<ClassSettings>> {
+    let tables = root.named_tables("class", &[class::KEYS])?;
+    if tables.len() > CLASSES_MAX {
+        let problem = format!("there may be {CLASSES_MAX} at most");
+        return Err(root.wrong("class", problem));
+    }
+    let mut classes = vec![class::built_in()];
+    for (name, reader) in &tables {
+        if *name == DEFAULT_CLASS {
+            classes[0] = class::read(name, ClassId(0), reader)?;
+        } else {
+            let id = u8::try_from(classes.len()).unwrap_or(u8::MAX);
+            classes.push(class::read(name, ClassId(id), reader)?);
+        }
+    }
+    Ok(classes)
+}
+
+fn forwards(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Forward>> {
+    let one = |reader: &TableReader<'_>| {
+        let protocol = reader
+            .choice("protocol", &PROTOCOLS)?
+            .unwrap_or(Protocol::Tcp);
+        Ok(Forward {
+            protocol,
+            listen: reader.required::<Listen>("listen", "\"127.0.0.1:8080\"")?.0,
+            to: reader.required::<Place>("to", "\"10.0.0.2:80\"")?.0,
+            peer: names.peer(reader)?,
+            classes: names.rules(reader, protocol)?,
+        })
+    };
+    root.tables("forward", FORWARD)?.iter().map(one).collect()
+}
+
+fn socks(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Socks>> {
+    let one = |reader: &TableReader<'_>| {
+        let tcp = names.rules(reader, Protocol::Tcp)?;
+        // Ports and code points are the streams'; a UDP association has one class.
+        let key = if reader.has("udp_class") {
+            "udp_class"
+        } else {
+            "class"
+        };
+        let udp = ClassRules {
+            general: names.general(reader, key, Protocol::Udp)?,
+            ..ClassRules::default()
+        };
+        let login = match (reader.text("user")?, reader.text("password_file")?) {
+            (Some(user), Some(file)) => Some(SocksLogin {
+                user: user.to_owned(),
+                password_file: PathBuf::from(file),
+            }),
+            (None, None) => None,
+            (Some(_), None) => {
+                let problem = "is missing beside user; write password_file = \"FILE\"";
+                return Err(reader.wrong("password_file", problem));
+            }
+            (None, Some(_)) => {
+                let problem = "is missing beside password_file; write user = \"NAME\"";
+                return Err(reader.wrong("user", problem));
+            }
+        };
+        Ok(Socks {
+            listen: reader.required::<Listen>("listen", "\"127.0.0.1:1080\"")?.0,
+            peer: names.peer(reader)?,
+            tcp,
+            udp,
+            login,
+        })
+    };
+    root.tables("socks", SOCKS)?.iter().map(one).collect()
+}
+
+fn transparent(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Transparent>> {
+    let one = |reader: &TableReader<'_>| {
+        let protocol = reader
+            .choice("protocol", &PROTOCOLS)?
+            .unwrap_or(Protocol::Tcp);
+        let only_dscp = reader.list("only_dscp", str::parse::<Dscp>)?;
+        Ok(Transparent {
+            protocol,
+            listen: reader.required::<Listen>("listen", "\":4915\"")?.0,
+            peer: names.peer(reader)?,
+            classes: names.rules(reader, protocol)?,
+            only_dscp: only_dscp.unwrap_or_default(),
+        })
+    };
+    root.tables("transparent", TRANSPARENT)?
+        .iter()
+        .map(one)
+        .collect()
+}
+
+fn egress(root: &TableReader<'_>) -> Read<Egress> {
+    const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+    let mut egress = Egress {
+        allow: Vec::new(),
+        connect_timeout: CONNECT_TIMEOUT,
+    };
+    if let Some(reader) = root.table("egress", EGRESS)? {
+        egress.allow = reader
+            .list("allow", str::parse::<Allow>)?
+            .unwrap_or_default();
+        egress.connect_timeout = within(
+            &reader,
+            "connect_timeout",
+            CONNECT_TIMEOUT,
+            Duration::from_millis(100)..=MINUTE * 2,
+        )?;
+    }
+    Ok(egress)
+}
+
+fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySettings> {
+    let mut settings = CustodySettings {
+        limit: ByteCount(256 << 20),
+        directory: None,
+        sync: SyncPolicy::Always,
+    };
+    if let Some(reader) = root.table("custody", CUSTODY)? {
+        settings.limit = reader.value_or("limit", settings.limit)?;
+        if settings.limit < ByteCount(1 << 20) {
+            let problem = format!("is {}; write at least 1MiB", settings.limit);
+            return Err(reader.wrong("limit", problem));
+        }
+        settings.directory = reader.text("directory")?.map(PathBuf::from);
+        settings.sync = reader.choice("fsync", &SYNCS)?.unwrap_or(settings.sync);
+    }
+    let on_disk = |class: &&ClassSettings| class.custody == Custody::Disk;
+    if let Some(class) = classes.iter().find(on_disk)
+        && settings.directory.is_none()
+    {
+        let problem = format!(
+            "class `{}` keeps octets on disk, so [custody] needs directory = \"/var/lib/...\"",
+            class.name
+        );
+        return Err(root.wrong("custody", problem));
+    }
+    Ok(settings)
+}
+
+fn limits(root: &TableReader<'_>) -> Read<Limits> {
+    let mut limits = Limits {
+        flows: 4_096,
+        memory: ByteCount(512 << 20),
+        tcp_idle: MINUTE * 60 * 24,
+        udp_idle: MINUTE * 2,
+        outage: MINUTE * 60 * 4,
+    };
+    let Some(reader) = root.table("limits", LIMITS)? else {
+        return Ok(limits);
+    };
+    if let Some(flows) = reader.whole("flows", 1..=60_000)? {
+        limits.flows = usize::try_from(flows).unwrap_or(usize::MAX);
+    }
+    limits.memory = reader.value_or("memory", limits.memory)?;
+    if limits.memory < ByteCount(16 << 20) {
+        let problem = format!("is {}; write at least 16MiB", limits.memory);
+        return Err(reader.wrong("memory", problem));
+    }
+    let week = MINUTE * 60 * 24 * 7;
+    let second = Duration::from_secs(1);
+    limits.tcp_idle = within(&reader, "tcp_idle", limits.tcp_idle, second..=week)?;
+    limits.udp_idle = within(&reader, "udp_idle", limits.udp_idle, second..=week)?;
+    limits.outage = within(&reader, "outage", limits.outage, second..=week)?;
+    Ok(limits)
+}
+
+fn within(
+    reader: &TableReader<'_>,
+    key: &'static str,
+    default: Duration,
+    bounds: core::ops::RangeInclusive<Duration>,
+) -> Read<Duration> {
+    let span = reader.duration(key)?.unwrap_or(default);
+    if bounds.contains(&span) {
+        return Ok(span);
+    }
+    let (low, high) = (bounds.start(), bounds.end());
+    let problem = format!(
+        "is {}; write {} to {}",
+        fulmar_proto::units::format_duration(span),
+        fulmar_proto::units::format_duration(*low),
+        fulmar_proto::units::format_duration(*high)
+    );
+    Err(reader.wrong(key, problem))
+}
+
+/// Two entries at one port would be noticed only when the second is bound.
+fn refuse_shared_ports(root: &TableReader<'_>, metrics: Option<SocketAddr>) -> Read<()> {
+    let mut taken: BTreeMap<(Protocol, SocketAddr), &str> = BTreeMap::new();
+    if let Some(metrics) = metrics {
+        taken.insert((Protocol::Tcp, metrics), "[metrics]");
+    }
+    let entries = [
+        ("forward", "[[forward]]", FORWARD),
+        ("socks", "[[socks]]", SOCKS),
+        ("transparent", "[[transparent]]", TRANSPARENT),
+    ];
+    for (key, name, keys) in entries {
+        for reader in root.tables(key, keys)? {
+            let Some(listen) = reader.value::<Listen>("listen")? else {
+                continue;
+            };
+            let has_protocol = key != "socks";
+            let protocol = if has_protocol {
+                reader
+                    .choice("protocol", &PROTOCOLS)?
+                    .unwrap_or(Protocol::Tcp)
+            } else {
+                Protocol::Tcp
+            };
+            let other = taken.insert((protocol, listen.0), name);
+            if let Some(other) = other.filter(|_| listen.0.port() != 0) {
+                let problem = format!("{} is taken by {other} already; use another port", listen.0);
+                return Err(reader.wrong("listen", problem));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! The checked values of a configuration.
+
+use super::class::{ClassRules, ClassSettings};
+use super::notation::{Allow, Dscp};
+use core::time::Duration;
+use fulmar_proto::fec::packet::FecWords;
+use fulmar_proto::splice::Destination;
+use fulmar_proto::units::{Bitrate, ByteCount};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// What needs somebody.
+    Error,
+    /// And what may.
+    Warn,
+    /// And what began, ended and changed.
+    Info,
+    /// And every flow.
+    Debug,
+}
+
+/// How gateways know each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecurityKind {
+    /// Static key pairs; the file holds ours.
+    Noise {
+        /// Our private key.
+        private_key_file: PathBuf,
+        /// A key on top that both sides were given.
+        preset_key_file: Option<PathBuf>,
+    },
+    /// One key for both sides.
+    Preset {
+        /// The key.
+        preset_key_file: PathBuf,
+    },
+    /// Nothing is protected. For the lab.
+    None,
+}
+
+impl SecurityKind {
+    /// The name in the file.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Noise { .. } => "noise",
+            Self::Preset { .. } => "preset",
+            Self::None => "none",
+        }
+    }
+}
+
+/// `[[peer]]`: a gateway at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerSettings {
+    /// Its name here.
+    pub name: String,
+    /// Where it is; without one it calls us.
+    pub address: Option<Destination>,
+    /// Its public key, in base64, with security `noise`.
+    pub public_key: Option<String>,
+    /// What the link towards it carries at most, IP headers included.
+    pub rate: Bitrate,
+    /// The largest IP packet towards it.
+    pub mtu: ByteCount,
+}
+
+/// What is proxied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// Streams.
+    Tcp,
+    /// Datagrams.
+    Udp,
+}
+
+impl Protocol {
+    /// The name in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// `[[forward]]`: a port here that stands for one at the far side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// The port here.
+    pub listen: SocketAddr,
+    /// The destination, resolved by the far gateway.
+    pub to: Destination,
+    /// Index of the peer.
+    pub peer: usize,
+    /// How its flows are treated.
+    pub classes: ClassRules,
+}
+
+/// A name and a password (RFC 1929).
+#[derive(Clone, PartialEq, Eq)]
+pub struct SocksLogin {
+    /// The user.
+    pub user: String,
+    /// Holds the password in its first line.
+    pub password_file: PathBuf,
+}
+
+impl core::fmt::Debug for SocksLogin {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "SocksLogin({})", self.user)
+    }
+}
+
+/// `[[socks]]`: a SOCKS5 proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Socks {
+    /// The port here.
+    pub listen: SocketAddr,
+    /// Index of the peer.
+    pub peer: usize,
+    /// How its flows are treated.
+    pub tcp: ClassRules,
+    /// The same for UDP associations.
+    pub udp: ClassRules,
+    /// Who may use it; without one, everybody who reaches it.
+    pub login: Option<SocksLogin>,
+}
+
+/// `[[transparent]]`: traffic that the kernel diverts to us (TPROXY).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transparent {
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// Where the kernel's rules divert to.
+    pub listen: SocketAddr,
+    /// Index of the peer.
+    pub peer: usize,
+    /// How its flows are treated.
+    pub classes: ClassRules,
+    /// Code points that are diverted; empty for all.
+    pub only_dscp: Vec<Dscp>,
+}
+
+/// `[egress]`: what the peer's clients may reach from here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Egress {
+    /// Permissions; nothing else is connected to.
+    pub allow: Vec<Allow>,
+    /// How long a destination may take to answer.
+    pub connect_timeout: Duration,
+}
+
+/// When a write of the custody store counts as safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// Once it is on the disk.
+    Always,
+    /// Once the kernel has it: survives a kill, not a power cut.
+    Never,
+}
+
+/// `[custody]`: what is kept for destinations that cannot be reached now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustodySettings {
+    /// All flows together.
+    pub limit: ByteCount,
+    /// Where, for classes with custody on disk.
+    pub directory: Option<PathBuf>,
+    /// When a write counts.
+    pub sync: SyncPolicy,
+}
+
+/// `[limits]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Flows at once.
+    pub flows: usize,
+    /// Octets of all flows that are promised to peers or wait for local sockets.
+    pub memory: ByteCount,
+    /// A TCP flow that carried nothing for so long is reset.
+    pub tcp_idle: Duration,
+    /// A UDP flow that carried nothing for so long is forgotten.
+    pub udp_idle: Duration,
+    /// Flows outlive a link that is down for so long.
+    pub outage: Duration,
+}
+
+/// A whole configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayConfig {
+    /// This gateway's name, for logs and metrics.
+    pub name: String,
+    /// The UDP port towards the peers.
+    pub listen: SocketAddr,
+    /// Where what must survive a restart is kept.
+    pub state_dir: Option<PathBuf>,
+    /// Parity behind every datagram, for carriers that deliver damaged ones.
+    pub fec_words: FecWords,
+    /// How much is logged.
+    pub log: LogLevel,
+    /// How gateways know each other.
+    pub security: SecurityKind,
+    /// The peers.
+    pub peers: Vec<PeerSettings>,
+    /// The classes; the first is the default.
+    pub classes: Vec<ClassSettings>,
+    /// Port forwards.
+    pub forwards: Vec<Forward>,
+    /// SOCKS5 proxies.
+    pub socks: Vec<Socks>,
+    /// Transparent entries.
+    pub transparent: Vec<Transparent>,
+    /// What may be reached from here.
+    pub egress: Egress,
+    /// What is kept.
+    pub custody: CustodySettings,
+    /// Bounds.
+    pub limits: Limits,
+    /// Where metrics and status are served.
+    pub metrics: Option<SocketAddr>,
+}

@@ -1,0 +1,193 @@
+//! Octets kept until the destination's host has them.
+//!
+//! A store holds one flow's octets by their offset since the flow's start: it grows at its end as
+//! the client sends and is released at its start as the destination acknowledges. Memory is here;
+//! a store on disk implements the same trait.
+
+use fulmar_proto::units::ByteCount;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+
+/// One flow's kept octets.
+pub trait Custody: core::fmt::Debug {
+    /// Appends octets and says how many were taken: fewer than offered when it is full. What it
+    /// took counts as accepted, so it must be as safe as the store promises when this returns.
+    ///
+    /// # Errors
+    /// The store cannot take octets any more; nothing was taken.
+    fn append(&mut self, octets: &[u8]) -> io::Result<usize>;
+
+    /// Octets from offset `from` on that lie in one piece, at most `max`; empty at the end.
+    ///
+    /// # Errors
+    /// The store cannot give them, or they were released.
+    fn read(&mut self, from: u64, max: usize) -> io::Result<&[u8]>;
+
+    /// Everything before offset `to` is needed no more.
+    fn release(&mut self, to: u64);
+
+    /// How many octets [`Custody::append`] would take now.
+    fn room(&self) -> usize;
+
+    /// The offset of the first octet kept.
+    fn start(&self) -> u64;
+
+    /// The offset after the last.
+    fn end(&self) -> u64;
+}
+
+/// What all stores of a gateway may keep together.
+#[derive(Clone, Debug)]
+pub struct Budget(Rc<Cell<usize>>);
+
+impl Budget {
+    /// `limit` for all that share it.
+    pub fn new(limit: ByteCount) -> Self {
+        Self(Rc::new(Cell::new(limit.as_usize())))
+    }
+
+    fn left(&self) -> usize {
+        self.0.get()
+    }
+
+    fn take(&self, octets: usize) {
+        self.0.set(self.0.get().saturating_sub(octets));
+    }
+
+    fn give_back(&self, octets: usize) {
+        self.0.set(self.0.get().saturating_add(octets));
+    }
+}
+
+/// Kept in memory: survives outages, not the gateway.
+#[derive(Debug)]
+pub struct MemoryCustody {
+    octets: VecDeque<u8>,
+    start: u64,
+    limit: usize,
+    budget: Budget,
+}
+
+impl MemoryCustody {
+    /// An empty store of at most `limit` octets, which come out of `budget`.
+    pub const fn new(limit: usize, budget: Budget) -> Self {
+        Self {
+            octets: VecDeque::new(),
+            start: 0,
+            limit,
+            budget,
+        }
+    }
+}
+
+impl Drop for MemoryCustody {
+    fn drop(&mut self) {
+        self.budget.give_back(self.octets.len());
+    }
+}
+
+impl Custody for MemoryCustody {
+    fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let taken = octets.len().min(self.room());
+        self.octets.extend(&octets[..taken]);
+        self.budget.take(taken);
+        Ok(taken)
+    }
+
+    fn read(&mut self, from: u64, max: usize) -> io::Result<&[u8]> {
+        let skip = from
+            .checked_sub(self.start)
+            .and_then(|skip| usize::try_from(skip).ok())
+            .filter(|skip| *skip <= self.octets.len())
+            .ok_or_else(|| io::Error::other("octets that are not kept"))?;
+        let (front, back) = self.octets.as_slices();
+        let piece = match skip.checked_sub(front.len()) {
+            None => &front[skip..],
+            Some(skip) => &back[skip..],
+        };
+        Ok(&piece[..piece.len().min(max)])
+    }
+
+    fn release(&mut self, to: u64) {
+        let count = to.saturating_sub(self.start);
+        let count = usize::try_from(count)
+            .unwrap_or(usize::MAX)
+            .min(self.octets.len());
+        self.octets.drain(..count);
+        self.budget.give_back(count);
+        self.start += count as u64;
+        // A burst that is over must not be paid for ever.
+        if self.octets.len() < self.octets.capacity() / 4 {
+            self.octets.shrink_to(self.octets.len() * 2);
+        }
+    }
+
+    fn room(&self) -> usize {
+        let own = self.limit.saturating_sub(self.octets.len());
+        own.min(self.budget.left())
+    }
+
+    fn start(&self) -> u64 {
+        self.start
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.octets.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plenty() -> Budget {
+        Budget::new(ByteCount(1 << 20))
+    }
+
+    #[test]
+    fn stores_share_a_budget_and_give_back_what_they_took() {
+        let budget = Budget::new(ByteCount(6));
+        let mut one = MemoryCustody::new(4, budget.clone());
+        let mut two = MemoryCustody::new(4, budget);
+        assert_eq!(one.append(b"abcde").unwrap(), 4);
+        assert_eq!(two.append(b"abcde").unwrap(), 2);
+        one.release(1);
+        assert_eq!(two.room(), 1);
+        drop(one);
+        assert_eq!(two.room(), 2, "its own limit");
+    }
+
+    #[test]
+    fn octets_are_found_by_their_offset_until_they_are_released() {
+        let mut store = MemoryCustody::new(8, plenty());
+        assert_eq!(
+            store.append(b"abcdefghij").unwrap(),
+            8,
+            "no more than its limit"
+        );
+        store.release(3);
+        assert_eq!(store.append(b"ijklm").unwrap(), 3);
+        assert_eq!((store.start(), store.end(), store.room()), (3, 11, 0));
+        let mut all = Vec::new();
+        while all.len() < 8 {
+            let from = 3 + all.len() as u64;
+            all.extend_from_slice(store.read(from, 2).unwrap());
+        }
+        assert_eq!(all, b"defghijk");
+        assert!(store.read(11, 9).unwrap().is_empty());
+        assert!(store.read(2, 1).is_err() && store.read(12, 1).is_err());
+    }
+
+    #[test]
+    fn releasing_more_than_there_is_empties_it() {
+        let mut store = MemoryCustody::new(8, plenty());
+        store.append(b"abc").unwrap();
+        store.release(2);
+        store.release(1);
+        assert_eq!(store.start(), 2, "never backwards");
+        store.release(3);
+        assert_eq!((store.start(), store.end(), store.room()), (3, 3, 8));
+    }
+}

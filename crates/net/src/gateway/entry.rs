@@ -1,0 +1,168 @@
+//! Entries: the ports where clients come in.
+
+use super::config::{ClassRules, GatewayConfig, Protocol, SocksLogin};
+use super::error::GatewayError;
+use super::packets;
+use super::socks::Credentials;
+use fulmar_proto::splice::Destination;
+use socket2::{Domain, Protocol as IpProtocol, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+
+/// Connections waiting to be accepted.
+const BACKLOG: i32 = 1_024;
+
+/// Where an entry's flows go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To this destination.
+    Forward(Destination),
+    /// To where the client says.
+    Socks(Option<Credentials>),
+    /// To where the client meant to go.
+    Transparent,
+}
+
+impl Way {
+    /// The name in logs.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Forward(_) => "forward",
+            Self::Socks(_) => "socks",
+            Self::Transparent => "transparent",
+        }
+    }
+}
+
+/// What an entry does with its clients.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    pub(super) protocol: Protocol,
+    pub(super) listen: SocketAddr,
+    pub(super) way: Way,
+    pub(super) peer: usize,
+    pub(super) classes: ClassRules,
+    /// SOCKS: for its UDP associations.
+    pub(super) udp_classes: ClassRules,
+}
+
+impl Rule {
+    /// Whether a socket of one can serve the other.
+    pub(super) fn same_socket(&self, other: &Self) -> bool {
+        let transparent = |rule: &Self| rule.way == Way::Transparent;
+        (self.protocol, self.listen, transparent(self))
+            == (other.protocol, other.listen, transparent(other))
+    }
+}
+
+/// An entry's socket.
+#[derive(Debug)]
+pub(super) enum Port {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
+}
+
+/// One entry.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) rule: Rule,
+    pub(super) port: Port,
+}
+
+impl Entry {
+    /// Where it really listens.
+    pub(super) fn local(&self) -> io::Result<SocketAddr> {
+        match &self.port {
+            Port::Tcp(listener) => listener.local_addr(),
+            Port::Udp(socket) => socket.local_addr(),
+        }
+    }
+}
+
+fn credentials(login: &SocksLogin) -> Result<Credentials, GatewayError> {
+    let text =
+        std::fs::read_to_string(&login.password_file).map_err(|source| GatewayError::Password {
+            path: login.password_file.clone(),
+            source,
+        })?;
+    let password = text.lines().next().unwrap_or_default();
+    Ok(Credentials {
+        user: login.user.clone().into_bytes(),
+        password: password.as_bytes().to_vec(),
+    })
+}
+
+/// The entries of a configuration.
+pub(super) fn rules(config: &GatewayConfig) -> Result<Vec<Rule>, GatewayError> {
+    let forwards = config.forwards.iter().map(|forward| Rule {
+        protocol: forward.protocol,
+        listen: forward.listen,
+        way: Way::Forward(forward.to.clone()),
+        peer: forward.peer,
+        classes: forward.classes.clone(),
+        udp_classes: ClassRules::default(),
+    });
+    let transparent = config.transparent.iter().map(|entry| Rule {
+        protocol: entry.protocol,
+        listen: entry.listen,
+        way: Way::Transparent,
+        peer: entry.peer,
+        classes: entry.classes.clone(),
+        udp_classes: ClassRules::default(),
+    });
+    let mut rules: Vec<Rule> = forwards.chain(transparent).collect();
+    for socks in &config.socks {
+        rules.push(Rule {
+            protocol: Protocol::Tcp,
+            listen: socks.listen,
+            way: Way::Socks(socks.login.as_ref().map(credentials).transpose()?),
+            peer: socks.peer,
+            classes: socks.tcp.clone(),
+            udp_classes: socks.udp.clone(),
+        });
+    }
+    Ok(rules)
+}
+
+fn bind(rule: &Rule) -> io::Result<Port> {
+    let transparent = rule.way == Way::Transparent;
+    if rule.protocol == Protocol::Udp {
+        return packets::listen(rule.listen, transparent).map(Port::Udp);
+    }
+    let domain = Domain::for_address(rule.listen);
+    let socket = Socket::new(domain, Type::STREAM, Some(IpProtocol::TCP))?;
+    if rule.listen.is_ipv6() {
+        socket.set_only_v6(!rule.listen.ip().is_unspecified())?;
+    }
+    if transparent {
+        packets::make_transparent(&socket, rule.listen)?;
+    }
+    // A restart need not wait for the connections of before.
+    socket.set_reuse_address(true)?;
+    socket.bind(&rule.listen.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(Port::Tcp(socket.into()))
+}
+
+/// Opens an entry's port.
+pub(super) fn open(rule: Rule) -> Result<Entry, GatewayError> {
+    match bind(&rule) {
+        Ok(port) => Ok(Entry { rule, port }),
+        Err(source) if rule.way == Way::Transparent && is_denied(&source) => {
+            Err(GatewayError::Transparent {
+                listen: rule.listen,
+                source,
+            })
+        }
+        Err(source) => Err(GatewayError::Listen {
+            what: "entry",
+            listen: rule.listen,
+            source,
+        }),
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}

@@ -1,0 +1,109 @@
+//! Why a gateway does not start or cannot go on.
+
+use crate::session::{KeyFileError, SessionConfigError};
+use crate::udp::DriverError;
+use fulmar_proto::splice::SplicerConfigError;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a gateway does not start or cannot go on. Each prints as one line with the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// A port cannot be had.
+    #[error("cannot listen at {listen} ({what}): {}", listen_remedy(.source))]
+    Listen {
+        /// Carrier, entry or metrics.
+        what: &'static str,
+        /// The address.
+        listen: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Transparent entries need a capability.
+    #[error(
+        "cannot divert traffic at {listen} ([[transparent]]): CAP_NET_ADMIN is missing; run as \
+         root, or `setcap cap_net_admin+ep` the binary"
+    )]
+    Transparent {
+        /// The address.
+        listen: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// A key cannot be read.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// A password cannot be read.
+    #[error("cannot read the password in {}: {source}", path.display())]
+    Password {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A peer's address does not resolve.
+    #[error("the address {address} of peer `{peer}` is not known: {source}")]
+    PeerAddress {
+        /// The peer's name.
+        peer: String,
+        /// As configured.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The session's settings contradict each other.
+    #[error(transparent)]
+    Session(#[from] SessionConfigError),
+    /// The splice's settings cannot work.
+    #[error(transparent)]
+    Splice(#[from] SplicerConfigError),
+    /// The state directory cannot be used.
+    #[error("cannot keep state in {}: {source}", path.display())]
+    State {
+        /// The directory or file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system gives no descriptor, thread or entropy.
+    #[error("{what}: {source}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The loop broke.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+fn listen_remedy(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "the port is taken; stop what listens there (see `ss -lntup`), or choose another"
+                .to_owned()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "not permitted; ports below 1024 need CAP_NET_BIND_SERVICE".to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "no interface of this host has that address (see `ip address`)".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+impl GatewayError {
+    /// Whether the configuration is to blame, rather than the system.
+    pub const fn is_configuration(&self) -> bool {
+        matches!(
+            self,
+            Self::KeyFile(KeyFileError::Key { .. } | KeyFileError::Count { .. })
+                | Self::PeerAddress { .. }
+                | Self::Session(_)
+                | Self::Splice(_)
+        )
+    }
+}

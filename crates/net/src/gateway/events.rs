@@ -1,0 +1,282 @@
+//! What the link says: about peers, and about flows.
+
+use super::config::{GatewayConfig, change};
+use super::entry;
+use super::flow::{Body, ClientKey, Messages};
+use super::kernel;
+use super::running::{Link, Running, Target};
+use super::socks::{codec, no_address};
+use crate::session::{PeerIndex, SessionEvent};
+use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode};
+use fulmar_proto::units::Instant;
+use std::io::Write;
+use std::net::SocketAddr;
+
+impl Running {
+    fn name_of(&self, peer: PeerIndex) -> &str {
+        self.peer_name(usize::try_from(peer.0).unwrap_or(usize::MAX))
+    }
+
+    pub(super) fn session_event(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        event: SessionEvent<FlowEvent>,
+    ) {
+        match event {
+            SessionEvent::Inner(event) => return self.flow_event(now, link, event),
+            SessionEvent::Up { peer, resumed, .. } => {
+                tracing::info!(event = "peer_up", peer = self.name_of(peer), resumed);
+            }
+            SessionEvent::PeerRestarted(peer) => {
+                tracing::warn!(event = "peer_restarted", peer = self.name_of(peer));
+                link.inner_mut().peer_restarted(now, peer.inner_path());
+            }
+            SessionEvent::Closed(peer) => {
+                tracing::info!(event = "peer_closed", peer = self.name_of(peer));
+            }
+            SessionEvent::LinkDown { peer, silent_for } => tracing::warn!(
+                event = "link_down",
+                peer = self.name_of(peer),
+                silent_seconds = silent_for.as_secs_f64()
+            ),
+            SessionEvent::LinkUp { peer, outage } => tracing::info!(
+                event = "link_up",
+                peer = self.name_of(peer),
+                outage_seconds = outage.as_secs_f64()
+            ),
+            SessionEvent::Moved { peer, .. } => {
+                tracing::info!(event = "peer_moved", peer = self.name_of(peer));
+            }
+            SessionEvent::MtuChanged { peer, datagram, .. } => tracing::info!(
+                event = "mtu_changed",
+                peer = self.name_of(peer),
+                datagram_bytes = datagram.0
+            ),
+            SessionEvent::Mismatch {
+                peer,
+                what,
+                ours,
+                theirs,
+            } => {
+                tracing::error!(
+                    event = "peer_mismatch",
+                    peer = self.name_of(peer),
+                    what,
+                    ours,
+                    theirs
+                );
+            }
+            SessionEvent::Refused { peer, reason, .. } => {
+                let peer = peer.map(|peer| self.name_of(peer).to_owned());
+                tracing::warn!(event = "handshake_refused", peer, %reason);
+            }
+            SessionEvent::NoAnswer { peer, waited } => tracing::warn!(
+                event = "no_answer",
+                peer = self.name_of(peer),
+                waited_seconds = waited.as_secs_f64()
+            ),
+        }
+    }
+
+    fn flow_event(&mut self, now: Instant, link: &mut Link, event: FlowEvent) {
+        match event {
+            FlowEvent::Requested {
+                flow,
+                peer,
+                kind,
+                destination,
+                class,
+                ..
+            } => self.requested(now, link, flow, peer, kind, destination, class),
+            FlowEvent::Connected { flow, bound } => self.connected(flow, bound),
+            FlowEvent::Refused { flow, code } => self.refused(now, flow, code),
+            FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => self.flows.wake(flow),
+            FlowEvent::Resume { flow, from } => {
+                tracing::info!(event = "flow_resumed", %flow, from);
+                self.flows.wake(flow);
+            }
+            FlowEvent::PeerFinished(id) => {
+                self.with_stream(id, super::stream::Stream::far_finished);
+            }
+            FlowEvent::Delivered { flow, offset } => {
+                self.with_stream(flow, |stream| stream.far_delivered(offset));
+            }
+            FlowEvent::Reset { flow, code } => self.drop_flow(now, flow, code.name(), true),
+            FlowEvent::Closed(flow) => self.drop_flow(now, flow, "finished", false),
+        }
+    }
+
+    fn with_stream(&mut self, id: FlowId, call: impl FnOnce(&mut super::stream::Stream)) {
+        if let Some(flow) = self.flows.get_mut(id)
+            && let Body::Stream(stream) = &mut flow.body
+        {
+            call(stream);
+            self.flows.wake(id);
+        }
+    }
+
+    fn connected(&mut self, id: FlowId, bound: SocketAddr) {
+        let Some(flow) = self.flows.get_mut(id) else {
+            return;
+        };
+        if let Body::Stream(stream) = &mut flow.body
+            && stream.is_held()
+        {
+            stream.begin(codec::reply(codec::Reply::Succeeded, bound));
+        }
+        self.flows.wake(id);
+    }
+
+    fn refused(&mut self, now: Instant, id: FlowId, code: RefuseCode) {
+        let Some(flow) = self.flows.get_mut(id) else {
+            return;
+        };
+        let destination = flow.destination.clone();
+        let mut rst = true;
+        if flow.proxied
+            && let Body::Stream(stream) = &mut flow.body
+            && stream.is_held()
+        {
+            // A proxy says why, and closes in the ordinary way so that the answer arrives.
+            let reply = codec::reply(code.into(), no_address());
+            rst = stream.socket().write(&reply).is_err();
+        }
+        if let Some(skipped) = self.repeats.may(now, "refused") {
+            tracing::info!(event = "flow_refused", %destination, reason = code.name(), skipped);
+        }
+        self.drop_flow(now, id, code.name(), rst);
+    }
+
+    /// Forgets a flow and closes its socket: with a reset, or in the ordinary way.
+    pub(super) fn drop_flow(&mut self, now: Instant, id: FlowId, reason: &str, rst: bool) {
+        let Some(flow) = self.flows.remove(id) else {
+            return;
+        };
+        if let Some(token) = flow.token {
+            self.targets.remove(&token);
+        }
+        let moved = match &flow.body {
+            Body::Stream(stream) => stream.moved(),
+            _ => flow.moved,
+        };
+        tracing::debug!(
+            event = "flow_ended",
+            %id,
+            peer = self.peer_name(flow.peer),
+            class = self.class_name(flow.class_id().0),
+            destination = %flow.destination,
+            reason,
+            from_client_bytes = moved.0,
+            to_client_bytes = moved.1,
+            seconds = now.saturating_since(flow.began).as_secs_f64(),
+        );
+        if let Some(client) = flow.client {
+            self.clients.remove(&client);
+        }
+        match flow.body {
+            Body::Stream(stream) => {
+                let socket = stream.into_socket();
+                if rst {
+                    kernel::reset(socket);
+                }
+            }
+            Body::Messages(Messages::Association(token)) => {
+                if let Some(association) = self.associations.get_mut(&token) {
+                    association.flows.remove(&flow.destination);
+                }
+            }
+            Body::Messages(Messages::Entry { .. } | Messages::Own(_))
+            | Body::Resolving
+            | Body::Connecting(_) => {}
+        }
+    }
+
+    /// Takes up another configuration.
+    pub(super) fn reload(&mut self, now: Instant, link: &mut Link, new: GatewayConfig) {
+        let fixed = change::fixed_differences(&self.config, &new);
+        if !fixed.is_empty() {
+            tracing::warn!(event = "reload_partial", needs_restart = fixed.join(", "));
+        }
+        let merged = change::merge(&self.config, new);
+        let rules = match entry::rules(&merged) {
+            Ok(rules) => rules,
+            Err(error) => {
+                tracing::error!(event = "reload_refused", %error);
+                return;
+            }
+        };
+        let mut old = core::mem::take(&mut self.entries);
+        let mut unopened = 0;
+        for rule in rules {
+            let kept = old
+                .iter()
+                .find(|(_, entry)| entry.rule.same_socket(&rule))
+                .map(|(token, _)| *token);
+            if let Some(token) = kept
+                && let Some(mut entry) = old.remove(&token)
+            {
+                entry.rule = rule;
+                self.entries.insert(token, entry);
+            } else if let Err(error) = self.add_entry(rule) {
+                unopened += 1;
+                tracing::error!(event = "entry_unopened", %error);
+            }
+        }
+        // What is left has no rule any more; its datagram flows speak through it.
+        for (token, _) in old {
+            self.targets.remove(&token);
+            let of_port = |key: &ClientKey| key.0 == token;
+            let orphans: Vec<FlowId> = self
+                .clients
+                .iter()
+                .filter(|(key, _)| of_port(key))
+                .map(|(_, id)| *id)
+                .collect();
+            for id in orphans {
+                link.inner_mut().finish(now, id);
+                self.drop_flow(now, id, "entry_closed", false);
+            }
+        }
+        self.config = merged;
+        for peer in 0..self.config.peers.len() {
+            self.apply_rate(now, link, peer);
+        }
+        tracing::info!(
+            event = "reloaded",
+            entries = self.entries.len(),
+            unopened,
+            flows = self.flows.len()
+        );
+    }
+
+    /// Opens an entry and watches its port.
+    pub(super) fn add_entry(
+        &mut self,
+        rule: entry::Rule,
+    ) -> Result<SocketAddr, super::error::GatewayError> {
+        let entry = entry::open(rule)?;
+        let listen = entry.rule.listen;
+        let wrong = |source| super::error::GatewayError::Listen {
+            what: "entry",
+            listen,
+            source,
+        };
+        let local = entry.local().map_err(wrong)?;
+        let token = self.token(Target::Entry);
+        let watched = match &entry.port {
+            entry::Port::Tcp(listener) => self.poller.watch_level(listener, token),
+            entry::Port::Udp(socket) => self.poller.watch_level(socket, token),
+        };
+        watched.map_err(wrong)?;
+        tracing::info!(
+            event = "listening",
+            protocol = entry.rule.protocol.name(),
+            %local,
+            way = entry.rule.way.name(),
+            peer = self.peer_name(entry.rule.peer),
+        );
+        self.entries.insert(token, entry);
+        Ok(local)
+    }
+}

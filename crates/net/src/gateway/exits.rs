@@ -1,0 +1,262 @@
+//! Exits: what a peer's clients ask for, and whether they may.
+
+use super::config::Egress;
+use super::connect::{Connecting, Progress};
+use super::flow::{Body, Messages, NewFlow};
+use super::packets;
+use super::resolver::Answer;
+use super::running::{Link, Running, Target};
+use super::stream::Stream;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, RefuseCode};
+use fulmar_proto::transport::parts::LinkReport;
+use fulmar_proto::units::Instant;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+
+/// The addresses of a resolved destination that may be connected to.
+fn permitted(
+    egress: &Egress,
+    destination: &Destination,
+    found: Vec<SocketAddr>,
+) -> Vec<SocketAddr> {
+    let by_name = match &destination.host {
+        Host::Name(name) => egress
+            .allow
+            .iter()
+            .any(|allow| allow.name(name.as_str(), destination.port)),
+        Host::Address(_) => false,
+    };
+    let allowed =
+        |address: &SocketAddr| by_name || egress.allow.iter().any(|allow| allow.address(*address));
+    found.into_iter().filter(allowed).collect()
+}
+
+impl Running {
+    /// A peer asks for a flow.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
+    pub(super) fn requested(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        id: FlowId,
+        peer: PathId,
+        kind: FlowKind,
+        destination: Destination,
+        class: FlowClass,
+    ) {
+        let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
+        self.apply_rate(now, link, peer);
+        if self.flows.len() >= self.config.limits.flows {
+            return self.refuse(now, link, id, &destination, RefuseCode::TooMany);
+        }
+        let new = NewFlow {
+            kind,
+            peer,
+            class,
+            destination: destination.clone(),
+            proxied: false,
+            body: Body::Resolving,
+            token: None,
+        };
+        self.flows.insert(now, id, new);
+        match &destination.host {
+            Host::Address(ip) => {
+                let addresses = vec![SocketAddr::new(*ip, destination.port)];
+                let answer = Answer {
+                    flow: id,
+                    addresses,
+                };
+                self.resolved(now, link, answer);
+            }
+            Host::Name(name) => {
+                if self.config.egress.allow.is_empty() {
+                    self.give_up(now, link, id, RefuseCode::NotAllowed);
+                } else if !self.resolver.ask(id, name.as_str(), destination.port) {
+                    self.give_up(now, link, id, RefuseCode::TooMany);
+                }
+            }
+        }
+    }
+
+    /// The peer's link carries no more than configured.
+    pub(super) fn apply_rate(&self, now: Instant, link: &mut Link, peer: usize) {
+        if let Some(settings) = self.config.peers.get(peer) {
+            let path = PathId(u32::try_from(peer).unwrap_or(u32::MAX));
+            let report = LinkReport {
+                available: Some(settings.rate),
+                queue: None,
+                congested: false,
+            };
+            link.inner_mut()
+                .endpoint_mut()
+                .link_report(now, path, report);
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        id: FlowId,
+        destination: &Destination,
+        code: RefuseCode,
+    ) {
+        if let Some(skipped) = self.repeats.may(now, "exit_refused") {
+            tracing::info!(event = "exit_refused", %destination, reason = code.name(), skipped);
+        }
+        link.inner_mut().refused(now, id, code);
+    }
+
+    /// An exit that came to nothing.
+    fn give_up(&mut self, now: Instant, link: &mut Link, id: FlowId, code: RefuseCode) {
+        if let Some(flow) = self.flows.remove(id) {
+            if let Some(token) = flow.token {
+                self.targets.remove(&token);
+            }
+            self.refuse(now, link, id, &flow.destination, code);
+        }
+    }
+
+    /// A destination's addresses are known.
+    pub(super) fn resolved(&mut self, now: Instant, link: &mut Link, answer: Answer) {
+        let id = answer.flow;
+        // It may have been reset meanwhile.
+        let Some(flow) = self.flows.get_mut(id) else {
+            return;
+        };
+        if answer.addresses.is_empty() {
+            return self.give_up(now, link, id, RefuseCode::NameUnknown);
+        }
+        let addresses = permitted(&self.config.egress, &flow.destination, answer.addresses);
+        let Some(first) = addresses.first().copied() else {
+            return self.give_up(now, link, id, RefuseCode::NotAllowed);
+        };
+        match flow.kind {
+            FlowKind::Stream => {
+                let token = self.token(Target::Flow(id));
+                let timeout = self.config.egress.connect_timeout;
+                if let Some(flow) = self.flows.get_mut(id) {
+                    flow.token = Some(token);
+                    flow.body = Body::Connecting(Connecting::new(now, token, &addresses, timeout));
+                }
+                self.flows.wake(id);
+            }
+            FlowKind::Datagrams => self.speak(now, link, id, first),
+        }
+    }
+
+    fn speak(&mut self, now: Instant, link: &mut Link, id: FlowId, destination: SocketAddr) {
+        let made = packets::speak_to(destination).and_then(|socket| {
+            let token = self.token(Target::Flow(id));
+            self.poller.watch_edges(&socket, token)?;
+            let bound = socket.local_addr()?;
+            Ok((socket, token, bound))
+        });
+        match made {
+            Ok((socket, token, bound)) => {
+                link.inner_mut().connected(now, id, bound);
+                if let Some(flow) = self.flows.get_mut(id) {
+                    flow.token = Some(token);
+                    flow.body = Body::Messages(Messages::Own(socket));
+                }
+                self.flows.wake(id);
+            }
+            Err(error) => {
+                let code = match error.raw_os_error() {
+                    Some(23 | 24) => RefuseCode::TooMany,
+                    _ => RefuseCode::Unreachable,
+                };
+                self.give_up(now, link, id, code);
+            }
+        }
+    }
+
+    /// Looks after a connection being made; `true` if it stands.
+    pub(super) fn connect_turn(&mut self, now: Instant, link: &mut Link, id: FlowId) -> bool {
+        let Some(flow) = self.flows.get_mut(id) else {
+            return false;
+        };
+        let Body::Connecting(connecting) = &mut flow.body else {
+            return false;
+        };
+        match connecting.progress(now, &self.poller) {
+            Progress::Wait => {
+                let at = connecting.next_deadline();
+                self.flows.set_timer(id, Some(at));
+                false
+            }
+            Progress::Failed(code) => {
+                self.give_up(now, link, id, code);
+                false
+            }
+            Progress::Done(socket) => match self.establish(now, link, id, socket) {
+                Ok(()) => true,
+                Err(_) => {
+                    self.give_up(now, link, id, RefuseCode::Refused);
+                    false
+                }
+            },
+        }
+    }
+
+    fn establish(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        id: FlowId,
+        socket: TcpStream,
+    ) -> io::Result<()> {
+        let bound = socket.local_addr()?;
+        let Some(flow) = self.flows.get_mut(id) else {
+            return Ok(());
+        };
+        let class = flow.class;
+        // The way back keeps as the class says, if this side knows the class.
+        let store = class
+            .resume
+            .then(|| {
+                let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
+                known.and_then(|settings| self.custody(settings))
+            })
+            .flatten()
+            .or_else(|| class.resume.then(|| self.memory(class.window)));
+        if let Some(flow) = self.flows.get_mut(id) {
+            flow.body = Body::Stream(Stream::new(socket, store));
+        }
+        self.flows.set_timer(id, None);
+        link.inner_mut().connected(now, id, bound);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::config::Place;
+
+    fn egress(allow: &str) -> Egress {
+        Egress {
+            allow: allow.split(' ').map(|rule| rule.parse().unwrap()).collect(),
+            connect_timeout: core::time::Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn a_name_may_stand_for_permitted_addresses_or_be_permitted_itself() {
+        let found = || {
+            vec![
+                "10.0.0.1:80".parse().unwrap(),
+                "192.168.0.1:80".parse().unwrap(),
+            ]
+        };
+        let name = "server.example:80".parse::<Place>().unwrap().0;
+        let by_address = permitted(&egress("10.0.0.0/8:80"), &name, found());
+        assert_eq!(by_address, [found()[0]]);
+        assert_eq!(
+            permitted(&egress("server.example:80"), &name, found()),
+            found()
+        );
+        assert!(permitted(&egress("other.example:80"), &name, found()).is_empty());
+    }
+}

@@ -1,0 +1,180 @@
+//! The flows of a gateway: what each is, which have something to do, and when.
+
+use super::connect::Connecting;
+use super::poller::Token;
+use super::stream::Stream;
+use fulmar_proto::splice::{ClassId, Destination, FlowClass, FlowId, FlowKind};
+use fulmar_proto::units::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{SocketAddr, UdpSocket};
+
+/// The local side of a datagram flow.
+#[derive(Debug)]
+pub(super) enum Messages {
+    /// A socket for this flow alone: an exit's, or one that speaks under a foreign address.
+    Own(UdpSocket),
+    /// A client of a forwarded port.
+    Entry {
+        /// The port's token.
+        port: Token,
+        /// The client.
+        client: SocketAddr,
+    },
+    /// A destination of a SOCKS association.
+    Association(Token),
+}
+
+/// What a flow is doing.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// Exit: its destination's name is being resolved.
+    Resolving,
+    /// Exit: its destination is being connected to.
+    Connecting(Connecting),
+    /// Octets flow.
+    Stream(Stream),
+    /// Messages flow.
+    Messages(Messages),
+}
+
+/// One flow.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) kind: FlowKind,
+    pub(super) peer: usize,
+    pub(super) class: FlowClass,
+    pub(super) destination: Destination,
+    /// A proxy's client, which waits for an answer.
+    pub(super) proxied: bool,
+    pub(super) began: Instant,
+    /// Octets from and to the local side.
+    pub(super) moved: (u64, u64),
+    pub(super) body: Body,
+    /// What its sockets are watched as.
+    pub(super) token: Option<Token>,
+    /// Datagram flows of entries: the client they are found by.
+    pub(super) client: Option<ClientKey>,
+    timer: Option<Instant>,
+}
+
+/// A datagram flow of an entry: its port, its client, and where the client sent to.
+pub(super) type ClientKey = (Token, SocketAddr, Option<SocketAddr>);
+
+impl Flow {
+    pub(super) const fn class_id(&self) -> ClassId {
+        self.class.id
+    }
+}
+
+/// What a new flow is.
+#[derive(Debug)]
+pub(super) struct NewFlow {
+    pub(super) kind: FlowKind,
+    pub(super) peer: usize,
+    pub(super) class: FlowClass,
+    pub(super) destination: Destination,
+    pub(super) proxied: bool,
+    pub(super) body: Body,
+    pub(super) token: Option<Token>,
+}
+
+/// All flows.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    flows: BTreeMap<FlowId, Flow>,
+    busy: BTreeSet<FlowId>,
+    timers: BTreeSet<(Instant, FlowId)>,
+}
+
+impl Flows {
+    pub(super) fn insert(&mut self, now: Instant, id: FlowId, new: NewFlow) {
+        let flow = Flow {
+            kind: new.kind,
+            peer: new.peer,
+            class: new.class,
+            destination: new.destination,
+            proxied: new.proxied,
+            began: now,
+            moved: (0, 0),
+            body: new.body,
+            token: new.token,
+            client: None,
+            timer: None,
+        };
+        self.flows.insert(id, flow);
+        self.busy.insert(id);
+    }
+
+    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.flows.get_mut(&id)
+    }
+
+    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        let flow = self.flows.remove(&id)?;
+        self.busy.remove(&id);
+        if let Some(at) = flow.timer {
+            self.timers.remove(&(at, id));
+        }
+        Some(flow)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        self.flows.iter().map(|(id, flow)| (*id, flow))
+    }
+
+    pub(super) fn ids(&self) -> Vec<FlowId> {
+        self.flows.keys().copied().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Something happened to a flow: it gets a turn.
+    pub(super) fn wake(&mut self, id: FlowId) {
+        if self.flows.contains_key(&id) {
+            self.busy.insert(id);
+        }
+    }
+
+    /// The flows that have something to do, each at most once; they have no more until woken.
+    pub(super) fn take_busy(&mut self) -> BTreeSet<FlowId> {
+        core::mem::take(&mut self.busy)
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
+    /// When a flow wants a turn if nothing happens.
+    pub(super) fn set_timer(&mut self, id: FlowId, at: Option<Instant>) {
+        let Some(flow) = self.flows.get_mut(&id) else {
+            return;
+        };
+        if flow.timer == at {
+            return;
+        }
+        if let Some(old) = flow.timer {
+            self.timers.remove(&(old, id));
+        }
+        if let Some(new) = at {
+            self.timers.insert((new, id));
+        }
+        flow.timer = at;
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Wakes the flows whose time has come.
+    pub(super) fn wake_due(&mut self, now: Instant) {
+        while let Some((at, id)) = self.timers.first().copied() {
+            if at > now {
+                return;
+            }
+            self.set_timer(id, None);
+            self.wake(id);
+        }
+    }
+}

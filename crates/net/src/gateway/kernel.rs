@@ -1,0 +1,88 @@
+//! What only the kernel knows of a TCP connection, and how to end one.
+
+use rustix::ioctl::{Getter, ioctl};
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// `SIOCOUTQ` (linux/sockios.h): an alias of `TIOCOUTQ`.
+const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
+
+/// Octets written to `stream` that the other host has not acknowledged (tcp(7)). An end that was
+/// sent and not acknowledged counts as one.
+///
+/// # Errors
+/// The socket is broken.
+#[expect(
+    unsafe_code,
+    reason = "no crate offers this ioctl behind a safe function"
+)]
+pub(super) fn unacknowledged(stream: impl AsFd) -> io::Result<u64> {
+    // SAFETY: SIOCOUTQ writes one int to the pointer that `Getter` provides and touches nothing
+    // else (tcp(7); net/ipv4/tcp.c, tcp_ioctl).
+    let octets = unsafe { ioctl(stream, Getter::<SIOCOUTQ, core::ffi::c_int>::new()) }?;
+    Ok(u64::try_from(octets).unwrap_or(0))
+}
+
+/// Sets what every proxied stream needs: no waiting, no delay of small writes, and news of a host
+/// that is gone.
+///
+/// # Errors
+/// The socket is broken.
+pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    const QUIET: Duration = Duration::from_secs(120);
+    const BETWEEN: Duration = Duration::from_secs(15);
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(QUIET)
+        .with_interval(BETWEEN)
+        .with_retries(8);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+/// Closes `stream` so that the other host sees a reset, not an end.
+pub(super) fn reset(stream: TcpStream) {
+    // Without it, the host sees an end: less clear, and no worse.
+    drop(SockRef::from(&stream).set_linger(Some(Duration::ZERO)));
+    drop(stream);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn octets_that_the_other_host_has_are_not_counted_and_others_are() {
+        let (mut client, mut server) = pair();
+        client.write_all(&[7; 100]).unwrap();
+        server.read_exact(&mut [0; 100]).unwrap();
+        assert_eq!(unacknowledged(&client).unwrap(), 0);
+        // Nobody reads: the windows fill, and what is beyond them waits here.
+        client.set_nonblocking(true).unwrap();
+        let mut written = 0;
+        while let Ok(len) = client.write(&[7; 65_536]) {
+            written += len as u64;
+        }
+        let waiting = unacknowledged(&client).unwrap();
+        assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
+    }
+
+    #[test]
+    fn a_reset_is_seen_as_one() {
+        let (client, mut server) = pair();
+        reset(client);
+        let told = server.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(told.kind(), io::ErrorKind::ConnectionReset);
+    }
+}

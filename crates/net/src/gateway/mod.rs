@@ -1,0 +1,39 @@
+//! A gateway: ordinary TCP and UDP traffic in, AeroTP over a lossy link, ordinary traffic out.
+//!
+//! ```text
+//! clients ─▶ entries ─▶ flows ─▶ Splicer ─▶ Session ─▶ UDP ~~ lossy link ~~ the same, backwards ─▶ exits
+//! ```
+//!
+//! [`config`] is the file, [`Gateway`] the process: one thread that never waits but in one place
+//! (`net/udp`), with helpers for names and HTTP. What a flow is, when it may send and what survives
+//! which failure is the splice's (`fulmar_proto::splice`); this module moves octets between it and
+//! sockets.
+
+mod association;
+mod clients;
+mod command;
+pub mod config;
+mod connect;
+pub mod custody;
+mod entry;
+mod error;
+mod events;
+mod exits;
+mod flow;
+mod http;
+mod kernel;
+mod metrics;
+mod packets;
+mod poller;
+mod repeats;
+mod resolver;
+mod running;
+mod socks;
+mod start;
+pub mod status;
+mod stream;
+mod turns;
+
+pub use command::Control;
+pub use error::GatewayError;
+pub use start::{End, Gateway, check};

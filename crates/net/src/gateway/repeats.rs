@@ -1,0 +1,45 @@
+//! Keeps a log line that repeats from filling the log.
+
+use fulmar_proto::units::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// A kind of line is written once in this time.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// When each kind of line was last written, and how often it was not since.
+#[derive(Debug, Default)]
+pub(super) struct Repeats(BTreeMap<&'static str, (Instant, u64)>);
+
+impl Repeats {
+    /// Whether to write a line of this kind now, and how many were left out since the last.
+    pub(super) fn may(&mut self, now: Instant, kind: &'static str) -> Option<u64> {
+        match self.0.get_mut(kind) {
+            Some((last, skipped)) if now.saturating_since(*last) < PAUSE => {
+                *skipped += 1;
+                None
+            }
+            other => {
+                let skipped = other.map_or(0, |(_, skipped)| *skipped);
+                self.0.insert(kind, (now, 0));
+                Some(skipped)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_let_through_once_in_a_while_with_the_number_left_out() {
+        let mut repeats = Repeats::default();
+        let at = |seconds| Instant::START + Duration::from_secs(seconds);
+        assert_eq!(repeats.may(at(0), "a"), Some(0));
+        assert_eq!(repeats.may(at(1), "a"), None);
+        assert_eq!(repeats.may(at(1), "b"), Some(0), "another kind");
+        assert_eq!(repeats.may(at(9), "a"), None);
+        assert_eq!(repeats.may(at(10), "a"), Some(2));
+        assert_eq!(repeats.may(at(20), "a"), Some(0));
+    }
+}

@@ -1,0 +1,367 @@
+//! A running gateway's state, and the order of one turn of its loop.
+
+use super::association::Association;
+use super::command::Command;
+use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
+use super::custody::{Budget, Custody, MemoryCustody};
+use super::entry::{Entry, Rule};
+use super::flow::{ClientKey, Flows};
+use super::poller::{Came, Poller, Token};
+use super::repeats::Repeats;
+use super::resolver::Resolver;
+use super::socks::Negotiation;
+use super::status::{self, CarrierReport, PeerReport, Status};
+use crate::session::{DropReason, LinkState, PeerIndex, Session, SessionEvent};
+use crate::udp::{Application, Step};
+use fulmar_proto::machine::{Deadline, PathId};
+use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::Receiver;
+
+/// The machine that a gateway runs.
+pub(super) type Link = Session<Splicer>;
+
+/// Octets read from a socket at once.
+const SCRATCH_BYTES: usize = 256 * 1024;
+/// Flows that are not over this long after a stop are cut off.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+/// What was said last must have left before the loop ends.
+const FAREWELL: Duration = Duration::from_millis(200);
+/// How long an entry rests when the system has no descriptor left.
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// A proxy's client has this long to say what it wants.
+pub(super) const NEGOTIATION_MAX: Duration = Duration::from_secs(30);
+
+/// Who a ready socket belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    Entry,
+    Negotiation,
+    /// The relay or the control connection of an association.
+    Association(Token),
+    Flow(FlowId),
+}
+
+/// How far the end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    No,
+    /// No new flows; those there are may finish until then.
+    Finishing(Instant),
+    /// Everything was said; what is queued leaves until then.
+    Leaving(Instant),
+}
+
+/// A SOCKS client that has not said what it wants.
+#[derive(Debug)]
+pub(super) struct Applicant {
+    pub(super) negotiation: Negotiation,
+    pub(super) rule: Rule,
+    pub(super) since: Instant,
+}
+
+/// Everything but the machine.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) config: GatewayConfig,
+    pub(super) poller: Poller,
+    pub(super) targets: BTreeMap<Token, Target>,
+    pub(super) entries: BTreeMap<Token, Entry>,
+    pub(super) applicants: BTreeMap<Token, Applicant>,
+    pub(super) associations: BTreeMap<Token, Association>,
+    pub(super) flows: Flows,
+    /// Datagram flows of entries: by port, client, and original destination.
+    pub(super) clients: BTreeMap<ClientKey, FlowId>,
+    pub(super) resolver: Resolver,
+    pub(super) repeats: Repeats,
+    pub(super) budget: Budget,
+    pub(super) scratch: Vec<u8>,
+    pub(super) resting: Option<(Instant, Vec<Token>)>,
+    pub(super) cut: usize,
+    pub(super) ending: Ending,
+    inbox: Receiver<Command>,
+    came: Vec<Came>,
+    source_ready: bool,
+    /// There is more to do at once; the link gets its turn first.
+    more: bool,
+    next_token: u64,
+}
+
+/// What a running gateway is made of.
+pub(super) struct Parts {
+    pub(super) config: GatewayConfig,
+    pub(super) poller: Poller,
+    pub(super) resolver: Resolver,
+    pub(super) inbox: Receiver<Command>,
+}
+
+impl Running {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self {
+            budget: Budget::new(parts.config.custody.limit),
+            config: parts.config,
+            poller: parts.poller,
+            targets: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            applicants: BTreeMap::new(),
+            associations: BTreeMap::new(),
+            flows: Flows::default(),
+            clients: BTreeMap::new(),
+            resolver: parts.resolver,
+            repeats: Repeats::default(),
+            scratch: vec![0; SCRATCH_BYTES],
+            resting: None,
+            cut: 0,
+            ending: Ending::No,
+            inbox: parts.inbox,
+            came: Vec::new(),
+            source_ready: true,
+            more: false,
+            next_token: 0,
+        }
+    }
+
+    pub(super) fn token(&mut self, target: Target) -> Token {
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        self.targets.insert(token, target);
+        token
+    }
+
+    /// Sockets watched for levels may have more.
+    pub(super) const fn source_again(&mut self) {
+        self.source_ready = true;
+    }
+
+    /// A store in memory.
+    pub(super) fn memory(&self, limit: ByteCount) -> Box<dyn Custody> {
+        Box::new(MemoryCustody::new(limit.as_usize(), self.budget.clone()))
+    }
+
+    /// A store for a flow of `class`, if it keeps anything.
+    pub(super) fn custody(&self, class: &ClassSettings) -> Option<Box<dyn Custody>> {
+        match class.custody {
+            Keep::None => None,
+            // The store on disk is a later step: what it promises beyond memory is not yet kept.
+            Keep::Memory | Keep::Disk => Some(self.memory(class.keep)),
+        }
+    }
+
+    pub(super) fn peer_name(&self, peer: usize) -> &str {
+        self.config
+            .peers
+            .get(peer)
+            .map_or("?", |peer| peer.name.as_str())
+    }
+
+    pub(super) fn class_name(&self, id: u8) -> String {
+        let named = self
+            .config
+            .classes
+            .iter()
+            .find(|class| class.flow.id.0 == id);
+        named.map_or_else(|| format!("class_{id}"), |class| class.name.clone())
+    }
+
+    fn commands(&mut self, now: Instant, link: &mut Link) {
+        while let Ok(command) = self.inbox.try_recv() {
+            match command {
+                Command::Reload(config) => self.reload(now, link, *config),
+                Command::Stop => self.begin_end(now),
+                Command::Status(reply) => {
+                    // Whoever asked may have lost patience.
+                    let _ = reply.try_send(self.status(now, link));
+                }
+            }
+        }
+    }
+
+    fn begin_end(&mut self, now: Instant) {
+        if self.ending != Ending::No {
+            return;
+        }
+        tracing::info!(event = "stopping", flows = self.flows.len());
+        self.ending = Ending::Finishing(now + STOP_WITHIN);
+        for token in core::mem::take(&mut self.entries).into_keys() {
+            self.targets.remove(&token);
+        }
+        for token in core::mem::take(&mut self.applicants).into_keys() {
+            self.targets.remove(&token);
+        }
+    }
+
+    /// Cuts off what is left when the time is over; `true` when the loop may end.
+    fn end(&mut self, now: Instant, link: &mut Link) -> bool {
+        match self.ending {
+            Ending::No => false,
+            Ending::Finishing(until) => {
+                if self.flows.len() > 0 && now < until {
+                    return false;
+                }
+                for id in self.flows.ids() {
+                    link.inner_mut().reset(now, id, ResetCode::Shutdown);
+                    self.cut += 1;
+                    self.drop_flow(now, id, "shutdown", true);
+                }
+                self.ending = Ending::Leaving(now + FAREWELL);
+                false
+            }
+            Ending::Leaving(until) => now >= until,
+        }
+    }
+
+    fn status(&self, now: Instant, link: &Link) -> Status {
+        let counters = link.inner().counters();
+        let session = link.counters();
+        let mut flows_of = BTreeMap::<usize, u64>::new();
+        let mut custody = 0;
+        for (_, flow) in self.flows.iter() {
+            *flows_of.entry(flow.peer).or_default() += 1;
+            if let super::flow::Body::Stream(stream) = &flow.body {
+                custody += stream.kept();
+            }
+        }
+        let peers = self.config.peers.iter().enumerate().map(|(index, peer)| {
+            let known = PeerIndex(u32::try_from(index).unwrap_or(u32::MAX));
+            let state = link.status(known);
+            PeerReport {
+                name: peer.name.clone(),
+                link: state.as_ref().map_or_else(
+                    || "unknown".to_owned(),
+                    |state| link_name(state.link).to_owned(),
+                ),
+                rtt_seconds: state
+                    .as_ref()
+                    .and_then(|s| s.rtt)
+                    .map(|rtt| rtt.as_secs_f64()),
+                datagram_bytes: state.as_ref().map_or(0, |s| s.datagram.0),
+                secure: state.as_ref().is_some_and(|s| s.secure),
+                rate_bits_per_second: peer.rate.as_bits_per_second(),
+                flows: flows_of.get(&index).copied().unwrap_or(0),
+            }
+        });
+        let dropped = DropReason::ALL.map(|reason| (reason.name(), session.dropped(reason)));
+        Status {
+            schema: status::SCHEMA,
+            name: self.config.name.clone(),
+            uptime_seconds: now.as_secs_f64(),
+            flows: self.flows.len() as u64,
+            custody_bytes: custody,
+            peers: peers.collect(),
+            classes: status::classes(counters, |id| self.class_name(id)),
+            carrier: CarrierReport {
+                sent_datagrams: session.sent,
+                received_datagrams: session.received,
+                outages: session.outages,
+                outage_seconds: session.outage_time.as_secs_f64(),
+                moves: session.moves,
+                handshakes: session.handshakes,
+                dropped: dropped.into_iter().collect(),
+            },
+            malformed_records: counters.malformed,
+        }
+    }
+
+    fn sockets(&mut self, now: Instant, link: &mut Link) {
+        if !core::mem::take(&mut self.source_ready) {
+            return;
+        }
+        let mut came = core::mem::take(&mut self.came);
+        match self.poller.collect(&mut came) {
+            Ok(more) => self.source_ready = more,
+            Err(error) => tracing::error!(event = "poll_failed", %error),
+        }
+        for one in &came {
+            match self.targets.get(&one.token).copied() {
+                Some(Target::Entry) => self.entry_ready(now, link, one.token),
+                Some(Target::Negotiation) => self.applicant_ready(now, link, one.token),
+                Some(Target::Association(token)) => self.association_ready(now, link, token),
+                Some(Target::Flow(id)) => {
+                    if let Some(flow) = self.flows.get_mut(id) {
+                        if let super::flow::Body::Stream(stream) = &mut flow.body {
+                            stream.ready(one.readable, one.writable);
+                        }
+                        self.flows.wake(id);
+                    }
+                }
+                // It was closed in this very turn.
+                None => {}
+            }
+        }
+        self.came = came;
+    }
+}
+
+pub(super) const fn link_name(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Up => "up",
+        LinkState::Down => "down",
+        LinkState::Connecting => "connecting",
+    }
+}
+
+impl Application<Link> for Running {
+    fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<FlowEvent>) {
+        self.session_event(now, link, event);
+    }
+
+    fn work(&mut self, now: Instant, link: &mut Link) -> Step {
+        self.commands(now, link);
+        self.sockets(now, link);
+        while let Some(answer) = self.resolver.poll() {
+            self.resolved(now, link, answer);
+        }
+        self.end_rest(now);
+        self.expire_applicants(now);
+        self.flows.wake_due(now);
+        for id in self.flows.take_busy() {
+            self.turn(now, link, id);
+        }
+        if self.end(now, link) {
+            return Step::Stop;
+        }
+        self.more = self.source_ready || self.flows.is_busy();
+        Step::Wait
+    }
+
+    fn unreachable(&mut self, now: Instant, _link: &mut Link, _path: PathId) {
+        if let Some(skipped) = self.repeats.may(now, "unreachable") {
+            tracing::info!(event = "peer_unreachable", skipped);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let at = |at, why| Some(Deadline { at, why });
+        if self.more {
+            return at(Instant::START, "more to do");
+        }
+        let timer = self.flows.next_timer().and_then(|t| at(t, "flow"));
+        let rest = self
+            .resting
+            .as_ref()
+            .and_then(|(t, _)| at(*t, "entry rests"));
+        let applicants = self
+            .applicants
+            .values()
+            .map(|applicant| applicant.since + NEGOTIATION_MAX)
+            .min()
+            .and_then(|t| at(t, "negotiation"));
+        let ending = match self.ending {
+            Ending::No => None,
+            Ending::Finishing(t) | Ending::Leaving(t) => at(t, "end"),
+        };
+        [timer, rest, applicants, ending]
+            .into_iter()
+            .fold(None, Deadline::earlier)
+    }
+
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.poller.as_fd())
+    }
+
+    fn source_ready(&mut self) {
+        self.source_ready = true;
+    }
+}

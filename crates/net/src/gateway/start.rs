@@ -1,0 +1,327 @@
+//! From a configuration to a running gateway: keys, ports, machines, threads.
+
+use super::command::Control;
+use super::config::{GatewayConfig, SecurityKind};
+use super::entry;
+use super::error::GatewayError;
+use super::http;
+use super::poller::Poller;
+use super::resolver::Resolver;
+use super::running::{Link, Parts, Running};
+use crate::clock::Clock;
+use crate::session::{
+    Entropy, MtuConfig, PeerConfig, PresetKey, SESSION_OVERHEAD, SecretKey, Security, Session,
+    SessionConfig, next_boot_epoch, read_preset_key, read_secret_key,
+};
+use crate::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use crate::wait::{WakeUp, waker};
+use fulmar_proto::fec::packet::FecWords;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::splice::{Splicer, SplicerConfig};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+/// How far the pacer may run ahead: fast links wake once for many datagrams, and no queue on the
+/// way has to hold more than this.
+const BURST: Duration = Duration::from_micros(500);
+/// IP and UDP headers.
+const V4_OVERHEAD: ByteCount = ByteCount(28);
+const V6_OVERHEAD: ByteCount = ByteCount(48);
+/// TPDUs in flight: 11 MB of the usual size.
+const WINDOW_TPDUS: u16 = 8_192;
+/// What a connection may have unconfirmed: at 10 mbit, a link of 3 s.
+const SEND_BUFFER: usize = 4 << 20;
+
+/// What of an epoch is finer than a start.
+const EPOCH_FRACTION_BITS: u32 = 24;
+
+/// How a gateway ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Flows that were cut off.
+    pub cut: usize,
+}
+
+/// A gateway that has its ports, ready to run.
+pub struct Gateway {
+    driver: UdpDriver,
+    link: Link,
+    running: Running,
+    control: Control,
+    carrier: SocketAddr,
+    entries: Vec<SocketAddr>,
+    metrics: Option<SocketAddr>,
+}
+
+/// Our keys, read from their files.
+struct Keys {
+    identity: Option<SecretKey>,
+    preset: Option<PresetKey>,
+}
+
+fn keys(kind: &SecurityKind) -> Result<Keys, GatewayError> {
+    Ok(match kind {
+        SecurityKind::Noise {
+            private_key_file,
+            preset_key_file,
+        } => Keys {
+            identity: Some(read_secret_key(private_key_file)?),
+            preset: preset_key_file
+                .as_deref()
+                .map(read_preset_key)
+                .transpose()?,
+        },
+        SecurityKind::Preset { preset_key_file } => Keys {
+            identity: None,
+            preset: Some(read_preset_key(preset_key_file)?),
+        },
+        SecurityKind::None => Keys {
+            identity: None,
+            preset: None,
+        },
+    })
+}
+
+/// Tries every file and port name of a configuration without opening a port.
+///
+/// # Errors
+/// [`GatewayError`] for a key that cannot be read or used.
+pub fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
+    keys(&config.security)?;
+    entry::rules(config)?;
+    Ok(())
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> GatewayError {
+    move |source| GatewayError::System { what, source }
+}
+
+/// Where a peer is, as the carrier's socket calls it.
+fn peer_address(config: &GatewayConfig, peer: usize) -> Result<Option<SocketAddr>, GatewayError> {
+    let Some(peer) = config.peers.get(peer) else {
+        return Ok(None);
+    };
+    let Some(address) = &peer.address else {
+        return Ok(None);
+    };
+    let wrong = |source| GatewayError::PeerAddress {
+        peer: peer.name.clone(),
+        address: address.to_string(),
+        source,
+    };
+    let v6 = config.listen.is_ipv6();
+    let mut found = address.to_string().to_socket_addrs().map_err(wrong)?;
+    let usable = found.find(|found| v6 || found.is_ipv4());
+    let usable = usable.ok_or_else(|| {
+        let problem = "it has no IPv4 address, and the gateway listens on IPv4 only; write listen \
+                       = \":4914\"";
+        wrong(io::Error::other(problem))
+    })?;
+    // A socket for both families calls IPv4 hosts by their mapped addresses.
+    Ok(Some(match usable.ip() {
+        IpAddr::V4(v4) if v6 => (v4.to_ipv6_mapped(), usable.port()).into(),
+        _ => usable,
+    }))
+}
+
+fn lower_overhead(config: &GatewayConfig) -> ByteCount {
+    if config.listen.is_ipv4() {
+        V4_OVERHEAD
+    } else {
+        V6_OVERHEAD
+    }
+}
+
+/// The largest TPDU that every peer's link carries.
+fn tpdu_bytes(config: &GatewayConfig) -> ByteCount {
+    let mtu = config.peers.iter().map(|peer| peer.mtu).min();
+    let parity = ByteCount::from_usize(config.fec_words.parity_octets());
+    let taken = lower_overhead(config) + SESSION_OVERHEAD + parity;
+    mtu.unwrap_or(ByteCount(1_280)).saturating_sub(taken)
+}
+
+fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {
+    let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
+    let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
+    let rate = config.peers.iter().map(|peer| peer.rate).max();
+    let limits = &config.limits;
+    let endpoint = EndpointConfig {
+        rate: rate.unwrap_or(Bitrate::ZERO),
+        burst: BURST,
+        lower_overhead: lower_overhead(config) + SESSION_OVERHEAD,
+        // A flow that ends lingers while the next begins.
+        connections_max: limits.flows.saturating_mul(4),
+        ..EndpointConfig::default()
+    };
+    let endpoint = Endpoint::new(endpoint, rng.child("ports"));
+    let settings = SplicerConfig {
+        connection: ConnectionConfig {
+            tpdu_bytes_max: tpdu_bytes(config).as_usize(),
+            // The session's tag notices every damage.
+            payload_crc: false,
+            window_tpdus: WINDOW_TPDUS,
+            send_buffer_bytes: SEND_BUFFER,
+            give_up_after: limits.outage,
+            ..ConnectionConfig::default()
+        },
+        incarnation: u32::try_from((epoch >> EPOCH_FRACTION_BITS) & u64::from(u32::MAX))
+            .unwrap_or_default(),
+        flows_max: limits.flows.saturating_mul(2),
+        receive_memory: limits.memory,
+        stream_idle_max: limits.tcp_idle,
+        datagram_idle_max: limits.udp_idle,
+        resume_within: limits.outage,
+        ..SplicerConfig::default()
+    };
+    Ok(Splicer::new(settings, endpoint, rng.child("flows"))?)
+}
+
+fn session(
+    config: &GatewayConfig,
+    keys: &Keys,
+    driver: &mut UdpDriver,
+    epoch: u64,
+) -> Result<Link, GatewayError> {
+    let mut peers = Vec::new();
+    for (index, peer) in config.peers.iter().enumerate() {
+        let endpoints = peer_address(config, index)?
+            .and_then(|address| driver.path_to(address))
+            .into_iter()
+            .collect();
+        let public = peer.public_key.as_deref().and_then(|key| key.parse().ok());
+        let security = match (&keys.preset, public) {
+            (preset, Some(key)) => Security::Noise {
+                peer: key,
+                preset: preset.clone(),
+            },
+            (Some(key), None) => Security::Preset { key: key.clone() },
+            (None, None) => Security::None {
+                label: u32::try_from(index).unwrap_or(u32::MAX),
+            },
+        };
+        peers.push(PeerConfig {
+            name: peer.name.clone(),
+            security,
+            endpoints,
+        });
+    }
+    let datagram = tpdu_bytes(config)
+        + SESSION_OVERHEAD
+        + ByteCount::from_usize(config.fec_words.parity_octets());
+    let settings = SessionConfig {
+        fec_words: FecWords::new(config.fec_words.words()).unwrap_or(FecWords::NONE),
+        mtu: MtuConfig {
+            start: datagram,
+            max: datagram,
+        },
+        ..SessionConfig::new(keys.identity.clone(), peers, epoch)
+    };
+    let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
+    Ok(Session::new(settings, splicer(config, epoch)?, entropy)?)
+}
+
+/// Larger than at any earlier start.
+fn boot_epoch(config: &GatewayConfig) -> Result<u64, GatewayError> {
+    let directory = match &config.state_dir {
+        Some(directory) => directory.clone(),
+        // Without a place to keep it, the clock is all there is.
+        None => std::env::temp_dir(),
+    };
+    let state = |path: PathBuf| move |source| GatewayError::State { path, source };
+    fs::create_dir_all(&directory).map_err(state(directory.clone()))?;
+    let file = directory.join(format!("fulmar-{}.epoch", config.name));
+    next_boot_epoch(&file).map_err(|error| state(file)(io::Error::other(error)))
+}
+
+impl Gateway {
+    /// Takes the ports and starts the helping threads.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: a port, a file or a capability cannot be had.
+    pub fn start(clock: Clock, config: GatewayConfig) -> Result<Self, GatewayError> {
+        let keys = keys(&config.security)?;
+        let rules = entry::rules(&config)?;
+        let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;
+        let port = UdpPort::bind(config.listen, PortConfig::default()).map_err(|source| {
+            GatewayError::Listen {
+                what: "carrier",
+                listen: config.listen,
+                source,
+            }
+        })?;
+        let carrier = port
+            .local()
+            .map_err(system("reading the carrier's address"))?;
+        let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
+        let epoch = boot_epoch(&config)?;
+        let link = session(&config, &keys, &mut driver, epoch)?;
+        let poller = Poller::new().map_err(system("making a poller"))?;
+        let resolver = Resolver::start(&waker).map_err(system("starting the resolver"))?;
+        let (control, inbox) = Control::new(waker);
+        let metrics = match config.metrics {
+            Some(listen) => {
+                let control = control.try_clone().map_err(system("copying the waker"))?;
+                Some(http::serve(listen, control)?)
+            }
+            None => None,
+        };
+        let mut running = Running::new(Parts {
+            config,
+            poller,
+            resolver,
+            inbox,
+        });
+        let entries = rules
+            .into_iter()
+            .map(|rule| running.add_entry(rule))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            driver,
+            link,
+            running,
+            control,
+            carrier,
+            entries,
+            metrics,
+        })
+    }
+
+    /// Where peers reach it.
+    pub const fn carrier(&self) -> SocketAddr {
+        self.carrier
+    }
+
+    /// Where clients reach it: forwards, transparent entries, SOCKS proxies, in the order of the
+    /// configuration.
+    pub fn entries(&self) -> &[SocketAddr] {
+        &self.entries
+    }
+
+    /// Where metrics are served.
+    pub const fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+
+    /// A handle to stop it, reload it, or ask how it is.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn control(&self) -> io::Result<Control> {
+        self.control.try_clone()
+    }
+
+    /// Runs until it is told to stop.
+    ///
+    /// # Errors
+    /// [`GatewayError::Driver`]: the system no longer lets us receive or wait.
+    pub fn run(mut self) -> Result<End, GatewayError> {
+        self.driver.run(&mut self.link, &mut self.running)?;
+        Ok(End {
+            cut: self.running.cut,
+        })
+    }
+}

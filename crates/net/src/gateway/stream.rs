@@ -1,0 +1,357 @@
+//! One TCP connection and its flow: octets both ways, ends, resets, and what the other host has
+//! acknowledged.
+//!
+//! # Promises
+//! - Nothing is read from the socket that neither the flow nor custody has room for: TCP's own
+//!   window pushes back on the host behind it.
+//! - `delivered` is said of octets that the host behind the socket has acknowledged, never of
+//!   octets that merely left our hands.
+//! - What custody took is carried to its end even when the socket that it came from breaks.
+
+use super::custody::Custody;
+use super::kernel;
+use fulmar_proto::splice::{FlowId, ResetCode, Splicer};
+use fulmar_proto::units::{Duration, Instant};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+/// Octets moved each way in one turn, so that one flow's abundance delays no other flow for long.
+const TURN_BYTES: usize = 256 * 1024;
+/// How soon the kernel is asked again what was acknowledged, at first and at most.
+const CHECK_MIN: Duration = Duration::from_millis(2);
+const CHECK_MAX: Duration = Duration::from_millis(50);
+
+/// What became of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Nothing more to do until something happens.
+    Rest,
+    /// There is more to do at once.
+    More,
+    /// The flow must be reset with this code, and the socket closed.
+    Over(ResetCode),
+}
+
+/// A stream flow's local side.
+#[derive(Debug)]
+pub(super) struct Stream {
+    socket: TcpStream,
+    readable: bool,
+    writable: bool,
+    /// Sent to the client before the flow's octets: a proxy's reply.
+    preface: Vec<u8>,
+    /// Came before the flow was opened.
+    early: Vec<u8>,
+    /// The client must not be served before the destination has answered.
+    held: bool,
+    custody: Option<Box<dyn Custody>>,
+    /// The local side sends no more.
+    ended: bool,
+    /// And the flow was told.
+    finished: bool,
+    /// The far side sends no more, and everything was consumed.
+    far_finished: bool,
+    /// And the local host was told.
+    shut: bool,
+    /// The socket is broken; custody drains first.
+    broken: bool,
+    /// Something could be read, but custody is full: of what others keep, perhaps.
+    starved: bool,
+    /// Octets written to the socket, without the preface.
+    written: u64,
+    /// Of these, acknowledged by the local host, as far as reported.
+    delivered: u64,
+    /// Octets read from the local side.
+    read: u64,
+    check_at: Option<Instant>,
+    check_pause: Duration,
+}
+
+fn later(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+impl Stream {
+    /// A stream over a prepared socket.
+    pub(super) fn new(socket: TcpStream, custody: Option<Box<dyn Custody>>) -> Self {
+        Self {
+            socket,
+            // Until the kernel says otherwise.
+            readable: true,
+            writable: true,
+            preface: Vec::new(),
+            early: Vec::new(),
+            held: false,
+            custody,
+            ended: false,
+            finished: false,
+            far_finished: false,
+            shut: false,
+            broken: false,
+            starved: false,
+            written: 0,
+            delivered: 0,
+            read: 0,
+            check_at: None,
+            check_pause: CHECK_MIN,
+        }
+    }
+
+    /// Keeps the client waiting until [`Stream::begin`]; `early` is what it sent already.
+    pub(super) fn hold(&mut self, early: Vec<u8>) {
+        self.held = true;
+        self.early = early;
+    }
+
+    /// Says `preface` to the client and lets octets flow.
+    pub(super) fn begin(&mut self, preface: Vec<u8>) {
+        self.held = false;
+        self.preface = preface;
+    }
+
+    pub(super) const fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// The kernel says that the socket may be read or written again.
+    pub(super) fn ready(&mut self, readable: bool, writable: bool) {
+        self.readable |= readable;
+        self.writable |= writable;
+    }
+
+    pub(super) fn far_finished(&mut self) {
+        self.far_finished = true;
+    }
+
+    /// Octets read from and written to the local side.
+    pub(super) const fn moved(&self) -> (u64, u64) {
+        (self.read, self.written)
+    }
+
+    /// When it wants a turn if nothing happens.
+    pub(super) fn next_check(&self, now: Instant) -> Option<Instant> {
+        let starved = self.starved.then(|| now + CHECK_MAX);
+        self.check_at.into_iter().chain(starved).min()
+    }
+
+    /// The far host has the first `offset` octets.
+    pub(super) fn far_delivered(&mut self, offset: u64) {
+        if let Some(custody) = &mut self.custody {
+            custody.release(offset);
+        }
+    }
+
+    /// Octets kept in custody.
+    pub(super) fn kept(&self) -> u64 {
+        let kept = |custody: &dyn Custody| custody.end() - custody.start();
+        self.custody.as_deref().map_or(0, kept)
+    }
+
+    pub(super) const fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    pub(super) fn into_socket(self) -> TcpStream {
+        self.socket
+    }
+
+    /// Moves what can be moved.
+    pub(super) fn pump(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        splicer: &mut Splicer,
+        scratch: &mut [u8],
+    ) -> Turn {
+        if self.held {
+            return Turn::Rest;
+        }
+        let mut more = false;
+        if !self.broken {
+            match self.take_in(now, flow, splicer, scratch) {
+                Ok(again) => more |= again,
+                Err(error) => self.fail(&error),
+            }
+        }
+        if let Err(error) = self.feed(now, flow, splicer) {
+            return Turn::Over(if error.kind() == ErrorKind::StorageFull {
+                ResetCode::CustodyLost
+            } else {
+                ResetCode::Reset
+            });
+        }
+        if self.broken {
+            return self.drain_custody(now, flow, splicer);
+        }
+        match self.put_out(now, flow, splicer) {
+            Ok(again) => more |= again,
+            Err(error) => {
+                self.fail(&error);
+                return self.drain_custody(now, flow, splicer);
+            }
+        }
+        if more { Turn::More } else { Turn::Rest }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        tracing::debug!(%error, "local connection broke");
+        self.broken = true;
+        self.readable = false;
+        self.writable = false;
+        // Nothing more will come, and what was kept is all there is.
+        self.ended = true;
+    }
+
+    /// From the socket into custody or the flow.
+    fn take_in(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        splicer: &mut Splicer,
+        scratch: &mut [u8],
+    ) -> io::Result<bool> {
+        if !self.early.is_empty() {
+            let taken = match &mut self.custody {
+                Some(custody) => custody.append(&self.early)?,
+                None => splicer.accept(now, flow, &self.early),
+            };
+            self.early.drain(..taken);
+            self.read += taken as u64;
+            if !self.early.is_empty() {
+                return Ok(false);
+            }
+        }
+        let mut moved = 0;
+        self.starved = false;
+        while self.readable && !self.ended && moved < TURN_BYTES {
+            let room = match &self.custody {
+                Some(custody) => custody.room(),
+                None => splicer.capacity(flow),
+            };
+            let room = room.min(scratch.len());
+            if room == 0 {
+                self.starved = self.custody.is_some();
+                return Ok(false);
+            }
+            match self.socket.read(&mut scratch[..room]) {
+                Ok(0) => self.ended = true,
+                Ok(len) => {
+                    let octets = &scratch[..len];
+                    let taken = match &mut self.custody {
+                        Some(custody) => custody.append(octets)?,
+                        None => splicer.accept(now, flow, octets),
+                    };
+                    debug_assert_eq!(taken, len, "there was room for them");
+                    moved += len;
+                    self.read += len as u64;
+                }
+                Err(error) if later(&error) => self.readable = false,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.readable && !self.ended)
+    }
+
+    /// From custody into the flow, and the end when everything is there.
+    fn feed(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> io::Result<()> {
+        if let Some(custody) = &mut self.custody {
+            while let Some(from) = splicer.accepted_offset(flow)
+                && from < custody.end()
+            {
+                let room = splicer.capacity(flow);
+                if room == 0 {
+                    return Ok(());
+                }
+                let octets = custody.read(from, room)?;
+                if splicer.accept(now, flow, octets) == 0 {
+                    return Ok(());
+                }
+            }
+        }
+        if self.ended && !self.finished && self.early.is_empty() {
+            self.finished = true;
+            splicer.finish(now, flow);
+        }
+        Ok(())
+    }
+
+    /// The socket is gone: what custody holds is carried on, what comes back is dropped.
+    fn drain_custody(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> Turn {
+        if self.kept() == 0 {
+            return Turn::Over(ResetCode::Reset);
+        }
+        while let Some(len) = splicer.peek(flow).map(<[u8]>::len) {
+            splicer.consume(now, flow, len);
+            self.written += len as u64;
+        }
+        splicer.delivered(now, flow, self.written);
+        self.check_at = None;
+        Turn::Rest
+    }
+
+    /// From the flow to the socket.
+    fn put_out(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> io::Result<bool> {
+        while self.writable && !self.preface.is_empty() {
+            match self.socket.write(&self.preface) {
+                Ok(len) => drop(self.preface.drain(..len)),
+                Err(error) if later(&error) => self.writable = false,
+                Err(error) => return Err(error),
+            }
+        }
+        let mut moved = 0;
+        while self.writable && moved < TURN_BYTES {
+            let Some(octets) = splicer.peek(flow) else {
+                break;
+            };
+            match self.socket.write(octets) {
+                Ok(len) => {
+                    splicer.consume(now, flow, len);
+                    moved += len;
+                    self.written += len as u64;
+                }
+                Err(error) if later(&error) => self.writable = false,
+                Err(error) => return Err(error),
+            }
+        }
+        let nothing_left = splicer.peek(flow).is_none();
+        if self.far_finished && nothing_left && !self.shut && self.preface.is_empty() {
+            self.shut = true;
+            self.socket.shutdown(Shutdown::Write)?;
+        }
+        self.report(now, flow, splicer, moved > 0)?;
+        Ok(self.writable && !nothing_left)
+    }
+
+    /// Says what the local host has acknowledged; while it has not everything, asks again later.
+    fn report(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        splicer: &mut Splicer,
+        moved: bool,
+    ) -> io::Result<()> {
+        if self.delivered == self.written {
+            self.check_at = None;
+            return Ok(());
+        }
+        let due = self.check_at.is_some_and(|at| now >= at);
+        if !due && !moved {
+            return Ok(());
+        }
+        let waiting = kernel::unacknowledged(&self.socket)?;
+        // The end counts as an octet of its own until it is acknowledged.
+        let waiting = waiting.saturating_sub(u64::from(self.shut));
+        let delivered = self.written.saturating_sub(waiting);
+        self.check_pause = if delivered > self.delivered {
+            CHECK_MIN
+        } else {
+            (self.check_pause * 2).min(CHECK_MAX)
+        };
+        if delivered > self.delivered {
+            self.delivered = delivered;
+            splicer.delivered(now, flow, delivered);
+        }
+        self.check_at = (self.delivered < self.written).then(|| now + self.check_pause);
+        Ok(())
+    }
+}
