@@ -15,7 +15,6 @@ use crate::session::{
 };
 use crate::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
-use fulmar_proto::fec::packet::FecWords;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
@@ -139,7 +138,7 @@ fn lower_overhead(config: &GatewayConfig) -> ByteCount {
 /// The largest TPDU that every peer's link carries.
 fn tpdu_bytes(config: &GatewayConfig) -> ByteCount {
     let mtu = config.peers.iter().map(|peer| peer.mtu).min();
-    let parity = ByteCount::from_usize(config.fec_words.parity_octets());
+    let parity = ByteCount::from_usize(config.fec_words.parity_bytes());
     let taken = lower_overhead(config) + SESSION_OVERHEAD + parity;
     mtu.unwrap_or(ByteCount(1_280)).saturating_sub(taken)
 }
@@ -211,9 +210,9 @@ fn session(
     }
     let datagram = tpdu_bytes(config)
         + SESSION_OVERHEAD
-        + ByteCount::from_usize(config.fec_words.parity_octets());
+        + ByteCount::from_usize(config.fec_words.parity_bytes());
     let settings = SessionConfig {
-        fec_words: FecWords::new(config.fec_words.words()).unwrap_or(FecWords::NONE),
+        fec_words: config.fec_words,
         mtu: MtuConfig {
             start: datagram,
             max: datagram,

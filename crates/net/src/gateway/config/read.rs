@@ -8,9 +8,8 @@ use super::settings::{
 };
 use crate::session::{PEERS_MAX, PublicKey};
 use core::time::Duration;
-use fulmar_proto::fec::packet::FecWords;
 use fulmar_proto::splice::ClassId;
-use fulmar_proto::units::{Bitrate, ByteCount};
+use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
 use fulmar_settings::{Document, Keys, SettingsError, TableReader, suggestion};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -121,7 +120,9 @@ impl GatewayConfig {
             .flatten();
         let words = words.and_then(|words| u16::try_from(words).ok());
         Ok(Self {
-            fec_words: words.and_then(FecWords::new).unwrap_or(FecWords::NONE),
+            fec_words: words
+                .and_then(FecStrength::from_words)
+                .unwrap_or(FecStrength::NONE),
             name: label.unwrap_or("gateway").to_owned(),
             listen: listen.unwrap_or(default_listen).0,
             state_dir: state_dir.map(PathBuf::from),

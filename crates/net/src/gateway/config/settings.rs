@@ -3,9 +3,8 @@
 use super::class::{ClassRules, ClassSettings};
 use super::notation::{Allow, Dscp};
 use core::time::Duration;
-use fulmar_proto::fec::packet::FecWords;
 use fulmar_proto::splice::Destination;
-use fulmar_proto::units::{Bitrate, ByteCount};
+use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -200,7 +199,7 @@ pub struct GatewayConfig {
     /// Where what must survive a restart is kept.
     pub state_dir: Option<PathBuf>,
     /// Parity behind every datagram, for carriers that deliver damaged ones.
-    pub fec_words: FecWords,
+    pub fec_words: FecStrength,
     /// How much is logged.
     pub log: LogLevel,
     /// How gateways know each other.
