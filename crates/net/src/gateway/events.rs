@@ -24,7 +24,7 @@ impl Running {
         event: SessionEvent<FlowEvent>,
     ) {
         match event {
-            SessionEvent::Inner(event) => return self.flow_event(now, link, event),
+            SessionEvent::Inner(event) => self.flow_event(now, link, event),
             SessionEvent::Up { peer, resumed, .. } => {
                 tracing::info!(event = "peer_up", peer = self.name_of(peer), resumed);
             }
@@ -32,6 +32,8 @@ impl Running {
                 tracing::warn!(event = "peer_restarted", peer = self.name_of(peer));
                 link.inner_mut().peer_restarted(now, peer.inner_path());
             }
+            // Only early data needs it on the disk, and none is sent or taken.
+            SessionEvent::EpochSeen { .. } => {}
             SessionEvent::Closed(peer) => {
                 tracing::info!(event = "peer_closed", peer = self.name_of(peer));
             }
