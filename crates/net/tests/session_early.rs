@@ -2,7 +2,7 @@
 
 mod session_pair;
 
-use fulmar_net::session::{DropReason, SessionConfig, SessionEvent};
+use fulmar_net::session::{DropReason, EarlyData, SessionConfig, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
 use session_pair::{PATH, PEER, Pair, Way, lossy, octets, preset_pair};
 use std::cell::RefCell;
@@ -12,9 +12,8 @@ const DELAY: Duration = Duration::from_millis(300);
 
 fn early() -> [SessionConfig; 2] {
     let mut configs = preset_pair();
-    for config in &mut configs {
-        config.early_data = true;
-    }
+    configs[0].early_data = EarlyData::Send;
+    configs[1].early_data = EarlyData::Take;
     configs
 }
 
@@ -84,9 +83,12 @@ fn recorded_early_data_is_worth_nothing_to_a_receiver_that_restarted_and_remembe
 
 #[test]
 fn early_data_is_neither_sent_nor_taken_unless_asked_for() {
-    for asked in [0, 1] {
+    use EarlyData::{Off, Send, Take};
+    for asked in [[Send, Off], [Off, Take], [Send, Send], [Take, Take]] {
         let mut configs = preset_pair();
-        configs[asked].early_data = true;
+        for (config, early) in configs.iter_mut().zip(asked) {
+            config.early_data = early;
+        }
         let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
         let sent = octets(10_000);
         pair.send(&sent);
@@ -94,4 +96,22 @@ fn early_data_is_neither_sent_nor_taken_unless_asked_for() {
         assert!(pair.app(Way::Back).received == sent);
         assert_eq!(pair.session(Way::Back).counters().received_early, 0);
     }
+}
+
+#[test]
+fn early_data_sent_back_to_its_sender_does_not_open() {
+    let seen: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let record = Rc::clone(&seen);
+    let medium = Box::new(move |_, _, _, octets: &[u8]| {
+        record.borrow_mut().push(octets.to_vec());
+        Vec::new()
+    });
+    let mut pair = Pair::new(early(), medium);
+    pair.send(&octets(5_000));
+    pair.run(Duration::from_millis(100));
+    assert!(seen.borrow().len() >= 5, "early data left");
+    for octets in seen.take() {
+        pair.inject(0, PATH, &octets);
+    }
+    assert_eq!(pair.session(Way::Forward).counters().received, 0);
 }

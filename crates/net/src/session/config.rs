@@ -140,6 +140,23 @@ impl Default for GuardConfig {
     }
 }
 
+/// Data under a preset key alone, sent together with the first handshake of a start, so that it
+/// arrives one round trip sooner.
+///
+/// One end sends, the other takes, never both: what an end sent, and somebody sends back to it, would
+/// else open there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// None.
+    #[default]
+    Off,
+    /// This end sends it.
+    Send,
+    /// This end takes it. Keep [`SessionConfig::epochs_seen`], or it can be replayed once after each
+    /// start of this end.
+    Take,
+}
+
 /// A session's settings.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
@@ -151,10 +168,8 @@ pub struct SessionConfig {
     pub capabilities: Vec<Capability>,
     /// Larger than at any earlier start with the same keys: see [`super::next_boot_epoch`].
     pub boot_epoch: u64,
-    /// Whether data leaves with the first handshake of a start, under the preset key alone, to peers
-    /// with [`Security::Preset`]; and whether such data is taken. It is replayed to a receiver that
-    /// forgot [`SessionConfig::epochs_seen`].
-    pub early_data: bool,
+    /// Whether peers with [`Security::Preset`] are sent data before the handshake is through.
+    pub early_data: EarlyData,
     /// The highest epoch seen of each peer at earlier starts, from
     /// [`SessionEvent::EpochSeen`](super::SessionEvent); missing ones count as 0.
     pub epochs_seen: Vec<u64>,
@@ -182,7 +197,7 @@ impl SessionConfig {
             peers,
             capabilities: Vec::new(),
             boot_epoch,
-            early_data: false,
+            early_data: EarlyData::Off,
             epochs_seen: Vec::new(),
             fec_words: FecStrength::NONE,
             rekey: RekeyPolicy::default(),

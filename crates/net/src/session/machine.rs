@@ -8,7 +8,7 @@ mod arrivals;
 mod departures;
 mod handshakes;
 
-use super::config::{PeerIndex, SessionConfig, SessionConfigError};
+use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
 use super::early::SALT_BYTES;
 use super::entropy::Entropy;
@@ -146,7 +146,7 @@ impl<M: Machine> Session<M> {
 
     fn budget_of(&self, datagram: ByteCount) -> ByteCount {
         let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
-        let salt = if self.config.early_data {
+        let salt = if self.config.early_data == EarlyData::Send {
             SALT_BYTES
         } else {
             0

@@ -45,8 +45,8 @@ mod seal;
 mod wire;
 
 pub use config::{
-    GuardConfig, LivenessConfig, MtuConfig, PEERS_MAX, PeerConfig, PeerIndex, RekeyPolicy,
-    Security, SessionConfig, SessionConfigError,
+    EarlyData, GuardConfig, LivenessConfig, MtuConfig, PEERS_MAX, PeerConfig, PeerIndex,
+    RekeyPolicy, Security, SessionConfig, SessionConfigError,
 };
 pub use counters::{DropReason, SessionCounters};
 pub use entropy::Entropy;

@@ -1,6 +1,6 @@
 //! What is remembered of one peer. Of constant size, made at birth.
 
-use super::config::{PeerConfig, PeerIndex, Security, SessionConfig};
+use super::config::{EarlyData, PeerConfig, PeerIndex, Security, SessionConfig};
 use super::early::{EarlyIntake, EarlyKey, key_id};
 use super::event::RefuseReason;
 use super::guard::{GuardKeys, Mac};
@@ -26,6 +26,8 @@ const INITIATION_LIFE: Duration = Duration::from_secs(20);
 const DOWN_BEFORE_HANDSHAKE: Duration = Duration::from_secs(1);
 /// After a disagreement, which only a person can end.
 pub(super) const MISMATCH_PAUSE: Duration = Duration::from_secs(60);
+/// A handshake that the peer began is given so long before we begin one, or another displaces it.
+pub(super) const OFFER_PATIENCE: Duration = Duration::from_secs(5);
 /// Data leaves under a preset key alone for so long; a peer that did not answer by then may be absent.
 const EARLY_SPAN: Duration = Duration::from_secs(2);
 /// One complaint of a kind in this span.
@@ -73,6 +75,22 @@ pub(super) struct Answered {
     pub(super) response: Vec<u8>,
     pub(super) since: Instant,
     pub(super) count: u32,
+}
+
+/// What came with the initiation that the offered keys belong to.
+pub(super) struct Offer {
+    pub(super) boot: u64,
+    pub(super) epoch: u64,
+    pub(super) capabilities: Vec<Capability>,
+    pub(super) since: Instant,
+}
+
+impl Offer {
+    /// Whether an initiation of `epoch` may displace it: a newer one may, others only when it led to
+    /// nothing for a while. So recorded ones cannot keep a true one from being finished.
+    pub(super) fn yields_to(&self, now: Instant, epoch: u64) -> bool {
+        epoch > self.epoch || now.saturating_since(self.since) >= OFFER_PATIENCE
+    }
 }
 
 impl Answered {
@@ -146,6 +164,8 @@ pub(super) struct Peer {
     pub(super) cookie: Option<(Mac, Instant)>,
     pub(super) answered: Option<Answered>,
     pub(super) epoch_seen: u64,
+    /// The highest of an initiation that was answered.
+    pub(super) epoch_offered: u64,
     /// The one that the application knows.
     pub(super) epoch_said: u64,
     /// Of our early data, since the first handshake of this start began.
@@ -157,7 +177,7 @@ pub(super) struct Peer {
     pub(super) mtu: PathMtu,
     pub(super) boot: Option<u64>,
     pub(super) capabilities: Vec<Capability>,
-    pub(super) offered_hello: Option<(u64, Vec<Capability>)>,
+    pub(super) offer: Option<Offer>,
     /// Whether the application holds the session for established.
     pub(super) announced: bool,
     pub(super) trying_since: Option<Instant>,
@@ -172,7 +192,7 @@ impl Peer {
         let seen = session.epochs_seen.get(index.0 as usize);
         let epoch_seen = seen.copied().unwrap_or(0);
         let early_id = match &config.security {
-            Security::Preset { key } if session.early_data => Some(key_id(key)),
+            Security::Preset { key } if session.early_data != EarlyData::Off => Some(key_id(key)),
             _ => None,
         };
         Self {
@@ -190,12 +210,13 @@ impl Peer {
             cookie: None,
             answered: None,
             epoch_seen,
+            epoch_offered: epoch_seen,
             epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
             mtu: PathMtu::new(session.mtu),
             boot: None,
             capabilities: Vec::new(),
-            offered_hello: None,
+            offer: None,
             announced: false,
             trying_since: None,
             said_no_answer: false,

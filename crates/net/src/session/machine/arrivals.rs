@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::departures::SIZE_PROBE;
-use crate::session::config::{PeerIndex, Security};
+use crate::session::config::{EarlyData, PeerIndex, Security};
 use crate::session::counters::DropReason;
 use crate::session::early::Salt;
 use crate::session::event::{RefuseReason, SessionEvent};
@@ -200,7 +200,9 @@ impl<M: Machine> Session<M> {
         let index = self.peers.iter().position(named);
         let index = index.ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
-        let Security::Preset { key } = &state.config.security else {
+        let (Security::Preset { key }, EarlyData::Take) =
+            (&state.config.security, self.config.early_data)
+        else {
             return Err(DropReason::NoSession);
         };
         let mut plain = core::mem::take(&mut self.scratch);
@@ -263,8 +265,11 @@ impl<M: Machine> Session<M> {
             if let Some(answered) = state.answered.as_mut() {
                 answered.settle(now);
             }
-            if let Some((boot, capabilities)) = state.offered_hello.take() {
-                self.announce(now, index, boot, capabilities);
+            if let Some(offer) = state.offer.take() {
+                state.epoch_seen = state.epoch_seen.max(offer.epoch);
+                state.early_intake.raise(offer.epoch);
+                self.see_epoch(index, offer.epoch);
+                self.announce(now, index, offer.boot, offer.capabilities);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::arrivals::Origin;
-use crate::session::config::Security;
+use crate::session::config::{EarlyData, Security};
 use crate::session::counters::DropReason;
 use crate::session::early::{EarlyKey, Salt};
 use crate::session::event::{RefuseReason, SessionEvent};
@@ -10,10 +10,13 @@ use crate::session::guard::{Admission, COOKIE_LIFE, GuardKeys, MAC_BYTES, Mac, s
 use crate::session::handshake::{
     CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, Initiator, NN_INITIATION_BYTES, Responder,
 };
+use crate::session::keys::SecretKey;
 use crate::session::liveness::Wants;
-use crate::session::peer::{Answered, MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending};
+use crate::session::peer::{
+    Answered, MISMATCH_PAUSE, NO_ANSWER_AFTER, OFFER_PATIENCE, Offer, Pending,
+};
 use crate::session::seal::Keypair;
-use crate::session::wire::{DatagramType, Header};
+use crate::session::wire::{DatagramType, Header, Hello};
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::units::{Duration, Instant};
 
@@ -24,8 +27,6 @@ const OWN_TRIES_FIRST: u32 = 4;
 const UNCONFIRMED_COUNT: u32 = 5;
 /// Responses that do not verify before that is worth an event: the link may damage one.
 const FORGED_COUNT: u32 = 3;
-/// A handshake that the peer began is given so long before we begin one.
-const OFFER_PATIENCE: Duration = Duration::from_secs(5);
 const UNCONFIRMED_FOR: Duration = Duration::from_secs(10);
 
 /// An initiation taken apart.
@@ -126,7 +127,9 @@ impl<M: Machine> Session<M> {
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
         };
-        if let (Security::Preset { key }, Some(_)) = (&state.config.security, state.early_id) {
+        if let (Security::Preset { key }, EarlyData::Send) =
+            (&state.config.security, self.config.early_data)
+        {
             let salt = Salt::new(epoch, self.entropy.array());
             state.early = Some(EarlyKey::new(key, salt));
         }
@@ -286,6 +289,41 @@ impl<M: Machine> Session<M> {
         }
     }
 
+    /// Whether a genuine initiation is to be answered: it is new, and not at odds with one of ours.
+    fn judge(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        peer: usize,
+        theirs: &Hello,
+    ) -> Result<(), DropReason> {
+        let own_boot = self.boot;
+        let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;
+        if theirs.boot == own_boot || theirs.epoch <= state.epoch_seen {
+            let (index, reason) = (state.index, RefuseReason::OldEpoch);
+            self.refuse(now, path, Some(index), reason);
+            return Err(DropReason::OldEpoch);
+        }
+        let stays = |offer: &Offer| !offer.yields_to(now, theirs.epoch);
+        if state.offer.as_ref().is_some_and(stays) {
+            return Err(DropReason::OldEpoch);
+        }
+        let own_key = self.config.identity.as_ref().map(SecretKey::public);
+        let we_win = match (&state.config.security, own_key) {
+            (Security::Noise { peer, .. }, Some(own)) => own > *peer,
+            _ => own_boot > theirs.boot,
+        };
+        if let Some(pending) = &state.pending {
+            if we_win && pending.tries <= OWN_TRIES_FIRST {
+                return Err(DropReason::Simultaneous);
+            }
+            if !we_win {
+                state.pending = None;
+            }
+        }
+        Ok(())
+    }
+
     /// A genuine initiation of a peer that we know.
     fn answer(&mut self, now: Instant, opening: Opening) -> Result<(), DropReason> {
         let Opening {
@@ -297,42 +335,13 @@ impl<M: Machine> Session<M> {
         } = opening;
         let ours = self.hello(0);
         let theirs = responder.hello.clone();
-        let own_key = self
-            .config
-            .identity
-            .as_ref()
-            .map(|key| *key.public().octets());
-        let own_boot = self.boot;
-        let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;
-        let peer_index = state.index;
-        if theirs.boot == own_boot || theirs.epoch <= state.epoch_seen {
-            let reason = RefuseReason::OldEpoch;
-            self.refuse(now, path, Some(peer_index), reason);
-            return Err(DropReason::OldEpoch);
-        }
-        let we_win = match (&state.config.security, own_key) {
-            (Security::Noise { peer, .. }, Some(own)) => own > *peer.octets(),
-            _ => own_boot > theirs.boot,
-        };
-        if let Some(pending) = &state.pending {
-            if we_win && pending.tries <= OWN_TRIES_FIRST {
-                return Err(DropReason::Simultaneous);
-            }
-            if !we_win {
-                state.pending = None;
-            }
-        }
-        state.epoch_seen = theirs.epoch;
-        state.early_intake.raise(theirs.epoch);
-        self.see_epoch(peer, theirs.epoch);
+        self.judge(now, path, peer, &theirs)?;
         let disagreement = ours.disagreement(&theirs);
-        let local = self.new_index(peer_index);
+        let index = self.peers.get(peer).map(|state| state.index);
+        let local = self.new_index(index.ok_or(DropReason::UnknownPeer)?);
         let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;
-        let security = &state.config.security;
-        let answer = responder
-            .answer(security, &ours)
-            .ok_or(DropReason::Forged)?;
-        let (body, cipher) = answer;
+        let answer = responder.answer(&state.config.security, &ours);
+        let (body, cipher) = answer.ok_or(DropReason::Forged)?;
         let header = Header {
             kind: DatagramType::Response,
             fec: self.config.fec_words,
@@ -349,27 +358,32 @@ impl<M: Machine> Session<M> {
             since: before.as_ref().map_or(now, |answered| answered.since),
             count: before.map_or(0, |answered| answered.count),
         });
-        if disagreement.is_none() {
-            state
-                .keys
-                .offer(Keypair::new(cipher, local, remote, now, false));
-            state.offered_hello = Some((theirs.boot, theirs.capabilities));
-            // The peer is at it: no need to begin one of our own meanwhile.
+        if let Some(disagreement) = disagreement {
+            self.send_response(now, peer, path);
+            self.mismatch(now, peer, disagreement);
+            return Err(DropReason::Mismatch);
+        }
+        let keys = Keypair::new(cipher, local, remote, now, false);
+        state.keys.offer(keys);
+        // The peer is at it: no need to begin one of our own meanwhile. A recorded initiation says so
+        // once at most.
+        if theirs.epoch > state.epoch_offered {
+            state.epoch_offered = theirs.epoch;
             state.not_before = state.not_before.max(now + OFFER_PATIENCE);
-            // A peer that can be reached stays where it is until its next sealed datagram.
-            if !state.is_open(now) {
-                state.path = Some(path);
-                state.path_proven = false;
-            }
+        }
+        state.offer = Some(Offer {
+            boot: theirs.boot,
+            epoch: theirs.epoch,
+            capabilities: theirs.capabilities,
+            since: now,
+        });
+        // A peer that can be reached stays where it is until its next sealed datagram.
+        if !state.is_open(now) {
+            state.path = Some(path);
+            state.path_proven = false;
         }
         self.send_response(now, peer, path);
-        match disagreement {
-            None => Ok(()),
-            Some(disagreement) => {
-                self.mismatch(now, peer, disagreement);
-                Err(DropReason::Mismatch)
-            }
-        }
+        Ok(())
     }
 
     fn mismatch(&mut self, now: Instant, peer: usize, disagreement: (String, String, String)) {
