@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM end a command cleanly; a second one ends it at once.
+//! SIGINT and SIGTERM end a command cleanly; a second one ends it at once, unless it has something to
+//! put back.
 
 use crate::exit::{Exit, Failure};
 use anyhow::Context;
@@ -23,6 +24,19 @@ impl Signals {
     /// # Errors
     /// The system refuses a handler.
     pub(crate) fn catch(wakers: &[&Waker]) -> Result<Self, Failure> {
+        Self::catch_with(wakers, true)
+    }
+
+    /// The same for a command that never blocks and has something to put back: further signals do
+    /// not end it before that is done.
+    ///
+    /// # Errors
+    /// As [`Self::catch`].
+    pub(crate) fn catch_all(wakers: &[&Waker]) -> Result<Self, Failure> {
+        Self::catch_with(wakers, false)
+    }
+
+    fn catch_with(wakers: &[&Waker], second_ends: bool) -> Result<Self, Failure> {
         let signals = Self {
             interrupted: Arc::new(AtomicBool::new(false)),
             terminated: Arc::new(AtomicBool::new(false)),
@@ -32,9 +46,12 @@ impl Signals {
             (SIGINT, Exit::Interrupted, &signals.interrupted),
             (SIGTERM, Exit::Terminated, &signals.terminated),
         ] {
-            // In this order: the first signal only sets the flag that arms the shutdown.
-            flag::register_conditional_shutdown(signal, exit.code().into(), Arc::clone(seen))
-                .and_then(|_| flag::register(signal, Arc::clone(seen)))
+            if second_ends {
+                // Before the next: the first signal only sets the flag that arms the shutdown.
+                flag::register_conditional_shutdown(signal, exit.code().into(), Arc::clone(seen))
+                    .context("catching signals")?;
+            }
+            flag::register(signal, Arc::clone(seen))
                 .and_then(|_| flag::register(signal, signals.stop.flag()))
                 .context("catching signals")?;
             for waker in wakers {

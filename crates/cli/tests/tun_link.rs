@@ -82,14 +82,19 @@ fn the_share_of_lost_pings_is_that_of_both_directions() {
     );
 }
 
+/// A server of its own for each run: one that still ends the last run turns the next away.
+fn iperf3(rig: &Rig) -> Running {
+    let server = rig.air.start("iperf3 -s -1");
+    rig.air.listening("tcp", 5201);
+    server
+}
+
 #[test]
 fn tcp_and_udp_fill_a_link_of_ten_mbit_and_no_more() {
     if !ready(&["iperf3"]) {
         return;
     }
     let rig = Rig::start("--rate 10mbit --delay 5ms");
-    let _server = rig.air.start("iperf3 -s");
-    rig.air.listening("tcp", 5201);
     let [v4, v6] = Rig::AIR;
     // The share of payload in 1500 octets: TCP with time stamps; UDP with a 52-octet margin.
     for (flags, there, payload_octets, packet_octets) in [
@@ -98,6 +103,7 @@ fn tcp_and_udp_fill_a_link_of_ten_mbit_and_no_more() {
         ("-u -b 12M -l 1400", v4, 1400.0, 1428.0),
         ("-u -b 12M -l 1400 -R", v6, 1400.0, 1448.0),
     ] {
+        let _server = iperf3(&rig);
         let printed = rig
             .ground
             .must(&format!("iperf3 -c {there} -t 4 -J {flags}"));
@@ -108,8 +114,12 @@ fn tcp_and_udp_fill_a_link_of_ten_mbit_and_no_more() {
         } else {
             sum
         };
-        let octets = sum["bytes"].as_f64().unwrap();
-        let seconds = sum["seconds"].as_f64().unwrap();
+        let figure = |name: &str| {
+            sum[name]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{flags}: {printed}"))
+        };
+        let (octets, seconds) = (figure("bytes"), figure("seconds"));
         let share = octets * 8.0 / seconds / 10e6 / (payload_octets / packet_octets);
         // Above 1 by what waited in the queue when the clock stopped: 100 packets of 1.2 ms in 4 s.
         // Below by that too, and by the control connection and the first round trips.
@@ -118,12 +128,12 @@ fn tcp_and_udp_fill_a_link_of_ten_mbit_and_no_more() {
     }
 }
 
-/// A column of /proc/net/snmp, such as `Udp InErrors`, or a row of /proc/net/snmp6, such as
-/// `Udp6InErrors`.
+/// A column of /proc/net/snmp or /proc/net/netstat, such as `Udp InErrors`, or a row of
+/// /proc/net/snmp6, such as `Udp6InErrors`.
 fn snmp(namespace: &Namespace, counter: &str) -> u64 {
     let found = match counter.split_once(' ') {
         Some((protocol, column)) => {
-            let table = namespace.must("cat /proc/net/snmp");
+            let table = namespace.must("cat /proc/net/snmp /proc/net/netstat");
             let mut rows = table
                 .lines()
                 .filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'))
@@ -233,6 +243,29 @@ fn an_ipv6_datagram_arrives_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_marked_packet_passes_the_kernels_checks_and_is_counted_there() {
+    if !ready(&["iperf3", "sysctl"]) {
+        return;
+    }
+    let rig = Rig::start("--rate 10mbit --delay 5ms --ecn 10");
+    let [v4, v6] = Rig::AIR;
+    for namespace in [&rig.ground, &rig.air] {
+        namespace.must("sysctl -q -w net.ipv4.tcp_ecn=1");
+    }
+    for there in [v4, v6] {
+        let _server = iperf3(&rig);
+        rig.ground.must(&format!("iperf3 -c {there} -t 1"));
+    }
+    let marked_v4 = snmp(&rig.air, "IpExt InCEPkts");
+    let marked_v6 = snmp(&rig.air, "Ip6InCEPkts");
+    let errors = snmp(&rig.air, "Ip InHdrErrors") + snmp(&rig.air, "Tcp InCsumErrors");
+    let end = rig.counters();
+    assert!(marked_v4 > 0 && marked_v6 > 0, "{end}");
+    assert_eq!(end["up"]["marked_packets"], marked_v4 + marked_v6, "{end}");
+    assert_eq!(errors, 0);
+}
+
+#[test]
 fn with_a_frame_check_no_damaged_packet_reaches_the_kernel() {
     const COUNT: u32 = 1_000;
     if !ready(&["cat"]) {
@@ -281,7 +314,7 @@ fn what_was_made_is_gone_at_the_end_and_what_was_there_stays() {
     let there = Namespace::new("there");
     let made = rig::unique("made");
     let mut link = Running::start(emulate(&format!(
-        "--tun a={}/left:10.1.0.1/30 b={made}:10.1.0.2/30 --json",
+        "--tun a={}/left:10.1.0.1/30 b={made}:10.1.0.2/30 --json --stats 50ms",
         there.name()
     )));
     let start = link.record();
@@ -301,8 +334,12 @@ fn what_was_made_is_gone_at_the_end_and_what_was_there_stays() {
     assert_eq!(taken.status.code(), Some(5), "{}", said(&taken));
     assert!(said(&taken).contains("left"), "{}", said(&taken));
 
-    link.signal(rustix::process::Signal::INT);
-    assert_eq!(link.record()["kind"], "end");
+    assert_eq!(link.record()["kind"], "stats");
+    // An impatient user presses Ctrl-C again; what was made shall go all the same.
+    for _ in 0..3 {
+        link.signal(rustix::process::Signal::INT);
+    }
+    while link.record()["kind"] != "end" {}
     assert_eq!(link.code(), Some(130));
     assert!(there.exists() && !there.run("ip link show dev left").status.success());
     assert!(!std::path::Path::new("/run/netns").join(made).exists());
@@ -329,5 +366,29 @@ fn without_the_capability_it_says_so_and_makes_nothing() {
         );
         assert_eq!(said(&output).lines().count(), 1);
     }
+    assert!(!std::path::Path::new("/run/netns").join(name).exists());
+}
+
+#[test]
+fn a_missing_program_or_driver_is_named() {
+    if !ready(&["unshare", "mount"]) {
+        return;
+    }
+    let hidden = |name: &str, shell: &str| {
+        let binary = fulmar("").get_program().to_owned();
+        let binary = binary.display();
+        let tun = format!("{binary} emulate --tun a={name} b=:");
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-m", "sh", "-c", &format!("{shell} {tun}")]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+        assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+        said(&output)
+    };
+    let name = rig::unique("none");
+    let no_driver = hidden(&name, "mount -t tmpfs none /dev/net &&");
+    assert!(no_driver.contains("modprobe tun"), "{no_driver}");
+    let no_ip = hidden(&name, "PATH=/none");
+    assert!(no_ip.contains("iproute2"), "{no_ip}");
     assert!(!std::path::Path::new("/run/netns").join(name).exists());
 }

@@ -18,6 +18,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,11 +62,12 @@ fn ip(arguments: &str) {
     );
 }
 
-/// A command that is sent `signal` when the calling thread ends, and with it the test.
-fn mortal(signal: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+/// A command that is told to end when the calling thread ends, and with it the test.
+fn mortal(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", signal, "--"]).arg(program);
-    command.stdin(Stdio::null());
+    command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+    // Whoever kills the test's process group, Ctrl-C or timeout(1), leaves the clean-up alive.
+    command.stdin(Stdio::null()).process_group(0);
     command
 }
 
@@ -106,7 +108,7 @@ impl Namespace {
 
     /// A program inside, to be completed by the caller.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = mortal("KILL", "ip");
+        let mut command = mortal("ip");
         command.args(["netns", "exec", &self.name]);
         command.arg(program);
         command
@@ -261,7 +263,7 @@ impl Rig {
 
 /// `fulmar emulate` with these flags; it ends with the test.
 pub(crate) fn emulate(flags: &str) -> Command {
-    let mut command = mortal("TERM", assert_cmd::cargo::cargo_bin!("fulmar"));
+    let mut command = mortal(assert_cmd::cargo::cargo_bin!("fulmar"));
     command.arg("emulate").args(flags.split_whitespace());
     command
 }

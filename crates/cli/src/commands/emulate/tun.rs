@@ -106,7 +106,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     let clock = Clock::start();
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     // Before anything is made, so that a signal during the set-up undoes it.
-    let signals = Signals::catch(&[&waker])?;
+    let signals = Signals::catch_all(&[&waker])?;
     let mut emulator = TunLink::open(clock, config).map_err(failure)?;
     if let Err(error) = precise_timers() {
         eprintln!("fulmar: timing will be coarser by 50 us: {error}");
