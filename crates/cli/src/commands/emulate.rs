@@ -67,7 +67,8 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "ADDR", required_unless_present = "tun")]
     to: Option<String>,
     /// Instead of a relay, two TUN devices for any IP traffic (root), each as
-    /// a=[NAMESPACE][/DEVICE][:ADDRESS/PREFIX,...] or b=...; no NAMESPACE is the one you are in.
+    /// a=NAMESPACE/DEVICE:ADDRESS/PREFIX,... or b=..., each part optional; an empty NAMESPACE is the
+    /// one you are in.
     #[arg(long, value_name = "END", num_args = 0..=2, conflicts_with_all = ["listen", "to", "flows"])]
     tun: Option<Vec<tun::EndArg>>,
     /// The longest IP packet on the TUN devices, in octets.

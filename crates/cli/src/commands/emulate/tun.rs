@@ -18,7 +18,7 @@ use serde::Serialize;
 /// RFC 8200, section 5: what every IPv6 link must carry.
 const IPV6_MTU_MIN: u16 = 1280;
 
-/// Which end, and what was said about it: `a=[NAMESPACE][/DEVICE][:ADDRESS,...]`.
+/// Which end, and what was said about it: `a=NAMESPACE/DEVICE:ADDRESS/PREFIX,...`.
 #[derive(Clone, Debug)]
 pub(super) struct EndArg {
     is_b: bool,
