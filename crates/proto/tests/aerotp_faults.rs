@@ -44,33 +44,57 @@ fn finished(pair: &Pair) -> bool {
 }
 
 #[test]
-fn during_an_outage_only_probes_go_out_and_sending_resumes_within_a_probe_interval() {
+fn during_an_outage_only_probes_go_out_and_afterwards_sending_resumes_within_a_second() {
     let from = Instant::START + Duration::from_secs(1);
-    let until = from + Duration::from_secs(60);
-    let script: Script = Box::new(move |_, _, now, octets| {
-        if now >= from && now < until {
-            Vec::new()
-        } else {
-            vec![(DELAY, octets.to_vec())]
-        }
-    });
-    let mut pair = Pair::new(endpoint(), config(), script);
-    let sent = octets(2_000_000);
-    pair.send(config(), &sent);
-    // Until its timeout the sender cannot know.
-    pair.run_until(from + Duration::from_millis(500));
-    let before = pair.sent(Kind::Source) + pair.sent(Kind::Retransmission);
-    pair.run_until(until);
-    let probes = pair.sent(Kind::Source) + pair.sent(Kind::Retransmission) - before;
-    assert!((50..=80).contains(&probes), "{probes} probes in a minute");
-    let got = pair.received().len();
-    pair.run_until(until + Duration::from_millis(1_200));
-    assert!(
-        pair.received().len() > got + 10_000,
-        "resumed within the probe interval of 1 s"
-    );
-    pair.run(Duration::from_secs(60));
-    assert!(finished(&pair) && pair.received() == sent);
+    for span in [20, 60, 600].map(Duration::from_secs) {
+        let until = from + span;
+        let last = Rc::new(Cell::new(None));
+        let in_burst = Rc::new(Cell::new(0_u32));
+        let (seen, most) = (last.clone(), in_burst.clone());
+        let script: Script = Box::new(move |way, _, now, octets| {
+            if way == Way::Forward && now >= until {
+                let at_once = match seen.replace(Some((now, 1))) {
+                    Some((at, count)) if at == now => count + 1,
+                    _ => 1,
+                };
+                seen.set(Some((now, at_once)));
+                most.set(most.get().max(at_once));
+            }
+            if now >= from && now < until {
+                Vec::new()
+            } else {
+                vec![(DELAY, octets.to_vec())]
+            }
+        });
+        let config = ConnectionConfig {
+            give_up_after: Duration::from_secs(3600),
+            ..config()
+        };
+        let mut pair = Pair::new(endpoint(), config, script);
+        let sent = octets(2_000_000);
+        pair.send(config, &sent);
+        // Until its timeout the sender cannot know.
+        pair.run_until(from + Duration::from_millis(500));
+        let tpdus = |pair: &Pair| pair.sent(Kind::Source) + pair.sent(Kind::Retransmission);
+        let before = tpdus(&pair);
+        pair.run_until(until);
+        let probes = tpdus(&pair) - before;
+        let most_probes = span.as_secs() * 2 + 10;
+        assert!(
+            (span.as_secs()..=most_probes).contains(&probes),
+            "{probes} probes in {span:?}"
+        );
+        let got = pair.received().len();
+        pair.run_until(until + Duration::from_millis(1000));
+        // The probe's interval, a round trip, then half a second and more at 5 mbit.
+        let more = pair.received().len() - got;
+        assert!(more > 200_000, "{more} octets in the first second");
+        assert_eq!(in_burst.get(), 1, "the pacer spaces what is sent again");
+        pair.run(Duration::from_secs(60));
+        assert!(finished(&pair) && pair.received() == sent);
+        let probes_lost = pair.sent(Kind::Retransmission) - probes;
+        assert!(probes_lost < 200, "{probes_lost} beside the probes");
+    }
 }
 
 #[test]

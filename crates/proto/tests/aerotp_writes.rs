@@ -3,7 +3,7 @@
 use fulmar_proto::machine::{Kind, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, Endpoint, EndpointConfig, Event, Treatment,
+    ConnectionConfig, Endpoint, EndpointConfig, Event, Share, Treatment,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode, Port};
@@ -78,6 +78,7 @@ fn a_connection_is_treated_otherwise_only_before_its_first_write() {
         .expect("room for one");
     let plain = endpoint.payload_bytes(id).expect("it is there");
     let coded = Treatment {
+        share: Share::default(),
         priority: Priority(3),
         fec_words: FecStrength::from_words(24).expect("a strength"),
         block: None,

@@ -2,6 +2,7 @@
 
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
+use crate::transport::aerotp::Share;
 use crate::units::{ByteCount, Duration};
 use crate::wire::aerotp::{FecStrength, Mode};
 
@@ -33,6 +34,16 @@ pub struct FlowClass {
     /// Streams: whether the flow outlives its AeroTP connection. The driver then keeps everything
     /// past the last [`Delivered`](super::FlowEvent::Delivered).
     pub resume: bool,
+}
+
+impl FlowClass {
+    /// What its connection says to the scheduler.
+    pub(super) const fn share(&self) -> Share {
+        Share {
+            class: self.id.0,
+            weight: self.weight,
+        }
+    }
 }
 
 impl Default for FlowClass {

@@ -149,6 +149,7 @@ impl Flow {
         ConnectionConfig {
             mode: self.class.mode,
             priority: self.class.priority,
+            share: self.class.share(),
             fec_words: self.class.fec_words,
             block: self.class.block,
             send_buffer_bytes: window
@@ -233,6 +234,7 @@ impl Flow {
         self.drop_link(now, shared);
         let treatment = Treatment {
             priority: self.class.priority,
+            share: self.class.share(),
             fec_words: self.class.fec_words,
             block: self.class.block,
             unsent_bytes_max: shared.config.unsent_max.as_usize(),

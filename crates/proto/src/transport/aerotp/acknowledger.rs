@@ -80,6 +80,10 @@ impl Acknowledger {
         }
     }
 
+    pub(super) const fn set_tpdu_bytes_max(&mut self, octets: usize) {
+        self.tpdu_bytes_max = octets;
+    }
+
     /// A TPDU arrived, of any kind: its timestamp is what the next answer echoes.
     pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {
         self.echo = Some((stamp, now));

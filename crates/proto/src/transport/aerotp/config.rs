@@ -72,6 +72,24 @@ pub struct HoleWaits {
     pub parity: Duration,
 }
 
+/// Whose part of the rate a connection uses, among those of its priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The class. Its connections take turns.
+    pub class: u8,
+    /// The class's weight against other classes, at least 1: octets are shared in proportion.
+    pub weight: u8,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self {
+            class: 0,
+            weight: 1,
+        }
+    }
+}
+
 /// One connection's settings. Both ends should use the same; what must agree is on the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionConfig {
@@ -79,6 +97,8 @@ pub struct ConnectionConfig {
     pub mode: Mode,
     /// Precedence over other flows of the endpoint.
     pub priority: Priority,
+    /// Its class among flows of the same priority.
+    pub share: Share,
     /// Octets of one TPDU at most, from the header to the last parity word.
     pub tpdu_bytes_max: usize,
     /// Whether TPDUs carry a CRC-32. Without, damage below goes unnoticed; parity needs it.
@@ -117,6 +137,8 @@ pub struct ConnectionConfig {
 pub struct Treatment {
     /// Precedence over other flows of the endpoint.
     pub priority: Priority,
+    /// Its class among flows of the same priority.
+    pub share: Share,
     /// Parity words inside each TPDU.
     pub fec_words: FecStrength,
     /// Parity across TPDUs, in modes that allow it.
@@ -130,6 +152,7 @@ impl Default for ConnectionConfig {
         Self {
             mode: Mode::Reliable,
             priority: Priority(0),
+            share: Share::default(),
             tpdu_bytes_max: 1480,
             payload_crc: true,
             fec_words: FecStrength::NONE,

@@ -8,7 +8,7 @@ mod arrivals;
 mod departures;
 mod timers;
 
-use super::config::{ConfigError, ConnectionConfig, Treatment};
+use super::config::{ConfigError, ConnectionConfig, Share, Treatment};
 use super::counters::Counters;
 use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
 use super::modes::ModeRules;
@@ -130,6 +130,10 @@ impl Connection {
         self.config.priority
     }
 
+    pub(super) const fn share(&self) -> Share {
+        self.config.share
+    }
+
     pub(super) const fn state(&self) -> State {
         self.state
     }
@@ -158,6 +162,7 @@ impl Connection {
     pub(super) fn reconfigure(&mut self, treatment: Treatment) -> Result<bool, ConfigError> {
         let config = ConnectionConfig {
             priority: treatment.priority,
+            share: treatment.share,
             fec_words: treatment.fec_words,
             block: treatment.block,
             unsent_bytes_max: treatment.unsent_bytes_max,
@@ -170,6 +175,19 @@ impl Connection {
             self.config = config;
         }
         Ok(fresh)
+    }
+
+    /// Makes TPDUs of at most `octets` from now on.
+    pub(super) fn set_tpdu_bytes_max(&mut self, octets: usize) -> Result<(), ConfigError> {
+        let config = ConnectionConfig {
+            tpdu_bytes_max: octets,
+            ..self.config
+        };
+        let payload_bytes = config.payload_bytes()?;
+        self.sender.set_payload_bytes(payload_bytes);
+        self.receiver.set_tpdu_bytes_max(octets);
+        self.config = config;
+        Ok(())
     }
 
     pub(super) fn all_settled(&self) -> bool {

@@ -33,6 +33,7 @@ const PAST_MAX: usize = 64;
 struct Entry {
     connection: Connection,
     queued_data: bool,
+    queued_spare: bool,
     queued_control: bool,
     memory_bytes: usize,
     deadline: Option<Deadline>,
@@ -78,7 +79,7 @@ pub struct Endpoint {
     listeners: BTreeMap<u16, ConnectionConfig>,
     paths: BTreeMap<PathId, PathSchedule>,
     sending_paths: BTreeSet<PathId>,
-    control: VecDeque<ConnectionId>,
+    control_paths: BTreeSet<PathId>,
     orphans: VecDeque<(PathId, Orphan)>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
     /// Those being served, kept for its memory.
@@ -106,7 +107,7 @@ impl Endpoint {
             listeners: BTreeMap::new(),
             paths: BTreeMap::new(),
             sending_paths: BTreeSet::new(),
-            control: VecDeque::new(),
+            control_paths: BTreeSet::new(),
             orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),
             due: Vec::new(),
@@ -194,6 +195,7 @@ impl Endpoint {
         let entry = Entry {
             connection,
             queued_data: false,
+            queued_spare: false,
             queued_control: false,
             memory_bytes: 0,
             deadline: None,
@@ -352,6 +354,23 @@ impl Endpoint {
             .unwrap_or(Ok(false))
     }
 
+    /// Makes TPDUs of at most `octets` on a connection from now on, header and parity included: the
+    /// path's MTU has changed. TPDUs that were sent before, and messages that wait, keep their
+    /// octets, for a number stands for its octets: when they are sent (again) they may be longer,
+    /// and the layer below must fragment them. `false` if the connection is over.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if headers and parity leave no room for data.
+    pub fn set_tpdu_bytes_max(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        octets: usize,
+    ) -> Result<bool, ConfigError> {
+        self.with(now, id, |c| c.set_tpdu_bytes_max(octets))
+            .map_or(Ok(false), |changed| changed.map(|()| true))
+    }
+
     /// Whether everything written to a connection so far was confirmed or, in modes that confirm
     /// nothing, sent.
     pub fn is_settled(&self, id: ConnectionId) -> Option<bool> {
@@ -391,16 +410,32 @@ impl Endpoint {
             }
             entry.deadline = deadline;
         }
-        if !entry.queued_control && entry.connection.wants_to_answer() {
-            entry.queued_control = true;
-            self.control.push_back(id);
+        let connection = &entry.connection;
+        let (path, priority, share) = (
+            connection.key().path,
+            connection.priority(),
+            connection.share(),
+        );
+        let control = !entry.queued_control && connection.wants_to_answer();
+        let data = !entry.queued_data && connection.wants_to_send();
+        let spare = !entry.queued_spare && connection.wants_spare();
+        let gone = connection.is_gone();
+        entry.queued_control |= control;
+        entry.queued_data |= data;
+        entry.queued_spare |= spare;
+        if control {
+            self.path(path).control.push_back(id);
+            self.control_paths.insert(path);
         }
-        if !entry.queued_data && entry.connection.wants_to_send() {
-            entry.queued_data = true;
-            let (path, priority) = (entry.connection.key().path, entry.connection.priority());
-            self.path(path).enqueue(priority, id);
+        if data {
+            self.path(path).enqueue(priority, share, id);
             self.sending_paths.insert(path);
-        } else if entry.connection.is_gone() {
+        }
+        if spare {
+            self.path(path).enqueue_spare(id);
+            self.sending_paths.insert(path);
+        }
+        if gone && !data {
             self.forget(now, id);
         }
     }

@@ -25,7 +25,7 @@ mod sender;
 mod tombstones;
 
 pub use config::{
-    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Treatment,
+    AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
 pub use counters::Counters;
 pub use endpoint::{Endpoint, EndpointCounters};

@@ -115,6 +115,12 @@ impl Receiver {
         self.feedback_strength = FecStrength::from_words(words).unwrap_or_default();
     }
 
+    /// Makes answers of at most `octets` from now on.
+    pub(super) const fn set_tpdu_bytes_max(&mut self, octets: usize) {
+        self.tpdu_bytes_max = octets;
+        self.acks.set_tpdu_bytes_max(octets);
+    }
+
     pub(super) const fn feedback_strength(&self) -> FecStrength {
         self.feedback_strength
     }

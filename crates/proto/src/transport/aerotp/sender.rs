@@ -5,8 +5,8 @@
 //!
 //! # Order
 //! A probe when the path is silent; else what is lost, oldest first; else parity of closed
-//! blocks; else new data; else, once the application has closed and the path is known to lose,
-//! the unconfirmed tail again.
+//! blocks; else new data. Apart from these, once the application has closed and the path is known
+//! to lose, the unconfirmed tail again while the link would be idle.
 
 mod answers;
 mod silence;
@@ -194,6 +194,12 @@ impl Sender {
         self.payload_bytes
     }
 
+    /// What is cut into TPDUs from now on is cut so. Those that were sent keep their octets, since
+    /// their numbers stand for them.
+    pub(super) const fn set_payload_bytes(&mut self, payload_bytes: usize) {
+        self.payload_bytes = payload_bytes;
+    }
+
     /// Octets written and not yet sent for the first time.
     pub(super) fn unsent(&self) -> u64 {
         self.buffer.end() - self.next_position
@@ -242,7 +248,7 @@ impl Sender {
         !self.rules.confirms() || self.board.len() < usize::from(limit)
     }
 
-    /// Whether [`Sender::next_unit`] would have something.
+    /// Whether [`Sender::next_unit`] would have something, the tail's repetition aside.
     pub(super) fn wants_to_send(&self) -> bool {
         if self.probe.is_some() {
             return true;
@@ -253,15 +259,25 @@ impl Sender {
         self.board.has_lost()
             || self.parity.is_ready()
             || (self.has_new() && (self.window_open() || self.window_probe))
-            || self.tail_wanted()
     }
 
-    fn tail_wanted(&self) -> bool {
+    /// Whether repeating the tail would be of use, if the link is idle.
+    pub(super) fn wants_spare(&self) -> bool {
         self.finishing
+            && !self.stalled
             && self.rules.confirms()
             && !self.has_new()
             && self.tail_repeats_now > 0
             && self.board.least_recent(self.tail_repeats_now).is_some()
+    }
+
+    /// A TPDU of the tail again; it counts as sent.
+    pub(super) fn next_spare(&mut self, now: Instant) -> Option<Unit> {
+        if !self.wants_spare() {
+            return None;
+        }
+        let seq = self.board.least_recent(self.tail_repeats_now)?;
+        self.again(now, seq)
     }
 
     /// The next TPDU to send; it counts as sent.
@@ -283,10 +299,6 @@ impl Sender {
         if self.has_new() && (self.window_open() || self.window_probe) {
             self.window_probe = false;
             return Some(self.new_unit(now));
-        }
-        if self.tail_wanted() {
-            let seq = self.board.least_recent(self.tail_repeats_now)?;
-            return self.again(now, seq);
         }
         None
     }

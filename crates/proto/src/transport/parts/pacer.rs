@@ -6,6 +6,9 @@
 
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
+/// Two packets of the usual size.
+const CONTROL_LEAD: ByteCount = ByteCount(3000);
+
 /// Spaces datagrams at a rate.
 #[derive(Clone, Debug)]
 pub struct Pacer {
@@ -42,10 +45,25 @@ impl Pacer {
         self.even_at <= now + self.burst
     }
 
+    /// Whether control may leave at `now`: it is small and everything waits for it, so it may run
+    /// ahead of the budget by two packets, and no further.
+    pub fn allows_control(&self, now: Instant) -> bool {
+        self.even_at <= now + self.control_lead()
+    }
+
+    fn control_lead(&self) -> Duration {
+        self.burst + self.rate.time_to_send(CONTROL_LEAD)
+    }
+
     /// Books a datagram of `octets`. Time without sending earns no credit beyond the burst.
     pub fn on_sent(&mut self, now: Instant, octets: usize) {
         let wire = ByteCount::from_usize(octets) + self.lower_overhead;
         self.even_at = self.even_at.max(now) + self.rate.time_to_send(wire);
+    }
+
+    /// When to look again after [`Pacer::allows_control`] said no.
+    pub fn control_at(&self) -> Instant {
+        self.even_at - self.control_lead()
     }
 
     /// When to look again after [`Pacer::allows`] said no: once the budget is even, so that one
@@ -88,6 +106,20 @@ mod tests {
         }
         // 100 ms at 8 mbit are 1000 datagrams; one burst of 10, and the one that crosses it, ahead.
         assert!((1000..=1011).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn control_runs_ahead_by_two_packets_and_the_data_behind_it_pays() {
+        let mut pacer = Pacer::new(RATE, Duration::ZERO, ByteCount::ZERO);
+        let now = Instant::START + Duration::from_secs(1);
+        let mut sent = 0;
+        while pacer.allows_control(now) {
+            pacer.on_sent(now, 100);
+            sent += 100;
+        }
+        assert_eq!(sent, 3100, "3000, and the one that crosses it");
+        assert_eq!(pacer.control_at(), now + Duration::from_micros(100));
+        assert!(!pacer.allows(now + Duration::from_millis(3)));
     }
 
     #[test]

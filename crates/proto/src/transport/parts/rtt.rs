@@ -23,7 +23,9 @@ impl Default for RtoLimits {
         Self {
             initial: Duration::from_secs(1),
             margin: Duration::from_millis(10),
-            max: Duration::from_secs(1),
+            // A path that comes back is found within this, and a second when every other probe is
+            // lost.
+            max: Duration::from_millis(500),
         }
     }
 }

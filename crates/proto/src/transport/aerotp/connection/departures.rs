@@ -30,6 +30,11 @@ impl Connection {
         self.why_closed.is_none() && self.sender.wants_to_send()
     }
 
+    /// Whether something is worth sending if the link would be idle otherwise.
+    pub(in super::super) fn wants_spare(&self) -> bool {
+        self.why_closed.is_none() && self.sender.wants_spare()
+    }
+
     fn header(&self, now: Instant, seq: TpduSeq, flags: Flags) -> Header {
         Header {
             source: Port(self.key.local),
@@ -106,6 +111,18 @@ impl Connection {
         self.counters.on_sent(kind, octets);
     }
 
+    /// Appends a TPDU that fills idle time, if there is one.
+    pub(in super::super) fn write_spare(
+        &mut self,
+        now: Instant,
+        code: &mut PacketCode,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Option<Kind> {
+        let unit = self.sender.next_spare(now)?;
+        Some(self.write_unit(now, unit, code, scratch, out))
+    }
+
     /// Appends one TPDU with data or parity, if there is one to send.
     pub(in super::super) fn write_data(
         &mut self,
@@ -115,6 +132,17 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Kind> {
         let unit = self.sender.next_unit(now, scratch)?;
+        Some(self.write_unit(now, unit, code, scratch, out))
+    }
+
+    fn write_unit(
+        &mut self,
+        now: Instant,
+        unit: Unit,
+        code: &mut PacketCode,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Kind {
         let start = out.len();
         let first = unit.seq == self.config.first_seq && unit.repair.is_none();
         let flags = if first && self.rules.connection && !self.heard {
@@ -146,7 +174,7 @@ impl Connection {
         append_parity(code, out, start, fec_words);
         self.note_unit(now, &unit);
         self.on_sent(now, unit.kind, out.len() - start);
-        Some(unit.kind)
+        unit.kind
     }
 
     fn note_unit(&mut self, now: Instant, unit: &Unit) {

@@ -69,15 +69,23 @@ impl Endpoint {
         Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
     }
 
-    /// Control goes out at once: it is small, and everything waits for it. It is booked all the
-    /// same, so that the budget stays one.
+    /// Control goes ahead of data within the same budget: it is small, and everything waits for it.
     pub(super) fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        while let Some(id) = self.control.pop_front() {
+        let mut from = PathId(0);
+        while let Some(path) = self.control_paths.range(from..).next().copied() {
+            let schedule = self.paths.get_mut(&path);
+            let allowed = schedule.filter(|schedule| schedule.pacer.allows_control(now));
+            let Some(id) = allowed.and_then(|schedule| schedule.control.pop_front()) else {
+                if self.paths.get(&path).is_none_or(|p| p.control.is_empty()) {
+                    self.control_paths.remove(&path);
+                }
+                from = PathId(path.0.checked_add(1)?);
+                continue;
+            };
             let Some(entry) = self.connections.get_mut(&id) else {
                 continue;
             };
             entry.queued_control = false;
-            let path = entry.connection.key().path;
             let start = out.len();
             let kind = entry.connection.write_control(now, self.intake.code(), out);
             let len = out.len() - start;
@@ -101,11 +109,12 @@ impl Endpoint {
                 continue;
             };
             let turn = if schedule.pacer.allows(now) {
-                schedule.next()
+                let data = schedule.next().map(|id| (id, false));
+                data.or_else(|| schedule.next_spare().map(|id| (id, true)))
             } else {
                 None
             };
-            let Some(id) = turn else {
+            let Some((id, spare)) = turn else {
                 if schedule.is_empty() {
                     self.sending_paths.remove(&path);
                 }
@@ -115,16 +124,23 @@ impl Endpoint {
             let Some(entry) = self.connections.get_mut(&id) else {
                 continue;
             };
-            entry.queued_data = false;
-            let priority = entry.connection.priority();
+            let (priority, share) = (entry.connection.priority(), entry.connection.share());
             let start = out.len();
-            let code = self.intake.code();
-            let kind = entry
-                .connection
-                .write_data(now, code, &mut self.scratch, out);
+            let (code, scratch) = (self.intake.code(), &mut self.scratch);
+            let kind = if spare {
+                entry.queued_spare = false;
+                entry.connection.write_spare(now, code, scratch, out)
+            } else {
+                entry.queued_data = false;
+                entry.connection.write_data(now, code, scratch, out)
+            };
             let len = out.len() - start;
             if kind.is_some() {
-                self.path(path).pacer.on_sent(now, len);
+                let schedule = self.path(path);
+                schedule.pacer.on_sent(now, len);
+                if !spare {
+                    schedule.charge(priority, share, len);
+                }
             }
             self.settle(now, id);
             if let Some(kind) = kind {

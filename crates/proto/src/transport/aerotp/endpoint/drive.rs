@@ -60,6 +60,17 @@ impl Machine for Endpoint {
             .map(|schedule| schedule.pacer.next_at())
             .min()
             .map(|at| Deadline { at, why: "pacing" });
+        let control = self.control_paths.iter();
+        let control = control.filter_map(|path| self.paths.get(path));
+        let control = control.filter(|schedule| !schedule.control.is_empty());
+        let control = control
+            .map(|schedule| schedule.pacer.control_at())
+            .min()
+            .map(|at| Deadline {
+                at,
+                why: "pacing of control",
+            });
+        let pacing = Deadline::earlier(pacing, control);
         let Deadline { at, why } = Deadline::earlier(timers, pacing)?;
         Some(Deadline {
             at: at.max(self.now),
