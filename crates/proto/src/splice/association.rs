@@ -238,6 +238,7 @@ impl Association {
         ConnectionConfig {
             mode: self.class.mode,
             priority: self.class.priority,
+            share: self.class.share(),
             fec_words: self.class.fec_words,
             block: self.class.block,
             unsent_bytes_max: unsent_max(shared),
@@ -281,6 +282,7 @@ impl Association {
             Some(id) => {
                 let treatment = Treatment {
                     priority: self.class.priority,
+                    share: self.class.share(),
                     fec_words: self.class.fec_words,
                     block: self.class.block,
                     unsent_bytes_max: unsent_max(shared),
