@@ -267,3 +267,46 @@ fn keys_are_replaced_by_time_while_data_flows_and_no_datagram_waits_for_it() {
     let longest = waits.max().expect("several");
     assert!(longest < Duration::from_millis(100), "{longest:?}");
 }
+
+#[test]
+fn the_size_of_datagrams_is_found_and_given_back_when_the_path_shrinks() {
+    let shrinks = at(30_000);
+    let medium: Medium = Box::new(move |_, now, path, octets| {
+        let limit = if now < shrinks { 1_444 } else { 1_300 };
+        if octets.len() > limit {
+            Vec::new()
+        } else {
+            vec![(DELAY, path, octets.to_vec())]
+        }
+    });
+    let mut pair = Pair::new(noise(), medium);
+    pair.run_until(at(20_000));
+    for way in [Way::Forward, Way::Back] {
+        let status = pair.session(way).status(PEER).unwrap();
+        assert!((1_440..=1_444).contains(&status.datagram.0), "{status:?}");
+        assert_eq!(status.payload_budget.0 + 29, status.datagram.0);
+    }
+    pair.run_until(at(70_000));
+    let sizes: Vec<u64> = pair
+        .events(Way::Forward)
+        .iter()
+        .filter_map(|event| match event {
+            SessionEvent::MtuChanged { datagram, .. } => Some(datagram.0),
+            _ => None,
+        })
+        .collect();
+    assert!(sizes.contains(&1_232), "the black hole: {sizes:?}");
+    let found = *sizes.last().unwrap();
+    assert!((1_296..=1_300).contains(&found), "{sizes:?}");
+    let largest = pair
+        .app(Way::Forward)
+        .sent
+        .iter()
+        .map(|(_, len)| *len)
+        .max();
+    assert_eq!(
+        largest,
+        Some(1_472),
+        "nothing larger than asked for is tried"
+    );
+}

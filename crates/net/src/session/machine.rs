@@ -6,7 +6,8 @@
 
 mod arrivals;
 mod departures;
-mod handshakes;
+mod initiations;
+mod responses;
 
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;

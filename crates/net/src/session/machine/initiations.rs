@@ -1,0 +1,187 @@
+//! Handshakes that we begin: the first message, its repetitions, and what answers it.
+
+use super::Session;
+use crate::session::config::{EarlyData, Security};
+use crate::session::counters::DropReason;
+use crate::session::early::{EarlyKey, Salt};
+use crate::session::event::{RefuseReason, SessionEvent};
+use crate::session::guard::{COOKIE_LIFE, MAC_BYTES, second};
+use crate::session::handshake::Initiator;
+use crate::session::liveness::Wants;
+use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending};
+use crate::session::seal::Keypair;
+use crate::session::wire::{DatagramType, Header};
+use fulmar_proto::machine::{Machine, PathId};
+use fulmar_proto::units::Instant;
+
+/// Responses that do not verify before that is worth an event: the link may damage one.
+const FORGED_COUNT: u32 = 3;
+
+impl<M: Machine> Session<M> {
+    /// The peer with which a handshake of ours under `index` is pending.
+    pub(super) fn pending_of(&self, index: u32) -> Option<usize> {
+        let peer = usize::try_from(self.indices.get(&index)?.0).ok()?;
+        let pending = self.peers.get(peer)?.pending.as_ref()?;
+        (pending.index == index).then_some(peer)
+    }
+
+    /// Begins a handshake, or repeats its first message.
+    pub(super) fn initiate(&mut self, now: Instant, peer: usize) {
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        state.trying_since.get_or_insert(now);
+        if state.pending.as_ref().is_none_or(|p| p.is_stale(now)) && !self.begin(now, peer) {
+            return;
+        }
+        self.complain_of_silence(now, peer);
+        let jitter = self.entropy.below(1_024);
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let cookie = state.cookie;
+        let rtt = state.liveness.rtt();
+        let path = state.next_candidate();
+        let (Some(pending), Some(path)) = (state.pending.as_mut(), path) else {
+            return;
+        };
+        pending.schedule(now, rtt, jitter);
+        let mut octets = pending.message.clone();
+        let fresh = cookie.filter(|(_, since)| now.saturating_since(*since) < COOKIE_LIFE);
+        let proof = fresh.map_or([0; MAC_BYTES], |(cookie, _)| second(&cookie, &octets));
+        octets.extend_from_slice(&proof);
+        self.code
+            .append_parity(&mut octets, 0, self.config.fec_words);
+        self.counters.initiations_sent += 1;
+        self.queue(path, octets);
+    }
+
+    /// Makes a fresh first message.
+    fn begin(&mut self, now: Instant, peer: usize) -> bool {
+        let Some(index) = self.peers.get(peer).map(|state| state.index) else {
+            return false;
+        };
+        let index = self.new_index(index);
+        self.handshakes_begun += 1;
+        let epoch = self.config.boot_epoch.saturating_add(self.handshakes_begun);
+        let hello = self.hello(epoch);
+        let entropy = self.entropy.child();
+        let Some(state) = self.peers.get_mut(peer) else {
+            return false;
+        };
+        if let (Security::Preset { key }, EarlyData::Send) =
+            (&state.config.security, self.config.early_data)
+        {
+            let salt = Salt::new(epoch, self.entropy.array());
+            state.early = Some(EarlyKey::new(key, salt));
+        }
+        let identity = self.config.identity.as_ref();
+        let security = &state.config.security;
+        let begun = Initiator::begin(security, identity, index, &hello, entropy);
+        let Some((initiator, body)) = begun else {
+            // A key that the curve refuses; not worth more than a retry now and then.
+            state.pending = None;
+            state.not_before = now + MISMATCH_PAUSE;
+            return false;
+        };
+        let header = Header {
+            kind: DatagramType::Initiation,
+            fec: self.config.fec_words,
+            receiver: 0,
+            low: index,
+        };
+        let mut message = [&header.to_octets()[..], &body].concat();
+        let first = state.guard_keys.first(&message);
+        message.extend_from_slice(&first);
+        state.pending = Some(Pending {
+            index,
+            initiator,
+            message,
+            first,
+            began: now,
+            tries: 0,
+            forged: 0,
+            next_at: now,
+        });
+        true
+    }
+
+    fn complain_of_silence(&mut self, now: Instant, peer: usize) {
+        let Some(state) = self.peers.get_mut(peer) else {
+            return;
+        };
+        let waited = now.saturating_since(state.trying_since.unwrap_or(now));
+        if waited >= NO_ANSWER_AFTER && !state.said_no_answer && !state.keys.is_usable(now) {
+            state.said_no_answer = true;
+            let peer = state.index;
+            self.events
+                .push_back(SessionEvent::NoAnswer { peer, waited });
+        }
+    }
+
+    pub(super) fn take_response(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        let peer = self
+            .pending_of(header.receiver)
+            .ok_or(DropReason::NoSession)?;
+        let ours = self.hello(0);
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
+        let index = state.index;
+        let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
+        let Some((theirs, cipher)) = pending.initiator.finish(body) else {
+            pending.forged = pending.forged.saturating_add(1);
+            if pending.forged >= FORGED_COUNT {
+                self.refuse(now, path, Some(index), RefuseReason::ResponseForged);
+            }
+            return Err(DropReason::Forged);
+        };
+        let open = state.is_open(now);
+        state.pending = None;
+        if theirs.boot == self.boot {
+            return Err(DropReason::OldEpoch);
+        }
+        if let Some(disagreement) = ours.disagreement(&theirs) {
+            self.mismatch(now, peer, disagreement);
+            return Err(DropReason::Mismatch);
+        }
+        let keys = Keypair::new(cipher, header.receiver, header.low, now, true);
+        state.keys.install(now, keys);
+        if let Some(answered) = state.answered.as_mut() {
+            answered.settle(now);
+        }
+        if !open {
+            state.path = Some(path);
+        }
+        self.announce(now, peer, theirs.boot, theirs.capabilities);
+        self.on_heard(now, peer, Wants::Nothing);
+        // The peer waits for a datagram under the new keys before it uses them.
+        self.send_probe(now, peer);
+        Ok(())
+    }
+
+    pub(super) fn take_cookie(
+        &mut self,
+        now: Instant,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        let peer = self
+            .pending_of(header.receiver)
+            .ok_or(DropReason::NoSession)?;
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
+        let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
+        let cookie = state.guard_keys.unwrap(body, &pending.first);
+        let cookie = cookie.ok_or(DropReason::Forged)?;
+        // One repetition at once for a new cookie; a repeated one waits for its turn.
+        if state.cookie.is_none_or(|(known, _)| known != cookie) {
+            pending.next_at = now;
+        }
+        state.cookie = Some((cookie, now));
+        Ok(())
+    }
+}
