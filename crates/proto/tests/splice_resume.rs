@@ -100,7 +100,7 @@ fn a_last_word_reaches_the_far_side_though_its_connection_is_lost() {
         pair.script = Box::new(|_, _, _| Vec::new());
         pair.sides[side].apps.remove(&id);
         pair.call(side, |splicer, now| {
-            splicer.reset(now, id, ResetCode::Reset)
+            splicer.reset(now, id, ResetCode::Reset);
         });
         pair.run(SECOND);
         for side in 0..2 {

@@ -28,6 +28,11 @@ fn code_point(stream: &TcpStream) -> Option<Dscp> {
     u8::try_from(tos).ok().map(Dscp::from_tos)
 }
 
+/// Whether `address` is one of this host's.
+fn is_own(address: SocketAddr) -> bool {
+    std::net::UdpSocket::bind((address.ip(), 0)).is_ok()
+}
+
 impl Running {
     pub(super) fn entry_ready(&mut self, now: Instant, link: &mut Link, token: Token) {
         let Some(entry) = self.entries.get(&token) else {
@@ -117,7 +122,7 @@ impl Running {
             Way::Transparent => match stream.local_addr() {
                 Ok(original) => {
                     let to = SocketAddr::new(original.ip().to_canonical(), original.port());
-                    if to.port() == rule.listen.port() && self.is_own(to) {
+                    if to.port() == rule.listen.port() && is_own(to) {
                         // Not diverted: connected to us directly, which would go round in circles.
                         return self.turn_away(now, "not_diverted", stream);
                     }
@@ -142,11 +147,6 @@ impl Running {
         }
     }
 
-    /// Whether `address` is one of this host's.
-    fn is_own(&self, address: SocketAddr) -> bool {
-        std::net::UdpSocket::bind((address.ip(), 0)).is_ok()
-    }
-
     fn turn_away(&mut self, now: Instant, reason: &'static str, stream: TcpStream) {
         if let Some(skipped) = self.repeats.may(now, reason) {
             tracing::warn!(event = "client_turned_away", reason, skipped);
@@ -154,6 +154,7 @@ impl Running {
         kernel::reset(stream);
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what a flow is made of")]
     fn open(
         &mut self,
         now: Instant,
@@ -176,6 +177,7 @@ impl Running {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what a flow is made of")]
     fn open_stream(
         &mut self,
         now: Instant,
@@ -331,10 +333,9 @@ impl Running {
             };
             match association.receive(&mut buffer) {
                 Ok(Some((to, message))) => self.relay(now, link, token, to, message),
-                Ok(None) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // An earlier answer could not be delivered.
-                Err(_) => {}
+                // Nothing for us, or an earlier answer could not be delivered.
+                Ok(None) | Err(_) => {}
             }
         }
         self.scratch = buffer;
@@ -364,23 +365,23 @@ impl Running {
         let Some(association) = self.associations.get(&token) else {
             return;
         };
-        let id = match association.flows.get(&to).copied() {
-            Some(id) => id,
-            None => {
-                let full = association.flows.len() >= DESTINATIONS_MAX;
-                let (peer, class) = (association.peer, association.class);
-                if full || !self.may_open(now) {
-                    return;
-                }
-                let body = Messages::Association(token);
-                let Some(id) = self.open_messages(now, link, peer, class, to.clone(), body) else {
-                    return;
-                };
-                if let Some(association) = self.associations.get_mut(&token) {
-                    association.flows.insert(to, id);
-                }
-                id
+        let known = association.flows.get(&to).copied();
+        let id = if let Some(id) = known {
+            id
+        } else {
+            let full = association.flows.len() >= DESTINATIONS_MAX;
+            let (peer, class) = (association.peer, association.class);
+            if full || !self.may_open(now) {
+                return;
             }
+            let body = Messages::Association(token);
+            let Some(id) = self.open_messages(now, link, peer, class, to.clone(), body) else {
+                return;
+            };
+            if let Some(association) = self.associations.get_mut(&token) {
+                association.flows.insert(to, id);
+            }
+            id
         };
         self.accept_message(now, link, id, message);
     }
@@ -405,6 +406,7 @@ impl Running {
         room
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what a flow is made of")]
     fn open_messages(
         &mut self,
         now: Instant,
@@ -451,6 +453,7 @@ impl Running {
         self.source_again();
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the fields of one arrival")]
     fn entry_message(
         &mut self,
         now: Instant,
@@ -466,45 +469,44 @@ impl Running {
             _ => None,
         };
         let key = (token, received.from, original);
-        let id = match self.clients.get(&key).copied() {
-            Some(id) => id,
-            None => {
-                if !self.may_open(now) {
-                    return;
-                }
-                let to = match (&rule.way, original) {
-                    (Way::Forward(to), _) => to.clone(),
-                    (_, Some(original)) => {
-                        SocketAddr::new(original.ip().to_canonical(), original.port()).into()
-                    }
-                    _ => return,
-                };
-                let class = self.class(&rule.classes, to.port, received.dscp);
-                let side = match original {
-                    None => Messages::Entry {
-                        port: token,
-                        client: received.from,
-                    },
-                    Some(original) => match packets::speak_as(original, received.from) {
-                        Ok(socket) => Messages::Own(socket),
-                        Err(error) => {
-                            if let Some(skipped) = self.repeats.may(now, "speak_as") {
-                                tracing::warn!(event = "foreign_address", %error, skipped);
-                            }
-                            return;
-                        }
-                    },
-                };
-                let Some(id) = self.open_messages(now, link, rule.peer, class, to, side) else {
-                    return;
-                };
-                self.watch_own(id);
-                if let Some(flow) = self.flows.get_mut(id) {
-                    flow.client = Some(key);
-                }
-                self.clients.insert(key, id);
-                id
+        let id = if let Some(id) = self.clients.get(&key).copied() {
+            id
+        } else {
+            if !self.may_open(now) {
+                return;
             }
+            let to = match (&rule.way, original) {
+                (Way::Forward(to), _) => to.clone(),
+                (_, Some(original)) => {
+                    SocketAddr::new(original.ip().to_canonical(), original.port()).into()
+                }
+                _ => return,
+            };
+            let class = self.class(&rule.classes, to.port, received.dscp);
+            let side = match original {
+                None => Messages::Entry {
+                    port: token,
+                    client: received.from,
+                },
+                Some(original) => match packets::speak_as(original, received.from) {
+                    Ok(socket) => Messages::Own(socket),
+                    Err(error) => {
+                        if let Some(skipped) = self.repeats.may(now, "speak_as") {
+                            tracing::warn!(event = "foreign_address", %error, skipped);
+                        }
+                        return;
+                    }
+                },
+            };
+            let Some(id) = self.open_messages(now, link, rule.peer, class, to, side) else {
+                return;
+            };
+            self.watch_own(id);
+            if let Some(flow) = self.flows.get_mut(id) {
+                flow.client = Some(key);
+            }
+            self.clients.insert(key, id);
+            id
         };
         self.accept_message(now, link, id, message);
     }

@@ -90,7 +90,7 @@ impl Running {
                 destination,
                 class,
                 ..
-            } => self.requested(now, link, flow, peer, kind, destination, class),
+            } => self.requested(now, link, flow, peer, kind, &destination, class),
             FlowEvent::Connected { flow, bound } => self.connected(flow, bound),
             FlowEvent::Refused { flow, code } => self.refused(now, flow, code),
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => self.flows.wake(flow),

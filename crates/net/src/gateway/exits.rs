@@ -42,13 +42,13 @@ impl Running {
         id: FlowId,
         peer: PathId,
         kind: FlowKind,
-        destination: Destination,
+        destination: &Destination,
         class: FlowClass,
     ) {
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
         self.apply_rate(now, link, peer);
         if self.flows.len() >= self.config.limits.flows {
-            return self.refuse(now, link, id, &destination, RefuseCode::TooMany);
+            return self.refuse(now, link, id, destination, RefuseCode::TooMany);
         }
         let new = NewFlow {
             kind,
@@ -190,13 +190,13 @@ impl Running {
                 self.give_up(now, link, id, code);
                 false
             }
-            Progress::Done(socket) => match self.establish(now, link, id, socket) {
-                Ok(()) => true,
-                Err(_) => {
+            Progress::Done(socket) => {
+                let established = self.establish(now, link, id, socket).is_ok();
+                if !established {
                     self.give_up(now, link, id, RefuseCode::Refused);
-                    false
                 }
-            },
+                established
+            }
         }
     }
 

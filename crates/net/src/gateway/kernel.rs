@@ -71,7 +71,8 @@ mod tests {
         // Nobody reads: the windows fill, and what is beyond them waits here.
         client.set_nonblocking(true).unwrap();
         let mut written = 0;
-        while let Ok(len) = client.write(&[7; 65_536]) {
+        let octets = vec![7; 65_536];
+        while let Ok(len) = client.write(&octets) {
             written += len as u64;
         }
         let waiting = unacknowledged(&client).unwrap();

@@ -1,4 +1,4 @@
-//! A status as OpenMetrics text: base units, `_total` on counters, labels of few values only.
+//! A status as `OpenMetrics` text: base units, `_total` on counters, labels of few values only.
 
 use super::status::{ClassReport, PeerReport, Status};
 use core::sync::atomic::AtomicU64;

@@ -34,6 +34,10 @@ pub(super) enum Turn {
 
 /// A stream flow's local side.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one independent fact of a side"
+)]
 pub(super) struct Stream {
     socket: TcpStream,
     readable: bool,

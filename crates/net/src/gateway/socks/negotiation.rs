@@ -84,9 +84,8 @@ impl Negotiation {
 
     /// Reads what has come and answers it.
     pub(in crate::gateway) fn advance(&mut self) -> Step {
-        let ended = match self.fill() {
-            Ok(ended) => ended,
-            Err(_) => return Step::Failed("the client's connection broke"),
+        let Ok(ended) = self.fill() else {
+            return Step::Failed("the client's connection broke");
         };
         loop {
             let step = match self.stage {
