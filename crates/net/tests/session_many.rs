@@ -178,18 +178,22 @@ impl Star {
     }
 }
 
+fn letter(way: &str, n: u32) -> Vec<u8> {
+    format!("{way} node {n}").into_bytes()
+}
+
 #[test]
 fn each_peer_gets_its_own_and_is_known_by_its_place_in_the_configuration() {
     let mut star = Star::new();
     star.run(Duration::from_millis(100));
     for n in 1..=OUTSTATIONS {
-        star.post(0, PeerIndex(n - 1), &[n as u8; 50]);
-        star.post(n, PeerIndex(0), &[10 + n as u8; 60]);
+        star.post(0, PeerIndex(n - 1), &letter("to", n));
+        star.post(n, PeerIndex(0), &letter("from", n));
     }
     star.run(Duration::from_millis(50));
     for n in 1..=OUTSTATIONS {
-        assert_eq!(star.got(n), [(PathId(0), vec![n as u8; 50])]);
-        let from = (PathId(n - 1), vec![10 + n as u8; 60]);
+        assert_eq!(star.got(n), [(PathId(0), letter("to", n))]);
+        let from = (PathId(n - 1), letter("from", n));
         assert!(star.got(0).contains(&from));
     }
     assert_eq!(star.got(0).len(), OUTSTATIONS as usize);

@@ -118,6 +118,8 @@ impl PathMtu {
         } else {
             self.search(now);
         }
+        // What waits to be said goes first: on a slow link a large probe takes its time.
+        self.next_at = now + PACE;
     }
 
     /// The network says that a datagram of the size in use is too large.

@@ -1,0 +1,109 @@
+//! The octets of a session are those of `docs/protocol/session.md`, section 10.
+//!
+//! Method: fixed seeds; the page's examples are read and compared, digests stand for sealed ones.
+
+mod session_pair;
+
+use fulmar_net::session::{Capability, SessionConfig};
+use fulmar_proto::units::Duration;
+use session_pair::{Pair, Way, lossy, noise, preset_pair, unprotected};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const PAGE: &str = include_str!("../../../docs/protocol/session.md");
+
+/// The first datagrams of a handshake and of one TPDU, each way, as they leave.
+fn exchanged(mut configs: [SessionConfig; 2]) -> Vec<Vec<u8>> {
+    for config in &mut configs {
+        config.capabilities.push(Capability {
+            name: "splice".to_owned(),
+            value: "1".to_owned(),
+            must_agree: true,
+        });
+    }
+    let log: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let record = Rc::clone(&log);
+    let mut deliver = lossy(Duration::from_millis(1), 0.0, 1);
+    let mut pair = Pair::new(
+        configs,
+        Box::new(move |way: Way, now, path, octets| {
+            record.borrow_mut().push(octets.to_vec());
+            deliver(way, now, path, octets)
+        }),
+    );
+    pair.run(Duration::from_millis(10));
+    log.take()
+}
+
+/// The octets of the example called `name`: lines of hex, `N x HH` for repetitions.
+fn example(name: &str) -> Vec<u8> {
+    let title = format!("Example: {name}\n");
+    let (_, after) = PAGE.split_once(&title).expect("an example of that name");
+    let (_, block) = after.split_once("```text\n").expect("a block");
+    let (block, _) = block.split_once("```").expect("its end");
+    let mut octets = Vec::new();
+    for line in block.lines() {
+        let line = line.split('|').next().expect("a first part").trim();
+        if let Some((count, octet)) = line.split_once(" x ") {
+            let octet = u8::from_str_radix(octet, 16).expect("hex");
+            octets.resize(
+                octets.len() + count.parse::<usize>().expect("a count"),
+                octet,
+            );
+            continue;
+        }
+        for octet in line.split_whitespace() {
+            octets.push(u8::from_str_radix(octet, 16).expect("hex"));
+        }
+    }
+    octets
+}
+
+fn hex(octets: &[u8]) -> String {
+    use std::fmt::Write;
+    octets.iter().fold(String::new(), |mut text, octet| {
+        let _ = write!(text, "{octet:02x} ");
+        text
+    })
+}
+
+#[test]
+fn unprotected_datagrams_are_the_examples_of_the_page() {
+    let log = exchanged(unprotected());
+    for (octets, name) in log
+        .iter()
+        .zip(["initiation", "response", "probe", "probe reply"])
+    {
+        assert_eq!(hex(octets), hex(&example(name)), "{name}");
+    }
+}
+
+#[test]
+fn sealed_datagrams_are_pinned_by_their_digests() {
+    let digests = |configs| -> Vec<(usize, String)> {
+        let log = exchanged(configs);
+        let first = log.iter().take(4);
+        first
+            .map(|octets| (octets.len(), blake3::hash(octets).to_hex()[..16].to_owned()))
+            .collect()
+    };
+    let pinned = |examples: [(usize, &str); 4]| examples.map(|(len, hash)| (len, hash.to_owned()));
+    assert_eq!(
+        digests(noise()),
+        pinned([
+            (396, "279c371a36524ff8"),
+            (316, "365729c5d59aac14"),
+            (37, "423e34b82be19ed4"),
+            (37, "abfda73df840d87e")
+        ])
+    );
+    assert_eq!(
+        digests(preset_pair()),
+        pinned([
+            (348, "d0866cfdd44f332e"),
+            (316, "0ded1af488338f10"),
+            (37, "181ec1b7a563861f"),
+            (37, "a5953d50c5173152")
+        ])
+    );
+}
