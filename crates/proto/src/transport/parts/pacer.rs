@@ -9,6 +9,10 @@ use crate::units::{Bitrate, ByteCount, Duration, Instant};
 /// Two packets of the usual size.
 const CONTROL_LEAD: ByteCount = ByteCount(3000);
 
+/// How much of a late wake-up is made good at once. Timers of a busy machine are late by a
+/// millisecond or so; more than this back to back would fill the short queues of slow links.
+const LATE_MAX: Duration = Duration::from_millis(4);
+
 /// Spaces datagrams at a rate.
 #[derive(Clone, Debug)]
 pub struct Pacer {
@@ -16,6 +20,7 @@ pub struct Pacer {
     burst: Duration,
     lower_overhead: ByteCount,
     even_at: Instant,
+    backlogged: bool,
 }
 
 impl Pacer {
@@ -27,6 +32,7 @@ impl Pacer {
             burst,
             lower_overhead,
             even_at: Instant::START,
+            backlogged: false,
         }
     }
 
@@ -55,10 +61,26 @@ impl Pacer {
         self.burst + self.rate.time_to_send(CONTROL_LEAD)
     }
 
-    /// Books a datagram of `octets`. Time without sending earns no credit beyond the burst.
+    /// A datagram was ready and had to wait: if the wake-up comes late, what it missed is made good.
+    pub const fn on_refused(&mut self) {
+        self.backlogged = true;
+    }
+
+    /// Nothing is waiting any more: from here on, time earns no credit.
+    pub const fn on_idle(&mut self) {
+        self.backlogged = false;
+    }
+
+    /// Books a datagram of `octets`. Time without anything to send earns no credit beyond the
+    /// burst; time that a late wake-up lost does, within bounds.
     pub fn on_sent(&mut self, now: Instant, octets: usize) {
         let wire = ByteCount::from_usize(octets) + self.lower_overhead;
-        self.even_at = self.even_at.max(now) + self.rate.time_to_send(wire);
+        let late = if self.backlogged {
+            now.saturating_since(self.even_at).min(LATE_MAX)
+        } else {
+            Duration::ZERO
+        };
+        self.even_at = self.even_at.max(now) - late + self.rate.time_to_send(wire);
     }
 
     /// When to look again after [`Pacer::allows_control`] said no.
@@ -120,6 +142,30 @@ mod tests {
         assert_eq!(sent, 3100, "3000, and the one that crosses it");
         assert_eq!(pacer.control_at(), now + Duration::from_micros(100));
         assert!(!pacer.allows(now + Duration::from_millis(3)));
+    }
+
+    #[test]
+    fn late_wake_ups_cost_no_rate_unless_very_late() {
+        let sent_with_lateness = |late: Duration| {
+            let mut pacer = Pacer::new(RATE, Duration::ZERO, ByteCount::ZERO);
+            let mut now = Instant::START;
+            let mut sent = 0_u32;
+            while now < Instant::START + Duration::from_millis(1000) {
+                while pacer.allows(now) {
+                    pacer.on_sent(now, 100);
+                    sent += 1;
+                }
+                pacer.on_refused();
+                now = pacer.next_at() + late;
+            }
+            sent
+        };
+        // A second at 8 mbit is 10,000 datagrams of 100 octets.
+        let late = sent_with_lateness(Duration::from_millis(3));
+        assert!((9_960..=10_040).contains(&late), "{late}");
+        // Of 20 ms each time, 4 ms and one datagram are made good.
+        let very_late = sent_with_lateness(Duration::from_millis(20));
+        assert!((1_900..=2_200).contains(&very_late), "{very_late}");
     }
 
     #[test]

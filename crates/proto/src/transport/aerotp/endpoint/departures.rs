@@ -112,10 +112,12 @@ impl Endpoint {
                 let data = schedule.next().map(|id| (id, false));
                 data.or_else(|| schedule.next_spare().map(|id| (id, true)))
             } else {
+                schedule.pacer.on_refused();
                 None
             };
             let Some((id, spare)) = turn else {
                 if schedule.is_empty() {
+                    schedule.pacer.on_idle();
                     self.sending_paths.remove(&path);
                 }
                 from = PathId(path.0.checked_add(1)?);
