@@ -1,0 +1,186 @@
+//! Two gateways with an emulated lossy link between them, as processes on the loopback.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use crate::processes::{Running, fulmar, run, said};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Far beyond what any exchange here takes; it turns a hang into a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the link between the gateways does.
+pub(crate) const LOSSY: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 20%";
+
+/// A pair of gateways: clients enter at `air`, servers are reached from `ground`.
+pub(crate) struct Pair {
+    directory: tempfile::TempDir,
+    pub(crate) ground: Running,
+    pub(crate) air: Running,
+    link: Running,
+    /// Where clients enter, in the order of the configuration.
+    pub(crate) entries: Vec<SocketAddr>,
+    /// Where the air gateway tells how it is.
+    pub(crate) metrics: SocketAddr,
+    air_file: PathBuf,
+    air_head: String,
+}
+
+fn keygen(directory: &std::path::Path, name: &str) -> String {
+    let path = directory.join(name);
+    let output = run(&format!("keygen {}", path.display()));
+    assert!(output.status.success(), "{}", said(&output));
+    String::from_utf8(output.stdout)
+        .expect("a key is text")
+        .trim()
+        .to_owned()
+}
+
+fn started(running: &mut Running) -> serde_json::Value {
+    let record = running.record();
+    assert_eq!(record["kind"], "start", "{record}");
+    record
+}
+
+fn gateway(file: &std::path::Path) -> Running {
+    let arguments = format!("gateway --json --log-format text -c {}", file.display());
+    Running::start(fulmar(&arguments))
+}
+
+impl Pair {
+    /// Starts them over a link with these properties. `entries` are tables of the air gateway's
+    /// configuration, for ports on the loopback that the system chooses.
+    pub(crate) fn start(link: &str, entries: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path();
+        let (ground_key, air_key) = (keygen(place, "ground.key"), keygen(place, "air.key"));
+        let head = |name: &str, peer: &str, address: &str, key: &str| {
+            let mut text = String::new();
+            write!(
+                text,
+                "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{0}\"\n\
+                 [security]\nkind = \"noise\"\nprivate_key_file = \"{0}/{name}.key\"\n\
+                 [[peer]]\nname = \"{peer}\"\n{address}public_key = \"{key}\"\nrate = \"50mbit\"\n",
+                place.display()
+            )
+            .expect("it is memory");
+            text
+        };
+        let ground_file = place.join("ground.toml");
+        let allow = "[egress]\nallow = [\"127.0.0.0/8:1-65535\", \"[::1]:1-65535\", \
+                     \"localhost:1-65535\"]\n";
+        fs::write(&ground_file, head("ground", "air", "", &air_key) + allow).expect("room");
+        let mut ground = gateway(&ground_file);
+        let to = started(&mut ground)["listening"]
+            .as_str()
+            .expect("text")
+            .to_owned();
+        let emulate = format!("emulate --listen 127.0.0.1:0 --to {to} {link}");
+        let mut link = Running::start(fulmar(&emulate));
+        let address = format!("address = \"{}\"\n", link.address());
+        let metrics = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
+        let air_head = head("air", "ground", &address, &ground_key) + metrics;
+        let air_file = place.join("air.toml");
+        fs::write(&air_file, format!("{air_head}{entries}")).expect("room");
+        let mut air = gateway(&air_file);
+        let record = started(&mut air);
+        let parsed = |value: &serde_json::Value| -> SocketAddr {
+            let text = value.as_str().expect("an address");
+            text.parse().expect("an address")
+        };
+        let list = record["entries"].as_array().expect("a list");
+        Self {
+            entries: list.iter().map(parsed).collect(),
+            metrics: parsed(&record["metrics"]),
+            directory,
+            ground,
+            air,
+            link,
+            air_file,
+            air_head,
+        }
+    }
+
+    /// Writes other entries into the air gateway's configuration.
+    pub(crate) fn rewrite(&self, entries: &str) {
+        fs::write(&self.air_file, format!("{}{entries}", self.air_head)).expect("room");
+    }
+
+    /// A page of the air gateway's HTTP server.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let mut stream = client(self.metrics);
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("it listens");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("it is text");
+        page
+    }
+
+    /// `/status` of the air gateway.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let page = self.page("/status");
+        let body = page.split("\r\n\r\n").nth(1).unwrap_or_default();
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error} in {page}"))
+    }
+}
+
+/// A connection that fails rather than hangs.
+pub(crate) fn client(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(to).expect("somebody listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+    stream
+}
+
+/// A server that treats each connection with `serve`, on a thread of its own.
+pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Clone + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let local = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = serve.clone();
+            stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+            thread::spawn(move || serve(stream));
+        }
+    });
+    local
+}
+
+/// A port on the loopback where nobody listens.
+pub(crate) fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("it is bound")
+}
+
+/// Sends back what comes, and ends when the client does.
+pub(crate) fn echo(mut stream: TcpStream) {
+    let mut back = stream.try_clone().expect("a descriptor");
+    // A client may break off.
+    let _ = std::io::copy(&mut stream, &mut back);
+}
+
+/// Octets that repeat nowhere, the same for the same seed.
+pub(crate) fn octets(seed: u64, len: usize) -> Vec<u8> {
+    let mut octets = vec![0; len];
+    fulmar_proto::rng::Rng::from_seed(seed).fill(&mut octets);
+    octets
+}
+
+/// Writes `sent` while reading, ends its own direction, and returns everything that came back.
+pub(crate) fn exchange(mut stream: TcpStream, sent: Vec<u8>) -> Vec<u8> {
+    let mut writing = stream.try_clone().expect("a descriptor");
+    let writer: JoinHandle<()> = thread::spawn(move || {
+        writing.write_all(&sent).expect("it is taken");
+        writing
+            .shutdown(std::net::Shutdown::Write)
+            .expect("it is open");
+    });
+    let mut back = Vec::new();
+    stream.read_to_end(&mut back).expect("it ends properly");
+    writer.join().expect("the writer");
+    back
+}
