@@ -2,6 +2,7 @@
 
 use super::config::{GatewayConfig, change};
 use super::entry;
+use super::exits::Asked;
 use super::flow::{Body, ClientKey, Messages};
 use super::kernel;
 use super::running::{Link, Running, Target};
@@ -90,7 +91,14 @@ impl Running {
                 destination,
                 class,
                 ..
-            } => self.requested(now, link, flow, peer, kind, &destination, class),
+            } => {
+                let asked = Asked {
+                    kind,
+                    destination,
+                    class,
+                };
+                self.requested(now, link, flow, peer, asked);
+            }
             FlowEvent::Connected { flow, bound } => self.connected(flow, bound),
             FlowEvent::Refused { flow, code } => self.refused(now, flow, code),
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => self.flows.wake(flow),

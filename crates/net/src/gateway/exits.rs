@@ -14,6 +14,14 @@ use fulmar_proto::units::Instant;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 
+/// What a peer's client wants.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) kind: FlowKind,
+    pub(super) destination: Destination,
+    pub(super) class: FlowClass,
+}
+
 /// The addresses of a resolved destination that may be connected to.
 fn permitted(
     egress: &Egress,
@@ -34,21 +42,23 @@ fn permitted(
 
 impl Running {
     /// A peer asks for a flow.
-    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
     pub(super) fn requested(
         &mut self,
         now: Instant,
         link: &mut Link,
         id: FlowId,
         peer: PathId,
-        kind: FlowKind,
-        destination: &Destination,
-        class: FlowClass,
+        asked: Asked,
     ) {
+        let Asked {
+            kind,
+            destination,
+            class,
+        } = asked;
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
         self.apply_rate(now, link, peer);
         if self.flows.len() >= self.config.limits.flows {
-            return self.refuse(now, link, id, destination, RefuseCode::TooMany);
+            return self.refuse(now, link, id, &destination, RefuseCode::TooMany);
         }
         let new = NewFlow {
             kind,
@@ -191,11 +201,11 @@ impl Running {
                 false
             }
             Progress::Done(socket) => {
-                let established = self.establish(now, link, id, socket).is_ok();
-                if !established {
+                let stands = self.establish(now, link, id, socket).is_ok();
+                if !stands {
                     self.give_up(now, link, id, RefuseCode::Refused);
                 }
-                established
+                stands
             }
         }
     }

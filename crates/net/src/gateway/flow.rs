@@ -81,7 +81,7 @@ pub(super) struct NewFlow {
 /// All flows.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    by_id: BTreeMap<FlowId, Flow>,
+    all: BTreeMap<FlowId, Flow>,
     busy: BTreeSet<FlowId>,
     timers: BTreeSet<(Instant, FlowId)>,
 }
@@ -101,16 +101,16 @@ impl Flows {
             client: None,
             timer: None,
         };
-        self.by_id.insert(id, flow);
+        self.all.insert(id, flow);
         self.busy.insert(id);
     }
 
     pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
-        self.by_id.get_mut(&id)
+        self.all.get_mut(&id)
     }
 
     pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
-        let flow = self.by_id.remove(&id)?;
+        let flow = self.all.remove(&id)?;
         self.busy.remove(&id);
         if let Some(at) = flow.timer {
             self.timers.remove(&(at, id));
@@ -119,20 +119,20 @@ impl Flows {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
-        self.by_id.iter().map(|(id, flow)| (*id, flow))
+        self.all.iter().map(|(id, flow)| (*id, flow))
     }
 
     pub(super) fn ids(&self) -> Vec<FlowId> {
-        self.by_id.keys().copied().collect()
+        self.all.keys().copied().collect()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_id.len()
+        self.all.len()
     }
 
     /// Something happened to a flow: it gets a turn.
     pub(super) fn wake(&mut self, id: FlowId) {
-        if self.by_id.contains_key(&id) {
+        if self.all.contains_key(&id) {
             self.busy.insert(id);
         }
     }
@@ -148,7 +148,7 @@ impl Flows {
 
     /// When a flow wants a turn if nothing happens.
     pub(super) fn set_timer(&mut self, id: FlowId, at: Option<Instant>) {
-        let Some(flow) = self.by_id.get_mut(&id) else {
+        let Some(flow) = self.all.get_mut(&id) else {
             return;
         };
         if flow.timer == at {

@@ -71,8 +71,7 @@ mod tests {
         // Nobody reads: the windows fill, and what is beyond them waits here.
         client.set_nonblocking(true).unwrap();
         let mut written = 0;
-        let octets = vec![7; 65_536];
-        while let Ok(len) = client.write(&octets) {
+        while let Ok(len) = client.write(&[7; 8_192]) {
             written += len as u64;
         }
         let waiting = unacknowledged(&client).unwrap();

@@ -144,7 +144,7 @@ impl Running {
     pub(super) fn custody(&self, class: &ClassSettings) -> Option<Box<dyn Custody>> {
         match class.custody {
             Keep::None => None,
-            // The store on disk is a later step: what it promises beyond memory is not yet kept.
+            // The configuration refuses custody on disk as long as there is no such store.
             Keep::Memory | Keep::Disk => Some(self.memory(class.keep)),
         }
     }

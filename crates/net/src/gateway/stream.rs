@@ -36,7 +36,7 @@ pub(super) enum Turn {
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is one independent fact of a side"
+    reason = "each end of each direction has its own state"
 )]
 pub(super) struct Stream {
     socket: TcpStream,

@@ -10,6 +10,7 @@ mod class;
 pub mod explain;
 mod notation;
 mod read;
+mod read_entries;
 pub mod rules;
 mod settings;
 

@@ -1,18 +1,17 @@
 //! From the file to checked values.
 
-use super::class::{self, ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
-use super::notation::{Allow, Dscp, Listen, Place, Ports};
+use super::class::{self, ClassSettings, Custody, DEFAULT_CLASS};
+use super::notation::{Allow, Listen, Place};
+use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent};
 use super::settings::{
-    CustodySettings, Egress, Forward, GatewayConfig, Limits, LogLevel, PeerSettings, Protocol,
-    SecurityKind, Socks, SocksLogin, SyncPolicy, Transparent,
+    CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PeerSettings, SecurityKind,
+    SyncPolicy,
 };
 use crate::session::{PEERS_MAX, PublicKey};
 use core::time::Duration;
 use fulmar_proto::splice::ClassId;
 use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
-use fulmar_settings::{Document, Keys, SettingsError, TableReader, suggestion};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use fulmar_settings::{Document, Keys, SettingsError, TableReader};
 use std::path::PathBuf;
 
 type Read<T> = Result<T, SettingsError>;
@@ -33,10 +32,6 @@ const ROOT: Keys = &[&[
 const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
 const SECURITY: Keys = &[&["kind", "private_key_file", "preset_key_file"]];
 const PEER: Keys = &[&["name", "address", "public_key", "rate", "mtu"]];
-const ROUTE: &[&str] = &["listen", "peer", "class", "class_by_port", "class_by_dscp"];
-const FORWARD: Keys = &[ROUTE, &["protocol", "to"]];
-const SOCKS: Keys = &[ROUTE, &["udp_class", "user", "password_file"]];
-const TRANSPARENT: Keys = &[ROUTE, &["protocol", "only_dscp"]];
 const EGRESS: Keys = &[&["allow", "connect_timeout"]];
 const CUSTODY: Keys = &[&["limit", "directory", "fsync"]];
 const LIMITS: Keys = &[&["flows", "memory", "tcp_idle", "udp_idle", "outage"]];
@@ -58,7 +53,6 @@ const LEVELS: [(&str, LogLevel); 4] = [
     ("info", LogLevel::Info),
     ("debug", LogLevel::Debug),
 ];
-const PROTOCOLS: [(&str, Protocol); 2] = [("tcp", Protocol::Tcp), ("udp", Protocol::Udp)];
 const SYNCS: [(&str, SyncPolicy); 2] =
     [("always", SyncPolicy::Always), ("never", SyncPolicy::Never)];
 
@@ -137,76 +131,6 @@ impl GatewayConfig {
             custody,
             limits,
             metrics,
-        })
-    }
-}
-
-/// What rules may refer to.
-struct Names<'a> {
-    peers: &'a [PeerSettings],
-    classes: &'a [ClassSettings],
-}
-
-fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) -> String {
-    format!("there is no {what} `{given}`; {}", suggestion(given, known))
-}
-
-impl Names<'_> {
-    fn peer(&self, reader: &TableReader<'_>) -> Read<usize> {
-        let Some(given) = reader.text("peer")? else {
-            return match self.peers {
-                [_] => Ok(0),
-                _ => Err(reader.wrong(
-                    "peer",
-                    "is missing, and there are several; write peer = \"NAME\"",
-                )),
-            };
-        };
-        let found = self.peers.iter().position(|peer| peer.name == given);
-        found.ok_or_else(|| {
-            let known = self.peers.iter().map(|peer| peer.name.as_str());
-            reader.wrong("peer", unknown("[[peer]] named", given, known))
-        })
-    }
-
-    fn class(&self, given: &str, protocol: Protocol) -> Result<usize, String> {
-        let found = self.classes.iter().position(|class| class.name == given);
-        let index = found.ok_or_else(|| {
-            let known = self.classes.iter().map(|class| class.name.as_str());
-            unknown("class", given, known)
-        })?;
-        class::carries(&self.classes[index], protocol)?;
-        Ok(index)
-    }
-
-    fn general(
-        &self,
-        reader: &TableReader<'_>,
-        key: &'static str,
-        protocol: Protocol,
-    ) -> Read<usize> {
-        let given = reader.text(key)?.unwrap_or(DEFAULT_CLASS);
-        self.class(given, protocol)
-            .map_err(|problem| reader.wrong(key, problem))
-    }
-
-    fn rules(&self, reader: &TableReader<'_>, protocol: Protocol) -> Read<ClassRules> {
-        let ports = reader.pairs("class_by_port", |ports, class| {
-            let ports: Ports = ports
-                .parse()
-                .map_err(|e: super::NotationError| e.to_string())?;
-            self.class(class, protocol).map(|class| (ports, class))
-        })?;
-        let dscp = reader.pairs("class_by_dscp", |point, class| {
-            let point: Dscp = point
-                .parse()
-                .map_err(|e: super::NotationError| e.to_string())?;
-            self.class(class, protocol).map(|class| (point, class))
-        })?;
-        Ok(ClassRules {
-            general: self.general(reader, "class", protocol)?,
-            ports,
-            dscp,
         })
     }
 }
@@ -335,81 +259,6 @@ fn classes(root: &TableReader<'_>) -> Read<Vec<ClassSettings>> {
     Ok(classes)
 }
 
-fn forwards(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Forward>> {
-    let one = |reader: &TableReader<'_>| {
-        let protocol = reader
-            .choice("protocol", &PROTOCOLS)?
-            .unwrap_or(Protocol::Tcp);
-        Ok(Forward {
-            protocol,
-            listen: reader.required::<Listen>("listen", "\"127.0.0.1:8080\"")?.0,
-            to: reader.required::<Place>("to", "\"10.0.0.2:80\"")?.0,
-            peer: names.peer(reader)?,
-            classes: names.rules(reader, protocol)?,
-        })
-    };
-    root.tables("forward", FORWARD)?.iter().map(one).collect()
-}
-
-fn socks(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Socks>> {
-    let one = |reader: &TableReader<'_>| {
-        let tcp = names.rules(reader, Protocol::Tcp)?;
-        // Ports and code points are the streams'; a UDP association has one class.
-        let key = if reader.has("udp_class") {
-            "udp_class"
-        } else {
-            "class"
-        };
-        let udp = ClassRules {
-            general: names.general(reader, key, Protocol::Udp)?,
-            ..ClassRules::default()
-        };
-        let login = match (reader.text("user")?, reader.text("password_file")?) {
-            (Some(user), Some(file)) => Some(SocksLogin {
-                user: user.to_owned(),
-                password_file: PathBuf::from(file),
-            }),
-            (None, None) => None,
-            (Some(_), None) => {
-                let problem = "is missing beside user; write password_file = \"FILE\"";
-                return Err(reader.wrong("password_file", problem));
-            }
-            (None, Some(_)) => {
-                let problem = "is missing beside password_file; write user = \"NAME\"";
-                return Err(reader.wrong("user", problem));
-            }
-        };
-        Ok(Socks {
-            listen: reader.required::<Listen>("listen", "\"127.0.0.1:1080\"")?.0,
-            peer: names.peer(reader)?,
-            tcp,
-            udp,
-            login,
-        })
-    };
-    root.tables("socks", SOCKS)?.iter().map(one).collect()
-}
-
-fn transparent(root: &TableReader<'_>, names: &Names<'_>) -> Read<Vec<Transparent>> {
-    let one = |reader: &TableReader<'_>| {
-        let protocol = reader
-            .choice("protocol", &PROTOCOLS)?
-            .unwrap_or(Protocol::Tcp);
-        let only_dscp = reader.list("only_dscp", str::parse::<Dscp>)?;
-        Ok(Transparent {
-            protocol,
-            listen: reader.required::<Listen>("listen", "\":4915\"")?.0,
-            peer: names.peer(reader)?,
-            classes: names.rules(reader, protocol)?,
-            only_dscp: only_dscp.unwrap_or_default(),
-        })
-    };
-    root.tables("transparent", TRANSPARENT)?
-        .iter()
-        .map(one)
-        .collect()
-}
-
 fn egress(root: &TableReader<'_>) -> Read<Egress> {
     const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
     let mut egress = Egress {
@@ -503,38 +352,4 @@ fn within(
         fulmar_proto::units::format_duration(*high)
     );
     Err(reader.wrong(key, problem))
-}
-
-/// Two entries at one port would be noticed only when the second is bound.
-fn refuse_shared_ports(root: &TableReader<'_>, metrics: Option<SocketAddr>) -> Read<()> {
-    let mut taken: BTreeMap<(Protocol, SocketAddr), &str> = BTreeMap::new();
-    if let Some(metrics) = metrics {
-        taken.insert((Protocol::Tcp, metrics), "[metrics]");
-    }
-    let entries = [
-        ("forward", "[[forward]]", FORWARD),
-        ("socks", "[[socks]]", SOCKS),
-        ("transparent", "[[transparent]]", TRANSPARENT),
-    ];
-    for (key, name, keys) in entries {
-        for reader in root.tables(key, keys)? {
-            let Some(listen) = reader.value::<Listen>("listen")? else {
-                continue;
-            };
-            let has_protocol = key != "socks";
-            let protocol = if has_protocol {
-                reader
-                    .choice("protocol", &PROTOCOLS)?
-                    .unwrap_or(Protocol::Tcp)
-            } else {
-                Protocol::Tcp
-            };
-            let other = taken.insert((protocol, listen.0), name);
-            if let Some(other) = other.filter(|_| listen.0.port() != 0) {
-                let problem = format!("{} is taken by {other} already; use another port", listen.0);
-                return Err(reader.wrong("listen", problem));
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,0 +1,214 @@
+//! SOCKS clients: what they ask for, and the relays of their UDP associations.
+
+use super::association::{Association, DESTINATIONS_MAX};
+use super::clients::Wish;
+use super::config::{ClassRules, Dscp};
+use super::entry::Rule;
+use super::flow::{Body, Messages, NewFlow};
+use super::poller::Token;
+use super::running::{Applicant, Ending, Link, NEGOTIATION_MAX, Running, Target};
+use super::socks::{Step, codec};
+use super::turns::MESSAGES_PER_TURN;
+use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind};
+use fulmar_proto::units::Instant;
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream;
+
+impl Running {
+    pub(super) fn applicant_ready(&mut self, now: Instant, link: &mut Link, token: Token) {
+        let Some(applicant) = self.applicants.get_mut(&token) else {
+            return;
+        };
+        let step = applicant.negotiation.advance();
+        if matches!(step, Step::Wait) {
+            return;
+        }
+        let Some(applicant) = self.applicants.remove(&token) else {
+            return;
+        };
+        self.targets.remove(&token);
+        let rule = applicant.rule;
+        let stream = applicant.negotiation.into_stream();
+        match step {
+            Step::Wait => {}
+            Step::Failed(reason) => {
+                if let Some(skipped) = self.repeats.may(now, "socks_failed") {
+                    tracing::info!(event = "socks_failed", reason, skipped);
+                }
+            }
+            Step::Asked(request, early) if request.command == codec::Command::Connect => {
+                let to = request.destination;
+                let Some(settings) = self.stream_class(&rule, to.port, &stream) else {
+                    return;
+                };
+                let wish = Wish {
+                    peer: rule.peer,
+                    kind: FlowKind::Stream,
+                    to,
+                    class: settings.flow,
+                };
+                self.open_proxied(now, link, &settings, wish, (stream, early));
+            }
+            Step::Asked(..) => self.associate(now, &rule, stream),
+        }
+    }
+
+    pub(super) fn expire_applicants(&mut self, now: Instant) {
+        let expired = |applicant: &Applicant| now >= applicant.since + NEGOTIATION_MAX;
+        let late: Vec<Token> = self
+            .applicants
+            .iter()
+            .filter(|(_, applicant)| expired(applicant))
+            .map(|(token, _)| *token)
+            .collect();
+        for token in late {
+            self.targets.remove(&token);
+            self.applicants.remove(&token);
+        }
+    }
+
+    pub(super) fn class(&self, rules: &ClassRules, port: u16, dscp: Option<Dscp>) -> FlowClass {
+        let index = rules.choose(port, dscp);
+        let settings = self
+            .config
+            .classes
+            .get(index)
+            .or(self.config.classes.first());
+        settings.map(|settings| settings.flow).unwrap_or_default()
+    }
+
+    fn associate(&mut self, now: Instant, rule: &Rule, control: TcpStream) {
+        let class = self.class(&rule.udp_classes, 0, None);
+        let made = Association::new(control, rule.peer, class).and_then(|association| {
+            let token = self.token(Target::Negotiation);
+            self.targets.insert(token, Target::Association(token));
+            self.poller.rename(association.control(), token)?;
+            self.poller.watch_level(association.relay(), token)?;
+            let bound = association.relay().local_addr()?;
+            let reply = codec::reply(codec::Reply::Succeeded, bound);
+            association.control().write_all(&reply)?;
+            Ok((token, association))
+        });
+        match made {
+            Ok((token, association)) => {
+                self.associations.insert(token, association);
+            }
+            Err(error) => {
+                if let Some(skipped) = self.repeats.may(now, "associate") {
+                    tracing::warn!(event = "association_failed", %error, skipped);
+                }
+            }
+        }
+    }
+
+    pub(super) fn association_ready(&mut self, now: Instant, link: &mut Link, token: Token) {
+        let mut buffer = core::mem::take(&mut self.scratch);
+        for _ in 0..MESSAGES_PER_TURN {
+            let Some(association) = self.associations.get_mut(&token) else {
+                break;
+            };
+            match association.receive(&mut buffer) {
+                Ok(Some((to, message))) => self.relay(now, link, token, to, message),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // Not the client's; or an earlier answer could not be delivered.
+                Ok(None) | Err(_) => {}
+            }
+        }
+        self.scratch = buffer;
+        self.source_again();
+        let is_open = self
+            .associations
+            .get(&token)
+            .is_none_or(Association::is_open);
+        if !is_open && let Some(association) = self.associations.remove(&token) {
+            self.targets.remove(&token);
+            for id in association.flows.into_values() {
+                link.inner_mut().finish(now, id);
+                self.drop_flow(now, id, "association_closed", false);
+            }
+        }
+    }
+
+    /// A message of an association's client.
+    fn relay(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        token: Token,
+        to: Destination,
+        message: &[u8],
+    ) {
+        let Some(association) = self.associations.get(&token) else {
+            return;
+        };
+        let known = association.flows.get(&to).copied();
+        let full = association.flows.len() >= DESTINATIONS_MAX;
+        let wish = Wish {
+            peer: association.peer,
+            kind: FlowKind::Datagrams,
+            to: to.clone(),
+            class: association.class,
+        };
+        let id = known.or_else(|| {
+            if full || !self.may_open(now) {
+                return None;
+            }
+            let id = self.open_messages(now, link, wish, Messages::Association(token))?;
+            if let Some(association) = self.associations.get_mut(&token) {
+                association.flows.insert(to, id);
+            }
+            Some(id)
+        });
+        if let Some(id) = id {
+            self.accept_message(now, link, id, message);
+        }
+    }
+
+    /// A message of a client, towards the far side.
+    pub(super) fn accept_message(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        id: FlowId,
+        message: &[u8],
+    ) {
+        link.inner_mut().accept_datagram(now, id, message);
+        if let Some(flow) = self.flows.get_mut(id) {
+            flow.moved.0 += message.len() as u64;
+        }
+    }
+
+    /// Whether there is room for another flow.
+    pub(super) fn may_open(&mut self, now: Instant) -> bool {
+        let room = self.flows.len() < self.config.limits.flows && self.ending == Ending::No;
+        if !room && let Some(skipped) = self.repeats.may(now, "too_many_flows") {
+            tracing::warn!(
+                event = "client_turned_away",
+                reason = "too_many_flows",
+                skipped
+            );
+        }
+        room
+    }
+
+    pub(super) fn open_messages(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        wish: Wish,
+        side: Messages,
+    ) -> Option<FlowId> {
+        let id = self.open(now, link, &wish)?;
+        let new = NewFlow {
+            kind: wish.kind,
+            peer: wish.peer,
+            class: wish.class,
+            destination: wish.to,
+            proxied: false,
+            body: Body::Messages(side),
+            token: None,
+        };
+        self.flows.insert(now, id, new);
+        Some(id)
+    }
+}
