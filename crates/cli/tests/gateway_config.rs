@@ -366,7 +366,7 @@ fn each_mistake_is_one_line_with_file_line_field_and_remedy() {
 fn refused(file: &Path) -> (Option<i32>, String) {
     let output = fulmar(&format!("gateway --log-format text -c {}", file.display()))
         .output()
-        .unwrap();
+        .expect("the binary starts");
     let said = said(&output);
     let told: Vec<&str> = said
         .lines()

@@ -114,11 +114,11 @@ fn a_proxy_with_a_login_takes_no_other() {
 
 /// Sends `message` until an answer comes: the link may lose either.
 fn ask(socket: &UdpSocket, to: SocketAddr, message: &[u8]) -> Vec<u8> {
-    socket.set_read_timeout(Some(RETRY)).unwrap();
+    socket.set_read_timeout(Some(RETRY)).expect("a socket");
     let mut buffer = vec![0; 65_536];
     let mut answer = None;
     until("an answer", || {
-        socket.send_to(message, to).unwrap();
+        socket.send_to(message, to).expect("it is taken");
         while let Ok((len, _)) = socket.recv_from(&mut buffer) {
             // Answers to earlier messages may still be under way.
             if buffer[..len].ends_with(&message[message.len() - 8..]) {
@@ -143,15 +143,13 @@ fn udp_messages_come_back_whole_in_every_mode() {
         "near-reliable",
         "reliable",
     ];
-    let entries: String = modes
-        .iter()
-        .map(|mode| {
-            format!(
-                "[[forward]]\nprotocol = \"udp\"\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n\
-                 class = \"{mode}\"\n[class.{mode}]\nmode = \"{mode}\"\n"
-            )
-        })
-        .collect();
+    let entry = |mode: &str| {
+        format!(
+            "[[forward]]\nprotocol = \"udp\"\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n\
+             class = \"{mode}\"\n[class.{mode}]\nmode = \"{mode}\"\n"
+        )
+    };
+    let entries = modes.map(entry).concat();
     let pair = Pair::start(LOSSY, &entries);
     for (mode, entry) in modes.iter().zip(&pair.entries) {
         for (n, len) in [16, 1_000, 4_000].into_iter().enumerate() {
