@@ -39,6 +39,9 @@ enum Command {
     Emulate(Box<commands::emulate::EmulateArgs>),
     /// Carry ordinary TCP and UDP traffic to another gateway over a lossy link.
     Gateway(commands::gateway::GatewayArgs),
+    /// Hold a gateway's connections while it restarts; started by the gateway.
+    #[command(hide = true)]
+    GatewayKeeper(commands::gateway_keeper::GatewayKeeperArgs),
     /// Make keys for gateways, or print the public half of one.
     Keygen(commands::keygen::KeygenArgs),
     /// Receive files over AeroTP.
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
         Command::Gateway(args) => commands::gateway::run(&args, cli.verbose),
+        Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
         Command::Send(args) => commands::send::run(&args, cli.verbose),

@@ -11,6 +11,7 @@ pub mod custody;
 pub mod emulator;
 pub mod entropy;
 pub mod gateway;
+pub mod keeper;
 pub mod priority;
 pub mod session;
 pub mod transfer;

@@ -5,6 +5,7 @@ mod connection;
 pub(crate) mod demo;
 pub(crate) mod emulate;
 pub(crate) mod gateway;
+pub(crate) mod gateway_keeper;
 pub(crate) mod keygen;
 mod link;
 mod progress;

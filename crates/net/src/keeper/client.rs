@@ -1,0 +1,304 @@
+//! The gateway's end: finds a keeper or starts one, and hands sockets over.
+
+use super::message::{Message, NoMessage, VERSION};
+use super::process::KeeperConfig;
+use super::record::{NOTE_BYTES_MAX, SocketRecord};
+use super::seqpacket;
+use crate::clock::Clock;
+use crate::wait::{Interest, wait};
+use core::time::Duration;
+use fulmar_proto::splice::FlowId;
+use fulmar_proto::units::Instant;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Why there is no keeper.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// Another gateway talks to it.
+    #[error("the keeper at {0} serves another gateway; give each gateway a state_dir of its own")]
+    Busy(PathBuf),
+    /// It was started by another version of this program.
+    #[error(
+        "the keeper at {path} is of version {found}, this is {VERSION}: it ends by itself a minute after its gateway; start again then"
+    )]
+    Version {
+        /// Its socket.
+        path: PathBuf,
+        /// Its version.
+        found: u8,
+    },
+    /// The system refuses.
+    #[error("keeper: cannot {what} {path}: {source}")]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A socket from before the gateway was killed.
+#[derive(Debug)]
+pub struct Taken {
+    /// Its flow.
+    pub flow: FlowId,
+    /// What was noted about it.
+    pub record: SocketRecord,
+    /// The connection, which the keeper still has too.
+    pub socket: TcpStream,
+}
+
+/// The line to the keeper. Dropping it is what a killed gateway looks like: the keeper waits.
+///
+/// A connection ends when both have closed it. So before a socket is closed, say
+/// [`Keeper::forget`]; `shutdown` and lingering act on the connection and need nothing.
+#[derive(Debug)]
+pub struct Keeper {
+    connection: OwnedFd,
+    /// What did not fit into the line.
+    pending: VecDeque<(Vec<u8>, Option<OwnedFd>)>,
+    /// If we started it.
+    child: Option<Child>,
+}
+
+/// How long a keeper may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The socket's name in the state directory.
+const SOCKET: &str = "keeper.socket";
+
+impl Keeper {
+    /// Finds the keeper of this state directory and takes its sockets, or starts one by
+    /// `command`, which gets the listening socket as its standard input and calls
+    /// [`run`](super::run) on it.
+    ///
+    /// # Errors
+    /// [`KeeperError`]: another gateway has it, it is of another version, or the system refuses.
+    pub fn start(
+        state_dir: &Path,
+        config: KeeperConfig,
+        command: Command,
+    ) -> Result<(Self, Vec<Taken>), KeeperError> {
+        let path = state_dir.join(SOCKET);
+        if let Ok(connection) = seqpacket::connect(&path) {
+            match take_all(&connection, config) {
+                Answer::All(taken) => return Ok((Self::on(connection, None), taken)),
+                Answer::Busy => return Err(KeeperError::Busy(path)),
+                Answer::Version(found) => return Err(KeeperError::Version { path, found }),
+                // It was about to end.
+                Answer::Gone => {}
+            }
+        }
+        let (connection, child) = Self::spawn(&path, config, command)
+            .map_err(|(what, source)| KeeperError::Io { what, path, source })?;
+        Ok((Self::on(connection, Some(child)), Vec::new()))
+    }
+
+    fn spawn(
+        path: &Path,
+        config: KeeperConfig,
+        mut command: Command,
+    ) -> Result<(OwnedFd, Child), (&'static str, io::Error)> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(("remove the old socket", error));
+            }
+            _ => {}
+        }
+        let listener = seqpacket::listen(path).map_err(|error| ("listen at", error))?;
+        // Connected before it runs, so there is nothing to wait for and nobody else is first.
+        let connection = seqpacket::connect(path).map_err(|error| ("connect to", error))?;
+        let hello = Message::Take {
+            keep_for: config.keep_for,
+        };
+        let sent = seqpacket::send(&connection, &hello.encode(), None);
+        sent.map_err(|error| ("write to", error))?;
+        let child = command
+            .stdin(Stdio::from(listener))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .current_dir("/")
+            .spawn()
+            .map_err(|error| ("start a keeper for", error))?;
+        Ok((connection, child))
+    }
+
+    fn on(connection: OwnedFd, child: Option<Child>) -> Self {
+        Self {
+            connection,
+            pending: VecDeque::new(),
+            child,
+        }
+    }
+
+    /// Gives the keeper a duplicate of the flow's socket. It has it, also if we die right after,
+    /// unless the line is full; [`Keeper::flush`] then goes on.
+    ///
+    /// # Errors
+    /// The keeper is gone, or no descriptor is left.
+    pub fn keep(
+        &mut self,
+        flow: FlowId,
+        socket: impl AsFd,
+        record: &SocketRecord,
+    ) -> io::Result<()> {
+        let record = cut_note(record);
+        let message = Message::Socket { flow, record };
+        self.send(&message, Some(socket.as_fd()))
+    }
+
+    /// Replaces the record of a flow's socket.
+    ///
+    /// # Errors
+    /// The keeper is gone.
+    pub fn note(&mut self, flow: FlowId, record: &SocketRecord) -> io::Result<()> {
+        let record = cut_note(record);
+        self.send(&Message::Record { flow, record }, None)
+    }
+
+    /// The keeper closes its duplicate.
+    ///
+    /// # Errors
+    /// The keeper is gone, and its duplicate with it.
+    pub fn forget(&mut self, flow: FlowId) -> io::Result<()> {
+        self.send(&Message::Forget { flow }, None)
+    }
+
+    /// Sends what waits, and says whether something still does. Never waits itself.
+    ///
+    /// # Errors
+    /// The keeper is gone.
+    pub fn flush(&mut self) -> io::Result<bool> {
+        while let Some((message, socket)) = self.pending.front() {
+            let socket = socket.as_ref().map(AsFd::as_fd);
+            match seqpacket::send(&self.connection, message, socket) {
+                Ok(()) => drop(self.pending.pop_front()),
+                Err(error) if is_full(&error) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the keeper has ended, which a gateway should repair by starting one and handing it
+    /// all sockets. Reads what it said.
+    pub fn is_gone(&mut self) -> bool {
+        loop {
+            match seqpacket::receive(&self.connection) {
+                // The answer to the first message of a keeper that we started.
+                Ok(Some(_)) => {}
+                Err(error) if is_full(&error) => return false,
+                Ok(None) | Err(_) => break,
+            }
+        }
+        // It closed its line by ending, so this does not wait for long.
+        if let Some(mut child) = self.child.take() {
+            drop(child.wait());
+        }
+        true
+    }
+
+    /// All is over: the keeper ends, resets what is unfinished, and is waited for if it is ours.
+    pub fn stop(mut self) {
+        let clock = Clock::start();
+        let mut ready = Vec::new();
+        let leave = self.send(&Message::Leave, None);
+        while leave.is_ok() && matches!(self.flush(), Ok(true)) {
+            let left = (Instant::START + PATIENCE).saturating_since(clock.now());
+            let source = (self.connection.as_fd(), Interest::ReadableOrWritable);
+            if left.is_zero() || wait(&[source], Some(left), &mut ready).is_err() {
+                break;
+            }
+        }
+        // It may still be writing; the end of the line tells it the rest.
+        let Self {
+            connection, child, ..
+        } = self;
+        drop(connection);
+        if let Some(mut child) = child
+            && leave.is_ok()
+        {
+            // A child that is gone already needs no waiting for.
+            drop(child.wait());
+        }
+    }
+
+    fn send(&mut self, message: &Message, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let octets = message.encode();
+        if !self.flush()? {
+            match seqpacket::send(&self.connection, &octets, socket) {
+                Err(error) if is_full(&error) => {}
+                sent => return sent,
+            }
+        }
+        let socket = socket
+            .map(|socket| socket.try_clone_to_owned())
+            .transpose()?;
+        self.pending.push_back((octets, socket));
+        Ok(())
+    }
+}
+
+/// Whether the line, or the kernel's count of descriptors on their way, is full.
+fn is_full(error: &io::Error) -> bool {
+    let too_many = rustix::io::Errno::TOOMANYREFS.raw_os_error();
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+        || error.raw_os_error() == Some(too_many)
+}
+
+fn cut_note(record: &SocketRecord) -> SocketRecord {
+    debug_assert!(record.note.len() <= NOTE_BYTES_MAX, "a note is too long");
+    let mut record = record.clone();
+    record.note.truncate(NOTE_BYTES_MAX);
+    record
+}
+
+enum Answer {
+    All(Vec<Taken>),
+    Busy,
+    Version(u8),
+    Gone,
+}
+
+fn take_all(connection: &OwnedFd, config: KeeperConfig) -> Answer {
+    let hello = Message::Take {
+        keep_for: config.keep_for,
+    };
+    if seqpacket::send(connection, &hello.encode(), None).is_err() {
+        return Answer::Gone;
+    }
+    let clock = Clock::start();
+    let mut ready = Vec::new();
+    let mut taken = Vec::new();
+    loop {
+        let (octets, socket) = match seqpacket::receive(connection) {
+            Ok(Some(received)) => received,
+            Err(error) if is_full(&error) => {
+                let left = (Instant::START + PATIENCE).saturating_since(clock.now());
+                let source = (connection.as_fd(), Interest::Readable);
+                if left.is_zero() || wait(&[source], Some(left), &mut ready).is_err() {
+                    return Answer::Gone;
+                }
+                continue;
+            }
+            Ok(None) | Err(_) => return Answer::Gone,
+        };
+        match (Message::decode(&octets), socket) {
+            (Ok(Message::Socket { flow, record }), Some(socket)) => taken.push(Taken {
+                flow,
+                record,
+                socket: TcpStream::from(socket),
+            }),
+            (Ok(Message::All), _) => return Answer::All(taken),
+            (Ok(Message::Busy), _) => return Answer::Busy,
+            (Err(NoMessage::Version(found)), _) => return Answer::Version(found),
+            (Ok(_) | Err(NoMessage::Malformed), _) => {}
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What gateway and keeper say to each other: one packet each, sockets travel beside them.
+//!
+//! Octet 0 is the version, octet 1 the kind, then the body. Both are the same program most of the
+//! time; after an upgrade the version tells.
+
+use super::record::{RECORD_BYTES_MAX, SocketRecord};
+use core::time::Duration;
+use fulmar_proto::splice::FlowId;
+
+/// Of this protocol.
+pub(super) const VERSION: u8 = 1;
+/// The longest message.
+pub(super) const MESSAGE_BYTES_MAX: usize = 2 + 16 + RECORD_BYTES_MAX;
+
+/// One packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// Gateway: give me all that you have. Stay for this long when I am gone.
+    Take { keep_for: Duration },
+    /// Gateway, with a socket: keep it. Keeper: here it is.
+    Socket { flow: FlowId, record: SocketRecord },
+    /// Gateway: a flow's record is this now.
+    Record { flow: FlowId, record: SocketRecord },
+    /// Gateway: close the flow's socket.
+    Forget { flow: FlowId },
+    /// Gateway: all is over.
+    Leave,
+    /// Keeper: that was all.
+    All,
+    /// Keeper: another gateway is here.
+    Busy,
+}
+
+/// Why octets are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoMessage {
+    Version(u8),
+    Malformed,
+}
+
+impl Message {
+    const fn kind(&self) -> u8 {
+        match self {
+            Self::Take { .. } => 1,
+            Self::Socket { .. } => 2,
+            Self::Record { .. } => 3,
+            Self::Forget { .. } => 4,
+            Self::Leave => 5,
+            Self::All => 6,
+            Self::Busy => 7,
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION, self.kind()];
+        match self {
+            Self::Take { keep_for } => {
+                let millis = u64::try_from(keep_for.as_millis()).unwrap_or(u64::MAX);
+                out.extend_from_slice(&millis.to_be_bytes());
+            }
+            Self::Socket { flow, record } | Self::Record { flow, record } => {
+                out.extend_from_slice(&flow.0);
+                record.encode(&mut out);
+            }
+            Self::Forget { flow } => out.extend_from_slice(&flow.0),
+            Self::Leave | Self::All | Self::Busy => {}
+        }
+        out
+    }
+
+    pub(super) fn decode(octets: &[u8]) -> Result<Self, NoMessage> {
+        let [version, kind, body @ ..] = octets else {
+            return Err(NoMessage::Malformed);
+        };
+        if *version != VERSION {
+            return Err(NoMessage::Version(*version));
+        }
+        let flow = || body.first_chunk::<16>().copied().map(FlowId);
+        let described = || {
+            let (flow, record) = body.split_first_chunk::<16>()?;
+            Some((FlowId(*flow), SocketRecord::decode(record)?))
+        };
+        let message = match kind {
+            1 => body.first_chunk().map(|millis| Self::Take {
+                keep_for: Duration::from_millis(u64::from_be_bytes(*millis)),
+            }),
+            2 => described().map(|(flow, record)| Self::Socket { flow, record }),
+            3 => described().map(|(flow, record)| Self::Record { flow, record }),
+            4 => flow().map(|flow| Self::Forget { flow }),
+            5 => Some(Self::Leave),
+            6 => Some(Self::All),
+            7 => Some(Self::Busy),
+            _ => None,
+        };
+        message.ok_or(NoMessage::Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::position::Baseline;
+    use super::*;
+    use fulmar_proto::splice::Role;
+
+    #[test]
+    fn every_message_comes_back_and_no_cut_one_is_taken_for_another() {
+        let flow = FlowId([9; 16]);
+        let record = SocketRecord {
+            role: Role::Acceptor,
+            baseline: Baseline { acked: 1 },
+            note: vec![4; super::super::NOTE_BYTES_MAX],
+        };
+        let all = [
+            Message::Take {
+                keep_for: Duration::from_secs(60),
+            },
+            Message::Socket {
+                flow,
+                record: record.clone(),
+            },
+            Message::Record { flow, record },
+            Message::Forget { flow },
+            Message::Leave,
+            Message::All,
+            Message::Busy,
+        ];
+        for message in all {
+            let octets = message.encode();
+            assert!(octets.len() <= MESSAGE_BYTES_MAX);
+            assert_eq!(Message::decode(&octets), Ok(message.clone()));
+            for len in 0..octets.len().min(27) {
+                // Only a record's note has no end of its own.
+                let cut = Message::decode(&octets[..len]);
+                assert!(cut.is_err(), "{message:?} cut to {len}");
+            }
+            let newer = [&[2], &octets[1..]].concat();
+            assert_eq!(Message::decode(&newer), Err(NoMessage::Version(2)));
+        }
+        assert_eq!(Message::decode(&[1, 99]), Err(NoMessage::Malformed));
+    }
+}

@@ -1,0 +1,111 @@
+//! Which octets went through a socket, from the kernel's counters.
+//!
+//! Nothing that a process writes down can say this after `kill -9`: the kill may come between a `write`
+//! and its note. The kernel knows. It counts sequence numbers, so a SYN and an end are among them:
+//! what was counted before the first octet is the [`Baseline`], and ends show in the state.
+//!
+//! ```text
+//!   taken  = received - end received - unread                      (TCP_INFO, SIOCINQ)
+//!   given  = acknowledged + SIOCOUTQ - baseline - end sent         (TCP_INFO, SIOCOUTQ)
+//! ```
+//!
+//! Sources: tcp(7); Linux net/ipv4/tcp.c (`tcp_ioctl`, `tcp_inq`, `tcp_get_info`).
+
+use super::tcp_info::{State, TcpInfo, unacknowledged};
+use std::io;
+use std::os::fd::AsFd;
+
+/// What a connection's counters said before its first octet was written or read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Baseline {
+    /// Sequence numbers that the other host had acknowledged: 1 where we connected, 0 where it did.
+    pub acked: u64,
+}
+
+/// Where a connection stands, in octets since its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Octets that were read from the socket.
+    pub taken: u64,
+    /// Octets that lie in it and can be read.
+    pub unread: u64,
+    /// Octets that were written to it.
+    pub given: u64,
+    /// Those of them that the other host has acknowledged.
+    pub acknowledged: u64,
+    /// We have sent our end.
+    pub end_sent: bool,
+    /// The other host has sent its end.
+    pub end_received: bool,
+    /// The connection is over: by both ends or by a reset, which the next read or write tells.
+    pub closed: bool,
+}
+
+/// How often the counters are read until two readings agree; each takes microseconds.
+const READINGS_MAX: usize = 1000;
+
+impl Baseline {
+    /// Of a connection that is established, and through which we have sent nothing.
+    ///
+    /// # Errors
+    /// The socket is not TCP, or the kernel older than 4.19.
+    pub fn of(socket: impl AsFd) -> io::Result<Self> {
+        let acked = TcpInfo::of(socket)?.acked;
+        Ok(Self { acked })
+    }
+
+    /// Where the connection stands.
+    ///
+    /// # Errors
+    /// The socket is not TCP, the kernel is older than 4.19, or the counters never stand still.
+    pub fn position(self, socket: impl AsFd) -> io::Result<Position> {
+        let mut before = TcpInfo::of(&socket)?;
+        for _ in 0..READINGS_MAX {
+            let unacknowledged = unacknowledged(&socket)?;
+            let unread = rustix::io::ioctl_fionread(&socket)?;
+            let after = TcpInfo::of(&socket)?;
+            if (before.state, before.acked, before.received)
+                == (after.state, after.acked, after.received)
+            {
+                return Ok(self.reckon(&after, unacknowledged, unread));
+            }
+            before = after;
+        }
+        Err(io::Error::other(
+            "a TCP connection's counters do not stand still",
+        ))
+    }
+
+    fn reckon(self, info: &TcpInfo, unacknowledged: u64, unread: u64) -> Position {
+        let acked = info.acked.saturating_sub(self.acked);
+        let (end_sent, end_received) = match info.state {
+            State::Open => (false, false),
+            State::EndSent => (true, false),
+            State::EndReceived => (false, true),
+            State::BothEnds => (true, true),
+            // A connection that ended well had all acknowledged: one more than its octets.
+            State::Closed => {
+                let ended = acked > info.sent.saturating_sub(info.sent_again);
+                (ended, ended)
+            }
+        };
+        let end = u64::from(end_sent);
+        // An end is the last to be acknowledged.
+        let end_acknowledged = u64::from(end_sent && unacknowledged == 0);
+        Position {
+            taken: info
+                .received
+                .saturating_sub(u64::from(end_received))
+                .saturating_sub(unread),
+            unread,
+            given: (acked + unacknowledged).saturating_sub(end),
+            acknowledged: acked.saturating_sub(end_acknowledged),
+            end_sent,
+            end_received,
+            closed: info.state == State::Closed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! The keeper itself: a loop that holds sockets until a gateway takes them, or none comes.
+
+use super::message::Message;
+use super::record::SocketRecord;
+use super::seqpacket;
+use super::tcp_info::{State, TcpInfo};
+use crate::clock::Clock;
+use crate::wait::{Interest, Ready, wait};
+use core::time::Duration;
+use fulmar_proto::splice::FlowId;
+use fulmar_proto::units::Instant;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::SockRef;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A keeper's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeeperConfig {
+    /// How long it stays without a gateway, until one said otherwise.
+    pub keep_for: Duration,
+}
+
+impl Default for KeeperConfig {
+    fn default() -> Self {
+        Self {
+            keep_for: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How long a gateway that takes its sockets may not read.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Messages in one turn: more than the line holds, so that a dead gateway's are all heard.
+const MESSAGES_PER_TURN: usize = 65_536;
+
+struct Held {
+    socket: OwnedFd,
+    record: SocketRecord,
+}
+
+/// What became of the connection with the gateway.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    /// It is there.
+    Here,
+    /// It died.
+    Gone,
+    /// It ended, and said so.
+    Left,
+}
+
+struct Keeper {
+    held: BTreeMap<FlowId, Held>,
+    keep_for: Duration,
+}
+
+/// Runs a keeper on the listening socket that [`super::Keeper::start`] made, until there was no
+/// gateway for `keep_for` or one said that all is over. Then connections that are not finished
+/// are reset.
+///
+/// # Errors
+/// The listening socket is none.
+pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
+    // Of a session of its own, so that a terminal's interrupt and hang-up are the gateway's only.
+    // One that is started as a session's leader has that already.
+    let _ = rustix::process::setsid();
+    raise_descriptor_limit();
+    let clock = Clock::start();
+    let mut keeper = Keeper {
+        held: BTreeMap::new(),
+        keep_for: config.keep_for,
+    };
+    let mut gateway: Option<OwnedFd> = None;
+    let mut alone_since = clock.now();
+    let mut ready: Vec<Ready> = Vec::new();
+    loop {
+        let mut sources = vec![(listener.as_fd(), Interest::Readable)];
+        let mut limit = None;
+        if let Some(gateway) = &gateway {
+            sources.push((gateway.as_fd(), Interest::Readable));
+        } else {
+            let left = (alone_since + keeper.keep_for).saturating_since(clock.now());
+            if left.is_zero() {
+                break;
+            }
+            limit = Some(left);
+        }
+        wait(&sources, limit, &mut ready)?;
+        // In this order: who called while the old one was alive is a second gateway, not the next.
+        let mut caller = match seqpacket::accept(listener) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            accepted => accepted?,
+        };
+        if let Some(connection) = gateway.take() {
+            match keeper.hear(&connection) {
+                Heard::Here => gateway = Some(connection),
+                Heard::Gone => alone_since = clock.now(),
+                Heard::Left => break,
+            }
+        }
+        if gateway.is_none() {
+            gateway = caller.take();
+        }
+        if let Some(second) = caller {
+            // One that does not hear why sees the end.
+            drop(seqpacket::send(&second, &Message::Busy.encode(), None));
+        }
+    }
+    for held in keeper.held.into_values() {
+        end(held.socket);
+    }
+    Ok(())
+}
+
+impl Keeper {
+    /// Handles what the gateway said. In order: what a dead one had said is handled before its end.
+    fn hear(&mut self, gateway: &OwnedFd) -> Heard {
+        for _ in 0..MESSAGES_PER_TURN {
+            let (octets, socket) = match seqpacket::receive(gateway) {
+                Ok(Some(received)) => received,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::Here,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Ok(None) | Err(_) => return Heard::Gone,
+            };
+            match (Message::decode(&octets), socket) {
+                (Ok(Message::Socket { flow, record }), Some(socket)) => {
+                    self.held.insert(flow, Held { socket, record });
+                }
+                (Ok(Message::Record { flow, record }), _) => {
+                    if let Some(held) = self.held.get_mut(&flow) {
+                        held.record = record;
+                    }
+                }
+                (Ok(Message::Forget { flow }), _) => drop(self.held.remove(&flow)),
+                (Ok(Message::Take { keep_for }), _) => {
+                    self.keep_for = keep_for;
+                    // One that died meanwhile has said more before its end.
+                    let _ = self.give_all(gateway);
+                }
+                (Ok(Message::Leave), _) => return Heard::Left,
+                // Another version: our answer tells it ours.
+                (Err(_), _) => {
+                    let _ = send(gateway, &Message::All, None);
+                }
+                (Ok(Message::Socket { .. } | Message::All | Message::Busy), _) => {}
+            }
+        }
+        Heard::Here
+    }
+
+    fn give_all(&self, gateway: &OwnedFd) -> io::Result<()> {
+        for (flow, held) in &self.held {
+            let message = Message::Socket {
+                flow: *flow,
+                record: held.record.clone(),
+            };
+            send(gateway, &message, Some(&held.socket))?;
+        }
+        send(gateway, &Message::All, None)
+    }
+}
+
+/// Sends a message, and waits for room if there is none.
+fn send(gateway: &OwnedFd, message: &Message, socket: Option<&OwnedFd>) -> io::Result<()> {
+    let octets = message.encode();
+    let clock = Clock::start();
+    let mut ready = Vec::new();
+    loop {
+        match seqpacket::send(gateway, &octets, socket.map(AsFd::as_fd)) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            sent => return sent,
+        }
+        let left = (Instant::START + PATIENCE).saturating_since(clock.now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let source = (gateway.as_fd(), Interest::ReadableOrWritable);
+        wait(&[source], Some(left), &mut ready)?;
+    }
+}
+
+/// Closes a connection whose gateway did not come back: as it is if our end was sent, since the
+/// kernel then delivers the rest; else with a reset, since an end would be a lie.
+fn end(socket: OwnedFd) {
+    let ended = TcpInfo::of(&socket)
+        .is_ok_and(|info| !matches!(info.state, State::Open | State::EndReceived));
+    if !ended {
+        // Without it the other host sees an end: worse, and nothing is left to do about it.
+        drop(SockRef::from(&socket).set_linger(Some(Duration::ZERO)));
+    }
+    drop(socket);
+}
+
+/// A gateway may have more flows than the usual 1,024 descriptors.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // What does not fit is closed by the kernel as it arrives; the gateway's own limit is the same.
+    let _ = setrlimit(Resource::Nofile, raised);
+}

@@ -1,0 +1,50 @@
+//! What the keeper remembers of a socket besides the socket.
+
+use super::position::Baseline;
+use fulmar_proto::splice::Role;
+
+/// How long [`SocketRecord::note`] may be.
+pub const NOTE_BYTES_MAX: usize = 2048;
+
+/// What the next gateway must know to go on with a socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketRecord {
+    /// Whose connection it is: our client's, or ours to the destination.
+    pub role: Role,
+    /// What the kernel's counters said at its birth.
+    pub baseline: Baseline,
+    /// The gateway's own words, at most [`NOTE_BYTES_MAX`] octets.
+    pub note: Vec<u8>,
+}
+
+/// Role and baseline.
+const FIXED_BYTES: usize = 9;
+/// The longest that [`SocketRecord::encode`] makes.
+pub(super) const RECORD_BYTES_MAX: usize = FIXED_BYTES + NOTE_BYTES_MAX;
+
+impl SocketRecord {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(match self.role {
+            Role::Opener => 0,
+            Role::Acceptor => 1,
+        });
+        out.extend_from_slice(&self.baseline.acked.to_be_bytes());
+        out.extend_from_slice(&self.note);
+    }
+
+    pub(super) fn decode(octets: &[u8]) -> Option<Self> {
+        let (role, rest) = octets.split_first()?;
+        let (acked, note) = rest.split_first_chunk()?;
+        Some(Self {
+            role: match role {
+                0 => Role::Opener,
+                1 => Role::Acceptor,
+                _ => return None,
+            },
+            baseline: Baseline {
+                acked: u64::from_be_bytes(*acked),
+            },
+            note: note.to_vec(),
+        })
+    }
+}
