@@ -128,12 +128,6 @@ impl AnyFlow {
         each!(self, flow => flow.on_peer_finished(now, shared));
     }
 
-    pub(super) fn on_all_sent(&mut self) {
-        if let Self::Stream(flow) = self {
-            flow.on_all_sent();
-        }
-    }
-
     pub(super) fn on_connection_closed(
         &mut self,
         now: Instant,

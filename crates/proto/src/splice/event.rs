@@ -57,7 +57,7 @@ pub enum FlowEvent {
         offset: u64,
     },
     /// Streams with `resume`: go on with `accept` from octet `from`, which is not before the last
-    /// `Delivered`. May be repeated.
+    /// `Delivered`. May be repeated. Until it was fetched, `accept` takes nothing.
     Resume {
         /// Which.
         flow: FlowId,
@@ -74,6 +74,24 @@ pub enum FlowEvent {
     /// Streams: both directions are finished and delivered. Datagrams: the association is over.
     /// Last.
     Closed(FlowId),
+}
+
+impl FlowEvent {
+    /// Which flow it happened to.
+    pub const fn flow(&self) -> FlowId {
+        match self {
+            Self::Requested { flow, .. }
+            | Self::Connected { flow, .. }
+            | Self::Refused { flow, .. }
+            | Self::Readable(flow)
+            | Self::Writable(flow)
+            | Self::PeerFinished(flow)
+            | Self::Delivered { flow, .. }
+            | Self::Resume { flow, .. }
+            | Self::Reset { flow, .. }
+            | Self::Closed(flow) => *flow,
+        }
+    }
 }
 
 /// Why a flow cannot be opened.

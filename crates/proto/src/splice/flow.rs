@@ -68,10 +68,12 @@ pub(super) struct Flow {
     link: Option<Link>,
     stream: Stream,
     bound: Option<SocketAddr>,
-    /// Whether the far side's AeroTP has confirmed the last word.
+    /// The far side said the last word.
     last_word_heard: bool,
     /// The driver was told, or could see, that there is no capacity.
     blocked: bool,
+    /// `Resume` events that the driver has not seen: it would go on at the wrong place.
+    resumes_untold: u32,
     reconnects: u32,
     /// Opener: the pause is over.
     reconnect_due: bool,

@@ -234,15 +234,21 @@ impl Splicer {
         .unwrap_or(0)
     }
 
-    /// The local side sends no more: half-closes a stream, ends a datagram flow.
+    /// The local side sends no more: half-closes a stream; ends a datagram flow, of which no
+    /// event follows.
     pub fn finish(&mut self, now: Instant, flow: FlowId) {
+        let known = self.alive(flow).map(AnyFlow::kind);
         self.with_alive(now, flow, AnyFlow::finish);
+        if known == Some(FlowKind::Datagrams) {
+            self.hush(flow);
+        }
     }
 
     /// The local side broke, or the driver gives the flow up. The far side hears `code`; the flow
     /// is gone here, without a further event.
     pub fn reset(&mut self, now: Instant, flow: FlowId, code: ResetCode) {
         self.with_alive(now, flow, |flow, now, shared| flow.reset(now, shared, code));
+        self.hush(flow);
     }
 
     /// Streams: octets for the local side that lie in one piece; `None` when there are none now.
@@ -276,6 +282,12 @@ impl Splicer {
         self.with_alive(now, flow, |flow, now, shared| {
             flow.refuse(now, shared, code);
         });
+        self.hush(flow);
+    }
+
+    /// The driver has said the last word: it hears no more of the flow.
+    fn hush(&mut self, flow: FlowId) {
+        self.shared.events.retain(|event| event.flow() != flow);
     }
 
     /// Datagrams: takes a message towards the far side; `false` if it was dropped, which is
@@ -476,7 +488,14 @@ impl Machine for Splicer {
     }
 
     fn poll_event(&mut self) -> Option<FlowEvent> {
-        self.shared.events.pop_front()
+        let event = self.shared.events.pop_front()?;
+        if let FlowEvent::Resume { flow, .. } = &event
+            && let Some(slot) = self.flows.get_mut(flow)
+            && let Some(flow) = slot.flow.as_stream_mut()
+        {
+            flow.on_resume_told();
+        }
+        Some(event)
     }
 
     fn next_deadline(&self) -> Option<Deadline> {

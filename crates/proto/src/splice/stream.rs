@@ -119,6 +119,8 @@ impl Outgoing {
 pub(super) struct Incoming {
     buffer: VecDeque<u8>,
     received: u64,
+    /// Octets that this connection brings again.
+    repeated: u64,
     end: Option<u64>,
     end_told: bool,
     pub(super) credit: CreditGiven,
@@ -142,6 +144,7 @@ impl Incoming {
         Self {
             buffer: VecDeque::new(),
             received: start,
+            repeated: 0,
             end: None,
             end_told: false,
             credit: CreditGiven::starting_at(start),
@@ -152,8 +155,19 @@ impl Incoming {
         self.received
     }
 
+    /// A new connection brings the direction from `offset` on.
+    pub(super) const fn begin_at(&mut self, offset: u64) {
+        self.repeated = self.received.saturating_sub(offset);
+    }
+
     /// Octets arrived. Returns whether there was nothing to read before.
     pub(super) fn on_data(&mut self, octets: &[u8]) -> Result<bool, Unexpected> {
+        let known = usize::try_from(self.repeated).unwrap_or(usize::MAX);
+        let (known, octets) = octets.split_at(known.min(octets.len()));
+        self.repeated -= known.len() as u64;
+        if octets.is_empty() {
+            return Ok(false);
+        }
         let received = self.received.saturating_add(octets.len() as u64);
         if self.end.is_some() {
             return Err(Unexpected::End);
@@ -169,7 +183,7 @@ impl Incoming {
 
     /// The far side said that the direction has `total` octets.
     pub(super) fn on_end(&mut self, total: u64) -> Result<(), Unexpected> {
-        if total != self.received {
+        if total != self.received || self.repeated > 0 {
             return Err(Unexpected::End);
         }
         self.end = Some(total);

@@ -54,6 +54,8 @@ pub(crate) struct App {
     /// All that was, or is to be, given to the splicer.
     pub(crate) outgoing: Vec<u8>,
     pub(crate) sent: usize,
+    /// The most that was ever sent.
+    pub(crate) most: usize,
     /// Finish after the last octet.
     pub(crate) finishes: bool,
     pub(crate) finished: bool,
@@ -100,6 +102,7 @@ impl App {
             let offered = &self.outgoing[self.sent..];
             let taken = splicer.accept(now, id, &offered[..offered.len().min(room)]);
             self.sent += taken;
+            self.most = self.most.max(self.sent);
             if taken == 0 {
                 break;
             }
@@ -152,6 +155,11 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
                 ..
             } => {
                 *self.again += u32::from(*again);
+                if class.resume && self.apps.contains_key(flow) {
+                    // It was over before this gateway lost its memory; its driver remembers.
+                    splicer.refused(now, *flow, RefuseCode::Forgotten);
+                    return;
+                }
                 let app = App {
                     peer: Some(*peer),
                     role: Some(Role::Acceptor),
@@ -315,12 +323,19 @@ impl Pair {
 
     /// A side's gateway restarts. What its applications kept is given back to the new one.
     pub(crate) fn restart(&mut self, side: usize, config: &SplicerConfig) {
-        let old = core::mem::replace(&mut self.sides[side], Side::new(config, 77));
+        let old = core::mem::replace(
+            &mut self.sides[side],
+            Side::new(config, 77 + u64::from(config.incarnation) * 2 + side as u64),
+        );
         let side_now = &mut self.sides[side];
         for (id, mut app) in old.apps {
-            let (Some(peer), Some(role), None) = (app.peer, app.role, &app.last) else {
+            let (Some(peer), Some(role)) = (app.peer, app.role) else {
                 continue;
             };
+            if app.last.is_some() {
+                side_now.apps.insert(id, app);
+                continue;
+            }
             if app.class.resume {
                 let restored = Restored {
                     flow: id,
@@ -331,7 +346,7 @@ impl Pair {
                     bound: app.bound,
                     received: app.received.len() as u64,
                     kept_from: app.delivered,
-                    accepted: app.sent as u64,
+                    accepted: app.most as u64,
                 };
                 let splicer = side_now.machine.app();
                 splicer.restore(self.now, restored).expect("room");
@@ -339,6 +354,13 @@ impl Pair {
                     splicer.finish(self.now, id);
                     app.finished = true;
                 }
+                side_now.apps.insert(id, app);
+            } else {
+                // It dies with its gateway.
+                app.last = Some(FlowEvent::Reset {
+                    flow: id,
+                    code: ResetCode::PeerLost,
+                });
                 side_now.apps.insert(id, app);
             }
         }

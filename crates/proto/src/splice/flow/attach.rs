@@ -135,6 +135,7 @@ impl Flow {
             bound,
             last_word_heard: false,
             blocked: true,
+            resumes_untold: 0,
             reconnects: 0,
             reconnect_due: false,
             last_active: now,
@@ -244,6 +245,14 @@ impl Flow {
         self.link = Some(Link::new(id));
         self.timers.stop(FlowTimer::Away);
         self.stream.out.set_ready(false);
+        // An opener that was never answered sends from the start, at once. The acceptor may have
+        // heard it before it restarted.
+        let first = if open.again {
+            self.stream.incoming.received()
+        } else {
+            0
+        };
+        self.stream.incoming.begin_at(first);
         match (self.phase, treated) {
             (Phase::Ending(outcome), _) => {
                 self.say_last_word(now, shared, outcome);
@@ -260,7 +269,7 @@ impl Flow {
             return;
         }
         self.stream.out.set_ready(false);
-        if open.again && self.phase == Phase::Open {
+        if self.phase == Phase::Open {
             self.answer(now, shared);
             shared.class(self.class.id).resumed += 1;
             self.tell_resume(now, shared);
@@ -271,6 +280,7 @@ impl Flow {
         self.note_activity(now, shared);
         // The last report may have been lost with the connection that carried it.
         self.report(now, shared);
+        self.resumes_untold += 1;
         shared.tell(FlowEvent::Resume {
             flow: self.id,
             from: self.stream.out.accepted(),

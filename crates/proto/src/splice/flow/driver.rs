@@ -16,13 +16,19 @@ const TAKEN_WITHOUT_ROOM: usize = 4 << 10;
 
 impl Flow {
     pub(in super::super) fn capacity(&self, shared: &Shared) -> usize {
-        let Some(link) = self.link.as_ref().filter(|link| link.is_clear()) else {
+        let clear = |link: &&super::Link| link.is_clear() && self.resumes_untold == 0;
+        let Some(link) = self.link.as_ref().filter(clear) else {
             return 0;
         };
         let allowance = self.stream.out.allowance(self.class.window.0);
         let allowance = usize::try_from(allowance).unwrap_or(usize::MAX);
         let room = shared.endpoint.write_room(link.id).unwrap_or(0);
         allowance.min(room.saturating_sub(HEADER_BYTES).max(TAKEN_WITHOUT_ROOM))
+    }
+
+    /// The driver hears where to go on.
+    pub(in super::super) const fn on_resume_told(&mut self) {
+        self.resumes_untold = self.resumes_untold.saturating_sub(1);
     }
 
     pub(in super::super) fn accepted_offset(&self) -> u64 {

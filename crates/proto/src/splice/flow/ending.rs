@@ -49,13 +49,6 @@ impl Flow {
         self.timers.set(FlowTimer::Ending, now + patience * 2);
     }
 
-    /// AeroTP has confirmed everything, the last word included.
-    pub(in super::super) fn on_all_sent(&mut self) {
-        if !self.is_alive() {
-            self.last_word_heard = true;
-        }
-    }
-
     /// The connection ended while the flow was ending.
     pub(super) fn on_ending_closed(&mut self, now: Instant, shared: &mut Shared, why: CloseReason) {
         let heard = self.last_word_heard || why == CloseReason::Finished;

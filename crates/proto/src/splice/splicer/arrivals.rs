@@ -50,7 +50,6 @@ impl Splicer {
                     self.shared.endpoint.close(now, id);
                 }
             }
-            Event::AllSent(id) => self.with_owner(now, id, |flow, _, _| flow.on_all_sent()),
             Event::Closed { id, why } => {
                 self.orphans.remove(&id);
                 self.with_owner(now, id, |flow, now, shared| {
@@ -60,7 +59,8 @@ impl Splicer {
             Event::Datagram {
                 path, ref octets, ..
             } => self.on_datagram(now, path, octets),
-            Event::Connected(_) => {}
+            // Confirmed is not heard: a peer that has restarted confirms what it cannot read.
+            Event::Connected(_) | Event::AllSent(_) => {}
         }
     }
 

@@ -100,6 +100,11 @@ impl Connection {
             }
             TpduKind::Mack { afin, .. } => return self.on_mack(now, tpdu, afin),
             TpduKind::Nack => match Nack::of(tpdu) {
+                Ok(nack)
+                    if self.why_closed.is_none() && self.sender.is_forgotten_in(now, &nack) =>
+                {
+                    self.end(now, CloseReason::Reset);
+                }
                 Ok(nack) => {
                     self.sender
                         .on_nack(now, &nack, &mut self.counters, &mut self.trace);

@@ -84,6 +84,9 @@ impl Connection {
             self.afin_attempts += 1;
             self.timers
                 .set(ConnectionTimer::Afin, now + self.sender.rto());
+            // Modes that confirm nothing wait for no peer until they close.
+            self.timers
+                .set_if_idle(ConnectionTimer::Silence, now + self.config.give_up_after);
             self.enter(now, State::AfinSent);
             self.bare(now, self.sender.end_seq(), Flags::AFIN, out);
         } else {

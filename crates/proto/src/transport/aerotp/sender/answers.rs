@@ -5,6 +5,7 @@ use super::{Sender, SenderTimer};
 use crate::trace::{LossSign, Record, Trace};
 use crate::transport::parts::Settled;
 use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Acks, Mack, Nack};
 
 /// The share of losses from which on the tail is worth repeating.
@@ -13,10 +14,14 @@ const TAIL_LOSS_MIN: f64 = 0.001;
 const TAIL_MISS_TARGET: f64 = 0.01;
 /// What timestamps count in (wire format, section 2).
 const STAMP_UNIT: Duration = Duration::from_micros(1);
+/// No queue holds a datagram for longer (RFC 9293's MSL, of one minute, twice).
+const DATAGRAM_LIFE_MAX: Duration = Duration::from_secs(120);
+/// The clocks of two ends count a span alike to one part in so many.
+const CLOCKS_AGREE: u32 = 1_000;
 
 impl Sender {
-    /// Whether an acknowledgement comes from a peer that has forgotten this connection: it answers
-    /// what was sent after an earlier confirmation was known, and takes that confirmation back.
+    /// Whether an acknowledgement comes from a peer that has forgotten this connection: it was sent
+    /// after an earlier confirmation had arrived here, and takes that confirmation back.
     pub(in super::super) fn is_forgotten(&self, now: Instant, mack: &Mack<'_>) -> bool {
         let Acks::Cumulative {
             next_expected,
@@ -26,17 +31,33 @@ impl Sender {
         else {
             return false;
         };
-        // Without a hold nothing was received, and the echo is of nothing.
-        let (Some(advanced_at), Some(age), Some(_)) = (
-            self.advanced_at,
-            age_of(now, mack.echo),
-            receiver.hold.to_duration(),
-        ) else {
+        // It was on its way no longer than the round trip that it shows. Without a hold it shows
+        // none: nothing was received, or too long ago.
+        let shown = age_of(now, mack.echo).zip(receiver.hold.to_duration());
+        let way_max =
+            shown.and_then(|(age, hold)| Some(age.checked_sub(hold)? + hold / CLOCKS_AGREE));
+        self.is_taken_back(now, *next_expected, way_max)
+    }
+
+    /// Whether a request comes from a peer that has forgotten this connection: it asks for what it
+    /// had confirmed.
+    pub(in super::super) fn is_forgotten_in(&self, now: Instant, nack: &Nack<'_>) -> bool {
+        let mut wanted = nack.wanted();
+        wanted
+            .next()
+            .is_some_and(|first| self.is_taken_back(now, first, age_of(now, nack.echo)))
+    }
+
+    /// Whether the peer is without TPDU `missing`, which it confirmed before it sent this; `way_max`
+    /// is how long ago it may have sent it.
+    fn is_taken_back(&self, now: Instant, missing: TpduSeq, way_max: Option<Duration>) -> bool {
+        let Some(advanced_at) = self.advanced_at else {
             return false;
         };
-        let sent_since = now.saturating_since(advanced_at).checked_sub(age);
-        next_expected.distance_from(self.confirmed) < 0
-            && sent_since.is_some_and(|since| since > STAMP_UNIT)
+        let later = now.saturating_since(advanced_at);
+        let sent_since = way_max.and_then(|way_max| later.checked_sub(way_max));
+        missing.distance_from(self.confirmed) < 0
+            && (later > DATAGRAM_LIFE_MAX || sent_since.is_some_and(|since| since > STAMP_UNIT))
     }
 
     /// An acknowledgement came. Returns whether it made sense.
