@@ -286,7 +286,7 @@ fn the_size_of_datagrams_is_found_and_given_back_when_the_path_shrinks() {
         assert!((1_440..=1_444).contains(&status.datagram.0), "{status:?}");
         assert_eq!(status.payload_budget.0 + 29, status.datagram.0);
     }
-    pair.run_until(at(70_000));
+    pair.run_until(at(90_000));
     let sizes: Vec<u64> = pair
         .events(Way::Forward)
         .iter()

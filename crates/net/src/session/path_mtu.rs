@@ -18,8 +18,8 @@ use fulmar_proto::units::{ByteCount, Duration, Instant};
 const SMALL_ANSWERS: u32 = 8;
 /// A search ends when the answer is this certain.
 const GRAIN: u64 = 4;
-/// Between two tries, unless two round trips are longer.
-const PACE: Duration = Duration::from_millis(200);
+/// Between two tries, unless two round trips are longer: 24 kbit/s of probes while a size is tried.
+const PACE: Duration = Duration::from_millis(500);
 /// Tries at that pace; then ten times more slowly.
 const TRIES_AT_PACE: u32 = 32;
 /// The size in use is confirmed this often.
@@ -271,7 +271,7 @@ mod tests {
     fn any_limit_is_found_to_four_octets() {
         for limit in [1_232, 1_240, 1_300, 1_444, 1_452, 1_464, 1_471] {
             let mut road = Road::new(limit, 0.0, 1);
-            road.run(Duration::from_secs(15));
+            road.run(Duration::from_secs(40));
             let found = road.mtu.datagram().0;
             assert!(
                 (limit.saturating_sub(4)..=limit).contains(&found),
@@ -300,9 +300,9 @@ mod tests {
         let mut road = Road::new(1_472, 0.0, 1);
         road.run(Duration::from_secs(20));
         road.limit = 1_300;
-        road.run(Duration::from_secs(17));
+        road.run(Duration::from_secs(20));
         assert_eq!(road.changes[..2], [1_472, 1_232]);
-        road.run(Duration::from_secs(15));
+        road.run(Duration::from_secs(40));
         let found = road.mtu.datagram().0;
         assert!((1_296..=1_300).contains(&found), "{found}");
         road.limit = 1_472;
