@@ -11,12 +11,13 @@ use super::repeats::Repeats;
 use super::resolver::Resolver;
 use super::socks::Negotiation;
 use super::status::{self, CarrierReport, PeerReport, Status};
-use crate::session::{DropReason, LinkState, PeerIndex, Session, SessionEvent};
+use crate::session::{DropReason, LinkState, PeerIndex, Session, SessionEvent, source_octets};
 use crate::udp::{Application, Step};
-use fulmar_proto::machine::{Deadline, PathId};
+use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::Receiver;
 
@@ -303,6 +304,14 @@ pub(super) const fn link_name(state: LinkState) -> &'static str {
 }
 
 impl Application<Link> for Running {
+    fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
+        link.handle_datagram_from(now, datagram, &source_octets(from));
+    }
+
+    fn too_large(&mut self, now: Instant, link: &mut Link, path: PathId) {
+        link.on_too_large(now, path);
+    }
+
     fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<FlowEvent>) {
         self.session_event(now, link, event);
     }

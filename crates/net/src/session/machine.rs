@@ -9,6 +9,8 @@ mod departures;
 mod initiations;
 mod responses;
 
+pub use arrivals::source_octets;
+
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
 use super::early::SALT_BYTES;

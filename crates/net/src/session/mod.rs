@@ -56,6 +56,6 @@ pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,
 };
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
-pub use machine::{SESSION_OVERHEAD, Session};
+pub use machine::{SESSION_OVERHEAD, Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
 pub use wire::{Capability, HelloError, SESSION_VERSION};

@@ -51,6 +51,18 @@ pub trait Application<M: Machine> {
     /// The network says that nobody listens at `path`. May be a moment's truth only.
     fn unreachable(&mut self, now: Instant, machine: &mut M, path: PathId);
 
+    /// A datagram arrived, from the address `from`. Hands it to the machine, with the address if the
+    /// machine can use that.
+    fn arrived(&mut self, now: Instant, machine: &mut M, datagram: Datagram<'_>, from: SocketAddr) {
+        let _ = from;
+        machine.handle_datagram(now, datagram);
+    }
+
+    /// The system refused to send a datagram to `path`: it is larger than the way out takes.
+    fn too_large(&mut self, now: Instant, machine: &mut M, path: PathId) {
+        let _ = (now, machine, path);
+    }
+
     /// When [`Application::work`] wants to be called if nothing else happens.
     fn next_deadline(&self) -> Option<Deadline>;
 
@@ -188,6 +200,11 @@ impl UdpDriver {
             {
                 app.unreachable(self.clock.now(), machine, path);
             }
+            if let Some(remote) = self.port.take_too_large()
+                && let Some(path) = self.paths.id_of(remote)
+            {
+                app.too_large(self.clock.now(), machine, path);
+            }
         }
     }
 
@@ -284,14 +301,12 @@ impl UdpDriver {
                 let Some(path) = paths.heard(now, path) else {
                     continue;
                 };
-                machine.handle_datagram(
-                    now,
-                    Datagram {
-                        path,
-                        octets: datagram.octets,
-                        ecn: datagram.ecn,
-                    },
-                );
+                let arrived = Datagram {
+                    path,
+                    octets: datagram.octets,
+                    ecn: datagram.ecn,
+                };
+                app.arrived(now, machine, arrived, datagram.from);
                 let events = false;
                 let mut turn = Turn {
                     port,

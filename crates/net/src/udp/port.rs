@@ -88,6 +88,7 @@ pub struct UdpPort {
     burst_max: usize,
     blocked: bool,
     unreachable: Option<SocketAddr>,
+    too_large: Option<SocketAddr>,
     peer: Option<SocketAddr>,
     counters: PortCounters,
     buffers: SocketBuffers,
@@ -114,6 +115,7 @@ impl UdpPort {
             burst_max: config.burst.max(1),
             blocked: false,
             unreachable: None,
+            too_large: None,
             peer: None,
             counters: PortCounters::default(),
             buffers,
@@ -167,6 +169,11 @@ impl UdpPort {
     /// Who could not be reached, if anyone, since the last call.
     pub fn take_unreachable(&mut self) -> Option<SocketAddr> {
         self.unreachable.take()
+    }
+
+    /// To whom a datagram was too large, if to anyone, since the last call.
+    pub fn take_too_large(&mut self) -> Option<SocketAddr> {
+        self.too_large.take()
     }
 
     /// Where the next datagram's octets are appended.
@@ -224,7 +231,10 @@ impl UdpPort {
                     retried = true;
                     continue;
                 }
-                Err(error) if is_too_big(&error) => self.counters.too_big += 1,
+                Err(error) if is_too_big(&error) => {
+                    self.counters.too_big += 1;
+                    self.too_large = Some(burst.envelope.to);
+                }
                 Err(_) if burst.count > 1 => {
                     self.outbox.split_front();
                     continue;

@@ -15,9 +15,13 @@ use crate::session::wire::{
 };
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
+use std::net::{IpAddr, SocketAddr};
 
 /// Wrong first checks in a row before that is worth an event: the link may damage one.
 const WRONG_MACS_COUNT: u32 = 3;
+
+/// An IPv6 address (or an IPv4 one as such) and a port.
+const SOURCE_BYTES: usize = 18;
 
 /// Where a datagram came from, in the driver's and in the network's terms.
 #[derive(Clone, Copy)]
@@ -27,9 +31,22 @@ pub(super) struct Origin<'a> {
     pub(super) ecn: Ecn,
 }
 
+/// The octets of an address, for [`Session::handle_datagram_from`].
+pub fn source_octets(from: SocketAddr) -> [u8; SOURCE_BYTES] {
+    let ip = match from.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let mut octets = [0; SOURCE_BYTES];
+    octets[..16].copy_from_slice(&ip.octets());
+    octets[16..].copy_from_slice(&from.port().to_be_bytes());
+    octets
+}
+
 impl<M: Machine> Session<M> {
-    /// A datagram arrived, and `source` are the octets of the address that it came from: cookies,
-    /// which prove addresses while too many handshakes arrive, are bound to them.
+    /// A datagram arrived, and `source` are the octets of the address that it came from
+    /// ([`source_octets`]): cookies, which prove addresses while too many handshakes arrive, are bound
+    /// to them.
     pub fn handle_datagram_from(&mut self, now: Instant, datagram: Datagram<'_>, source: &[u8]) {
         self.now = now;
         let origin = Origin {
