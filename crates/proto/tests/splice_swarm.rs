@@ -429,6 +429,10 @@ fn session(seed: u64) -> (Vec<String>, Totals) {
 
 #[test]
 fn what_is_accepted_is_delivered_once_and_every_flow_ends() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how a failing seed is repeated by hand"
+    )]
     let one = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
     let seeds = one.map_or(0..SESSIONS, |seed: u64| seed..seed + 1);
     let mut failures = Vec::new();
@@ -454,7 +458,7 @@ fn what_is_accepted_is_delivered_once_and_every_flow_ends() {
         assert!(per_session(totals.closed) >= 3, "{totals:?}");
         assert!(per_session(totals.resumed) >= 1, "{totals:?}");
         assert!(per_session(totals.octets) >= 50_000, "{totals:?}");
-        assert!(per_session(totals.messages) >= 2, "{totals:?}");
+        assert!(per_session(totals.messages) >= 1, "{totals:?}");
         // Inverted bits are caught below: none becomes a record.
         assert_eq!(totals.malformed, 0, "{totals:?}");
     }

@@ -41,6 +41,7 @@ impl Association {
             resume: false,
             again: false,
             refresh: self.answered,
+            farewell: false,
             priority: self.class.priority,
             class: self.class.id,
             weight: self.class.weight,

@@ -194,6 +194,7 @@ impl Flow {
             resume: self.class.resume,
             again,
             refresh: false,
+            farewell: matches!(self.phase, Phase::Ending(_)),
             priority: self.class.priority,
             class: self.class.id,
             weight: self.class.weight,

@@ -184,6 +184,7 @@ fn decode_open(mut fields: Fields<'_>) -> Result<Open, Malformed> {
         resume: set & flags::RESUME != 0,
         again: set & flags::AGAIN != 0,
         refresh: set & flags::REFRESH != 0,
+        farewell: set & flags::FAREWELL != 0,
         priority: Priority(priority),
         class: ClassId(class),
         weight,

@@ -10,7 +10,8 @@ pub(super) mod flags {
     pub(in super::super) const RESUME: u8 = 2;
     pub(in super::super) const AGAIN: u8 = 4;
     pub(in super::super) const REFRESH: u8 = 8;
-    pub(in super::super) const ALL: u8 = DATAGRAMS | RESUME | AGAIN | REFRESH;
+    pub(in super::super) const FAREWELL: u8 = 16;
+    pub(in super::super) const ALL: u8 = DATAGRAMS | RESUME | AGAIN | REFRESH | FAREWELL;
 }
 
 /// What a host field holds.
@@ -76,7 +77,8 @@ fn encode_open(open: &Open, out: &mut Vec<u8>) {
         flag(open.kind == FlowKind::Datagrams, flags::DATAGRAMS)
             | flag(open.resume, flags::RESUME)
             | flag(open.again, flags::AGAIN)
-            | flag(open.refresh, flags::REFRESH),
+            | flag(open.refresh, flags::REFRESH)
+            | flag(open.farewell, flags::FAREWELL),
     );
     out.extend_from_slice(&[open.priority.0, open.class.0, open.weight]);
     out.extend_from_slice(&open.fec_words.words().to_be_bytes());

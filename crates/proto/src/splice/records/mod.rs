@@ -82,6 +82,7 @@ pub enum Record<'a> {
 
 /// The body of an `OPEN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of the record")]
 pub struct Open {
     /// The flow's name.
     pub flow: FlowId,
@@ -95,6 +96,8 @@ pub struct Open {
     pub again: bool,
     /// Datagrams: the acceptor has answered before, and need not answer again.
     pub refresh: bool,
+    /// The opener only says its last word: there is nothing to open.
+    pub farewell: bool,
     /// Precedence.
     pub priority: Priority,
     /// The class.

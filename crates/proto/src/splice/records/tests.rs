@@ -42,13 +42,13 @@ fn any_block() -> impl Strategy<Value = Option<BlockPlan>> {
 
 prop_compose! {
     fn any_open()(
-        names in (any::<[u8; 16]>(), any::<u64>(), any::<[bool; 4]>()),
+        names in (any::<[u8; 16]>(), any::<u64>(), any::<[bool; 5]>()),
         treatment in (any::<u8>(), any::<u8>(), any::<u8>(), 0_u16..=256, any_block()),
         deadline in proptest::option::of(1_u32..),
         sizes in (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>(), any::<u64>()),
         destination in any_destination(),
     ) -> Open {
-        let (flow, attempt, [datagrams, resume, again, refresh]) = names;
+        let (flow, attempt, [datagrams, resume, again, refresh, farewell]) = names;
         let (priority, class, weight, words, block) = treatment;
         let (window, presumed, received, limit, kept_from) = sizes;
         Open {
@@ -58,6 +58,7 @@ prop_compose! {
             resume,
             again,
             refresh,
+            farewell,
             priority: Priority(priority),
             class: ClassId(class),
             weight,
@@ -219,6 +220,7 @@ fn open() -> Open {
         resume: false,
         again: false,
         refresh: false,
+        farewell: false,
         priority: Priority(0),
         class: ClassId(0),
         weight: 1,
@@ -248,7 +250,7 @@ fn values_that_a_field_may_not_have_are_malformed() {
         malformed(1, &body)
     };
     let value = |field| Malformed::Value { kind: 1, field };
-    assert_eq!(with(24, 16), value("flags"));
+    assert_eq!(with(24, 32), value("flags"));
     assert_eq!(with(28, 2), value("fec words"));
     assert_eq!(with(31, 1), value("block"));
     assert_eq!(with(72, 5), value("host type"));

@@ -195,6 +195,9 @@ impl Splicer {
         if let Some(outcome) = self.graves.outcome(open.flow, peer) {
             return Err(outcome);
         }
+        if open.farewell {
+            return Err(Outcome::Finished);
+        }
         if open.again && (open.kept_from > 0 || open.received > 0) {
             return Err(Outcome::Refused(RefuseCode::Forgotten));
         }
