@@ -240,6 +240,12 @@ fn a_transfer_crosses_a_link_with_a_long_round_trip_and_loss() {
         pair.send(&sent);
         pair.run_to_end(Duration::from_secs(30));
         complete(&pair, &sent);
+        if loss == 0.0 {
+            pair.run(Duration::from_secs(30));
+            for way in [Way::Forward, Way::Back] {
+                assert_eq!(pair.count(way, is_down), 0, "{:?}", pair.events(way));
+            }
+        }
     }
 }
 

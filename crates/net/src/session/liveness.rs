@@ -82,6 +82,8 @@ impl Liveness {
     pub(super) fn on_rtt_sample(&mut self, sample: Duration) {
         self.rtt = Some(match self.rtt {
             None => sample,
+            // What is judged by it is whether to wait longer: believe the longer soon.
+            Some(rtt) if sample > rtt => (rtt + sample) / 2,
             Some(rtt) => (rtt * (GAIN - 1) + sample) / GAIN,
         });
     }
@@ -99,10 +101,10 @@ impl Liveness {
     pub(super) fn on_heard(&mut self, now: Instant, wants: Wants) -> Option<Duration> {
         self.last_heard = Some(now);
         let outage = self.down_since.take();
-        if let Some(since) = self.waiting_since.take()
-            && outage.is_none()
-        {
-            let silence = now.saturating_since(since);
+        let silence = self.waiting_since.take();
+        let silence = silence.map(|since| now.saturating_since(since));
+        // A short outage may have been none, on a link that is slow to answer.
+        if let Some(silence) = silence.filter(|silence| *silence <= self.config.down_after_max) {
             self.usual_silence = (self.usual_silence * (GAIN - 1) + silence) / GAIN;
         }
         if wants == Wants::Answer {
@@ -113,7 +115,10 @@ impl Liveness {
 
     /// How long a silence must be to be an outage.
     pub(super) fn down_after(&self) -> Duration {
-        let trips = self.rtt.unwrap_or_default() * ROUND_TRIPS;
+        let Some(rtt) = self.rtt else {
+            return self.config.down_after_max;
+        };
+        let trips = rtt * ROUND_TRIPS;
         (self.usual_silence * USUAL_SILENCES)
             .max(self.config.down_after_min)
             .min(self.config.down_after_max)
@@ -220,6 +225,7 @@ mod tests {
     #[test]
     fn silence_is_asked_about_and_then_is_an_outage_with_probes() {
         let mut liveness = liveness();
+        liveness.on_rtt_sample(Duration::from_millis(10));
         liveness.on_sent(at(1_000), Wants::Answer);
         let silent = Duration::from_millis(300);
         assert_eq!(
@@ -259,6 +265,12 @@ mod tests {
     #[test]
     fn a_link_that_answers_rarely_is_given_more_time_within_a_bound() {
         let mut liveness = liveness();
+        assert_eq!(
+            liveness.down_after(),
+            Duration::from_secs(3),
+            "nothing is known yet"
+        );
+        liveness.on_rtt_sample(Duration::from_millis(10));
         for n in 0..100 {
             liveness.on_sent(at(n * 200), Wants::Answer);
             liveness.on_heard(at(n * 200 + 100), Wants::Nothing);
@@ -275,7 +287,9 @@ mod tests {
             liveness.on_heard(at(30_000 + n * 2_000 + 1_000), Wants::Nothing);
         }
         assert_eq!(liveness.down_after(), Duration::from_secs(3));
-        liveness.on_rtt_sample(Duration::from_secs(2));
-        assert_eq!(liveness.down_after(), Duration::from_secs(6));
+        for _ in 0..30 {
+            liveness.on_rtt_sample(Duration::from_secs(2));
+        }
+        assert!(liveness.down_after() > Duration::from_millis(5_999));
     }
 }

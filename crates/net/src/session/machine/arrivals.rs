@@ -287,6 +287,8 @@ impl<M: Machine> Session<M> {
                 state.early_intake.raise(offer.epoch);
                 self.see_epoch(index, offer.epoch);
                 self.announce(now, index, offer.boot, offer.capabilities);
+                // For the round trip, by which silences are judged.
+                self.send_probe(now, index);
             }
         }
     }
