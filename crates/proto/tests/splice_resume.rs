@@ -60,7 +60,6 @@ fn a_flow_without_resume_is_reset_when_a_gateway_restarts() {
         let id = pair.open(ECHO, class, &pattern(3_000_000));
         pair.run(SECOND / 4);
         pair.restart(side, &config(1));
-        pair.call(1 - side, |splicer, now| splicer.peer_restarted(now, PEER));
         pair.run(SECOND * 5);
         assert_eq!(pair.reset_code(1 - side, id), Some(ResetCode::PeerLost));
     }

@@ -259,8 +259,19 @@ pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) sides: [Side; 2],
     pub(crate) script: Script,
-    flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    flying: BTreeMap<(Instant, u64), Flying>,
     flown: u64,
+    /// How often each side has restarted, and how often the other knows that it has.
+    starts: [u32; 2],
+    known: [u32; 2],
+}
+
+/// A datagram on its way. Between gateways it is sealed by the session of two starts.
+struct Flying {
+    to: usize,
+    octets: Vec<u8>,
+    /// Which start of the sender's, and which of the receiver's.
+    session: [u32; 2],
 }
 
 impl Pair {
@@ -271,6 +282,8 @@ impl Pair {
             script,
             flying: BTreeMap::new(),
             flown: 0,
+            starts: [0; 2],
+            known: [0; 2],
         }
     }
 
@@ -327,6 +340,8 @@ impl Pair {
             &mut self.sides[side],
             Side::new(config, 77 + u64::from(config.incarnation) * 2 + side as u64),
         );
+        self.starts[side] += 1;
+        self.known[1 - side] = self.starts[1 - side];
         let side_now = &mut self.sides[side];
         for (id, mut app) in old.apps {
             let (Some(peer), Some(role)) = (app.peer, app.role) else {
@@ -372,10 +387,28 @@ impl Pair {
         for octets in core::mem::take(&mut self.sides[side].sent) {
             for (delay, octets) in (self.script)(side, self.now, &octets) {
                 self.flown += 1;
-                self.flying
-                    .insert((self.now + delay, self.flown), (1 - side, octets));
+                let datagram = Flying {
+                    to: 1 - side,
+                    octets,
+                    session: [self.starts[side], self.known[1 - side]],
+                };
+                self.flying.insert((self.now + delay, self.flown), datagram);
             }
         }
+    }
+
+    /// Whether the receiver can open the datagram. The first contact after a restart is what
+    /// tells the other side of it, as a session's handshake does.
+    fn opens(&mut self, flying: &Flying) -> bool {
+        let (to, from) = (flying.to, 1 - flying.to);
+        let [sender, receiver] = flying.session;
+        for (side, told) in [(to, self.starts[to]), (from, sender)] {
+            if self.known[side] < told {
+                self.known[side] = told;
+                self.call(1 - side, |splicer, now| splicer.peer_restarted(now, PEER));
+            }
+        }
+        receiver == self.starts[to] && sender == self.known[from]
     }
 
     /// One step of time; `false` when nothing is left to happen before `until`.
@@ -388,14 +421,17 @@ impl Pair {
         match (arrival, timer) {
             (Some(at), timer) if timer.is_none_or(|(t, _)| at <= t) && at <= until => {
                 self.now = at;
-                let (_, (side, octets)) = self.flying.pop_first().expect("looked at");
-                let datagram = Datagram {
-                    path: PEER,
-                    octets: &octets,
-                    ecn: Ecn::Capable,
-                };
-                self.sides[side].machine.handle_datagram(at, datagram);
-                self.settle(side);
+                let (_, flying) = self.flying.pop_first().expect("looked at");
+                if self.opens(&flying) {
+                    let datagram = Datagram {
+                        path: PEER,
+                        octets: &flying.octets,
+                        ecn: Ecn::Capable,
+                    };
+                    let side = flying.to;
+                    self.sides[side].machine.handle_datagram(at, datagram);
+                    self.settle(side);
+                }
                 true
             }
             (_, Some((at, side))) if at <= until => {
