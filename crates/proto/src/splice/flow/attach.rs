@@ -23,6 +23,9 @@ use crate::wire::aerotp::{Mode, Port};
 
 /// Records that are not data, and headers, need room beside the window.
 const BUFFER_BESIDE_WINDOW: usize = 64 << 10;
+/// All flows' first octets together stay within what a like acceptor keeps for them, though none
+/// is read: the sum over n flows of 1/n grows as slowly as their number's logarithm.
+const PRESUMED_SHARE: u64 = 32;
 /// The pause between two tries to connect doubles so often.
 const PAUSE_DOUBLINGS_MAX: u32 = 5;
 
@@ -219,7 +222,7 @@ impl Flow {
     /// How many octets an opener may send before it is answered: less, the more flows there are.
     pub(in super::super) fn presumption(&self, shared: &Shared) -> u64 {
         let flows = shared.counters.flows_now.max(1);
-        let share = shared.config.receive_memory.0 / (8 * flows);
+        let share = shared.config.receive_memory.0 / (PRESUMED_SHARE * flows);
         let most = shared.config.first_credit.0.min(self.class.window.0);
         share.clamp(FLOOR_BYTES.min(most), most)
     }

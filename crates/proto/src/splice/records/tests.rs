@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::splice::address::{Host, HostName};
+use core::fmt::Write as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::num::NonZeroU8;
 use proptest::prelude::*;
@@ -274,4 +275,104 @@ fn values_that_a_field_may_not_have_are_malformed() {
     assert_eq!(malformed(0, &[]), Malformed::UnknownType(0));
     assert_eq!(malformed(127, &[]), Malformed::UnknownType(127));
     assert_eq!(Record::decode(128, &[1, 2]), Ok(Record::Ignored));
+}
+
+/// A record as `docs/protocol/splice.md` specifies it, octet by octet.
+fn hex(record: &Record<'_>) -> String {
+    let mut octets = Vec::new();
+    record.encode(&mut octets);
+    let mut text = String::new();
+    for octet in octets {
+        write!(text, "{octet:02x}").expect("a String takes all");
+    }
+    text
+}
+
+#[test]
+fn an_opening_has_its_golden_octets() {
+    let named = Open {
+        attempt: 0x0000_0002_0000_0005,
+        kind: FlowKind::Datagrams,
+        refresh: true,
+        priority: Priority(3),
+        class: ClassId(4),
+        weight: 5,
+        fec_words: FecStrength::from_words(24).expect("in range"),
+        block: BlockPlan::new(
+            NonZeroU8::new(10).expect("above 0"),
+            2,
+            Duration::from_millis(1),
+        ),
+        deadline: Some(Duration::from_millis(50)),
+        window: 0x1_0000,
+        presumed: 0x4000,
+        received: 6,
+        limit: 7,
+        kept_from: 8,
+        destination: Destination {
+            host: Host::Name("a.b".parse().expect("a name")),
+            port: 443,
+        },
+        ..open()
+    };
+    let expected = concat!(
+        "01004e",
+        "07070707070707070707070707070707",
+        "0000000200000005",
+        "09",
+        "030405",
+        "0018",
+        "0a02000003e8",
+        "0000c350",
+        "00010000",
+        "00004000",
+        "0000000000000006",
+        "0000000000000007",
+        "0000000000000008",
+        "0101bb",
+        "612e62"
+    );
+    assert_eq!(hex(&Record::Open(Box::new(named))), expected);
+}
+
+#[test]
+fn the_other_records_have_their_golden_octets() {
+    let bound = SocketAddr::from(([10, 0, 0, 1], 0x1234));
+    let accepted = Accepted {
+        received: 1,
+        limit: 2,
+        bound,
+    };
+    assert_eq!(
+        hex(&Record::Accepted(accepted)),
+        "020017000000000000000100000000000000020412340a000001"
+    );
+    assert_eq!(hex(&Record::Refused(RefuseCode::NotAllowed)), "03000104");
+    assert_eq!(hex(&Record::Data(b"abc")), "040003616263");
+    assert_eq!(hex(&Record::End { total: 258 }), "0500080000000000000102");
+    assert_eq!(hex(&Record::Reset(ResetCode::Idle)), "06000106");
+    let delivered = Delivered {
+        offset: 1,
+        limit: 2,
+    };
+    assert_eq!(
+        hex(&Record::Delivered(delivered)),
+        "07001000000000000000010000000000000002"
+    );
+    let message = Message {
+        number: 1,
+        stamp: 2,
+        index: 0,
+        last: 3,
+        octets: b"x",
+    };
+    assert_eq!(
+        hex(&Record::Message(message)),
+        "08000b0000000100000002000378"
+    );
+    assert_eq!(
+        hex(&Record::Flow(FlowId([7; 16]))),
+        "09001007070707070707070707070707070707"
+    );
+    assert_eq!(hex(&Record::Finished), "0a0000");
 }
