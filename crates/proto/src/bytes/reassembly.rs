@@ -322,6 +322,14 @@ impl Reassembly {
             self.spare.push(octets);
         }
     }
+
+    /// Gives back memory that what is held does not need.
+    pub fn give_back(&mut self) {
+        let spare: usize = self.spare.iter().map(Vec::capacity).sum();
+        self.payload_memory_bytes -= spare;
+        self.spare = Vec::new();
+        self.slots.shrink_to_fit();
+    }
 }
 
 #[cfg(test)]

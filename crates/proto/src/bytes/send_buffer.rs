@@ -42,6 +42,11 @@ impl SendBuffer {
         self.base + self.octets.len() as u64
     }
 
+    /// Gives back memory that what is held does not need.
+    pub fn give_back(&mut self) {
+        self.octets.shrink_to_fit();
+    }
+
     /// The octets from `position`, `len` of them: borrowed if they lie in one piece, else copied
     /// to `scratch`. Empty if they are no longer, or not yet, here.
     pub fn slice<'a>(&'a self, position: u64, len: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {

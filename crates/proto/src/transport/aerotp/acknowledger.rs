@@ -11,8 +11,8 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::units::Instant;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
-    EcnField, Feedback, Handshake, HoldTime, LISTED_NUMBERS_MAX, ReceiverWord,
-    cumulative_numbers_max, listed_numbers_max,
+    EcnField, Feedback, Handshake, HoldTime, LISTED_NUMBERS_MAX, PathReport, REPORT_NUMBERS,
+    ReceiverWord, cumulative_numbers_max, listed_numbers_max,
 };
 use std::collections::VecDeque;
 
@@ -35,6 +35,8 @@ pub(super) struct ReceiverState {
     pub(super) next_expected: TpduSeq,
     pub(super) window: u16,
     pub(super) has_holes: bool,
+    /// What to say of the path, if it is time to.
+    pub(super) report: Option<PathReport>,
 }
 
 /// A TPDU that arrived.
@@ -78,6 +80,10 @@ impl Acknowledger {
             window_told: config.window_tpdus,
             timers: TimerTable::default(),
         }
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.recent.shrink_to_fit();
     }
 
     pub(super) const fn set_tpdu_bytes_max(&mut self, octets: usize) {
@@ -211,8 +217,16 @@ impl Acknowledger {
         }
         let handshake = handshake.unwrap_or_default();
         let room = cumulative_numbers_max(self.tpdu_bytes_max, strength, crc);
+        let report = state.report.filter(|_| room >= REPORT_NUMBERS);
+        let room = room - report.map_or(0, |_| REPORT_NUMBERS);
         let newest_first = self.recent.iter().rev().take(room).map(|recent| recent.seq);
-        feedback.cumulative(handshake, state.next_expected, receiver, newest_first, out);
+        let next = state.next_expected;
+        if let Some(report) = report {
+            let words = (receiver, report);
+            feedback.cumulative_with_report(handshake, next, words, newest_first, out);
+        } else {
+            feedback.cumulative(handshake, next, receiver, newest_first, out);
+        }
         if self.policy.style == AckStyle::Cumulative {
             let repeats = self.policy.repeats.max(1);
             self.recent.iter_mut().for_each(|recent| recent.told += 1);
@@ -243,6 +257,7 @@ mod tests {
             next_expected: TpduSeq(0),
             window: 8,
             has_holes: false,
+            report: None,
         };
         let mut out = Vec::new();
         acks.demand();

@@ -261,6 +261,12 @@ impl BlockAssembly {
         }
     }
 
+    /// Gives back what would rebuild blocks of long ago.
+    pub(super) fn give_back(&mut self) {
+        self.history = VecDeque::new();
+        self.blocks = VecDeque::new();
+    }
+
     /// Takes what was rebuilt.
     pub(super) fn take_rebuilt(&mut self) -> Vec<(TpduSeq, Vec<u8>)> {
         core::mem::take(&mut self.rebuilt)

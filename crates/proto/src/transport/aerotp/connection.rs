@@ -18,11 +18,12 @@ use crate::bytes::Chunk;
 use crate::machine::{PathId, Priority};
 use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
+use crate::transport::parts::DeliveryReport;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::Mode;
 use std::collections::VecDeque;
-use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, LINGER_MIN};
+use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, IDLE_AFTER, LINGER_MIN};
 
 /// Which TPDU of two ends belongs to which connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,12 +33,13 @@ pub(super) struct Key {
     pub(super) remote: u16,
 }
 
-/// What a TPDU meant for the endpoint's rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RateSign {
-    None,
-    Marked,
-    Clear,
+/// What a TPDU meant for the path's rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RateSign {
+    /// Whether an answer echoed a mark, if it was one.
+    pub(super) marked: Option<bool>,
+    /// What it said of the path.
+    pub(super) report: Option<DeliveryReport>,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,8 @@ pub(super) struct Connection {
     gone: bool,
     last_received: Instant,
     last_sent: Instant,
+    /// When memory was last given back for want of use.
+    tidied_at: Instant,
     timers: TimerTable<ConnectionTimer>,
 }
 
@@ -112,6 +116,7 @@ impl Connection {
             gone: false,
             last_received: now,
             last_sent: now,
+            tidied_at: now,
             timers: TimerTable::default(),
         };
         connection.rearm_patience();
@@ -312,6 +317,10 @@ impl Connection {
         }
         if self.why_closed.is_some() {
             return;
+        }
+        if self.last_sent.max(self.last_received) > self.tidied_at {
+            self.timers
+                .set_if_idle(ConnectionTimer::Idle, now + IDLE_AFTER);
         }
         let room = (self.config.send_buffer_bytes / 4).max(self.sender.payload_bytes());
         if self

@@ -7,7 +7,7 @@ mod drive;
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
 use super::connection::{Connection, Key};
 use super::counters::Counters;
-use super::event::{ConnectError, ConnectionId, Event, State, WriteError};
+use super::event::{ConnectError, ConnectionId, Event, PathRate, State, WriteError};
 use super::intake::Intake;
 use super::modes::ModeRules;
 use super::schedule::PathSchedule;
@@ -67,6 +67,8 @@ pub struct EndpointCounters {
     pub mode_mismatch: u64,
     /// Datagrams of datagram mode that were damaged.
     pub damaged_datagrams: u64,
+    /// Times that a path was found to carry much less than declared, for seconds.
+    pub rates_declared_wrong: u64,
 }
 
 /// One end of many AeroTP connections over any number of paths.
@@ -285,9 +287,14 @@ impl Endpoint {
         self.now = now;
         let rtt = self.path_rtt(path);
         let schedule = self.path(path);
+        if report
+            .available
+            .is_some_and(|rate| rate != schedule.rate.bound())
+        {
+            schedule.link.restart();
+        }
         schedule.rate.on_link_report(now, report, rtt);
-        let rate = schedule.rate.rate();
-        schedule.pacer.set_rate(rate);
+        schedule.update_rate(now);
     }
 
     fn path_rtt(&self, path: PathId) -> Option<core::time::Duration> {
@@ -296,6 +303,12 @@ impl Endpoint {
             .values()
             .filter(on_path)
             .find_map(|entry| entry.connection.rtt())
+    }
+
+    /// A path's rate and where it comes from, while the path has connections.
+    pub fn path_rate(&self, path: PathId) -> Option<PathRate> {
+        let schedule = self.paths.get(&path)?;
+        Some(schedule.path_rate(self.now))
     }
 
     /// A connection's counters, until some time after it is forgotten.
@@ -375,6 +388,11 @@ impl Endpoint {
     /// nothing, sent.
     pub fn is_settled(&self, id: ConnectionId) -> Option<bool> {
         self.connection(id).map(Connection::all_settled)
+    }
+
+    /// What the connections' send buffers and payloads received take together.
+    pub fn memory_bytes(&self) -> ByteCount {
+        ByteCount::from_usize(self.memory_bytes)
     }
 
     /// Connections that are not forgotten, lingering ones included.

@@ -1,7 +1,7 @@
 //! What an endpoint tells the application, and what it refuses.
 
 use crate::machine::PathId;
-use crate::units::ByteCount;
+use crate::units::{Bitrate, ByteCount};
 use crate::wire::aerotp::{Mode, Port};
 
 /// A connection of one endpoint. Never reused within a run.
@@ -48,6 +48,40 @@ pub enum CloseReason {
     Reset,
     /// Nothing was heard for the configured time.
     PeerVanished,
+}
+
+/// What decides a path's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateReason {
+    /// The layer below: the configured or reported rate.
+    Declared,
+    /// Congestion marks.
+    Marks,
+    /// The link carries less than declared.
+    Link,
+    /// A queue on the way is being emptied.
+    Draining,
+}
+
+/// A path's rate and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathRate {
+    /// What the layer below names: the upper bound.
+    pub declared: Bitrate,
+    /// What marks leave of it.
+    pub marked: Bitrate,
+    /// What the link was found to carry, where that is less.
+    pub link: Option<Bitrate>,
+    /// What arrived lately, as the peer reports; `None` before it has.
+    pub delivered: Option<Bitrate>,
+    /// What is used.
+    pub current: Bitrate,
+    /// Why that.
+    pub reason: RateReason,
+    /// How often a standing queue was looked into.
+    pub queues_tried: u64,
+    /// Whether the link has carried less than 0.8 of what is declared for seconds.
+    pub declared_wrong: bool,
 }
 
 /// What the application is told.

@@ -29,5 +29,7 @@ pub use config::{
 };
 pub use counters::Counters;
 pub use endpoint::{Endpoint, EndpointCounters};
-pub use event::{CloseReason, ConnectError, ConnectionId, Event, State, WriteError};
+pub use event::{
+    CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
+};
 pub use modes::{Acks, ModeRules, Nacks};

@@ -1,6 +1,8 @@
 //! The receiving half: what arrived, what is missing, and what to say about it.
 
-use super::acknowledger::{Acknowledger, ReceiverState};
+mod answers;
+
+use super::acknowledger::Acknowledger;
 use super::blocks::BlockAssembly;
 use super::config::ConnectionConfig;
 use super::counters::Counters;
@@ -12,20 +14,18 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::trace::{Record, Trace};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::{
-    BlockDescriptor, FecStrength, Feedback, Handshake, LISTED_NUMBERS_MAX, NackCause,
-    listed_numbers_max,
-};
+use crate::wire::aerotp::{BlockDescriptor, FecStrength, Handshake, LISTED_NUMBERS_MAX};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
 enum ReceiverTimer {
     HoleWait,
     NackRepeat,
+    Report,
 }
 
 impl TimerKind for ReceiverTimer {
-    const COUNT: usize = 2;
+    const COUNT: usize = 3;
     fn index(self) -> usize {
         self as usize
     }
@@ -33,6 +33,7 @@ impl TimerKind for ReceiverTimer {
         match self {
             Self::HoleWait => "patience with a hole",
             Self::NackRepeat => "NACK repeat",
+            Self::Report => "report on the path",
         }
     }
 }
@@ -51,6 +52,9 @@ pub(super) struct Arrival<'a> {
 const NACK_REPEAT_INITIAL: Duration = Duration::from_millis(500);
 /// Requests are not repeated faster than this.
 const NACK_REPEAT_MIN: Duration = Duration::from_millis(10);
+
+/// In modes that acknowledge nothing, the sender hears of its path this often while data arrives.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 #[expect(
@@ -75,6 +79,9 @@ pub(super) struct Receiver {
     nack_repeat: Duration,
     end: Option<TpduSeq>,
     feedback_strength: FecStrength,
+    /// In modes that acknowledge nothing: the sender should hear how its path does.
+    report_wanted: bool,
+    has_reported: bool,
     readable_told: bool,
     end_told: bool,
     timers: TimerTable<ReceiverTimer>,
@@ -103,6 +110,8 @@ impl Receiver {
             nack_repeat: NACK_REPEAT_INITIAL,
             end: None,
             feedback_strength: FecStrength::NONE,
+            report_wanted: false,
+            has_reported: false,
             readable_told: false,
             end_told: false,
             timers: TimerTable::default(),
@@ -329,6 +338,16 @@ impl Receiver {
     }
 
     fn after_arrival(&mut self, now: Instant) {
+        if !self.rules.confirms() {
+            // The first tells the path's delay before any queue has grown.
+            let interval = if core::mem::replace(&mut self.has_reported, true) {
+                REPORT_INTERVAL
+            } else {
+                Duration::ZERO
+            };
+            self.timers
+                .set_if_idle(ReceiverTimer::Report, now + interval);
+        }
         if self.rules.complete {
             return;
         }
@@ -385,6 +404,14 @@ impl Receiver {
         self.ring.memory_bytes()
     }
 
+    /// Gives back memory that what is held does not need; nothing came for a while.
+    pub(super) fn give_back(&mut self) {
+        self.ring.give_back();
+        self.acks.give_back();
+        self.blocks.give_back();
+        self.asked_damaged.shrink_to_fit();
+    }
+
     pub(super) fn recycle(&mut self, octets: Vec<u8>) {
         self.ring.recycle(octets);
     }
@@ -417,54 +444,6 @@ impl Receiver {
         self.end == Some(self.ring.next_expected())
     }
 
-    pub(super) fn wants_to_answer(&self) -> bool {
-        self.acks.is_due() || self.wants_to_ask()
-    }
-
-    fn wants_to_ask(&self) -> bool {
-        !self.asked_damaged.is_empty() || (self.asked_missing && self.ring.has_holes())
-    }
-
-    /// Appends the answer that is due, if any.
-    pub(super) fn write_answer(
-        &mut self,
-        now: Instant,
-        template: Feedback,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let template = Feedback {
-            echo: self.acks.echo(),
-            ..template
-        };
-        let room = listed_numbers_max(self.tpdu_bytes_max, template.fec_words, template.crc);
-        if let Some(first) = self.asked_damaged.pop_front() {
-            let further = self.asked_damaged.iter().copied().take(room);
-            let told = template.nack(NackCause::Damaged, first, further, out);
-            self.asked_damaged.drain(..told);
-            return true;
-        }
-        if core::mem::take(&mut self.asked_missing) {
-            let mut holes = self.ring.holes(room + 1);
-            if let Some(first) = holes.next() {
-                template.nack(NackCause::Missing, first, holes, out);
-                self.asked_at.get_or_insert((first, now));
-                self.timers
-                    .set(ReceiverTimer::NackRepeat, now + self.nack_repeat);
-                return true;
-            }
-        }
-        if self.acks.is_due() {
-            let state = ReceiverState {
-                next_expected: self.ring.next_expected(),
-                window: self.ring.window(),
-                has_holes: self.ring.has_holes(),
-            };
-            self.acks.write(now, template, state, out);
-            return true;
-        }
-        false
-    }
-
     pub(super) fn handle_deadline(
         &mut self,
         now: Instant,
@@ -474,6 +453,7 @@ impl Receiver {
         self.acks.handle_deadline(now);
         while let Some(timer) = self.timers.expire(now) {
             match timer {
+                ReceiverTimer::Report => self.report_wanted = true,
                 ReceiverTimer::HoleWait => self.give_up_holes(now, counters, trace),
                 ReceiverTimer::NackRepeat => {
                     if self.ring.has_holes() {

@@ -5,21 +5,31 @@
 //! repetitions to be on the safe side, leaves when nothing else would.
 
 use super::config::Share;
-use super::event::ConnectionId;
+use super::event::{ConnectionId, PathRate, RateReason};
 use crate::machine::Priority;
-use crate::transport::parts::{Pacer, RateControl};
-use crate::wire::aerotp::FecStrength;
+use crate::transport::parts::{LinkFollower, Pacer, RateControl};
+use crate::units::{Duration, Instant};
+use crate::wire::aerotp::{FecStrength, PathReport};
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a class of weight 1 may send before the next one's turn: a packet of the usual size.
 const QUANTUM_BYTES: i64 = 1500;
 
+/// Reports on a path are at least this far apart.
+const REPORT_GAP: Duration = Duration::from_millis(10);
+
 /// One path's budget and its queues of connections that have something to send.
 #[derive(Debug)]
 pub(super) struct PathSchedule {
     pub(super) pacer: Pacer,
     pub(super) rate: RateControl,
+    pub(super) link: LinkFollower,
+    /// Octets that have arrived, headers of the layers below included.
+    pub(super) arrived: u64,
+    pub(super) reported_at: Option<Instant>,
+    /// Whether it is counted already that the declared rate is wrong.
+    pub(super) declared_wrong: bool,
     /// The strength last seen on this path, to correct damaged headers with.
     pub(super) strength_seen: FecStrength,
     pub(super) connections: usize,
@@ -47,16 +57,69 @@ struct Class {
 }
 
 impl PathSchedule {
-    pub(super) const fn new(pacer: Pacer, rate: RateControl) -> Self {
+    pub(super) fn new(pacer: Pacer, rate: RateControl) -> Self {
         Self {
             pacer,
             rate,
+            link: LinkFollower::default(),
+            arrived: 0,
+            reported_at: None,
+            declared_wrong: false,
             strength_seen: FecStrength::NONE,
             connections: 0,
             control: VecDeque::new(),
             ready: BTreeMap::new(),
             spare: VecDeque::new(),
             waiting: 0,
+        }
+    }
+
+    /// A datagram left.
+    pub(super) fn on_sent(&mut self, now: Instant, octets: usize) {
+        self.pacer.on_sent(now, octets);
+        self.link.on_sent(now, self.pacer.wire_bytes(octets));
+    }
+
+    /// Paces at what the layer below, marks and the link's own behaviour allow.
+    pub(super) fn update_rate(&mut self, now: Instant) {
+        self.pacer.set_rate(self.link.rate(now, self.rate.rate()));
+    }
+
+    /// What to tell the peer of its octets' arrival, if that is due.
+    pub(super) fn report(&self, now: Instant) -> Option<PathReport> {
+        let recent = |at: Instant| now.saturating_since(at) < REPORT_GAP;
+        if self.arrived == 0 || self.reported_at.is_some_and(recent) {
+            return None;
+        }
+        let modulo = self.arrived % (1 << 32);
+        Some(PathReport {
+            arrived: u32::try_from(modulo).unwrap_or_default(),
+            clock: now.as_wrapping_micros(),
+        })
+    }
+
+    /// The rate's components.
+    pub(super) fn path_rate(&self, now: Instant) -> PathRate {
+        let (declared, marked) = (self.rate.bound(), self.rate.rate());
+        let current = self.link.rate(now, marked);
+        let reason = if self.link.is_draining() && current < marked {
+            RateReason::Draining
+        } else if current < marked {
+            RateReason::Link
+        } else if marked < declared {
+            RateReason::Marks
+        } else {
+            RateReason::Declared
+        };
+        PathRate {
+            declared,
+            marked,
+            link: self.link.cap(),
+            delivered: self.link.delivered(),
+            current,
+            reason,
+            queues_tried: self.link.trials(),
+            declared_wrong: self.link.is_declared_wrong(now),
         }
     }
 
@@ -134,7 +197,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Bitrate, ByteCount, Duration};
+    use crate::units::{Bitrate, ByteCount};
 
     fn schedule() -> PathSchedule {
         let rate = Bitrate::from_bits_per_second(1);

@@ -190,6 +190,14 @@ impl Sender {
         self.buffer.memory_bytes()
     }
 
+    /// Gives back memory that what is held does not need.
+    pub(super) fn give_back(&mut self, now: Instant) {
+        self.release(now);
+        self.buffer.give_back();
+        self.board.give_back();
+        self.messages.shrink_to_fit();
+    }
+
     pub(super) const fn payload_bytes(&self) -> usize {
         self.payload_bytes
     }

@@ -1,10 +1,14 @@
 //! Parts that transports are put together from. Each owns its state, its timers and its tests.
 
+mod delivery;
+mod follower;
 mod pacer;
 mod rate_control;
 mod rtt;
 mod scoreboard;
 
+pub use delivery::{DelaySample, DeliveryMeter, DeliveryReport, DeliveryWindow};
+pub use follower::LinkFollower;
 pub use pacer::Pacer;
 pub use rate_control::{LinkReport, RateControl};
 pub use rtt::{RtoLimits, RttEstimator};

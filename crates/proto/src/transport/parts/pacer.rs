@@ -74,13 +74,18 @@ impl Pacer {
     /// Books a datagram of `octets`. Time without anything to send earns no credit beyond the
     /// burst; time that a late wake-up lost does, within bounds.
     pub fn on_sent(&mut self, now: Instant, octets: usize) {
-        let wire = ByteCount::from_usize(octets) + self.lower_overhead;
+        let wire = self.wire_bytes(octets);
         let late = if self.backlogged {
             now.saturating_since(self.even_at).min(LATE_MAX)
         } else {
             Duration::ZERO
         };
         self.even_at = self.even_at.max(now) - late + self.rate.time_to_send(wire);
+    }
+
+    /// A datagram's octets with the headers below.
+    pub fn wire_bytes(&self, octets: usize) -> ByteCount {
+        ByteCount::from_usize(octets) + self.lower_overhead
     }
 
     /// When to look again after [`Pacer::allows_control`] said no.

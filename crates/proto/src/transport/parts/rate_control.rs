@@ -52,6 +52,11 @@ impl RateControl {
         self.rate
     }
 
+    /// What the layer below names.
+    pub const fn bound(&self) -> Bitrate {
+        self.bound
+    }
+
     /// Takes a report of the layer below.
     pub fn on_link_report(&mut self, now: Instant, report: LinkReport, rtt: Option<Duration>) {
         if let Some(available) = report.available {

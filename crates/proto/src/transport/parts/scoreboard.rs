@@ -286,7 +286,7 @@ impl Scoreboard {
             && since_last * SPURIOUS_RTT_DENOMINATOR < rtt_min * SPURIOUS_RTT_NUMERATOR
         {
             let widened = (self.reorder_window * 2).max(rtt_min / 8);
-            self.reorder_window = widened.min(rtt_min / 2);
+            self.reorder_window = widened.min(rtt_min);
         }
         Some(settled)
     }
@@ -412,6 +412,14 @@ impl Scoreboard {
                 _ => return,
             }
         }
+    }
+
+    /// Gives back memory that what is out does not need.
+    pub fn give_back(&mut self) {
+        self.entries.shrink_to_fit();
+        self.log.shrink_to_fit();
+        self.lost.shrink_to_fit();
+        self.held_lost.shrink_to_fit();
     }
 
     /// How long being overtaken is forgiven.

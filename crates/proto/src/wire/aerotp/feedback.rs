@@ -1,10 +1,10 @@
 //! Encodes MACKs and NACKs straight into the outgoing buffer.
 
 use super::header::{EcnField, Flags, Header, Parts, Port};
-use super::mack::ReceiverWord;
+use super::mack::{PathReport, ReceiverWord};
 use super::mode::Mode;
 use super::nack::NackCause;
-use super::overhead::{CUMULATIVE_NUMBERS_MAX, LISTED_NUMBERS_MAX};
+use super::overhead::{CUMULATIVE_NUMBERS_MAX, LISTED_NUMBERS_MAX, REPORT_NUMBERS};
 use super::tpdu::encode_with;
 use crate::units::FecStrength;
 use crate::wire::TpduSeq;
@@ -75,6 +75,24 @@ impl Feedback {
         self.write(flags, next_expected, out, |out| {
             out.extend_from_slice(&receiver.to_octets());
             write_numbers(above, CUMULATIVE_NUMBERS_MAX, out)
+        })
+    }
+
+    /// The same with a report on the path, in whose place fewer numbers fit:
+    /// [`REPORT_NUMBERS`](super::REPORT_NUMBERS) less.
+    pub fn cumulative_with_report(
+        &self,
+        handshake: Handshake,
+        next_expected: TpduSeq,
+        (receiver, report): (ReceiverWord, PathReport),
+        above: impl IntoIterator<Item = TpduSeq>,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let flags = Flags::MACK.with(Flags::CUMULATIVE).with(Flags::REPORT);
+        self.write(flags.with(handshake.flags()), next_expected, out, |out| {
+            out.extend_from_slice(&receiver.to_octets());
+            out.extend_from_slice(&report.to_octets());
+            write_numbers(above, CUMULATIVE_NUMBERS_MAX - REPORT_NUMBERS, out)
         })
     }
 

@@ -97,13 +97,20 @@ pub(super) fn encoded(name: &str) -> Vec<u8> {
             };
             encode(&tpdu, &mut out);
         }
+        answer => answer_encoded(answer, &mut out),
+    }
+    out
+}
+
+fn answer_encoded(name: &str, out: &mut Vec<u8>) {
+    match name {
         "asynack" => {
             let word = receiver(4096, 0);
-            FEEDBACK.cumulative(Handshake::Asyn, TpduSeq(1001), word, [], &mut out);
+            FEEDBACK.cumulative(Handshake::Asyn, TpduSeq(1001), word, [], out);
         }
         "mack-listed" => {
             let further = seqs(&[1002, 1003]);
-            FEEDBACK.listed(Handshake::None, TpduSeq(1000), further, &mut out);
+            FEEDBACK.listed(Handshake::None, TpduSeq(1000), further, out);
         }
         "mack-cumulative" => {
             let feedback = Feedback {
@@ -112,23 +119,36 @@ pub(super) fn encoded(name: &str) -> Vec<u8> {
             };
             let above = seqs(&[1004, 1002]);
             let word = receiver(4093, 2000);
-            feedback.cumulative(Handshake::None, TpduSeq(1001), word, above, &mut out);
+            feedback.cumulative(Handshake::None, TpduSeq(1001), word, above, out);
+        }
+        "mack-report" => {
+            let feedback = Feedback {
+                ecn: EcnField::ECHO,
+                ..FEEDBACK
+            };
+            let report = PathReport {
+                arrived: 1_500_000,
+                clock: 250_000,
+            };
+            let words = (receiver(4093, 2000), report);
+            let above = seqs(&[1004, 1002]);
+            let (none, next) = (Handshake::None, TpduSeq(1001));
+            feedback.cumulative_with_report(none, next, words, above, out);
         }
         "afinack" => {
             let word = receiver(4096, 160);
-            FEEDBACK.cumulative(Handshake::Afin, TpduSeq(1003), word, [], &mut out);
+            FEEDBACK.cumulative(Handshake::Afin, TpduSeq(1003), word, [], out);
         }
         "nack-damaged" => {
             let first = TpduSeq(1001);
-            FEEDBACK.nack(NackCause::Damaged, first, [], &mut out);
+            FEEDBACK.nack(NackCause::Damaged, first, [], out);
         }
         "nack-missing" => {
             let first = TpduSeq(u32::MAX);
-            FEEDBACK.nack(NackCause::Missing, first, seqs(&[0]), &mut out);
+            FEEDBACK.nack(NackCause::Missing, first, seqs(&[0]), out);
         }
         other => panic!("no golden TPDU called {other}"),
     }
-    out
 }
 
 /// Parity of the `data-fec` example; `tests/wire_examples.rs` holds it to the code.
@@ -177,6 +197,7 @@ fn the_specification_has_an_example_of_every_kind_which_reads_as_that_kind() {
         ("asynack", TpduKind::Mack { asyn: true, afin }),
         ("mack-listed", TpduKind::Mack { asyn, afin }),
         ("mack-cumulative", TpduKind::Mack { asyn, afin }),
+        ("mack-report", TpduKind::Mack { asyn, afin }),
         ("nack-damaged", TpduKind::Nack),
         ("nack-missing", TpduKind::Nack),
         ("afin", TpduKind::Afin),
@@ -203,6 +224,7 @@ fn the_cumulative_example_reads_as_the_specification_says() {
         next_expected,
         receiver: word,
         above,
+        ..
     } = mack.acks
     else {
         panic!("not cumulative");

@@ -86,6 +86,8 @@ impl Flags {
     pub const URG: Self = Self(1 << 5);
     /// A negative acknowledgement.
     pub const NACK: Self = Self(1 << 6);
+    /// On a cumulative MACK: a report on the path follows the receiver word (TCP's PSH).
+    pub const REPORT: Self = Self::PSH;
     /// On a MACK: the cumulative style. Elsewhere without meaning, and never sent.
     pub const CUMULATIVE: Self = Self(1 << 7);
 

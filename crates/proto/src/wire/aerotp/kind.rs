@@ -1,6 +1,7 @@
 //! What a TPDU is, from its flags; contradictory ones are refused here and nowhere else.
 
 use super::header::{Flags, Header};
+use super::mack::PathReport;
 use super::mode::Mode;
 use super::overhead::LISTED_NUMBERS_MAX;
 use super::reject::Reject;
@@ -68,6 +69,11 @@ impl TpduKind {
             .with(Flags::CUMULATIVE)
             .with(Flags::ASYN)
             .with(Flags::AFIN);
+        let allowed = if flags.has(Flags::CUMULATIVE) {
+            allowed.with(Flags::REPORT)
+        } else {
+            allowed
+        };
         if asyn && afin {
             return Err(Reject::Flags);
         }
@@ -81,9 +87,13 @@ impl TpduKind {
             Self::Data { .. } => body_bytes > 0 || header.mode == Mode::Datagram,
             Self::Repair => body_bytes > 0,
             Self::Mack { .. } | Self::Nack => {
+                let least = match header.flags {
+                    f if f.has(Flags::CUMULATIVE.with(Flags::REPORT)) => 4 + PathReport::BYTES,
+                    f if f.has(Flags::CUMULATIVE) => 4,
+                    _ => 0,
+                };
                 body_bytes.is_multiple_of(4)
-                    && body_bytes <= LISTED_NUMBERS_MAX * 4
-                    && (body_bytes > 0 || !header.flags.has(Flags::CUMULATIVE))
+                    && (least..=LISTED_NUMBERS_MAX * 4).contains(&body_bytes)
             }
         }
     }

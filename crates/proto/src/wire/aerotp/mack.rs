@@ -46,6 +46,34 @@ pub struct ReceiverWord {
     pub hold: HoldTime,
 }
 
+/// What a receiver says of the path, in a cumulative MACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PathReport {
+    /// Octets that have arrived on the path, headers of the layers below included as far as the
+    /// receiver knows them, modulo 2^32.
+    pub arrived: u32,
+    /// When the report was made by the receiver's clock: microseconds, modulo 2^32.
+    pub clock: u32,
+}
+
+impl PathReport {
+    pub(super) const BYTES: usize = 8;
+
+    pub(super) fn to_octets(self) -> [u8; Self::BYTES] {
+        let both = (u64::from(self.arrived) << 32) | u64::from(self.clock);
+        both.to_be_bytes()
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "each half has 32 bits")]
+    const fn from_octets(octets: [u8; Self::BYTES]) -> Self {
+        let both = u64::from_be_bytes(octets);
+        Self {
+            arrived: (both >> 32) as u32,
+            clock: both as u32,
+        }
+    }
+}
+
 impl ReceiverWord {
     pub(super) fn to_octets(self) -> [u8; 4] {
         let ([a, b], [c, d]) = (self.window.to_be_bytes(), self.hold.0.to_be_bytes());
@@ -77,6 +105,8 @@ pub enum Acks<'a> {
         next_expected: TpduSeq,
         /// The receiver's window and hold time.
         receiver: ReceiverWord,
+        /// What it says of the path, if anything.
+        report: Option<PathReport>,
         /// TPDUs that arrived beyond the first gap, at most 364.
         above: SeqList<'a>,
     },
@@ -115,9 +145,16 @@ impl<'a> Mack<'a> {
                 .body
                 .split_first_chunk::<4>()
                 .ok_or(Reject::BodyLength)?;
+            let (report, above) = if tpdu.header.flags.has(Flags::REPORT) {
+                let (report, above) = above.split_first_chunk().ok_or(Reject::BodyLength)?;
+                (Some(PathReport::from_octets(*report)), above)
+            } else {
+                (None, above)
+            };
             Acks::Cumulative {
                 next_expected: seq,
                 receiver: ReceiverWord::from_octets(*receiver),
+                report,
                 above: SeqList::of(above),
             }
         } else {

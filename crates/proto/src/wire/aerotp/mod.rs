@@ -44,12 +44,12 @@ pub use descriptor::BlockDescriptor;
 pub use feedback::{Feedback, Handshake};
 pub use header::{EcnField, Flags, Header, Port};
 pub use kind::TpduKind;
-pub use mack::{Acks, HoldTime, Mack, ReceiverWord};
+pub use mack::{Acks, HoldTime, Mack, PathReport, ReceiverWord};
 pub use mode::{Mode, UnknownMode};
 pub use nack::{Nack, NackCause};
 pub use overhead::{
     CRC_BYTES, CUMULATIVE_NUMBERS_MAX, DESCRIPTOR_BYTES, HEADER_BYTES, LISTED_NUMBERS_MAX,
-    cumulative_numbers_max, listed_numbers_max, payload_max,
+    REPORT_NUMBERS, cumulative_numbers_max, listed_numbers_max, payload_max,
 };
 pub use reject::Reject;
 pub use seq_list::SeqList;

@@ -13,6 +13,8 @@ pub const DESCRIPTOR_BYTES: usize = 4;
 pub const LISTED_NUMBERS_MAX: usize = 365;
 /// Numbers a cumulative MACK may carry: one less, for the receiver word.
 pub const CUMULATIVE_NUMBERS_MAX: usize = LISTED_NUMBERS_MAX - 1;
+/// Numbers that a report on the path takes the place of.
+pub const REPORT_NUMBERS: usize = 2;
 
 /// The body octets that fit a TPDU of `tpdu_bytes` (without the network header): zero if nothing
 /// does. FEC brings the CRC-32 with it, asked for or not.

@@ -131,10 +131,28 @@ proptest! {
         );
         prop_assert_eq!(taken, above.len().min(CUMULATIVE_NUMBERS_MAX));
         let mack = Mack::of(&parse(&out).unwrap()).unwrap();
-        let Acks::Cumulative { next_expected, receiver: read, above: list } = mack.acks else {
+        let Acks::Cumulative { next_expected, receiver: read, above: list, .. } = mack.acks else {
             panic!("another style");
         };
         prop_assert_eq!((next_expected, read), (TpduSeq(next), receiver));
+        prop_assert_eq!(list.collect::<Vec<_>>(), &above[..taken]);
+    }
+
+    #[test]
+    fn reports_come_back_in_the_place_of_two_numbers(
+        arrived: u32, clock: u32, next: u32, above in numbers(370),
+    ) {
+        let words = (ReceiverWord::default(), PathReport { arrived, clock });
+        let mut out = Vec::new();
+        let taken = feedback(0, 1, true).cumulative_with_report(
+            Handshake::Afin, TpduSeq(next), words, above.iter().copied(), &mut out,
+        );
+        prop_assert_eq!(taken, above.len().min(CUMULATIVE_NUMBERS_MAX - REPORT_NUMBERS));
+        let mack = Mack::of(&parse(&out).unwrap()).unwrap();
+        let Acks::Cumulative { receiver, report, above: list, .. } = mack.acks else {
+            panic!("another style");
+        };
+        prop_assert_eq!((receiver, report), (words.0, Some(words.1)));
         prop_assert_eq!(list.collect::<Vec<_>>(), &above[..taken]);
     }
 

@@ -4,8 +4,9 @@ use super::super::event::{CloseReason, Event, State};
 use super::super::receiver::Arrival;
 use super::timers::ConnectionTimer;
 use super::{Connection, RateSign};
+use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
-use crate::wire::aerotp::{BodyCheck, Mack, Nack, Tpdu, TpduKind};
+use crate::wire::aerotp::{Acks, BodyCheck, Mack, Nack, Tpdu, TpduKind};
 
 impl Connection {
     /// The listener took it: the first answer says so.
@@ -112,34 +113,51 @@ impl Connection {
                 Err(_) => self.counters.nonsense += 1,
             },
         }
-        RateSign::None
+        RateSign::default()
     }
 
     fn on_mack(&mut self, now: Instant, tpdu: &Tpdu<'_>, afin: bool) -> RateSign {
         let Ok(mack) = Mack::of(tpdu) else {
             self.counters.nonsense += 1;
-            return RateSign::None;
+            return RateSign::default();
         };
         if self.why_closed.is_none() && self.sender.is_forgotten(now, &mack) {
             self.end(now, CloseReason::Reset);
-            return RateSign::None;
+            return RateSign::default();
         }
         if !self
             .sender
             .on_mack(now, &mack, &mut self.counters, &mut self.trace)
         {
             self.counters.nonsense += 1;
-            return RateSign::None;
+            return RateSign::default();
         }
         if afin && self.afin_attempts > 0 {
             self.afin_answered = true;
             self.afin_due = false;
             self.timers.stop(ConnectionTimer::Afin);
         }
-        if mack.ecn.echoes() {
-            RateSign::Marked
-        } else {
-            RateSign::Clear
+        RateSign {
+            marked: Some(mack.ecn.echoes()),
+            report: delivery_report(&mack),
         }
     }
+}
+
+/// What an acknowledgement says of the path, if anything arrived there whose delay it tells.
+fn delivery_report(mack: &Mack<'_>) -> Option<DeliveryReport> {
+    let Acks::Cumulative {
+        receiver,
+        report: Some(report),
+        ..
+    } = &mack.acks
+    else {
+        return None;
+    };
+    Some(DeliveryReport {
+        echo: mack.echo,
+        hold: receiver.hold.to_duration()?,
+        arrived: report.arrived,
+        clock: report.clock,
+    })
 }

@@ -10,7 +10,9 @@ use crate::machine::Kind;
 use crate::trace::Record;
 use crate::units::Instant;
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::{EcnField, FecStrength, Feedback, Flags, Header, Outgoing, Port, encode};
+use crate::wire::aerotp::{
+    EcnField, FecStrength, Feedback, Flags, Header, Outgoing, PathReport, Port, encode,
+};
 
 impl Connection {
     pub(in super::super) fn wants_to_answer(&self) -> bool {
@@ -66,6 +68,7 @@ impl Connection {
         &mut self,
         now: Instant,
         code: &mut PacketCode,
+        report: Option<PathReport>,
         out: &mut Vec<u8>,
     ) -> Option<Kind> {
         if !self.wants_to_answer() {
@@ -100,7 +103,7 @@ impl Connection {
                 crc: true,
                 fec_words: strength,
             };
-            if !self.receiver.write_answer(now, template, out) {
+            if !self.receiver.write_answer(now, template, report, out) {
                 return None;
             }
             append_parity(code, out, start, strength);

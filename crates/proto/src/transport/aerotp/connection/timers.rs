@@ -13,10 +13,11 @@ pub(super) enum ConnectionTimer {
     Linger,
     Silence,
     KeepAlive,
+    Idle,
 }
 
 impl TimerKind for ConnectionTimer {
-    const COUNT: usize = 5;
+    const COUNT: usize = 6;
     fn index(self) -> usize {
         self as usize
     }
@@ -27,10 +28,14 @@ impl TimerKind for ConnectionTimer {
             Self::Linger => "CLOSE_TO",
             Self::Silence => "peer silent for too long",
             Self::KeepAlive => "keep-alive",
+            Self::Idle => "memory of an idle connection",
         }
     }
 }
 
+/// Without traffic for so long, memory that traffic needed is given back. Longer than any parity is
+/// waited for by default.
+pub(super) const IDLE_AFTER: Duration = Duration::from_secs(2);
 /// The least time in which a closed connection still answers (spec, section 1.7).
 pub(super) const LINGER_MIN: Duration = Duration::from_secs(2);
 /// In modes that confirm nothing, an AFIN without answer is repeated so often.
@@ -66,6 +71,7 @@ impl Connection {
                 ConnectionTimer::Linger => self.gone = true,
                 ConnectionTimer::Silence => self.end(now, CloseReason::PeerVanished),
                 ConnectionTimer::KeepAlive => self.on_keep_alive(now),
+                ConnectionTimer::Idle => self.on_idle(now),
             }
         }
     }
@@ -105,6 +111,19 @@ impl Connection {
                 (self.last_sent + pause).max(now + pause / 4),
             );
         }
+    }
+
+    /// Gives memory back once nothing was sent or received for a while.
+    fn on_idle(&mut self, now: Instant) {
+        let idle_at = self.last_sent.max(self.last_received) + IDLE_AFTER;
+        if now < idle_at {
+            self.timers.set(ConnectionTimer::Idle, idle_at);
+            return;
+        }
+        self.tidied_at = now;
+        self.sender.give_back(now);
+        self.receiver.give_back();
+        self.events.shrink_to_fit();
     }
 
     pub(in super::super) fn next_deadline(&self) -> Option<Deadline> {

@@ -1,7 +1,7 @@
 //! What a datagram means for the endpoint: whose it is, and what it may open.
 
 use super::super::config::ConnectionConfig;
-use super::super::connection::{Key, RateSign};
+use super::super::connection::Key;
 use super::super::event::{ConnectionId, Event};
 use super::{Endpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
@@ -13,10 +13,10 @@ use crate::wire::aerotp::{
 impl Endpoint {
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {
         let path = datagram.path;
-        let known = self
-            .paths
-            .get(&path)
-            .map_or(FecStrength::NONE, |p| p.strength_seen);
+        let known = self.paths.get_mut(&path).map_or(FecStrength::NONE, |p| {
+            p.arrived += p.pacer.wire_bytes(datagram.octets.len()).0;
+            p.strength_seen
+        });
         let mut intake = core::mem::take(&mut self.intake);
         match intake.read(datagram.octets, known) {
             Ok(read) => {
@@ -74,13 +74,21 @@ impl Endpoint {
         if !tpdu.fec_words.is_none() {
             schedule.strength_seen = tpdu.fec_words;
         }
-        match sign {
-            RateSign::None => {}
-            RateSign::Marked => schedule.rate.on_mark(now, rtt),
-            RateSign::Clear => schedule.rate.on_clear(now, rtt),
+        match sign.marked {
+            None => {}
+            Some(true) => schedule.rate.on_mark(now, rtt),
+            Some(false) => schedule.rate.on_clear(now, rtt),
         }
-        let rate = schedule.rate.rate();
-        schedule.pacer.set_rate(rate);
+        if let Some(report) = sign.report {
+            let (bound, allowed) = (schedule.rate.bound(), schedule.rate.rate());
+            let rtt = rtt.unwrap_or_default();
+            schedule.link.on_report(now, &report, bound, allowed, rtt);
+        }
+        schedule.update_rate(now);
+        let wrong = schedule.link.is_declared_wrong(now);
+        if core::mem::replace(&mut schedule.declared_wrong, wrong) != wrong && wrong {
+            self.counters.rates_declared_wrong += 1;
+        }
         self.settle(now, id);
     }
 

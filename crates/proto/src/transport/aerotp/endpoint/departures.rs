@@ -75,7 +75,8 @@ impl Endpoint {
         while let Some(path) = self.control_paths.range(from..).next().copied() {
             let schedule = self.paths.get_mut(&path);
             let allowed = schedule.filter(|schedule| schedule.pacer.allows_control(now));
-            let Some(id) = allowed.and_then(|schedule| schedule.control.pop_front()) else {
+            let turn = allowed.and_then(|p| Some((p.control.pop_front()?, p.report(now))));
+            let Some((id, report)) = turn else {
                 if self.paths.get(&path).is_none_or(|p| p.control.is_empty()) {
                     self.control_paths.remove(&path);
                 }
@@ -87,11 +88,16 @@ impl Endpoint {
             };
             entry.queued_control = false;
             let start = out.len();
-            let kind = entry.connection.write_control(now, self.intake.code(), out);
+            let code = self.intake.code();
+            let kind = entry.connection.write_control(now, code, report, out);
             let len = out.len() - start;
             // Before the connection may be forgotten, and its path with it.
             if kind.is_some() {
-                self.path(path).pacer.on_sent(now, len);
+                let schedule = self.path(path);
+                schedule.on_sent(now, len);
+                if report.is_some() {
+                    schedule.reported_at = Some(now);
+                }
             }
             self.settle(now, id);
             if let Some(kind) = kind {
@@ -108,6 +114,7 @@ impl Endpoint {
                 self.sending_paths.remove(&path);
                 continue;
             };
+            schedule.update_rate(now);
             let turn = if schedule.pacer.allows(now) {
                 let data = schedule.next().map(|id| (id, false));
                 data.or_else(|| schedule.next_spare().map(|id| (id, true)))
@@ -139,7 +146,7 @@ impl Endpoint {
             let len = out.len() - start;
             if kind.is_some() {
                 let schedule = self.path(path);
-                schedule.pacer.on_sent(now, len);
+                schedule.on_sent(now, len);
                 if !spare {
                     schedule.charge(priority, share, len);
                 }

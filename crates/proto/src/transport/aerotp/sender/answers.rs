@@ -101,6 +101,7 @@ impl Sender {
                 next_expected,
                 receiver,
                 above,
+                ..
             } => {
                 sane = next_expected.distance_from(self.board.next_seq()) <= 0;
                 if sane {

@@ -1,0 +1,60 @@
+//! What the receiver says: requests first, then acknowledgements and reports.
+
+use super::super::acknowledger::ReceiverState;
+use super::{Receiver, ReceiverTimer};
+use crate::units::Instant;
+use crate::wire::aerotp::{Feedback, NackCause, PathReport, listed_numbers_max};
+
+impl Receiver {
+    pub(in super::super) fn wants_to_answer(&self) -> bool {
+        self.acks.is_due() || self.report_wanted || self.wants_to_ask()
+    }
+
+    fn wants_to_ask(&self) -> bool {
+        !self.asked_damaged.is_empty() || (self.asked_missing && self.ring.has_holes())
+    }
+
+    /// Appends the answer that is due, if any.
+    pub(in super::super) fn write_answer(
+        &mut self,
+        now: Instant,
+        template: Feedback,
+        report: Option<PathReport>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let template = Feedback {
+            echo: self.acks.echo(),
+            ..template
+        };
+        let room = listed_numbers_max(self.tpdu_bytes_max, template.fec_words, template.crc);
+        if let Some(first) = self.asked_damaged.pop_front() {
+            let further = self.asked_damaged.iter().copied().take(room);
+            let told = template.nack(NackCause::Damaged, first, further, out);
+            self.asked_damaged.drain(..told);
+            return true;
+        }
+        if core::mem::take(&mut self.asked_missing) {
+            let mut holes = self.ring.holes(room + 1);
+            if let Some(first) = holes.next() {
+                template.nack(NackCause::Missing, first, holes, out);
+                self.asked_at.get_or_insert((first, now));
+                self.timers
+                    .set(ReceiverTimer::NackRepeat, now + self.nack_repeat);
+                return true;
+            }
+        }
+        // Another connection of the path may have said it.
+        let reports = core::mem::take(&mut self.report_wanted) && report.is_some();
+        if self.acks.is_due() || reports {
+            let state = ReceiverState {
+                next_expected: self.ring.next_expected(),
+                window: self.ring.window(),
+                has_holes: self.ring.has_holes(),
+                report,
+            };
+            self.acks.write(now, template, state, out);
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,208 @@
+//! The rate: what is declared is used in full whatever is lost, and what a link does not carry is
+//! found and followed.
+//!
+//! Method: two endpoints and a bottleneck of 10 mbit with 20 ms each way. Fractions are of what the
+//! bottleneck can carry: its rate, less the loss, times the payload's share of a packet.
+
+mod bottleneck;
+
+use bottleneck::{Bottleneck, Medium};
+use fulmar_proto::machine::PathId;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, PathRate, RateReason};
+use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::wire::aerotp::Mode;
+
+const LINK: Bitrate = Bitrate::from_bits_per_second(10_000_000);
+const FIVE_TIMES: Bitrate = Bitrate::from_bits_per_second(50_000_000);
+const PAYLOAD_SHARE: f64 = 1460.0 / 1500.0;
+
+const MEDIUM: Medium = Medium {
+    rate: LINK,
+    queue_packets: 100,
+    delay: Duration::from_millis(20),
+    jitter: Duration::ZERO,
+    loss: 0.0,
+    down: false,
+};
+
+struct Run {
+    link: Bottleneck,
+    id: ConnectionId,
+}
+
+impl Run {
+    fn new(declared: Bitrate, medium: Medium, mode: Mode) -> Self {
+        let mut link = Bottleneck::new(declared, medium);
+        let id = link.connect(ConnectionConfig {
+            mode,
+            send_buffer_bytes: 64 << 20,
+            give_up_after: Duration::from_secs(3600),
+            ..ConnectionConfig::default()
+        });
+        Self { link, id }
+    }
+
+    /// The share of what the medium can carry that arrives in `span`.
+    fn fraction(&mut self, span: Duration) -> f64 {
+        let before = self.link.received_bytes();
+        let until = self.link.now + span;
+        while self.link.now < until {
+            self.link.write(self.id, 4 << 20);
+            self.link.run(Duration::from_millis(50));
+        }
+        let got = (self.link.received_bytes() - before) as f64;
+        let medium = self.link.medium;
+        let rate = medium.rate.as_bits_per_second() as f64 / 8.0;
+        got / (rate * span.as_secs_f64() * (1.0 - medium.loss) * PAYLOAD_SHARE)
+    }
+
+    fn rate(&self) -> PathRate {
+        let rate = self.link.end(0).path_rate(PathId(0));
+        rate.expect("the path has a connection")
+    }
+
+    /// The longest and the mean wait for the transmitter since packet number `from`.
+    fn queue(&self, from: usize) -> (Duration, Duration) {
+        let waits = self.link.sent[from..].iter().map(|sent| sent.queued);
+        let waits: Vec<Duration> = waits.filter(|wait| *wait < Duration::MAX).collect();
+        let total: Duration = waits.iter().sum();
+        let count = u32::try_from(waits.len()).expect("few");
+        (waits.into_iter().max().unwrap_or_default(), total / count)
+    }
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn loss_alone_never_lowers_a_right_rate_and_the_queue_stays_empty() {
+    for loss in [0.0, 0.1, 0.3, 0.5] {
+        let mut run = Run::new(LINK, Medium { loss, ..MEDIUM }, Mode::Reliable);
+        let fraction = run.fraction(seconds(20));
+        assert!(fraction > 0.93, "loss {loss}: {fraction} {:?}", run.rate());
+        assert_eq!(run.rate().reason, RateReason::Declared, "loss {loss}");
+        assert_eq!(run.rate().queues_tried, 0, "loss {loss}");
+        let (longest, _) = run.queue(0);
+        let two_packets = LINK.time_to_send(fulmar_proto::units::ByteCount(3000));
+        assert!(longest <= two_packets, "loss {loss}: {longest:?}");
+    }
+}
+
+#[test]
+fn a_rate_declared_five_times_too_high_is_found_and_followed() {
+    for (loss, queue_packets) in [
+        (0.0, 50),
+        (0.0, 100),
+        (0.1, 100),
+        (0.3, 50),
+        (0.3, 100),
+        (0.5, 50),
+    ] {
+        let medium = Medium {
+            queue_packets,
+            loss,
+            ..MEDIUM
+        };
+        let case = format!("loss {loss}, queue {queue_packets}");
+        let mut run = Run::new(FIVE_TIMES, medium, Mode::Reliable);
+        let first = run.fraction(seconds(3));
+        let from = run.link.sent.len();
+        let fraction = run.fraction(seconds(30));
+        let (longest, mean) = run.queue(from);
+        println!(
+            "{case}: first {first:.3}, then {fraction:.3}, queue {longest:?} {mean:?}, {:?}",
+            run.rate()
+        );
+        assert!(fraction > 0.85, "{case}: {fraction}");
+        assert!(mean < Duration::from_millis(15), "{case}: {mean:?}");
+        assert!(run.rate().declared_wrong, "{case}");
+        assert_eq!(run.link.end(0).endpoint_counters().rates_declared_wrong, 1);
+    }
+}
+
+#[test]
+fn modes_without_acknowledgements_follow_too() {
+    let mut run = Run::new(FIVE_TIMES, MEDIUM, Mode::Unreliable);
+    run.fraction(seconds(3));
+    let fraction = run.fraction(seconds(20));
+    println!("{fraction} {:?}", run.rate());
+    assert!(fraction > 0.85, "{fraction}");
+    assert!(run.rate().declared_wrong);
+}
+
+#[test]
+fn jitter_does_not_lower_the_rate() {
+    for loss in [0.0, 0.3] {
+        let medium = Medium {
+            jitter: Duration::from_millis(20),
+            loss,
+            ..MEDIUM
+        };
+        let mut run = Run::new(LINK, medium, Mode::Reliable);
+        let fraction = run.fraction(seconds(30));
+        println!("loss {loss}: {fraction} {:?}", run.rate());
+        assert!(fraction > 0.93, "{fraction} {:?}", run.rate());
+    }
+}
+
+#[test]
+fn a_path_that_becomes_longer_costs_a_moment_not_the_rate() {
+    let mut run = Run::new(LINK, MEDIUM, Mode::Reliable);
+    run.fraction(seconds(2));
+    run.link.medium.delay = Duration::from_millis(120);
+    let moment = run.fraction(seconds(5));
+    let after = run.fraction(seconds(10));
+    println!("{moment} {after} {:?}", run.rate());
+    assert!(moment > 0.7, "{moment}");
+    assert!(after > 0.97, "{after} {:?}", run.rate());
+    assert_eq!(run.rate().reason, RateReason::Declared);
+}
+
+#[test]
+fn an_outage_does_not_lower_the_rate() {
+    let mut run = Run::new(
+        LINK,
+        Medium {
+            loss: 0.1,
+            ..MEDIUM
+        },
+        Mode::Reliable,
+    );
+    for round in 0..5 {
+        run.fraction(seconds(3));
+        run.link.medium.down = true;
+        run.fraction(seconds(20));
+        run.link.medium.down = false;
+        let first = run.fraction(seconds(1));
+        let after = run.fraction(seconds(5));
+        println!("{round}: {first} {after} {:?}", run.rate());
+        // Half a second until a probe, and what was sent into the outage comes again.
+        assert!(first > 0.2, "round {round}: {first} {:?}", run.rate());
+        assert!(after > 0.93, "round {round}: {after} {:?}", run.rate());
+    }
+}
+
+#[test]
+fn a_link_that_becomes_slower_and_faster_again_is_followed_both_ways() {
+    let mut run = Run::new(
+        LINK,
+        Medium {
+            loss: 0.1,
+            ..MEDIUM
+        },
+        Mode::Reliable,
+    );
+    run.fraction(seconds(3));
+    run.link.medium.rate = Bitrate::from_bits_per_second(3_000_000);
+    run.fraction(seconds(3));
+    let slow = run.fraction(seconds(15));
+    println!("slow {slow} {:?}", run.rate());
+    run.link.medium.rate = LINK;
+    let rising = run.fraction(seconds(20));
+    let fast = run.fraction(seconds(10));
+    println!("rising {rising} fast {fast} {:?}", run.rate());
+    assert!(slow > 0.85, "{slow}");
+    assert!(fast > 0.93, "{fast} {:?}", run.rate());
+    assert!(!run.rate().declared_wrong);
+}
