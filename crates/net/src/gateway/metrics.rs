@@ -64,13 +64,14 @@ impl Page {
     }
 }
 
-fn by_reason<'a>(
+fn labelled<'a>(
+    name: &'static str,
     labels: &Labels,
     counts: impl IntoIterator<Item = (&'a &'static str, &'a u64)>,
 ) -> Vec<(Labels, u64)> {
-    let one = |(reason, count): (&&'static str, &u64)| {
+    let one = |(value, count): (&&'static str, &u64)| {
         let mut labels = labels.clone();
-        labels.push(("reason", (*reason).to_owned()));
+        labels.push((name, (*value).to_owned()));
         (labels, *count)
     };
     counts.into_iter().map(one).collect()
@@ -83,6 +84,7 @@ pub(super) fn text(status: &Status) -> String {
     };
     flows(&mut page, status);
     peers(&mut page, status);
+    transport(&mut page, status);
     carrier(&mut page, status);
     let mut out = String::new();
     // Writing to a String does not fail.
@@ -137,17 +139,17 @@ fn flows(page: &mut Page, status: &Status) {
     page.counters(
         "flows_refused",
         "Flows not opened, by reason",
-        classes().flat_map(|c| by_reason(&of_class(c), &c.flows_refused)),
+        classes().flat_map(|c| labelled("reason", &of_class(c), &c.flows_refused)),
     );
     page.counters(
         "flows_reset",
         "Flows cut off, by reason",
-        classes().flat_map(|c| by_reason(&of_class(c), &c.flows_reset)),
+        classes().flat_map(|c| labelled("reason", &of_class(c), &c.flows_reset)),
     );
     page.counters(
         "messages_lost",
         "Messages lost for good, by cause",
-        classes().flat_map(|c| by_reason(&of_class(c), &c.messages_lost)),
+        classes().flat_map(|c| labelled("reason", &of_class(c), &c.messages_lost)),
     );
 }
 
@@ -168,6 +170,45 @@ fn peers(page: &mut Page, status: &Status) {
     );
 }
 
+fn transport(page: &mut Page, status: &Status) {
+    let peers = || status.peers.iter();
+    page.counters(
+        "packets_sent",
+        "TPDUs sent, by kind",
+        peers().flat_map(|p| labelled("kind", &of_peer(p), &p.transport.sent_tpdus)),
+    );
+    page.counters(
+        "wire_bytes",
+        "Octets of TPDUs sent, by kind",
+        peers().flat_map(|p| labelled("kind", &of_peer(p), &p.transport.sent_bytes)),
+    );
+    page.counters(
+        "wire_lost_packets",
+        "Holes that the receiver noticed",
+        peers().map(|p| (of_peer(p), p.transport.wire_lost_tpdus)),
+    );
+    page.counters(
+        "wire_damaged_packets",
+        "TPDUs that arrived damaged beyond their parity",
+        peers().map(|p| (of_peer(p), p.transport.wire_damaged_tpdus)),
+    );
+    page.counters(
+        "recovered_packets",
+        "TPDUs put right: by parity at the receiver, by retransmission at the sender",
+        peers().flat_map(|p| labelled("by", &of_peer(p), &p.transport.recovered_tpdus)),
+    );
+    page.counters(
+        "residual_lost_packets",
+        "TPDUs given up by the receiver, by cause",
+        peers().flat_map(|p| labelled("cause", &of_peer(p), &p.transport.residual_lost_tpdus)),
+    );
+    page.counters(
+        "stalls",
+        "Times that a whole timeout passed in silence",
+        peers().map(|p| (of_peer(p), p.transport.stalls)),
+    );
+}
+
 fn carrier(page: &mut Page, status: &Status) {
     let carrier = &status.carrier;
     let sent = [(Vec::new(), carrier.sent_datagrams)];
@@ -177,7 +218,7 @@ fn carrier(page: &mut Page, status: &Status) {
     page.counters(
         "datagrams_dropped",
         "Datagrams dropped before a flow saw them, by reason",
-        by_reason(&Vec::new(), &carrier.dropped),
+        labelled("reason", &Vec::new(), &carrier.dropped),
     );
     page.counters(
         "outages",

@@ -65,6 +65,7 @@ pub(super) fn make_transparent(socket: &Socket, local: SocketAddr) -> io::Result
 
 /// A socket that speaks to `client` from `original`, an address that is not this host's.
 pub(super) fn speak_as(original: SocketAddr, client: SocketAddr) -> io::Result<UdpSocket> {
+    let original = SocketAddr::new(original.ip().to_canonical(), original.port());
     let socket = Socket::new(
         Domain::for_address(original),
         Type::DGRAM,
@@ -75,6 +76,8 @@ pub(super) fn speak_as(original: SocketAddr, client: SocketAddr) -> io::Result<U
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&original.into())?;
+    // A socket for both families calls IPv4 clients by their mapped addresses; this one is for one.
+    let client = SocketAddr::new(client.ip().to_canonical(), client.port());
     socket.connect(&client.into())?;
     Ok(socket.into())
 }

@@ -241,6 +241,11 @@ impl Running {
                 secure: state.as_ref().is_some_and(|s| s.secure),
                 rate_bits_per_second: peer.rate.as_bits_per_second(),
                 flows: flows_of.get(&index).copied().unwrap_or(0),
+                transport: link
+                    .inner()
+                    .endpoint()
+                    .path_counters(known.inner_path())
+                    .into(),
             }
         });
         let dropped = DropReason::ALL.map(|reason| (reason.name(), session.dropped(reason)));

@@ -1,6 +1,8 @@
 //! How a gateway is: the answer to `/status`, and what `/metrics` is made of.
 
+use fulmar_proto::machine::Kind;
 use fulmar_proto::splice::{RefuseCode, ResetCode, SplicerCounters};
+use fulmar_proto::transport::aerotp::Counters;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -21,6 +23,54 @@ pub struct PeerReport {
     pub rate_bits_per_second: u64,
     /// Flows now.
     pub flows: u64,
+    /// What AeroTP did.
+    pub transport: TransportReport,
+}
+
+/// What AeroTP did towards and from one peer: lost on the wire, recovered, and lost for good are
+/// counted apart, in TPDUs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TransportReport {
+    /// Octets sent, by kind.
+    pub sent_bytes: BTreeMap<&'static str, u64>,
+    /// TPDUs sent, by kind.
+    pub sent_tpdus: BTreeMap<&'static str, u64>,
+    /// Receiver: holes noticed.
+    pub wire_lost_tpdus: u64,
+    /// Receiver: arrived damaged beyond their parity.
+    pub wire_damaged_tpdus: u64,
+    /// Put right, by what: `fec_words`, `fec_block` (receiver), `arq_1`, `arq_2`, `arq_3_or_more`
+    /// retransmissions (sender).
+    pub recovered_tpdus: BTreeMap<&'static str, u64>,
+    /// Receiver: given up, by cause.
+    pub residual_lost_tpdus: BTreeMap<&'static str, u64>,
+    /// Sender: times that a whole timeout passed in silence.
+    pub stalls: u64,
+}
+
+impl From<Counters> for TransportReport {
+    fn from(counters: Counters) -> Self {
+        let kinds = Kind::ALL.map(Kind::name);
+        let [once, twice, more] = counters.recovered_arq;
+        Self {
+            sent_bytes: kinds.into_iter().zip(counters.sent_bytes).collect(),
+            sent_tpdus: kinds.into_iter().zip(counters.sent_tpdus).collect(),
+            wire_lost_tpdus: counters.wire_lost,
+            wire_damaged_tpdus: counters.wire_damaged,
+            recovered_tpdus: BTreeMap::from([
+                ("fec_words", counters.recovered_fec_words),
+                ("fec_block", counters.recovered_fec_block),
+                ("arq_1", once),
+                ("arq_2", twice),
+                ("arq_3_or_more", more),
+            ]),
+            residual_lost_tpdus: BTreeMap::from([
+                ("lost", counters.residual_lost),
+                ("damaged", counters.residual_damaged),
+            ]),
+            stalls: counters.stalls,
+        }
+    }
 }
 
 /// One class.

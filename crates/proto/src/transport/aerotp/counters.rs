@@ -63,3 +63,58 @@ impl Counters {
         self.sent_tpdus[index] += 1;
     }
 }
+
+fn add_each<const N: usize>(sums: &mut [u64; N], counts: [u64; N]) {
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count;
+    }
+}
+
+impl core::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            sent_bytes,
+            sent_tpdus,
+            recovered_arq,
+            held_lost_overtaken,
+            held_lost_nack,
+            held_lost_timeout,
+            confirmed_tpdus,
+            stalls,
+            accepted_tpdus,
+            delivered_bytes,
+            delivered_damaged_bytes,
+            wire_lost,
+            wire_damaged,
+            recovered_fec_words,
+            corrected_symbols,
+            recovered_fec_block,
+            residual_lost,
+            residual_damaged,
+            duplicates,
+            beyond_window,
+            nonsense,
+        } = other;
+        add_each(&mut self.sent_bytes, sent_bytes);
+        add_each(&mut self.sent_tpdus, sent_tpdus);
+        add_each(&mut self.recovered_arq, recovered_arq);
+        self.held_lost_overtaken += held_lost_overtaken;
+        self.held_lost_nack += held_lost_nack;
+        self.held_lost_timeout += held_lost_timeout;
+        self.confirmed_tpdus += confirmed_tpdus;
+        self.stalls += stalls;
+        self.accepted_tpdus += accepted_tpdus;
+        self.delivered_bytes += delivered_bytes;
+        self.delivered_damaged_bytes += delivered_damaged_bytes;
+        self.wire_lost += wire_lost;
+        self.wire_damaged += wire_damaged;
+        self.recovered_fec_words += recovered_fec_words;
+        self.corrected_symbols += corrected_symbols;
+        self.recovered_fec_block += recovered_fec_block;
+        self.residual_lost += residual_lost;
+        self.residual_damaged += residual_damaged;
+        self.duplicates += duplicates;
+        self.beyond_window += beyond_window;
+        self.nonsense += nonsense;
+    }
+}

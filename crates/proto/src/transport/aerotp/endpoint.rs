@@ -28,6 +28,8 @@ const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 const ORPHANS_MAX: usize = 64;
 /// Forgotten connections whose counters can still be asked for.
 const PAST_MAX: usize = 64;
+/// Paths whose forgotten connections are summed up; those of further paths are not.
+const PATH_SUMS_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Entry {
@@ -92,6 +94,7 @@ pub struct Endpoint {
     scratch: Vec<u8>,
     counters: EndpointCounters,
     past: VecDeque<(ConnectionId, Counters)>,
+    path_sums: BTreeMap<PathId, Counters>,
     /// What the connections' data takes, as counted when each was last settled.
     memory_bytes: usize,
     next_id: u64,
@@ -119,6 +122,7 @@ impl Endpoint {
             scratch: Vec::new(),
             counters: EndpointCounters::default(),
             past: VecDeque::new(),
+            path_sums: BTreeMap::new(),
             memory_bytes: 0,
             next_id: 0,
             now: Instant::START,
@@ -322,6 +326,17 @@ impl Endpoint {
         self.connection(id).map(Connection::counters).or_else(past)
     }
 
+    /// The counters of all connections that `path` has had, together. Exact for the first 256 paths;
+    /// for further ones, those of the connections that are there.
+    pub fn path_counters(&self, path: PathId) -> Counters {
+        let mut sum = self.path_sums.get(&path).copied().unwrap_or_default();
+        let on_path = |entry: &&Entry| entry.connection.key().path == path;
+        for entry in self.connections.values().filter(on_path) {
+            sum += *entry.connection.counters();
+        }
+        sum
+    }
+
     /// What arrived and could not be used.
     pub const fn endpoint_counters(&self) -> &EndpointCounters {
         &self.counters
@@ -468,6 +483,9 @@ impl Endpoint {
             self.past.pop_front();
         }
         self.past.push_back((id, *entry.connection.counters()));
+        if self.path_sums.len() < PATH_SUMS_MAX || self.path_sums.contains_key(&key.path) {
+            *self.path_sums.entry(key.path).or_default() += *entry.connection.counters();
+        }
         self.keys.remove(&key);
         if let Some(deadline) = entry.deadline {
             self.deadlines.remove(&(deadline.at, id));
