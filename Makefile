@@ -11,7 +11,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench parity tun fuzz swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench parity tun side-by-side fuzz swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ parity: setup ## The simulator against real sockets, written to docs/measurement
 
 tun: setup packages ## Speed and timing of the TUN link (root), written to docs/measurements
 	scripts/tun
+
+side-by-side: setup packages ## Kernel TCP and two gateways over the same lossy links (root, 20 min), written to docs/measurements
+	scripts/side-by-side
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)

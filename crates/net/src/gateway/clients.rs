@@ -159,7 +159,7 @@ impl Running {
     }
 
     pub(super) fn open(&mut self, now: Instant, link: &mut Link, wish: &Wish) -> Option<FlowId> {
-        self.apply_rate(now, link, wish.peer);
+        self.report_link(now, link, wish.peer);
         let path = PathId(u32::try_from(wish.peer).unwrap_or(u32::MAX));
         let to = wish.to.clone();
         match link.inner_mut().open(now, path, wish.kind, to, wish.class) {

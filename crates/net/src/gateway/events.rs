@@ -250,7 +250,7 @@ impl Running {
         }
         self.config = merged;
         for peer in 0..self.config.peers.len() {
-            self.apply_rate(now, link, peer);
+            self.report_link(now, link, peer);
         }
         tracing::info!(
             event = "reloaded",

@@ -7,6 +7,7 @@ use super::packets;
 use super::resolver::Answer;
 use super::running::{Link, Running, Target};
 use super::stream::Stream;
+use crate::session::PeerIndex;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, RefuseCode};
 use fulmar_proto::transport::parts::LinkReport;
@@ -56,7 +57,7 @@ impl Running {
             class,
         } = asked;
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
-        self.apply_rate(now, link, peer);
+        self.report_link(now, link, peer);
         if self.flows.len() >= self.config.limits.flows {
             return self.refuse(now, link, id, &destination, RefuseCode::TooMany);
         }
@@ -89,8 +90,9 @@ impl Running {
         }
     }
 
-    /// The peer's link carries no more than configured.
-    pub(super) fn apply_rate(&self, now: Instant, link: &mut Link, peer: usize) {
+    /// What is known of the peer's link: the rate configured, and the round trip that the session
+    /// measured, so that flows that begin need not find it out.
+    pub(super) fn report_link(&self, now: Instant, link: &mut Link, peer: usize) {
         if let Some(settings) = self.config.peers.get(peer) {
             let path = PathId(u32::try_from(peer).unwrap_or(u32::MAX));
             let report = LinkReport {
@@ -98,9 +100,13 @@ impl Running {
                 queue: None,
                 congested: false,
             };
-            link.inner_mut()
-                .endpoint_mut()
-                .link_report(now, path, report);
+            let index = PeerIndex(path.0);
+            let round_trip = link.status(index).and_then(|status| status.rtt);
+            let endpoint = link.inner_mut().endpoint_mut();
+            endpoint.link_report(now, path, report);
+            if let Some(round_trip) = round_trip {
+                endpoint.expect_round_trip(path, round_trip);
+            }
         }
     }
 

@@ -16,8 +16,8 @@ use crate::bytes::Chunk;
 use crate::machine::{Deadline, PathId};
 use crate::rng::Rng;
 use crate::trace::{Record, Trace};
-use crate::transport::parts::{LinkReport, Pacer, RateControl};
-use crate::units::{ByteCount, Instant};
+use crate::transport::parts::{LinkReport, Pacer, RateControl, RtoLimits};
+use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Header, Port};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -84,6 +84,8 @@ pub struct Endpoint {
     paths: BTreeMap<PathId, PathSchedule>,
     sending_paths: BTreeSet<PathId>,
     control_paths: BTreeSet<PathId>,
+    /// What a round trip takes, as far as known without or before a connection's own samples.
+    round_trips: BTreeMap<PathId, Duration>,
     orphans: VecDeque<(PathId, Orphan)>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
     /// Those being served, kept for its memory.
@@ -113,6 +115,7 @@ impl Endpoint {
             paths: BTreeMap::new(),
             sending_paths: BTreeSet::new(),
             control_paths: BTreeSet::new(),
+            round_trips: BTreeMap::new(),
             orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),
             due: Vec::new(),
@@ -193,6 +196,10 @@ impl Endpoint {
             return Err(ConnectError::TooMuchHeld(self.config.memory_max));
         }
         let id = ConnectionId(self.next_id);
+        let config = ConnectionConfig {
+            rto: self.first_rto(key.path, config.rto),
+            ..config
+        };
         let trace = Trace::bounded(self.config.trace_records);
         let connection = Connection::new(now, id, key, config, initiator, trace)?;
         self.next_id += 1;
@@ -301,7 +308,25 @@ impl Endpoint {
         schedule.update_rate(now);
     }
 
-    fn path_rtt(&self, path: PathId) -> Option<core::time::Duration> {
+    /// The layer below knows how long a round trip on `path` takes. A connection that begins there
+    /// need not wait long for its first answer. Kept for every path that was named once.
+    pub fn expect_round_trip(&mut self, path: PathId, round_trip: Duration) {
+        self.round_trips.insert(path, round_trip);
+    }
+
+    /// The timeout before a connection's first sample: as after one sample of what is known of the
+    /// path (RFC 6298, 2.2), but no longer than of an unknown path, unless the round trip is.
+    fn first_rto(&self, path: PathId, limits: RtoLimits) -> RtoLimits {
+        let known = self
+            .path_rtt(path)
+            .or_else(|| self.round_trips.get(&path).copied());
+        known.map_or(limits, |rtt| RtoLimits {
+            initial: (rtt * 3).min(limits.initial).max(rtt + limits.margin),
+            ..limits
+        })
+    }
+
+    fn path_rtt(&self, path: PathId) -> Option<Duration> {
         let on_path = |entry: &&Entry| entry.connection.key().path == path;
         self.connections
             .values()
@@ -348,7 +373,7 @@ impl Endpoint {
     }
 
     /// A connection's smoothed round trip.
-    pub fn rtt(&self, id: ConnectionId) -> Option<core::time::Duration> {
+    pub fn rtt(&self, id: ConnectionId) -> Option<Duration> {
         self.connection(id).and_then(Connection::rtt)
     }
 

@@ -155,7 +155,7 @@ mod tests {
             let mut pacer = Pacer::new(RATE, Duration::ZERO, ByteCount::ZERO);
             let mut now = Instant::START;
             let mut sent = 0_u32;
-            while now < Instant::START + Duration::from_millis(1000) {
+            while now < Instant::START + Duration::from_secs(1) {
                 while pacer.allows(now) {
                     pacer.on_sent(now, 100);
                     sent += 1;

@@ -70,6 +70,9 @@ impl Endpoint {
             .connection
             .on_tpdu(now, tpdu, corrected_symbols, marked);
         let rtt = entry.connection.rtt();
+        if let (Some(rtt), Some(known)) = (rtt, self.round_trips.get_mut(&path)) {
+            *known = rtt;
+        }
         let schedule = self.path(path);
         if !tpdu.fec_words.is_none() {
             schedule.strength_seen = tpdu.fec_words;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::machine::Machine;
+use crate::transport::aerotp::AckPolicy;
 
 #[test]
 fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
@@ -61,6 +62,36 @@ fn a_path_is_released_after_its_last_connection_once_its_budget_is_even() {
         // The reset is booked on the path that it left by.
         let left: Vec<PathId> = left.into_iter().map(PathId).collect();
         assert_eq!(endpoint.paths.keys().copied().collect::<Vec<_>>(), left);
-        now += core::time::Duration::from_secs(1);
+        now += Duration::from_secs(1);
+    }
+}
+
+#[test]
+fn a_connection_that_begins_on_a_known_path_asks_again_within_a_few_round_trips() {
+    let asks_again_after = |known: Option<Duration>| {
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+        let now = Instant::START + Duration::from_secs(1);
+        if let Some(rtt) = known {
+            endpoint.expect_round_trip(PathId(0), rtt);
+        }
+        let id = endpoint.connect(now, PathId(0), Port(1), ConnectionConfig::default());
+        let written = endpoint.write(now, id.expect("room"), b"first octets");
+        assert_eq!(written, Ok(12));
+        let mut out = Vec::new();
+        while endpoint.poll_transmit(now, &mut out).is_some() {}
+        let deadline = endpoint.next_deadline().expect("an answer is awaited");
+        deadline.at.saturating_since(now)
+    };
+    let flush = AckPolicy::default().flush * 4;
+    let limits = RtoLimits::default();
+    let cases = [
+        (None, limits.initial),
+        (Some(10), Duration::from_millis(30)),
+        (Some(600), limits.initial),
+        (Some(2_000), Duration::from_secs(2) + limits.margin),
+    ];
+    for (known, expected) in cases {
+        let after = asks_again_after(known.map(Duration::from_millis));
+        assert_eq!(after, expected + flush, "{known:?}");
     }
 }
