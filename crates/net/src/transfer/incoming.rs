@@ -233,6 +233,11 @@ impl Transfer {
         matches!(self.phase, Phase::Leaving { .. } | Phase::Over)
     }
 
+    /// Whether nothing was said of how it ended.
+    pub(super) const fn is_undecided(&self) -> bool {
+        self.verdict.is_none() && !self.is_over()
+    }
+
     /// Ends without a word to the peer: it is gone, or ended it itself.
     pub(super) fn abandon(&mut self, verdict: Verdict) {
         self.verdict.get_or_insert(verdict);

@@ -210,6 +210,11 @@ impl<O: ReceiveObserver> Receiver<O> {
                 Item::Record(Record::Start { offset }) => transfer.on_start(offset)?,
                 Item::Record(Record::End { size, digest }) => transfer.on_end(now, size, digest)?,
                 Item::Record(Record::Refuse { .. }) => transfer.abandon(Verdict::Abandoned),
+                Item::Record(Record::Leave { id }) => {
+                    transfer.only_leaves()?;
+                    self.on_leave(now, machine, control, id);
+                    return Ok(());
+                }
                 Item::Record(Record::Offer { .. } | Record::Done { .. } | Record::Ping) => {
                     return Err(ReceiveError::Sequence("answers instead of sending"));
                 }

@@ -17,6 +17,8 @@
 //! its digest is that of the sender's own first octets, DATA continues there; if the digest differs,
 //! START(0) begins again. Either side may end everything with REFUSE. When a second sender introduces a
 //! file of the same name, the receiver sends PING to the first, to know whether it is still there.
+//! A sender that ends before its file does resets its connection and, since a reset may be lost, says
+//! LEAVE(id) on a connection of its own.
 //!
 //! In modes that may lose data the same records travel on a reliable connection of their own, and
 //! the data in messages that know their place: id (32 bit), offset (64 bit), octets.
@@ -111,6 +113,8 @@ pub(super) enum Record {
     },
     /// One side gives up.
     Refuse { reason: RefuseReason, text: String },
+    /// The sender of the transfer `id` has ended it. The only record of its connection.
+    Leave { id: u64 },
     /// Means nothing; that it is confirmed shows that the peer is there.
     Ping,
 }
@@ -145,6 +149,7 @@ const END: u8 = 5;
 const DONE: u8 = 6;
 const REFUSE: u8 = 7;
 const PING: u8 = 8;
+const LEAVE: u8 = 9;
 
 /// HELLO's flags.
 const SEEKABLE: u8 = 1;
@@ -214,6 +219,10 @@ impl Record {
                 body.extend_from_slice(cut(text, BODY_BYTES_MAX - 1).as_bytes());
                 REFUSE
             }
+            Self::Leave { id } => {
+                body.extend_from_slice(&id.to_be_bytes());
+                LEAVE
+            }
             Self::Ping => PING,
         };
         head(kind, body.len(), out);
@@ -270,6 +279,9 @@ impl Record {
                     text: fields.text(BODY_BYTES_MAX)?,
                 }
             }
+            LEAVE => Self::Leave {
+                id: fields.number()?,
+            },
             PING => Self::Ping,
             _ => return Err(BadRecord::Type(kind)),
         };

@@ -4,6 +4,7 @@
 //!  Talking ──OFFER behind our position──▶ Verifying ──▶ Talking ──all sent, END──▶ AwaitingVerdict
 //!     │ reset by a receiver that was restarted                                          │ DONE
 //!     └──▶ Pausing ──▶ a new connection, Talking                              Leaving ◀─┘
+//!  any ──stopped, or the file cannot be read──▶ Farewell ──confirmed──▶ ended
 //! ```
 //!
 //! # Promises
@@ -12,7 +13,9 @@
 //! - END follows only after the OFFER was settled, so the verdict is about the right octets.
 //! - A receiver that is restarted within the patience costs a reconnection, not the transfer; the
 //!   patience ends also when every connection is lost again without progress.
+//! - A sender that is stopped tells the receiver and waits, for some round trips, until that is confirmed.
 
+mod farewell;
 mod patience;
 mod talk;
 
@@ -21,6 +24,7 @@ use super::report::{SendError, SendReport};
 use super::source::{Prefix, Source};
 use super::{FILE_PORT, Stop};
 use crate::udp::{Application, Step};
+use farewell::Farewell;
 use fulmar_proto::machine::{Deadline, PathId, Priority};
 use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules,
@@ -66,6 +70,7 @@ enum Phase {
     AwaitingVerdict,
     Leaving { until: Instant },
     Pausing { until: Instant },
+    Farewell(Farewell),
     Ended,
 }
 
@@ -151,14 +156,6 @@ impl<O: SendObserver> Sender<O> {
     /// Whether the data needs a connection of its own beside the records.
     fn is_lossy(&self) -> bool {
         !ModeRules::of(self.mode()).complete
-    }
-
-    /// Ends, and tells the peer: a drain follows.
-    fn give_up(&mut self, now: Instant, machine: &mut Endpoint, error: SendError) {
-        if let Some(control) = self.control.take() {
-            machine.abort(now, control);
-        }
-        self.fail(error);
     }
 
     fn fail(&mut self, error: SendError) {
@@ -284,9 +281,11 @@ impl<O: SendObserver> Sender<O> {
                 ..
             } => Err(SendError::ReceiverStopped),
             Record::Refuse { reason, text } => Err(SendError::Refused { reason, text }),
-            Record::Hello { .. } | Record::Start { .. } | Record::End { .. } | Record::Ping => {
-                Ok(())
-            }
+            Record::Hello { .. }
+            | Record::Start { .. }
+            | Record::End { .. }
+            | Record::Leave { .. }
+            | Record::Ping => Ok(()),
         }
     }
 
@@ -328,10 +327,14 @@ impl<O: SendObserver> Sender<O> {
     }
 
     fn take_counters(&mut self, machine: &Endpoint) {
+        self.take_counters_of(machine, self.control);
+    }
+
+    fn take_counters_of(&mut self, machine: &Endpoint, control: Option<ConnectionId>) {
         let data = match self.lane {
             Some(Lane::Open(data) | Lane::Closing(data)) => Some(data),
             Some(Lane::Empty) => None,
-            None => self.control,
+            None => control,
         };
         if let Some(counters) = data.and_then(|data| machine.counters(data)) {
             self.counters = *counters;
@@ -381,13 +384,17 @@ impl<O: SendObserver> Sender<O> {
                 self.conclude();
                 Ok(Step::Stop)
             }
+            Phase::Farewell(Farewell { until, .. }) if until <= now => {
+                self.leave_farewell();
+                Ok(Step::Stop)
+            }
             Phase::Talking => self.talk(now, machine),
             Phase::Verifying(_) => self.verify(now, machine),
             Phase::AwaitingVerdict => {
                 self.write_outbox(now, machine);
                 Ok(Step::Wait)
             }
-            Phase::Pausing { .. } | Phase::Leaving { .. } => Ok(Step::Wait),
+            Phase::Pausing { .. } | Phase::Leaving { .. } | Phase::Farewell(_) => Ok(Step::Wait),
             Phase::Ended => Ok(Step::Stop),
         }
     }
@@ -405,6 +412,9 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
             }
             Event::Closed { id, why } if Some(id) == self.control => self.on_closed(now, why),
             Event::AllSent(id) | Event::Closed { id, .. } => {
+                if self.end_farewell(id) {
+                    return;
+                }
                 if let Some(Lane::Open(data) | Lane::Closing(data)) = self.lane
                     && data == id
                 {
@@ -421,7 +431,9 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
     }
 
     fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
-        let stopped = self.stop.is_requested() && self.outcome.is_none() && self.verdict.is_none();
+        let is_undecided = self.outcome.is_none() && self.verdict.is_none();
+        let is_said = matches!(self.phase, Phase::Farewell(_));
+        let stopped = self.stop.is_requested() && is_undecided && !is_said;
         let step = if stopped {
             Err(SendError::Stopped)
         } else {
@@ -449,6 +461,10 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
             Phase::Pausing { until } => Some(Deadline {
                 at: *until,
                 why: "next attempt",
+            }),
+            Phase::Farewell(Farewell { until, .. }) => Some(Deadline {
+                at: *until,
+                why: "patience with the last word",
             }),
             Phase::Verifying(_) => Some(Deadline {
                 at: Instant::START,

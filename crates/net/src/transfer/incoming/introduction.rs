@@ -56,6 +56,14 @@ impl Transfer {
         Ok(())
     }
 
+    /// The connection is there for a last word, not for a file.
+    pub(in super::super) fn only_leaves(&self) -> Result<(), ReceiveError> {
+        match self.file {
+            None => Ok(()),
+            Some(_) => Err(ReceiveError::Sequence("leaves in the middle of its file")),
+        }
+    }
+
     /// The name of the file that was introduced.
     pub(in super::super) fn name(&self) -> Option<&str> {
         self.file.as_ref().map(|file| file.name.as_str())

@@ -81,6 +81,30 @@ impl<O: ReceiveObserver> Receiver<O> {
         Ok(true)
     }
 
+    /// A sender says on `word` that it has ended its transfer; its reset may have been lost. The word
+    /// is confirmed in any case.
+    pub(super) fn on_leave(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        word: ConnectionId,
+        id: u64,
+    ) {
+        let mut ended = Vec::new();
+        for (&control, transfer) in &mut self.transfers {
+            if control != word && transfer.id() == Some(id) && transfer.is_undecided() {
+                transfer.abandon(Verdict::Abandoned);
+                ended.push(control);
+            }
+        }
+        for control in ended {
+            machine.abort(now, control);
+            self.conclude(now, machine, control);
+        }
+        machine.close(now, word);
+        self.transfers.remove(&word);
+    }
+
     /// Forgets a transfer that another one continues: what it had is made durable and unlocked, and
     /// nothing is reported.
     fn supersede(&mut self, now: Instant, machine: &mut Endpoint, control: ConnectionId) {

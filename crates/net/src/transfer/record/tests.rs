@@ -35,6 +35,7 @@ fn records() -> Vec<Record> {
             reason: RefuseReason::Storage,
             text: "disk full".to_owned(),
         },
+        Record::Leave { id: u64::MAX - 1 },
         Record::Ping,
     ]
 }

@@ -48,7 +48,7 @@ impl<O: SendObserver> Sender<O> {
     /// When waiting ends if nothing else happens, and what is said then.
     pub(super) fn patience_ends(&self) -> Option<(Deadline, SendError)> {
         let give_up = self.plan.connection.give_up_after;
-        if self.verdict.is_some() {
+        if self.verdict.is_some() || matches!(self.phase, Phase::Farewell(_)) {
             return None;
         }
         let (at, why, error) = match self.patience.lost_since {
@@ -104,6 +104,10 @@ impl<O: SendObserver> Sender<O> {
     /// The network says that nobody listens. Once someone was heard, that means that the receiver has
     /// ended, and its knowledge of the connection with it.
     pub(super) fn on_port_closed(&mut self, now: Instant, machine: &mut Endpoint) {
+        if let Phase::Farewell(_) = self.phase {
+            // Nobody is left to be told.
+            return self.leave_farewell();
+        }
         if !self.heard {
             let since = *self.patience.closed_since.get_or_insert(now);
             if now.saturating_since(since) >= CLOSED_PORT_PATIENCE {
