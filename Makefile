@@ -19,13 +19,13 @@ help: ## This list
 setup: ## Check the tools that everything else needs
 	@scripts/setup
 
-packages: setup ## Install the Debian packages that the tests on real links use (root; else name them)
+packages: setup ## As root, install the Debian packages of the tests on real links; else name those that are missing
 	@scripts/setup-debian
 
 demo: setup ## Send a real file over a bad link in every mode (FILE=... for yours)
 	$(FULMAR) demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
-test: setup packages wasm ## Every test; those on real links need root
+test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
 	$(CARGO) test --locked --workspace
 	python3 -m unittest discover -s scripts/tests -v
 

@@ -13,7 +13,7 @@ use crate::transmitter::QueueLimit;
 use crate::two_state::{OnOff, Sojourn, State, TwoState};
 use core::fmt;
 use core::str::FromStr;
-use fulmar_proto::units::{Instant, UnitError, format_duration, parse_duration};
+use fulmar_proto::units::{Instant, PacketErrorRate, UnitError, format_duration, parse_duration};
 
 /// Why a description could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,23 +93,37 @@ impl FromStr for LossModel {
     }
 }
 
+/// A rate of loss as people write it, where that is exact.
+fn percent(rate: PacketErrorRate) -> String {
+    // Twelve digits hide what binary fractions add; reading the text back decides.
+    let text = format!("{}%", (rate.value() * 1e14).round() / 1e12);
+    if text.parse() == Ok(rate) {
+        text
+    } else {
+        rate.to_string()
+    }
+}
+
 impl fmt::Display for LossModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("none"),
-            Self::Bernoulli(rate) => write!(f, "{rate}"),
+            Self::Bernoulli(rate) => f.write_str(&percent(*rate)),
             Self::OnOff(on_off) => {
                 let period = format_duration(on_off.period);
                 let sojourn = suffix(on_off.sojourn);
-                write!(f, "on-off {} period {period}{sojourn}", on_off.mean_loss)
+                let loss = percent(on_off.mean_loss);
+                write!(f, "on-off {loss} period {period}{sojourn}")
             }
             Self::TwoState(TwoState { off, on, sojourn }) => {
                 let (off_mean, on_mean) = (format_duration(off.mean), format_duration(on.mean));
-                write!(f, "two-state {} {off_mean} {} {on_mean}", off.loss, on.loss)?;
+                let (off_loss, on_loss) = (percent(off.loss), percent(on.loss));
+                write!(f, "two-state {off_loss} {off_mean} {on_loss} {on_mean}")?;
                 f.write_str(suffix(*sojourn))
             }
             Self::GilbertElliott(bursts) => {
-                write!(f, "{} burst {}", bursts.mean_loss, bursts.mean_burst)
+                let loss = percent(bursts.mean_loss);
+                write!(f, "{loss} burst {}", bursts.mean_burst)
             }
         }
     }

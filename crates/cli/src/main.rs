@@ -23,7 +23,7 @@ use std::process::ExitCode;
     arg_required_else_help = true
 )]
 struct Cli {
-    /// Say more on stderr; twice for details of each connection.
+    /// Say more on stderr: `gateway` logs more, `send` and `recv` tell of small socket buffers.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
 

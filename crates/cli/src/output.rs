@@ -5,19 +5,31 @@ use anyhow::Context;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
 
+/// Whether anyone still reads stdout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Present,
+    Gone,
+}
+
 /// Prints one line of text.
 ///
 /// # Errors
 /// Stdout cannot be written, for instance because the disk behind it is full.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    watched_line(text).map(|_| ())
+}
+
+fn watched_line(text: &str) -> Result<Reader, Failure> {
     let mut stdout = io::stdout().lock();
     match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure {
+        Ok(()) => Ok(Reader::Present),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure {
             exit: Exit::Device,
             cause: anyhow::Error::new(error),
         })
         .map_err(|failure| failure.context("writing to stdout")),
-        _ => Ok(()),
     }
 }
 
@@ -26,8 +38,16 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// As [`line()`]; or the record holds something that JSON has no form for.
 pub(crate) fn record(record: &impl Serialize) -> Result<(), Failure> {
+    watched_record(record).map(|_| ())
+}
+
+/// The same for a command that has nothing to do once nobody reads its records.
+///
+/// # Errors
+/// As [`record()`].
+pub(crate) fn watched_record(record: &impl Serialize) -> Result<Reader, Failure> {
     let text = serde_json::to_string(record).context("writing a record as JSON")?;
-    line(&text)
+    watched_line(&text)
 }
 
 /// `part` of `whole`; of nothing, nothing is missing.

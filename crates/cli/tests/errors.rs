@@ -68,6 +68,43 @@ fn a_wrong_flag_is_a_usage_error_that_names_it() {
 }
 
 #[test]
+fn a_value_that_would_do_nothing_is_a_usage_error_that_names_its_flag() {
+    let place = Place::with(10);
+    let send = format!("send {} 127.0.0.1:9", place.file());
+    let relay = "emulate --listen :0 --to 127.0.0.1:9";
+    fails(&format!("{send} --burst 0"), 2, &["--burst", "1.."]);
+    fails(&format!("{send} --give-up 500ms"), 2, &["--give-up", "1s"]);
+    fails(&format!("{send} --mtu 65535"), 2, &["--mtu", "65000"]);
+    fails(
+        &format!("{send} --connect-timeout 0s"),
+        2,
+        &["--connect-timeout", "0"],
+    );
+    fails(
+        "recv in --checkpoint 0s",
+        2,
+        &["--checkpoint", "longer than 0"],
+    );
+    fails("recv in --give-up 500ms", 2, &["--give-up", "1s"]);
+    fails(
+        &format!("{relay} --stats 0s"),
+        2,
+        &["--stats", "longer than 0"],
+    );
+    fails(&format!("{relay} --flows 0"), 2, &["--flows", "1.."]);
+    fails(&format!("{relay} --mtu 1000"), 2, &["--mtu"]);
+    fails(
+        "emulate --listen :0 --to 127.0.0.1:0",
+        2,
+        &["--to", "port 0"],
+    );
+    let to_nobody = format!("send {} 127.0.0.1:0", place.file());
+    fails(&to_nobody, 2, &["127.0.0.1:0", "port 0"]);
+    fails("sim x.toml --show", 2, &["--show"]);
+    fails("sim --swarm 2 --show", 2, &["--show", "--swarm 1"]);
+}
+
+#[test]
 fn a_negative_value_is_told_as_such() {
     for arguments in [
         "sim x.toml --runs -5",
@@ -166,10 +203,12 @@ fn json_tells_of_a_failure_too() {
     assert!(error.contains("port is closed"), "{record}");
 
     let output = run("send /no/such/file 127.0.0.1:9 --json");
+    assert_eq!(said(&output), "", "stdout has said it");
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["exit_code"], 2, "{record}");
 
     let output = run("recv /no/such/dir --json");
+    assert_eq!(said(&output), "", "stdout has said it");
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&record["kind"], &record["exit_code"]),
@@ -198,13 +237,38 @@ fn json_claims_nothing_that_its_end_cannot_know() {
     assert!(got["wire"]["recovered_arq_tpdus"].is_null(), "{got}");
 
     let arguments = format!("send {} {to} --rate 2mbit --name cut", place.file());
-    let sender = Running::start(fulmar(&arguments));
+    let mut sender = Running::start(fulmar(&format!("{arguments} --json")));
     until("the transfer to begin", || {
         place.path("in/cut.fulmar-state").exists()
     });
     sender.signal(Signal::INT);
+    let sent = sender.record();
+    assert_eq!(sent["exit_code"], 130, "{sent}");
+    assert_eq!(
+        (&sent["size_bytes"], &sent["resumed_at_bytes"]),
+        (&1_000_000.into(), &0.into())
+    );
+    assert!(sent["submitted_bytes"].as_u64().unwrap() > 0, "{sent}");
+    assert!(
+        sent["wire"]["sent_source_bytes"].as_u64().unwrap() > 0,
+        "{sent}"
+    );
+    assert!(
+        sent["delivered_bytes"].is_null(),
+        "only the receiver knows: {sent}"
+    );
     let got = receiver.record();
     assert_eq!(got["verdict"], "abandoned", "{got}");
+    for counted in ["sent_control_bytes", "wire_lost_tpdus"] {
+        assert!(got["wire"][counted].is_u64(), "{counted}: {got}");
+    }
+    assert!(
+        got["wire"]["sent_control_bytes"].as_u64().unwrap() > 0,
+        "it acknowledged: {got}"
+    );
+    for unknown in ["missing_range_count", "missing_ranges"] {
+        assert!(got[unknown].is_null(), "{unknown}: {got}");
+    }
     let missing = 1_000_000 - got["delivered_bytes"].as_u64().unwrap();
     assert_eq!(got["missing_bytes"].as_u64(), Some(missing), "{got}");
     assert!(missing > 0 && got["residual_loss"].is_null(), "{got}");
@@ -215,6 +279,106 @@ fn json_claims_nothing_that_its_end_cannot_know() {
             .contains("ended the transfer"),
         "{got}"
     );
+}
+
+#[test]
+fn a_datagram_receiver_claims_no_counters() {
+    let place = Place::with(100_000);
+    let mut receiver = receiver(&place, "");
+    let to = receiver.address();
+    run(&format!(
+        "send {} {to} --rate 50mbit --mode datagram",
+        place.file()
+    ));
+    let got = receiver.record();
+    assert!(
+        got["verdict"] == "complete" || got["verdict"] == "incomplete",
+        "{got}"
+    );
+    for unknown in [
+        "wire_lost_tpdus",
+        "residual_lost_tpdus",
+        "sent_source_bytes",
+    ] {
+        assert!(got["wire"][unknown].is_null(), "{unknown}: {got}");
+    }
+    assert!(got["missing_range_count"].is_u64(), "{got}");
+}
+
+#[test]
+fn a_file_that_is_written_to_while_it_is_sent_fails_both_ends() {
+    let change: [fn(&std::path::Path); 2] = [
+        |path| {
+            let mut file = std::fs::File::options().append(true).open(path).unwrap();
+            std::io::Write::write_all(&mut file, b"more").unwrap();
+        },
+        |path| {
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.set_len(900_000).unwrap();
+        },
+    ];
+    for change in change {
+        let place = Place::with(1_000_000);
+        let mut receiver = receiver(&place, "--once --checkpoint 100ms");
+        let to = receiver.address();
+        let arguments = format!("send {} {to} --rate 8mbit", place.file());
+        let mut sender = Running::start(fulmar(&arguments));
+        until("the transfer to begin", || {
+            place.path("in/file.fulmar-state").exists()
+        });
+        change(&place.path("file"));
+        let (status, said) = sender.end();
+        assert_eq!(status.code(), Some(1), "{said}");
+        assert!(said.contains("was changed while it was sent"), "{said}");
+        assert_eq!(receiver.record()["verdict"], "abandoned");
+        assert_eq!(receiver.code(), Some(1));
+        assert!(!place.path("in/file").exists());
+    }
+}
+
+#[test]
+fn a_symbolic_link_in_a_working_files_place_is_refused_and_not_followed() {
+    let place = Place::with(1_000);
+    std::fs::write(place.path("victim"), "precious").unwrap();
+    std::os::unix::fs::symlink(place.path("victim"), place.path("in/file.fulmar-part")).unwrap();
+    let mut receiver = receiver(&place, "--once");
+    let arguments = format!("send {} {}", place.file(), receiver.address());
+    fails(&arguments, 1, &["the receiver refuses", "symbolic link"]);
+    let told = receiver.record();
+    assert!(
+        told["error"].as_str().unwrap().contains("file.fulmar-part"),
+        "{told}"
+    );
+    assert_eq!(receiver.code(), Some(5));
+    assert_eq!(processes::read(&place.path("victim")), b"precious");
+}
+
+#[test]
+fn a_refusal_does_not_tell_the_sender_where_the_receiver_keeps_its_files() {
+    let place = Place::with(1_000);
+    std::fs::write(place.path("in/file"), "precious").unwrap();
+    let mut receiver = receiver(&place, "");
+    let output = run(&format!(
+        "send {} {} --name file",
+        place.file(),
+        receiver.address()
+    ));
+    let said = said(&output);
+    assert!(said.contains("file exists there"), "{said}");
+    assert!(!said.contains(&place.inbox()), "{said}");
+}
+
+#[test]
+fn an_emulator_whose_records_nobody_reads_any_more_ends() {
+    let mut command = fulmar("emulate --listen 127.0.0.1:0 --to 127.0.0.1:9 --stats 10ms --json");
+    let mut link = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(link.stdout.take());
+    let mut status = None;
+    until("the link to end", || {
+        status = link.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(0));
 }
 
 #[test]
@@ -390,13 +554,18 @@ fn a_full_disk_fails_both_ends_in_one_line() {
         1,
         &["the receiver refuses", "writing", "File too large"],
     );
-    let (status, said) = receiver.end();
-    assert_eq!(status.code(), Some(5), "{said}");
+    let told = receiver.record();
+    let error = told["error"].as_str().unwrap();
     assert!(
-        said.contains("file.fulmar-part") && said.contains("too large"),
-        "{said}"
+        error.contains("file.fulmar-part") && error.contains("too large"),
+        "{told}"
     );
-    assert!(!place.path("in/file").exists());
+    assert_eq!(receiver.code(), Some(5));
+    let left: Vec<_> = std::fs::read_dir(place.path("in")).unwrap().collect();
+    assert!(
+        left.is_empty(),
+        "what no state vouches for fills the disk: {left:?}"
+    );
 }
 
 #[test]
@@ -460,6 +629,8 @@ fn signals_end_every_command_with_their_code() {
         receiver.signal(signal);
         assert_eq!(receiver.code(), Some(code));
         std::fs::remove_file(place.path("in/file.fulmar-part")).unwrap();
+        // There is none if nothing had arrived.
+        drop(std::fs::remove_file(place.path("in/file.fulmar-state")));
     }
 }
 

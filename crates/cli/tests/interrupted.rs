@@ -84,3 +84,30 @@ fn an_interrupted_demonstration_keeps_the_rows_that_were_finished() {
         serde_json::from_slice(&read(&out.join("result.json"))).expect("JSON");
     assert_eq!(written, rows);
 }
+
+#[test]
+fn two_demonstrations_in_one_directory_do_not_break_each_other() {
+    let place = Place::with(1_000_000);
+    let (file, out) = (place.file(), place.path("out"));
+    let flags = format!("--modes reliable --file {file} --out {}", out.display());
+    let mut first = Running::start(fulmar(&format!("demo {flags} --json")));
+    until("the first", || out.join("reliable-clean").exists());
+    let mut second = Running::start(fulmar(&format!("demo {flags} --json")));
+    let (status, said) = second.end();
+    assert_eq!(status.code(), Some(5), "{said}");
+    assert!(
+        said.contains("another `fulmar demo`") && said.contains("--out"),
+        "{said}"
+    );
+    assert_eq!(first.code(), Some(0));
+}
+
+#[test]
+fn an_interrupted_swarm_says_how_many_sessions_of_how_many_were_over() {
+    let mut swarm = Running::start(fulmar("sim --swarm 1000000"));
+    until("some processor time", || swarm.processor_ticks() >= 50);
+    swarm.signal(Signal::INT);
+    let (status, said) = swarm.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("of 1000000 sessions were over"), "{said}");
+}

@@ -4,6 +4,22 @@ use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
 use std::net::{SocketAddr, ToSocketAddrs};
 
+/// As [`resolve`], for an address to send to, which has a port.
+///
+/// # Errors
+/// As [`resolve`]; or the port is 0.
+pub(crate) fn resolve_remote(what: &str, text: &str) -> Result<SocketAddr, Failure> {
+    let address = resolve(what, text)?;
+    if address.port() == 0 {
+        let cause = anyhow::anyhow!("{what} {text}: nobody can listen at port 0");
+        return Err(Failure {
+            exit: Exit::Usage,
+            cause,
+        });
+    }
+    Ok(address)
+}
+
 /// The first address that `text` stands for; a missing host is every address. `what` names the flag
 /// or argument in an error.
 ///

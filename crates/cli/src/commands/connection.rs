@@ -11,7 +11,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, Counters, Endpoint, EndpointConfig,
 };
-use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -34,11 +34,28 @@ pub(crate) fn mtu(text: &str) -> Result<ByteCount, String> {
             .parse::<ByteCount>()
             .map_err(|error| error.to_string())?,
     };
-    if (ByteCount(100)..=ByteCount(65_535)).contains(&parsed) {
+    if (ByteCount(100)..=ByteCount(65_000)).contains(&parsed) {
         Ok(parsed)
     } else {
-        Err(format!("{parsed} is out of range: 100 to 65535 octets"))
+        Err(format!("{parsed} is out of range: 100 to 65000 octets"))
     }
+}
+
+/// A time that something takes or may take.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(Duration::ZERO) => Err("must be longer than 0".to_owned()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
+}
+
+/// Patience with a silent peer. Signs of life come four times in it.
+pub(crate) fn give_up(text: &str) -> Result<Duration, String> {
+    let parsed = parse_duration(text).map_err(|error| error.to_string())?;
+    if parsed < Duration::from_secs(1) {
+        return Err("must be at least 1s".to_owned());
+    }
+    Ok(parsed)
 }
 
 /// A rate at which something gets done.
@@ -123,8 +140,11 @@ pub(crate) fn endpoint(rate: Bitrate, overhead: ByteCount) -> Result<Endpoint, F
     Ok(Endpoint::new(config, Rng::from_seed(seed)))
 }
 
-/// Says what could be better about the machine, if `verbose`.
-pub(crate) fn complain(port: &UdpPort, verbose: u8) {
+/// Says what could be better about the machine, and more of it if `verbose`; nothing if `quiet`.
+pub(crate) fn complain(port: &UdpPort, verbose: u8, quiet: bool) {
+    if quiet {
+        return;
+    }
     if let Err(error) = wait::precise_timers() {
         eprintln!("fulmar: timing will be coarser by 50 us: {error}");
     }
@@ -146,10 +166,10 @@ pub(crate) fn clock() -> Clock {
 /// What one connection did, as it appears in JSON. What only the other end can know is null.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct WireReport {
-    sent_source_bytes: u64,
-    sent_repair_bytes: u64,
-    sent_retransmission_bytes: u64,
-    sent_control_bytes: u64,
+    sent_source_bytes: Option<u64>,
+    sent_repair_bytes: Option<u64>,
+    sent_retransmission_bytes: Option<u64>,
+    sent_control_bytes: Option<u64>,
     wire_lost_tpdus: Option<u64>,
     wire_damaged_tpdus: Option<u64>,
     recovered_fec_words_tpdus: Option<u64>,
@@ -160,8 +180,9 @@ pub(crate) struct WireReport {
 }
 
 impl WireReport {
-    fn sent(counters: &Counters) -> Self {
-        let [source, repair, retransmission, control] = counters.sent_bytes;
+    fn sent(counters: Option<&Counters>) -> Self {
+        let sent = counters.map(|counters| counters.sent_bytes.map(Some));
+        let [source, repair, retransmission, control] = sent.unwrap_or_default();
         Self {
             sent_source_bytes: source,
             sent_repair_bytes: repair,
@@ -178,22 +199,24 @@ impl WireReport {
     }
 
     /// Of a connection that sent the file.
-    pub(crate) fn of_sender(counters: &Counters) -> Self {
+    pub(crate) fn of_sender(counters: Option<&Counters>) -> Self {
+        let recovered = |counters: &Counters| counters.recovered_arq.iter().sum();
         Self {
-            recovered_arq_tpdus: Some(counters.recovered_arq.iter().sum()),
+            recovered_arq_tpdus: counters.map(recovered),
             ..Self::sent(counters)
         }
     }
 
-    /// Of a connection that received it.
-    pub(crate) fn of_receiver(counters: &Counters) -> Self {
+    /// Of a connection that received it. Where there was none, as for datagrams, nothing is known.
+    pub(crate) fn of_receiver(counters: Option<&Counters>) -> Self {
+        let count = |field: fn(&Counters) -> u64| counters.map(field);
         Self {
-            wire_lost_tpdus: Some(counters.wire_lost),
-            wire_damaged_tpdus: Some(counters.wire_damaged),
-            recovered_fec_words_tpdus: Some(counters.recovered_fec_words),
-            recovered_fec_block_tpdus: Some(counters.recovered_fec_block),
-            residual_lost_tpdus: Some(counters.residual_lost),
-            residual_damaged_tpdus: Some(counters.residual_damaged),
+            wire_lost_tpdus: count(|counters| counters.wire_lost),
+            wire_damaged_tpdus: count(|counters| counters.wire_damaged),
+            recovered_fec_words_tpdus: count(|counters| counters.recovered_fec_words),
+            recovered_fec_block_tpdus: count(|counters| counters.recovered_fec_block),
+            residual_lost_tpdus: count(|counters| counters.residual_lost),
+            residual_damaged_tpdus: count(|counters| counters.residual_damaged),
             ..Self::sent(counters)
         }
     }

@@ -2,10 +2,11 @@
 
 mod tun;
 
-use super::address::resolve;
+use super::address::{resolve, resolve_remote};
+use super::connection::span;
 use super::link::{LinkArgs, describe};
 use crate::exit::{Exit, Failure, OrExit};
-use crate::output;
+use crate::output::{self, Reader};
 use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
@@ -13,7 +14,7 @@ use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorError, Watch};
 use fulmar_net::tun::TunError;
 use fulmar_net::wait::{precise_timers, waker};
-use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 use serde::Serialize;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -34,7 +35,8 @@ Examples:
       the same between namespaces and addresses of your choice; the kernel's checksums see the bits
 
 Stdout carries one JSON record a line: `start` with the address in use, `stats` at each interval,
-`end` with the final counters. Ctrl-C or SIGTERM ends the run.
+`end` with the final counters. Ctrl-C or SIGTERM ends the run, and so does a closed stdout when
+there are `stats` to print.
 ";
 
 /// What happens to a packet with inverted bits.
@@ -71,10 +73,10 @@ pub(crate) struct EmulateArgs {
     /// one you are in.
     #[arg(long, value_name = "END", num_args = 0..=2, conflicts_with_all = ["listen", "to", "flows"])]
     tun: Option<Vec<tun::EndArg>>,
-    /// The longest IP packet on the TUN devices, in octets.
-    #[arg(long, value_name = "OCTETS", default_value_t = 1500, requires = "tun")]
+    /// With --tun: the longest IP packet on the devices, 1500 octets if none is given.
+    #[arg(long, value_name = "OCTETS", conflicts_with_all = ["listen", "to"])]
     #[arg(value_parser = clap::value_parser!(u16).range(68..))]
-    mtu: u16,
+    mtu: Option<u16>,
     /// The seed of every random decision.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -87,10 +89,11 @@ pub(crate) struct EmulateArgs {
     overhead: Option<ByteCount>,
     /// Clients at once.
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
-    flows: usize,
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    flows: u32,
     /// Print counters at this interval, 1s if none is given.
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s")]
-    #[arg(value_parser = parse_duration)]
+    #[arg(value_parser = span)]
     stats: Option<Duration>,
     /// No talk on stderr; stdout is JSON in any case.
     #[arg(long)]
@@ -132,13 +135,13 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
 fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     let link = args.link.link()?;
     let listen = resolve("--listen", listen)?;
-    let to = resolve("--to", to)?;
+    let to = resolve_remote("--to", to)?;
     let mut config = EmulatorConfig::perfect(listen, to);
     config.up = link.up;
     config.down = link.down;
     config.seed = args.seed;
     config.overhead = args.overhead.unwrap_or(config.overhead);
-    config.flows_max = args.flows;
+    config.flows_max = usize::try_from(args.flows).unwrap_or(usize::MAX);
     config.damage = args.damage.into();
     let (up, down) = (describe(&config.up), describe(&config.down));
     let clock = Clock::start();
@@ -184,7 +187,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     Ok(signals.exit().unwrap_or(Exit::Done))
 }
 
-/// Prints a `stats` record at every interval until a signal comes; a record that cannot be printed
+/// Prints a `stats` record at every interval until a signal comes or nobody reads them; a record that cannot be printed
 /// ends the run and is left in `broken`.
 fn ticks<R: Serialize>(
     every: Option<Duration>,
@@ -204,7 +207,12 @@ fn ticks<R: Serialize>(
             return Watch::At(at);
         }
         let kind = "stats";
-        *broken = output::record(&Counted { kind, report }).err();
+        match output::watched_record(&Counted { kind, report }) {
+            Ok(Reader::Present) => {}
+            // `| head` has seen enough: nobody would know of a link that goes on.
+            Ok(Reader::Gone) => return Watch::Stop,
+            Err(failure) => *broken = Some(failure),
+        }
         // The grid stays fixed; intervals that were missed are not made up for.
         let mut later = at + every;
         if later <= now {

@@ -13,7 +13,7 @@ use fulmar_net::transfer::{
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant, parse_duration};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use serde::Serialize;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -59,12 +59,12 @@ pub(crate) struct RecvArgs {
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = connection::mtu)]
     mtu: ByteCount,
     /// Give a sender up when it was not heard for so long.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
     give_up: Duration,
     /// How often what arrived is synced to the disk, so that a crash costs no more than that.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = connection::span)]
     checkpoint: Duration,
-    /// One JSON record a line on stdout, and no talk on stderr.
+    /// One JSON record a line on stdout, errors included, and no talk on stderr.
     #[arg(long)]
     json: bool,
 }
@@ -88,8 +88,8 @@ struct Received<'a> {
     resumed_at_bytes: u64,
     delivered_bytes: u64,
     missing_bytes: Option<u64>,
-    missing_range_count: u64,
-    missing_ranges: Vec<[u64; 2]>,
+    missing_range_count: Option<u64>,
+    missing_ranges: Option<Vec<[u64; 2]>>,
     residual_loss: Option<f64>,
     verified: bool,
     elapsed_s: f64,
@@ -154,7 +154,9 @@ impl ReceiveObserver for Watcher {
             self.progress.say(&line);
         }
         let complaint = (report.verdict != Verdict::Complete).then_some(line);
-        if let Some((_, Some(earlier))) = self.last.replace((exit, complaint)) {
+        if let Some((_, Some(earlier))) = self.last.replace((exit, complaint))
+            && !self.json
+        {
             eprintln!("fulmar: {earlier}");
         }
         if !self.once {
@@ -166,6 +168,10 @@ impl ReceiveObserver for Watcher {
 impl Watcher {
     /// Says what is wrong with the last file, if that was not said yet.
     fn complain(&mut self) {
+        // A record has said it already.
+        if self.json {
+            return;
+        }
         if let Some(complaint) = self.last.as_mut().and_then(|(_, text)| text.take()) {
             eprintln!("fulmar: {complaint}");
         }
@@ -196,7 +202,7 @@ fn describe(report: &ReceiveReport) -> String {
         Verdict::Incomplete => format!(
             "{name}: {} bytes in {} ranges are missing ({:.3} %); kept as {kept}",
             report.missing.unwrap_or_default(),
-            report.missing_range_count,
+            report.missing_range_count.unwrap_or_default(),
             residual_loss(report).unwrap_or_default() * 100.0
         ),
         Verdict::Corrupt => {
@@ -254,14 +260,13 @@ fn record(report: &ReceiveReport) -> Received<'_> {
         missing_range_count: report.missing_range_count,
         missing_ranges: report
             .missing_ranges
-            .iter()
-            .map(|r| [r.start, r.end])
-            .collect(),
+            .as_ref()
+            .map(|ranges| ranges.iter().map(|r| [r.start, r.end]).collect()),
         residual_loss: residual_loss(report),
         verified: report.verdict == Verdict::Complete,
         elapsed_s: report.elapsed.as_secs_f64(),
         error: (report.verdict != Verdict::Complete).then(|| describe(report)),
-        wire: WireReport::of_receiver(&report.counters),
+        wire: WireReport::of_receiver(report.counters.as_ref()),
     }
 }
 
@@ -319,6 +324,8 @@ pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
             error,
             exit_code: exit.code(),
         })?;
+        // The record has said what is wrong.
+        return Ok(exit);
     }
     outcome
 }
@@ -347,7 +354,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     let port = UdpPort::bind(listen, PortConfig::default())
         .with_context(|| format!("listening on {listen}"))
         .or_exit(Exit::Device)?;
-    connection::complain(&port, verbose);
+    connection::complain(&port, verbose, args.json);
     let listening = port.local().context("--listen").or_exit(Exit::Device)?;
     let overhead = connection::lower_overhead(listening);
     let settings = ConnectionConfig {

@@ -1,6 +1,6 @@
 //! `fulmar send FILE HOST:PORT`.
 
-use super::address::resolve;
+use super::address::resolve_remote;
 use super::connection::{self, WireReport};
 use super::progress::Progress;
 use crate::exit::{Exit, Failure, OrExit};
@@ -8,12 +8,14 @@ use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
 use fulmar_net::entropy;
-use fulmar_net::transfer::{SendError, SendPlan, SendReport, Sender, Source, check_name};
+use fulmar_net::transfer::{
+    SendError, SendPlan, SendReport, Sender, SentSoFar, Source, check_name,
+};
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ModeRules};
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -67,15 +69,16 @@ pub(crate) struct SendArgs {
     #[arg(long)]
     name: Option<String>,
     /// Give up when the receiver was not heard for so long.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
     give_up: Duration,
     /// Give up when nobody has answered at all for so long.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = connection::span)]
     connect_timeout: Duration,
     /// Datagrams that may leave back to back in one system call.
     #[arg(long, value_name = "COUNT", default_value_t = 16)]
-    burst: usize,
-    /// The result as JSON on stdout, and no talk on stderr.
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    burst: u16,
+    /// The result as JSON on stdout, errors included, and no talk on stderr.
     #[arg(long)]
     json: bool,
 }
@@ -99,13 +102,44 @@ struct Sent<'a> {
     exit_code: u8,
 }
 
-/// A failure of which there is no report.
+/// A failure of which the receiver sent no report. How much it has, only it knows.
 #[derive(Serialize)]
 struct NotSent {
     schema: &'static str,
     name: Option<String>,
+    mode: &'static str,
+    size_bytes: Option<u64>,
+    resumed_at_bytes: Option<u64>,
+    submitted_bytes: Option<u64>,
+    delivered_bytes: Option<u64>,
+    missing_bytes: Option<u64>,
+    residual_loss: Option<f64>,
+    verified: bool,
+    reconnections: Option<u32>,
+    wire: WireReport,
     error: String,
     exit_code: u8,
+}
+
+impl NotSent {
+    fn new(args: &SendArgs, failure: &Failure, so_far: Option<&SentSoFar>) -> Self {
+        Self {
+            schema: SCHEMA,
+            name: name(args).ok(),
+            mode: args.mode.name(),
+            size_bytes: so_far.and_then(|so_far| so_far.size),
+            resumed_at_bytes: so_far.map(|so_far| so_far.resumed_at),
+            submitted_bytes: so_far.map(|so_far| so_far.submitted),
+            delivered_bytes: None,
+            missing_bytes: None,
+            residual_loss: None,
+            verified: false,
+            reconnections: so_far.map(|so_far| so_far.reconnections),
+            wire: WireReport::of_sender(so_far.and_then(|so_far| so_far.counters.as_ref())),
+            error: format!("{:#}", failure.cause),
+            exit_code: failure.exit.code(),
+        }
+    }
 }
 
 fn name(args: &SendArgs) -> Result<String, Failure> {
@@ -197,33 +231,34 @@ fn settings(args: &SendArgs, overhead: ByteCount) -> Result<ConnectionConfig, Fa
 /// # Errors
 /// An argument is wrong, the file cannot be read, or the receiver cannot be reached or refuses.
 pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
+    let mut so_far = None;
     let outcome = refuse_directory(args)
         .and_then(|()| name(args))
-        .and_then(|name| Ok((transfer(args, &name, verbose)?, name)));
+        .and_then(|name| Ok((transfer(args, &name, verbose, &mut so_far)?, name)));
     match outcome {
         Ok((report, name)) => conclude(args, &name, &report),
-        Err(failure) => {
-            if args.json {
-                output::record(&NotSent {
-                    schema: SCHEMA,
-                    name: name(args).ok(),
-                    error: format!("{:#}", failure.cause),
-                    exit_code: failure.exit.code(),
-                })?;
-            }
-            Err(failure)
+        Err(failure) if args.json => {
+            output::record(&NotSent::new(args, &failure, so_far.as_ref()))?;
+            Ok(failure.exit)
         }
+        Err(failure) => Err(failure),
     }
 }
 
-fn transfer(args: &SendArgs, name: &str, verbose: u8) -> Result<SendReport, Failure> {
+/// Sends the file; of a transfer that was begun and failed, `so_far` says how far it came.
+fn transfer(
+    args: &SendArgs,
+    name: &str,
+    verbose: u8,
+    so_far: &mut Option<SentSoFar>,
+) -> Result<SendReport, Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let own_waker = waker
         .try_clone()
         .context("making a waker")
         .or_exit(Exit::Device)?;
     let source = source(args, own_waker)?;
-    let peer = resolve("HOST:PORT", &args.to)?;
+    let peer = resolve_remote("HOST:PORT", &args.to)?;
     let overhead = connection::lower_overhead(peer);
     let plan = SendPlan {
         name: name.to_owned(),
@@ -235,13 +270,13 @@ fn transfer(args: &SendArgs, name: &str, verbose: u8) -> Result<SendReport, Fail
     };
     let signals = Signals::catch(&[&waker])?;
     let port_config = PortConfig {
-        burst: args.burst,
+        burst: args.burst.into(),
         ..PortConfig::default()
     };
     let port = UdpPort::connect(peer, port_config)
         .with_context(|| format!("reaching {peer}"))
         .or_exit(Exit::Unreachable)?;
-    connection::complain(&port, verbose);
+    connection::complain(&port, verbose, args.json);
     let mut driver = UdpDriver::new(
         connection::clock(),
         port,
@@ -260,6 +295,7 @@ fn transfer(args: &SendArgs, name: &str, verbose: u8) -> Result<SendReport, Fail
         .context("the socket")
         .or_exit(Exit::Device)?;
     sender.observer.clear();
+    *so_far = Some(sender.so_far());
     let outcome = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
     outcome.map_err(|error| {
         let exit = match error {
@@ -311,12 +347,12 @@ fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Fa
             elapsed_s: report.elapsed.as_secs_f64(),
             goodput_bps: goodput.as_bits_per_second(),
             reconnections: report.reconnections,
-            wire: WireReport::of_sender(&report.counters),
+            wire: WireReport::of_sender(Some(&report.counters)),
             error: complaint.clone(),
             exit_code: exit.code(),
         })?;
     }
-    if let Some(complaint) = complaint {
+    if let Some(complaint) = complaint.filter(|_| !args.json) {
         let cause = anyhow::anyhow!(complaint);
         return Err(Failure { exit, cause });
     }

@@ -30,6 +30,9 @@ Examples:
 Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md.
 ";
 
+/// What could not be written.
+const STDOUT: &str = "writing to standard output";
+
 /// The arguments of `fulmar sim`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
@@ -42,8 +45,8 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "csv"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     swarm: Option<u64>,
-    /// With --swarm: print the scenarios that the seeds draw, and run nothing.
-    #[arg(long, requires = "swarm", conflicts_with = "json")]
+    /// With --swarm 1: print the scenario that the seed draws, and run nothing.
+    #[arg(long, conflicts_with_all = ["json", "scenario"])]
     show: bool,
     /// Change a value before the run, such as hop.ber=1e-4, flow.bytes=20MB or
     /// sweep.hop.loss=[0%,10%].
@@ -87,11 +90,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if results.is_empty() {
         // Nothing to show, and no earlier file worth overwriting with it.
     } else if args.json {
-        written(write_json(&results))?;
+        written(write_json(&results).context(STDOUT))?;
     } else if let Some(file) = &args.csv {
         written(write_csv(file, &results, &varied))?;
     } else {
-        written(print_table(&experiment, &results, &varied))?;
+        written(print_table(&experiment, &results, &varied).context(STDOUT))?;
     }
     let failed: Vec<_> = results
         .iter()
@@ -229,7 +232,8 @@ fn write_json(results: &[PointResult]) -> anyhow::Result<()> {
 }
 
 fn write_csv(file: &Path, results: &[PointResult], varied: &[String]) -> anyhow::Result<()> {
-    let mut out: Box<dyn Write> = if file == Path::new("-") {
+    let is_stdout = file == Path::new("-");
+    let mut out: Box<dyn Write> = if is_stdout {
         Box::new(std::io::stdout().lock())
     } else {
         let created = std::fs::File::create(file);
@@ -251,7 +255,11 @@ fn write_csv(file: &Path, results: &[PointResult], varied: &[String]) -> anyhow:
         rows += point.runs.len() + 1;
     }
     out.write_all(text.as_bytes())
-        .with_context(|| format!("cannot write {}", file.display()))?;
+        .and_then(|()| out.flush())
+        .with_context(|| match is_stdout {
+            true => STDOUT.to_owned(),
+            false => format!("cannot write {}", file.display()),
+        })?;
     if file != Path::new("-") {
         eprintln!("fulmar: {rows} rows written to {}", file.display());
     }

@@ -160,7 +160,12 @@ pub(crate) fn table(rows: &[Row]) -> Table {
             millis(row.delay_p99_s),
             row.overhead_bytes.to_string(),
             format!("{:.3} %", row.residual_loss * 100.0),
-            if row.verified { "yes" } else { "NO" }.to_owned(),
+            match (row.verified, row.delivered_bytes == row.size_bytes) {
+                (true, true) => "yes",
+                (true, false) => "rest intact",
+                (false, _) => "NO",
+            }
+            .to_owned(),
         ]);
     }
     for column in table.column_iter_mut().skip(3) {

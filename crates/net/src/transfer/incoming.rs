@@ -91,7 +91,7 @@ pub(super) struct Transfer {
     confirmed: bool,
     resumed_at: u64,
     checkpointed: Instant,
-    counters: Counters,
+    counters: Option<Counters>,
     verdict: Option<Verdict>,
     path: Option<PathBuf>,
     missing: u64,
@@ -121,7 +121,7 @@ impl Transfer {
             confirmed: false,
             resumed_at: 0,
             checkpointed: now,
-            counters: Counters::default(),
+            counters: None,
             verdict: None,
             path: None,
             missing: 0,
@@ -262,7 +262,9 @@ impl Transfer {
         }
         self.error.get_or_insert(error);
         // A full disk cannot keep what follows, but what was checkpointed stays.
-        self.sink = None;
+        if let Some(Sink::Part(part)) = self.sink.take() {
+            part.keep_durable();
+        }
         self.leave(now, machine, &record);
     }
 
@@ -278,14 +280,7 @@ impl Transfer {
     }
 
     fn leave(&mut self, now: Instant, machine: &mut Endpoint, record: &Record) {
-        let data = if self.is_lossy() {
-            self.lane
-        } else {
-            Some(self.control)
-        };
-        if let Some(counters) = data.and_then(|data| machine.counters(data)) {
-            self.counters = *counters;
-        }
+        self.take_counters(machine);
         self.decided = Some(now);
         record.encode(&mut self.outbox);
         self.pump(now, machine);
@@ -293,6 +288,18 @@ impl Transfer {
         self.phase = Phase::Leaving {
             until: now + LEAVING_MAX,
         };
+    }
+
+    /// Looks at what the connection with the octets counted, once. Datagrams have none.
+    fn take_counters(&mut self, machine: &Endpoint) {
+        let data = if self.is_lossy() {
+            self.lane
+        } else {
+            Some(self.control)
+        };
+        if self.counters.is_none() {
+            self.counters = data.and_then(|data| machine.counters(data)).copied();
+        }
     }
 
     /// Our side of the conversation is short: it always fits the send buffer.
@@ -412,7 +419,8 @@ impl Transfer {
     }
 
     /// The report; `None` if no file was ever introduced.
-    pub(super) fn conclude(mut self, now: Instant) -> Option<ReceiveReport> {
+    pub(super) fn conclude(mut self, now: Instant, machine: &Endpoint) -> Option<ReceiveReport> {
+        self.take_counters(machine);
         if self.sink.is_some() {
             self.delivered = self.written();
         }
@@ -432,9 +440,14 @@ impl Transfer {
         };
         let verdict = self.verdict.unwrap_or(Verdict::Abandoned);
         let size = self.file.as_ref().and_then(|file| file.size);
-        let missing = match verdict {
-            Verdict::Complete | Verdict::Incomplete => Some(self.missing),
-            _ => size.map(|size| size.saturating_sub(self.delivered)),
+        let is_told = matches!(
+            verdict,
+            Verdict::Complete | Verdict::Incomplete | Verdict::Corrupt
+        );
+        let missing = if is_told {
+            Some(self.missing)
+        } else {
+            size.map(|size| size.saturating_sub(self.delivered))
         };
         Some(ReceiveReport {
             verdict,
@@ -445,8 +458,8 @@ impl Transfer {
             resumed_at: self.resumed_at,
             delivered: self.delivered,
             missing,
-            missing_ranges: self.missing_ranges,
-            missing_range_count: self.missing_range_count,
+            missing_ranges: is_told.then_some(self.missing_ranges),
+            missing_range_count: is_told.then_some(self.missing_range_count),
             elapsed: self.decided.unwrap_or(now).saturating_since(self.begun),
             counters: self.counters,
             error: self.error,
@@ -457,18 +470,6 @@ impl Transfer {
 fn refusal(error: &ReceiveError) -> Record {
     Record::Refuse {
         reason: error.reason(),
-        text: chain(error),
+        text: error.for_the_sender(),
     }
-}
-
-/// An error with its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

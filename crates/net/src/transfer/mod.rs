@@ -29,7 +29,7 @@ pub use name::{UnsafeName, check_name};
 pub use part::StorageError;
 pub use receiver::{Destination, ReceiveObserver, ReceivePlan, Receiver};
 pub use record::{BadRecord, RefuseReason};
-pub use report::{ReceiveError, ReceiveReport, SendError, SendReport, Verdict};
+pub use report::{ReceiveError, ReceiveReport, SendError, SendReport, SentSoFar, Verdict};
 pub use sender::{SendObserver, SendPlan, Sender};
 pub use source::Source;
 pub use stop::Stop;

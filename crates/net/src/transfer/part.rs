@@ -11,12 +11,14 @@
 //!   that was asked for.
 //! - One receiver at a time: the part is locked, and it is the one that has the name.
 //! - An incomplete file replaces no earlier one.
+//! - Working files are files: a symbolic link or a device in their place is refused, never followed.
 
 use super::name::{PART_SUFFIX, STATE_SUFFIX};
 use super::record::Digest;
+use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The end of the name of a file that will not become complete.
@@ -85,8 +87,13 @@ fn with_suffix(directory: &Path, name: &str, suffix: &str) -> PathBuf {
 fn open_locked(part: &Path) -> Result<File, StorageError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
+    options.custom_flags(NO_SURPRISES);
     for _ in 0..OPEN_ATTEMPTS_MAX {
-        let file = options.open(part).attempt("creating", part)?;
+        let file = options
+            .open(part)
+            .and_then(ordinary)
+            .map_err(|error| if_link(error, part))
+            .attempt("creating", part)?;
         file.try_lock()
             .map_err(|error| match error {
                 TryLockError::Error(error) => error,
@@ -103,10 +110,36 @@ fn open_locked(part: &Path) -> Result<File, StorageError> {
     Err(io::Error::new(ErrorKind::ResourceBusy, gone)).attempt("locking", part)
 }
 
+/// A link in the file's place is not followed, and a pipe there is not waited for.
+const NO_SURPRISES: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).cast_signed();
+
+/// Refuses what is no file, such as a device.
+fn ordinary(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        let what = "there is something of that name that is no file";
+        Err(io::Error::new(ErrorKind::InvalidInput, what))
+    }
+}
+
+/// Says in plain words that a symbolic link was not followed.
+fn if_link(error: io::Error, path: &Path) -> io::Error {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    if is_link {
+        io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is a symbolic link, which is not followed",
+        )
+    } else {
+        error
+    }
+}
+
 /// Whether `path` still names `file`.
 fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(named) => Ok((named.dev(), named.ino()) == (ours.dev(), ours.ino())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -176,12 +209,7 @@ impl Part {
         self.buffer.clear();
         self.written = 0;
         self.durable = 0;
-        match fs::remove_file(&self.state) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).attempt("removing", &self.state);
-            }
-            _ => {}
-        }
+        remove_if_there(&self.state).attempt("removing", &self.state)?;
         self.file.set_len(0).attempt("shortening", &self.path)?;
         self.file
             .seek(SeekFrom::Start(0))
@@ -240,12 +268,19 @@ impl Part {
         );
         let fresh = self.state.with_extension("fulmar-state-new");
         let write = || -> io::Result<()> {
-            let mut file = File::create(&fresh)?;
+            // Whatever has that name, a link perhaps, is not written through.
+            remove_if_there(&fresh)?;
+            let mut file = File::create_new(&fresh)?;
             file.write_all(line.as_bytes())?;
             file.sync_data()?;
             fs::rename(&fresh, &self.state)
         };
-        write().attempt("writing", &self.state)?;
+        let written = write();
+        if written.is_err() {
+            // The first failure is the one to tell.
+            drop(remove_if_there(&fresh));
+        }
+        written.attempt("writing", &self.state)?;
         self.durable = self.written;
         Ok(())
     }
@@ -321,6 +356,18 @@ impl Part {
         }
     }
 
+    /// Ends without an outcome and gives room back: what no state vouches for is of no use to anyone.
+    /// Called after a failure, which a further one would only hide.
+    pub(super) fn keep_durable(self) {
+        if self.vouched.is_some() {
+            // Not verified yet: it stays for the next one to look at.
+        } else if self.durable == 0 {
+            drop(fs::remove_file(&self.path));
+        } else {
+            drop(self.file.set_len(self.durable));
+        }
+    }
+
     /// A state without its part vouches for nothing, so a failure here does no harm.
     fn remove_state(&self) {
         drop(fs::remove_file(&self.state));
@@ -339,10 +386,21 @@ fn publish(part: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// The state, if there is one that makes sense.
 fn read_state(path: &Path) -> Option<(u64, Digest)> {
     let mut text = String::new();
-    File::open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(NO_SURPRISES)
+        .open(path)
+        .and_then(ordinary)
         .ok()?
         .take(STATE_BYTES_MAX)
         .read_to_string(&mut text)

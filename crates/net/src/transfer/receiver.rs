@@ -299,7 +299,7 @@ impl<O: ReceiveObserver> Receiver<O> {
             return;
         };
         self.drop_lanes(now, machine, control);
-        if let Some(report) = transfer.conclude(now) {
+        if let Some(report) = transfer.conclude(now, machine) {
             // One that was turned away is not the one file to wait for.
             let is_busy = matches!(report.error, Some(ReceiveError::Busy(_)));
             self.observer.finished(&report);

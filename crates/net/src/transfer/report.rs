@@ -32,6 +32,21 @@ pub struct SendReport {
     pub reconnections: u32,
 }
 
+/// What the sender knows of a transfer that failed. How much the receiver has, it does not.
+#[derive(Clone, Copy, Debug)]
+pub struct SentSoFar {
+    /// Octets of the file, where known.
+    pub size: Option<u64>,
+    /// How many of them the receiver had before.
+    pub resumed_at: u64,
+    /// How many were handed to the transport, those before included.
+    pub submitted: u64,
+    /// What the last connection with the octets counted, if there was one.
+    pub counters: Option<Counters>,
+    /// How often the connection had to be opened again.
+    pub reconnections: u32,
+}
+
 /// Why nothing can be said of the receiver's file, or nothing good.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -70,6 +85,12 @@ pub enum SendError {
     /// The file cannot be read to its end.
     #[error("reading the file")]
     Read(#[source] io::Error),
+    /// The file was written to meanwhile: what was sent is neither the old nor the new one.
+    #[error(
+        "the file was changed while it was sent; send it again, or send one that grows through a pipe \
+         (`fulmar send -`)"
+    )]
+    Changed,
     /// The settings cannot work.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -119,14 +140,14 @@ pub struct ReceiveReport {
     pub delivered: u64,
     /// How many are not, where known.
     pub missing: Option<u64>,
-    /// Where those are, the first of them.
-    pub missing_ranges: Vec<Range<u64>>,
-    /// How many ranges are missing in all.
-    pub missing_range_count: u64,
+    /// Where those are, the first of them; `None` for a transfer that was cut off.
+    pub missing_ranges: Option<Vec<Range<u64>>>,
+    /// How many ranges are missing in all; `None` for a transfer that was cut off.
+    pub missing_range_count: Option<u64>,
     /// From the sender's first record to the verdict.
     pub elapsed: Duration,
-    /// What the connection with the octets counted.
-    pub counters: Counters,
+    /// What the connection with the octets counted; `None` if there was none, as for datagrams.
+    pub counters: Option<Counters>,
     /// What went wrong here, for [`Verdict::Failed`].
     pub error: Option<ReceiveError>,
 }
@@ -169,6 +190,24 @@ pub enum ReceiveError {
 }
 
 impl ReceiveError {
+    /// What the sender is told: what and why, but not where on our disk.
+    pub(super) fn for_the_sender(&self) -> String {
+        match self {
+            Self::Storage(error) => format!("{} the file there: {}", error.attempt, error.source),
+            Self::Pipe(error) => format!("writing to its stdout: {error}"),
+            Self::Exists(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                format!("{name} exists there; `recv --force` replaces it")
+            }
+            Self::Name { .. }
+            | Self::Busy(_)
+            | Self::TakenOver(_)
+            | Self::Stopped
+            | Self::Protocol(_)
+            | Self::Sequence(_) => self.to_string(),
+        }
+    }
+
     /// The class told to the sender.
     pub(super) const fn reason(&self) -> RefuseReason {
         match self {

@@ -20,7 +20,7 @@ mod patience;
 mod talk;
 
 use super::record::{Digest, Item, Record, Records, RefuseReason};
-use super::report::{SendError, SendReport};
+use super::report::{SendError, SendReport, SentSoFar};
 use super::source::{Prefix, Source};
 use super::{FILE_PORT, Stop};
 use crate::udp::{Application, Step};
@@ -109,7 +109,8 @@ pub struct Sender<O> {
     reconnections: u32,
     patience: Patience,
     verdict: Option<(Instant, u64, u64, bool)>,
-    counters: Counters,
+    counters: Option<Counters>,
+    submitted: u64,
     outcome: Option<Result<SendReport, SendError>>,
 }
 
@@ -139,7 +140,8 @@ impl<O: SendObserver> Sender<O> {
             reconnections: 0,
             patience: Patience::default(),
             verdict: None,
-            counters: Counters::default(),
+            counters: None,
+            submitted: 0,
             outcome: None,
         }
     }
@@ -147,6 +149,17 @@ impl<O: SendObserver> Sender<O> {
     /// How it ended; `None` while it runs.
     pub fn take_outcome(&mut self) -> Option<Result<SendReport, SendError>> {
         self.outcome.take()
+    }
+
+    /// What is known while there is no report.
+    pub fn so_far(&self) -> SentSoFar {
+        SentSoFar {
+            size: self.source.size(),
+            resumed_at: self.resumed_at,
+            submitted: self.submitted.max(self.resumed_at),
+            counters: self.counters,
+            reconnections: self.reconnections,
+        }
     }
 
     const fn mode(&self) -> Mode {
@@ -229,6 +242,7 @@ impl<O: SendObserver> Sender<O> {
     fn submitted(&mut self, now: Instant, range: Range<u64>) {
         if !range.is_empty() {
             self.first_submitted.get_or_insert(now);
+            self.submitted = self.submitted.max(range.end);
             self.observer.submitted(now, range);
         }
     }
@@ -337,7 +351,7 @@ impl<O: SendObserver> Sender<O> {
             None => control,
         };
         if let Some(counters) = data.and_then(|data| machine.counters(data)) {
-            self.counters = *counters;
+            self.counters = Some(*counters);
         }
     }
 
@@ -355,7 +369,7 @@ impl<O: SendObserver> Sender<O> {
             missing,
             intact,
             elapsed: told.saturating_since(begun),
-            counters: self.counters,
+            counters: self.counters.unwrap_or_default(),
             reconnections: self.reconnections,
         }));
     }
@@ -410,7 +424,12 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
                     self.give_up(now, machine, error);
                 }
             }
-            Event::Closed { id, why } if Some(id) == self.control => self.on_closed(now, why),
+            Event::Closed { id, why } if Some(id) == self.control => {
+                if self.verdict.is_none() {
+                    self.take_counters(machine);
+                }
+                self.on_closed(now, why);
+            }
             Event::AllSent(id) | Event::Closed { id, .. } => {
                 if self.end_farewell(id) {
                     return;

@@ -6,6 +6,7 @@ use crate::wait::Waker;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Octets hashed at once while a prefix is verified: some milliseconds of work.
 const VERIFY_STEP: usize = 1 << 20;
@@ -20,8 +21,16 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Origin {
-    File { file: File, size: u64 },
-    Pipe { pipe: PipeSource, rest: Vec<u8> },
+    File {
+        file: File,
+        size: u64,
+        /// When it was written to last, if the file system tells.
+        modified: Option<SystemTime>,
+    },
+    Pipe {
+        pipe: PipeSource,
+        rest: Vec<u8>,
+    },
 }
 
 /// What [`Source::fill`] found.
@@ -46,8 +55,11 @@ impl Source {
         if metadata.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
-        let size = metadata.len();
-        Ok(Self::new(Origin::File { file, size }))
+        Ok(Self::new(Origin::File {
+            file,
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+        }))
     }
 
     /// A pipe, such as stdin. It is read in a thread, which calls `waker`.
@@ -72,6 +84,22 @@ impl Source {
             Origin::File { size, .. } => Some(size),
             Origin::Pipe { .. } => None,
         }
+    }
+
+    /// Whether the file was written to since it was opened. A pipe cannot be.
+    pub(super) fn has_changed(&self) -> io::Result<bool> {
+        let Origin::File {
+            file,
+            size,
+            modified,
+        } = &self.origin
+        else {
+            return Ok(false);
+        };
+        let metadata = file.metadata()?;
+        // Devices and files like those in /proc have no size, and are what is read.
+        let is_cut = metadata.is_file() && *size > 0 && self.position != *size;
+        Ok(is_cut || metadata.len() != *size || metadata.modified().ok() != *modified)
     }
 
     pub(super) const fn is_seekable(&self) -> bool {

@@ -92,6 +92,9 @@ impl Plan {
             plan.runs = usize::try_from(runs).unwrap_or(usize::MAX);
         }
         if let Some(duration) = run.duration("duration")? {
+            if duration.is_zero() {
+                return Err(run.wrong("duration", "must be longer than 0"));
+            }
             plan.duration = duration;
         }
         plan.lateness = run.duration("lateness")?.unwrap_or_default();

@@ -15,6 +15,8 @@ use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::ByteCount;
 use serde::Serialize;
 
+/// Of the devices, if nothing is said of it: what Ethernet carries.
+const MTU: u16 = 1500;
 /// RFC 8200, section 5: what every IPv6 link must carry.
 const IPV6_MTU_MIN: u16 = 1280;
 
@@ -94,9 +96,10 @@ struct Start {
 /// An argument is wrong; devices, namespaces or addresses cannot be had.
 pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure> {
     let link = args.link.link()?;
-    let [a, b] = ends(typed, args.mtu)?;
+    let mtu = args.mtu.unwrap_or(MTU);
+    let [a, b] = ends(typed, mtu)?;
     let mut config = TunLinkConfig::perfect(a.clone(), b.clone());
-    config.mtu = args.mtu;
+    config.mtu = mtu;
     config.up = link.up;
     config.down = link.down;
     config.seed = args.seed;
@@ -132,7 +135,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
         kind: "start",
         a: record(a, made[0]),
         b: record(b, made[1]),
-        mtu: args.mtu,
+        mtu,
         seed: args.seed,
         up,
         down,

@@ -23,9 +23,14 @@ struct SwarmRecord<'a> {
 pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
     let seed = args.seed.unwrap_or(1);
     if args.show {
-        for seed in seed..seed.saturating_add(count) {
-            println!("# fulmar sim --swarm 1 --seed {seed}\n{}", scenario(seed));
+        if count != 1 {
+            let problem = format!("--show prints one scenario: --swarm 1 --seed {seed} --show");
+            return Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage);
         }
+        output::line(&format!(
+            "# fulmar sim --swarm 1 --seed {seed}\n{}",
+            scenario(seed)
+        ))?;
         return Ok(Exit::Done);
     }
     let signals = Signals::catch(&[])?;
@@ -43,6 +48,10 @@ pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
         })?;
     } else {
         tell(&totals)?;
+    }
+    if totals.sessions < count {
+        let over = totals.sessions;
+        eprintln!("fulmar: interrupted; {over} of {count} sessions were over and are reported");
     }
     let verdict = if totals.failures.is_empty() {
         Exit::Done

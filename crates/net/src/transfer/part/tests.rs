@@ -180,3 +180,62 @@ fn states_that_make_no_sense_vouch_for_nothing() {
     fs::write(&path, format!("fulmar-state 1 0 {digest}\n")).unwrap();
     assert_eq!(read_state(&path), Some((0, *blake3::hash(b"").as_bytes())));
 }
+
+#[test]
+fn a_link_or_a_pipe_in_a_working_files_place_is_never_followed_or_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let victim = directory.path().join("victim");
+    fs::write(&victim, b"precious").unwrap();
+    let part = directory.path().join("file.fulmar-part");
+    std::os::unix::fs::symlink(&victim, &part).unwrap();
+    let error = Part::open(directory.path(), "file").unwrap_err();
+    assert!(
+        error.source.to_string().contains("symbolic link"),
+        "{error:?}"
+    );
+    fs::remove_file(&part).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &part, fifo, 0o600.into(), 0).unwrap();
+    let error = Part::open(directory.path(), "file").unwrap_err();
+    assert!(error.source.to_string().contains("no file"), "{error:?}");
+    fs::remove_file(&part).unwrap();
+
+    for suffix in [".fulmar-state", ".fulmar-state-new"] {
+        let link = directory.path().join(format!("file{suffix}"));
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+    }
+    let mut part = recovered(directory.path());
+    part.append(b"durable").unwrap();
+    part.checkpoint().unwrap();
+    drop(part);
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    assert_eq!(
+        recovered(directory.path()).written(),
+        7,
+        "the state is a file now"
+    );
+}
+
+#[test]
+fn what_no_state_vouches_for_is_given_back_after_a_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file.fulmar-part");
+    let mut part = recovered(directory.path());
+    part.append(&vec![b'x'; WRITE_BUFFER]).unwrap();
+    assert!(fs::metadata(&path).unwrap().len() > 0);
+    part.keep_durable();
+    assert!(!path.exists());
+
+    let mut part = recovered(directory.path());
+    part.append(b"durable").unwrap();
+    part.checkpoint().unwrap();
+    part.append(&vec![b'x'; WRITE_BUFFER]).unwrap();
+    part.keep_durable();
+    assert_eq!(fs::metadata(&path).unwrap().len(), 7);
+    Part::open(directory.path(), "file").unwrap().keep_durable();
+    assert_eq!(
+        recovered(directory.path()).written(),
+        7,
+        "not verified is not lost"
+    );
+}

@@ -111,7 +111,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         self.drop_lanes(now, machine, control);
         if let Some(mut transfer) = self.transfers.remove(&control) {
             transfer.abandon(Verdict::Abandoned);
-            drop(transfer.conclude(now));
+            drop(transfer.conclude(now, machine));
         }
     }
 

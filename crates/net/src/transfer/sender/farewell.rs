@@ -50,7 +50,10 @@ impl<O: SendObserver> Sender<O> {
             machine.abort(now, connection);
         }
         // Only ours is news to the receiver, if it is there.
-        let is_news = matches!(error, SendError::Stopped | SendError::Read(_));
+        let is_news = matches!(
+            error,
+            SendError::Stopped | SendError::Read(_) | SendError::Changed
+        );
         if control.is_none() || !is_news {
             return self.fail(error);
         }

@@ -46,7 +46,7 @@ impl<O: SendObserver> Sender<O> {
                 if !self.offered {
                     return Ok(Step::Wait);
                 }
-                self.say_end();
+                self.say_end()?;
                 self.write_outbox(now, machine);
                 return Ok(Step::Again);
             }
@@ -80,10 +80,14 @@ impl<O: SendObserver> Sender<O> {
         !self.offered && waiting.unwrap_or_default() >= AHEAD_BYTES_MAX
     }
 
-    fn say_end(&mut self) {
+    fn say_end(&mut self) -> Result<(), SendError> {
+        if self.source.has_changed().map_err(SendError::Read)? {
+            return Err(SendError::Changed);
+        }
         let (size, digest) = (self.source.position(), self.source.digest());
         self.say(&Record::End { size, digest });
         self.phase = Phase::AwaitingVerdict;
+        Ok(())
     }
 
     fn talk_in_messages(
@@ -103,7 +107,7 @@ impl<O: SendObserver> Sender<O> {
             Lane::Open(data) => data,
             Lane::Closing(_) => return Ok(Step::Wait),
             Lane::Empty => {
-                self.say_end();
+                self.say_end()?;
                 self.write_outbox(now, machine);
                 return Ok(Step::Again);
             }
