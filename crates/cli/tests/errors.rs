@@ -314,14 +314,15 @@ fn a_file_that_is_written_to_while_it_is_sent_fails_both_ends() {
         },
         |path| {
             let file = std::fs::File::options().write(true).open(path).unwrap();
-            file.set_len(900_000).unwrap();
+            file.set_len(2_900_000).unwrap();
         },
     ];
     for change in change {
-        let place = Place::with(1_000_000);
+        // More than the send buffer of four seconds: the rest is still to be read.
+        let place = Place::with(3_000_000);
         let mut receiver = receiver(&place, "--once --checkpoint 100ms");
         let to = receiver.address();
-        let arguments = format!("send {} {to} --rate 8mbit", place.file());
+        let arguments = format!("send {} {to} --rate 4mbit", place.file());
         let mut sender = Running::start(fulmar(&arguments));
         until("the transfer to begin", || {
             place.path("in/file.fulmar-state").exists()

@@ -140,7 +140,7 @@ fn span() -> impl Strategy<Value = Duration> + Clone {
 
 fn loss() -> impl Strategy<Value = LossModel> {
     let sojourn = prop_oneof![Just(Sojourn::Fixed), Just(Sojourn::Exponential)];
-    let rate = (0.0..=0.66).prop_map(|p| fulmar_proto::units::PacketErrorRate::new(p).unwrap());
+    let rate = (0.0..=0.66).prop_map(|p| PacketErrorRate::new(p).unwrap());
     let state = (rate.clone(), span()).prop_map(|(loss, mean)| State { loss, mean });
     prop_oneof![
         Just(LossModel::None),
