@@ -13,9 +13,10 @@ use crate::network::{Event, Network, path_of};
 use crate::node::{NodeId, StackId};
 use crate::pattern::Pattern;
 use crate::pool::PacketId;
-use crate::scenario::{AppDirection, FlowPlan, Plan, TransportPlan};
+use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, Plan, TransportPlan};
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
+use crate::stack::gateway::GatewayStack;
 use crate::stack::{Context, Recovered, Stack};
 use crate::topology::{self, Ends};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -174,7 +175,7 @@ impl World {
         let address = place.address;
         let known = match flow.transport {
             TransportPlan::Datagram => &mut place.datagram,
-            TransportPlan::Aerotp(_) => &mut place.aerotp,
+            TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut place.aerotp,
         };
         if let Some(id) = *known {
             return id;
@@ -192,16 +193,17 @@ impl World {
                     queue_max: QUEUE_MAX,
                 })))
             }
+            TransportPlan::Gateway(plan) => {
+                let config = endpoint_config(rate, &plan.aerotp);
+                let stream = rng.child(&format!("node-{}/gateway", address.0));
+                Stack::Gateway(Box::new(GatewayStack::new(
+                    &plan.splicer(),
+                    config,
+                    &stream,
+                )))
+            }
             TransportPlan::Aerotp(plan) => {
-                let config = EndpointConfig {
-                    rate,
-                    burst: plan.burst,
-                    lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
-                    connections_max: usize::from(u16::MAX),
-                    ecn: plan.ecn,
-                    trace_records: 0,
-                    ..EndpointConfig::default()
-                };
+                let config = endpoint_config(rate, plan);
                 let stream = rng.child(&format!("node-{}/aerotp", address.0));
                 Stack::Aerotp(Box::new(AerotpStack::new(config, stream)))
             }
@@ -393,6 +395,18 @@ impl World {
 /// is the path's.
 const QUEUE_MAX: ByteCount = ByteCount(3_000);
 
+fn endpoint_config(rate: Bitrate, plan: &AerotpPlan) -> EndpointConfig {
+    EndpointConfig {
+        rate,
+        burst: plan.burst,
+        lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+        connections_max: usize::from(u16::MAX),
+        ecn: plan.ecn,
+        trace_records: 0,
+        ..EndpointConfig::default()
+    }
+}
+
 /// Whether UDP is paced: a bulk source would otherwise offer everything in one instant.
 fn paced(flow: &FlowPlan) -> bool {
     flow.send_rate.is_some() || matches!(flow.traffic, crate::app::Traffic::Bulk { .. })
@@ -427,7 +441,8 @@ fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], now: Instant)
 fn promise(flow: &FlowPlan) -> Promise {
     let plan = match &flow.transport {
         TransportPlan::Datagram => return Promise::NOTHING,
-        TransportPlan::Aerotp(plan) => plan,
+        TransportPlan::Aerotp(plan) => plan.as_ref(),
+        TransportPlan::Gateway(plan) => &plan.aerotp,
     };
     let rules = plan.rules();
     Promise {

@@ -2,6 +2,7 @@
 
 use super::ScenarioError;
 use super::aerotp::{self, AerotpPlan};
+use super::gateway::{self, GatewayPlan};
 use crate::app::{FirstWrite, Traffic};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
@@ -45,12 +46,15 @@ pub enum TransportPlan {
     Datagram,
     /// AeroTP.
     Aerotp(Box<AerotpPlan>),
+    /// Two gateways with AeroTP between them.
+    Gateway(Box<GatewayPlan>),
 }
 
 #[derive(Clone, Copy)]
 enum TransportName {
     Udp,
     Aerotp,
+    Gateway,
 }
 
 #[derive(Clone, Copy)]
@@ -59,8 +63,9 @@ enum TrafficName {
     ConstantRate,
 }
 
-const TRANSPORTS: [(&str, TransportName); 2] = [
+const TRANSPORTS: [(&str, TransportName); 3] = [
     ("aerotp", TransportName::Aerotp),
+    ("gateway", TransportName::Gateway),
     ("udp", TransportName::Udp),
 ];
 const TRAFFICS: [(&str, TrafficName); 2] = [
@@ -92,6 +97,7 @@ pub(super) const KEYS: Keys = &[
         "send_rate",
     ],
     &aerotp::KEYS,
+    &gateway::KEYS,
 ];
 
 /// Ethernet's, which every figure of the papers uses.
@@ -106,7 +112,7 @@ impl FlowPlan {
         let transport = reader.choice("transport", &TRANSPORTS)?.ok_or_else(|| {
             reader.wrong(
                 "transport",
-                "is missing; write transport = \"aerotp\" or \"udp\"",
+                "is missing; write transport = \"aerotp\", \"gateway\" or \"udp\"",
             )
         })?;
         let mtu: ByteCount = reader.value_or("mtu", MTU)?;
@@ -123,6 +129,11 @@ impl FlowPlan {
                 let plan = AerotpPlan::read(reader, mtu)?;
                 let payload = plan.payload();
                 (TransportPlan::Aerotp(Box::new(plan)), payload)
+            }
+            TransportName::Gateway => {
+                let plan = GatewayPlan::read(reader, mtu)?;
+                let payload = plan.aerotp.payload();
+                (TransportPlan::Gateway(Box::new(plan)), payload)
             }
         };
         let traffic = traffic(reader, payload)?;
@@ -152,7 +163,22 @@ impl FlowPlan {
     pub(crate) fn aerotp(&self) -> &AerotpPlan {
         match &self.transport {
             TransportPlan::Aerotp(plan) => plan,
-            TransportPlan::Datagram => unreachable!("only AeroTP stacks ask"),
+            TransportPlan::Datagram | TransportPlan::Gateway(_) => {
+                unreachable!("only AeroTP stacks ask")
+            }
+        }
+    }
+
+    /// The gateways' settings.
+    ///
+    /// # Panics
+    /// The flow has another transport.
+    pub(crate) fn gateway(&self) -> &GatewayPlan {
+        match &self.transport {
+            TransportPlan::Gateway(plan) => plan,
+            TransportPlan::Datagram | TransportPlan::Aerotp(_) => {
+                unreachable!("only gateway stacks ask")
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod aerotp;
 mod flow;
+mod gateway;
 mod hop;
 pub mod plan;
 pub mod sweep;
@@ -14,6 +15,7 @@ pub use aerotp::AerotpPlan;
 pub use flow::{AppDirection, FlowPlan, TransportPlan};
 pub use fulmar_settings::Document;
 pub use fulmar_settings::{Origin, SettingsError as ScenarioError};
+pub use gateway::GatewayPlan;
 pub use hop::{HopPlan, LanPlan};
 pub use plan::{Plan, RunPlan};
 pub use sweep::{Point, points};

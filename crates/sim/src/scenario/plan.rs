@@ -1,7 +1,7 @@
 //! What a scenario means: checked settings for one point of an experiment.
 
 use super::ScenarioError;
-use super::flow::{self, FlowPlan};
+use super::flow::{self, FlowPlan, TransportPlan};
 use super::hop::{self, HopPlan, LanPlan};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
@@ -66,7 +66,14 @@ impl Plan {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");
             return Err(root.wrong("flow", problem));
         }
-        let flows = flows.iter().map(FlowPlan::read).collect::<Result<_, _>>()?;
+        let flows: Vec<FlowPlan> = flows.iter().map(FlowPlan::read).collect::<Result<_, _>>()?;
+        // Both speak AeroTP, and a node has one endpoint for it.
+        let bare = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Aerotp(_));
+        let spliced = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Gateway(_));
+        if flows.iter().any(bare) && flows.iter().any(spliced) {
+            let problem = "cannot have transport \"aerotp\" beside \"gateway\" in one scenario";
+            return Err(root.wrong("flow", problem));
+        }
         Ok(Self {
             run,
             lan,

@@ -7,6 +7,7 @@
 
 pub(crate) mod aerotp;
 pub(crate) mod datagram;
+pub(crate) mod gateway;
 
 use crate::flow::Flow;
 use crate::network::Network;
@@ -15,6 +16,7 @@ use aerotp::AerotpStack;
 use datagram::DatagramStack;
 use fulmar_proto::machine::{Datagram, Deadline, Machine};
 use fulmar_proto::units::Instant;
+use gateway::GatewayStack;
 use serde::Serialize;
 
 /// What a stack may touch while it is drained.
@@ -33,6 +35,7 @@ pub(crate) struct Context<'a> {
 pub(crate) enum Stack {
     Datagram(Box<DatagramStack>),
     Aerotp(Box<AerotpStack>),
+    Gateway(Box<GatewayStack>),
 }
 
 /// What a transport knows about lost pieces, summed over its connections.
@@ -63,6 +66,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Aerotp(stack) => stack.machine.handle_datagram(now, datagram),
+            Self::Gateway(stack) => stack.handle_datagram(now, datagram),
         }
     }
 
@@ -70,6 +74,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.machine.handle_deadline(now),
             Self::Aerotp(stack) => stack.machine.handle_deadline(now),
+            Self::Gateway(stack) => stack.handle_deadline(now),
         }
     }
 
@@ -77,14 +82,15 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.machine.next_deadline(),
             Self::Aerotp(stack) => stack.machine.next_deadline(),
+            Self::Gateway(stack) => stack.next_deadline(),
         }
     }
 
     /// The receiving application waits for a flow.
     pub(crate) fn listen(&mut self, flow: &Flow) {
         match self {
-            // A UDP port is open as soon as there is a node.
-            Self::Datagram(_) => {}
+            // A UDP port is open as soon as there is a node, and so is a gateway.
+            Self::Datagram(_) | Self::Gateway(_) => {}
             Self::Aerotp(stack) => stack.listen(flow),
         }
     }
@@ -95,6 +101,7 @@ impl Stack {
             // UDP has no connections.
             Self::Datagram(_) => {}
             Self::Aerotp(stack) => stack.connect(now, index, flow),
+            Self::Gateway(stack) => stack.connect(now, index, flow),
         }
     }
 
@@ -103,6 +110,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.write(now, index, flow),
             Self::Aerotp(stack) => stack.write(now, index, flow),
+            Self::Gateway(stack) => stack.write(now, index, flow),
         }
     }
 
@@ -111,6 +119,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.drain(now, context),
             Self::Aerotp(stack) => stack.drain(now, context),
+            Self::Gateway(stack) => stack.drain(now, context),
         }
     }
 
@@ -119,6 +128,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.counts(),
             Self::Aerotp(stack) => stack.counts(),
+            Self::Gateway(stack) => stack.counts(),
         }
     }
 }

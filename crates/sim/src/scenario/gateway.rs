@@ -1,0 +1,65 @@
+//! The keys of `[flow]` that belong to a pair of gateways.
+
+use super::ScenarioError;
+use super::aerotp::AerotpPlan;
+use fulmar_proto::splice::{FlowClass, SplicerConfig};
+use fulmar_proto::units::{Bitrate, ByteCount};
+use fulmar_settings::TableReader;
+
+/// One TCP connection, carried from one gateway to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayPlan {
+    /// AeroTP's settings between the gateways.
+    pub aerotp: AerotpPlan,
+    /// Octets that a gateway accepts ahead of what the other's host has, at most.
+    pub credit: ByteCount,
+    /// How fast the receiving application reads; as fast as octets come when not given.
+    pub read_rate: Option<Bitrate>,
+}
+
+/// The keys read here.
+pub(super) const KEYS: [&str; 2] = ["credit", "read_rate"];
+
+impl GatewayPlan {
+    pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
+        let aerotp = AerotpPlan::read(reader, mtu)?;
+        if !aerotp.rules().complete {
+            let problem = "must be one that delivers everything: a gateway carries a stream";
+            return Err(reader.wrong("mode", problem));
+        }
+        let credit = reader.value_or("credit", FlowClass::default().window)?;
+        if !(1..=u64::from(u32::MAX)).contains(&credit.0) {
+            return Err(reader.wrong("credit", "must be 1B to 4294967295B"));
+        }
+        let read_rate: Option<Bitrate> = reader.value("read_rate")?;
+        if read_rate == Some(Bitrate::ZERO) {
+            return Err(reader.wrong("read_rate", "must be at least 1bit"));
+        }
+        Ok(Self {
+            aerotp,
+            credit,
+            read_rate,
+        })
+    }
+
+    /// How the flow is treated between the gateways.
+    pub fn class(&self) -> FlowClass {
+        let connection = &self.aerotp.connection;
+        FlowClass {
+            mode: connection.mode,
+            priority: connection.priority,
+            fec_words: connection.fec_words,
+            block: connection.block,
+            window: self.credit,
+            ..FlowClass::default()
+        }
+    }
+
+    /// A gateway's settings; the first flow at a node decides.
+    pub fn splicer(&self) -> SplicerConfig {
+        SplicerConfig {
+            connection: self.aerotp.connection,
+            ..SplicerConfig::default()
+        }
+    }
+}

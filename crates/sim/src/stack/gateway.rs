@@ -1,0 +1,258 @@
+//! Gateways in the simulator: applications that speak through two splicers.
+//!
+//! The sending application stands for a client's TCP connection that ends at the first gateway, the
+//! receiving one for the connection that the second gateway opens to its server. Local networks
+//! take no time here: what the splicer gives out, the application has, at the pace at which it
+//! reads. So the figures are those of the link between the gateways and of the splice.
+
+use super::{Context, StackCounts};
+use crate::flow::{Flow, flow_of};
+use crate::guard::Guarded;
+use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, Transmit, drain};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::splice::{Destination, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig};
+use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::units::{ByteCount, Instant};
+use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::network::Protocol;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// A node's gateway and the applications behind it.
+#[derive(Debug)]
+pub(crate) struct GatewayStack {
+    machine: Guarded<Splicer>,
+    pumps: Pumps,
+}
+
+/// The applications of a stack.
+#[derive(Debug, Default)]
+struct Pumps {
+    /// Sending applications by flow.
+    senders: BTreeMap<usize, FlowId>,
+    ends: BTreeMap<FlowId, Pump>,
+    /// Applications that read again at some time.
+    due: BTreeSet<(Instant, FlowId)>,
+    write: Vec<u8>,
+}
+
+/// One end of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Pump {
+    flow: usize,
+    sends: bool,
+    /// A paced reader reads no earlier.
+    reads_at: Instant,
+    read: u64,
+}
+
+/// How many octets are offered to a splicer at once.
+const WRITE_MAX: u64 = 64 * 1024;
+/// How many octets a paced reader takes at once.
+const READ_MAX: usize = 4096;
+
+impl GatewayStack {
+    /// # Panics
+    /// The settings cannot work; reading a plan checks those that can be written.
+    pub(crate) fn new(config: &SplicerConfig, endpoint: EndpointConfig, rng: &Rng) -> Self {
+        let endpoint = Endpoint::new(endpoint, rng.child("ports"));
+        let splicer = Splicer::new(*config, endpoint, rng.child("flows"));
+        Self {
+            machine: Guarded::new(splicer.expect("reading a plan checks its connections")),
+            pumps: Pumps::default(),
+        }
+    }
+
+    pub(super) fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        self.machine.handle_datagram(now, datagram);
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant) {
+        if self.machine.next_deadline().is_some_and(|d| d.at <= now) {
+            self.machine.handle_deadline(now);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        Deadline::earlier(self.machine.next_deadline(), self.pumps.next_read())
+    }
+
+    pub(super) fn connect(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        let plan = flow.plan.gateway();
+        // The port tells the other end which flow it is.
+        let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, flow.port.0));
+        let opened = self.machine.app().open(
+            now,
+            flow.path,
+            FlowKind::Stream,
+            Destination::from(destination),
+            plan.class(),
+        );
+        match opened {
+            Ok(id) => {
+                self.pumps.senders.insert(index, id);
+                self.pumps.add(now, id, index, true);
+            }
+            Err(_) => flow.sender_closed = Some("refused"),
+        }
+    }
+
+    pub(super) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        self.pumps.write(now, self.machine.app(), index, flow);
+    }
+
+    pub(super) fn drain(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Deadline> {
+        while let Some((at, id)) = self.pumps.due.first().copied() {
+            if at > now {
+                break;
+            }
+            self.pumps.due.pop_first();
+            self.pumps.read(now, self.machine.app(), context.flows, id);
+        }
+        let mut driver = StackDriver {
+            context,
+            pumps: &mut self.pumps,
+        };
+        let deadline = drain(&mut self.machine, now, &mut driver);
+        Deadline::earlier(deadline, self.pumps.next_read())
+    }
+
+    /// AeroTP's connections are the splicer's and gone with their flows.
+    pub(super) fn counts(&self) -> StackCounts {
+        let counters = self.machine.inner().endpoint().endpoint_counters();
+        StackCounts {
+            damaged: counters.damaged_datagrams,
+            ..StackCounts::default()
+        }
+    }
+}
+
+impl Pumps {
+    fn add(&mut self, now: Instant, id: FlowId, flow: usize, sends: bool) {
+        let pump = Pump {
+            flow,
+            sends,
+            reads_at: now,
+            read: 0,
+        };
+        self.ends.insert(id, pump);
+    }
+
+    fn next_read(&self) -> Option<Deadline> {
+        let (at, _) = *self.due.first()?;
+        let why = "application reads";
+        Some(Deadline { at, why })
+    }
+
+    /// Gives the splicer what the application has, as far as it takes it; ends after the last.
+    fn write(&mut self, now: Instant, splicer: &mut Splicer, index: usize, flow: &mut Flow) {
+        let Some(&id) = self.senders.get(&index) else {
+            return;
+        };
+        loop {
+            let room = u64::try_from(splicer.capacity(id)).unwrap_or(u64::MAX);
+            flow.fill(room.min(WRITE_MAX), &mut self.write);
+            let taken = splicer.accept(now, id, &self.write);
+            if taken == 0 {
+                break;
+            }
+            flow.accept(now, taken as u64);
+        }
+        if flow.source.is_finished() {
+            splicer.finish(now, id);
+        }
+    }
+
+    /// Hands what came to the application, which compares it, as fast as it reads.
+    fn read(&mut self, now: Instant, splicer: &mut Splicer, flows: &mut [Flow], id: FlowId) {
+        let Some(pump) = self.ends.get_mut(&id) else {
+            return;
+        };
+        let Some(flow) = flows.get_mut(pump.flow).filter(|_| !pump.sends) else {
+            return;
+        };
+        flow.meter.arrive(now);
+        while let Some(octets) = splicer.peek(id) {
+            let mut len = octets.len();
+            if let Some(rate) = flow.plan.gateway().read_rate {
+                if pump.reads_at > now {
+                    self.due.insert((pump.reads_at, id));
+                    break;
+                }
+                len = len.min(READ_MAX);
+                pump.reads_at = now + rate.time_to_send(ByteCount::from_usize(len));
+            }
+            let offset = flow.meter.next_offset();
+            flow.meter.deliver(now, offset, &octets[..len]);
+            splicer.consume(now, id, len);
+            pump.read += len as u64;
+        }
+        splicer.delivered(now, id, pump.read);
+    }
+}
+
+struct StackDriver<'a, 'b> {
+    context: &'a mut Context<'b>,
+    pumps: &'a mut Pumps,
+}
+
+impl Driver<Guarded<Splicer>> for StackDriver<'_, '_> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.context.network.buffer()
+    }
+
+    fn send(&mut self, now: Instant, transmit: Transmit) {
+        let node = self.context.node;
+        let network = &mut *self.context.network;
+        network.send(now, node, Protocol::AEROTP, transmit, 0);
+    }
+
+    fn deliver(&mut self, now: Instant, machine: &mut Guarded<Splicer>, event: FlowEvent) {
+        let splicer = machine.app();
+        let id = event.flow();
+        match event {
+            FlowEvent::Requested { destination, .. } => {
+                if let Some(index) = flow_of(Port(destination.port)) {
+                    self.pumps.add(now, id, index, false);
+                }
+                let bound = SocketAddr::from((Ipv4Addr::LOCALHOST, destination.port));
+                splicer.connected(now, id, bound);
+            }
+            FlowEvent::Readable(_) => self.pumps.read(now, splicer, self.context.flows, id),
+            FlowEvent::Writable(_) => {
+                let pump = self.pumps.ends.get(&id).filter(|pump| pump.sends);
+                let index = pump.map(|pump| pump.flow);
+                if let Some(index) = index
+                    && let Some(flow) = self.context.flows.get_mut(index)
+                {
+                    self.pumps.write(now, splicer, index, flow);
+                }
+            }
+            // The server says no more than its client.
+            FlowEvent::PeerFinished(_) => splicer.finish(now, id),
+            FlowEvent::Connected { .. }
+            | FlowEvent::Delivered { .. }
+            | FlowEvent::Resume { .. } => {}
+            FlowEvent::Refused { code, .. } => self.close(id, code.name()),
+            FlowEvent::Reset { code, .. } => self.close(id, code.name()),
+            FlowEvent::Closed(_) => self.close(id, "finished"),
+        }
+    }
+}
+
+impl StackDriver<'_, '_> {
+    fn close(&mut self, id: FlowId, how: &'static str) {
+        let Some(pump) = self.pumps.ends.remove(&id) else {
+            return;
+        };
+        self.pumps.due.retain(|(_, due)| *due != id);
+        if let Some(flow) = self.context.flows.get_mut(pump.flow) {
+            let closed = if pump.sends {
+                &mut flow.sender_closed
+            } else {
+                &mut flow.receiver_closed
+            };
+            *closed = Some(how);
+        }
+    }
+}
