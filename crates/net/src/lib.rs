@@ -4,7 +4,8 @@
 //! link between UDP sockets or [`tun`] devices, built on `fulmar_channel`. Time enters through
 //! [`clock`], entropy through [`entropy`], and a thread sleeps only in [`wait`].
 //!
-//! There is no async runtime and no `unsafe`: one loop, one thread, one `ppoll` (ADR-0006).
+//! There is no async runtime: one loop, one thread, one `ppoll` (ADR-0006). The only `unsafe` is one
+//! ioctl in `gateway/kernel.rs`.
 
 pub mod clock;
 pub mod custody;

@@ -35,6 +35,11 @@ impl Page {
     ) {
         let family = Family::<Labels, Counter>::default();
         for (labels, value) in values {
+            if labels.is_empty() {
+                let one: Counter = Counter::default();
+                one.inc_by(value);
+                return self.registry.register(name, help, one);
+            }
             family.get_or_create(&labels).inc_by(value);
         }
         self.registry.register(name, help, family);
@@ -43,6 +48,11 @@ impl Page {
     fn gauges(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (Labels, f64)>) {
         let family = Family::<Labels, Float>::default();
         for (labels, value) in values {
+            if labels.is_empty() {
+                let one = Float::default();
+                one.set(value);
+                return self.registry.register(name, help, one);
+            }
             family.get_or_create(&labels).set(value);
         }
         self.registry.register(name, help, family);

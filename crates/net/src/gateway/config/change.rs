@@ -13,6 +13,7 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     };
     check(running.name != new.name, "gateway.name");
     check(running.listen != new.listen, "gateway.listen");
+    check(running.log != new.log, "gateway.log");
     check(running.fec_words != new.fec_words, "gateway.fec_words");
     check(running.state_dir != new.state_dir, "gateway.state_dir");
     check(running.security != new.security, "security");
@@ -69,7 +70,30 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
         socks,
         transparent,
         egress: new.egress,
-        log: new.log,
         ..running.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\n\
+                        rate = \"1mbit\"\n[egress]\nallow = [\"10.0.0.1:80\"]\n";
+
+    fn read(text: &str) -> GatewayConfig {
+        GatewayConfig::read("a.toml", text).unwrap()
+    }
+
+    #[test]
+    fn rates_and_permissions_change_and_names_are_told_to_need_a_restart() {
+        let running = read(TEXT);
+        let free = read(&TEXT.replace("1mbit", "2mbit").replace(":80", ":81"));
+        assert!(fixed_differences(&running, &free).is_empty());
+        assert_eq!(merge(&running, free.clone()), free);
+        let fixed = read(&TEXT.replace("\"a\"", "\"c\"").replace("\"b\"", "\"d\""));
+        let told = fixed_differences(&running, &fixed);
+        assert_eq!(told, ["gateway.name", "peer (everything but rate)"]);
+        assert_eq!(merge(&running, fixed), running);
     }
 }
