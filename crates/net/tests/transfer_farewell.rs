@@ -155,9 +155,9 @@ struct Ends {
 /// Sends a file in `mode`, stops the sender after two seconds, and runs for `further`.
 fn stopped_transfer(directory: &Path, mode: Mode, seed: u64, further: Duration) -> Ends {
     let file = directory.join("file");
-    std::fs::write(&file, vec![7; 4_000_000]).unwrap();
+    std::fs::write(&file, vec![7; 4_000_000]).expect("room");
     let inbox = directory.join(format!("in-{mode}-{seed}"));
-    std::fs::create_dir(&inbox).unwrap();
+    std::fs::create_dir(&inbox).expect("room");
     let root = Rng::from_seed(seed);
     let (mut air, mut rng, stop) = (Air::default(), root.child("loss"), Stop::default());
     let plan = SendPlan {
@@ -166,7 +166,7 @@ fn stopped_transfer(directory: &Path, mode: Mode, seed: u64, further: Duration) 
         connect_timeout: GIVE_UP,
         id: seed,
     };
-    let source = Source::open(&file).unwrap();
+    let source = Source::open(&file).expect("it was just written");
     let mut sender = Side {
         machine: endpoint(&root.child("sender")),
         app: Sender::new(plan, PathId(0), source, stop.clone(), ()),
@@ -182,7 +182,8 @@ fn stopped_transfer(directory: &Path, mode: Mode, seed: u64, further: Duration) 
         checkpoint_every: GIVE_UP,
     };
     let mut machine = endpoint(&root.child("receiver"));
-    let app = Receiver::new(plan, &mut machine, Stop::default(), Introduced::default()).unwrap();
+    let app = Receiver::new(plan, &mut machine, Stop::default(), Introduced::default())
+        .expect("the settings can work");
     let mut receiver = Side {
         machine,
         app,

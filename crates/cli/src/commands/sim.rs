@@ -256,9 +256,12 @@ fn write_csv(file: &Path, results: &[PointResult], varied: &[String]) -> anyhow:
     }
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .with_context(|| match is_stdout {
-            true => STDOUT.to_owned(),
-            false => format!("cannot write {}", file.display()),
+        .with_context(|| {
+            if is_stdout {
+                STDOUT.to_owned()
+            } else {
+                format!("cannot write {}", file.display())
+            }
         })?;
     if file != Path::new("-") {
         eprintln!("fulmar: {rows} rows written to {}", file.display());
