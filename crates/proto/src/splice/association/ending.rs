@@ -2,8 +2,8 @@
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
+use super::super::restored::Role;
 use super::super::shared::Shared;
-use super::super::splicer::Role;
 use super::{Association, AssociationTimer, LastWord, Phase, Way};
 use crate::units::Instant;
 use core::net::SocketAddr;

@@ -3,8 +3,8 @@
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
 use super::super::records::{Accepted, Piece, Record};
+use super::super::restored::Role;
 use super::super::shared::Shared;
-use super::super::splicer::Role;
 use super::{Association, Phase, Way};
 use crate::units::Instant;
 

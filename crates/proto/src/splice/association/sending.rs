@@ -2,8 +2,8 @@
 
 use super::super::address::FlowKind;
 use super::super::records::{Accepted, HEADER_BYTES, MESSAGE_HEADER_BYTES, Open, Record};
+use super::super::restored::Role;
 use super::super::shared::Shared;
-use super::super::splicer::Role;
 use super::{Association, LastWord, OPEN_EVERY, Phase, Way};
 use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;

@@ -8,8 +8,8 @@
 use super::super::codes::ResetCode;
 use super::super::event::FlowEvent;
 use super::super::graves::Outcome;
+use super::super::restored::Role;
 use super::super::shared::Shared;
-use super::super::splicer::Role;
 use super::timers::FlowTimer;
 use super::{Flow, Phase};
 use crate::timer::TimerTable;
