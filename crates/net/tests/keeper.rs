@@ -39,7 +39,11 @@ fn command(name: &str) -> Command {
 }
 
 fn start(directory: &Path, keep_for: Duration) -> Result<(Keeper, Vec<Taken>), KeeperError> {
-    Keeper::start(directory, KeeperConfig { keep_for }, command("keeper"))
+    Keeper::start(
+        &directory.join("keeper"),
+        KeeperConfig { keep_for },
+        command("keeper"),
+    )
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn keeper() {
 fn record(role: Role, socket: &TcpStream) -> SocketRecord {
     SocketRecord {
         role,
-        baseline: Baseline::of(socket).unwrap(),
+        baseline: Baseline::of(socket, Role::Acceptor).unwrap(),
         note: b"a note".to_vec(),
     }
 }

@@ -9,7 +9,7 @@ use super::running::{ACCEPT_PAUSE, Applicant, Link, Running, Target};
 use super::socks::{Negotiation, codec, no_address};
 use super::stream::Stream;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, ResetCode};
+use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, ResetCode, Role};
 use fulmar_proto::units::Instant;
 use socket2::SockRef;
 use std::io::{ErrorKind, Write};
@@ -207,11 +207,13 @@ impl Running {
         };
         let token = self.token(Target::Flow(id));
         let watched = self.poller.watch_edges(&stream, token);
-        let body = Stream::new(stream, self.custody(&settings));
+        let custody = self.custody(id, &settings, || self.record(Role::Opener, &wish));
+        let body = Stream::new(stream, custody);
         self.insert_stream(now, id, wish, token, body);
         if watched.is_err() {
             return self.abandon(now, link, id);
         }
+        self.keep(id, Vec::new());
         // At once: what the client has sent already travels with the opening.
         self.turn(now, link, id);
     }
@@ -219,6 +221,7 @@ impl Running {
     fn insert_stream(&mut self, now: Instant, id: FlowId, wish: Wish, token: Token, body: Stream) {
         let new = NewFlow {
             proxied: body.is_held(),
+            entered: true,
             kind: wish.kind,
             peer: wish.peer,
             class: wish.class,
@@ -253,7 +256,8 @@ impl Running {
         let token = self.token(Target::Flow(id));
         // It is watched already, under another name.
         let watched = self.poller.rename(&stream, token);
-        let mut body = Stream::new(stream, self.custody(settings));
+        let custody = self.custody(id, settings, || self.record(Role::Opener, &wish));
+        let mut body = Stream::new(stream, custody);
         body.hold(early);
         self.insert_stream(now, id, wish, token, body);
         if watched.is_err() {

@@ -36,6 +36,42 @@ pub trait Custody: core::fmt::Debug {
 
     /// The offset after the last.
     fn end(&self) -> u64;
+
+    /// Whether it outlives this process. Octets then stay in the socket until they are safe here.
+    fn is_durable(&self) -> bool {
+        false
+    }
+
+    /// The offset up to which octets are as safe as the store promises.
+    fn safe_end(&self) -> u64 {
+        self.end()
+    }
+
+    /// Whether [`Custody::finish`] was called, in this life or an earlier one.
+    fn is_finished(&self) -> bool {
+        false
+    }
+
+    /// Nothing follows: an end was read where the octets came from.
+    ///
+    /// # Errors
+    /// The store cannot write that down.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The far side is about to be told that our host has the first `offset` octets of the other
+    /// direction.
+    ///
+    /// # Errors
+    /// The store cannot write that down.
+    fn note_received(&mut self, _offset: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The flow is over, and what is left of it is nobody's. A store that is merely dropped keeps
+    /// what outlives the process.
+    fn forget(self: Box<Self>) {}
 }
 
 /// What all stores of a gateway may keep together.

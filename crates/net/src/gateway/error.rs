@@ -1,5 +1,7 @@
 //! Why a gateway does not start or cannot go on.
 
+use crate::custody::StoreError;
+use crate::keeper::KeeperError;
 use crate::session::{KeyFileError, SessionConfigError};
 use crate::udp::DriverError;
 use fulmar_proto::splice::SplicerConfigError;
@@ -66,6 +68,12 @@ pub enum GatewayError {
         /// Why.
         source: io::Error,
     },
+    /// The custody store cannot be used.
+    #[error(transparent)]
+    Custody(#[from] StoreError),
+    /// The keeper of the sockets cannot be used.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
     /// The system gives no descriptor, thread or entropy.
     #[error("{what}: {source}")]
     System {

@@ -133,7 +133,9 @@ impl Running {
         if let Body::Stream(stream) = &mut flow.body
             && stream.is_held()
         {
-            stream.begin(codec::reply(codec::Reply::Succeeded, bound));
+            let reply = codec::reply(codec::Reply::Succeeded, bound);
+            stream.begin(reply.clone());
+            self.keep(id, reply);
         }
         self.flows.wake(id);
     }
@@ -150,7 +152,9 @@ impl Running {
         {
             // A proxy says why, and closes in the ordinary way so that the answer arrives.
             let reply = codec::reply(code.into(), no_address());
-            rst = stream.socket().write(&reply).is_err();
+            rst = stream
+                .socket()
+                .is_none_or(|mut client| client.write(&reply).is_err());
         }
         if let Some(skipped) = self.repeats.may(now, "refused") {
             tracing::info!(event = "flow_refused", %destination, reason = code.name(), skipped);
@@ -186,9 +190,17 @@ impl Running {
         }
         match flow.body {
             Body::Stream(stream) => {
-                let socket = stream.into_socket();
-                if rst {
-                    kernel::reset(socket);
+                if stream.is_durable() {
+                    self.keeping.forget(id);
+                }
+                let (socket, custody) = stream.into_parts();
+                if let Some(custody) = custody {
+                    custody.forget();
+                }
+                match socket {
+                    Some(socket) if rst => kernel::reset(socket),
+                    Some(socket) => kernel::close(socket),
+                    None => {}
                 }
             }
             Body::Messages(Messages::Association(token)) => {

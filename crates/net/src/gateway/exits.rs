@@ -3,13 +3,14 @@
 use super::config::Egress;
 use super::connect::{Connecting, Progress};
 use super::flow::{Body, Messages, NewFlow};
+use super::flow_record::FlowRecord;
 use super::packets;
 use super::resolver::Answer;
 use super::running::{Link, Running, Target};
 use super::stream::Stream;
 use crate::session::PeerIndex;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, RefuseCode};
+use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, RefuseCode, Role};
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 use std::io;
@@ -67,6 +68,7 @@ impl Running {
             class,
             destination: destination.clone(),
             proxied: false,
+            entered: false,
             body: Body::Resolving,
             token: None,
         };
@@ -224,22 +226,30 @@ impl Running {
         socket: TcpStream,
     ) -> io::Result<()> {
         let bound = socket.local_addr()?;
-        let Some(flow) = self.flows.get_mut(id) else {
+        let Some(flow) = self.flows.get(id) else {
             return Ok(());
         };
         let class = flow.class;
+        let record = FlowRecord {
+            role: Role::Acceptor,
+            peer: self.peer_name(flow.peer).to_owned(),
+            destination: flow.destination.clone(),
+            class,
+            bound: Some(bound),
+            received: 0,
+            preface: Vec::new(),
+        };
         // The way back keeps as the class says, if this side knows the class.
-        let store = class
-            .resume
-            .then(|| {
-                let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
-                known.and_then(|settings| self.custody(settings))
-            })
-            .flatten()
+        let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
+        let store = known
+            .filter(|_| class.resume)
+            .and_then(|settings| self.custody(id, settings, || record))
             .or_else(|| class.resume.then(|| self.memory(class.window)));
         if let Some(flow) = self.flows.get_mut(id) {
             flow.body = Body::Stream(Stream::new(socket, store));
         }
+        // Before the first octet goes out: a flow that is asked for again has written nothing.
+        self.keep(id, Vec::new());
         self.flows.set_timer(id, None);
         link.inner_mut().connected(now, id, bound);
         Ok(())

@@ -46,6 +46,8 @@ pub(super) struct Flow {
     pub(super) destination: Destination,
     /// A proxy's client, which waits for an answer.
     pub(super) proxied: bool,
+    /// Its client came in here.
+    pub(super) entered: bool,
     pub(super) began: Instant,
     /// Octets from and to the local side.
     pub(super) moved: (u64, u64),
@@ -64,6 +66,14 @@ impl Flow {
     pub(super) const fn class_id(&self) -> ClassId {
         self.class.id
     }
+
+    /// Whether the next gateway can go on with it.
+    pub(super) fn is_durable(&self) -> bool {
+        match &self.body {
+            Body::Stream(stream) => stream.is_durable() && !stream.is_held(),
+            Body::Resolving | Body::Connecting(_) | Body::Messages(_) => false,
+        }
+    }
 }
 
 /// What a new flow is.
@@ -74,6 +84,7 @@ pub(super) struct NewFlow {
     pub(super) class: FlowClass,
     pub(super) destination: Destination,
     pub(super) proxied: bool,
+    pub(super) entered: bool,
     pub(super) body: Body,
     pub(super) token: Option<Token>,
 }
@@ -94,6 +105,7 @@ impl Flows {
             class: new.class,
             destination: new.destination,
             proxied: new.proxied,
+            entered: new.entered,
             began: now,
             moved: (0, 0),
             body: new.body,
@@ -103,6 +115,10 @@ impl Flows {
         };
         self.all.insert(id, flow);
         self.busy.insert(id);
+    }
+
+    pub(super) fn get(&self, id: FlowId) -> Option<&Flow> {
+        self.all.get(&id)
     }
 
     pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {

@@ -43,6 +43,19 @@ pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
+/// From here on, a gateway that dies closes `stream` with a reset: the kernel would else say that
+/// everything was sent.
+pub(super) fn die_with_reset(stream: &TcpStream) {
+    // Without it, a dead gateway's client is misled, which is no reason to refuse it now.
+    drop(SockRef::from(stream).set_linger(Some(Duration::ZERO)));
+}
+
+/// Closes `stream` in the ordinary way: what was written still leaves, and then an end.
+pub(super) fn close(stream: TcpStream) {
+    drop(SockRef::from(&stream).set_linger(None));
+    drop(stream);
+}
+
 /// Closes `stream` so that the other host sees a reset, not an end.
 pub(super) fn reset(stream: TcpStream) {
     // Without it, the host sees an end: less clear, and no worse.

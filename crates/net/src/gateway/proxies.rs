@@ -205,6 +205,7 @@ impl Running {
             class: wish.class,
             destination: wish.to,
             proxied: false,
+            entered: true,
             body: Body::Messages(side),
             token: None,
         };

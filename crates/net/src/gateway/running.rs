@@ -6,6 +6,8 @@ use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
 use super::custody::{Budget, Custody, MemoryCustody};
 use super::entry::{Entry, Rule};
 use super::flow::{ClientKey, Flows};
+use super::flow_record::FlowRecord;
+use super::keeping::Keeping;
 use super::poller::{Came, Poller, Token};
 use super::repeats::Repeats;
 use super::resolver::Resolver;
@@ -78,9 +80,12 @@ pub(super) struct Running {
     pub(super) resolver: Resolver,
     pub(super) repeats: Repeats,
     pub(super) budget: Budget,
+    pub(super) keeping: Keeping,
     pub(super) scratch: Vec<u8>,
     pub(super) resting: Option<(Instant, Vec<Token>)>,
     pub(super) cut: usize,
+    /// Flows were left to the next gateway.
+    pub(super) left: bool,
     pub(super) ending: Ending,
     inbox: Receiver<Command>,
     came: Vec<Came>,
@@ -96,6 +101,7 @@ pub(super) struct Parts {
     pub(super) poller: Poller,
     pub(super) resolver: Resolver,
     pub(super) inbox: Receiver<Command>,
+    pub(super) keeping: Keeping,
 }
 
 impl Running {
@@ -112,9 +118,11 @@ impl Running {
             clients: BTreeMap::new(),
             resolver: parts.resolver,
             repeats: Repeats::default(),
+            keeping: parts.keeping,
             scratch: vec![0; SCRATCH_BYTES],
             resting: None,
             cut: 0,
+            left: false,
             ending: Ending::No,
             inbox: parts.inbox,
             came: Vec::new(),
@@ -142,11 +150,16 @@ impl Running {
     }
 
     /// A store for a flow of `class`, if it keeps anything.
-    pub(super) fn custody(&self, class: &ClassSettings) -> Option<Box<dyn Custody>> {
+    pub(super) fn custody(
+        &self,
+        id: FlowId,
+        class: &ClassSettings,
+        record: impl FnOnce() -> FlowRecord,
+    ) -> Option<Box<dyn Custody>> {
         match class.custody {
             Keep::None => None,
-            // The configuration refuses custody on disk as long as there is no such store.
-            Keep::Memory | Keep::Disk => Some(self.memory(class.keep)),
+            Keep::Memory => Some(self.memory(class.keep)),
+            Keep::Disk => self.keeping.custody(id, record(), None, class.keep),
         }
     }
 
@@ -198,10 +211,14 @@ impl Running {
         match self.ending {
             Ending::No => false,
             Ending::Finishing(until) => {
-                if self.flows.len() > 0 && now < until {
+                let must_finish = self.flows.iter().any(|(_, flow)| !flow.is_durable());
+                if must_finish && now < until {
                     return false;
                 }
                 for id in self.flows.ids() {
+                    if self.leave_to_the_next(id) {
+                        continue;
+                    }
                     link.inner_mut().reset(now, id, ResetCode::Shutdown);
                     self.cut += 1;
                     self.drop_flow(now, id, "shutdown", true);
@@ -333,6 +350,7 @@ impl Application<Link> for Running {
         for id in self.flows.take_busy() {
             self.turn(now, link, id);
         }
+        self.keeping.turn();
         if self.end(now, link) {
             return Step::Stop;
         }

@@ -5,6 +5,7 @@ use super::config::{GatewayConfig, SecurityKind};
 use super::entry;
 use super::error::GatewayError;
 use super::http;
+use super::keeping::Keeping;
 use super::poller::Poller;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
@@ -257,9 +258,11 @@ impl Gateway {
             .map_err(system("reading the carrier's address"))?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         let epoch = boot_epoch(&config)?;
-        let link = session(&config, &keys, &mut driver, epoch)?;
+        let mut link = session(&config, &keys, &mut driver, epoch)?;
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::start(&waker).map_err(system("starting the resolver"))?;
+        let waker_of_store = waker.try_clone().map_err(system("copying the waker"))?;
+        let (keeping, found) = Keeping::open(&config, waker_of_store)?;
         let (control, inbox) = Control::new(waker);
         let metrics = match config.metrics {
             Some(listen) => {
@@ -273,7 +276,9 @@ impl Gateway {
             poller,
             resolver,
             inbox,
+            keeping,
         });
+        running.restore(clock.now(), &mut link, found);
         let entries = rules
             .into_iter()
             .map(|rule| running.add_entry(rule))
@@ -319,6 +324,7 @@ impl Gateway {
     /// [`GatewayError::Driver`]: the system no longer lets us receive or wait.
     pub fn run(mut self) -> Result<End, GatewayError> {
         self.driver.run(&mut self.link, &mut self.running)?;
+        self.running.keeping.stop(self.running.left);
         Ok(End {
             cut: self.running.cut,
         })

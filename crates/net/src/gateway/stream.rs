@@ -9,7 +9,9 @@
 //! - What custody took is carried to its end even when the socket that it came from breaks.
 
 use super::custody::Custody;
+use super::flow_record::FlowRecord;
 use super::kernel;
+use crate::keeper::Position;
 use fulmar_proto::splice::{FlowId, ResetCode, Splicer};
 use fulmar_proto::units::{Duration, Instant};
 use std::io::{self, ErrorKind, Read, Write};
@@ -39,7 +41,8 @@ pub(super) enum Turn {
     reason = "each end of each direction has its own state"
 )]
 pub(super) struct Stream {
-    socket: TcpStream,
+    /// None if it was lost with the gateway before; what custody holds is then all there is.
+    socket: Option<TcpStream>,
     readable: bool,
     writable: bool,
     /// Sent to the client before the flow's octets: a proxy's reply.
@@ -65,8 +68,10 @@ pub(super) struct Stream {
     written: u64,
     /// Of these, acknowledged by the local host, as far as reported.
     delivered: u64,
-    /// Octets read from the local side.
+    /// Octets read from the local side. With durable custody, octets are appended first.
     read: u64,
+    /// Octets that come again from the far side and that the socket has already.
+    doubled: u64,
     check_at: Option<Instant>,
     check_pause: Duration,
 }
@@ -78,8 +83,9 @@ fn later(error: &io::Error) -> bool {
 impl Stream {
     /// A stream over a prepared socket.
     pub(super) fn new(socket: TcpStream, custody: Option<Box<dyn Custody>>) -> Self {
+        kernel::die_with_reset(&socket);
         Self {
-            socket,
+            socket: Some(socket),
             // Until the kernel says otherwise.
             readable: true,
             writable: true,
@@ -96,9 +102,77 @@ impl Stream {
             written: 0,
             delivered: 0,
             read: 0,
+            doubled: 0,
             check_at: None,
             check_pause: CHECK_MIN,
         }
+    }
+
+    /// A stream as the gateway before left it. Without a socket, custody is drained and the flow
+    /// then reset.
+    pub(super) fn restored(
+        socket: Option<(TcpStream, Position)>,
+        custody: Box<dyn Custody>,
+        record: &FlowRecord,
+    ) -> Self {
+        let ended = custody.is_finished();
+        let (socket, position) = socket.unzip();
+        let is_there = socket.is_some();
+        let mut restored = Self {
+            socket,
+            readable: is_there,
+            writable: is_there,
+            preface: Vec::new(),
+            early: Vec::new(),
+            held: false,
+            read: custody.end(),
+            custody: Some(custody),
+            ended: ended || !is_there,
+            finished: false,
+            far_finished: false,
+            shut: false,
+            broken: !is_there,
+            starved: false,
+            written: record.received,
+            delivered: record.received,
+            doubled: 0,
+            check_at: None,
+            check_pause: CHECK_MIN,
+        };
+        if let Some(position) = position {
+            let preface = &record.preface;
+            let said = preface.len() as u64;
+            let given = usize::try_from(position.given).unwrap_or(usize::MAX);
+            restored.preface = preface.get(given..).unwrap_or(&[]).to_vec();
+            restored.read = position.taken;
+            restored.delivered = position.acknowledged.saturating_sub(said);
+            restored.written = restored.delivered;
+            restored.doubled = position.given.saturating_sub(said) - restored.delivered;
+            restored.shut = position.end_sent;
+        }
+        restored
+    }
+
+    /// Whether it can go on in another gateway.
+    pub(super) fn is_durable(&self) -> bool {
+        let durable = |custody: &dyn Custody| custody.is_durable();
+        self.custody.as_deref().is_some_and(durable)
+    }
+
+    /// Octets that the local side sent before the flow began, and that no flow has.
+    pub(super) const fn early_bytes(&self) -> u64 {
+        self.early.len() as u64
+    }
+
+    /// What is kept, from this and to this offset.
+    pub(super) fn custody_range(&self) -> (u64, u64) {
+        let range = |custody: &dyn Custody| (custody.start(), custody.end());
+        self.custody.as_deref().map_or((0, 0), range)
+    }
+
+    /// Octets of the far side that the local host had acknowledged when it was taken up.
+    pub(super) const fn delivered(&self) -> u64 {
+        self.delivered
     }
 
     /// Keeps the client waiting until [`Stream::begin`]; `early` is what it sent already.
@@ -134,7 +208,12 @@ impl Stream {
 
     /// When it wants a turn if nothing happens.
     pub(super) fn next_check(&self, now: Instant) -> Option<Instant> {
-        let starved = self.starved.then(|| now + CHECK_MAX);
+        let pause = if self.unsafe_bytes() > 0 {
+            CHECK_MIN
+        } else {
+            CHECK_MAX
+        };
+        let starved = self.starved.then(|| now + pause);
         self.check_at.into_iter().chain(starved).min()
     }
 
@@ -151,12 +230,13 @@ impl Stream {
         self.custody.as_deref().map_or(0, kept)
     }
 
-    pub(super) const fn socket(&self) -> &TcpStream {
-        &self.socket
+    pub(super) const fn socket(&self) -> Option<&TcpStream> {
+        self.socket.as_ref()
     }
 
-    pub(super) fn into_socket(self) -> TcpStream {
-        self.socket
+    /// The socket, and what is to be forgotten with the flow.
+    pub(super) fn into_parts(self) -> (Option<TcpStream>, Option<Box<dyn Custody>>) {
+        (self.socket, self.custody)
     }
 
     /// Moves what can be moved.
@@ -178,11 +258,8 @@ impl Stream {
             }
         }
         if let Err(error) = self.feed(now, flow, splicer) {
-            return Turn::Over(if error.kind() == ErrorKind::StorageFull {
-                ResetCode::CustodyLost
-            } else {
-                ResetCode::Reset
-            });
+            tracing::error!(event = "custody_failed", %flow, %error);
+            return Turn::Over(ResetCode::CustodyLost);
         }
         if self.broken {
             return self.drain_custody(now, flow, splicer);
@@ -228,6 +305,13 @@ impl Stream {
         let mut moved = 0;
         self.starved = false;
         while self.readable && !self.ended && moved < TURN_BYTES {
+            if self.is_durable() {
+                self.consume_safe(scratch)?;
+                if self.unsafe_bytes() > 0 {
+                    self.starved = true;
+                    return Ok(false);
+                }
+            }
             let room = match &self.custody {
                 Some(custody) => custody.room(),
                 None => splicer.capacity(flow),
@@ -237,7 +321,14 @@ impl Stream {
                 self.starved = self.custody.is_some();
                 return Ok(false);
             }
-            match self.socket.read(&mut scratch[..room]) {
+            let Some(socket) = &mut self.socket else {
+                return Ok(false);
+            };
+            let came = match &self.custody {
+                Some(custody) if custody.is_durable() => socket.peek(&mut scratch[..room]),
+                _ => socket.read(&mut scratch[..room]),
+            };
+            match came {
                 Ok(0) => self.ended = true,
                 Ok(len) => {
                     let octets = &scratch[..len];
@@ -245,15 +336,51 @@ impl Stream {
                         Some(custody) => custody.append(octets)?,
                         None => splicer.accept(now, flow, octets),
                     };
-                    debug_assert_eq!(taken, len, "there was room for them");
-                    moved += len;
-                    self.read += len as u64;
+                    moved += taken;
+                    if self.is_durable() {
+                        if taken == 0 {
+                            // The disk has less than the store's limit says.
+                            self.starved = true;
+                            return Ok(false);
+                        }
+                    } else {
+                        debug_assert_eq!(taken, len, "there was room for them");
+                        self.read += len as u64;
+                    }
                 }
                 Err(error) if later(&error) => self.readable = false,
                 Err(error) => return Err(error),
             }
         }
+        if self.is_durable() {
+            self.consume_safe(scratch)?;
+        }
         Ok(self.readable && !self.ended)
+    }
+
+    /// Octets that custody was given and that must still be taken out of the socket.
+    fn unsafe_bytes(&self) -> u64 {
+        let durable = self.custody.as_deref().filter(|c| c.is_durable());
+        durable.map_or(0, |custody| custody.end().saturating_sub(self.read))
+    }
+
+    /// Takes out of the socket what custody has for sure: after a kill, it may have had it before.
+    fn consume_safe(&mut self, scratch: &mut [u8]) -> io::Result<()> {
+        let (Some(custody), Some(socket)) = (&self.custody, &mut self.socket) else {
+            return Ok(());
+        };
+        while let Some(left) = custody.safe_end().checked_sub(self.read).filter(|n| *n > 0) {
+            let most = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(scratch.len());
+            match socket.read(&mut scratch[..most]) {
+                Ok(0) => return Err(io::Error::other("octets left the socket by themselves")),
+                Ok(len) => self.read += len as u64,
+                Err(error) if later(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// From custody into the flow, and the end when everything is there.
@@ -272,7 +399,11 @@ impl Stream {
                 }
             }
         }
-        if self.ended && !self.finished && self.early.is_empty() {
+        // What broke has no end: a reset follows when custody is empty.
+        if self.ended && !self.broken && !self.finished && self.early.is_empty() {
+            if let Some(custody) = &mut self.custody {
+                custody.finish()?;
+            }
             self.finished = true;
             splicer.finish(now, flow);
         }
@@ -288,6 +419,12 @@ impl Stream {
             splicer.consume(now, flow, len);
             self.written += len as u64;
         }
+        if let Some(custody) = &mut self.custody
+            && let Err(error) = custody.note_received(self.written)
+        {
+            tracing::error!(event = "custody_failed", %flow, %error);
+            return Turn::Over(ResetCode::CustodyLost);
+        }
         splicer.delivered(now, flow, self.written);
         self.check_at = None;
         Turn::Rest
@@ -295,19 +432,33 @@ impl Stream {
 
     /// From the flow to the socket.
     fn put_out(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> io::Result<bool> {
+        let Some(socket) = &mut self.socket else {
+            return Ok(false);
+        };
         while self.writable && !self.preface.is_empty() {
-            match self.socket.write(&self.preface) {
+            match socket.write(&self.preface) {
                 Ok(len) => drop(self.preface.drain(..len)),
                 Err(error) if later(&error) => self.writable = false,
                 Err(error) => return Err(error),
             }
         }
+        let had_doubled = self.doubled > 0;
+        while self.doubled > 0
+            && let Some(octets) = splicer.peek(flow)
+        {
+            let len = usize::try_from(self.doubled)
+                .unwrap_or(usize::MAX)
+                .min(octets.len());
+            splicer.consume(now, flow, len);
+            self.doubled -= len as u64;
+            self.written += len as u64;
+        }
         let mut moved = 0;
-        while self.writable && moved < TURN_BYTES {
+        while self.writable && moved < TURN_BYTES && self.doubled == 0 {
             let Some(octets) = splicer.peek(flow) else {
                 break;
             };
-            match self.socket.write(octets) {
+            match socket.write(octets) {
                 Ok(len) => {
                     splicer.consume(now, flow, len);
                     moved += len;
@@ -320,9 +471,9 @@ impl Stream {
         let nothing_left = splicer.peek(flow).is_none();
         if self.far_finished && nothing_left && !self.shut && self.preface.is_empty() {
             self.shut = true;
-            self.socket.shutdown(Shutdown::Write)?;
+            socket.shutdown(Shutdown::Write)?;
         }
-        self.report(now, flow, splicer, moved > 0)?;
+        self.report(now, flow, splicer, moved > 0 || had_doubled)?;
         Ok(self.writable && !nothing_left)
     }
 
@@ -342,7 +493,10 @@ impl Stream {
         if !due && !moved {
             return Ok(());
         }
-        let waiting = kernel::unacknowledged(&self.socket)?;
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
+        let waiting = kernel::unacknowledged(socket)?;
         // The end counts as an octet of its own until it is acknowledged.
         let waiting = waiting.saturating_sub(u64::from(self.shut));
         let delivered = self.written.saturating_sub(waiting);
@@ -353,6 +507,9 @@ impl Stream {
         };
         if delivered > self.delivered {
             self.delivered = delivered;
+            if let Some(custody) = &mut self.custody {
+                custody.note_received(delivered)?;
+            }
             splicer.delivered(now, flow, delivered);
         }
         self.check_at = (self.delivered < self.written).then(|| now + self.check_pause);

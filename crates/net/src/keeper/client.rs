@@ -70,33 +70,36 @@ pub struct Keeper {
 
 /// How long a keeper may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The socket's name in the state directory.
-const SOCKET: &str = "keeper.socket";
 
 impl Keeper {
-    /// Finds the keeper of this state directory and takes its sockets, or starts one by
-    /// `command`, which gets the listening socket as its standard input and calls
-    /// [`run`](super::run) on it.
+    /// Finds the keeper that listens at `path` and takes its sockets, or starts one by `command`,
+    /// which gets the listening socket as its standard input and calls [`run`](super::run) on it.
     ///
     /// # Errors
     /// [`KeeperError`]: another gateway has it, it is of another version, or the system refuses.
     pub fn start(
-        state_dir: &Path,
+        path: &Path,
         config: KeeperConfig,
         command: Command,
     ) -> Result<(Self, Vec<Taken>), KeeperError> {
-        let path = state_dir.join(SOCKET);
-        if let Ok(connection) = seqpacket::connect(&path) {
+        let at = || path.to_owned();
+        if let Ok(connection) = seqpacket::connect(path) {
             match take_all(&connection, config) {
                 Answer::All(taken) => return Ok((Self::on(connection, None), taken)),
-                Answer::Busy => return Err(KeeperError::Busy(path)),
-                Answer::Version(found) => return Err(KeeperError::Version { path, found }),
+                Answer::Busy => return Err(KeeperError::Busy(at())),
+                Answer::Version(found) => {
+                    return Err(KeeperError::Version { path: at(), found });
+                }
                 // It was about to end.
                 Answer::Gone => {}
             }
         }
-        let (connection, child) = Self::spawn(&path, config, command)
-            .map_err(|(what, source)| KeeperError::Io { what, path, source })?;
+        let (connection, child) =
+            Self::spawn(path, config, command).map_err(|(what, source)| KeeperError::Io {
+                what,
+                path: at(),
+                source,
+            })?;
         Ok((Self::on(connection, Some(child)), Vec::new()))
     }
 

@@ -107,7 +107,11 @@ mod tests {
         let flow = FlowId([9; 16]);
         let record = SocketRecord {
             role: Role::Acceptor,
-            baseline: Baseline { acked: 1 },
+            baseline: Baseline {
+                taken: 1,
+                given: 2,
+                syn: 1,
+            },
             note: vec![4; super::super::NOTE_BYTES_MAX],
         };
         let all = [
@@ -128,7 +132,7 @@ mod tests {
             let octets = message.encode();
             assert!(octets.len() <= MESSAGE_BYTES_MAX);
             assert_eq!(Message::decode(&octets), Ok(message.clone()));
-            for len in 0..octets.len().min(27) {
+            for len in 0..octets.len().min(43) {
                 // Only a record's note has no end of its own.
                 let cut = Message::decode(&octets[..len]);
                 assert!(cut.is_err(), "{message:?} cut to {len}");

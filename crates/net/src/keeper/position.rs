@@ -2,24 +2,30 @@
 //!
 //! Nothing that a process writes down can say this after `kill -9`: the kill may come between a `write`
 //! and its note. The kernel knows. It counts sequence numbers, so a SYN and an end are among them:
-//! what was counted before the first octet is the [`Baseline`], and ends show in the state.
+//! the first is in the [`Baseline`], and ends show in the state.
 //!
 //! ```text
-//!   taken  = received - end received - unread                      (TCP_INFO, SIOCINQ)
-//!   given  = acknowledged + SIOCOUTQ - baseline - end sent         (TCP_INFO, SIOCOUTQ)
+//!   taken = received - end received - unread - baseline               (TCP_INFO, SIOCINQ)
+//!   given = acknowledged + SIOCOUTQ - SYN - end sent - baseline       (TCP_INFO, SIOCOUTQ)
 //! ```
 //!
 //! Sources: tcp(7); Linux net/ipv4/tcp.c (`tcp_ioctl`, `tcp_inq`, `tcp_get_info`).
 
 use super::tcp_info::{State, TcpInfo, unacknowledged};
+use fulmar_proto::splice::Role;
 use std::io;
 use std::os::fd::AsFd;
 
-/// What a connection's counters said before its first octet was written or read.
+/// Where a connection stood when its flow began, which need not be its first octet: a proxy's client
+/// said what it wants before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    /// Sequence numbers that the other host had acknowledged: 1 where we connected, 0 where it did.
-    pub acked: u64,
+    /// Octets that were read from the socket and are not the flow's.
+    pub taken: u64,
+    /// Octets that were written to the socket and are not the flow's.
+    pub given: u64,
+    /// Sequence numbers that setting up took: 1 where we connected, else 0.
+    pub syn: u64,
 }
 
 /// Where a connection stands, in octets since its beginning.
@@ -45,13 +51,27 @@ pub struct Position {
 const READINGS_MAX: usize = 1000;
 
 impl Baseline {
-    /// Of a connection that is established, and through which we have sent nothing.
+    /// Of a connection that is established, as it stands. The acceptor of a flow connects, its
+    /// opener was connected to.
     ///
     /// # Errors
-    /// The socket is not TCP, or the kernel older than 4.19.
-    pub fn of(socket: impl AsFd) -> io::Result<Self> {
-        let acked = TcpInfo::of(socket)?.acked;
-        Ok(Self { acked })
+    /// The socket is not TCP, the kernel older than 4.19, or its counters never stand still.
+    pub fn of(socket: impl AsFd, role: Role) -> io::Result<Self> {
+        let syn = match role {
+            Role::Acceptor => 1,
+            Role::Opener => 0,
+        };
+        let raw = Self {
+            taken: 0,
+            given: 0,
+            syn,
+        };
+        let stands = raw.position(socket)?;
+        Ok(Self {
+            taken: stands.taken,
+            given: stands.given,
+            syn,
+        })
     }
 
     /// Where the connection stands.
@@ -77,7 +97,7 @@ impl Baseline {
     }
 
     fn reckon(self, info: &TcpInfo, unacknowledged: u64, unread: u64) -> Position {
-        let acked = info.acked.saturating_sub(self.acked);
+        let acked = info.acked.saturating_sub(self.syn);
         let (end_sent, end_received) = match info.state {
             State::Open => (false, false),
             State::EndSent => (true, false),
@@ -96,10 +116,11 @@ impl Baseline {
             taken: info
                 .received
                 .saturating_sub(u64::from(end_received))
-                .saturating_sub(unread),
+                .saturating_sub(unread)
+                .saturating_sub(self.taken),
             unread,
-            given: (acked + unacknowledged).saturating_sub(end),
-            acknowledged: acked.saturating_sub(end_acknowledged),
+            given: (acked + unacknowledged).saturating_sub(end + self.given),
+            acknowledged: acked.saturating_sub(end_acknowledged + self.given),
             end_sent,
             end_received,
             closed: info.state == State::Closed,

@@ -186,10 +186,8 @@ fn send(gateway: &OwnedFd, message: &Message, socket: Option<&OwnedFd>) -> io::R
 fn end(socket: OwnedFd) {
     let ended = TcpInfo::of(&socket)
         .is_ok_and(|info| !matches!(info.state, State::Open | State::EndReceived));
-    if !ended {
-        // Without it the other host sees an end: worse, and nothing is left to do about it.
-        drop(SockRef::from(&socket).set_linger(Some(Duration::ZERO)));
-    }
+    // Without it the other host sees the wrong one, and nothing is left to do about it.
+    drop(SockRef::from(&socket).set_linger((!ended).then_some(Duration::ZERO)));
     drop(socket);
 }
 

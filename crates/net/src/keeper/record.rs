@@ -18,7 +18,7 @@ pub struct SocketRecord {
 }
 
 /// Role and baseline.
-const FIXED_BYTES: usize = 9;
+const FIXED_BYTES: usize = 1 + 3 * 8;
 /// The longest that [`SocketRecord::encode`] makes.
 pub(super) const RECORD_BYTES_MAX: usize = FIXED_BYTES + NOTE_BYTES_MAX;
 
@@ -28,23 +28,33 @@ impl SocketRecord {
             Role::Opener => 0,
             Role::Acceptor => 1,
         });
-        out.extend_from_slice(&self.baseline.acked.to_be_bytes());
+        let Baseline { taken, given, syn } = self.baseline;
+        for count in [taken, given, syn] {
+            out.extend_from_slice(&count.to_be_bytes());
+        }
         out.extend_from_slice(&self.note);
     }
 
     pub(super) fn decode(octets: &[u8]) -> Option<Self> {
-        let (role, rest) = octets.split_first()?;
-        let (acked, note) = rest.split_first_chunk()?;
+        let (role, mut rest) = octets.split_first()?;
+        let mut count = || {
+            let (count, after) = rest.split_first_chunk()?;
+            rest = after;
+            Some(u64::from_be_bytes(*count))
+        };
+        let baseline = Baseline {
+            taken: count()?,
+            given: count()?,
+            syn: count()?,
+        };
         Some(Self {
             role: match role {
                 0 => Role::Opener,
                 1 => Role::Acceptor,
                 _ => return None,
             },
-            baseline: Baseline {
-                acked: u64::from_be_bytes(*acked),
-            },
-            note: note.to_vec(),
+            baseline,
+            note: rest.to_vec(),
         })
     }
 }

@@ -145,10 +145,6 @@ pub(super) fn read(
             );
             return Err(reader.wrong("custody", problem));
         }
-        Some(Custody::Disk) => {
-            let problem = "on disk is not in this version; write custody = \"memory\"";
-            return Err(reader.wrong("custody", problem));
-        }
         Some(custody) => custody,
     };
     let window = sized(reader, "window", WINDOW)?;

@@ -1,7 +1,8 @@
 //! A configuration said back in words, so that a slip shows before traffic does.
 
 use super::class::{ClassRules, ClassSettings, Custody};
-use super::settings::{GatewayConfig, Protocol, SecurityKind, SyncPolicy};
+use super::settings::{GatewayConfig, Protocol, SecurityKind};
+use crate::custody::SyncPolicy;
 use core::fmt::Write;
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::{ByteCount, format_duration};
@@ -243,14 +244,20 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         let custody = &config.custody;
         let limit = size(custody.limit);
         let place = match (&custody.directory, custody.sync) {
-            (Some(directory), SyncPolicy::Always) => {
-                format!(
-                    "; on disk in {}, synced before it counts",
-                    directory.display()
-                )
-            }
-            (Some(directory), SyncPolicy::Never) => {
-                format!("; on disk in {}, not synced", directory.display())
+            (Some(directory), sync) => {
+                let when = match sync {
+                    SyncPolicy::Always => "synced before it counts".to_owned(),
+                    SyncPolicy::Every(span) => format!("synced every {}", format_duration(span)),
+                    SyncPolicy::Never => "not synced".to_owned(),
+                };
+                let kept = match custody.keep_for {
+                    Some(span) => format!(
+                        "; connections stand for {} after the gateway was killed",
+                        format_duration(span)
+                    ),
+                    None => "; connections end with the gateway".to_owned(),
+                };
+                format!("; on disk in {}, {when}{kept}", directory.display())
             }
             (None, _) => String::new(),
         };

@@ -18,5 +18,5 @@ pub use class::{ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
 pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};
 pub use settings::{
     CustodySettings, Egress, Forward, GatewayConfig, Limits, LogLevel, PeerSettings, Protocol,
-    SecurityKind, Socks, SocksLogin, SyncPolicy, Transparent,
+    SecurityKind, Socks, SocksLogin, Transparent,
 };

@@ -5,8 +5,9 @@ use super::notation::{Allow, Listen, Place};
 use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transparent};
 use super::settings::{
     CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PeerSettings, SecurityKind,
-    SyncPolicy,
 };
+use crate::custody::SyncPolicy;
+use crate::keeper::KeeperConfig;
 use crate::session::{PEERS_MAX, PublicKey};
 use core::time::Duration;
 use fulmar_proto::splice::ClassId;
@@ -33,7 +34,7 @@ const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
 const SECURITY: Keys = &[&["kind", "private_key_file", "preset_key_file"]];
 const PEER: Keys = &[&["name", "address", "public_key", "rate", "mtu"]];
 const EGRESS: Keys = &[&["allow", "connect_timeout"]];
-const CUSTODY: Keys = &[&["limit", "directory", "fsync"]];
+const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
 const LIMITS: Keys = &[&["flows", "memory", "tcp_idle", "udp_idle", "outage"]];
 const METRICS: Keys = &[&["listen"]];
 
@@ -45,6 +46,8 @@ const MTU: ByteCount = ByteCount(1_500);
 /// What every IPv6 link carries (RFC 8200, section 5).
 const MTU_MIN: ByteCount = ByteCount(1_280);
 const MTU_MAX: ByteCount = ByteCount(9_216);
+/// The usual group commit of custody on disk.
+const GROUP_COMMIT: Duration = Duration::from_millis(50);
 const MINUTE: Duration = Duration::from_secs(60);
 
 const LEVELS: [(&str, LogLevel); 4] = [
@@ -53,8 +56,6 @@ const LEVELS: [(&str, LogLevel); 4] = [
     ("info", LogLevel::Info),
     ("debug", LogLevel::Debug),
 ];
-const SYNCS: [(&str, SyncPolicy); 2] =
-    [("always", SyncPolicy::Always), ("never", SyncPolicy::Never)];
 
 impl GatewayConfig {
     /// Reads a configuration. `name` is what errors call the file.
@@ -283,7 +284,8 @@ fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySet
     let mut settings = CustodySettings {
         limit: ByteCount(256 << 20),
         directory: None,
-        sync: SyncPolicy::Always,
+        sync: SyncPolicy::Every(GROUP_COMMIT),
+        keep_for: Some(KeeperConfig::default().keep_for),
     };
     if let Some(reader) = root.table("custody", CUSTODY)? {
         settings.limit = reader.value_or("limit", settings.limit)?;
@@ -292,7 +294,23 @@ fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySet
             return Err(reader.wrong("limit", problem));
         }
         settings.directory = reader.text("directory")?.map(PathBuf::from);
-        settings.sync = reader.choice("fsync", &SYNCS)?.unwrap_or(settings.sync);
+        settings.sync = match reader.text("fsync")? {
+            None => settings.sync,
+            Some("always") => SyncPolicy::Always,
+            Some("never") => SyncPolicy::Never,
+            Some(_) => {
+                let range = Duration::from_millis(1)..=MINUTE;
+                SyncPolicy::Every(within(&reader, "fsync", GROUP_COMMIT, range)?)
+            }
+        };
+        settings.keep_for = match reader.text("keep_connections")? {
+            None => settings.keep_for,
+            Some("none") => None,
+            Some(_) => {
+                let range = Duration::from_secs(1)..=MINUTE * 60;
+                Some(within(&reader, "keep_connections", MINUTE, range)?)
+            }
+        };
     }
     let on_disk = |class: &&ClassSettings| class.custody == Custody::Disk;
     if let Some(class) = classes.iter().find(on_disk)

@@ -2,6 +2,7 @@
 
 use super::class::{ClassRules, ClassSettings};
 use super::notation::{Allow, Dscp};
+use crate::custody::SyncPolicy;
 use core::time::Duration;
 use fulmar_proto::splice::Destination;
 use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
@@ -154,15 +155,6 @@ pub struct Egress {
     pub connect_timeout: Duration,
 }
 
-/// When a write of the custody store counts as safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncPolicy {
-    /// Once it is on the disk.
-    Always,
-    /// Once the kernel has it: survives a kill, not a power cut.
-    Never,
-}
-
 /// `[custody]`: what is kept for destinations that cannot be reached now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustodySettings {
@@ -170,8 +162,10 @@ pub struct CustodySettings {
     pub limit: ByteCount,
     /// Where, for classes with custody on disk.
     pub directory: Option<PathBuf>,
-    /// When a write counts.
+    /// What a power cut may take.
     pub sync: SyncPolicy,
+    /// How long clients' connections stand after this gateway was killed; none without a keeper.
+    pub keep_for: Option<Duration>,
 }
 
 /// `[limits]`.

@@ -1,6 +1,7 @@
 //! The kernel's counters say what went through, in every state that a connection can be found in.
 
 use super::*;
+use fulmar_proto::splice::Role;
 use fulmar_proto::units::Instant;
 use socket2::SockRef;
 use std::io::{Read, Write};
@@ -20,8 +21,8 @@ fn pair(address: &str) -> Pair {
     let opener = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let acceptor = listener.accept().unwrap().0;
     Pair {
-        opener_base: Baseline::of(&opener).unwrap(),
-        acceptor_base: Baseline::of(&acceptor).unwrap(),
+        opener_base: Baseline::of(&opener, Role::Acceptor).unwrap(),
+        acceptor_base: Baseline::of(&acceptor, Role::Opener).unwrap(),
         opener,
         acceptor,
     }
@@ -65,6 +66,28 @@ fn octets_are_counted_from_both_sides_and_a_syn_is_none() {
         );
         assert!(!opener.end_sent && !opener.end_received && !opener.closed);
     }
+}
+
+#[test]
+fn what_was_said_before_the_flow_began_does_not_count() {
+    let mut pair = pair("127.0.0.1");
+    pair.opener.write_all(b"connect me, please").unwrap();
+    pair.acceptor.read_exact(&mut [0; 11]).unwrap();
+    pair.acceptor.write_all(b"well").unwrap();
+    pair.acceptor_base = Baseline::of(&pair.acceptor, Role::Opener).unwrap();
+    pair.acceptor.write_all(b"granted").unwrap();
+    until(|| pair.acceptor().acknowledged == 7);
+    let acceptor = pair.acceptor();
+    assert_eq!((acceptor.taken, acceptor.unread, acceptor.given), (0, 7, 7));
+    pair.acceptor.read_exact(&mut [0; 7]).unwrap();
+    pair.acceptor.shutdown(Shutdown::Write).unwrap();
+    pair.opener.shutdown(Shutdown::Write).unwrap();
+    until(|| pair.acceptor().closed);
+    let acceptor = pair.acceptor();
+    assert_eq!(
+        (acceptor.taken, acceptor.given, acceptor.acknowledged),
+        (7, 7, 7)
+    );
 }
 
 #[test]

@@ -1,0 +1,230 @@
+//! `kill -9` of either gateway, twenty times during one transfer: what the destination and the client
+//! receive is what the other wrote, and neither connection breaks.
+//!
+//! Method: two gateways as processes with custody on disk and a lossy link between them; one client
+//! and one server, each writing octets of its own while reading. Kills come when the server has
+//! received random amounts; a killed gateway is started again at once.
+
+mod gateways;
+mod processes;
+
+use fulmar_proto::rng::Rng;
+use gateways::{client, exchange, octets};
+use processes::{Running, fulmar, run, said, until};
+use rustix::process::Signal;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+const KILLS: usize = 20;
+const LINK: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 10%";
+/// Restarts take longer than the usual exchanges of these tests.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Two gateways and a link, with the files to start either again.
+struct Pair {
+    directory: tempfile::TempDir,
+    gateways: [Option<Running>; 2],
+    _link: Running,
+    entry: SocketAddr,
+}
+
+const GROUND: usize = 0;
+const AIR: usize = 1;
+const NAMES: [&str; 2] = ["ground", "air"];
+
+fn free_port() -> u16 {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+fn start(directory: &Path, which: usize) -> (Running, serde_json::Value) {
+    let file = directory.join(format!("{}.toml", NAMES[which]));
+    let arguments = format!("gateway --json --log-format text -c {}", file.display());
+    let mut command = fulmar(&arguments);
+    command.stdout(std::process::Stdio::piped());
+    let mut running = Running::start(command);
+    let record = running.record();
+    assert_eq!(record["kind"], "start", "{record}");
+    (running, record)
+}
+
+impl Pair {
+    fn start(to: SocketAddr, custody: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        let keys = NAMES.map(|name| {
+            let output = run(&format!("keygen {}/{name}.key", place.display()));
+            assert!(output.status.success(), "{}", said(&output));
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        });
+        let ground = format!("127.0.0.1:{}", free_port());
+        let mut link = Running::start(fulmar(&format!(
+            "emulate --listen 127.0.0.1:0 --to {ground} {LINK}"
+        )));
+        let at = place.display();
+        let text = |which: usize, listen: &str, address: &str, rest: &str| {
+            let (name, peer, key) = (NAMES[which], NAMES[1 - which], &keys[1 - which]);
+            format!(
+                "[gateway]\nname = \"{name}\"\nlisten = \"{listen}\"\nstate_dir = \"{at}\"\n\
+                 [security]\nkind = \"noise\"\nprivate_key_file = \"{at}/{name}.key\"\n\
+                 [[peer]]\nname = \"{peer}\"\n{address}public_key = \"{key}\"\nrate = \"50mbit\"\n\
+                 [class.bulk]\nmode = \"near-reliable\"\ncustody = \"disk\"\n\
+                 [custody]\ndirectory = \"{at}/{name}\"\n{custody}{rest}"
+            )
+        };
+        let allow = "[egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n";
+        let address = format!("address = \"{}\"\n", link.address());
+        let forward =
+            format!("[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\nclass = \"bulk\"\n");
+        std::fs::write(place.join("ground.toml"), text(GROUND, &ground, "", allow)).unwrap();
+        let air = text(AIR, "127.0.0.1:0", &address, &forward);
+        std::fs::write(place.join("air.toml"), air).unwrap();
+        let (ground, _) = start(place, GROUND);
+        let (air, record) = start(place, AIR);
+        Self {
+            gateways: [Some(ground), Some(air)],
+            _link: link,
+            entry: record["entries"][0].as_str().unwrap().parse().unwrap(),
+            directory,
+        }
+    }
+
+    fn kill(&mut self, which: usize) {
+        let mut running = self.gateways[which].take().expect("it runs");
+        running.signal(Signal::KILL);
+        running.end();
+    }
+
+    fn start_again(&mut self, which: usize) {
+        self.gateways[which] = Some(start(self.directory.path(), which).0);
+    }
+}
+
+/// Writes `sent` and ends its direction, while reading everything from the other side.
+fn talk(
+    mut stream: TcpStream,
+    sent: Vec<u8>,
+    count: Arc<AtomicUsize>,
+) -> JoinHandle<std::io::Result<Vec<u8>>> {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    thread::spawn(move || {
+        let mut writing = stream.try_clone()?;
+        let writer = thread::spawn(move || {
+            writing.write_all(&sent)?;
+            writing.shutdown(Shutdown::Write)
+        });
+        let mut all = Vec::new();
+        let mut piece = vec![0; 65_536];
+        loop {
+            let len = stream.read(&mut piece)?;
+            if len == 0 {
+                break;
+            }
+            all.extend_from_slice(&piece[..len]);
+            count.store(all.len(), Ordering::Relaxed);
+        }
+        writer.join().expect("the writer")?;
+        Ok(all)
+    })
+}
+
+#[test]
+fn twenty_kills_of_either_gateway_lose_double_and_alter_nothing_and_break_no_connection() {
+    let (up, down) = (octets(1, 8_000_000), octets(2, 3_000_000));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mut pair = Pair::start(listener.local_addr().unwrap(), "");
+    let at_client = Arc::new(AtomicUsize::new(0));
+    let client = talk(client(pair.entry), up.clone(), Arc::clone(&at_client));
+    let at_server = Arc::new(AtomicUsize::new(0));
+    let server = talk(
+        listener.accept().unwrap().0,
+        down.clone(),
+        Arc::clone(&at_server),
+    );
+    let mut rng = Rng::from_seed(5);
+    let mut moments: Vec<usize> = (0..KILLS)
+        .map(|_| usize::try_from(rng.below(7_900_000)).unwrap())
+        .collect();
+    moments.sort_unstable();
+    for moment in moments {
+        until("the transfer to go on", || {
+            at_server.load(Ordering::Relaxed) >= moment
+        });
+        let which = usize::from(rng.chance(0.5));
+        pair.kill(which);
+        pair.start_again(which);
+    }
+    let (at_server, at_client) = (server.join().unwrap(), client.join().unwrap());
+    assert!(
+        at_server.expect("no reset") == up,
+        "the destination has something else"
+    );
+    assert!(
+        at_client.expect("no reset") == down,
+        "the client has something else"
+    );
+}
+
+#[test]
+fn without_a_keeper_the_client_is_reset_and_what_was_taken_still_reaches_the_destination() {
+    let sent = octets(3, 2_000_000);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut pair = Pair::start(to, "keep_connections = \"none\"\n");
+    let mut client = client(pair.entry);
+    let mut server = listener.accept().unwrap().0;
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(&sent).unwrap();
+    // Its end is not said: what comes out may not look complete.
+    let mut first = vec![0; 100_000];
+    server.read_exact(&mut first).unwrap();
+    pair.kill(AIR);
+    let told = client.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::ConnectionReset);
+    pair.start_again(AIR);
+    let mut rest = Vec::new();
+    let told = server.read_to_end(&mut rest).unwrap_err();
+    assert_eq!(
+        told.kind(),
+        ErrorKind::ConnectionReset,
+        "no end that was not said"
+    );
+    let all = [first, rest].concat();
+    assert!(sent.starts_with(&all), "altered");
+    assert!(all.len() > 100_000, "what custody held was carried on");
+}
+
+#[test]
+fn a_restart_by_signal_leaves_flows_standing_too() {
+    // Seconds on this link, while a stop waits for nothing.
+    let up = octets(4, 16_000_000);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mut pair = Pair::start(listener.local_addr().unwrap(), "");
+    let back = {
+        let up = up.clone();
+        let client = client(pair.entry);
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        thread::spawn(move || exchange(client, up))
+    };
+    let server = listener.accept().unwrap().0;
+    let count = Arc::new(AtomicUsize::new(0));
+    let server = talk(server, b"well received".to_vec(), Arc::clone(&count));
+    for which in [AIR, GROUND] {
+        let before = count.load(Ordering::Relaxed);
+        until("the transfer to go on", || {
+            count.load(Ordering::Relaxed) >= before + 100_000
+        });
+        let running = pair.gateways[which].as_mut().unwrap();
+        running.signal(Signal::TERM);
+        assert_eq!(running.code(), Some(143));
+        pair.start_again(which);
+    }
+    assert!(server.join().unwrap().expect("no reset") == up);
+    assert_eq!(back.join().unwrap(), b"well received");
+}

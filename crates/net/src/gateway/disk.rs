@@ -1,0 +1,116 @@
+//! Custody of a flow on disk: octets survive the gateway.
+//!
+//! The file begins with the first octet, so a full disk makes a new client wait like any other.
+
+use super::custody::Custody;
+use super::flow_record::FlowRecord;
+use crate::custody::{FlowStore, Store};
+use fulmar_proto::splice::FlowId;
+use fulmar_proto::units::ByteCount;
+use std::io;
+use std::rc::Rc;
+
+/// One flow's octets in the gateway's store.
+#[derive(Debug)]
+pub(super) struct DiskCustody {
+    store: Rc<Store>,
+    flow: FlowId,
+    record: FlowRecord,
+    kept: Option<FlowStore>,
+    limit: usize,
+}
+
+impl DiskCustody {
+    /// Of a flow that may keep `limit` octets; `kept` is what was found of it.
+    pub(super) fn new(
+        store: Rc<Store>,
+        (flow, record): (FlowId, FlowRecord),
+        kept: Option<FlowStore>,
+        limit: ByteCount,
+    ) -> Self {
+        Self {
+            store,
+            flow,
+            record,
+            kept,
+            limit: limit.as_usize(),
+        }
+    }
+}
+
+impl Custody for DiskCustody {
+    fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
+        if self.kept.is_none() {
+            self.kept = self.store.begin(self.flow, 0, &self.record.encode())?;
+        }
+        let room = self.room();
+        match &mut self.kept {
+            Some(kept) => Ok(kept.append(&octets[..octets.len().min(room)])?),
+            None => Ok(0),
+        }
+    }
+
+    fn read(&mut self, from: u64, max: usize) -> io::Result<&[u8]> {
+        match &mut self.kept {
+            Some(kept) => Ok(kept.read(from, max)?),
+            None => Ok(&[]),
+        }
+    }
+
+    fn release(&mut self, to: u64) {
+        if let Some(kept) = &mut self.kept {
+            kept.release(to);
+        }
+    }
+
+    fn room(&self) -> usize {
+        let held = usize::try_from(self.end() - self.start()).unwrap_or(usize::MAX);
+        let own = self.limit.saturating_sub(held);
+        own.min(self.kept.as_ref().map_or(own, FlowStore::room))
+    }
+
+    fn start(&self) -> u64 {
+        self.kept.as_ref().map_or(0, FlowStore::start)
+    }
+
+    fn end(&self) -> u64 {
+        self.kept.as_ref().map_or(0, FlowStore::end)
+    }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn safe_end(&self) -> u64 {
+        self.kept.as_ref().map_or(0, FlowStore::safe_end)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.kept
+            .as_ref()
+            .is_some_and(|kept| kept.finished().is_some())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        match &mut self.kept {
+            Some(kept) => Ok(kept.finish()?),
+            None => Ok(()),
+        }
+    }
+
+    fn note_received(&mut self, offset: u64) -> io::Result<()> {
+        self.record.received = offset;
+        match &mut self.kept {
+            Some(kept) => Ok(kept.set_record(&self.record.encode())?),
+            None => Ok(()),
+        }
+    }
+
+    fn forget(self: Box<Self>) {
+        if let Some(kept) = self.kept
+            && let Err(error) = kept.forget()
+        {
+            tracing::error!(event = "custody_not_deleted", flow = %self.flow, %error);
+        }
+    }
+}

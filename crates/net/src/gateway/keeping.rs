@@ -1,0 +1,217 @@
+//! What outlives the gateway: octets in a store, sockets at a keeper.
+
+use super::config::{Custody as Keep, GatewayConfig};
+use super::custody::Custody;
+use super::disk::DiskCustody;
+use super::error::GatewayError;
+use super::flow_record::FlowRecord;
+use super::running::Running;
+use crate::custody::{FlowStore, Recovery, Store, StoreConfig};
+use crate::keeper::{Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
+use crate::wait::Waker;
+use fulmar_proto::splice::{FlowId, Role};
+use fulmar_proto::units::ByteCount;
+use std::io;
+use std::net::TcpStream;
+use std::process::Command;
+use std::rc::Rc;
+
+/// The hidden command of this program that is a keeper.
+const KEEPER_COMMAND: &str = "gateway-keeper";
+/// This program, also after another was installed over it.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// The store and the keeper, if the configuration has custody on disk.
+#[derive(Debug, Default)]
+pub(super) struct Keeping {
+    store: Option<Rc<Store>>,
+    keeper: Option<Keeper>,
+}
+
+/// What the gateway before left.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) recovery: Recovery,
+    pub(super) taken: Vec<Taken>,
+}
+
+impl Keeping {
+    pub(super) fn open(
+        config: &GatewayConfig,
+        waker: Waker,
+    ) -> Result<(Self, Found), GatewayError> {
+        let on_disk = config
+            .classes
+            .iter()
+            .any(|class| class.custody == Keep::Disk);
+        let Some(directory) = config.custody.directory.clone().filter(|_| on_disk) else {
+            return Ok((Self::default(), Found::default()));
+        };
+        // Inside the store, whose lock says that no other gateway is there.
+        let path = directory.join("keeper");
+        let settings = StoreConfig {
+            directory,
+            limit: config.custody.limit,
+            sync: config.custody.sync,
+        };
+        let (store, recovery) = Store::open(settings, Some(waker))?;
+        let mut taken = Vec::new();
+        let mut keeper = None;
+        if let Some(keep_for) = config.custody.keep_for {
+            let mut command = Command::new(THIS_PROGRAM);
+            command.arg(KEEPER_COMMAND);
+            match Keeper::start(&path, KeeperConfig { keep_for }, command) {
+                Ok((started, sockets)) => {
+                    keeper = Some(started);
+                    taken = sockets;
+                }
+                // It ends by itself. Until the next start, a kill resets connections.
+                Err(error @ KeeperError::Version { .. }) => {
+                    tracing::warn!(event = "keeper_of_another_version", %error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let store = Some(Rc::new(store));
+        Ok((Self { store, keeper }, Found { recovery, taken }))
+    }
+
+    /// A store on disk for a flow; `kept` is what was found of it.
+    pub(super) fn custody(
+        &self,
+        id: FlowId,
+        record: FlowRecord,
+        kept: Option<FlowStore>,
+        limit: ByteCount,
+    ) -> Option<Box<dyn Custody>> {
+        let store = Rc::clone(self.store.as_ref()?);
+        Some(Box::new(DiskCustody::new(store, (id, record), kept, limit)))
+    }
+
+    /// Looks after both: logs what the store says, sends what waits for the keeper.
+    pub(super) fn turn(&mut self) {
+        while let Some(notice) = self.store.as_ref().and_then(|store| store.poll_notice()) {
+            tracing::warn!(event = "custody_store", notice = %notice);
+        }
+        self.say(|keeper| keeper.flush().map(drop));
+    }
+
+    /// Gives the keeper a flow's socket.
+    fn keep(&mut self, id: FlowId, socket: &TcpStream, record: &SocketRecord) {
+        self.say(|keeper| keeper.keep(id, socket, record));
+    }
+
+    /// A flow is over: its connection must end with our socket.
+    pub(super) fn forget(&mut self, id: FlowId) {
+        self.say(|keeper| keeper.forget(id));
+    }
+
+    pub(super) const fn has_keeper(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// The end: the keeper stays only if it has something to keep.
+    pub(super) fn stop(&mut self, flows_are_left: bool) {
+        if let Some(keeper) = self.keeper.take()
+            && !flows_are_left
+        {
+            keeper.stop();
+        }
+    }
+
+    fn say(&mut self, words: impl FnOnce(&mut Keeper) -> io::Result<()>) {
+        if let Some(keeper) = &mut self.keeper
+            && let Err(error) = words(keeper)
+        {
+            tracing::error!(
+                event = "keeper_gone",
+                %error,
+                "connections no longer outlive a kill of this gateway, until it is started again"
+            );
+            self.keeper = None;
+        }
+    }
+}
+
+impl Running {
+    /// What is written down of a flow that begins.
+    pub(super) fn record(&self, role: Role, wish: &super::clients::Wish) -> FlowRecord {
+        FlowRecord {
+            role,
+            peer: self.peer_name(wish.peer).to_owned(),
+            destination: wish.to.clone(),
+            class: wish.class,
+            bound: None,
+            received: 0,
+            preface: Vec::new(),
+        }
+    }
+
+    /// Gives the keeper the socket of a flow that may outlive this gateway, before the flow's first
+    /// octet passes. `preface` is what we are about to say to the client.
+    pub(super) fn keep(&mut self, id: FlowId, preface: Vec<u8>) {
+        let Some(flow) = self.flows.get(id) else {
+            return;
+        };
+        let super::flow::Body::Stream(stream) = &flow.body else {
+            return;
+        };
+        let Some(socket) = stream.socket().filter(|_| stream.is_durable()) else {
+            return;
+        };
+        let role = if flow.entered {
+            Role::Opener
+        } else {
+            Role::Acceptor
+        };
+        let note = FlowRecord {
+            role,
+            peer: self.peer_name(flow.peer).to_owned(),
+            destination: flow.destination.clone(),
+            class: flow.class,
+            bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
+            received: 0,
+            preface,
+        };
+        let baseline = match Baseline::of(socket, role) {
+            Ok(baseline) => baseline,
+            Err(error) => {
+                tracing::error!(event = "not_kept", %id, %error);
+                return;
+            }
+        };
+        let record = SocketRecord {
+            role,
+            baseline: Baseline {
+                // What a proxy's client sent ahead is the flow's.
+                taken: baseline.taken.saturating_sub(stream.early_bytes()),
+                ..baseline
+            },
+            note: note.encode(),
+        };
+        self.keeping.keep(id, socket, &record);
+    }
+
+    /// At the end: leaves a flow that can go on to the next gateway. Without a keeper its client is
+    /// reset, since an end would be a lie; its octets stay in any case.
+    pub(super) fn leave_to_the_next(&mut self, id: FlowId) -> bool {
+        if !self
+            .flows
+            .get(id)
+            .is_some_and(super::flow::Flow::is_durable)
+        {
+            return false;
+        }
+        let Some(flow) = self.flows.remove(id) else {
+            return false;
+        };
+        self.left = true;
+        if let super::flow::Body::Stream(stream) = flow.body
+            && let (Some(socket), _) = stream.into_parts()
+            && !self.keeping.has_keeper()
+        {
+            super::kernel::reset(socket);
+        }
+        true
+    }
+}
