@@ -132,7 +132,7 @@ impl Running {
         let peer = self
             .peer_of(&record)
             .ok_or("its peer is not configured any more")?;
-        self.apply_rate(now, link, peer);
+        self.report_link(now, link, peer);
         let known = self
             .config
             .classes
