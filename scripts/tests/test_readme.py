@@ -36,8 +36,16 @@ class Readme(unittest.TestCase):
                 self.assertEqual(run.returncode, 0, run.stderr)
                 self.assertTrue(run.stdout.strip() or run.stderr.strip())
 
+    def test_the_gateways_first_commands_are_those_of_the_guide(self):
+        # A test of the gateway types the guide's and compares what they print.
+        guide = (ROOT / "docs/guide/gateway.md").read_text()
+        shown = re.findall(r"^    \$ (.*)$", guide, re.MULTILINE)[:4]
+        self.assertEqual(len(shown), 4)
+        for command in shown:
+            self.assertIn(f"    {command}\n", README)
+
     def test_the_file_crosses_the_bad_link_as_shown(self):
-        (receive,), (emulate,), (send,) = map(commands, ("fulmar recv", "fulmar emulate", "fulmar send"))
+        (receive,), (emulate, _), (send,) = map(commands, ("fulmar recv", "fulmar emulate", "fulmar send"))
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(ROOT / "README.md", folder)
             (pathlib.Path(folder) / "incoming").mkdir()
