@@ -23,9 +23,9 @@ fn root() -> PathBuf {
 }
 
 fn examples() -> Vec<Example> {
-    let page = fs::read_to_string(root().join("docs/guide/gateway.md")).unwrap();
-    let section = page.split("## On one laptop").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
+    let page = fs::read_to_string(root().join("docs/guide/gateway.md")).expect("the guide");
+    let section = page.split("## On one laptop").nth(1).expect("its section");
+    let section = section.split("\n## ").next().expect("the section's text");
     let mut examples: Vec<Example> = Vec::new();
     for line in section.lines().filter_map(|line| line.strip_prefix("    ")) {
         if let Some(command) = line.strip_prefix("$ ") {
