@@ -5,6 +5,8 @@
 //! and one server, each writing octets of its own while reading. Kills come when the server has
 //! received random amounts; a killed gateway is started again at once.
 
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod gateways;
 mod processes;
 
@@ -31,6 +33,7 @@ struct Pair {
     gateways: [Option<Running>; 2],
     _link: Running,
     entry: SocketAddr,
+    socks: SocketAddr,
 }
 
 const GROUND: usize = 0;
@@ -45,9 +48,7 @@ fn free_port() -> u16 {
 fn start(directory: &Path, which: usize) -> (Running, serde_json::Value) {
     let file = directory.join(format!("{}.toml", NAMES[which]));
     let arguments = format!("gateway --json --log-format text -c {}", file.display());
-    let mut command = fulmar(&arguments);
-    command.stdout(std::process::Stdio::piped());
-    let mut running = Running::start(command);
+    let mut running = Running::start(fulmar(&arguments));
     let record = running.record();
     assert_eq!(record["kind"], "start", "{record}");
     (running, record)
@@ -79,8 +80,10 @@ impl Pair {
         };
         let allow = "[egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n";
         let address = format!("address = \"{}\"\n", link.address());
-        let forward =
-            format!("[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\nclass = \"bulk\"\n");
+        let forward = format!(
+            "[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\nclass = \"bulk\"\n\
+             [[socks]]\nlisten = \"127.0.0.1:0\"\nclass = \"bulk\"\n"
+        );
         std::fs::write(place.join("ground.toml"), text(GROUND, &ground, "", allow)).unwrap();
         let air = text(AIR, "127.0.0.1:0", &address, &forward);
         std::fs::write(place.join("air.toml"), air).unwrap();
@@ -90,6 +93,7 @@ impl Pair {
             gateways: [Some(ground), Some(air)],
             _link: link,
             entry: record["entries"][0].as_str().unwrap().parse().unwrap(),
+            socks: record["entries"][1].as_str().unwrap().parse().unwrap(),
             directory,
         }
     }
@@ -198,6 +202,64 @@ fn without_a_keeper_the_client_is_reset_and_what_was_taken_still_reaches_the_des
     let all = [first, rest].concat();
     assert!(sent.starts_with(&all), "altered");
     assert!(all.len() > 100_000, "what custody held was carried on");
+}
+
+#[test]
+fn without_a_keeper_an_end_that_custody_knows_of_reaches_the_destination() {
+    let sent = octets(6, 4_000_000);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut pair = Pair::start(to, "keep_connections = \"none\"\n");
+    let mut client = client(pair.entry);
+    let mut server = listener.accept().unwrap().0;
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(&sent).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    // Custody takes everything in milliseconds, the link in most of a second.
+    let mut first = vec![0; 1_000_000];
+    server.read_exact(&mut first).unwrap();
+    pair.kill(AIR);
+    pair.start_again(AIR);
+    let mut rest = Vec::new();
+    server.read_to_end(&mut rest).expect("an end");
+    assert!([first, rest].concat() == sent, "altered or incomplete");
+}
+
+#[test]
+fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() {
+    let (up, down) = (octets(7, 4_000_000), octets(8, 2_000_000));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut pair = Pair::start(to, "fsync = \"always\"\n");
+    let mut asking = client(pair.socks);
+    asking.write_all(&[5, 1, 0]).unwrap();
+    let mut chosen = [0; 2];
+    asking.read_exact(&mut chosen).unwrap();
+    assert_eq!(chosen, [5, 0]);
+    let [high, low] = to.port().to_be_bytes();
+    asking
+        .write_all(&[5, 1, 0, 1, 127, 0, 0, 1, high, low])
+        .unwrap();
+    let mut reply = [0; 10];
+    asking.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[..4], [5, 0, 0, 1]);
+    let none = || Arc::new(AtomicUsize::new(0));
+    let client = talk(asking, up.clone(), none());
+    let count = none();
+    let server = talk(
+        listener.accept().unwrap().0,
+        down.clone(),
+        Arc::clone(&count),
+    );
+    for (moment, which) in [(50_000, AIR), (1_000_000, GROUND), (2_000_000, AIR)] {
+        until("the transfer to go on", || {
+            count.load(Ordering::Relaxed) >= moment
+        });
+        pair.kill(which);
+        pair.start_again(which);
+    }
+    assert!(server.join().unwrap().expect("no reset") == up);
+    assert!(client.join().unwrap().expect("no reset") == down);
 }
 
 #[test]

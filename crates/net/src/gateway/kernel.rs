@@ -1,30 +1,10 @@
 //! What only the kernel knows of a TCP connection, and how to end one.
 
-use rustix::ioctl::{Getter, ioctl};
+pub(super) use crate::keeper::unacknowledged;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 use std::time::Duration;
-
-/// `SIOCOUTQ` (linux/sockios.h): an alias of `TIOCOUTQ`.
-const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
-
-/// Octets written to `stream` that the other host has not acknowledged (tcp(7)). An end that was
-/// sent and not acknowledged counts as one.
-///
-/// # Errors
-/// The socket is broken.
-#[expect(
-    unsafe_code,
-    reason = "no crate offers this ioctl behind a safe function"
-)]
-pub(super) fn unacknowledged(stream: impl AsFd) -> io::Result<u64> {
-    // SAFETY: SIOCOUTQ writes one int to the pointer that `Getter` provides and touches nothing
-    // else (tcp(7); net/ipv4/tcp.c, tcp_ioctl).
-    let octets = unsafe { ioctl(stream, Getter::<SIOCOUTQ, core::ffi::c_int>::new()) }?;
-    Ok(u64::try_from(octets).unwrap_or(0))
-}
 
 /// Sets what every proxied stream needs: no waiting, no delay of small writes, and news of a host
 /// that is gone.

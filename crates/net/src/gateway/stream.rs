@@ -329,7 +329,12 @@ impl Stream {
                 _ => socket.read(&mut scratch[..room]),
             };
             match came {
-                Ok(0) => self.ended = true,
+                Ok(0) => {
+                    self.ended = true;
+                    if let Some(custody) = &mut self.custody {
+                        custody.finish()?;
+                    }
+                }
                 Ok(len) => {
                     let octets = &scratch[..len];
                     let taken = match &mut self.custody {
@@ -399,20 +404,26 @@ impl Stream {
                 }
             }
         }
-        // What broke has no end: a reset follows when custody is empty.
-        if self.ended && !self.broken && !self.finished && self.early.is_empty() {
-            if let Some(custody) = &mut self.custody {
-                custody.finish()?;
-            }
+        // What broke has no end: a reset follows when custody is empty. One that was written down
+        // came before.
+        let has_end = !self.broken || self.is_lost_after_end();
+        if self.ended && has_end && !self.finished && self.early.is_empty() {
             self.finished = true;
             splicer.finish(now, flow);
         }
         Ok(())
     }
 
+    /// The socket was lost with a gateway before, after the local side had ended its direction: the
+    /// flow may end as if nothing had happened, but for the answer, which nobody hears.
+    fn is_lost_after_end(&self) -> bool {
+        let finished = |custody: &dyn Custody| custody.is_finished();
+        self.socket.is_none() && self.custody.as_deref().is_some_and(finished)
+    }
+
     /// The socket is gone: what custody holds is carried on, what comes back is dropped.
     fn drain_custody(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> Turn {
-        if self.kept() == 0 {
+        if self.kept() == 0 && !self.is_lost_after_end() {
             return Turn::Over(ResetCode::Reset);
         }
         while let Some(len) = splicer.peek(flow).map(<[u8]>::len) {

@@ -34,3 +34,4 @@ pub use client::{Keeper, KeeperError, Taken};
 pub use position::{Baseline, Position};
 pub use process::{KeeperConfig, run};
 pub use record::{NOTE_BYTES_MAX, SocketRecord};
+pub(crate) use tcp_info::unacknowledged;

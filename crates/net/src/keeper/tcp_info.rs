@@ -83,11 +83,14 @@ impl TcpInfo {
 
 /// Sequence numbers given to the kernel that the other host has not acknowledged: octets, and an
 /// end (tcp(7)).
+///
+/// # Errors
+/// The socket is broken.
 #[expect(
     unsafe_code,
     reason = "no crate offers this ioctl behind a safe function"
 )]
-pub(super) fn unacknowledged(socket: impl AsFd) -> io::Result<u64> {
+pub(crate) fn unacknowledged(socket: impl AsFd) -> io::Result<u64> {
     // SAFETY: SIOCOUTQ writes one int to the pointer that `Getter` provides and touches nothing
     // else (tcp(7); net/ipv4/tcp.c, tcp_ioctl).
     let count = unsafe {
