@@ -227,13 +227,20 @@ impl Rig {
 
     /// Starts `fulmar emulate --tun` with further flags, separated by blanks; the link is up.
     pub(crate) fn start(flags: &str) -> Self {
+        Self::start_with(&flags.split_whitespace().collect::<Vec<_>>())
+    }
+
+    /// As [`Rig::start`], with flags whose values have blanks in them.
+    pub(crate) fn start_with(flags: &[&str]) -> Self {
         // The emulator makes them, with default routes over the link; we remove what it leaves.
         let [ground, air] = ["ground", "air"].map(|what| Namespace { name: unique(what) });
-        let mut link = Running::start(emulate(&format!(
-            "--tun a={} b={} --json {flags}",
+        let mut command = emulate(&format!(
+            "--tun a={} b={} --json",
             ground.name(),
             air.name()
-        )));
+        ));
+        command.args(flags);
+        let mut link = Running::start(command);
         assert_eq!(link.record()["kind"], "start");
         Self { link, ground, air }
     }
