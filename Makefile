@@ -11,7 +11,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench parity tun side-by-side field soak fuzz swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench parity tun side-by-side field flows soak fuzz swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ side-by-side: setup packages ## Kernel TCP and two gateways over the same lossy 
 
 field: setup packages ## Real programs through two gateways, every way at every loss (root, 20 min), written to docs/measurements
 	CI=true $(CARGO) test --locked -p fulmar-cli --test gateway_field -- --ignored --nocapture
+
+flows: setup ## Memory and leaks with 1,000 flows at once and 10,000 in a row, written to docs/measurements
+	scripts/flows
 
 soak: setup packages ## Transfers across ten outages of 20 s, and one of 10 min (root, 16 min)
 	CI=true $(CARGO) test --locked -p fulmar-cli --test gateway_soak -- --ignored --nocapture
