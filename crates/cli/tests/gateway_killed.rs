@@ -263,6 +263,33 @@ fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() 
 }
 
 #[test]
+fn a_keeper_that_dies_is_replaced_and_given_every_connection() {
+    let sent = octets(9, 2_000_000);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mut pair = Pair::start(listener.local_addr().unwrap(), "");
+    let keeper = |pair: &Pair| {
+        let air = pair.gateways[AIR].as_ref().unwrap();
+        air.children("gateway-keeper").first().copied()
+    };
+    let first = keeper(&pair).expect("a keeper");
+    let mut client = client(pair.entry);
+    client.write_all(&sent[..1_000_000]).unwrap();
+    let server = talk(listener.accept().unwrap().0, Vec::new(), Arc::default());
+    let first = rustix::process::Pid::from_raw(i32::try_from(first).unwrap()).unwrap();
+    rustix::process::kill_process(first, Signal::KILL).unwrap();
+    until("another keeper", || {
+        // Something for the gateway to do, so that it looks.
+        drop(TcpStream::connect(pair.socks));
+        keeper(&pair).is_some_and(|now| i64::from(now) != i64::from(first.as_raw_nonzero().get()))
+    });
+    pair.kill(AIR);
+    pair.start_again(AIR);
+    client.write_all(&sent[1_000_000..]).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert!(server.join().unwrap().expect("no reset") == sent);
+}
+
+#[test]
 fn a_restart_by_signal_leaves_flows_standing_too() {
     // Seconds on this link, while a stop waits for nothing.
     let up = octets(4, 16_000_000);

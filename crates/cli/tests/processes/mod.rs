@@ -67,6 +67,18 @@ impl Running {
         Self { child, stdout }
     }
 
+    /// Its children of this name.
+    pub(crate) fn children(&self, argument: &str) -> Vec<u32> {
+        let children = format!("/proc/{0}/task/{0}/children", self.child.id());
+        let children = std::fs::read_to_string(children).expect("it runs");
+        let ids = children.split_whitespace().flat_map(str::parse);
+        let is_called = |id: &u32| {
+            let words = std::fs::read_to_string(format!("/proc/{id}/cmdline"));
+            words.is_ok_and(|words| words.split('\0').any(|word| word == argument))
+        };
+        ids.filter(is_called).collect()
+    }
+
     /// The next line of NDJSON.
     pub(crate) fn record(&mut self) -> serde_json::Value {
         let mut line = String::new();

@@ -10,9 +10,11 @@ use crate::custody::{FlowStore, Recovery, Store, StoreConfig};
 use crate::keeper::{Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
 use crate::wait::Waker;
 use fulmar_proto::splice::{FlowId, Role};
-use fulmar_proto::units::ByteCount;
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::rc::Rc;
 
@@ -21,11 +23,22 @@ const KEEPER_COMMAND: &str = "gateway-keeper";
 /// This program, also after another was installed over it.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
+/// Keepers that may die on one gateway before it goes on without.
+const KEEPERS_MAX: u32 = 4;
+/// How often a keeper is looked after.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// The store and the keeper, if the configuration has custody on disk.
 #[derive(Debug, Default)]
 pub(super) struct Keeping {
     store: Option<Rc<Store>>,
     keeper: Option<Keeper>,
+    /// Where it listens, and for how long it stays alone.
+    place: Option<(PathBuf, KeeperConfig)>,
+    /// What it was told, for one that takes its place.
+    kept: BTreeMap<FlowId, SocketRecord>,
+    died: u32,
+    next_look: Instant,
 }
 
 /// What the gateway before left.
@@ -55,14 +68,16 @@ impl Keeping {
             sync: config.custody.sync,
         };
         let (store, recovery) = Store::open(settings, Some(waker))?;
+        let mut keeping = Self {
+            store: Some(Rc::new(store)),
+            ..Self::default()
+        };
         let mut taken = Vec::new();
-        let mut keeper = None;
         if let Some(keep_for) = config.custody.keep_for {
-            let mut command = Command::new(THIS_PROGRAM);
-            command.arg(KEEPER_COMMAND);
-            match Keeper::start(&path, KeeperConfig { keep_for }, command) {
+            let settings = KeeperConfig { keep_for };
+            match Keeper::start(&path, settings, keeper_command()) {
                 Ok((started, sockets)) => {
-                    keeper = Some(started);
+                    keeping.keeper = Some(started);
                     taken = sockets;
                 }
                 // It ends by itself. Until the next start, a kill resets connections.
@@ -71,9 +86,9 @@ impl Keeping {
                 }
                 Err(error) => return Err(error.into()),
             }
+            keeping.place = Some((path, settings));
         }
-        let store = Some(Rc::new(store));
-        Ok((Self { store, keeper }, Found { recovery, taken }))
+        Ok((keeping, Found { recovery, taken }))
     }
 
     /// A store on disk for a flow; `kept` is what was found of it.
@@ -89,20 +104,36 @@ impl Keeping {
     }
 
     /// Looks after both: logs what the store says, sends what waits for the keeper.
-    pub(super) fn turn(&mut self) {
+    fn turn(&mut self, now: Instant) {
         while let Some(notice) = self.store.as_ref().and_then(|store| store.poll_notice()) {
             tracing::warn!(event = "custody_store", notice = %notice);
         }
         self.say(|keeper| keeper.flush().map(drop));
+        if now >= self.next_look {
+            self.next_look = now + LOOK_EVERY;
+            self.say(|keeper| {
+                if keeper.is_gone() {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                Ok(())
+            });
+        }
     }
 
     /// Gives the keeper a flow's socket.
-    fn keep(&mut self, id: FlowId, socket: &TcpStream, record: &SocketRecord) {
-        self.say(|keeper| keeper.keep(id, socket, record));
+    fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
+        self.say(|keeper| keeper.keep(id, socket, &record));
+        self.kept.insert(id, record);
+    }
+
+    /// The keeper has a flow's socket from the gateway before.
+    pub(super) fn has(&mut self, id: FlowId, record: SocketRecord) {
+        self.kept.insert(id, record);
     }
 
     /// A flow is over: its connection must end with our socket.
     pub(super) fn forget(&mut self, id: FlowId) {
+        self.kept.remove(&id);
         self.say(|keeper| keeper.forget(id));
     }
 
@@ -123,17 +154,63 @@ impl Keeping {
         if let Some(keeper) = &mut self.keeper
             && let Err(error) = words(keeper)
         {
-            tracing::error!(
-                event = "keeper_gone",
-                %error,
-                "connections no longer outlive a kill of this gateway, until it is started again"
-            );
+            tracing::error!(event = "keeper_gone", %error);
+            // Dead ones are waited for by asking.
+            keeper.is_gone();
             self.keeper = None;
+            self.died += 1;
+        }
+    }
+
+    /// Starts a keeper in the place of one that died, if there may be one; `true` if it has to be
+    /// given everything.
+    fn replace_keeper(&mut self) -> bool {
+        let Some((path, settings)) = self.place.as_ref().filter(|_| self.keeper.is_none()) else {
+            return false;
+        };
+        if self.died == 0 || self.died >= KEEPERS_MAX {
+            return false;
+        }
+        match Keeper::start(path, *settings, keeper_command()) {
+            // What it has is of a gateway before, and was taken over or given up.
+            Ok((keeper, _)) => {
+                self.keeper = Some(keeper);
+                true
+            }
+            Err(error) => {
+                tracing::error!(event = "no_keeper", %error);
+                self.died = KEEPERS_MAX;
+                false
+            }
         }
     }
 }
 
+fn keeper_command() -> Command {
+    let mut command = Command::new(THIS_PROGRAM);
+    command.arg(KEEPER_COMMAND);
+    command
+}
+
 impl Running {
+    /// Looks after what outlives the gateway.
+    pub(super) fn keeping_turn(&mut self, now: Instant) {
+        self.keeping.turn(now);
+        if !self.keeping.replace_keeper() {
+            return;
+        }
+        let kept = core::mem::take(&mut self.keeping.kept);
+        tracing::warn!(event = "keeper_replaced", connections = kept.len());
+        for (id, record) in kept {
+            if let Some(flow) = self.flows.get(id)
+                && let super::flow::Body::Stream(stream) = &flow.body
+                && let Some(socket) = stream.socket()
+            {
+                self.keeping.keep(id, socket, record);
+            }
+        }
+    }
+
     /// What is written down of a flow that begins.
     pub(super) fn record(&self, role: Role, wish: &super::clients::Wish) -> FlowRecord {
         FlowRecord {
@@ -189,7 +266,7 @@ impl Running {
             },
             note: note.encode(),
         };
-        self.keeping.keep(id, socket, &record);
+        self.keeping.keep(id, socket, record);
     }
 
     /// At the end: leaves a flow that can go on to the next gateway. Without a keeper its client is

@@ -86,7 +86,10 @@ impl Running {
         let position = taken
             .as_ref()
             .map(|taken| taken.record.baseline.position(&taken.socket));
-        let socket = taken.map(|taken| taken.socket);
+        let socket = taken.map(|taken| {
+            self.keeping.has(id, taken.record);
+            taken.socket
+        });
         let outcome = match (record, position.transpose()) {
             (None, _) => Err((socket, kept, "its record cannot be read")),
             (_, Err(_)) => Err((socket, kept, "its socket cannot be asked")),

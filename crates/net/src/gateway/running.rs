@@ -350,7 +350,7 @@ impl Application<Link> for Running {
         for id in self.flows.take_busy() {
             self.turn(now, link, id);
         }
-        self.keeping.turn();
+        self.keeping_turn(now);
         if self.end(now, link) {
             return Step::Stop;
         }

@@ -8,13 +8,14 @@
 //!   octets that merely left our hands.
 //! - What custody took is carried to its end even when the socket that it came from breaks.
 
+mod intake;
+mod restored;
+
 use super::custody::Custody;
-use super::flow_record::FlowRecord;
 use super::kernel;
-use crate::keeper::Position;
 use fulmar_proto::splice::{FlowId, ResetCode, Splicer};
 use fulmar_proto::units::{Duration, Instant};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 
 /// Octets moved each way in one turn, so that one flow's abundance delays no other flow for long.
@@ -106,51 +107,6 @@ impl Stream {
             check_at: None,
             check_pause: CHECK_MIN,
         }
-    }
-
-    /// A stream as the gateway before left it. Without a socket, custody is drained and the flow
-    /// then reset.
-    pub(super) fn restored(
-        socket: Option<(TcpStream, Position)>,
-        custody: Box<dyn Custody>,
-        record: &FlowRecord,
-    ) -> Self {
-        let ended = custody.is_finished();
-        let (socket, position) = socket.unzip();
-        let is_there = socket.is_some();
-        let mut restored = Self {
-            socket,
-            readable: is_there,
-            writable: is_there,
-            preface: Vec::new(),
-            early: Vec::new(),
-            held: false,
-            read: custody.end(),
-            custody: Some(custody),
-            ended: ended || !is_there,
-            finished: false,
-            far_finished: false,
-            shut: false,
-            broken: !is_there,
-            starved: false,
-            written: record.received,
-            delivered: record.received,
-            doubled: 0,
-            check_at: None,
-            check_pause: CHECK_MIN,
-        };
-        if let Some(position) = position {
-            let preface = &record.preface;
-            let said = preface.len() as u64;
-            let given = usize::try_from(position.given).unwrap_or(usize::MAX);
-            restored.preface = preface.get(given..).unwrap_or(&[]).to_vec();
-            restored.read = position.taken;
-            restored.delivered = position.acknowledged.saturating_sub(said);
-            restored.written = restored.delivered;
-            restored.doubled = position.given.saturating_sub(said) - restored.delivered;
-            restored.shut = position.end_sent;
-        }
-        restored
     }
 
     /// Whether it can go on in another gateway.
@@ -281,111 +237,6 @@ impl Stream {
         self.writable = false;
         // Nothing more will come, and what was kept is all there is.
         self.ended = true;
-    }
-
-    /// From the socket into custody or the flow.
-    fn take_in(
-        &mut self,
-        now: Instant,
-        flow: FlowId,
-        splicer: &mut Splicer,
-        scratch: &mut [u8],
-    ) -> io::Result<bool> {
-        if !self.early.is_empty() {
-            let taken = match &mut self.custody {
-                Some(custody) => custody.append(&self.early)?,
-                None => splicer.accept(now, flow, &self.early),
-            };
-            self.early.drain(..taken);
-            self.read += taken as u64;
-            if !self.early.is_empty() {
-                return Ok(false);
-            }
-        }
-        let mut moved = 0;
-        self.starved = false;
-        while self.readable && !self.ended && moved < TURN_BYTES {
-            if self.is_durable() {
-                self.consume_safe(scratch)?;
-                if self.unsafe_bytes() > 0 {
-                    self.starved = true;
-                    return Ok(false);
-                }
-            }
-            let room = match &self.custody {
-                Some(custody) => custody.room(),
-                None => splicer.capacity(flow),
-            };
-            let room = room.min(scratch.len());
-            if room == 0 {
-                self.starved = self.custody.is_some();
-                return Ok(false);
-            }
-            let Some(socket) = &mut self.socket else {
-                return Ok(false);
-            };
-            let came = match &self.custody {
-                Some(custody) if custody.is_durable() => socket.peek(&mut scratch[..room]),
-                _ => socket.read(&mut scratch[..room]),
-            };
-            match came {
-                Ok(0) => {
-                    self.ended = true;
-                    if let Some(custody) = &mut self.custody {
-                        custody.finish()?;
-                    }
-                }
-                Ok(len) => {
-                    let octets = &scratch[..len];
-                    let taken = match &mut self.custody {
-                        Some(custody) => custody.append(octets)?,
-                        None => splicer.accept(now, flow, octets),
-                    };
-                    moved += taken;
-                    if self.is_durable() {
-                        if taken == 0 {
-                            // The disk has less than the store's limit says.
-                            self.starved = true;
-                            return Ok(false);
-                        }
-                    } else {
-                        debug_assert_eq!(taken, len, "there was room for them");
-                        self.read += len as u64;
-                    }
-                }
-                Err(error) if later(&error) => self.readable = false,
-                Err(error) => return Err(error),
-            }
-        }
-        if self.is_durable() {
-            self.consume_safe(scratch)?;
-        }
-        Ok(self.readable && !self.ended)
-    }
-
-    /// Octets that custody was given and that must still be taken out of the socket.
-    fn unsafe_bytes(&self) -> u64 {
-        let durable = self.custody.as_deref().filter(|c| c.is_durable());
-        durable.map_or(0, |custody| custody.end().saturating_sub(self.read))
-    }
-
-    /// Takes out of the socket what custody has for sure: after a kill, it may have had it before.
-    fn consume_safe(&mut self, scratch: &mut [u8]) -> io::Result<()> {
-        let (Some(custody), Some(socket)) = (&self.custody, &mut self.socket) else {
-            return Ok(());
-        };
-        while let Some(left) = custody.safe_end().checked_sub(self.read).filter(|n| *n > 0) {
-            let most = usize::try_from(left)
-                .unwrap_or(usize::MAX)
-                .min(scratch.len());
-            match socket.read(&mut scratch[..most]) {
-                Ok(0) => return Err(io::Error::other("octets left the socket by themselves")),
-                Ok(len) => self.read += len as u64,
-                Err(error) if later(&error) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 
     /// From custody into the flow, and the end when everything is there.

@@ -312,15 +312,17 @@ fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySet
             }
         };
     }
-    let on_disk = |class: &&ClassSettings| class.custody == Custody::Disk;
-    if let Some(class) = classes.iter().find(on_disk)
-        && settings.directory.is_none()
-    {
-        let problem = format!(
-            "class `{}` keeps octets on disk, so [custody] needs directory = \"/var/lib/...\"",
-            class.name
-        );
-        return Err(root.wrong("custody", problem));
+    if settings.directory.is_some() {
+        return Ok(settings);
+    }
+    for (name, reader) in &root.named_tables("class", &[class::KEYS])? {
+        let is_it = |class: &&ClassSettings| class.name == *name;
+        let class = classes.iter().find(is_it);
+        if class.is_some_and(|class| class.custody == Custody::Disk) {
+            let problem = "on disk needs a place: write [custody] directory = \
+                           \"/var/lib/fulmar/custody\", or write custody = \"memory\" here";
+            return Err(reader.wrong("custody", problem));
+        }
     }
     Ok(settings)
 }

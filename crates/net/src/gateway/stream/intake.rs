@@ -1,0 +1,117 @@
+//! From a stream's socket into custody, or straight into the flow.
+//!
+//! Where custody outlives the process, octets are looked at, appended, and only then taken out of the
+//! socket: a kill between leaves some in both places, never in none. What is in both is taken
+//! out before anything else is read.
+
+use super::{Stream, TURN_BYTES, later};
+use fulmar_proto::splice::{FlowId, Splicer};
+use fulmar_proto::units::Instant;
+use std::io::{self, Read};
+
+impl Stream {
+    /// From the socket into custody or the flow.
+    pub(super) fn take_in(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        splicer: &mut Splicer,
+        scratch: &mut [u8],
+    ) -> io::Result<bool> {
+        if !self.early.is_empty() {
+            let taken = match &mut self.custody {
+                Some(custody) => custody.append(&self.early)?,
+                None => splicer.accept(now, flow, &self.early),
+            };
+            self.early.drain(..taken);
+            self.read += taken as u64;
+            if !self.early.is_empty() {
+                return Ok(false);
+            }
+        }
+        let mut moved = 0;
+        self.starved = false;
+        while self.readable && !self.ended && moved < TURN_BYTES {
+            if self.is_durable() {
+                self.consume_safe(scratch)?;
+                if self.unsafe_bytes() > 0 {
+                    self.starved = true;
+                    return Ok(false);
+                }
+            }
+            let room = match &self.custody {
+                Some(custody) => custody.room(),
+                None => splicer.capacity(flow),
+            };
+            let room = room.min(scratch.len());
+            if room == 0 {
+                self.starved = self.custody.is_some();
+                return Ok(false);
+            }
+            let Some(socket) = &mut self.socket else {
+                return Ok(false);
+            };
+            let came = match &self.custody {
+                Some(custody) if custody.is_durable() => socket.peek(&mut scratch[..room]),
+                _ => socket.read(&mut scratch[..room]),
+            };
+            match came {
+                Ok(0) => {
+                    self.ended = true;
+                    if let Some(custody) = &mut self.custody {
+                        custody.finish()?;
+                    }
+                }
+                Ok(len) => {
+                    let octets = &scratch[..len];
+                    let taken = match &mut self.custody {
+                        Some(custody) => custody.append(octets)?,
+                        None => splicer.accept(now, flow, octets),
+                    };
+                    moved += taken;
+                    if self.is_durable() {
+                        if taken == 0 {
+                            // The disk has less than the store's limit says.
+                            self.starved = true;
+                            return Ok(false);
+                        }
+                    } else {
+                        debug_assert_eq!(taken, len, "there was room for them");
+                        self.read += len as u64;
+                    }
+                }
+                Err(error) if later(&error) => self.readable = false,
+                Err(error) => return Err(error),
+            }
+        }
+        if self.is_durable() {
+            self.consume_safe(scratch)?;
+        }
+        Ok(self.readable && !self.ended)
+    }
+
+    /// Octets that custody was given and that must still be taken out of the socket.
+    pub(super) fn unsafe_bytes(&self) -> u64 {
+        let durable = self.custody.as_deref().filter(|c| c.is_durable());
+        durable.map_or(0, |custody| custody.end().saturating_sub(self.read))
+    }
+
+    /// Takes out of the socket what custody has for sure: after a kill, it may have had it before.
+    fn consume_safe(&mut self, scratch: &mut [u8]) -> io::Result<()> {
+        let (Some(custody), Some(socket)) = (&self.custody, &mut self.socket) else {
+            return Ok(());
+        };
+        while let Some(left) = custody.safe_end().checked_sub(self.read).filter(|n| *n > 0) {
+            let most = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(scratch.len());
+            match socket.read(&mut scratch[..most]) {
+                Ok(0) => return Err(io::Error::other("octets left the socket by themselves")),
+                Ok(len) => self.read += len as u64,
+                Err(error) if later(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

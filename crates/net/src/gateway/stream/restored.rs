@@ -1,0 +1,54 @@
+//! A stream as the gateway before left it.
+
+use super::{CHECK_MIN, Stream};
+use crate::gateway::custody::Custody;
+use crate::gateway::flow_record::FlowRecord;
+use crate::keeper::Position;
+use std::net::TcpStream;
+
+impl Stream {
+    /// Goes on where custody, and the kernel's counters, say. Without a socket, custody is drained
+    /// and the flow then reset.
+    pub(in crate::gateway) fn restored(
+        socket: Option<(TcpStream, Position)>,
+        custody: Box<dyn Custody>,
+        record: &FlowRecord,
+    ) -> Self {
+        let ended = custody.is_finished();
+        let (socket, position) = socket.unzip();
+        let is_there = socket.is_some();
+        let mut restored = Self {
+            socket,
+            readable: is_there,
+            writable: is_there,
+            preface: Vec::new(),
+            early: Vec::new(),
+            held: false,
+            read: custody.end(),
+            custody: Some(custody),
+            ended: ended || !is_there,
+            finished: false,
+            far_finished: false,
+            shut: false,
+            broken: !is_there,
+            starved: false,
+            written: record.received,
+            delivered: record.received,
+            doubled: 0,
+            check_at: None,
+            check_pause: CHECK_MIN,
+        };
+        if let Some(position) = position {
+            let preface = &record.preface;
+            let said = preface.len() as u64;
+            let given = usize::try_from(position.given).unwrap_or(usize::MAX);
+            restored.preface = preface.get(given..).unwrap_or(&[]).to_vec();
+            restored.read = position.taken;
+            restored.delivered = position.acknowledged.saturating_sub(said);
+            restored.written = restored.delivered;
+            restored.doubled = position.given.saturating_sub(said) - restored.delivered;
+            restored.shut = position.end_sent;
+        }
+        restored
+    }
+}
