@@ -11,7 +11,7 @@ mod gateways;
 mod processes;
 
 use fulmar_proto::rng::Rng;
-use gateways::{client, exchange, octets};
+use gateways::{client, exchange, octets, server};
 use processes::{Running, fulmar, run, said, until};
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
@@ -287,6 +287,42 @@ fn a_keeper_that_dies_is_replaced_and_given_every_connection() {
     client.write_all(&sent[1_000_000..]).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     assert!(server.join().unwrap().expect("no reset") == sent);
+}
+
+#[test]
+fn many_connections_outlive_kills_together() {
+    const FLOWS: u64 = 100;
+    const LEN: usize = 100_000;
+    let through = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&through);
+    let to = server(move |mut stream| {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut piece = vec![0; 65_536];
+        while let Ok(len @ 1..) = stream.read(&mut piece) {
+            count.fetch_add(len, Ordering::Relaxed);
+            stream.write_all(&piece[..len]).unwrap();
+        }
+    });
+    let mut pair = Pair::start(to, "");
+    let clients: Vec<_> = (0..FLOWS)
+        .map(|flow| {
+            let client = client(pair.entry);
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
+            thread::spawn(move || exchange(client, octets(100 + flow, LEN)))
+        })
+        .collect();
+    for (sixths, which) in [(1, AIR), (2, GROUND), (3, AIR), (4, GROUND)] {
+        let moment = LEN * clients.len() * sixths / 6;
+        until("the transfers to go on", || {
+            through.load(Ordering::Relaxed) >= moment
+        });
+        pair.kill(which);
+        pair.start_again(which);
+    }
+    for (flow, client) in (0..FLOWS).zip(clients) {
+        let back = client.join().expect("no reset");
+        assert!(back == octets(100 + flow, LEN), "flow {flow} is altered");
+    }
 }
 
 #[test]

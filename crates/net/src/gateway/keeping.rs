@@ -14,6 +14,7 @@ use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::rc::Rc;
@@ -188,7 +189,7 @@ impl Keeping {
 
 fn keeper_command() -> Command {
     let mut command = Command::new(THIS_PROGRAM);
-    command.arg(KEEPER_COMMAND);
+    command.arg0("fulmar").arg(KEEPER_COMMAND);
     command
 }
 

@@ -66,6 +66,8 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
     // Of a session of its own, so that a terminal's interrupt and hang-up are the gateway's only.
     // One that is started as a session's leader has that already.
     let _ = rustix::process::setsid();
+    // For `ps`; the file that was executed has no name of its own.
+    let _ = rustix::thread::set_name(c"fulmar-keeper");
     raise_descriptor_limit();
     let clock = Clock::start();
     let mut keeper = Keeper {
