@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod custody;
+mod descriptors;
 pub mod emulator;
 pub mod entropy;
 pub mod gateway;

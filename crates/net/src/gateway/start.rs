@@ -10,6 +10,7 @@ use super::poller::Poller;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
 use crate::clock::Clock;
+use crate::descriptors;
 use crate::session::{
     Entropy, MtuConfig, PeerConfig, PresetKey, SESSION_OVERHEAD, SecretKey, Security, Session,
     SessionConfig, next_boot_epoch, read_preset_key, read_secret_key,
@@ -243,6 +244,7 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError`]: a port, a file or a capability cannot be had.
     pub fn start(clock: Clock, config: GatewayConfig) -> Result<Self, GatewayError> {
+        descriptors::raise_limit();
         let keys = keys(&config.security)?;
         let rules = entry::rules(&config)?;
         let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;

@@ -5,11 +5,11 @@ use super::record::SocketRecord;
 use super::seqpacket;
 use super::tcp_info::{State, TcpInfo};
 use crate::clock::Clock;
+use crate::descriptors;
 use crate::wait::{Interest, Ready, wait};
 use core::time::Duration;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::Instant;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -68,7 +68,7 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
     let _ = rustix::process::setsid();
     // For `ps`; the file that was executed has no name of its own.
     let _ = rustix::thread::set_name(c"fulmar-keeper");
-    raise_descriptor_limit();
+    descriptors::raise_limit();
     let clock = Clock::start();
     let mut keeper = Keeper {
         held: BTreeMap::new(),
@@ -191,15 +191,4 @@ fn end(socket: OwnedFd) {
     // Without it the other host sees the wrong one, and nothing is left to do about it.
     drop(SockRef::from(&socket).set_linger((!ended).then_some(Duration::ZERO)));
     drop(socket);
-}
-
-/// A gateway may have more flows than the usual 1,024 descriptors.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    // What does not fit is closed by the kernel as it arrives; the gateway's own limit is the same.
-    let _ = setrlimit(Resource::Nofile, raised);
 }
