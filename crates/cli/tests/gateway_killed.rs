@@ -23,6 +23,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const KILLS: usize = 20;
+/// Far beyond any restart, and short enough that keepers are gone soon after the tests.
+const KEPT: &str = "keep_connections = \"20s\"\n";
 const LINK: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 10%";
 /// Restarts take longer than the usual exchanges of these tests.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -142,7 +144,7 @@ fn talk(
 fn twenty_kills_of_either_gateway_lose_double_and_alter_nothing_and_break_no_connection() {
     let (up, down) = (octets(1, 8_000_000), octets(2, 3_000_000));
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let mut pair = Pair::start(listener.local_addr().unwrap(), "");
+    let mut pair = Pair::start(listener.local_addr().unwrap(), KEPT);
     let at_client = Arc::new(AtomicUsize::new(0));
     let client = talk(client(pair.entry), up.clone(), Arc::clone(&at_client));
     let at_server = Arc::new(AtomicUsize::new(0));
@@ -230,7 +232,7 @@ fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() 
     let (up, down) = (octets(7, 4_000_000), octets(8, 2_000_000));
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let to = listener.local_addr().unwrap();
-    let mut pair = Pair::start(to, "fsync = \"always\"\n");
+    let mut pair = Pair::start(to, &format!("{KEPT}fsync = \"always\"\n"));
     let mut asking = client(pair.socks);
     asking.write_all(&[5, 1, 0]).unwrap();
     let mut chosen = [0; 2];
@@ -266,7 +268,7 @@ fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() 
 fn a_keeper_that_dies_is_replaced_and_given_every_connection() {
     let sent = octets(9, 2_000_000);
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let mut pair = Pair::start(listener.local_addr().unwrap(), "");
+    let mut pair = Pair::start(listener.local_addr().unwrap(), KEPT);
     let keeper = |pair: &Pair| {
         let air = pair.gateways[AIR].as_ref().unwrap();
         air.children("gateway-keeper").first().copied()
@@ -303,7 +305,7 @@ fn many_connections_outlive_kills_together() {
             stream.write_all(&piece[..len]).unwrap();
         }
     });
-    let mut pair = Pair::start(to, "");
+    let mut pair = Pair::start(to, KEPT);
     let clients: Vec<_> = (0..FLOWS)
         .map(|flow| {
             let client = client(pair.entry);
@@ -330,7 +332,7 @@ fn a_restart_by_signal_leaves_flows_standing_too() {
     // Seconds on this link, while a stop waits for nothing.
     let up = octets(4, 16_000_000);
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let mut pair = Pair::start(listener.local_addr().unwrap(), "");
+    let mut pair = Pair::start(listener.local_addr().unwrap(), KEPT);
     let back = {
         let up = up.clone();
         let client = client(pair.entry);
