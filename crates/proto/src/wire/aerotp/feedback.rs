@@ -79,7 +79,7 @@ impl Feedback {
     }
 
     /// The same with a report on the path, in whose place fewer numbers fit:
-    /// [`REPORT_NUMBERS`](super::REPORT_NUMBERS) less.
+    /// [`REPORT_NUMBERS`] less.
     pub fn cumulative_with_report(
         &self,
         handshake: Handshake,
