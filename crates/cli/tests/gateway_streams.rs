@@ -126,6 +126,26 @@ fn a_reset_of_either_side_reaches_the_other() {
 }
 
 #[test]
+fn a_reset_after_a_hosts_own_end_ends_the_flow() {
+    let to = server(|mut stream| {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        stream.read_exact(&mut [0; 1]).unwrap();
+        // Long enough for the rest to reach the kernels. What is unread makes the close a reset.
+        thread::sleep(std::time::Duration::from_secs(2));
+    });
+    let pair = Pair::start(LOSSY, &forward(to));
+    let mut client = client(pair.entries[0]);
+    client.write_all(&[7; 300_000]).unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    // Both directions of the client's connection are closed: no reset can reach it any more.
+    until("the flow to end", || pair.status()["flows"] == 0);
+    let status = pair.status();
+    let resets = status["classes"][0]["flows_reset"].as_object().unwrap();
+    assert!(!resets.is_empty(), "{status}");
+}
+
+#[test]
 fn fifty_flows_at_once_keep_their_octets_apart() {
     let to = server(echo);
     let pair = Pair::start(LOSSY, &forward(to));

@@ -8,7 +8,7 @@ use super::kernel;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
 use crate::session::{PeerIndex, SessionEvent};
-use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode};
+use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, ResetCode};
 use fulmar_proto::units::Instant;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -102,10 +102,7 @@ impl Running {
             FlowEvent::Connected { flow, bound } => self.connected(flow, bound),
             FlowEvent::Refused { flow, code } => self.refused(now, flow, code),
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => self.flows.wake(flow),
-            FlowEvent::Resume { flow, from } => {
-                tracing::info!(event = "flow_resumed", %flow, from);
-                self.flows.wake(flow);
-            }
+            FlowEvent::Resume { flow, from } => self.resumed(now, link, flow, from),
             FlowEvent::PeerFinished(id) => {
                 self.with_stream(id, super::stream::Stream::far_finished);
             }
@@ -114,6 +111,21 @@ impl Running {
             }
             FlowEvent::Reset { flow, code } => self.drop_flow(now, flow, code.name(), true),
             FlowEvent::Closed(flow) => self.drop_flow(now, flow, "finished", false),
+        }
+    }
+
+    /// What was given before is asked for again; a stream that kept nothing cannot go on.
+    fn resumed(&mut self, now: Instant, link: &mut Link, id: FlowId, from: u64) {
+        let keeps = self.flows.get_mut(id).is_none_or(|flow| match &flow.body {
+            Body::Stream(stream) => stream.keeps(),
+            _ => true,
+        });
+        if keeps {
+            tracing::info!(event = "flow_resumed", flow = %id, from);
+            self.flows.wake(id);
+        } else {
+            link.inner_mut().reset(now, id, ResetCode::CustodyLost);
+            self.drop_flow(now, id, ResetCode::CustodyLost.name(), true);
         }
     }
 

@@ -180,6 +180,11 @@ impl Stream {
         }
     }
 
+    /// Whether it keeps what the far host does not have yet.
+    pub(super) const fn keeps(&self) -> bool {
+        self.custody.is_some()
+    }
+
     /// Octets kept in custody.
     pub(super) fn kept(&self) -> u64 {
         let kept = |custody: &dyn Custody| custody.end() - custody.start();
@@ -207,6 +212,15 @@ impl Stream {
             return Turn::Rest;
         }
         let mut more = false;
+        // After the local host's own end a reset is seen neither by reading nor, with nothing to
+        // write, by writing.
+        if self.ended
+            && !self.broken
+            && let Some(socket) = &self.socket
+            && let Ok(Some(error)) = socket.take_error()
+        {
+            self.fail(&error);
+        }
         if !self.broken {
             match self.take_in(now, flow, splicer, scratch) {
                 Ok(again) => more |= again,
@@ -358,6 +372,10 @@ impl Stream {
         let Some(socket) = &self.socket else {
             return Ok(());
         };
+        // A reset empties the kernel's queue, which must not pass for an acknowledgement.
+        if let Some(error) = socket.take_error()? {
+            return Err(error);
+        }
         let waiting = kernel::unacknowledged(socket)?;
         // The end counts as an octet of its own until it is acknowledged.
         let waiting = waiting.saturating_sub(u64::from(self.shut));

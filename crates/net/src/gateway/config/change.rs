@@ -1,6 +1,13 @@
 //! What a reload may change, and what needs a restart.
 
+use super::class::Custody;
 use super::settings::{GatewayConfig, PeerSettings};
+
+/// Whether a class keeps octets on disk, for which the store is opened at the start.
+fn keeps_on_disk(config: &GatewayConfig) -> bool {
+    let mut classes = config.classes.iter();
+    classes.any(|class| class.custody == Custody::Disk)
+}
 
 /// The fields that differ and cannot change while the gateway runs, by their names in the file.
 /// Empty if `new` can be taken up as it is.
@@ -18,6 +25,10 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     check(running.state_dir != new.state_dir, "gateway.state_dir");
     check(running.security != new.security, "security");
     check(running.custody != new.custody, "custody");
+    check(
+        keeps_on_disk(new) && !keeps_on_disk(running),
+        "class (the first with custody = \"disk\")",
+    );
     check(running.limits != new.limits, "limits");
     check(running.metrics != new.metrics, "metrics.listen");
     let identity = |peer: &PeerSettings| {
@@ -47,21 +58,18 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
             peer.rate = changed.rate;
         }
     }
-    // Entries refer to peers by their places: with other peers they mean something else.
-    let (forwards, socks, transparent) = if same_peers {
-        (new.forwards, new.socks, new.transparent)
+    // Entries refer to peers by their places, with other peers they mean something else, and to
+    // classes, of which one whose store is not open could promise nothing.
+    let has_store = keeps_on_disk(running) || !keeps_on_disk(&new);
+    let (forwards, socks, transparent, classes) = if same_peers && has_store {
+        (new.forwards, new.socks, new.transparent, new.classes)
     } else {
         (
             running.forwards.clone(),
             running.socks.clone(),
             running.transparent.clone(),
+            running.classes.clone(),
         )
-    };
-    // Which in turn refer to classes.
-    let classes = if same_peers {
-        new.classes
-    } else {
-        running.classes.clone()
     };
     GatewayConfig {
         peers,
@@ -95,5 +103,19 @@ mod tests {
         let told = fixed_differences(&running, &fixed);
         assert_eq!(told, ["gateway.name", "peer (everything but rate)"]);
         assert_eq!(merge(&running, fixed), running);
+    }
+
+    #[test]
+    fn a_class_cannot_begin_to_keep_on_disk_without_a_restart() {
+        let running = read(TEXT);
+        let class = "[class.bulk]\nmode = \"near-reliable\"\ncustody = \"disk\"\n";
+        let custody = "[custody]\ndirectory = \"/var/lib/fulmar\"\n";
+        let new = read(&format!("{TEXT}{class}{custody}"));
+        let told = fixed_differences(&running, &new);
+        assert_eq!(
+            told,
+            ["custody", "class (the first with custody = \"disk\")"]
+        );
+        assert_eq!(merge(&running, new).classes, running.classes);
     }
 }
