@@ -132,11 +132,13 @@ fn a_reset_after_a_hosts_own_end_ends_the_flow() {
         stream.shutdown(Shutdown::Write).unwrap();
         stream.read_exact(&mut [0; 1]).unwrap();
         // Long enough for the rest to reach the kernels. What is unread makes the close a reset.
-        thread::sleep(std::time::Duration::from_secs(2));
+        for _ in 0..100 {
+            processes::moment();
+        }
     });
     let pair = Pair::start(LOSSY, &forward(to));
     let mut client = client(pair.entries[0]);
-    client.write_all(&[7; 300_000]).unwrap();
+    client.write_all(&vec![7; 300_000]).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     // Both directions of the client's connection are closed: no reset can reach it any more.
     until("the flow to end", || pair.status()["flows"] == 0);
