@@ -67,6 +67,9 @@ pub enum FlowFault {
         /// The first octet that cannot be vouched for.
         offset: u64,
     },
+    /// The flow said that nothing follows.
+    #[error("custody store: the flow ended at offset {0}, and takes no more")]
+    Finished(u64),
     /// The offset was released, or was never reached.
     #[error("custody store: offset {0} is not kept")]
     NotKept(u64),

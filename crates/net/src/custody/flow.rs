@@ -150,8 +150,13 @@ impl FlowStore {
     /// full; ask again later.
     ///
     /// # Errors
-    /// [`FlowFault::Io`] if the disk fails; nothing was taken.
+    /// [`FlowFault::Io`] if the disk fails, [`FlowFault::Finished`] after [`FlowStore::finish`], of
+    /// this process or the one before; nothing was taken.
     pub fn append(&mut self, octets: &[u8]) -> Result<usize, FlowFault> {
+        // The end is on the disk: more octets would contradict it, and be damage at the next start.
+        if let Some(total) = self.header.finished {
+            return Err(FlowFault::Finished(total));
+        }
         self.check_sync()?;
         let mut taken = 0;
         let mut full = false;

@@ -49,6 +49,27 @@ fn two_flows() -> TempDir {
     directory
 }
 
+#[test]
+fn a_finished_flow_takes_no_more_and_is_whole_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, _) = open(&directory);
+    let mut flow = store.begin(A, 0, b"").unwrap().unwrap();
+    flow.append(b"all").unwrap();
+    flow.finish().unwrap();
+    for _ in 0..2 {
+        assert!(matches!(flow.append(b"more"), Err(FlowFault::Finished(3))));
+        drop((flow, store));
+        let (reopened, mut recovery) = open(&directory);
+        assert_eq!(recovery.damaged, []);
+        flow = recovery.flows.pop().unwrap().store;
+        store = reopened;
+        assert_eq!(
+            (flow.finished(), all(&mut flow)),
+            (Some(3), b"all".to_vec())
+        );
+    }
+}
+
 fn assert_right_is_whole(flows: &mut [Recovered]) {
     let right = flows
         .iter_mut()
