@@ -34,6 +34,8 @@ fn child() {
     };
     let (store, _) = Store::open(config(), None).unwrap();
     let mut flow = store.begin(FlowId([1; 16]), 0, b"a flow").unwrap().unwrap();
+    let mut short = store.begin(FlowId([3; 16]), 0, b"short").unwrap().unwrap();
+    short.append(b"all of it").unwrap();
     let octets = pattern(2 * DISK_BYTES);
     let mut taken = flow.append(&octets).unwrap();
     assert!(taken > DISK_BYTES / 2 && taken < DISK_BYTES, "{taken}");
@@ -56,16 +58,15 @@ fn child() {
     );
     // What needs no space goes on.
     flow.set_record(b"the same flow").unwrap();
-    flow.finish().unwrap();
-    drop((flow, store));
+    short.finish().unwrap();
+    drop((flow, short, store));
     let (store, mut found) = Store::open(config(), None).unwrap();
-    assert_eq!((found.flows.len(), found.damaged.len()), (1, 0));
+    assert_eq!((found.flows.len(), found.damaged.len()), (2, 0));
     let mut flow = found.flows.remove(0).store;
     assert_eq!(flow.record(), b"the same flow");
-    assert_eq!(
-        (flow.end(), flow.finished()),
-        (taken as u64, Some(taken as u64))
-    );
+    assert_eq!((flow.end(), flow.finished()), (taken as u64, None));
+    let short = found.flows.remove(0).store;
+    assert_eq!((short.end(), short.finished()), (9, Some(9)));
     assert_eq!(flow.append(&octets[taken..]).unwrap(), 0, "still full");
     let mut at = 0;
     while at < taken {
