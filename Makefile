@@ -26,7 +26,7 @@ demo: setup ## Send a real file over a bad link in every mode (FILE=... for your
 	$(FULMAR) demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
 test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 	python3 -m unittest discover -s scripts/tests -v
 
 test-quick: setup ## The fast tests: units, properties and short sessions
