@@ -195,3 +195,46 @@ fn answers_of_a_restarted_peer_that_forgot_the_connection_end_it() {
     pair.run(DELAY * 4);
     assert!(pair.events(Way::Forward).iter().any(closed));
 }
+
+#[test]
+fn an_end_before_what_was_received_is_a_restarted_peers_and_both_sides_let_go() {
+    let patient = ConnectionConfig {
+        give_up_after: Duration::from_secs(3600),
+        ..config()
+    };
+    let outage = Instant::START + DELAY * 20..Instant::START + Duration::from_secs(1);
+    let script: Script = Box::new(move |way, _, now, octets| {
+        if way == Way::Forward && outage.contains(&now) {
+            return Vec::new();
+        }
+        vec![(DELAY, octets.to_vec())]
+    });
+    let mut pair = Pair::new(endpoint(), patient, script);
+    pair.connect_only(patient);
+    pair.run(DELAY * 20);
+    pair.app(Way::Back, |endpoint, now, id| {
+        endpoint.write(now, id, b"taken").expect("open");
+    });
+    pair.run(DELAY * 10);
+    pair.app(Way::Forward, |endpoint, now, id| {
+        endpoint.write(now, id, b"not taken").expect("open");
+        endpoint.close(now, id);
+    });
+    pair.restart_listener(endpoint(), patient);
+    // The new listener takes "not taken" for a connection's beginning and ends its own direction
+    // before the first octet, of which this side has had one already.
+    pair.run(Duration::from_secs(10));
+    let reset = |e: &Event| {
+        matches!(
+            e,
+            Event::Closed {
+                why: CloseReason::Reset,
+                ..
+            }
+        )
+    };
+    assert!(pair.events(Way::Forward).iter().any(reset));
+    for way in [Way::Forward, Way::Back] {
+        assert_eq!(pair.endpoint(way).connection_count(), 0, "{way:?}");
+    }
+}

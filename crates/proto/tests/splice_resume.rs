@@ -2,7 +2,7 @@
 
 mod splicers;
 
-use fulmar_proto::splice::{FlowClass, FlowEvent, ResetCode, SplicerConfig};
+use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 
@@ -116,4 +116,49 @@ fn a_last_word_reaches_the_far_side_though_its_connection_is_lost() {
         pair.run(SECOND * 3600 * 9);
         pair.assert_nothing_left();
     }
+}
+
+#[test]
+fn an_acceptor_that_restarted_hears_the_end_again_though_all_was_delivered_before() {
+    let mut pair = Pair::new(&config(0), clean(DELAY));
+    let octets = pattern(50_000);
+    let id = pair.open(ECHO, class(), &octets);
+    pair.app(0, id).holds = true;
+    pair.run(SECOND * 2);
+    assert!(pair.app(1, id).finished && pair.app(1, id).peer_finished);
+    pair.restart(1, &config(1));
+    while pair.app(1, id).resumed.is_empty() {
+        pair.run(DELAY / 10);
+    }
+    // The acceptor's answer is on its way; the last thing missing at the opener happens now.
+    pair.app(0, id).holds = false;
+    pair.touch(0, id);
+    pair.run(SECOND * 10);
+    for side in 0..2 {
+        assert_eq!(pair.app(side, id).last, Some(FlowEvent::Closed(id)));
+    }
+    pair.run(SECOND * 60);
+    pair.assert_nothing_left();
+}
+
+#[test]
+fn a_connection_of_a_flow_that_is_over_does_not_outlive_the_peers_restart() {
+    let mut pair = Pair::new(&config(0), clean(DELAY));
+    let class = FlowClass {
+        resume: false,
+        ..class()
+    };
+    let id = pair.open_only(FlowKind::Datagrams, ECHO, class);
+    pair.call(0, |splicer, now| {
+        splicer.accept_datagram(now, id, b"there and back")
+    });
+    pair.run(SECOND);
+    assert_eq!(pair.app(0, id).messages.len(), 1);
+    pair.script = Box::new(|_, _, _| Vec::new());
+    pair.sides[0].apps.remove(&id);
+    pair.call(0, |splicer, now| splicer.reset(now, id, ResetCode::Reset));
+    pair.restart(1, &config(1));
+    pair.script = clean(DELAY);
+    pair.run(SECOND * 10);
+    pair.assert_nothing_left();
 }

@@ -173,6 +173,14 @@ impl Splicer {
     pub fn peer_restarted(&mut self, now: Instant, peer: PathId) {
         self.now = now;
         self.lose_flows(now, |flow| flow.peer() == peer);
+        // Those of flows that are over too: under the same ports the peer would take what they
+        // repeat for a new connection, of which the two ends never agree.
+        let endpoint = &mut self.shared.endpoint;
+        let stale: Vec<ConnectionId> = endpoint.connections_on(peer).collect();
+        for id in stale {
+            endpoint.abort(now, id);
+        }
+        self.pump(now);
     }
 
     fn lose_flows(&mut self, now: Instant, is_lost: impl Fn(&AnyFlow) -> bool) {

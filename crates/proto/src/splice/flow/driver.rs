@@ -100,9 +100,11 @@ impl Flow {
         }
     }
 
-    /// A report without a connection would be lost, and with it the news that it is due.
+    /// A report without a connection would be lost, and with it the news that it is due. Before both
+    /// sides know where they go on, it could complete the flow here while the far side, restarted,
+    /// still has to hear the end again; going on brings a report of its own.
     pub(super) fn report_if_possible(&mut self, now: Instant, shared: &mut Shared) {
-        if self.link.is_some() && self.phase == Phase::Open {
+        if self.link.is_some() && self.phase == Phase::Open && self.stream.out.is_ready() {
             self.report(now, shared);
         }
     }

@@ -14,13 +14,13 @@ use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
 use super::modes::ModeRules;
 use super::receiver::Receiver;
 use super::sender::Sender;
+use super::tombstones::Past;
 use crate::bytes::Chunk;
 use crate::machine::{PathId, Priority};
 use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::DeliveryReport;
 use crate::units::{Duration, Instant};
-use crate::wire::TpduSeq;
 use crate::wire::aerotp::Mode;
 use std::collections::VecDeque;
 use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, IDLE_AFTER, LINGER_MIN};
@@ -68,6 +68,8 @@ pub(super) struct Connection {
     afin_answered: bool,
     all_sent_told: bool,
     reset_due: bool,
+    /// The peer was found to know nothing of it.
+    forgotten: bool,
     why_closed: Option<CloseReason>,
     gone: bool,
     last_received: Instant,
@@ -112,6 +114,7 @@ impl Connection {
             afin_answered: false,
             all_sent_told: false,
             reset_due: false,
+            forgotten: false,
             why_closed: None,
             gone: false,
             last_received: now,
@@ -217,10 +220,13 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// Where the peer's data ended, if all of it was taken before the connection finished.
-    pub(super) fn finished_end(&self) -> Option<TpduSeq> {
-        let finished = self.why_closed == Some(CloseReason::Finished);
-        self.receiver.end_taken().filter(|_| finished)
+    /// What a peer that still asks is to hear once this connection is forgotten.
+    pub(super) fn past(&self) -> Past {
+        match (self.why_closed, self.receiver.end_taken()) {
+            _ if self.forgotten => Past::Forgotten,
+            (Some(CloseReason::Finished), Some(end)) => Past::Finished(end),
+            _ => Past::Silent,
+        }
     }
 
     fn enter(&mut self, now: Instant, state: State) {
@@ -308,6 +314,15 @@ impl Connection {
         } else {
             self.gone = why != CloseReason::Aborted;
         }
+    }
+
+    /// The peer has lost this connection's state. What it has instead can come to no end with this
+    /// side, so it is told.
+    fn end_forgotten(&mut self, now: Instant) {
+        self.end(now, CloseReason::Reset);
+        self.forgotten = true;
+        self.reset_due = true;
+        self.gone = false;
     }
 
     /// Called after every input: what follows from it for the connection as a whole.

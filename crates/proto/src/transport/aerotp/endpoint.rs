@@ -435,6 +435,16 @@ impl Endpoint {
         ByteCount::from_usize(self.memory_bytes)
     }
 
+    /// The connections with the peer at `path` that are not forgotten.
+    pub fn connections_on(&self, path: PathId) -> impl Iterator<Item = ConnectionId> + '_ {
+        let of = |port| Key {
+            path,
+            local: port,
+            remote: port,
+        };
+        self.keys.range(of(0)..=of(u16::MAX)).map(|(_, id)| *id)
+    }
+
     /// Connections that are not forgotten, lingering ones included.
     pub fn connection_count(&self) -> usize {
         self.connections.len()
@@ -516,8 +526,7 @@ impl Endpoint {
             self.deadlines.remove(&(deadline.at, id));
         }
         if ModeRules::of(entry.connection.mode()).connection {
-            self.tombstones
-                .bury(now, key, entry.connection.finished_end());
+            self.tombstones.bury(now, key, entry.connection.past());
         }
         if let Some(path) = self.paths.get_mut(&key.path) {
             path.connections -= 1;

@@ -305,6 +305,12 @@ impl Receiver {
         }
     }
 
+    /// Whether more was received in order than a peer whose data ends before `end` ever sent: it
+    /// has lost this connection's state, and `end` is that of another under the same ports.
+    pub(super) fn is_beyond(&self, end: TpduSeq) -> bool {
+        self.rules.confirms() && end.distance_from(self.ring.next_expected()) < 0
+    }
+
     /// The peer says that its data ends before `end`.
     pub(super) fn on_end(&mut self, now: Instant, end: TpduSeq, counters: &mut Counters) {
         if self.end.is_none() && end.distance_from(self.ring.end_seen()) >= 0 {

@@ -11,22 +11,32 @@ const REST: Duration = Duration::from_secs(120);
 /// Pairs remembered at most; beyond, the oldest are forgotten early.
 const TOMBSTONES_MAX: usize = 16_384;
 
+/// What is to be said of a connection that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Past {
+    /// All of the peer's data was taken, up to here.
+    Finished(TpduSeq),
+    /// The peer had lost its state, and what it has instead leads nowhere.
+    Forgotten,
+    /// The peer may still have octets that nobody here can confirm.
+    Silent,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Tombstones {
-    /// With the end of the peer's data, if all of it was taken.
-    keys: BTreeMap<Key, Option<TpduSeq>>,
+    keys: BTreeMap<Key, Past>,
     order: VecDeque<(Instant, Key)>,
 }
 
 impl Tombstones {
-    pub(super) fn bury(&mut self, now: Instant, key: Key, end: Option<TpduSeq>) {
+    pub(super) fn bury(&mut self, now: Instant, key: Key, past: Past) {
         self.expire(now);
         if self.order.len() == TOMBSTONES_MAX
             && let Some((_, oldest)) = self.order.pop_front()
         {
             self.keys.remove(&oldest);
         }
-        if self.keys.insert(key, end).is_none() {
+        if self.keys.insert(key, past).is_none() {
             self.order.push_back((now + REST, key));
         }
     }
@@ -35,9 +45,9 @@ impl Tombstones {
         self.keys.contains_key(&key)
     }
 
-    /// Where the peer's data ended, if all of it was taken.
-    pub(super) fn end(&self, key: Key) -> Option<TpduSeq> {
-        self.keys.get(&key).copied().flatten()
+    /// What is to be said of the connection that `key` was last.
+    pub(super) fn past(&self, key: Key) -> Option<Past> {
+        self.keys.get(&key).copied()
     }
 
     pub(super) fn expire(&mut self, now: Instant) {
@@ -67,10 +77,10 @@ mod tests {
     #[test]
     fn a_pair_of_ports_rests_for_its_time_and_no_longer() {
         let mut tombstones = Tombstones::default();
-        tombstones.bury(Instant::START, key(1), Some(TpduSeq(7)));
+        tombstones.bury(Instant::START, key(1), Past::Finished(TpduSeq(7)));
         tombstones.expire(Instant::START + REST - Duration::from_nanos(1));
         assert!(tombstones.holds(key(1)));
-        assert_eq!(tombstones.end(key(1)), Some(TpduSeq(7)));
+        assert_eq!(tombstones.past(key(1)), Some(Past::Finished(TpduSeq(7))));
         tombstones.expire(Instant::START + REST);
         assert!(!tombstones.holds(key(1)));
     }
@@ -79,7 +89,7 @@ mod tests {
     fn memory_is_bounded_and_the_oldest_goes_first() {
         let mut tombstones = Tombstones::default();
         for local in 0..=u16::try_from(TOMBSTONES_MAX).expect("fits") {
-            tombstones.bury(Instant::START, key(local), None);
+            tombstones.bury(Instant::START, key(local), Past::Silent);
         }
         assert!(!tombstones.holds(key(0)) && tombstones.holds(key(1)));
     }

@@ -81,6 +81,9 @@ impl Connection {
             }
             // Acting on a wrong number, or on a reset that is none, could lose data for good.
             TpduKind::Afin | TpduKind::Reset if damaged => self.counters.nonsense += 1,
+            TpduKind::Afin if self.why_closed.is_none() && self.receiver.is_beyond(arrival.seq) => {
+                self.end_forgotten(now);
+            }
             TpduKind::Afin => {
                 self.receiver.note_stamp(now, arrival.stamp, marked);
                 self.receiver.on_end(now, arrival.seq, &mut self.counters);
@@ -104,7 +107,7 @@ impl Connection {
                 Ok(nack)
                     if self.why_closed.is_none() && self.sender.is_forgotten_in(now, &nack) =>
                 {
-                    self.end(now, CloseReason::Reset);
+                    self.end_forgotten(now);
                 }
                 Ok(nack) => {
                     self.sender
@@ -122,7 +125,7 @@ impl Connection {
             return RateSign::default();
         };
         if self.why_closed.is_none() && self.sender.is_forgotten(now, &mack) {
-            self.end(now, CloseReason::Reset);
+            self.end_forgotten(now);
             return RateSign::default();
         }
         if !self

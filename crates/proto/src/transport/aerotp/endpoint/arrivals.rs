@@ -3,6 +3,7 @@
 use super::super::config::ConnectionConfig;
 use super::super::connection::Key;
 use super::super::event::{ConnectionId, Event};
+use super::super::tombstones::Past;
 use super::{Endpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::Instant;
@@ -97,8 +98,8 @@ impl Endpoint {
 
     /// Whatever arrives first opens a connection, if it carries something to open it with.
     fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
-        if self.tombstones.holds(key) {
-            self.answer_for_the_past(key, tpdu);
+        if let Some(past) = self.tombstones.past(key) {
+            self.answer_for_the_past(key, past, tpdu);
             return None;
         }
         let opens = matches!(
@@ -139,17 +140,21 @@ impl Endpoint {
     }
 
     /// A finished connection took everything, and says so to a peer whose last acknowledgements were
-    /// lost. Any other says nothing, not even a reset: the peer may still have octets that this
-    /// side can no longer confirm.
-    fn answer_for_the_past(&mut self, key: Key, tpdu: &Tpdu<'_>) {
-        let asks = matches!(tpdu.kind(), TpduKind::Afin | TpduKind::Data { .. });
-        if let Some(end) = self.tombstones.end(key).filter(|_| asks)
-            && tpdu.header.seq.distance_from(end) <= 0
-            && self.orphans.len() < ORPHANS_MAX
-        {
-            let asks = tpdu.header;
-            self.orphans
-                .push_back((key.path, Orphan::Ended { asks, end }));
+    /// lost. One that the peer forgot says that nobody is here. Any other says nothing, not even a
+    /// reset: the peer may still have octets that this side can no longer confirm.
+    fn answer_for_the_past(&mut self, key: Key, past: Past, tpdu: &Tpdu<'_>) {
+        let asks = tpdu.header;
+        match (past, tpdu.kind()) {
+            (Past::Finished(end), TpduKind::Afin | TpduKind::Data { .. })
+                if asks.seq.distance_from(end) <= 0 && self.orphans.len() < ORPHANS_MAX =>
+            {
+                self.orphans
+                    .push_back((key.path, Orphan::Ended { asks, end }));
+            }
+            (Past::Forgotten, TpduKind::Asyn | TpduKind::Afin | TpduKind::Data { .. }) => {
+                self.reset(key.path, &asks);
+            }
+            _ => {}
         }
     }
 
