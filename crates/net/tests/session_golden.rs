@@ -4,7 +4,7 @@
 
 mod session_pair;
 
-use fulmar_net::session::{Capability, SessionConfig};
+use fulmar_net::session::{Capability, Security, SessionConfig};
 use fulmar_proto::units::Duration;
 use session_pair::{Pair, Way, lossy, noise, preset_pair, unprotected};
 use std::cell::RefCell;
@@ -79,6 +79,14 @@ fn unprotected_datagrams_are_the_examples_of_the_page() {
     ]) {
         assert_eq!(hex(octets), hex(&example(name)), "{name}");
     }
+}
+
+#[test]
+fn a_notice_is_the_example_of_the_page() {
+    let mut configs = unprotected();
+    configs[1].peers[0].security = Security::None { label: 6 };
+    let log = exchanged(configs);
+    assert_eq!(hex(&log[1]), hex(&example("notice")));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::kernel;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
 use crate::session::{PeerIndex, SessionEvent};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, ResetCode};
 use fulmar_proto::units::Instant;
 use std::io::Write;
@@ -16,6 +17,14 @@ use std::net::SocketAddr;
 impl Running {
     fn name_of(&self, peer: PeerIndex) -> &str {
         self.peer_name(usize::try_from(peer.0).unwrap_or(usize::MAX))
+    }
+
+    /// Where the datagram came from that an event is about.
+    fn address_of(&self, path: PathId) -> Option<String> {
+        // The link is drained after every datagram, so it is the last one.
+        let (_, from) = self.heard.filter(|(of, _)| *of == path)?;
+        // IPv4 hosts by their own addresses, though the socket is for both families.
+        Some(SocketAddr::new(from.ip().to_canonical(), from.port()).to_string())
     }
 
     pub(super) fn session_event(
@@ -70,9 +79,20 @@ impl Running {
                     theirs
                 );
             }
-            SessionEvent::Refused { peer, reason, .. } => {
+            SessionEvent::Refused { path, peer, reason } => {
                 let peer = peer.map(|peer| self.name_of(peer).to_owned());
-                tracing::warn!(event = "handshake_refused", peer, %reason);
+                let from = self.address_of(path);
+                tracing::warn!(event = "handshake_refused", peer, from, %reason);
+            }
+            SessionEvent::TurnedAway { peer, path, hint } => {
+                let from = self.address_of(path);
+                tracing::warn!(
+                    event = "refused_by_peer",
+                    peer = self.name_of(peer),
+                    from,
+                    proven = false,
+                    %hint
+                );
             }
             SessionEvent::NoAnswer { peer, waited } => tracing::warn!(
                 event = "no_answer",

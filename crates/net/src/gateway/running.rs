@@ -93,6 +93,8 @@ pub(super) struct Running {
     /// There is more to do at once; the link gets its turn first.
     more: bool,
     next_token: u64,
+    /// Where the last datagram came from.
+    pub(super) heard: Option<(PathId, SocketAddr)>,
 }
 
 /// What a running gateway is made of.
@@ -129,6 +131,7 @@ impl Running {
             source_ready: true,
             more: false,
             next_token: 0,
+            heard: None,
         }
     }
 
@@ -327,6 +330,7 @@ pub(super) const fn link_name(state: LinkState) -> &'static str {
 
 impl Application<Link> for Running {
     fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
+        self.heard = Some((datagram.path, from));
         link.handle_datagram_from(now, datagram, &source_octets(from));
     }
 

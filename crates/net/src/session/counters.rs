@@ -99,6 +99,8 @@ pub struct SessionCounters {
     pub responses_sent: u64,
     /// Cookies sent.
     pub cookies_sent: u64,
+    /// Notices sent: hints to ends that nobody vouches for.
+    pub notices_sent: u64,
     /// Handshakes completed, either way.
     pub handshakes: u64,
     /// Of these, while older keys were still in use.

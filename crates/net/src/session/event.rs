@@ -2,6 +2,7 @@
 
 use super::config::PeerIndex;
 use super::keys::PublicKey;
+use super::kinds::SecurityKinds;
 use super::wire::Capability;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{ByteCount, Duration};
@@ -80,6 +81,16 @@ pub enum SessionEvent<E> {
         /// Why.
         reason: RefuseReason,
     },
+    /// Somebody who saw our initiation says why the peer does not answer it. Nobody vouches for that:
+    /// the attempts go on. Said at most once a minute for each hint.
+    TurnedAway {
+        /// Which peer.
+        peer: PeerIndex,
+        /// Where that came from.
+        path: PathId,
+        /// What it says.
+        hint: Hint,
+    },
     /// The peer has answered none of our initiations so far. Said once until it does.
     NoAnswer {
         /// Which peer.
@@ -94,19 +105,45 @@ pub enum SessionEvent<E> {
 /// Why a handshake was refused, in words that help at the end that reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefuseReason {
-    /// Its first check was made with another key.
+    /// Its first check was made with another public key than ours, which this is.
     #[error(
-        "it does not know our key: check that the other end has our public key, or the same preset key"
+        "it calls under another public key than ours; ours is {0}: write that as public_key of this \
+         end's [[peer]] there"
     )]
-    WrongKey,
+    WrongPublicKey(PublicKey),
+    /// Its first check was made with another preset key.
+    #[error("its preset key is another than ours: copy one preset key file to both ends")]
+    WrongPresetKey,
+    /// Its first check was made with another label.
+    #[error(
+        "without security ends find each other by their places in the lists of [[peer]], which \
+         differ: give the two ends the same place"
+    )]
+    WrongLabel,
+    /// We have no peer of that kind of security.
+    #[error("its security kind is {theirs}, ours {ours}: write the same kind at both ends")]
+    OtherSecurity {
+        /// Theirs.
+        theirs: SecurityKinds,
+        /// Those of our peers.
+        ours: SecurityKinds,
+    },
     /// A genuine handshake of a key that is not configured here.
-    #[error("its public key {0} is none of our peers'")]
+    #[error(
+        "its public key {0} is none of our peers': if it is to come in, write that as public_key of \
+         its [[peer]]"
+    )]
     UnknownPeer(PublicKey),
     /// An initiation older than one that was answered.
     #[error(
-        "it repeats an old handshake: a replay, or the other end lost its epoch file and its clock is behind"
+        "its handshake is older than its last: another gateway started later with a copy of its key \
+         (give each its own by `fulmar keygen`), or it lost its state_dir while its clock was behind, \
+         or somebody replays"
     )]
     OldEpoch,
+    /// Our own initiation came back to us.
+    #[error("it sends back our own handshake: the address is our own, or somebody replays")]
+    Reflected,
     /// The peer's answer does not verify.
     #[error("its answer does not verify: the preset keys differ, or somebody interferes")]
     ResponseForged,
@@ -129,13 +166,73 @@ impl RefuseReason {
     /// A number below [`RefuseReason::COUNT`] for each reason.
     pub(super) const fn kind(self) -> usize {
         match self {
-            Self::WrongKey => 0,
+            Self::WrongPublicKey(_) => 0,
             Self::UnknownPeer(_) => 1,
             Self::OldEpoch => 2,
             Self::ResponseForged => 3,
             Self::Unconfirmed => 4,
             Self::Version { .. } => 5,
+            Self::WrongPresetKey => 6,
+            Self::WrongLabel => 7,
+            Self::OtherSecurity { .. } => 8,
+            Self::Reflected => 9,
         }
+    }
+
+    pub(super) const COUNT: usize = 10;
+}
+
+/// What the called end says about a refusal, in words that help at the calling end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Hint {
+    /// It has another key than this, under which we call it.
+    #[error(
+        "its public key is not {0}: write what `fulmar keygen --public FILE` prints there as public_key \
+         of its [[peer]] here"
+    )]
+    WrongPublicKey(PublicKey),
+    /// It has another preset key.
+    #[error("its preset key is another than ours: copy one preset key file to both ends")]
+    WrongPresetKey,
+    /// It knows no such label.
+    #[error(
+        "without security ends find each other by their places in the lists of [[peer]], which \
+         differ: give the two ends the same place"
+    )]
+    WrongLabel,
+    /// It has no peer of our kind of security.
+    #[error("its security kind is {theirs}, ours {ours}: write the same kind at both ends")]
+    OtherSecurity {
+        /// Ours.
+        ours: SecurityKinds,
+        /// Those of its peers.
+        theirs: SecurityKinds,
+    },
+    /// It has no peer with our public key, which this is.
+    #[error(
+        "it has no peer with our public key {0}: write that as public_key of this end's [[peer]] there"
+    )]
+    UnknownCaller(PublicKey),
+    /// It holds a session of a later start with our key.
+    #[error(
+        "a gateway that started later uses our key: give each its own by `fulmar keygen`, or restart \
+         this one; or our state_dir was lost while the clock was behind"
+    )]
+    Superseded,
+}
+
+impl Hint {
+    /// A number for each hint, after those of [`RefuseReason::kind`].
+    pub(super) const fn kind(self) -> usize {
+        RefuseReason::COUNT
+            + match self {
+                Self::WrongPublicKey(_) => 0,
+                Self::WrongPresetKey => 1,
+                Self::WrongLabel => 2,
+                Self::OtherSecurity { .. } => 3,
+                Self::UnknownCaller(_) => 4,
+                Self::Superseded => 5,
+            }
     }
 
     pub(super) const COUNT: usize = 6;

@@ -167,12 +167,17 @@ impl Bucket {
     }
 }
 
+/// Notices of one kind a second to ends that nobody vouches for, and at once.
+const NOTICE_RATE: u32 = 10;
+
 /// Decides which initiations are read. Of constant size.
 pub(super) struct Guard {
     each: Duration,
     burst: u32,
     all: Bucket,
     sources: Box<[Bucket; SOURCES]>,
+    refusals: Bucket,
+    denials: Bucket,
     entropy: Entropy,
     secret: [u8; 32],
     secret_before: [u8; 32],
@@ -187,6 +192,8 @@ impl Guard {
             burst,
             all: Bucket::full(),
             sources: Box::new([Bucket::full(); SOURCES]),
+            refusals: Bucket::full(),
+            denials: Bucket::full(),
             secret: entropy.array(),
             secret_before: entropy.array(),
             secret_since: Instant::START,
@@ -235,6 +242,18 @@ impl Guard {
     fn bucket_of(&mut self, source: &[u8]) -> &mut Bucket {
         let [low, high, ..] = mac(&self.secret, &[b"bucket", source]);
         &mut self.sources[usize::from(u16::from_le_bytes([low, high])) % SOURCES]
+    }
+
+    /// Whether one more initiation may be told why it is refused.
+    pub(super) fn may_refuse(&mut self, now: Instant) -> bool {
+        let each = Duration::from_secs(1) / NOTICE_RATE;
+        self.refusals.take(now, each, NOTICE_RATE)
+    }
+
+    /// Whether one more sender of data may be told that there are no keys for it.
+    pub(super) fn may_deny(&mut self, now: Instant) -> bool {
+        let each = Duration::from_secs(1) / NOTICE_RATE;
+        self.denials.take(now, each, NOTICE_RATE)
     }
 
     /// A nonce for a cookie.

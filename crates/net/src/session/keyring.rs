@@ -118,6 +118,18 @@ impl KeyRing {
         self.previous = self.current.replace(keys).map(|keys| (keys, until));
     }
 
+    /// Whether `remote` is the peer's index of the keys in use, and a datagram whose counter ends in `low`
+    /// left under them lately.
+    pub(super) fn has_sent(&self, now: Instant, remote: u32, low: u32) -> bool {
+        let keys = self.current.as_ref().filter(|_| self.is_usable(now));
+        keys.is_some_and(|keys| keys.remote == remote && keys.has_sent(low))
+    }
+
+    /// Takes nothing more under the keys before.
+    pub(super) fn forget_previous(&mut self) {
+        self.previous = None;
+    }
+
     /// Forgets everything: the peer has, too.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.policy);

@@ -7,6 +7,7 @@
 mod arrivals;
 mod departures;
 mod initiations;
+mod notices;
 mod responses;
 
 pub use arrivals::source_octets;
@@ -249,7 +250,7 @@ impl<M: Machine> Session<M> {
             Some(state) => &mut state.complaints,
             None => &mut self.complaints,
         };
-        if complaints.may(now, reason) {
+        if complaints.may(now, reason.kind()) {
             let event = SessionEvent::Refused { path, peer, reason };
             self.events.push_back(event);
         }
@@ -265,6 +266,8 @@ impl<M: Machine> Session<M> {
         let restarted = state.boot.is_some_and(|before| before != boot);
         let resumed = state.boot == Some(boot);
         if restarted {
+            // Somebody else's now, if two gateways have one key: the later start has it.
+            state.keys.forget_previous();
             self.events.push_back(SessionEvent::PeerRestarted(peer));
         }
         if restarted || !state.announced {
@@ -282,6 +285,7 @@ impl<M: Machine> Session<M> {
         state.capabilities = capabilities;
         state.trying_since = None;
         state.said_no_answer = false;
+        state.doubt.settle();
     }
 }
 

@@ -36,6 +36,7 @@ mod handshake;
 mod key_file;
 mod keyring;
 mod keys;
+mod kinds;
 mod liveness;
 mod machine;
 mod path_mtu;
@@ -51,11 +52,12 @@ pub use config::{
 pub use counters::{DropReason, SessionCounters};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
-pub use event::{RefuseReason, SessionEvent};
+pub use event::{Hint, RefuseReason, SessionEvent};
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,
 };
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
+pub use kinds::SecurityKinds;
 pub use machine::{SESSION_OVERHEAD, Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
 pub use wire::{Capability, HelloError, SESSION_VERSION};

@@ -2,7 +2,7 @@
 
 use super::config::{EarlyData, PeerConfig, PeerIndex, Security, SessionConfig};
 use super::early::{EarlyIntake, EarlyKey, key_id};
-use super::event::RefuseReason;
+use super::event::{Hint, RefuseReason};
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
 use super::keyring::KeyRing;
@@ -30,6 +30,8 @@ pub(super) const MISMATCH_PAUSE: Duration = Duration::from_secs(60);
 pub(super) const OFFER_PATIENCE: Duration = Duration::from_secs(5);
 /// Data leaves under a preset key alone for so long; a peer that did not answer by then may be absent.
 const EARLY_SPAN: Duration = Duration::from_secs(2);
+/// A hint that the peer lost its keys begins no more than one handshake in this span.
+const DOUBT_PAUSE: Duration = Duration::from_secs(5);
 /// One complaint of a kind in this span.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
 /// Initiations without an answer for so long are worth an event.
@@ -47,6 +49,8 @@ pub(super) struct Pending {
     pub(super) tries: u32,
     /// Answers that did not verify.
     pub(super) forged: u32,
+    /// Notices that it is refused.
+    pub(super) refusals: u32,
     pub(super) next_at: Instant,
 }
 
@@ -101,13 +105,36 @@ impl Answered {
     }
 }
 
+/// Whether somebody who may be the peer said that it has no keys; a handshake shows whether that is so.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Doubt {
+    is_raised: bool,
+    last: Option<Instant>,
+}
+
+impl Doubt {
+    /// It was said at `now`.
+    pub(super) fn raise(&mut self, now: Instant) {
+        let soon = |last| now.saturating_since(last) < DOUBT_PAUSE;
+        if !self.last.is_some_and(soon) {
+            self.is_raised = true;
+            self.last = Some(now);
+        }
+    }
+
+    /// A handshake was begun, or completed.
+    pub(super) const fn settle(&mut self) {
+        self.is_raised = false;
+    }
+}
+
 /// Holds complaints back, so that an attacker cannot fill the log.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Complaints([Option<Instant>; RefuseReason::COUNT]);
+pub(super) struct Complaints([Option<Instant>; RefuseReason::COUNT + Hint::COUNT]);
 
 impl Complaints {
-    pub(super) fn may(&mut self, now: Instant, reason: RefuseReason) -> bool {
-        let Some(last) = self.0.get_mut(reason.kind()) else {
+    pub(super) fn may(&mut self, now: Instant, kind: usize) -> bool {
+        let Some(last) = self.0.get_mut(kind) else {
             return false;
         };
         let may = last.is_none_or(|last| now.saturating_since(last) >= COMPLAINT_PAUSE);
@@ -183,6 +210,7 @@ pub(super) struct Peer {
     pub(super) trying_since: Option<Instant>,
     pub(super) said_no_answer: bool,
     pub(super) not_before: Instant,
+    pub(super) doubt: Doubt,
     pub(super) complaints: Complaints,
     pub(super) probes: u32,
 }
@@ -221,6 +249,7 @@ impl Peer {
             trying_since: None,
             said_no_answer: false,
             not_before: Instant::START,
+            doubt: Doubt::default(),
             complaints: Complaints::default(),
             probes: 0,
         }
@@ -273,6 +302,9 @@ impl Peer {
             return None;
         }
         let rekey = self.keys.rekey_at().unwrap_or(Instant::START);
+        if self.doubt.is_raised {
+            return Some(self.not_before);
+        }
         let lost = self.liveness.down_since();
         let lost = lost.map_or(Instant::FAR_FUTURE, |since| since + DOWN_BEFORE_HANDSHAKE);
         Some(rekey.min(lost).max(self.not_before))

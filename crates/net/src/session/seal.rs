@@ -10,6 +10,8 @@ pub(super) const TAG_BYTES: usize = 16;
 const CRC_BYTES: usize = 4;
 /// Sealing stops here, far below where nonces end (2^64 - 1 is Noise's own).
 const COUNTER_MAX: u64 = u64::MAX - (1 << 16);
+/// What may be under way, and as much again: 1 gbit of full datagrams for 12 s.
+const LATELY: u32 = 1 << 20;
 
 /// The keys of both directions, or none.
 pub(super) enum Cipher {
@@ -125,6 +127,20 @@ impl Keypair {
         }
         self.sealed += 1;
         Some(counter)
+    }
+
+    /// Whether the counter of a datagram that was sent lately ends in `low`.
+    pub(super) fn has_sent(&self, low: u32) -> bool {
+        let newest = self.sealed.checked_sub(1);
+        newest.is_some_and(|newest| {
+            // The low half is meant.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the header has the low half"
+            )]
+            let back = (newest as u32).wrapping_sub(low);
+            u64::from(back) <= newest && back < LATELY
+        })
     }
 
     /// Datagrams that went either way, whichever is more.

@@ -124,6 +124,9 @@ impl Driver<Strict<Inner>> for Ends<'_> {
             SessionEvent::Refused { path, peer, reason } => {
                 SessionEvent::Refused { path, peer, reason }
             }
+            SessionEvent::TurnedAway { peer, path, hint } => {
+                SessionEvent::TurnedAway { peer, path, hint }
+            }
             SessionEvent::NoAnswer { peer, waited } => SessionEvent::NoAnswer { peer, waited },
         };
         self.app.events.push((now, own));

@@ -17,9 +17,6 @@ use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
 use std::net::{IpAddr, SocketAddr};
 
-/// Wrong first checks in a row before that is worth an event: the link may damage one.
-const WRONG_MACS_COUNT: u32 = 3;
-
 /// An IPv6 address (or an IPv4 one as such) and a port.
 const SOURCE_BYTES: usize = 18;
 
@@ -72,11 +69,7 @@ impl<M: Machine> Session<M> {
         if let Err(reason) = verdict {
             self.counters.drop(reason);
             if reason == DropReason::WrongMac {
-                self.wrong_macs = self.wrong_macs.saturating_add(1);
-            }
-            if self.wrong_macs >= WRONG_MACS_COUNT {
-                self.wrong_macs = 0;
-                self.refuse(now, origin.path, None, RefuseReason::WrongKey);
+                self.on_wrong_key(now, origin.path, datagram.octets);
             }
         }
     }
@@ -112,7 +105,9 @@ impl<M: Machine> Session<M> {
             } => {
                 let ours = SESSION_VERSION;
                 self.refuse(now, path, None, RefuseReason::Version { ours, theirs });
-                if let Some(receiver) = initiation_from {
+                if let Some(receiver) = initiation_from
+                    && self.guard.may_refuse(now)
+                {
                     let answer = Header {
                         kind: DatagramType::Version,
                         fec: FecStrength::NONE,
@@ -143,6 +138,7 @@ impl<M: Machine> Session<M> {
             DatagramType::Cookie => self.take_cookie(now, header, body),
             DatagramType::Version => self.take_version(now, origin.path, header, octets),
             DatagramType::Early => self.take_early(now, origin, header, body),
+            DatagramType::Notice => self.take_notice(now, origin, header, body),
         }
     }
 
@@ -159,6 +155,9 @@ impl<M: Machine> Session<M> {
         let theirs = octets.first().map_or(0, |first| first >> 4);
         let ours = SESSION_VERSION;
         let index = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
+        if let Some(state) = self.peers.get_mut(peer) {
+            state.said_no_answer = true;
+        }
         self.refuse(
             now,
             path,
@@ -169,6 +168,20 @@ impl<M: Machine> Session<M> {
     }
 
     fn take_data(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        header: Header,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        let taken = self.take_sealed(now, origin, header, body);
+        if let Err(DropReason::NoSession | DropReason::Expired) = taken {
+            self.tell_lost(now, origin.path, header, HEADER_BYTES + body.len());
+        }
+        taken
+    }
+
+    fn take_sealed(
         &mut self,
         now: Instant,
         origin: Origin<'_>,

@@ -75,6 +75,7 @@ impl<M: Machine> Session<M> {
             let salt = Salt::new(epoch, self.entropy.array());
             state.early = Some(EarlyKey::new(key, salt));
         }
+        state.doubt.settle();
         let identity = self.config.identity.as_ref();
         let security = &state.config.security;
         let begun = Initiator::begin(security, identity, index, &hello, entropy);
@@ -101,6 +102,7 @@ impl<M: Machine> Session<M> {
             began: now,
             tries: 0,
             forged: 0,
+            refusals: 0,
             next_at: now,
         });
         true
@@ -136,6 +138,7 @@ impl<M: Machine> Session<M> {
         let Some((theirs, cipher)) = pending.initiator.finish(body) else {
             pending.forged = pending.forged.saturating_add(1);
             if pending.forged >= FORGED_COUNT {
+                state.said_no_answer = true;
                 self.refuse(now, path, Some(index), RefuseReason::ResponseForged);
             }
             return Err(DropReason::Forged);

@@ -10,15 +10,18 @@ use crate::session::handshake::{
     CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES, Responder,
 };
 use crate::session::keys::SecretKey;
+use crate::session::kinds::SecurityKinds;
 use crate::session::peer::{Answered, MISMATCH_PAUSE, OFFER_PATIENCE, Offer};
 use crate::session::seal::Keypair;
-use crate::session::wire::{DatagramType, Header, Hello};
+use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::units::{Duration, Instant};
 
 /// While our own initiation has been repeated no more than this, and our key is the larger one, an
 /// initiation of the peer is left unanswered: ours will do. After more, ours may not get through.
 const OWN_TRIES_FIRST: u32 = 4;
+/// Wrong first checks in a row before that is worth an event: the link may damage one.
+const WRONG_MACS_COUNT: u32 = 3;
 /// Responses that led to nothing, and for how long, before that is worth an event.
 const UNCONFIRMED_COUNT: u32 = 5;
 const UNCONFIRMED_FOR: Duration = Duration::from_secs(10);
@@ -60,6 +63,16 @@ impl<'a> Parts<'a> {
             covered: [&header.to_octets()[..], body].concat(),
             first: *first,
             second: *second,
+        })
+    }
+
+    /// Of which kind of security it is, by its length.
+    const fn kind(&self) -> Option<SecurityKinds> {
+        Some(match self.body.len() {
+            IK_INITIATION_BYTES => SecurityKinds::NOISE,
+            NN_INITIATION_BYTES => SecurityKinds::PRESET,
+            CLEAR_INITIATION_BYTES => SecurityKinds::NONE,
+            _ => return None,
         })
     }
 
@@ -110,6 +123,8 @@ impl<M: Machine> Session<M> {
                     matches!(&peer.config.security, Security::Noise { peer, .. } if Some(*peer) == key)
                 });
                 let Some(peer) = peer else {
+                    let notice = Notice::UnknownCaller;
+                    self.tell_refusal(now, origin.path, header.low, &parts.first, notice);
                     if let Some(key) = key {
                         let reason = RefuseReason::UnknownPeer(key);
                         self.refuse(now, origin.path, None, reason);
@@ -142,14 +157,45 @@ impl<M: Machine> Session<M> {
             let own = self.own_guard_keys.as_ref()?;
             return verifies(own).then_some(Addressee::Us);
         }
-        let candidate = |security: &Security| match security {
-            Security::Noise { .. } => false,
-            Security::Preset { .. } => parts.body.len() == NN_INITIATION_BYTES,
-            Security::None { .. } => parts.body.len() == CLEAR_INITIATION_BYTES,
-        };
+        let called = parts.kind()?;
+        let candidate = |security: &Security| SecurityKinds::of(security) == called;
         let mut peers = self.peers.iter();
         let found = peers.position(|p| candidate(&p.config.security) && verifies(&p.guard_keys))?;
         Some(Addressee::SharedWith(found))
+    }
+
+    /// An initiation that is not for us: both ends are told, the caller by a notice.
+    pub(super) fn on_wrong_key(&mut self, now: Instant, path: PathId, octets: &[u8]) {
+        self.wrong_macs = self.wrong_macs.saturating_add(1);
+        let header = Header::parse(octets).ok();
+        let parts = header.and_then(|header| {
+            let end = octets.len().checked_sub(header.fec.parity_bytes())?;
+            let parts = Parts::of(header, octets.get(HEADER_BYTES..end)?)?;
+            Some((header.low, parts))
+        });
+        let Some((caller, parts)) = parts else {
+            return;
+        };
+        let Some(theirs) = parts.kind() else {
+            return;
+        };
+        let ours = self.kinds_taken();
+        let own = self.config.identity.as_ref().map(SecretKey::public);
+        let (notice, reason) = if !ours.contains(theirs) {
+            let notice = Notice::OtherSecurity(ours);
+            (notice, RefuseReason::OtherSecurity { theirs, ours })
+        } else if let Some(own) = own.filter(|_| theirs == SecurityKinds::NOISE) {
+            (Notice::WrongKey, RefuseReason::WrongPublicKey(own))
+        } else if theirs == SecurityKinds::PRESET {
+            (Notice::WrongKey, RefuseReason::WrongPresetKey)
+        } else {
+            (Notice::WrongKey, RefuseReason::WrongLabel)
+        };
+        self.tell_refusal(now, path, caller, &parts.first, notice);
+        if self.wrong_macs >= WRONG_MACS_COUNT {
+            self.wrong_macs = 0;
+            self.refuse(now, path, None, reason);
+        }
     }
 
     fn send_cookie(
@@ -183,18 +229,24 @@ impl<M: Machine> Session<M> {
     }
 
     /// Whether a genuine initiation is to be answered: it is new, and not at odds with one of ours.
-    fn judge(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        peer: usize,
-        theirs: &Hello,
-    ) -> Result<(), DropReason> {
+    fn judge(&mut self, now: Instant, opening: &Opening) -> Result<(), DropReason> {
+        let (path, peer, theirs) = (opening.path, opening.peer, &opening.responder.hello);
         let own_boot = self.boot;
         let state = self.peers.get_mut(peer).ok_or(DropReason::UnknownPeer)?;
         if theirs.boot == own_boot || theirs.epoch <= state.epoch_seen {
-            let (index, reason) = (state.index, RefuseReason::OldEpoch);
-            self.refuse(now, path, Some(index), reason);
+            let index = state.index;
+            if theirs.boot == own_boot {
+                self.refuse(now, path, Some(index), RefuseReason::Reflected);
+                return Err(DropReason::OldEpoch);
+            }
+            self.refuse(now, path, Some(index), RefuseReason::OldEpoch);
+            self.tell_refusal(
+                now,
+                path,
+                opening.remote,
+                &opening.first,
+                Notice::Superseded,
+            );
             return Err(DropReason::OldEpoch);
         }
         let stays = |offer: &Offer| !offer.yields_to(now, theirs.epoch);
@@ -219,6 +271,7 @@ impl<M: Machine> Session<M> {
 
     /// A genuine initiation of a peer that we know.
     fn answer(&mut self, now: Instant, opening: Opening) -> Result<(), DropReason> {
+        self.judge(now, &opening)?;
         let Opening {
             path,
             remote,
@@ -228,7 +281,6 @@ impl<M: Machine> Session<M> {
         } = opening;
         let ours = self.hello(0);
         let theirs = responder.hello.clone();
-        self.judge(now, path, peer, &theirs)?;
         let disagreement = ours.disagreement(&theirs);
         let index = self.peers.get(peer).map(|state| state.index);
         let local = self.new_index(index.ok_or(DropReason::UnknownPeer)?);

@@ -30,6 +30,8 @@ pub(in crate::session) enum DatagramType {
     Early,
     /// "I speak another version": nothing follows.
     Version,
+    /// "I cannot take this, and here is why": a hint, from anybody.
+    Notice,
 }
 
 impl DatagramType {
@@ -41,6 +43,7 @@ impl DatagramType {
             Self::Cookie => 3,
             Self::Early => 4,
             Self::Version => 5,
+            Self::Notice => 6,
         }
     }
 
@@ -52,6 +55,7 @@ impl DatagramType {
             3 => Self::Cookie,
             4 => Self::Early,
             5 => Self::Version,
+            6 => Self::Notice,
             _ => return None,
         })
     }
@@ -189,7 +193,7 @@ mod tests {
             octets[2..4].copy_from_slice(&hec.to_be_bytes());
             Header::parse(&octets)
         };
-        assert_eq!(sealed(0x16), Err(HeaderReject::Type));
+        assert_eq!(sealed(0x17), Err(HeaderReject::Type));
         let other = |initiation_from| HeaderReject::Version {
             theirs: 2,
             initiation_from,

@@ -3,9 +3,11 @@
 mod header;
 mod hello;
 mod message;
+mod notice;
 
 pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
 pub use hello::{Capability, HelloError};
 pub(super) use hello::{HELLO_BYTES, Hello};
 pub(super) use message::{MESSAGE_TYPE_BYTES, Message, Probe};
+pub(super) use notice::Notice;

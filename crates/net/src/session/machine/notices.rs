@@ -1,0 +1,138 @@
+//! Hints to and from ends that cannot know better: why a call is refused, and that keys are gone.
+//!
+//! Nobody vouches for a notice. The end that gets one logs what it says, or begins a handshake a little
+//! sooner than it would have; it ends nothing and forgets nothing for it. It is heeded only if it shows
+//! that its sender saw the datagram that it answers.
+
+use super::Session;
+use super::arrivals::Origin;
+use crate::session::config::Security;
+use crate::session::counters::DropReason;
+use crate::session::event::{Hint, SessionEvent};
+use crate::session::guard::{MAC_BYTES, Mac};
+use crate::session::keys::SecretKey;
+use crate::session::kinds::SecurityKinds;
+use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
+use fulmar_proto::machine::{Machine, PathId};
+use fulmar_proto::units::{FecStrength, Instant};
+
+/// Refusals of one initiation before they are worth an event: the link may damage one.
+const REFUSALS_COUNT: u32 = 3;
+
+impl<M: Machine> Session<M> {
+    /// Tells the sender of an initiation why it gets no answer.
+    pub(super) fn tell_refusal(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        caller: u32,
+        first: &Mac,
+        notice: Notice,
+    ) {
+        if self.guard.may_refuse(now) {
+            self.send_notice(path, caller, notice, first);
+        }
+    }
+
+    /// Tells the sender of data under keys that we do not have that it talks to nobody.
+    pub(super) fn tell_lost(&mut self, now: Instant, path: PathId, header: Header, len: usize) {
+        let counter = header.low.to_be_bytes();
+        if len >= HEADER_BYTES + counter.len() && self.guard.may_deny(now) {
+            self.send_notice(path, header.receiver, Notice::NoSession, &counter);
+        }
+    }
+
+    fn send_notice(&mut self, path: PathId, receiver: u32, notice: Notice, seen: &[u8]) {
+        // Without parity, so that it is smaller than what it answers, whatever that had.
+        let header = Header {
+            kind: DatagramType::Notice,
+            fec: FecStrength::NONE,
+            receiver,
+            low: notice.to_word(),
+        };
+        if self.queue(path, [&header.to_octets()[..], seen].concat()) {
+            self.counters.notices_sent += 1;
+        }
+    }
+
+    /// The kinds of security by which peers are recognised here.
+    pub(super) fn kinds_taken(&self) -> SecurityKinds {
+        let kinds = self.peers.iter();
+        let kinds = kinds.map(|peer| SecurityKinds::of(&peer.config.security));
+        kinds.fold(SecurityKinds::default(), SecurityKinds::and)
+    }
+
+    pub(super) fn take_notice(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        header: Header,
+        seen: &[u8],
+    ) -> Result<(), DropReason> {
+        match Notice::of_word(header.low).ok_or(DropReason::Unknown)? {
+            Notice::NoSession => self.on_lost(now, origin.path, header.receiver, seen),
+            notice => self.on_refusal(now, origin.path, header.receiver, seen, notice),
+        }
+    }
+
+    /// Somebody where the peer was says that it has no keys: it may have restarted. If it has, the
+    /// handshake finds out; if not, the keys are replaced a little early.
+    fn on_lost(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        remote: u32,
+        seen: &[u8],
+    ) -> Result<(), DropReason> {
+        let low = seen.first_chunk().filter(|low| low.len() == seen.len());
+        let low = u32::from_be_bytes(*low.ok_or(DropReason::Truncated)?);
+        let mut peers = self.peers.iter_mut();
+        let state = peers
+            .find(|peer| peer.path == Some(path) && peer.keys.has_sent(now, remote, low))
+            .ok_or(DropReason::NoSession)?;
+        state.doubt.raise(now);
+        Ok(())
+    }
+
+    /// Somebody who saw our initiation says that it is refused.
+    fn on_refusal(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        index: u32,
+        seen: &[u8],
+        notice: Notice,
+    ) -> Result<(), DropReason> {
+        let seen: &[u8; MAC_BYTES] = seen.try_into().map_err(|_| DropReason::Truncated)?;
+        let peer = self.pending_of(index).ok_or(DropReason::NoSession)?;
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
+        let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
+        if pending.first != *seen {
+            return Err(DropReason::Forged);
+        }
+        pending.refusals = pending.refusals.saturating_add(1);
+        if pending.refusals < REFUSALS_COUNT {
+            return Ok(());
+        }
+        let ours = SecurityKinds::of(&state.config.security);
+        let hint = match (notice, &state.config.security) {
+            (Notice::WrongKey, Security::Noise { peer, .. }) => Hint::WrongPublicKey(*peer),
+            (Notice::WrongKey, Security::Preset { .. }) => Hint::WrongPresetKey,
+            (Notice::WrongKey, Security::None { .. }) => Hint::WrongLabel,
+            (Notice::OtherSecurity(theirs), _) => Hint::OtherSecurity { ours, theirs },
+            (Notice::Superseded, _) => Hint::Superseded,
+            (Notice::UnknownCaller | Notice::NoSession, _) => {
+                let own = self.config.identity.as_ref().map(SecretKey::public);
+                Hint::UnknownCaller(own.ok_or(DropReason::Unknown)?)
+            }
+        };
+        // One line is enough: this one says more than that nothing is heard.
+        state.said_no_answer = true;
+        if state.complaints.may(now, hint.kind()) {
+            let peer = state.index;
+            self.events
+                .push_back(SessionEvent::TurnedAway { peer, path, hint });
+        }
+        Ok(())
+    }
+}
