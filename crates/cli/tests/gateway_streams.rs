@@ -125,26 +125,113 @@ fn a_reset_of_either_side_reaches_the_other() {
     assert_eq!(heard.recv().unwrap(), ErrorKind::ConnectionReset);
 }
 
+/// What became of the flows of the only class at the air gateway.
+fn counted(pair: &Pair, counter: &str) -> u64 {
+    let status = pair.status();
+    match &status["classes"][0][counter] {
+        serde_json::Value::Object(by_reason) => by_reason
+            .values()
+            .filter_map(serde_json::Value::as_u64)
+            .sum(),
+        count => count.as_u64().unwrap_or(0),
+    }
+}
+
 #[test]
-fn a_reset_after_a_hosts_own_end_ends_the_flow() {
-    let to = server(|mut stream| {
-        rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
+fn a_reset_after_the_servers_own_end_ends_the_flow() {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+    let to = server(move |stream| {
         stream.shutdown(Shutdown::Write).unwrap();
-        stream.read_exact(&mut [0; 1]).unwrap();
-        // Long enough for the rest to reach the kernels. What is unread makes the close a reset.
-        for _ in 0..100 {
-            processes::moment();
-        }
+        // Everything was delivered then, and the gateway has nothing to write. What is unread makes
+        // the close a reset.
+        wait.lock().unwrap().recv().unwrap();
     });
     let pair = Pair::start(LOSSY, &forward(to));
     let mut client = client(pair.entries[0]);
-    client.write_all(&vec![7; 300_000]).unwrap();
+    client.write_all(&[7; 1_000]).unwrap();
+    assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "the server's end");
+    until("delivery", || counted(&pair, "delivered_bytes") == 1_000);
+    go.send(()).unwrap();
+    until("the flow to end", || pair.status()["flows"] == 0);
+    assert_eq!(counted(&pair, "flows_reset"), 1);
+    until("the client to hear of it", || {
+        client.take_error().unwrap().is_some()
+    });
+}
+
+#[test]
+fn a_reset_after_the_clients_own_end_ends_the_flow() {
+    let (told, heard) = std::sync::mpsc::channel();
+    let to = server(move |mut stream| {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        // Nothing to say: only the reset can end this.
+        told.send(all.len()).unwrap();
+        while stream.take_error().unwrap().is_none() {
+            processes::moment();
+        }
+        told.send(0).unwrap();
+    });
+    let pair = Pair::start(LOSSY, &forward(to));
+    let mut client = client(pair.entries[0]);
+    client.write_all(&[7; 1_000]).unwrap();
     client.shutdown(Shutdown::Write).unwrap();
-    // Both directions of the client's connection are closed: no reset can reach it any more.
+    assert_eq!(heard.recv().unwrap(), 1_000);
+    rustix::net::sockopt::set_socket_linger(&client, Some(std::time::Duration::ZERO)).unwrap();
+    drop(client);
+    until("the flow to end", || pair.status()["flows"] == 0);
+    assert_eq!(counted(&pair, "flows_reset"), 1);
+    assert_eq!(heard.recv().unwrap(), 0, "the server hears of it");
+}
+
+#[test]
+fn what_a_broken_host_never_took_is_not_said_to_be_delivered_and_holds_nobody_up() {
+    let answer = octets(8, 2_000_000);
+    let said = answer.clone();
+    let (told, heard) = std::sync::mpsc::channel();
+    let to = server(move |mut stream| {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
+        stream.write_all(&said).unwrap();
+        // Reads nothing; when its kernel takes no more, what it took is all that was delivered.
+        let mut taken = 0;
+        loop {
+            for _ in 0..50 {
+                processes::moment();
+            }
+            let unread = rustix::io::ioctl_fionread(&stream).unwrap();
+            if unread == taken && unread > 0 {
+                break;
+            }
+            taken = unread;
+        }
+        // What is unread makes the close a reset.
+        drop(stream);
+        told.send(taken).unwrap();
+    });
+    let class = "class = \"bulk\"\n[class.bulk]\nmode = \"near-reliable\"\nkeep = \"8MiB\"\n";
+    let pair = Pair::start(LOSSY, &format!("{}{class}", forward(to)));
+    let mut stream = client(pair.entries[0]);
+    rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 65_536).unwrap();
+    // Far more than all that waits on the way: it can be written only if nobody keeps it.
+    stream.write_all(&octets(9, 32_000_000)).unwrap();
+    let mut back = vec![0; answer.len()];
+    stream.read_exact(&mut back).unwrap();
+    assert!(back == answer, "custody brings what the server had said");
+    let end = stream.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(end.kind(), ErrorKind::ConnectionReset);
     until("the flow to end", || pair.status()["flows"] == 0);
     let status = pair.status();
-    let resets = status["classes"][0]["flows_reset"].as_object().unwrap();
-    assert!(!resets.is_empty(), "{status}");
+    let class = status["classes"]
+        .as_array()
+        .and_then(|all| all.iter().find(|class| class["name"] == "bulk"))
+        .unwrap();
+    let taken = heard.recv().unwrap();
+    let delivered = class["delivered_bytes"].as_u64().unwrap();
+    assert!(
+        delivered > 0 && delivered <= taken,
+        "{delivered} were said to be delivered, {taken} were"
+    );
 }
 
 #[test]

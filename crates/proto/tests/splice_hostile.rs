@@ -23,6 +23,7 @@ fn open(name: u8, presumed: u32) -> Open {
         attempt: 1,
         kind: FlowKind::Stream,
         resume: false,
+        durable: false,
         again: false,
         refresh: false,
         farewell: false,

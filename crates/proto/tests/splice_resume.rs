@@ -20,6 +20,7 @@ fn class() -> FlowClass {
     FlowClass {
         window: ByteCount(200_000),
         resume: true,
+        durable: true,
         ..FlowClass::default()
     }
 }
@@ -161,4 +162,75 @@ fn a_connection_of_a_flow_that_is_over_does_not_outlive_the_peers_restart() {
     pair.script = clean(DELAY);
     pair.run(SECOND * 10);
     pair.assert_nothing_left();
+}
+
+#[test]
+fn a_flow_that_its_opener_cannot_take_up_again_ends_when_the_restart_is_known() {
+    let mut pair = Pair::new(&config(0), clean(DELAY));
+    let class = FlowClass {
+        durable: false,
+        ..class()
+    };
+    let id = pair.open(SINK, class, &pattern(3_000_000));
+    pair.run(SECOND / 2);
+    // The link is down when the opener is killed, so that the acceptor waits without a connection.
+    pair.script = Box::new(|_, _, _| Vec::new());
+    pair.call(1, |splicer, now| splicer.peer_restarted(now, PEER));
+    let ended = pair.reset_code(1, id);
+    assert_eq!(ended, Some(ResetCode::PeerLost), "at once");
+}
+
+#[test]
+fn what_a_restarted_opener_asked_for_before_its_restart_was_told_stands() {
+    for resume in [false, true] {
+        let mut pair = Pair::new(&config(0), clean(DELAY));
+        let class = FlowClass {
+            resume,
+            durable: false,
+            ..class()
+        };
+        let old = pair.open(SINK, class, &pattern(3_000_000));
+        pair.run(SECOND / 2);
+        pair.sides[0].apps.clear();
+        pair.restart(0, &config(1));
+        // The session carries the opening, and its news of the restart is heard behind it.
+        let id = pair.open(ECHO, class, &pattern(3_000_000));
+        pair.known_at_once();
+        pair.run(SECOND / 4);
+        assert_eq!(pair.reset_code(1, old), Some(ResetCode::PeerLost));
+        pair.call(1, |splicer, now| splicer.peer_restarted(now, PEER));
+        assert_eq!(pair.app(1, id).last, None, "resume {resume}");
+        pair.run(SECOND * 60);
+        assert_eq!(pair.app(0, id).last, Some(FlowEvent::Closed(id)));
+        // The next restart is news again.
+        let last = pair.open(SINK, class, &pattern(3_000_000));
+        pair.run(SECOND / 4);
+        pair.call(1, |splicer, now| splicer.peer_restarted(now, PEER));
+        assert_eq!(pair.reset_code(1, last), Some(ResetCode::PeerLost));
+    }
+}
+
+#[test]
+fn a_side_whose_host_is_gone_says_so_over_every_connection_and_confirms_nothing_more() {
+    for side in 0..2 {
+        let mut pair = Pair::new(&config(0), clean(DELAY));
+        let id = pair.open(SINK, class(), &[]);
+        pair.run(SECOND / 10);
+        let gone = pair.app(side, id);
+        gone.withholds = true;
+        pair.app(1 - side, id).outgoing = pattern(500_000);
+        pair.touch(1 - side, id);
+        pair.script = Box::new(|_, _, _| Vec::new());
+        pair.call(side, |splicer, now| splicer.stop(now, id));
+        pair.run(SECOND);
+        for side in 0..2 {
+            pair.call(side, |splicer, now| splicer.peer_restarted(now, PEER));
+        }
+        pair.script = clean(DELAY);
+        pair.run(SECOND * 30);
+        let heard = pair.app(1 - side, id);
+        assert_eq!(heard.told_to_stop, 1, "side {side}");
+        assert_eq!(heard.delivered, 0);
+        assert_eq!(heard.last, None, "it may have octets on their way");
+    }
 }

@@ -183,7 +183,7 @@ impl Session {
             FlowKind::Stream => complete[index(rng, complete.len())],
             FlowKind::Datagrams => Mode::ALL[index(rng, Mode::ALL.len())],
         };
-        let class = FlowClass {
+        let mut class = FlowClass {
             mode,
             window: ByteCount(1_000 + rng.below(200_000)),
             resume: kind == FlowKind::Stream && rng.chance(0.7),
@@ -192,6 +192,8 @@ impl Session {
                 .then(|| Duration::from_millis(50 + rng.below(2_000))),
             ..FlowClass::default()
         };
+        // The applications keep what their gateways need after a restart.
+        class.durable = class.resume;
         let scale = [0, 100, 10_000, 120_000][index(rng, 4)];
         let mut len = || usize::try_from(rng.below(scale + 1)).expect("small");
         let lens = [len(), len()];

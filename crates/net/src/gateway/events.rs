@@ -126,6 +126,7 @@ impl Running {
             FlowEvent::PeerFinished(id) => {
                 self.with_stream(id, super::stream::Stream::far_finished);
             }
+            FlowEvent::Stopped(id) => self.with_stream(id, super::stream::Stream::unheard),
             FlowEvent::Delivered { flow, offset } => {
                 self.with_stream(flow, |stream| stream.far_delivered(offset));
             }

@@ -43,6 +43,9 @@ struct Text {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     block: Option<(core::num::NonZeroU8, u8, u64)>,
     window: u64,
+    /// The opener keeps nothing on its disk.
+    #[serde(default, skip_serializing_if = "is_false")]
+    volatile: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bound: Option<SocketAddr>,
     received: u64,
@@ -53,6 +56,11 @@ struct Text {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 const fn is_zero(number: &u16) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl FlowRecord {
@@ -77,6 +85,7 @@ impl FlowRecord {
             fec: class.fec_words.words(),
             block: class.block.map(plan),
             window: class.window.0,
+            volatile: !class.durable,
             bound: self.bound,
             received: self.received,
             preface: self.preface.clone(),
@@ -118,6 +127,7 @@ impl FlowRecord {
                 block,
                 window: ByteCount(text.window),
                 resume: true,
+                durable: !text.volatile,
             },
             bound: text.bound,
             received: text.received,

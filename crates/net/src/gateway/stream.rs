@@ -6,7 +6,9 @@
 //!   window pushes back on the host behind it.
 //! - `delivered` is said of octets that the host behind the socket has acknowledged, never of
 //!   octets that merely left our hands.
-//! - What custody took is carried to its end even when the socket that it came from breaks.
+//! - What custody took is carried to its end even when the socket that it came from breaks. What
+//!   comes for that socket meanwhile is dropped and never reported as delivered; the far side is
+//!   told, and does not keep its own host waiting for it.
 
 mod intake;
 mod restored;
@@ -63,6 +65,8 @@ pub(super) struct Stream {
     shut: bool,
     /// The socket is broken; custody drains first.
     broken: bool,
+    /// The far side's host is gone: what comes from ours reaches nobody.
+    unheard: bool,
     /// Something could be read, but custody is full: of what others keep, perhaps.
     starved: bool,
     /// Octets written to the socket, without the preface.
@@ -99,6 +103,7 @@ impl Stream {
             far_finished: false,
             shut: false,
             broken: false,
+            unheard: false,
             starved: false,
             written: 0,
             delivered: 0,
@@ -155,6 +160,11 @@ impl Stream {
 
     pub(super) fn far_finished(&mut self) {
         self.far_finished = true;
+    }
+
+    /// Nobody hears the local host any more; what comes for it still does.
+    pub(super) fn unheard(&mut self) {
+        self.unheard = true;
     }
 
     /// Octets read from and written to the local side.
@@ -241,6 +251,10 @@ impl Stream {
                 return self.drain_custody(now, flow, splicer);
             }
         }
+        if self.unheard && self.ended && self.shut && self.delivered == self.written {
+            // Both ends were said, and one of them to nobody.
+            return Turn::Over(ResetCode::Reset);
+        }
         if more { Turn::More } else { Turn::Rest }
     }
 
@@ -255,7 +269,9 @@ impl Stream {
 
     /// From custody into the flow, and the end when everything is there.
     fn feed(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> io::Result<()> {
-        if let Some(custody) = &mut self.custody {
+        if let Some(custody) = &mut self.custody
+            && !self.unheard
+        {
             while let Some(from) = splicer.accepted_offset(flow)
                 && from < custody.end()
             {
@@ -271,7 +287,7 @@ impl Stream {
         }
         // What broke has no end: a reset follows when custody is empty. One that was written down
         // came before.
-        let has_end = !self.broken || self.is_lost_after_end();
+        let has_end = (!self.broken && !self.unheard) || self.is_lost_after_end();
         if self.ended && has_end && !self.finished && self.early.is_empty() {
             self.finished = true;
             splicer.finish(now, flow);
@@ -291,17 +307,10 @@ impl Stream {
         if self.kept() == 0 && !self.is_lost_after_end() {
             return Turn::Over(ResetCode::Reset);
         }
+        splicer.stop(now, flow);
         while let Some(len) = splicer.peek(flow).map(<[u8]>::len) {
             splicer.consume(now, flow, len);
-            self.written += len as u64;
         }
-        if let Some(custody) = &mut self.custody
-            && let Err(error) = custody.note_received(self.written)
-        {
-            tracing::error!(event = "custody_failed", %flow, %error);
-            return Turn::Over(ResetCode::CustodyLost);
-        }
-        splicer.delivered(now, flow, self.written);
         self.check_at = None;
         Turn::Rest
     }

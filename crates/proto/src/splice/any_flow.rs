@@ -140,9 +140,13 @@ impl AnyFlow {
         }
     }
 
-    /// The peer no longer knows the flow's connection.
-    pub(super) fn lose_connection(&mut self, now: Instant, shared: &mut Shared) {
-        if self.connection().is_some() {
+    /// The peer has restarted: it no longer knows the flow's connection, nor perhaps the flow.
+    pub(super) fn on_peer_restarted(&mut self, now: Instant, shared: &mut Shared) {
+        if let Self::Stream(flow) = self
+            && flow.dies_with_peer()
+        {
+            flow.lose(now, shared);
+        } else if self.connection().is_some() {
             each!(self, flow => flow.drop_link(now, shared));
             self.on_connection_closed(now, shared, CloseReason::Reset);
         }

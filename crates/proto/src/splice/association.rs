@@ -174,6 +174,7 @@ impl Association {
             block: open.block,
             window: ByteCount(u64::from(open.window)),
             resume: false,
+            durable: false,
         };
         let destination = open.destination.clone();
         let mut association = Self::opener(now, shared, open.flow, peer, destination, class);

@@ -34,6 +34,9 @@ pub struct FlowClass {
     /// Streams: whether the flow outlives its AeroTP connection. The driver then keeps everything
     /// past the last [`Delivered`](super::FlowEvent::Delivered).
     pub resume: bool,
+    /// Streams with `resume`: whether the flow also outlives its opener's gateway. If not, the acceptor
+    /// ends it as soon as it knows that the opener's gateway has restarted.
+    pub durable: bool,
 }
 
 impl FlowClass {
@@ -58,6 +61,7 @@ impl Default for FlowClass {
             block: None,
             window: ByteCount(1 << 20),
             resume: false,
+            durable: false,
         }
     }
 }

@@ -48,6 +48,10 @@ pub enum FlowEvent {
     Writable(FlowId),
     /// Streams: everything from the far side was read, and it sends no more.
     PeerFinished(FlowId),
+    /// Streams: the far side's local connection is gone, and what is given to `accept` from now on
+    /// reaches nobody; what it has taken from its own host still comes. A reset follows when that is
+    /// done. Give up reading for `accept`, or read and drop, so that the local host is not held up.
+    Stopped(FlowId),
     /// Streams: the far host has acknowledged the first `offset` octets given to `accept`. What a
     /// driver keeps for `resume` it may release up to there.
     Delivered {
@@ -86,6 +90,7 @@ impl FlowEvent {
             | Self::Readable(flow)
             | Self::Writable(flow)
             | Self::PeerFinished(flow)
+            | Self::Stopped(flow)
             | Self::Delivered { flow, .. }
             | Self::Resume { flow, .. }
             | Self::Reset { flow, .. }

@@ -70,6 +70,10 @@ pub(super) struct Flow {
     bound: Option<SocketAddr>,
     /// The far side said the last word.
     last_word_heard: bool,
+    /// The local connection is gone, and what comes for it reaches nobody.
+    stopped: bool,
+    /// The far side said the same of its own.
+    far_stopped: bool,
     /// The driver was told, or could see, that there is no capacity.
     blocked: bool,
     /// `Resume` events that the driver has not seen: it would go on at the wrong place.
@@ -156,6 +160,12 @@ impl Flow {
         }
     }
 
+    fn say_stop(&mut self, now: Instant, shared: &mut Shared) {
+        if self.stopped {
+            self.send(now, shared, &Record::Stop);
+        }
+    }
+
     fn note_activity(&mut self, now: Instant, shared: &Shared) {
         self.last_active = now;
         self.timers
@@ -180,6 +190,17 @@ impl Flow {
             self.end(now, shared, Outcome::Finished);
             shared.tell(FlowEvent::Closed(self.id));
         }
+    }
+
+    /// Whether nobody will ask for the flow again once its opener's gateway has restarted.
+    pub(super) fn dies_with_peer(&self) -> bool {
+        self.is_alive() && self.role == Role::Acceptor && self.class.resume && !self.class.durable
+    }
+
+    /// The far side is gone for good.
+    pub(super) fn lose(&mut self, now: Instant, shared: &mut Shared) {
+        self.drop_link(now, shared);
+        self.fail(now, shared, ResetCode::PeerLost);
     }
 
     /// This side refuses, or cuts the flow off, without being told to.

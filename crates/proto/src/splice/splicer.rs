@@ -1,6 +1,7 @@
 //! The machine: flows by their names, and the way between them and AeroTP's connections.
 
 mod arrivals;
+mod restarts;
 
 use super::address::{Destination, FlowId, FlowKind};
 use super::any_flow::AnyFlow;
@@ -21,6 +22,7 @@ use crate::units::Instant;
 use crate::wire::aerotp::{Mode, Port};
 use arrivals::Orphan;
 use core::net::SocketAddr;
+use restarts::Incarnation;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A flow, and what the splicer's indexes say of it.
@@ -42,8 +44,7 @@ pub struct Splicer {
     orphans: BTreeMap<ConnectionId, Orphan>,
     deadlines: BTreeSet<(Instant, FlowId)>,
     graves: Graves,
-    /// The latest start of each peer that was seen.
-    incarnations: BTreeMap<PathId, u32>,
+    incarnations: BTreeMap<PathId, Incarnation>,
     openings: u32,
     now: Instant,
 }
@@ -168,29 +169,6 @@ impl Splicer {
         Ok(())
     }
 
-    /// A peer has restarted and knows no flow of before: those that cannot resume are reset, the
-    /// others connect again.
-    pub fn peer_restarted(&mut self, now: Instant, peer: PathId) {
-        self.now = now;
-        self.lose_flows(now, |flow| flow.peer() == peer);
-        // Those of flows that are over too: under the same ports the peer would take what they
-        // repeat for a new connection, of which the two ends never agree.
-        let endpoint = &mut self.shared.endpoint;
-        let stale: Vec<ConnectionId> = endpoint.connections_on(peer).collect();
-        for id in stale {
-            endpoint.abort(now, id);
-        }
-        self.pump(now);
-    }
-
-    fn lose_flows(&mut self, now: Instant, is_lost: impl Fn(&AnyFlow) -> bool) {
-        let slots = self.flows.iter().filter(|(_, slot)| is_lost(&slot.flow));
-        let lost: Vec<FlowId> = slots.map(|(id, _)| *id).collect();
-        for id in lost {
-            self.with(now, id, AnyFlow::lose_connection);
-        }
-    }
-
     /// Streams: how many octets `accept` would take now. Read no more from the socket than that.
     pub fn capacity(&self, flow: FlowId) -> usize {
         let flow = self.alive(flow).and_then(AnyFlow::as_stream);
@@ -244,6 +222,12 @@ impl Splicer {
         self.with_stream(now, flow, |flow, now, shared| {
             flow.delivered(now, shared, total);
         });
+    }
+
+    /// Streams: the local connection is gone, so that nothing can be delivered any more, while what
+    /// was taken from it still goes on. The far side is told; go on to `consume` what comes.
+    pub fn stop(&mut self, now: Instant, flow: FlowId) {
+        self.with_stream(now, flow, |flow, now, shared| flow.stop(now, shared));
     }
 
     /// Acceptor: the destination accepted; `bound` is the local address of that connection.

@@ -66,6 +66,8 @@ pub(crate) struct App {
     pub(crate) withholds: bool,
     pub(crate) delivered: u64,
     pub(crate) peer_finished: bool,
+    /// The far side's local host is gone.
+    pub(crate) told_to_stop: u32,
     pub(crate) messages: Vec<Vec<u8>>,
     pub(crate) last: Option<FlowEvent>,
     pub(crate) resumed: Vec<u64>,
@@ -194,6 +196,10 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
             FlowEvent::Readable(flow) | FlowEvent::Writable(flow) => *flow,
             FlowEvent::PeerFinished(flow) => {
                 self.apps.get_mut(flow).expect("known").peer_finished = true;
+                *flow
+            }
+            FlowEvent::Stopped(flow) => {
+                self.apps.get_mut(flow).expect("known").told_to_stop += 1;
                 *flow
             }
             FlowEvent::Delivered { flow, offset } => {
@@ -409,6 +415,11 @@ impl Pair {
             }
         }
         receiver == self.starts[to] && sender == self.known[from]
+    }
+
+    /// Both sides know of every restart already, without having told their splicers.
+    pub(crate) const fn known_at_once(&mut self) {
+        self.known = self.starts;
     }
 
     /// One step of time; `false` when nothing is left to happen before `until`.

@@ -232,6 +232,7 @@ impl Driver<Guarded<Splicer>> for StackDriver<'_, '_> {
             FlowEvent::PeerFinished(_) => splicer.finish(now, id),
             FlowEvent::Connected { .. }
             | FlowEvent::Delivered { .. }
+            | FlowEvent::Stopped(_)
             | FlowEvent::Resume { .. } => {}
             FlowEvent::Refused { code, .. } => self.close(id, code.name()),
             FlowEvent::Reset { code, .. } => self.close(id, code.name()),

@@ -177,6 +177,7 @@ pub(super) fn read(
         block: block(reader, mode)?,
         window,
         resume: custody != Custody::None,
+        durable: custody == Custody::Disk,
     };
     Ok(ClassSettings {
         name: name.to_owned(),

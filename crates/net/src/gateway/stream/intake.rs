@@ -18,6 +18,9 @@ impl Stream {
         splicer: &mut Splicer,
         scratch: &mut [u8],
     ) -> io::Result<bool> {
+        if self.unheard && !self.is_durable() {
+            return self.take_out(scratch);
+        }
         if !self.early.is_empty() {
             let taken = match &mut self.custody {
                 Some(custody) => custody.append(&self.early)?,
@@ -86,6 +89,27 @@ impl Stream {
         }
         if self.is_durable() {
             self.consume_safe(scratch)?;
+        }
+        Ok(self.readable && !self.ended)
+    }
+
+    /// From the socket to nobody, so that the local host need not wait: it may read only after it
+    /// has written. What custody on disk counts stays where the next gateway looks for it.
+    fn take_out(&mut self, scratch: &mut [u8]) -> io::Result<bool> {
+        let mut moved = 0;
+        while self.readable && !self.ended && moved < TURN_BYTES {
+            let Some(socket) = &mut self.socket else {
+                return Ok(false);
+            };
+            match socket.read(scratch) {
+                Ok(0) => self.ended = true,
+                Ok(len) => {
+                    self.read += len as u64;
+                    moved += len;
+                }
+                Err(error) if later(&error) => self.readable = false,
+                Err(error) => return Err(error),
+            }
         }
         Ok(self.readable && !self.ended)
     }

@@ -31,6 +31,7 @@ impl Stream {
             far_finished: false,
             shut: false,
             broken: !is_there,
+            unheard: false,
             starved: false,
             written: record.received,
             delivered: record.received,

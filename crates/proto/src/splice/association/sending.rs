@@ -39,6 +39,7 @@ impl Association {
             attempt: self.attempt,
             kind: FlowKind::Datagrams,
             resume: false,
+            durable: false,
             again: false,
             refresh: self.answered,
             farewell: false,

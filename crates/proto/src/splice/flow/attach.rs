@@ -76,6 +76,7 @@ impl Flow {
             block: open.block,
             window: crate::units::ByteCount(u64::from(open.window)),
             resume: open.resume,
+            durable: open.durable,
         };
         let restored = Restored {
             flow: open.flow,
@@ -137,6 +138,8 @@ impl Flow {
             },
             bound,
             last_word_heard: false,
+            stopped: false,
+            far_stopped: false,
             blocked: true,
             resumes_untold: 0,
             reconnects: 0,
@@ -195,6 +198,7 @@ impl Flow {
             attempt,
             kind: FlowKind::Stream,
             resume: self.class.resume,
+            durable: self.class.durable,
             again,
             refresh: false,
             farewell: matches!(self.phase, Phase::Ending(_)),
@@ -290,6 +294,7 @@ impl Flow {
             from: self.stream.out.accepted(),
         });
         self.say_end(now, shared);
+        self.say_stop(now, shared);
     }
 
     /// Acceptor: says ACCEPTED on the present connection.

@@ -73,6 +73,13 @@ impl Flow {
         self.end(now, shared, Outcome::Reset(code));
     }
 
+    /// What comes from the far side reaches nobody any more.
+    pub(in super::super) fn stop(&mut self, now: Instant, shared: &mut Shared) {
+        if !core::mem::replace(&mut self.stopped, true) {
+            self.say_stop(now, shared);
+        }
+    }
+
     pub(in super::super) fn peek(&self) -> Option<&[u8]> {
         self.stream.incoming.peek()
     }

@@ -91,6 +91,11 @@ impl Flow {
                 self.end_silently(now, shared, Outcome::Finished);
                 shared.tell(FlowEvent::Closed(self.id));
             }
+            (Record::Stop, _) => {
+                if !core::mem::replace(&mut self.far_stopped, true) {
+                    shared.tell(FlowEvent::Stopped(self.id));
+                }
+            }
             (Record::Reset(code), _) => self.on_reset(now, shared, *code),
             (Record::Ignored, _) => {}
             _ => return Err(MISPLACED),

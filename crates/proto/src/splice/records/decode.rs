@@ -130,6 +130,7 @@ impl<'a> Record<'a> {
             kind::MESSAGE => return decode_message(fields).map(Self::Message),
             kind::FLOW => Self::Flow(FlowId(fields.array()?)),
             kind::FINISHED => Self::Finished,
+            kind::STOP => Self::Stop,
             kind::OPTIONAL.. => return Ok(Self::Ignored),
             _ => return Err(Malformed::UnknownType(kind)),
         };
@@ -182,6 +183,7 @@ fn decode_open(mut fields: Fields<'_>) -> Result<Open, Malformed> {
             FlowKind::Datagrams
         },
         resume: set & flags::RESUME != 0,
+        durable: set & flags::DURABLE != 0,
         again: set & flags::AGAIN != 0,
         refresh: set & flags::REFRESH != 0,
         farewell: set & flags::FAREWELL != 0,

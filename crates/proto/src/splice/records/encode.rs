@@ -11,7 +11,8 @@ pub(super) mod flags {
     pub(in super::super) const AGAIN: u8 = 4;
     pub(in super::super) const REFRESH: u8 = 8;
     pub(in super::super) const FAREWELL: u8 = 16;
-    pub(in super::super) const ALL: u8 = DATAGRAMS | RESUME | AGAIN | REFRESH | FAREWELL;
+    pub(in super::super) const DURABLE: u8 = 32;
+    pub(in super::super) const ALL: u8 = DATAGRAMS | RESUME | AGAIN | REFRESH | FAREWELL | DURABLE;
 }
 
 /// What a host field holds.
@@ -44,7 +45,7 @@ impl Record<'_> {
             }
             Self::Message(message) => encode_message(message, out),
             Self::Flow(flow) => out.extend_from_slice(&flow.0),
-            Self::Finished | Self::Ignored => {}
+            Self::Finished | Self::Stop | Self::Ignored => {}
         }
         let body = start + super::HEADER_BYTES;
         out.truncate(body + BODY_BYTES_MAX);
@@ -64,6 +65,7 @@ impl Record<'_> {
             Self::Message(_) => kind::MESSAGE,
             Self::Flow(_) => kind::FLOW,
             Self::Finished => kind::FINISHED,
+            Self::Stop => kind::STOP,
             Self::Ignored => kind::OPTIONAL,
         }
     }
@@ -78,7 +80,8 @@ fn encode_open(open: &Open, out: &mut Vec<u8>) {
             | flag(open.resume, flags::RESUME)
             | flag(open.again, flags::AGAIN)
             | flag(open.refresh, flags::REFRESH)
-            | flag(open.farewell, flags::FAREWELL),
+            | flag(open.farewell, flags::FAREWELL)
+            | flag(open.durable, flags::DURABLE),
     );
     out.extend_from_slice(&[open.priority.0, open.class.0, open.weight]);
     out.extend_from_slice(&open.fec_words.words().to_be_bytes());

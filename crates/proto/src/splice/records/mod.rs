@@ -46,6 +46,9 @@ mod kind {
     pub(super) const MESSAGE: u8 = 8;
     pub(super) const FLOW: u8 = 9;
     pub(super) const FINISHED: u8 = 10;
+    pub(super) const STOP: u8 = 11;
+    /// The last that is defined below the optional ones.
+    pub(super) const LAST: u8 = STOP;
     /// From here on, a receiver ignores what it does not know.
     pub(super) const OPTIONAL: u8 = 128;
 }
@@ -76,6 +79,8 @@ pub enum Record<'a> {
     Flow(FlowId),
     /// The flow that should go on has ended, complete.
     Finished,
+    /// The local connection is gone: what comes for it reaches nobody. The other direction goes on.
+    Stop,
     /// Of a type that may be ignored.
     Ignored,
 }
@@ -92,6 +97,8 @@ pub struct Open {
     pub kind: FlowKind,
     /// Whether it may outlive its connection.
     pub resume: bool,
+    /// Whether the opener can go on with it after a restart.
+    pub durable: bool,
     /// The opener has asked before: data waits for the answer.
     pub again: bool,
     /// Datagrams: the acceptor has answered before, and need not answer again.

@@ -39,7 +39,7 @@ impl RecordReader {
             let [kind, high, low] = self.header();
             let len = usize::from(u16::from_be_bytes([high, low]));
             if kind != kind::DATA {
-                if kind < kind::OPTIONAL && kind > kind::FINISHED {
+                if kind < kind::OPTIONAL && kind > kind::LAST {
                     return Err(Malformed::UnknownType(kind));
                 }
                 if !self.fill(HEADER_BYTES + len, input) {

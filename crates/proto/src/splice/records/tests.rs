@@ -43,13 +43,13 @@ fn any_block() -> impl Strategy<Value = Option<BlockPlan>> {
 
 prop_compose! {
     fn any_open()(
-        names in (any::<[u8; 16]>(), any::<u64>(), any::<[bool; 5]>()),
+        names in (any::<[u8; 16]>(), any::<u64>(), any::<[bool; 6]>()),
         treatment in (any::<u8>(), any::<u8>(), any::<u8>(), 0_u16..=256, any_block()),
         deadline in proptest::option::of(1_u32..),
         sizes in (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>(), any::<u64>()),
         destination in any_destination(),
     ) -> Open {
-        let (flow, attempt, [datagrams, resume, again, refresh, farewell]) = names;
+        let (flow, attempt, [datagrams, resume, again, refresh, farewell, durable]) = names;
         let (priority, class, weight, words, block) = treatment;
         let (window, presumed, received, limit, kept_from) = sizes;
         Open {
@@ -57,6 +57,7 @@ prop_compose! {
             attempt,
             kind: if datagrams { FlowKind::Datagrams } else { FlowKind::Stream },
             resume,
+            durable,
             again,
             refresh,
             farewell,
@@ -118,6 +119,7 @@ fn any_record() -> impl Strategy<Value = Owned> {
             .prop_map(|(offset, limit)| Record::Delivered(Delivered { offset, limit })),
         any::<[u8; 16]>().prop_map(|id| Record::Flow(FlowId(id))),
         Just(Record::Finished),
+        Just(Record::Stop),
         Just(Record::Ignored),
     ];
     prop_oneof![
@@ -186,7 +188,7 @@ proptest! {
     #[test]
     fn octets_of_any_kind_are_a_record_or_malformed_and_encode_to_themselves(
         mut octets in proptest::collection::vec(any::<u8>(), 0..400),
-        kind in 0_u8..12,
+        kind in 0_u8..13,
         length in any::<bool>(),
     ) {
         if let [first, high, low, body @ ..] = octets.as_mut_slice() && length {
@@ -219,6 +221,7 @@ fn open() -> Open {
         attempt: 1,
         kind: FlowKind::Stream,
         resume: false,
+        durable: false,
         again: false,
         refresh: false,
         farewell: false,
@@ -251,7 +254,7 @@ fn values_that_a_field_may_not_have_are_malformed() {
         malformed(1, &body)
     };
     let value = |field| Malformed::Value { kind: 1, field };
-    assert_eq!(with(24, 32), value("flags"));
+    assert_eq!(with(24, 64), value("flags"));
     assert_eq!(with(28, 2), value("fec words"));
     assert_eq!(with(31, 1), value("block"));
     assert_eq!(with(72, 5), value("host type"));
@@ -271,7 +274,7 @@ fn values_that_a_field_may_not_have_are_malformed() {
     assert_eq!(malformed(8, &[0, 0, 0, 0, 0, 0, 0, 0, 3, 2]), part);
     assert_eq!(malformed(4, &[]), Malformed::Length { kind: 4, len: 0 });
     assert_eq!(malformed(5, &[0; 9]), Malformed::Length { kind: 5, len: 9 });
-    assert_eq!(malformed(11, &[]), Malformed::UnknownType(11));
+    assert_eq!(malformed(12, &[]), Malformed::UnknownType(12));
     assert_eq!(malformed(0, &[]), Malformed::UnknownType(0));
     assert_eq!(malformed(127, &[]), Malformed::UnknownType(127));
     assert_eq!(Record::decode(128, &[1, 2]), Ok(Record::Ignored));
@@ -294,6 +297,7 @@ fn an_opening_has_its_golden_octets() {
         attempt: 0x0000_0002_0000_0005,
         kind: FlowKind::Datagrams,
         refresh: true,
+        durable: true,
         priority: Priority(3),
         class: ClassId(4),
         weight: 5,
@@ -319,7 +323,7 @@ fn an_opening_has_its_golden_octets() {
         "01004e",
         "07070707070707070707070707070707",
         "0000000200000005",
-        "09",
+        "29",
         "030405",
         "0018",
         "0a02000003e8",
@@ -375,4 +379,5 @@ fn the_other_records_have_their_golden_octets() {
         "09001007070707070707070707070707070707"
     );
     assert_eq!(hex(&Record::Finished), "0a0000");
+    assert_eq!(hex(&Record::Stop), "0b0000");
 }

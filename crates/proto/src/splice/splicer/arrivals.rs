@@ -261,19 +261,4 @@ impl Splicer {
             self.shared.counters.orphans += 1;
         }
     }
-
-    /// A peer that has started again knows nothing of what it asked for before; what may resume, it
-    /// asks for again.
-    fn note_incarnation(&mut self, now: Instant, peer: PathId, attempt: u64) {
-        let incarnation = u32::try_from(attempt >> 32).unwrap_or(u32::MAX);
-        let known = self.incarnations.entry(peer).or_insert(incarnation);
-        if *known < incarnation {
-            *known = incarnation;
-            self.lose_flows(now, |flow| {
-                flow.peer() == peer
-                    && flow.role() == Role::Acceptor
-                    && flow.attempt() >> 32 < u64::from(incarnation)
-            });
-        }
-    }
 }

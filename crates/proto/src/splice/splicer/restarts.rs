@@ -1,0 +1,106 @@
+//! Peers that have restarted: what of their flows can go on.
+//!
+//! Two things tell of a restart: the session below, and the first opening of a later start. A
+//! session may carry that opening before its own news is heard, so each is matched with the other:
+//! what was opened since belongs to the new start.
+
+use super::super::any_flow::AnyFlow;
+use super::super::restored::Role;
+use super::Splicer;
+use crate::machine::PathId;
+use crate::transport::aerotp::ConnectionId;
+use crate::units::Instant;
+use core::cmp::Ordering;
+
+/// A peer's starts, as far as they were seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incarnation {
+    /// The latest that an opening came from.
+    latest: u32,
+    news: News,
+}
+
+/// Which of the two kinds of news is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    /// Neither.
+    Settled,
+    /// The session told of a start that has opened nothing yet.
+    OpeningDue,
+    /// An opening told of a start that the session has not told of.
+    SessionDue,
+}
+
+const fn start_of(attempt: u64) -> u64 {
+    attempt >> 32
+}
+
+impl Splicer {
+    /// A peer has restarted and knows no flow of before: those that cannot go on are reset, the
+    /// others connect again.
+    pub fn peer_restarted(&mut self, now: Instant, peer: PathId) {
+        self.now = now;
+        let mut later_than_all = None;
+        if let Some(known) = self.incarnations.get_mut(&peer) {
+            if known.news == News::SessionDue {
+                known.news = News::Settled;
+                later_than_all = Some(known.latest);
+            } else {
+                known.news = News::OpeningDue;
+            }
+        }
+        self.lose_flows(now, |flow| {
+            flow.peer() == peer && (flow.role() == Role::Opener || is_older(flow, later_than_all))
+        });
+        // Those of flows that are over too: under the same ports the peer would take what they
+        // repeat for a new connection, of which the two ends never agree. If something was opened
+        // since, what has an owner, or none yet, is of the new start.
+        let is_stale = |id: &ConnectionId| {
+            later_than_all.is_none()
+                || !(self.by_connection.contains_key(id) || self.orphans.contains_key(id))
+        };
+        let connections = self.shared.endpoint.connections_on(peer);
+        let stale: Vec<ConnectionId> = connections.filter(is_stale).collect();
+        for id in stale {
+            self.shared.endpoint.abort(now, id);
+        }
+        self.pump(now);
+    }
+
+    /// A peer that has started again knows nothing of what it asked for before; what may resume, it
+    /// asks for again.
+    pub(super) fn note_incarnation(&mut self, now: Instant, peer: PathId, attempt: u64) {
+        let latest = u32::try_from(start_of(attempt)).unwrap_or(u32::MAX);
+        let known = self.incarnations.entry(peer).or_insert(Incarnation {
+            latest,
+            news: News::Settled,
+        });
+        match known.latest.cmp(&latest) {
+            Ordering::Less => {
+                known.latest = latest;
+                known.news = if known.news == News::OpeningDue {
+                    News::Settled
+                } else {
+                    News::SessionDue
+                };
+            }
+            Ordering::Equal | Ordering::Greater => return,
+        }
+        self.lose_flows(now, |flow| {
+            flow.peer() == peer && flow.role() == Role::Acceptor && is_older(flow, Some(latest))
+        });
+    }
+
+    fn lose_flows(&mut self, now: Instant, is_lost: impl Fn(&AnyFlow) -> bool) {
+        let slots = self.flows.iter().filter(|(_, slot)| is_lost(&slot.flow));
+        let lost: Vec<_> = slots.map(|(id, _)| *id).collect();
+        for id in lost {
+            self.with(now, id, AnyFlow::on_peer_restarted);
+        }
+    }
+}
+
+/// Whether a flow was opened before the start `latest`; all were, if none is named.
+fn is_older(flow: &AnyFlow, latest: Option<u32>) -> bool {
+    latest.is_none_or(|latest| start_of(flow.attempt()) < u64::from(latest))
+}
