@@ -11,6 +11,8 @@ pub(super) struct Link {
     pub(super) reader: RecordReader,
     /// Records that the connection had no room for: the rest of one with data, and control.
     pending: Vec<u8>,
+    /// The flow's octets are all written: only control may follow.
+    ended: bool,
     closing: bool,
 }
 
@@ -20,6 +22,7 @@ impl Link {
             id,
             reader: RecordReader::default(),
             pending: Vec::new(),
+            ended: false,
             closing: false,
         }
     }
@@ -37,6 +40,7 @@ impl Link {
     /// Sends a record, behind those that wait.
     pub(super) fn send(&mut self, now: Instant, endpoint: &mut Endpoint, record: &Record<'_>) {
         if !self.closing {
+            self.ended |= matches!(record, Record::End { .. });
             record.encode(&mut self.pending);
             self.flush(now, endpoint);
         }
@@ -49,8 +53,13 @@ impl Link {
             let taken = endpoint.write(now, self.id, &self.pending).unwrap_or(0);
             self.pending.drain(..taken);
         }
-        if self.pending.is_empty() && self.closing {
+        if !self.pending.is_empty() {
+            return;
+        }
+        if self.closing {
             endpoint.close(now, self.id);
+        } else if self.ended {
+            endpoint.pause(now, self.id);
         }
     }
 

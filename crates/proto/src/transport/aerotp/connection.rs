@@ -278,6 +278,11 @@ impl Connection {
         self.receiver.recycle(octets);
     }
 
+    /// Nothing is expected to follow for now.
+    pub(super) fn pause(&mut self) {
+        self.sender.pause();
+    }
+
     /// No more will be written.
     pub(super) fn close(&mut self) {
         self.closing = true;

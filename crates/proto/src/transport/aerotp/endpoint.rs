@@ -283,6 +283,12 @@ impl Endpoint {
         }
     }
 
+    /// Nothing is expected to follow what was written, until more is: modes that retransmit repeat
+    /// the end of it while the link would be idle, as after a close.
+    pub fn pause(&mut self, now: Instant, id: ConnectionId) {
+        self.with(now, id, Connection::pause);
+    }
+
     /// No more will be written. What was written is still delivered as the mode promises.
     pub fn close(&mut self, now: Instant, id: ConnectionId) {
         self.with(now, id, Connection::close);

@@ -78,6 +78,8 @@ pub(super) struct Sender {
     rtt: RttEstimator,
     parity: ParityPlan,
     finishing: bool,
+    /// Nothing is expected to follow what was written, so the end of it is a tail.
+    pausing: bool,
     stalled: bool,
     silences: u32,
     probe: Option<TpduSeq>,
@@ -112,6 +114,7 @@ impl Sender {
             rtt: rto,
             parity: ParityPlan::new(config.block.filter(|_| rules.blocks)),
             finishing: false,
+            pausing: false,
             stalled: false,
             silences: 0,
             probe: None,
@@ -127,6 +130,7 @@ impl Sender {
     /// Takes stream octets; fewer than offered when the buffer is full.
     pub(super) fn write(&mut self, now: Instant, octets: &[u8]) -> usize {
         let taken = self.buffer.write(&octets[..octets.len().min(self.room())]);
+        self.pausing = false;
         if taken < octets.len() {
             self.blocked_writer = true;
         }
@@ -144,6 +148,7 @@ impl Sender {
             return false;
         }
         self.buffer.write(octets);
+        self.pausing = false;
         self.messages.push_back(octets.len());
         self.probe_closed_window(now);
         true
@@ -213,6 +218,11 @@ impl Sender {
         self.buffer.end() - self.next_position
     }
 
+    /// Nothing is expected to follow for now.
+    pub(super) fn pause(&mut self) {
+        self.pausing = true;
+    }
+
     /// No more will be written.
     pub(super) fn finish(&mut self) {
         self.finishing = true;
@@ -271,7 +281,7 @@ impl Sender {
 
     /// Whether repeating the tail would be of use, if the link is idle.
     pub(super) fn wants_spare(&self) -> bool {
-        self.finishing
+        (self.finishing || self.pausing)
             && !self.stalled
             && self.rules.confirms()
             && !self.has_new()
