@@ -2,7 +2,8 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fulmar_net::session::{
-    Entropy, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session, SessionConfig,
+    Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,
+    SessionConfig,
 };
 use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
 use fulmar_proto::units::Instant;
@@ -52,6 +53,7 @@ fn session(
         name: "peer".to_owned(),
         security,
         endpoints: endpoints.to_vec(),
+        mtu: MtuConfig::default(),
     };
     let config = SessionConfig::new(identity, vec![peer], 1);
     let seed = if endpoints.is_empty() { 2 } else { 3 };

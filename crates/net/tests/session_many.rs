@@ -3,8 +3,8 @@
 //! Method: a hub and three outstations in virtual time; the inner machine only keeps what arrives.
 
 use fulmar_net::session::{
-    Entropy, LinkState, PeerConfig, PeerIndex, SecretKey, Security, Session, SessionConfig,
-    SessionEvent,
+    Entropy, LinkState, MtuConfig, PeerConfig, PeerIndex, SecretKey, Security, Session,
+    SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit, drain,
@@ -93,6 +93,7 @@ impl Star {
                 preset: None,
             },
             endpoints,
+            mtu: MtuConfig::default(),
         };
         let node = |n: u32| {
             let peers = if n == 0 {

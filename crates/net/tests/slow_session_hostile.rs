@@ -8,7 +8,7 @@
 mod session_pair;
 
 use fulmar_net::session::{
-    DropReason, Entropy, LinkState, PeerConfig, Security, Session, SessionConfig,
+    DropReason, Entropy, LinkState, MtuConfig, PeerConfig, Security, Session, SessionConfig,
 };
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
@@ -54,6 +54,7 @@ fn strange_initiations(count: usize) -> Vec<Vec<u8>> {
             preset: None,
         },
         endpoints: vec![PATH],
+        mtu: MtuConfig::default(),
     };
     let config = SessionConfig::new(Some(secret(66)), vec![peer], 1);
     let made = (0..count).map(|n| {

@@ -3,9 +3,9 @@
 mod bottleneck;
 
 use bottleneck::{Bottleneck, Medium};
-use fulmar_proto::machine::{Kind, Priority};
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Share};
-use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::machine::{Kind, PathId, Priority};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, PathSizes, Share};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
 /// One packet of 1500 octets at [`RATE`].
@@ -123,4 +123,32 @@ fn tpdus_become_smaller_at_once_when_the_path_does_and_nothing_is_lost() {
     assert_eq!(new.map(|sent| sent.octets).max(), Some(1000));
     let again = after.iter().map(|sent| sent.octets).max();
     assert_eq!(again, Some(1480), "what was lost before keeps its octets");
+}
+
+#[test]
+fn a_path_tells_its_connections_of_now_and_later_how_large_tpdus_may_be() {
+    let mut link = Bottleneck::new(RATE, MEDIUM);
+    let before = link.connect(ConnectionConfig::default());
+    let sizes = PathSizes {
+        tpdu_bytes_max: 700,
+        lower_overhead: ByteCount(300),
+    };
+    link.sender(|endpoint, now| endpoint.set_path_sizes(now, PathId(0), sizes))
+        .expect("there is room for data");
+    let after = link.connect(ConnectionConfig::default());
+    for id in [before, after] {
+        link.write(id, 1_000_000);
+    }
+    link.run(Duration::from_secs(2));
+    let source = link.sent.iter().filter(|sent| sent.kind == Kind::Source);
+    assert_eq!(source.map(|sent| sent.octets).max(), Some(700));
+    // The budget counts what is said to be around each: 5 mbit for 2 s.
+    let wire: usize = link.sent.iter().map(|sent| sent.octets + 300).sum();
+    assert!((1_240_000..=1_260_000).contains(&wire), "{wire}");
+    let hopeless = PathSizes {
+        tpdu_bytes_max: 8,
+        ..sizes
+    };
+    let refused = link.sender(|endpoint, now| endpoint.set_path_sizes(now, PathId(0), hopeless));
+    assert!(refused.is_err(), "no room for data");
 }

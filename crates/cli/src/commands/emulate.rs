@@ -11,10 +11,12 @@ use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use fulmar_net::clock::Clock;
-use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorError, Watch};
+use fulmar_net::emulator::{
+    DamagePolicy, Emulator, EmulatorConfig, EmulatorError, LargestPacket, Watch,
+};
 use fulmar_net::tun::TunError;
 use fulmar_net::wait::{precise_timers, waker};
-use fulmar_proto::units::{ByteCount, Duration, Instant};
+use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -77,6 +79,12 @@ pub(crate) struct EmulateArgs {
     #[arg(long, value_name = "OCTETS", conflicts_with_all = ["listen", "to"])]
     #[arg(value_parser = clap::value_parser!(u16).range(68..))]
     mtu: Option<u16>,
+    /// Longer packets, lower headers included, vanish without a word to the sender: a black hole.
+    #[arg(long, value_name = "BYTES", value_parser = super::connection::mtu)]
+    drop_above: Option<ByteCount>,
+    /// With --drop-above: only from so long after the start on, as a path that shrinks.
+    #[arg(long, value_name = "TIME", requires = "drop_above", value_parser = parse_duration)]
+    drop_above_after: Option<Duration>,
     /// The seed of every random decision.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -120,6 +128,15 @@ struct Counted<R> {
     report: R,
 }
 
+impl EmulateArgs {
+    fn largest(&self) -> Option<LargestPacket> {
+        Some(LargestPacket {
+            octets: self.drop_above?,
+            after: self.drop_above_after.unwrap_or_default(),
+        })
+    }
+}
+
 /// Runs the link until a signal comes.
 ///
 /// # Errors
@@ -143,6 +160,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     config.overhead = args.overhead.unwrap_or(config.overhead);
     config.flows_max = usize::try_from(args.flows).unwrap_or(usize::MAX);
     config.damage = args.damage.into();
+    config.largest = args.largest();
     let (up, down) = (describe(&config.up), describe(&config.down));
     let clock = Clock::start();
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;

@@ -15,6 +15,15 @@ pub enum DamagePolicy {
     Drop,
 }
 
+/// A path that carries no longer packets, and says so to nobody: a black hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargestPacket {
+    /// Of a packet that still passes, lower headers included.
+    pub octets: ByteCount,
+    /// Since when after the start; before, all pass.
+    pub after: Duration,
+}
+
 /// Octets in flight at most: a second at 2 gbit.
 const HELD_MAX: ByteCount = ByteCount(256 * 1024 * 1024);
 
@@ -35,6 +44,8 @@ pub struct EmulatorConfig {
     pub damage: DamagePolicy,
     /// Network and carrier headers of each datagram on the link: 28 for IPv4 and UDP.
     pub overhead: ByteCount,
+    /// What is longer vanishes, both ways.
+    pub largest: Option<LargestPacket>,
     /// Clients at once.
     pub flows_max: usize,
     /// A client that was silent for so long is forgotten when its place is wanted.
@@ -54,6 +65,7 @@ impl EmulatorConfig {
             seed: 1,
             damage: DamagePolicy::default(),
             overhead: ByteCount(28),
+            largest: None,
             flows_max: 256,
             idle_after: Duration::from_secs(60),
             held_max: HELD_MAX,
@@ -81,6 +93,8 @@ pub struct TunLinkConfig {
     pub damage: DamagePolicy,
     /// Octets that the link adds to each IP packet, in time and in bit errors.
     pub overhead: ByteCount,
+    /// What is longer vanishes, both ways; on its device it may be as long as `mtu`.
+    pub largest: Option<LargestPacket>,
     /// Octets in flight at most, beyond any queue limit; what exceeds it is dropped.
     pub held_max: ByteCount,
 }
@@ -97,6 +111,7 @@ impl TunLinkConfig {
             seed: 1,
             damage: DamagePolicy::default(),
             overhead: ByteCount::ZERO,
+            largest: None,
             held_max: HELD_MAX,
         }
     }

@@ -1,6 +1,6 @@
 //! One direction of the link, without sockets and clocks: octets in, arrivals out.
 
-use super::config::DamagePolicy;
+use super::config::{DamagePolicy, LargestPacket};
 use super::error::EmulatorError;
 use super::report::{DirectionReport, DropReport};
 use fulmar_channel::{Channel, Config, ConfigError, DropReason, Flips, Verdict, apply_flips};
@@ -34,6 +34,8 @@ pub struct Direction {
     channel: Channel,
     overhead: ByteCount,
     policy: DamagePolicy,
+    largest: Option<LargestPacket>,
+    dropped_too_large: u64,
     dropped_header_damage: u64,
     dropped_payload_damage: u64,
     damaged_packets: u64,
@@ -58,6 +60,8 @@ impl Direction {
             channel: Channel::new(config, rng)?,
             overhead,
             policy,
+            largest: None,
+            dropped_too_large: 0,
             dropped_header_damage: 0,
             dropped_payload_damage: 0,
             damaged_packets: 0,
@@ -66,6 +70,13 @@ impl Direction {
             arrived_bytes: 0,
             marked_packets: 0,
         })
+    }
+
+    /// The same where what is longer than `largest` vanishes.
+    #[must_use]
+    pub const fn dropping_above(mut self, largest: Option<LargestPacket>) -> Self {
+        self.largest = largest;
+        self
     }
 
     /// The same for the direction `name`, which names its stream below `rng` and any error.
@@ -85,6 +96,13 @@ impl Direction {
     /// Puts a datagram with payload `octets` on the link at `now`.
     pub fn admit(&mut self, now: Instant, octets: &[u8], ecn: Ecn) -> Arrivals {
         let len = ByteCount::of(octets) + self.overhead;
+        let vanishes = |largest: LargestPacket| {
+            len > largest.octets && now.saturating_since(Instant::START) >= largest.after
+        };
+        if self.largest.is_some_and(vanishes) {
+            self.dropped_too_large += 1;
+            return Arrivals::default();
+        }
         let Verdict::Deliver(delivery) = self.channel.admit(now, len) else {
             return Arrivals::default();
         };
@@ -125,6 +143,7 @@ impl Direction {
     pub fn report(&self) -> DirectionReport {
         let link = self.channel.counters();
         let dropped_packets = DropReport {
+            too_large: self.dropped_too_large,
             queue: link.dropped(DropReason::Queue),
             outage: link.dropped(DropReason::Outage),
             loss: link.dropped(DropReason::Loss),
@@ -279,6 +298,27 @@ mod tests {
             .unwrap();
         assert_eq!((marked.ecn, plain.ecn), (Ecn::Congested, Ecn::NotCapable));
         assert_eq!(link.report().marked_packets, 1);
+    }
+
+    #[test]
+    fn what_is_longer_than_the_path_carries_vanishes_from_then_on() {
+        let largest = LargestPacket {
+            octets: ByteCount(1_499),
+            after: Duration::from_secs(1),
+        };
+        let mut link =
+            direction(Config::default(), DamagePolicy::Deliver).dropping_above(Some(largest));
+        let mut arrives = |millis, len| {
+            let now = Instant::START + Duration::from_millis(millis);
+            let arrivals = link.admit(now, &PAYLOAD[..len], Ecn::NotCapable);
+            arrivals.first.is_some()
+        };
+        assert!(arrives(999, 1_472));
+        assert!(!arrives(1_000, 1_472));
+        assert!(arrives(1_000, 1_471));
+        let report = link.report();
+        assert_eq!(report.dropped_packets.too_large, 1);
+        assert_eq!(report.offered_packets, 2, "the link never saw it");
     }
 
     #[test]

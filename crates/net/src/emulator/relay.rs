@@ -48,8 +48,8 @@ impl Emulator {
         let rng = Rng::from_seed(config.seed).child("emulator");
         let direction =
             |name, link| Direction::named(name, link, config.overhead, config.damage, &rng);
-        let up = direction("up", config.up)?;
-        let down = direction("down", config.down)?;
+        let up = direction("up", config.up)?.dropping_above(config.largest);
+        let down = direction("down", config.down)?.dropping_above(config.largest);
         let listener = UdpPort::bind(config.listen, PortConfig::default()).map_err(|source| {
             EmulatorError::Listen {
                 address: config.listen,

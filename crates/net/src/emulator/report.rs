@@ -10,6 +10,8 @@ pub(super) const TUN_SCHEMA: &str = "fulmar.emulate-tun/1";
 /// Packets dropped in one direction, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DropReport {
+    /// Longer than the path carries; never on the link.
+    pub too_large: u64,
     /// The queue was full; never on the link.
     pub queue: u64,
     /// The link was out.

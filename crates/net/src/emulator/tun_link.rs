@@ -52,8 +52,8 @@ impl TunLink {
         let rng = Rng::from_seed(config.seed).child("emulator");
         let direction =
             |name, link| Direction::named(name, link, config.overhead, config.damage, &rng);
-        let up = direction("up", config.up)?;
-        let down = direction("down", config.down)?;
+        let up = direction("up", config.up)?.dropping_above(config.largest);
+        let down = direction("down", config.down)?.dropping_above(config.largest);
         Ok(Self {
             clock,
             seed: config.seed,

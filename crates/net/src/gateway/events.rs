@@ -7,9 +7,10 @@ use super::flow::{Body, ClientKey, Messages};
 use super::kernel;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
-use crate::session::{PeerIndex, SessionEvent};
+use crate::session::{PeerIndex, SessionEvent, Sizes};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, ResetCode};
+use fulmar_proto::transport::aerotp::PathSizes;
 use fulmar_proto::units::Instant;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -60,11 +61,7 @@ impl Running {
             SessionEvent::Moved { peer, .. } => {
                 tracing::info!(event = "peer_moved", peer = self.name_of(peer));
             }
-            SessionEvent::MtuChanged { peer, datagram, .. } => tracing::info!(
-                event = "mtu_changed",
-                peer = self.name_of(peer),
-                datagram_bytes = datagram.0
-            ),
+            SessionEvent::MtuChanged { peer, sizes } => self.follow_sizes(now, link, peer, sizes),
             SessionEvent::Mismatch {
                 peer,
                 what,
@@ -99,6 +96,24 @@ impl Running {
                 peer = self.name_of(peer),
                 waited_seconds = waited.as_secs_f64()
             ),
+        }
+    }
+
+    /// Another size of packets is known to pass: AeroTP makes its TPDUs fit.
+    fn follow_sizes(&mut self, now: Instant, link: &mut Link, peer: PeerIndex, sizes: Sizes) {
+        let name = self.name_of(peer);
+        tracing::info!(
+            event = "path_mtu",
+            peer = name,
+            packet_bytes = sizes.packet.0
+        );
+        let sizes = PathSizes {
+            tpdu_bytes_max: sizes.payload.as_usize(),
+            lower_overhead: sizes.overhead(),
+        };
+        let endpoint = link.inner_mut().endpoint_mut();
+        if let Err(error) = endpoint.set_path_sizes(now, peer.inner_path(), sizes) {
+            tracing::warn!(event = "path_mtu_too_small", peer = name, %error);
         }
     }
 

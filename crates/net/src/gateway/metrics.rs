@@ -174,9 +174,9 @@ fn peers(page: &mut Page, status: &Status) {
     let rtts = peers().filter_map(|peer| Some((of_peer(peer), peer.rtt_seconds?)));
     page.gauges("rtt_seconds", "Smoothed round trip", rtts);
     page.gauges(
-        "datagram_bytes",
-        "UDP payload that is known to arrive",
-        peers().map(|peer| (of_peer(peer), peer.datagram_bytes as f64)),
+        "path_mtu_bytes",
+        "The largest IP packet that is known to arrive",
+        peers().map(|peer| (of_peer(peer), peer.path_mtu_bytes as f64)),
     );
 }
 

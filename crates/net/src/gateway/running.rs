@@ -257,7 +257,7 @@ impl Running {
                     .as_ref()
                     .and_then(|s| s.rtt)
                     .map(|rtt| rtt.as_secs_f64()),
-                datagram_bytes: state.as_ref().map_or(0, |s| s.datagram.0),
+                path_mtu_bytes: state.as_ref().map_or(0, |s| s.sizes.packet.0),
                 secure: state.as_ref().is_some_and(|s| s.secure),
                 rate_bits_per_second: peer.rate.as_bits_per_second(),
                 flows: flows_of.get(&index).copied().unwrap_or(0),

@@ -1,7 +1,7 @@
 //! From a configuration to a running gateway: keys, ports, machines, threads.
 
 use super::command::Control;
-use super::config::{GatewayConfig, SecurityKind};
+use super::config::{GatewayConfig, PeerSettings, SecurityKind};
 use super::entry;
 use super::error::GatewayError;
 use super::http;
@@ -19,7 +19,7 @@ use crate::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
-use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, PathSizes};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use std::fs;
 use std::io;
@@ -29,8 +29,7 @@ use std::path::PathBuf;
 /// How far the pacer may run ahead: fast links wake once for many datagrams, and no queue on the
 /// way has to hold more than this.
 const BURST: Duration = Duration::from_micros(500);
-/// IP and UDP headers.
-const V4_OVERHEAD: ByteCount = ByteCount(28);
+/// IPv6 and UDP headers.
 const V6_OVERHEAD: ByteCount = ByteCount(48);
 /// TPDUs in flight: 11 MB of the usual size.
 const WINDOW_TPDUS: u16 = 8_192;
@@ -129,20 +128,29 @@ fn peer_address(config: &GatewayConfig, peer: usize) -> Result<Option<SocketAddr
     }))
 }
 
-fn lower_overhead(config: &GatewayConfig) -> ByteCount {
-    if config.listen.is_ipv4() {
-        V4_OVERHEAD
+/// Of packets to a peer.
+fn mtu_config(peer: &PeerSettings) -> MtuConfig {
+    if peer.mtu_discovery {
+        MtuConfig {
+            max: peer.mtu,
+            rate: Some(peer.rate),
+            ..MtuConfig::default()
+        }
     } else {
-        V6_OVERHEAD
+        MtuConfig::fixed(peer.mtu)
     }
 }
 
-/// The largest TPDU that every peer's link carries.
-fn tpdu_bytes(config: &GatewayConfig) -> ByteCount {
-    let mtu = config.peers.iter().map(|peer| peer.mtu).min();
+/// What fits every peer's packets before anything is known of the paths; the session tells more.
+fn first_sizes(config: &GatewayConfig) -> PathSizes {
+    let packets = config.peers.iter().map(|peer| mtu_config(peer).start);
+    let packet = packets.min().unwrap_or(MtuConfig::default().start);
     let parity = ByteCount::from_usize(config.fec_words.parity_bytes());
-    let taken = lower_overhead(config) + SESSION_OVERHEAD + parity;
-    mtu.unwrap_or(ByteCount(1_280)).saturating_sub(taken)
+    let lower_overhead = V6_OVERHEAD + SESSION_OVERHEAD + parity;
+    PathSizes {
+        tpdu_bytes_max: packet.saturating_sub(lower_overhead).as_usize(),
+        lower_overhead,
+    }
 }
 
 fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {
@@ -150,10 +158,11 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
     let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
     let rate = config.peers.iter().map(|peer| peer.rate).max();
     let limits = &config.limits;
+    let sizes = first_sizes(config);
     let endpoint = EndpointConfig {
         rate: rate.unwrap_or(Bitrate::ZERO),
         burst: BURST,
-        lower_overhead: lower_overhead(config) + SESSION_OVERHEAD,
+        lower_overhead: sizes.lower_overhead,
         // A flow that ends lingers while the next begins.
         connections_max: limits.flows.saturating_mul(4),
         ..EndpointConfig::default()
@@ -161,7 +170,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
     let endpoint = Endpoint::new(endpoint, rng.child("ports"));
     let settings = SplicerConfig {
         connection: ConnectionConfig {
-            tpdu_bytes_max: tpdu_bytes(config).as_usize(),
+            tpdu_bytes_max: sizes.tpdu_bytes_max,
             // The session's tag notices every damage.
             payload_crc: false,
             window_tpdus: WINDOW_TPDUS,
@@ -208,17 +217,11 @@ fn session(
             name: peer.name.clone(),
             security,
             endpoints,
+            mtu: mtu_config(peer),
         });
     }
-    let datagram = tpdu_bytes(config)
-        + SESSION_OVERHEAD
-        + ByteCount::from_usize(config.fec_words.parity_bytes());
     let settings = SessionConfig {
         fec_words: config.fec_words,
-        mtu: MtuConfig {
-            start: datagram,
-            max: datagram,
-        },
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     };
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;

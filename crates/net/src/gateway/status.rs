@@ -15,8 +15,8 @@ pub struct PeerReport {
     pub link: String,
     /// The smoothed round trip.
     pub rtt_seconds: Option<f64>,
-    /// The UDP payload that is known to arrive.
-    pub datagram_bytes: u64,
+    /// The largest IP packet that is known to arrive.
+    pub path_mtu_bytes: u64,
     /// Whether datagrams are authenticated.
     pub secure: bool,
     /// The configured upper bound.

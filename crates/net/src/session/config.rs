@@ -3,7 +3,7 @@
 use super::keys::{PresetKey, PublicKey, SecretKey};
 use super::wire::{Capability, Hello, HelloError};
 use fulmar_proto::machine::PathId;
-use fulmar_proto::units::{ByteCount, Duration, FecStrength};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, FecStrength};
 
 /// A peer's place in [`SessionConfig::peers`]: also its [`PathId`] towards the inner machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +54,8 @@ pub struct PeerConfig {
     pub security: Security,
     /// Outer paths where it may be found, tried in turn. Empty: it must come to us.
     pub endpoints: Vec<PathId>,
+    /// How large packets towards it may be.
+    pub mtu: MtuConfig,
 }
 
 /// When keys are replaced.
@@ -107,20 +109,34 @@ impl Default for LivenessConfig {
     }
 }
 
-/// How large datagrams may be.
+/// How large IP packets may be.
 #[derive(Clone, Copy, Debug)]
 pub struct MtuConfig {
-    /// UDP payload octets that every path carries: 1232 fit IPv6's 1280 (RFC 8200, section 5).
+    /// Octets that every path carries: 1280, IPv6's minimum (RFC 8200, section 5).
     pub start: ByteCount,
-    /// UDP payload octets tried at most; at `start`, nothing is tried.
+    /// Octets tried at most; at `start`, nothing is tried.
     pub max: ByteCount,
+    /// What the link carries, so that probes take a small part of it.
+    pub rate: Option<Bitrate>,
+}
+
+impl MtuConfig {
+    /// Packets of `octets` are taken to arrive, and nothing else is tried.
+    pub const fn fixed(octets: ByteCount) -> Self {
+        Self {
+            start: octets,
+            max: octets,
+            rate: None,
+        }
+    }
 }
 
 impl Default for MtuConfig {
     fn default() -> Self {
         Self {
-            start: ByteCount(1_232),
-            max: ByteCount(1_472),
+            start: ByteCount(1_280),
+            max: ByteCount(1_500),
+            rate: None,
         }
     }
 }
@@ -180,8 +196,6 @@ pub struct SessionConfig {
     pub rekey: RekeyPolicy,
     /// When a link is held for down.
     pub liveness: LivenessConfig,
-    /// How large datagrams may be.
-    pub mtu: MtuConfig,
     /// How much work strangers can cause.
     pub guard: GuardConfig,
 }
@@ -202,7 +216,6 @@ impl SessionConfig {
             fec_words: FecStrength::NONE,
             rekey: RekeyPolicy::default(),
             liveness: LivenessConfig::default(),
-            mtu: MtuConfig::default(),
             guard: GuardConfig::default(),
         }
     }
@@ -214,11 +227,12 @@ impl SessionConfig {
         if self.fec_words.words() > u16::from(u8::MAX) {
             return Err(SessionConfigError::FecWords(self.fec_words.words()));
         }
-        if self.mtu.start < START_MIN || self.mtu.max < self.mtu.start || self.mtu.max > MAX_MAX {
-            return Err(SessionConfigError::Mtu(self.mtu.start.0, self.mtu.max.0));
-        }
         Hello::check(&self.capabilities)?;
         for (index, peer) in self.peers.iter().enumerate() {
+            let MtuConfig { start, max, .. } = peer.mtu;
+            if start < START_MIN || max < start || max > MAX_MAX {
+                return Err(SessionConfigError::Mtu(start.0, max.0));
+            }
             let needs_identity = matches!(peer.security, Security::Noise { .. });
             if needs_identity && self.identity.is_none() {
                 return Err(SessionConfigError::NoIdentity(peer.name.clone()));
@@ -244,7 +258,7 @@ impl SessionConfig {
 
 /// A handshake with full parity still has to fit: 396 octets and 1,020 of parity are not sent at
 /// the smallest, so parity is what the user chose to spend; the header, tag and a probe must fit.
-const START_MIN: ByteCount = ByteCount(548);
+const START_MIN: ByteCount = ByteCount(576);
 const MAX_MAX: ByteCount = ByteCount(65_000);
 
 fn same_recognition(a: &Security, b: &Security) -> bool {
@@ -275,7 +289,7 @@ pub enum SessionConfigError {
     #[error("parity of {0} words; the session's datagrams carry 0 to 255")]
     FecWords(u16),
     /// Sizes out of order.
-    #[error("datagrams of {0} to {1} octets; both must be 548 to 65000, the first not larger")]
+    #[error("packets of {0} to {1} octets; both must be 576 to 65000, the first not larger")]
     Mtu(u64, u64),
     /// Capabilities do not fit the handshake.
     #[error(transparent)]

@@ -113,6 +113,10 @@ pub struct SessionCounters {
     pub outage_time: Duration,
     /// Times a peer was followed to another path.
     pub moves: u64,
+    /// Inner datagrams that were made for a larger path and left in pieces.
+    pub fragmented: u64,
+    /// Inner datagrams that arrived in pieces, whole.
+    pub reassembled: u64,
     /// Own datagrams that found no room in the queue.
     pub queue_full: u64,
 }

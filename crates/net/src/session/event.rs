@@ -3,9 +3,10 @@
 use super::config::PeerIndex;
 use super::keys::PublicKey;
 use super::kinds::SecurityKinds;
+use super::sizes::Sizes;
 use super::wire::Capability;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::units::{ByteCount, Duration};
+use fulmar_proto::units::Duration;
 
 /// An event of a session, or of the machine inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,14 +53,13 @@ pub enum SessionEvent<E> {
         /// Where.
         path: PathId,
     },
-    /// Another size of datagrams is known to arrive.
+    /// How large what goes to the peer may be. Said with every `Up`, and when that changes. Inner
+    /// datagrams that were made before and are larger are cut to pieces from now on.
     MtuChanged {
         /// Which peer.
         peer: PeerIndex,
-        /// UDP payload octets.
-        datagram: ByteCount,
-        /// Octets of an inner datagram that fit.
-        payload_budget: ByteCount,
+        /// Layer by layer.
+        sizes: Sizes,
     },
     /// The peer is genuine, but the ends do not agree; tried again once a minute.
     Mismatch {

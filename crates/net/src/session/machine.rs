@@ -14,7 +14,6 @@ pub use arrivals::source_octets;
 
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
-use super::early::SALT_BYTES;
 use super::entropy::Entropy;
 use super::event::{RefuseReason, SessionEvent};
 use super::guard::{Guard, GuardKeys};
@@ -22,9 +21,10 @@ use super::keys::SecretKey;
 use super::liveness::Wants;
 use super::peer::{Complaints, Peer, PeerStatus};
 use super::seal::TAG_BYTES;
+use super::sizes::Sizes;
 use super::wire::{Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, SESSION_VERSION};
 use fulmar_proto::fec::packet::PacketCode;
-use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
+use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -47,7 +47,7 @@ pub struct Session<M: Machine> {
     guard: Guard,
     entropy: Entropy,
     code: PacketCode,
-    outbox: VecDeque<(PathId, Vec<u8>)>,
+    outbox: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<SessionEvent<M::Event>>,
     counters: SessionCounters,
     complaints: Complaints,
@@ -73,17 +73,17 @@ impl<M: Machine> Session<M> {
     ) -> Result<Self, SessionConfigError> {
         config.check()?;
         let peers = (0..).zip(&config.peers);
-        let peers = peers.map(|(n, peer)| Peer::new(PeerIndex(n), peer.clone(), &config));
-        let peers = peers.collect();
         let guard = Guard::new(config.guard.handshakes_per_second, entropy.child());
         let own = config.identity.as_ref().map(SecretKey::public);
+        let boot = u64::from_le_bytes(entropy.array());
+        let peers = peers.map(|(n, peer)| Peer::new(PeerIndex(n), peer.clone(), &config, boot));
         Ok(Self {
-            peers,
+            peers: peers.collect(),
             inner,
             indices: BTreeMap::new(),
             own_guard_keys: own.as_ref().map(GuardKeys::of_public),
             guard,
-            boot: u64::from_le_bytes(entropy.array()),
+            boot,
             entropy,
             code: PacketCode::new(),
             outbox: VecDeque::new(),
@@ -122,8 +122,7 @@ impl<M: Machine> Session<M> {
             link: state.link_state(self.now),
             path: state.path,
             rtt: state.liveness.rtt(),
-            datagram: state.mtu.datagram(),
-            payload_budget: self.budget_of(state.mtu.datagram()),
+            sizes: self.sizes_of(state),
             capabilities: state.capabilities.clone(),
             secure: state.config.security.is_secure(),
         })
@@ -142,20 +141,15 @@ impl<M: Machine> Session<M> {
         bare.map(|peer| peer.config.name.as_str())
     }
 
-    /// Octets of an inner datagram that reach `peer` whole.
-    pub fn payload_budget(&self, peer: PeerIndex) -> Option<ByteCount> {
-        let datagram = self.peer(peer)?.mtu.datagram();
-        Some(self.budget_of(datagram))
+    /// How large what goes to `peer` may be.
+    pub fn sizes(&self, peer: PeerIndex) -> Option<Sizes> {
+        Some(self.sizes_of(self.peer(peer)?))
     }
 
-    fn budget_of(&self, datagram: ByteCount) -> ByteCount {
+    fn sizes_of(&self, state: &Peer) -> Sizes {
         let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
-        let salt = if self.config.early_data == EarlyData::Send {
-            SALT_BYTES
-        } else {
-            0
-        };
-        datagram.saturating_sub(SESSION_OVERHEAD + parity + ByteCount::from_usize(salt))
+        let sends_early = self.config.early_data == EarlyData::Send;
+        Sizes::new(state.mtu.packet(), state.headers, parity, sends_early)
     }
 
     /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved
@@ -174,8 +168,8 @@ impl<M: Machine> Session<M> {
                 .peers
                 .get_mut(index)
                 .filter(|state| state.path == Some(path));
-            if let Some(datagram) = state.and_then(|state| state.mtu.on_too_large(now)) {
-                self.say_size(index, datagram);
+            if state.is_some_and(|state| state.mtu.on_too_large(now).is_some()) {
+                self.say_sizes(index);
             }
         }
     }
@@ -232,7 +226,14 @@ impl<M: Machine> Session<M> {
     fn queue(&mut self, path: PathId, octets: Vec<u8>) -> bool {
         let fits = self.outbox.len() < OUTBOX_MAX;
         if fits {
-            self.outbox.push_back((path, octets));
+            let transmit = Transmit {
+                path,
+                len: octets.len(),
+                kind: Kind::Control,
+                priority: Priority(u8::MAX),
+                ecn: Ecn::NotCapable,
+            };
+            self.outbox.push_back((transmit, octets));
         } else {
             self.counters.queue_full += 1;
         }
@@ -272,14 +273,19 @@ impl<M: Machine> Session<M> {
         }
         if restarted || !state.announced {
             state.mtu.on_new_path(now);
+            state.reassembly.clear();
             self.events.push_back(SessionEvent::Up {
                 peer,
                 capabilities: capabilities.clone(),
                 resumed,
             });
+            self.say_sizes(index);
         } else {
             self.counters.rekeys += 1;
         }
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
         state.announced = true;
         state.boot = Some(boot);
         state.capabilities = capabilities;

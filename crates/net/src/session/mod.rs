@@ -31,6 +31,7 @@ mod early;
 mod entropy;
 mod epoch;
 mod event;
+mod fragments;
 mod guard;
 mod handshake;
 mod key_file;
@@ -43,6 +44,7 @@ mod path_mtu;
 mod peer;
 mod replay;
 mod seal;
+mod sizes;
 mod wire;
 
 pub use config::{
@@ -60,4 +62,5 @@ pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
 pub use machine::{SESSION_OVERHEAD, Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
+pub use sizes::Sizes;
 pub use wire::{Capability, HelloError, SESSION_VERSION};

@@ -1,38 +1,66 @@
-//! How large a datagram may be: found out with padded probes, after RFC 8899 (DPLPMTUD).
+//! How large a packet the path carries: found out with padded probes, after RFC 8899 (DPLPMTUD).
 //!
-//! A size is tried by a probe padded to it together with a small one. On a lossy link a lost probe
-//! says nothing; but when several small ones were answered and not one of the large, the size does
-//! not pass. So the judgement adapts to any loss that does not depend on size.
+//! A size is tried by a probe padded to it together with one of a size that is known to pass. On a
+//! lossy link a lost probe says nothing; but when several of the known size were answered and not one
+//! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
-//! Starts at a size that every path carries, tries the largest, then halves the interval. The size in
-//! use is confirmed now and then, and at once after the path may have changed: when it no longer
-//! passes (a black hole), the start is used again and the search begins anew.
+//! # Order
+//! Starts at a size that every path carries, tries the largest, then what Ethernet carries, then
+//! halves the interval. While larger packets than the start's leave, the size in use is confirmed now
+//! and then, and at once when the path may have changed or fell silent. A size that no longer passes
+//! (a black hole) gives way to the start, and the search begins anew below it.
+//!
+//! # Cost
+//! Tries follow one another fast enough to find a size within a few round trips where a third of them
+//! is answered, but take no more than a tenth of the link's rate while a size is searched, and a
+//! hundredth while one is confirmed. An idle link is not probed.
+//!
+//! Sizes are of whole IP packets: the same packet fits whatever the family of the addresses is.
 
 use super::config::MtuConfig;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
-/// So many small probes are answered before the large ones are held for undeliverable: at 50 % loss
-/// each way, where a quarter of the probes is answered, a wrong judgement has probability
-/// 0.43^8 = 0.1 % (eight times in a row only the small one is answered, or neither).
-const SMALL_ANSWERS: u32 = 8;
+/// So many of the known size are answered before a larger one is ruled out: at 50 % loss each way,
+/// where a quarter of the probes is answered, a wrong judgement has probability 0.43^8 = 0.1 %
+/// (eight times in a row only the known one is answered, or neither).
+const ANSWERS_TO_RULE_OUT: u32 = 8;
+/// And before the size in use is: 0.43^12 = 0.004 %, for it is asked about much more often.
+const ANSWERS_TO_FALL_BACK: u32 = 12;
 /// A search ends when the answer is this certain.
 const GRAIN: u64 = 4;
-/// Between two tries, unless two round trips are longer: 24 kbit/s of probes while a size is tried.
-const PACE: Duration = Duration::from_millis(500);
-/// Tries at that pace; then ten times more slowly.
-const TRIES_AT_PACE: u32 = 32;
-/// The size in use is confirmed this often.
-const CONFIRM_EVERY: Duration = Duration::from_secs(15);
+/// What Ethernet carries.
+const USUAL: ByteCount = ByteCount(1_500);
+/// Between two tries, unless a quarter of a round trip is longer.
+const PACE: Duration = Duration::from_millis(25);
+/// The same while no round trip was measured.
+const PACE_UNKNOWN: Duration = Duration::from_millis(100);
+/// A search takes at most one in so many octets that the link carries.
+const SEARCH_SHARE: u32 = 10;
+/// Confirmations do.
+const CONFIRM_SHARE: u32 = 100;
+/// Tries at that pace, enough at 50 % loss each way; then so many times more slowly.
+const TRIES_AT_PACE: u32 = 64;
+const SLOWER: u32 = 20;
+/// Tries without any answer to the known size, after which that size is in doubt: at 50 % loss each
+/// way, 0.75^24 = 0.1 %.
+const TRIES_UNANSWERED: u32 = 24;
+/// The size in use is confirmed this often while it is used.
+const CONFIRM_EVERY: Duration = Duration::from_secs(2);
+/// Silence is a reason to confirm it sooner, but not sooner than this.
+const CONFIRM_AGAIN: Duration = Duration::from_millis(250);
 /// A larger one is tried again this often (RFC 8899, section 5.1.1: `PMTU_RAISE_TIMER`).
 const RAISE_EVERY: Duration = Duration::from_secs(600);
 
-/// A try: one probe of this size, and a small one.
+/// A try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Try {
-    pub(super) size: ByteCount,
-    /// The number of the padded probe; the small one has the next.
+    /// Of the padded probe.
+    pub(super) packet: ByteCount,
+    /// The number of the padded probe; the one of known size has the next.
     pub(super) id: u32,
+    /// Of the probe that is known to pass, if one goes along.
+    pub(super) known: Option<ByteCount>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +76,7 @@ enum Aim {
 pub(super) struct PathMtu {
     config: MtuConfig,
     /// Known to pass.
-    datagram: ByteCount,
+    packet: ByteCount,
     /// The smallest size known not to pass.
     too_large: ByteCount,
     aim: Aim,
@@ -56,30 +84,38 @@ pub(super) struct PathMtu {
     first_id: u32,
     next_id: u32,
     tries: u32,
-    small_answers: u32,
+    known_answers: u32,
+    /// Tries since the known size was answered.
+    unanswered: u32,
     next_at: Instant,
     raise_at: Instant,
+    confirmed_at: Instant,
+    /// Whether larger packets than the start's left since the size in use was confirmed.
+    used: bool,
 }
 
 impl PathMtu {
     pub(super) const fn new(config: MtuConfig) -> Self {
         Self {
             config,
-            datagram: config.start,
+            packet: config.start,
             too_large: ByteCount(config.max.0.saturating_add(1)),
             aim: Aim::Rest,
             first_id: 0,
             next_id: 0,
             tries: 0,
-            small_answers: 0,
+            known_answers: 0,
+            unanswered: 0,
             next_at: Instant::START,
-            raise_at: Instant::START,
+            raise_at: Instant::FAR_FUTURE,
+            confirmed_at: Instant::START,
+            used: false,
         }
     }
 
-    /// UDP payload octets that are known to arrive.
-    pub(super) const fn datagram(&self) -> ByteCount {
-        self.datagram
+    /// Octets of an IP packet that is known to arrive.
+    pub(super) const fn packet(&self) -> ByteCount {
+        self.packet
     }
 
     const fn is_fixed(&self) -> bool {
@@ -90,21 +126,45 @@ impl PathMtu {
         self.aim = aim;
         self.first_id = self.next_id;
         self.tries = 0;
-        self.small_answers = 0;
+        self.known_answers = 0;
+        self.unanswered = 0;
         self.next_at = at;
     }
 
     /// The next size between what passes and what does not, or rest.
     fn search(&mut self, now: Instant) {
-        let (low, high) = (self.datagram.0, self.too_large.0);
-        if high > self.config.max.0 && low < self.config.max.0 {
-            self.take_aim(Aim::Raise(self.config.max), now);
+        let (low, high) = (self.packet.0, self.too_large.0);
+        let max = self.config.max;
+        if high > max.0 && low < max.0 {
+            self.take_aim(Aim::Raise(max), now);
+        } else if low < USUAL.0 && USUAL.0 < high {
+            self.take_aim(Aim::Raise(USUAL), now);
         } else if high.saturating_sub(low) > GRAIN {
             self.take_aim(Aim::Raise(ByteCount(low + (high - low) / 2)), now);
         } else {
-            self.take_aim(Aim::Rest, now + CONFIRM_EVERY);
-            self.raise_at = now + RAISE_EVERY;
+            self.rest(now);
+            self.raise_at = if self.packet < max {
+                now + RAISE_EVERY
+            } else {
+                Instant::FAR_FUTURE
+            };
         }
+    }
+
+    fn rest(&mut self, now: Instant) {
+        self.confirmed_at = now;
+        self.used = false;
+        let pause = CONFIRM_EVERY.max(self.on_link(self.packet) * CONFIRM_SHARE);
+        self.take_aim(Aim::Rest, now + pause);
+    }
+
+    fn on_link(&self, packet: ByteCount) -> Duration {
+        let rate = self.config.rate;
+        rate.map_or(Duration::ZERO, |rate| rate.time_to_send(packet))
+    }
+
+    fn forget_too_large(&mut self) {
+        self.too_large = ByteCount(self.config.max.0.saturating_add(1));
     }
 
     /// The path may be another one: what was known is to be confirmed, or found out.
@@ -112,56 +172,79 @@ impl PathMtu {
         if self.is_fixed() {
             return;
         }
-        self.too_large = ByteCount(self.config.max.0.saturating_add(1));
-        if self.datagram > self.config.start {
-            self.take_aim(Aim::Confirm, now);
+        self.forget_too_large();
+        self.raise_at = now;
+        // What waits to be said goes first: on a slow link a large probe takes its time.
+        let first = now + PACE;
+        if self.packet > self.config.start {
+            self.take_aim(Aim::Confirm, first);
         } else {
             self.search(now);
+            self.next_at = self.next_at.max(first);
         }
-        // What waits to be said goes first: on a slow link a large probe takes its time.
-        self.next_at = now + PACE;
     }
 
-    /// The network says that a datagram of the size in use is too large.
+    /// A packet left.
+    pub(super) fn on_sent(&mut self, packet: ByteCount) {
+        self.used |= packet > self.config.start && !self.is_fixed();
+    }
+
+    /// What was sent is not answered: it may have been too large.
+    pub(super) fn on_silence(&mut self, now: Instant) {
+        if self.aim == Aim::Rest && self.used {
+            let soon = self.confirmed_at + CONFIRM_AGAIN;
+            self.next_at = self.next_at.min(soon.max(now));
+        }
+    }
+
+    /// The network says that a packet of the size in use is too large. The size in use, if that
+    /// changed it.
     pub(super) fn on_too_large(&mut self, now: Instant) -> Option<ByteCount> {
         let in_use = matches!(self.aim, Aim::Rest | Aim::Confirm);
-        (in_use && self.datagram > self.config.start).then(|| self.fall_back(now))
+        (in_use && self.packet > self.config.start).then(|| self.fall_back(now))
     }
 
     fn fall_back(&mut self, now: Instant) -> ByteCount {
-        self.too_large = self.datagram;
-        self.datagram = self.config.start;
+        self.too_large = self.packet;
+        self.packet = self.config.start;
         self.search(now);
-        self.datagram
+        self.packet
     }
 
     /// A try that is due.
     pub(super) fn due(&mut self, now: Instant, rtt: Option<Duration>) -> Option<Try> {
-        if self.is_fixed() || self.next_at > now {
+        if self.next_deadline().is_none_or(|due| due.at > now) {
             return None;
         }
         if self.aim == Aim::Rest {
-            if self.raise_at <= now && self.datagram < self.config.max {
-                self.too_large = ByteCount(self.config.max.0.saturating_add(1));
+            if self.raise_at <= now {
+                self.forget_too_large();
                 self.search(now);
-            } else if self.datagram > self.config.start {
-                self.take_aim(Aim::Confirm, now);
             } else {
-                self.next_at = self.raise_at.max(now + CONFIRM_EVERY);
-                return None;
+                self.take_aim(Aim::Confirm, now);
             }
         }
-        let size = match self.aim {
-            Aim::Raise(size) => size,
-            Aim::Confirm | Aim::Rest => self.datagram,
+        let in_doubt = self.packet > self.config.start && self.unanswered >= TRIES_UNANSWERED;
+        if matches!(self.aim, Aim::Raise(_)) && in_doubt {
+            self.take_aim(Aim::Confirm, now);
+        }
+        let (packet, known, mut pace) = match self.aim {
+            Aim::Raise(packet) => (packet, Some(self.packet), Duration::ZERO),
+            // The first goes alone: mostly it is answered, and that is all there is to know.
+            _ if self.tries == 0 => (self.packet, None, rtt.unwrap_or(PACE_UNKNOWN) * 3 / 2),
+            _ => (self.packet, Some(self.config.start), Duration::ZERO),
         };
-        let pace = PACE.max(rtt.unwrap_or_default() * 2);
+        let quarter = rtt.map_or(PACE_UNKNOWN, |rtt| rtt / 4);
+        let on_link = self.on_link(packet + known.unwrap_or(ByteCount::ZERO));
+        pace = pace.max(PACE).max(quarter).max(on_link * SEARCH_SHARE);
         self.tries = self.tries.saturating_add(1);
-        self.next_at = now + pace * if self.tries > TRIES_AT_PACE { 10 } else { 1 };
+        self.unanswered = self.unanswered.saturating_add(1);
+        let slower = self.tries > TRIES_AT_PACE;
+        self.next_at = now + pace * if slower { SLOWER } else { 1 };
         let id = self.next_id;
-        // Even numbers are padded, the odd ones after them are small.
+        // Even numbers try a size, the odd ones after them are of known size.
         self.next_id = self.next_id.wrapping_add(2);
-        Some(Try { size, id })
+        Some(Try { packet, id, known })
     }
 
     /// A probe of ours was answered. The size in use, if that changed it.
@@ -170,30 +253,28 @@ impl PathMtu {
         if age >= self.next_id.wrapping_sub(self.first_id) || self.aim == Aim::Rest {
             return None;
         }
-        if id.is_multiple_of(2) {
-            return match self.aim {
-                Aim::Raise(size) => {
-                    self.datagram = size;
-                    self.search(now);
-                    Some(size)
-                }
-                Aim::Confirm | Aim::Rest => {
-                    self.confirmed(now);
-                    None
-                }
-            };
-        }
-        self.small_answers += 1;
-        if self.small_answers < SMALL_ANSWERS {
-            return None;
+        let tried = id.is_multiple_of(2);
+        if !tried {
+            self.known_answers += 1;
+            self.unanswered = 0;
         }
         match self.aim {
-            Aim::Raise(size) => {
-                self.too_large = size;
+            Aim::Raise(packet) if tried => {
+                self.packet = packet;
+                self.search(now);
+                Some(packet)
+            }
+            Aim::Raise(packet) if self.known_answers >= ANSWERS_TO_RULE_OUT => {
+                self.too_large = packet;
                 self.search(now);
                 None
             }
-            Aim::Confirm | Aim::Rest => Some(self.fall_back(now)),
+            Aim::Confirm if tried => {
+                self.confirmed(now);
+                None
+            }
+            Aim::Confirm if self.known_answers >= ANSWERS_TO_FALL_BACK => Some(self.fall_back(now)),
+            _ => None,
         }
     }
 
@@ -201,124 +282,25 @@ impl PathMtu {
         if self.raise_at <= now {
             self.search(now);
         } else {
-            self.take_aim(Aim::Rest, now + CONFIRM_EVERY);
+            self.rest(now);
         }
     }
 
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        (!self.is_fixed()).then_some(Deadline {
-            at: self.next_at,
-            why: "probe of a datagram size",
-        })
+        if self.is_fixed() {
+            return None;
+        }
+        let at = match self.aim {
+            Aim::Rest if self.used && self.packet > self.config.start => {
+                self.next_at.min(self.raise_at)
+            }
+            Aim::Rest => self.raise_at,
+            Aim::Raise(_) | Aim::Confirm => self.next_at,
+        };
+        let why = "probe of a packet size";
+        (at < Instant::FAR_FUTURE).then_some(Deadline { at, why })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fulmar_proto::rng::Rng;
-
-    /// A path that carries up to `limit`, and loses probes or answers with probability `loss`.
-    struct Road {
-        mtu: PathMtu,
-        now: Instant,
-        limit: u64,
-        loss: f64,
-        rng: Rng,
-        changes: Vec<u64>,
-    }
-
-    impl Road {
-        fn new(limit: u64, loss: f64, seed: u64) -> Self {
-            let mut mtu = PathMtu::new(MtuConfig::default());
-            mtu.on_new_path(Instant::START);
-            Self {
-                mtu,
-                now: Instant::START,
-                limit,
-                loss,
-                rng: Rng::from_seed(seed),
-                changes: Vec::new(),
-            }
-        }
-
-        fn run(&mut self, span: Duration) {
-            let until = self.now + span;
-            while let Some(deadline) = self.mtu.next_deadline().filter(|d| d.at <= until) {
-                self.now = self.now.max(deadline.at);
-                let Some(probe) = self.mtu.due(self.now, None) else {
-                    continue;
-                };
-                for (id, size) in [(probe.id, probe.size.0), (probe.id + 1, 60)] {
-                    if size <= self.limit && !self.rng.chance(self.loss) {
-                        let changed = self.mtu.on_answer(self.now, id);
-                        self.changes.extend(changed.map(|size| size.0));
-                    }
-                }
-            }
-            self.now = until;
-        }
-    }
-
-    #[test]
-    fn the_largest_size_is_tried_first_and_found_at_once() {
-        let mut road = Road::new(1_472, 0.0, 1);
-        road.run(Duration::from_secs(1));
-        assert_eq!(road.changes, [1_472]);
-    }
-
-    #[test]
-    fn any_limit_is_found_to_four_octets() {
-        for limit in [1_232, 1_240, 1_300, 1_444, 1_452, 1_464, 1_471] {
-            let mut road = Road::new(limit, 0.0, 1);
-            road.run(Duration::from_secs(40));
-            let found = road.mtu.datagram().0;
-            assert!(
-                (limit.saturating_sub(4)..=limit).contains(&found),
-                "{limit}: {found}"
-            );
-        }
-    }
-
-    #[test]
-    fn random_loss_rarely_rules_a_size_out() {
-        // Three of four probes go unanswered: 50 % loss each way.
-        let found = (1..=200)
-            .filter(|seed| {
-                let mut road = Road::new(1_472, 0.75, *seed);
-                road.run(Duration::from_secs(60));
-                road.mtu.datagram() == ByteCount(1_472)
-            })
-            .count();
-        // A search and up to four confirmations, each wrong with 0.11 %: 1.1 of 200 are expected to
-        // fail; 5 is the 99.9 % quantile of that Poisson law.
-        assert!(found >= 195, "{found} of 200");
-    }
-
-    #[test]
-    fn a_black_hole_falls_back_to_what_every_path_carries() {
-        let mut road = Road::new(1_472, 0.0, 1);
-        road.run(Duration::from_secs(20));
-        road.limit = 1_300;
-        road.run(Duration::from_secs(20));
-        assert_eq!(road.changes[..2], [1_472, 1_232]);
-        road.run(Duration::from_secs(40));
-        let found = road.mtu.datagram().0;
-        assert!((1_296..=1_300).contains(&found), "{found}");
-        road.limit = 1_472;
-        road.run(RAISE_EVERY + CONFIRM_EVERY);
-        assert_eq!(road.mtu.datagram(), ByteCount(1_472), "raised in time");
-    }
-
-    #[test]
-    fn a_word_from_the_network_counts_at_once_for_the_size_in_use() {
-        let mut road = Road::new(1_472, 0.0, 1);
-        assert_eq!(
-            road.mtu.on_too_large(road.now),
-            None,
-            "a probe was too large"
-        );
-        road.run(Duration::from_secs(1));
-        assert_eq!(road.mtu.on_too_large(road.now), Some(ByteCount(1_232)));
-    }
-}
+mod tests;

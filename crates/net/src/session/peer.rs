@@ -3,14 +3,16 @@
 use super::config::{EarlyData, PeerConfig, PeerIndex, Security, SessionConfig};
 use super::early::{EarlyIntake, EarlyKey, key_id};
 use super::event::{Hint, RefuseReason};
+use super::fragments::Reassembly;
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
 use super::keyring::KeyRing;
 use super::liveness::Liveness;
 use super::path_mtu::PathMtu;
+use super::sizes::{NetworkHeaders, Sizes};
 use super::wire::Capability;
 use fulmar_proto::machine::{Deadline, PathId};
-use fulmar_proto::units::{ByteCount, Duration, Instant};
+use fulmar_proto::units::{Duration, Instant};
 
 /// Initiations at first leave this often, or at every second round trip ...
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -156,10 +158,8 @@ pub struct PeerStatus {
     pub path: Option<PathId>,
     /// The session's own round trips, smoothed.
     pub rtt: Option<Duration>,
-    /// UDP payload octets that are known to arrive.
-    pub datagram: ByteCount,
-    /// Octets of an inner datagram that fit.
-    pub payload_budget: ByteCount,
+    /// How large what goes to it may be.
+    pub sizes: Sizes,
     /// What it said about itself.
     pub capabilities: Vec<Capability>,
     /// Whether its datagrams are authenticated.
@@ -202,6 +202,11 @@ pub(super) struct Peer {
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
     pub(super) mtu: PathMtu,
+    /// Around each datagram on the path in use.
+    pub(super) headers: NetworkHeaders,
+    pub(super) reassembly: Reassembly,
+    /// Of the last inner datagram that left in pieces.
+    pub(super) fragment_id: u32,
     pub(super) boot: Option<u64>,
     pub(super) capabilities: Vec<Capability>,
     pub(super) offer: Option<Offer>,
@@ -216,7 +221,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(index: PeerIndex, config: PeerConfig, session: &SessionConfig) -> Self {
+    pub(super) fn new(
+        index: PeerIndex,
+        config: PeerConfig,
+        session: &SessionConfig,
+        boot: u64,
+    ) -> Self {
         let seen = session.epochs_seen.get(index.0 as usize);
         let epoch_seen = seen.copied().unwrap_or(0);
         let early_id = match &config.security {
@@ -232,7 +242,6 @@ impl Peer {
             path: config.endpoints.first().copied(),
             path_proven: false,
             candidate: 0,
-            config,
             keys: KeyRing::new(session.rekey),
             pending: None,
             cookie: None,
@@ -241,7 +250,11 @@ impl Peer {
             epoch_offered: epoch_seen,
             epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
-            mtu: PathMtu::new(session.mtu),
+            mtu: PathMtu::new(config.mtu),
+            headers: NetworkHeaders::UNKNOWN,
+            reassembly: Reassembly::default(),
+            // Another process begins elsewhere, so that pieces of both never make a whole.
+            fragment_id: u32::try_from(boot & u64::from(u32::MAX)).unwrap_or_default(),
             boot: None,
             capabilities: Vec::new(),
             offer: None,
@@ -252,6 +265,7 @@ impl Peer {
             doubt: Doubt::default(),
             complaints: Complaints::default(),
             probes: 0,
+            config,
         }
     }
 

@@ -231,6 +231,11 @@ impl UdpPort {
                     retried = true;
                     continue;
                 }
+                // Of several, only some may be too large: the padded probe, not what joined it.
+                Err(error) if is_too_big(&error) && burst.count > 1 => {
+                    self.outbox.split_front();
+                    continue;
+                }
                 Err(error) if is_too_big(&error) => {
                     self.counters.too_big += 1;
                     self.too_large = Some(burst.envelope.to);

@@ -3,15 +3,15 @@
 #![expect(dead_code, reason = "each test file uses its own part of the harness")]
 
 use fulmar_net::session::{
-    Entropy, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session, SessionConfig,
-    SessionEvent,
+    Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,
+    SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Machine, PathId, Strict, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event, PathSizes,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::Port;
@@ -101,15 +101,17 @@ impl Driver<Strict<Inner>> for Ends<'_> {
             }
             SessionEvent::LinkUp { peer, outage } => SessionEvent::LinkUp { peer, outage },
             SessionEvent::Moved { peer, path } => SessionEvent::Moved { peer, path },
-            SessionEvent::MtuChanged {
-                peer,
-                datagram,
-                payload_budget,
-            } => SessionEvent::MtuChanged {
-                peer,
-                datagram,
-                payload_budget,
-            },
+            SessionEvent::MtuChanged { peer, sizes } => {
+                let sizes_of_path = PathSizes {
+                    tpdu_bytes_max: sizes.payload.as_usize(),
+                    lower_overhead: sizes.overhead(),
+                };
+                let endpoint = machine.app().inner_mut();
+                endpoint
+                    .set_path_sizes(now, peer.inner_path(), sizes_of_path)
+                    .expect("there is room for data");
+                SessionEvent::MtuChanged { peer, sizes }
+            }
             SessionEvent::Mismatch {
                 peer,
                 what,
@@ -175,6 +177,7 @@ pub(crate) fn configs(
         name: name.to_owned(),
         security,
         endpoints,
+        mtu: MtuConfig::default(),
     };
     [
         SessionConfig::new(ka, vec![peer("ground", a, vec![PATH])], 1 << 40),

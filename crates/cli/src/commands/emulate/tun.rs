@@ -104,6 +104,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     config.down = link.down;
     config.seed = args.seed;
     config.damage = args.damage.into();
+    config.largest = args.largest();
     config.overhead = args.overhead.unwrap_or(ByteCount::ZERO);
     let (up, down) = (describe(&config.up), describe(&config.down));
     let clock = Clock::start();

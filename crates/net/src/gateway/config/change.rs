@@ -37,9 +37,10 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
             address,
             public_key,
             mtu,
+            mtu_discovery,
             ..
         } = peer.clone();
-        (name, address, public_key, mtu)
+        (name, address, public_key, mtu, mtu_discovery)
     };
     let peers = |config: &GatewayConfig| config.peers.iter().map(identity).collect::<Vec<_>>();
     check(peers(running) != peers(new), "peer (everything but rate)");

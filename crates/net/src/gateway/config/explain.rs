@@ -1,7 +1,8 @@
 //! A configuration said back in words, so that a slip shows before traffic does.
 
 use super::class::{ClassRules, ClassSettings, Custody};
-use super::settings::{GatewayConfig, Protocol, SecurityKind};
+use super::read::MTU_MIN;
+use super::settings::{GatewayConfig, PeerSettings, Protocol, SecurityKind};
 use crate::custody::SyncPolicy;
 use core::fmt::Write;
 use fulmar_proto::transport::aerotp::ModeRules;
@@ -30,8 +31,10 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         };
         writeln!(
             out,
-            "peer `{}` {place}; at most {} towards it, in packets of at most {}",
-            peer.name, peer.rate, peer.mtu
+            "peer `{}` {place}; at most {} towards it, in packets of {}",
+            peer.name,
+            peer.rate,
+            packets(peer)
         )?;
     }
     for class in &config.classes {
@@ -55,6 +58,20 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         )?;
     }
     limits(config, out)
+}
+
+fn packets(peer: &PeerSettings) -> String {
+    if peer.mtu_discovery && peer.mtu > MTU_MIN {
+        format!(
+            "{MTU_MIN} at first, and as large as the path is found to carry, {} at most",
+            peer.mtu
+        )
+    } else {
+        format!(
+            "at most {}, which the path is taken to carry: with less, nothing passes",
+            peer.mtu
+        )
+    }
 }
 
 fn security(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {

@@ -32,7 +32,14 @@ const ROOT: Keys = &[&[
 ]];
 const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
 const SECURITY: Keys = &[&["kind", "private_key_file", "preset_key_file"]];
-const PEER: Keys = &[&["name", "address", "public_key", "rate", "mtu"]];
+const PEER: Keys = &[&[
+    "name",
+    "address",
+    "public_key",
+    "rate",
+    "mtu",
+    "mtu_discovery",
+]];
 const EGRESS: Keys = &[&["allow", "connect_timeout"]];
 const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
 const LIMITS: Keys = &[&["flows", "memory", "tcp_idle", "udp_idle", "outage"]];
@@ -44,7 +51,7 @@ const CLASSES_MAX: usize = 255;
 const LISTEN: &str = ":4914";
 const MTU: ByteCount = ByteCount(1_500);
 /// What every IPv6 link carries (RFC 8200, section 5).
-const MTU_MIN: ByteCount = ByteCount(1_280);
+pub(super) const MTU_MIN: ByteCount = ByteCount(1_280);
 const MTU_MAX: ByteCount = ByteCount(9_216);
 /// The usual group commit of custody on disk.
 const GROUP_COMMIT: Duration = Duration::from_millis(50);
@@ -239,6 +246,7 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         public_key,
         rate,
         mtu,
+        mtu_discovery: reader.value_or("mtu_discovery", true)?,
     })
 }
 

@@ -65,6 +65,8 @@ pub struct PeerSettings {
     pub rate: Bitrate,
     /// The largest IP packet towards it.
     pub mtu: ByteCount,
+    /// Whether what the path carries is found out, up to `mtu`; else `mtu` is taken to pass.
+    pub mtu_discovery: bool,
 }
 
 /// What is proxied.

@@ -10,6 +10,7 @@ use crate::session::keyring::Slot;
 use crate::session::liveness::Wants;
 use crate::session::peer::Peer;
 use crate::session::seal::Sealed;
+use crate::session::sizes::NetworkHeaders;
 use crate::session::wire::{
     DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, SESSION_VERSION,
 };
@@ -134,7 +135,7 @@ impl<M: Machine> Session<M> {
         match header.kind {
             DatagramType::Data => self.take_data(now, origin, header, body),
             DatagramType::Initiation => self.take_initiation(now, origin, header, body),
-            DatagramType::Response => self.take_response(now, origin.path, header, body),
+            DatagramType::Response => self.take_response(now, origin, header, body),
             DatagramType::Cookie => self.take_cookie(now, header, body),
             DatagramType::Version => self.take_version(now, origin.path, header, octets),
             DatagramType::Early => self.take_early(now, origin, header, body),
@@ -209,7 +210,7 @@ impl<M: Machine> Session<M> {
             Ok(newest) => {
                 // Datagrams under older keys are older than any under newer ones.
                 let newest = newest && slot != Slot::Previous;
-                self.on_genuine(now, origin.path, index, slot, newest);
+                self.on_genuine(now, origin, index, slot, newest);
                 self.take_message(now, origin, index, &plain)
             }
         };
@@ -275,7 +276,18 @@ impl<M: Machine> Session<M> {
     }
 
     /// A datagram of the peer opened: the keys are shared, the link works, and this is where it is.
-    fn on_genuine(&mut self, now: Instant, path: PathId, index: usize, slot: Slot, newest: bool) {
+    fn on_genuine(
+        &mut self,
+        now: Instant,
+        origin: Origin<'_>,
+        index: usize,
+        slot: Slot,
+        newest: bool,
+    ) {
+        let path = origin.path;
+        if newest {
+            self.see_headers(index, origin.source);
+        }
         let Some(state) = self.peers.get_mut(index) else {
             return;
         };
@@ -306,6 +318,20 @@ impl<M: Machine> Session<M> {
         }
     }
 
+    /// The peer talks to us from `source`: what goes there has those headers.
+    pub(super) fn see_headers(&mut self, index: usize, source: &[u8]) {
+        let Some(state) = self.peers.get_mut(index) else {
+            return;
+        };
+        let headers = NetworkHeaders::of_source(source);
+        if state.headers != headers {
+            state.headers = headers;
+            if state.announced {
+                self.say_sizes(index);
+            }
+        }
+    }
+
     fn take_message(
         &mut self,
         now: Instant,
@@ -315,7 +341,7 @@ impl<M: Machine> Session<M> {
     ) -> Result<(), DropReason> {
         let message = Message::read(plain).ok_or(DropReason::Unknown)?;
         let wants = match message {
-            Message::Tpdu(_) => Wants::Answer,
+            Message::Tpdu(_) | Message::Fragment(_) => Wants::Answer,
             _ => Wants::Nothing,
         };
         self.on_heard(now, index, wants);
@@ -329,6 +355,16 @@ impl<M: Machine> Session<M> {
                 let ecn = origin.ecn;
                 let datagram = Datagram { path, octets, ecn };
                 self.inner.handle_datagram(now, datagram);
+            }
+            Message::Fragment(piece) => {
+                if let Some(octets) = state.reassembly.take(piece) {
+                    let path = state.index.inner_path();
+                    self.counters.received += 1;
+                    self.counters.reassembled += 1;
+                    let (octets, ecn) = (octets.as_slice(), origin.ecn);
+                    self.inner
+                        .handle_datagram(now, Datagram { path, octets, ecn });
+                }
             }
             Message::Heartbeat => {}
             Message::Probe(probe) => {
@@ -371,8 +407,8 @@ impl<M: Machine> Session<M> {
         }
         if probe.id & SIZE_PROBE != 0 {
             let changed = state.mtu.on_answer(now, probe.id & !SIZE_PROBE);
-            if let Some(datagram) = changed {
-                self.say_size(index, datagram);
+            if changed.is_some() {
+                self.say_sizes(index);
             }
         }
     }

@@ -3,11 +3,14 @@
 use super::{SESSION_OVERHEAD, Session};
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
+use crate::session::fragments::cut;
 use crate::session::liveness::{Due, Wants};
 use crate::session::seal::Keypair;
-use crate::session::wire::{DatagramType, Header, MESSAGE_TYPE_BYTES, Message, Probe};
+use crate::session::wire::{
+    DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
+};
 use fulmar_proto::fec::packet::PacketCode;
-use fulmar_proto::machine::{Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use fulmar_proto::machine::{Deadline, Machine, PathId, Transmit};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 
 /// In a probe's number: it tries a size, and is not a question about the link.
@@ -69,27 +72,21 @@ fn seal_early(
 impl<M: Machine> Session<M> {
     pub(super) fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         self.run_timers(now);
-        if let Some((path, octets)) = self.outbox.pop_front() {
+        if let Some((transmit, octets)) = self.outbox.pop_front() {
             out.extend_from_slice(&octets);
-            return Some(Transmit {
-                path,
-                len: octets.len(),
-                kind: Kind::Control,
-                priority: Priority(u8::MAX),
-                ecn: Ecn::NotCapable,
-            });
+            return Some(transmit);
         }
         while self.is_any_open(now) {
             self.scratch.clear();
             Message::Tpdu(&[]).write(&mut self.scratch);
             let inner = self.inner.poll_transmit(now, &mut self.scratch)?;
             let peer = usize::try_from(inner.path.0).unwrap_or(usize::MAX);
-            let Some((path, len)) = self.seal_for(now, peer, out) else {
+            let Some(sealed) = self.seal_for(now, peer, inner, out) else {
                 self.counters.unsent += 1;
                 continue;
             };
             self.counters.sent += 1;
-            return Some(Transmit { path, len, ..inner });
+            return Some(sealed);
         }
         None
     }
@@ -99,23 +96,65 @@ impl<M: Machine> Session<M> {
         &mut self,
         now: Instant,
         peer: usize,
+        inner: Transmit,
         out: &mut Vec<u8>,
-    ) -> Option<(PathId, usize)> {
+    ) -> Option<Transmit> {
+        let room = self.sizes_of(self.peers.get(peer)?).payload.as_usize();
         let state = self.peers.get_mut(peer)?;
         let (path, fec) = (state.path?, self.config.fec_words);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
             let len = seal_early(key, id, &mut self.code, fec, &self.scratch, out)?;
             self.counters.sent_early += 1;
-            return Some((path, len));
+            return Some(Transmit { path, len, ..inner });
         }
         if !state.is_open(now) {
             return None;
         }
+        if self.scratch.len() > room + MESSAGE_TYPE_BYTES {
+            return self.seal_pieces(now, peer, Transmit { path, ..inner }, room, out);
+        }
         let keys = state.keys.current(now)?;
         let len = seal(keys, &mut self.code, fec, &self.scratch, out)?;
         state.liveness.on_sent(now, Wants::Answer);
-        Some((path, len))
+        state
+            .mtu
+            .on_sent(state.headers.0 + ByteCount::from_usize(len));
+        Some(Transmit { path, len, ..inner })
+    }
+
+    /// Seals what is in `scratch`, which was made for a larger path, in pieces: the first now, the
+    /// others right behind it.
+    fn seal_pieces(
+        &mut self,
+        now: Instant,
+        peer: usize,
+        whole: Transmit,
+        room: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let state = self.peers.get_mut(peer)?;
+        state.fragment_id = state.fragment_id.wrapping_add(1);
+        let keys = state.keys.current(now)?;
+        let octets = self.scratch.get(MESSAGE_TYPE_BYTES..)?;
+        let room = room.saturating_sub(FRAGMENT_BYTES);
+        let mut first = None;
+        for piece in cut(state.fragment_id, octets, room) {
+            let mut plain = Vec::new();
+            Message::Fragment(piece).write(&mut plain);
+            let fec = self.config.fec_words;
+            if first.is_none() {
+                let len = seal(keys, &mut self.code, fec, &plain, out)?;
+                first = Some(Transmit { len, ..whole });
+            } else {
+                let mut sealed = Vec::new();
+                let len = seal(keys, &mut self.code, fec, &plain, &mut sealed)?;
+                self.outbox.push_back((Transmit { len, ..whole }, sealed));
+            }
+        }
+        state.liveness.on_sent(now, Wants::Answer);
+        self.counters.fragmented += u64::from(first.is_some());
+        first
     }
 
     /// Seals and queues a message of the session's own. `false`: there are no keys.
@@ -206,7 +245,10 @@ impl<M: Machine> Session<M> {
                 Some(Due::Heartbeat) => {
                     self.send_message(now, index, Message::Heartbeat, Wants::Nothing);
                 }
-                Some(Due::Probe) => self.send_probe(now, index),
+                Some(Due::Probe) => {
+                    state.mtu.on_silence(now);
+                    self.send_probe(now, index);
+                }
                 Some(Due::Down(silent_for)) => {
                     let peer = state.index;
                     self.counters.outages += 1;
@@ -218,7 +260,7 @@ impl<M: Machine> Session<M> {
         self.try_size(now, index);
     }
 
-    /// Tries a size of datagrams, if that is due.
+    /// Tries a size of packets, if that is due.
     fn try_size(&mut self, now: Instant, index: usize) {
         let Some(state) = self.peers.get_mut(index).filter(|peer| peer.is_open(now)) else {
             return;
@@ -228,34 +270,28 @@ impl<M: Machine> Session<M> {
             return;
         };
         let parity = ByteCount::from_usize(self.config.fec_words.parity_bytes());
-        let plain = due
-            .size
-            .saturating_sub(SESSION_OVERHEAD + parity)
-            .as_usize()
-            + MESSAGE_TYPE_BYTES;
-        for (id, padded) in [(due.id, true), (due.id.wrapping_add(1), false)] {
+        let around = state.headers.0 + SESSION_OVERHEAD + parity;
+        let known = due.known.map(|known| (due.id.wrapping_add(1), known));
+        for (id, packet) in [(due.id, due.packet)].into_iter().chain(known) {
             self.scratch.clear();
             let probe = Probe {
                 id: SIZE_PROBE | id,
                 sent_micros: now.as_wrapping_micros(),
             };
             Message::Probe(probe).write(&mut self.scratch);
-            if padded {
-                self.scratch.resize(plain, 0);
-            }
+            let plain = packet.saturating_sub(around).as_usize() + MESSAGE_TYPE_BYTES;
+            self.scratch.resize(plain.max(self.scratch.len()), 0);
             // A lost one is not to raise doubts about the link.
             self.send_scratch(now, index, path, Wants::Nothing);
         }
     }
 
-    pub(super) fn say_size(&mut self, index: usize, datagram: ByteCount) {
-        let payload_budget = self.budget_of(datagram);
+    /// Tells the application how large what goes to a peer may be.
+    pub(super) fn say_sizes(&mut self, index: usize) {
         if let Some(state) = self.peers.get(index) {
-            self.events.push_back(SessionEvent::MtuChanged {
-                peer: state.index,
-                datagram,
-                payload_budget,
-            });
+            let (peer, sizes) = (state.index, self.sizes_of(state));
+            self.events
+                .push_back(SessionEvent::MtuChanged { peer, sizes });
         }
     }
 

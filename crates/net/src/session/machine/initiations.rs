@@ -1,6 +1,7 @@
 //! Handshakes that we begin: the first message, its repetitions, and what answers it.
 
 use super::Session;
+use super::arrivals::Origin;
 use crate::session::config::{EarlyData, Security};
 use crate::session::counters::DropReason;
 use crate::session::early::{EarlyKey, Salt};
@@ -11,7 +12,7 @@ use crate::session::liveness::Wants;
 use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending};
 use crate::session::seal::Keypair;
 use crate::session::wire::{DatagramType, Header};
-use fulmar_proto::machine::{Machine, PathId};
+use fulmar_proto::machine::Machine;
 use fulmar_proto::units::Instant;
 
 /// Responses that do not verify before that is worth an event: the link may damage one.
@@ -124,10 +125,11 @@ impl<M: Machine> Session<M> {
     pub(super) fn take_response(
         &mut self,
         now: Instant,
-        path: PathId,
+        origin: Origin<'_>,
         header: Header,
         body: &[u8],
     ) -> Result<(), DropReason> {
+        let path = origin.path;
         let peer = self
             .pending_of(header.receiver)
             .ok_or(DropReason::NoSession)?;
@@ -159,6 +161,7 @@ impl<M: Machine> Session<M> {
         }
         if !open {
             state.path = Some(path);
+            self.see_headers(peer, origin.source);
         }
         self.announce(now, peer, theirs.boot, theirs.capabilities);
         self.on_heard(now, peer, Wants::Nothing);

@@ -1,5 +1,7 @@
 //! What is inside a sealed datagram: one octet that says what, then a TPDU or a few fields.
 
+use crate::session::fragments::Fragment;
+
 /// Octets before a TPDU: its message type.
 pub(in crate::session) const MESSAGE_TYPE_BYTES: usize = 1;
 
@@ -8,6 +10,10 @@ const HEARTBEAT: u8 = 1;
 const PROBE: u8 = 2;
 const PROBE_REPLY: u8 = 3;
 const CLOSE: u8 = 4;
+const FRAGMENT: u8 = 5;
+
+/// Octets of a fragment's fields.
+pub(in crate::session) const FRAGMENT_BYTES: usize = 6;
 
 /// The fields of a probe and of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub(in crate::session) enum Message<'a> {
     ProbeReply(Probe),
     /// The sender is shutting down and forgets the session.
     Close,
+    /// A piece of what would be too long a TPDU.
+    Fragment(Fragment<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -48,6 +56,13 @@ impl<'a> Message<'a> {
             Self::Probe(probe) => (PROBE, Some(probe)),
             Self::ProbeReply(probe) => (PROBE_REPLY, Some(probe)),
             Self::Close => (CLOSE, None),
+            Self::Fragment(piece) => {
+                out.push(FRAGMENT);
+                out.extend_from_slice(&piece.id.to_be_bytes());
+                out.extend_from_slice(&[piece.index, piece.count]);
+                out.extend_from_slice(piece.octets);
+                return;
+            }
         };
         out.push(code);
         if let Some(probe) = probe {
@@ -76,6 +91,16 @@ impl<'a> Message<'a> {
                     Self::ProbeReply(probe)
                 }
             }
+            FRAGMENT => {
+                let (fields, octets) = rest.split_first_chunk::<FRAGMENT_BYTES>()?;
+                let [i0, i1, i2, i3, index, count] = *fields;
+                Self::Fragment(Fragment {
+                    id: u32::from_be_bytes([i0, i1, i2, i3]),
+                    index,
+                    count,
+                    octets,
+                })
+            }
             _ => return None,
         })
     }
@@ -92,7 +117,13 @@ mod tests {
 
     #[test]
     fn messages_are_these_octets_and_read_back() {
-        let examples: [(Message<'_>, &[u8]); 5] = [
+        let piece = Fragment {
+            id: 0x0102_0304,
+            index: 1,
+            count: 2,
+            octets: b"xyz",
+        };
+        let examples: [(Message<'_>, &[u8]); 6] = [
             (Message::Tpdu(b"xyz"), b"\x00xyz"),
             (Message::Heartbeat, b"\x01"),
             (
@@ -104,6 +135,7 @@ mod tests {
                 b"\x03\x01\x02\x03\x04\x0a\x0b\x0c\x0d",
             ),
             (Message::Close, b"\x04"),
+            (Message::Fragment(piece), b"\x05\x01\x02\x03\x04\x01\x02xyz"),
         ];
         for (message, golden) in examples {
             let mut octets = Vec::new();
@@ -116,7 +148,8 @@ mod tests {
     #[test]
     fn what_has_no_meaning_is_none_and_padding_is_ignored() {
         assert_eq!(Message::read(&[]), None);
-        assert_eq!(Message::read(&[5]), None);
+        assert_eq!(Message::read(&[6]), None);
+        assert_eq!(Message::read(&[FRAGMENT, 1, 2, 3, 4, 5]), None);
         assert_eq!(Message::read(&[PROBE, 1, 2, 3, 4, 5, 6, 7]), None);
         let mut padded = Vec::new();
         Message::Probe(PROBE_FIELDS).write(&mut padded);

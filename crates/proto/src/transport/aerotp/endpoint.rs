@@ -3,6 +3,9 @@
 mod arrivals;
 mod departures;
 mod drive;
+mod sizes;
+
+pub use sizes::PathSizes;
 
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
 use super::connection::{Connection, Key};
@@ -86,6 +89,8 @@ pub struct Endpoint {
     control_paths: BTreeSet<PathId>,
     /// What a round trip takes, as far as known without or before a connection's own samples.
     round_trips: BTreeMap<PathId, Duration>,
+    /// What the layers below say of paths.
+    path_sizes: BTreeMap<PathId, PathSizes>,
     orphans: VecDeque<(PathId, Orphan)>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
     /// Those being served, kept for its memory.
@@ -116,6 +121,7 @@ impl Endpoint {
             sending_paths: BTreeSet::new(),
             control_paths: BTreeSet::new(),
             round_trips: BTreeMap::new(),
+            path_sizes: BTreeMap::new(),
             orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),
             due: Vec::new(),
@@ -198,6 +204,7 @@ impl Endpoint {
         let id = ConnectionId(self.next_id);
         let config = ConnectionConfig {
             rto: self.first_rto(key.path, config.rto),
+            tpdu_bytes_max: self.tpdu_bytes_max(key.path, &config),
             ..config
         };
         let trace = Trace::bounded(self.config.trace_records);
@@ -220,8 +227,10 @@ impl Endpoint {
 
     fn path(&mut self, path: PathId) -> &mut PathSchedule {
         let config = &self.config;
+        let sizes = self.path_sizes.get(&path);
+        let overhead = sizes.map_or(config.lower_overhead, |sizes| sizes.lower_overhead);
         self.paths.entry(path).or_insert_with(|| {
-            let pacer = Pacer::new(config.rate, config.burst, config.lower_overhead);
+            let pacer = Pacer::new(config.rate, config.burst, overhead);
             PathSchedule::new(pacer, RateControl::new(config.rate))
         })
     }
@@ -411,23 +420,6 @@ impl Endpoint {
     ) -> Result<bool, ConfigError> {
         self.with(now, id, |c| c.reconfigure(treatment))
             .unwrap_or(Ok(false))
-    }
-
-    /// Makes TPDUs of at most `octets` on a connection from now on, header and parity included: the
-    /// path's MTU has changed. TPDUs that were sent before, and messages that wait, keep their
-    /// octets, for a number stands for its octets: when they are sent (again) they may be longer,
-    /// and the layer below must fragment them. `false` if the connection is over.
-    ///
-    /// # Errors
-    /// [`ConfigError`] if headers and parity leave no room for data.
-    pub fn set_tpdu_bytes_max(
-        &mut self,
-        now: Instant,
-        id: ConnectionId,
-        octets: usize,
-    ) -> Result<bool, ConfigError> {
-        self.with(now, id, |c| c.set_tpdu_bytes_max(octets))
-            .map_or(Ok(false), |changed| changed.map(|()| true))
     }
 
     /// Whether everything written to a connection so far was confirmed or, in modes that confirm

@@ -28,7 +28,7 @@ pub use config::{
     AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
 pub use counters::Counters;
-pub use endpoint::{Endpoint, EndpointCounters};
+pub use endpoint::{Endpoint, EndpointCounters, PathSizes};
 pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
 };

@@ -41,6 +41,11 @@ impl Pacer {
         self.rate = rate;
     }
 
+    /// Counts other headers for what follows.
+    pub const fn set_lower_overhead(&mut self, lower_overhead: ByteCount) {
+        self.lower_overhead = lower_overhead;
+    }
+
     /// The rate.
     pub const fn rate(&self) -> Bitrate {
         self.rate

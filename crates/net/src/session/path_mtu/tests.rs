@@ -1,0 +1,214 @@
+use super::*;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::Bitrate;
+
+/// Of each way's delay; answers come two of them later.
+const DELAY: Duration = Duration::from_millis(5);
+
+/// A path that carries packets up to `limit`, and loses probes or answers with probability `loss`.
+struct Road {
+    mtu: PathMtu,
+    now: Instant,
+    limit: u64,
+    loss: f64,
+    busy: bool,
+    rng: Rng,
+    changes: Vec<u64>,
+    answers: Vec<(Instant, u32)>,
+    probes: usize,
+    probe_bytes: u64,
+}
+
+impl Road {
+    fn new(max: u64, limit: u64, loss: f64, seed: u64) -> Self {
+        let mut mtu = PathMtu::new(MtuConfig {
+            max: ByteCount(max),
+            rate: Some(Bitrate::from_bits_per_second(10_000_000)),
+            ..MtuConfig::default()
+        });
+        mtu.on_new_path(Instant::START);
+        Self {
+            mtu,
+            now: Instant::START,
+            limit,
+            loss,
+            busy: true,
+            rng: Rng::from_seed(seed),
+            changes: Vec::new(),
+            answers: Vec::new(),
+            probes: 0,
+            probe_bytes: 0,
+        }
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        loop {
+            if self.busy {
+                self.mtu.on_sent(self.mtu.packet());
+            }
+            let due = self.mtu.next_deadline().map(|due| due.at.max(self.now));
+            let answer = self.answers.first().map(|(at, _)| *at);
+            match (due, answer) {
+                (due, Some(at)) if at <= until && due.is_none_or(|due| at <= due) => {
+                    self.now = at;
+                    let (_, id) = self.answers.remove(0);
+                    let changed = self.mtu.on_answer(self.now, id);
+                    self.changes.extend(changed.map(|size| size.0));
+                }
+                (Some(at), _) if at <= until => {
+                    self.now = at;
+                    self.probe();
+                }
+                _ => break,
+            }
+        }
+        self.now = until;
+    }
+
+    fn probe(&mut self) {
+        let Some(tried) = self.mtu.due(self.now, Some(DELAY * 2)) else {
+            return;
+        };
+        let known = tried.known.map(|size| (tried.id + 1, size));
+        for (id, size) in [(tried.id, tried.packet)].into_iter().chain(known) {
+            self.probes += 1;
+            self.probe_bytes += size.0;
+            if size.0 <= self.limit && !self.rng.chance(self.loss) {
+                self.answers.push((self.now + DELAY * 2, id));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_size_is_tried_first_and_found_within_a_few_round_trips() {
+    for max in [1_500, 9_000] {
+        let mut road = Road::new(max, max, 0.0, 1);
+        road.run(DELAY * 2 * 10);
+        assert_eq!(road.changes, [max]);
+    }
+}
+
+#[test]
+fn any_limit_is_found_to_four_octets_within_two_seconds() {
+    for limit in [1_280, 1_284, 1_300, 1_400, 1_420, 1_492, 1_499] {
+        let mut road = Road::new(1_500, limit, 0.0, 1);
+        road.run(Duration::from_secs(2));
+        let found = road.mtu.packet().0;
+        assert!(
+            (limit.saturating_sub(4)..=limit).contains(&found),
+            "{limit}: {found}"
+        );
+    }
+    let mut road = Road::new(9_000, 1_500, 0.0, 1);
+    road.run(Duration::from_secs(2));
+    assert_eq!(road.changes, [1_500], "Ethernet's size is the second guess");
+}
+
+#[test]
+fn an_idle_path_is_not_probed_once_its_size_is_known() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.run(Duration::from_secs(1));
+    road.busy = false;
+    road.run(Duration::from_secs(3));
+    let probes = road.probes;
+    road.run(Duration::from_secs(3_600));
+    assert_eq!(road.probes, probes);
+}
+
+#[test]
+fn confirming_takes_a_thousandth_of_the_link_and_searching_a_tenth() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.run(Duration::from_secs(1));
+    let before = road.probe_bytes;
+    road.run(Duration::from_secs(100));
+    // 125 MB cross in 100 s.
+    let confirming = road.probe_bytes - before;
+    assert!(confirming <= 125_000, "{confirming}");
+    // Nothing is answered at all.
+    let mut road = Road::new(1_500, 0, 0.0, 1);
+    road.run(Duration::from_secs(1));
+    assert!(road.probe_bytes <= 125_000, "{}", road.probe_bytes);
+    road.run(Duration::from_secs(1));
+    let before = road.probe_bytes;
+    road.run(Duration::from_secs(10));
+    let later = road.probe_bytes - before;
+    assert!(later <= 12_500_000 / 100, "{later}");
+}
+
+#[test]
+fn random_loss_rarely_rules_a_size_out() {
+    // Three of four probes go unanswered: 50 % loss each way.
+    let found = (1..=200)
+        .filter(|seed| {
+            let mut road = Road::new(1_500, 1_500, 0.75, *seed);
+            road.run(Duration::from_secs(3));
+            road.mtu.packet() == ByteCount(1_500)
+        })
+        .count();
+    // A search of 120 tries finds it unless it is ruled out (0.11 %) or unanswered for 64 tries
+    // (1e-8): 0.2 of 200 are expected to fail; 4 is beyond the 99.99 % quantile of that Poisson law.
+    assert!(found >= 196, "{found} of 200");
+}
+
+#[test]
+fn random_loss_does_not_shrink_the_path() {
+    // 40 % loss each way: 36 % are answered.
+    for seed in 1..=20 {
+        let mut road = Road::new(1_500, 1_500, 0.64, seed);
+        road.run(Duration::from_secs(100));
+        // 50 confirmations, each wrong with probability 0.64 (0.64/1.64)^12 = 8e-6, and a search:
+        // 5e-4. Of 20 paths, 0.02 are expected to fail.
+        assert_eq!(road.changes, [1_500], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_black_hole_falls_back_to_what_every_path_carries_and_is_searched_below() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    road.run(Duration::from_secs(20));
+    road.limit = 1_300;
+    road.mtu.on_silence(road.now);
+    road.run(Duration::from_secs(1));
+    assert_eq!(road.changes[..2], [1_500, 1_280]);
+    road.run(Duration::from_secs(2));
+    let found = road.mtu.packet().0;
+    assert!((1_296..=1_300).contains(&found), "{found}");
+    road.limit = 1_500;
+    road.run(RAISE_EVERY);
+    assert_eq!(road.mtu.packet(), ByteCount(1_500), "raised in time");
+}
+
+#[test]
+fn a_path_that_shrinks_while_a_larger_size_is_searched_is_noticed() {
+    let mut road = Road::new(9_000, 1_500, 0.0, 1);
+    road.run(Duration::from_millis(900));
+    assert_eq!(road.changes, [1_500]);
+    assert!(matches!(road.mtu.aim, Aim::Raise(_)), "it still searches");
+    road.limit = 1_280;
+    road.run(Duration::from_secs(3));
+    assert_eq!(road.changes[..2], [1_500, 1_280]);
+}
+
+#[test]
+fn a_word_from_the_network_counts_at_once_for_the_size_in_use() {
+    let mut road = Road::new(1_500, 1_500, 0.0, 1);
+    assert_eq!(
+        road.mtu.on_too_large(road.now),
+        None,
+        "a probe was too large"
+    );
+    road.run(Duration::from_secs(1));
+    assert_eq!(road.mtu.on_too_large(road.now), Some(ByteCount(1_280)));
+}
+
+#[test]
+fn a_fixed_size_is_never_probed() {
+    let config = MtuConfig::fixed(ByteCount(1_400));
+    let mut mtu = PathMtu::new(config);
+    mtu.on_new_path(Instant::START);
+    mtu.on_sent(ByteCount(1_400));
+    assert_eq!(mtu.next_deadline(), None);
+    assert_eq!(mtu.packet(), ByteCount(1_400));
+}

@@ -1,0 +1,90 @@
+//! What a packet of a path holds: the headers around a TPDU, by the family of the addresses.
+
+use super::early::SALT_BYTES;
+use super::machine::SESSION_OVERHEAD;
+use fulmar_proto::units::ByteCount;
+
+/// Headers of IPv4 (RFC 791, without options) and UDP.
+const V4_HEADERS: ByteCount = ByteCount(20 + 8);
+/// Headers of IPv6 (RFC 8200, without extensions) and UDP.
+const V6_HEADERS: ByteCount = ByteCount(40 + 8);
+/// An IPv4 address in the form of an IPv6 one begins so (RFC 4291, section 2.5.5.2).
+const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF];
+/// Octets of a source with its port, see [`super::source_octets`].
+const SOURCE_BYTES: usize = 18;
+
+/// The headers of the network and of UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NetworkHeaders(pub(super) ByteCount);
+
+impl NetworkHeaders {
+    /// The larger ones, for a path of which nothing was heard.
+    pub(super) const UNKNOWN: Self = Self(V6_HEADERS);
+
+    /// Of packets to and from `source`; of a source in no known form, the larger ones.
+    pub(super) fn of_source(source: &[u8]) -> Self {
+        let v4 = source.len() == SOURCE_BYTES && source.starts_with(&MAPPED);
+        Self(if v4 { V4_HEADERS } else { V6_HEADERS })
+    }
+}
+
+/// How large what goes to a peer may be, layer by layer, in octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The IP packet that is known to arrive.
+    pub packet: ByteCount,
+    /// The UDP payload in it: a session datagram.
+    pub datagram: ByteCount,
+    /// The inner datagram in that.
+    pub payload: ByteCount,
+}
+
+impl Sizes {
+    /// Of packets of `packet` octets with `parity` octets behind each datagram.
+    pub(super) fn new(
+        packet: ByteCount,
+        headers: NetworkHeaders,
+        parity: ByteCount,
+        sends_early: bool,
+    ) -> Self {
+        let datagram = packet.saturating_sub(headers.0);
+        let salt = if sends_early { SALT_BYTES } else { 0 };
+        let taken = SESSION_OVERHEAD + parity + ByteCount::from_usize(salt);
+        Self {
+            packet,
+            datagram,
+            payload: datagram.saturating_sub(taken),
+        }
+    }
+
+    /// What surrounds an inner datagram in its packet.
+    pub fn overhead(&self) -> ByteCount {
+        self.packet.saturating_sub(self.payload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source_octets;
+    use super::*;
+
+    #[test]
+    fn the_headers_follow_the_family_of_the_address_also_on_a_socket_for_both() {
+        let headers = |from: &str| {
+            let source = source_octets(from.parse().unwrap());
+            NetworkHeaders::of_source(&source).0.0
+        };
+        assert_eq!(headers("192.0.2.1:4914"), 28);
+        assert_eq!(headers("[::ffff:192.0.2.1]:4914"), 28);
+        assert_eq!(headers("[2001:db8::1]:4914"), 48);
+        assert_eq!(NetworkHeaders::of_source(&[1, 2, 3, 4]).0.0, 48);
+    }
+
+    #[test]
+    fn a_packet_is_its_payload_and_what_surrounds_it() {
+        let headers = NetworkHeaders(V4_HEADERS);
+        let sizes = Sizes::new(ByteCount(1_500), headers, ByteCount(40), false);
+        assert_eq!((sizes.datagram.0, sizes.payload.0), (1_472, 1_403));
+        assert_eq!(sizes.overhead().0, 97);
+    }
+}

@@ -1,0 +1,209 @@
+//! How large packets may be: found out, given back when the path shrinks, and followed by AeroTP.
+//!
+//! Method: two sessions with AeroTP inside, in virtual time, on a medium that carries packets up to a
+//! limit and says nothing of longer ones.
+
+mod session_pair;
+
+use fulmar_net::session::{MtuConfig, SessionConfig, SessionEvent};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use session_pair::{Medium, PEER, Pair, Way, lossy, noise, octets};
+
+const DELAY: Duration = Duration::from_millis(5);
+const LEN: usize = 8_000_000;
+/// IPv6 and UDP: the pair's paths have no address, so the larger headers are reckoned with.
+const HEADERS: usize = 48;
+
+fn at(millis: u64) -> Instant {
+    Instant::START + Duration::from_millis(millis)
+}
+
+/// Packets of up to `max` octets over links of 10 mbit.
+fn configs(max: u64) -> [SessionConfig; 2] {
+    noise().map(|mut config| {
+        for peer in &mut config.peers {
+            peer.mtu = MtuConfig {
+                max: ByteCount(max),
+                rate: Some(Bitrate::from_bits_per_second(10_000_000)),
+                ..MtuConfig::default()
+            };
+        }
+        config
+    })
+}
+
+/// A medium that loses packets with probability `loss`, and those longer than `limit(now)` all.
+fn limited(loss: f64, seed: u64, limit: impl Fn(Instant) -> usize + 'static) -> Medium {
+    let mut rng = Rng::from_seed(seed).child("loss");
+    Box::new(move |_, now, path, octets| {
+        if octets.len() + HEADERS > limit(now) || rng.chance(loss) {
+            Vec::new()
+        } else {
+            vec![(DELAY, path, octets.to_vec())]
+        }
+    })
+}
+
+/// When each size of packets was known to pass, in milliseconds.
+fn changes(pair: &Pair, way: Way) -> Vec<(u64, u64)> {
+    let events = pair.app(way).events.iter();
+    let sizes = events.filter_map(|(when, event)| match event {
+        SessionEvent::MtuChanged { sizes, .. } => {
+            Some((when.as_nanos() / 1_000_000, sizes.packet.0))
+        }
+        _ => None,
+    });
+    sizes.collect()
+}
+
+fn sizes(pair: &Pair, way: Way) -> Vec<u64> {
+    let changes = changes(pair, way).into_iter();
+    changes.map(|(_, packet)| packet).collect()
+}
+
+fn largest_sent(pair: &Pair, since: Instant) -> usize {
+    let sent = pair.app(Way::Forward).sent.iter();
+    let sent = sent.filter(|(when, _)| *when >= since);
+    sent.map(|(_, len)| len + HEADERS).max().unwrap_or(0)
+}
+
+fn complete(pair: &Pair, sent: &[u8]) {
+    let app = pair.app(Way::Back);
+    assert!(app.finished.is_some(), "unfinished at {}", pair.now);
+    assert!(app.received == sent, "other octets");
+}
+
+#[test]
+fn packets_grow_from_what_every_path_carries_to_what_this_one_does_within_a_few_round_trips() {
+    for max in [1_500, 9_000] {
+        let mut pair = Pair::new(configs(max), lossy(DELAY, 0.0, 1));
+        let sent = octets(LEN);
+        pair.send(&sent);
+        pair.run_to_end(Duration::from_secs(20));
+        complete(&pair, &sent);
+        for way in [Way::Forward, Way::Back] {
+            assert_eq!(sizes(&pair, way), [1_280, max]);
+            let found = changes(&pair, way)[1].0;
+            assert!(found <= 100, "10 round trips: {found} ms");
+        }
+        assert_eq!(largest_sent(&pair, at(0)) as u64, max);
+        assert_eq!(pair.session(Way::Forward).counters().fragmented, 0);
+    }
+}
+
+#[test]
+fn at_forty_percent_loss_it_takes_a_few_round_trips_more_and_nothing_shrinks_after() {
+    // Each try succeeds with probability 0.36 and 25 ms pass between two: 40 tries all fail with
+    // probability 2e-8, of which there are 20.
+    for seed in 1..=10 {
+        let mut pair = Pair::new(configs(1_500), lossy(DELAY, 0.4, seed));
+        let sent = octets(LEN);
+        pair.send(&sent);
+        pair.run_to_end(Duration::from_secs(40));
+        complete(&pair, &sent);
+        // The path: 5e-6 for each of 7 confirmations, both ways.
+        for way in [Way::Forward, Way::Back] {
+            assert_eq!(sizes(&pair, way), [1_280, 1_500], "seed {seed}");
+            let found = changes(&pair, way)[1].0 - changes(&pair, way)[0].0;
+            assert!(found <= 1_000, "seed {seed}: {found} ms");
+        }
+    }
+}
+
+#[test]
+fn a_path_below_the_usual_size_is_found_to_four_octets() {
+    for limit in [1_280, 1_400, 1_492] {
+        let mut pair = Pair::new(configs(1_500), limited(0.0, 1, move |_| limit));
+        let sent = octets(LEN);
+        pair.send(&sent);
+        pair.run_to_end(Duration::from_secs(20));
+        complete(&pair, &sent);
+        let found = *sizes(&pair, Way::Forward).last().unwrap();
+        let limit = limit as u64;
+        assert!((limit - 4..=limit).contains(&found), "{limit}: {found}");
+    }
+}
+
+#[test]
+fn a_transfer_survives_a_path_that_shrinks_under_it_and_says_nothing() {
+    for (loss, seed) in [(0.0, 1), (0.1, 2), (0.3, 3)] {
+        let limit = |now| if now < at(3_000) { 1_500 } else { 1_300 };
+        let mut pair = Pair::new(configs(1_500), limited(loss, seed, limit));
+        let sent = octets(LEN);
+        pair.send(&sent);
+        pair.run_to_end(Duration::from_secs(30));
+        complete(&pair, &sent);
+        let history = changes(&pair, Way::Forward);
+        assert_eq!(history[1].1, 1_500, "{history:?}");
+        assert_eq!(history[2].1, 1_280, "{history:?}");
+        let noticed = history[2].0 - 3_000;
+        assert!(noticed <= 2_500, "{noticed} ms after");
+        let found = *sizes(&pair, Way::Forward).last().unwrap();
+        assert!((1_296..=1_300).contains(&found), "{history:?}");
+        // What was on its way at the larger size went again in pieces.
+        let pieces = pair.session(Way::Forward).counters().fragmented;
+        assert!(pieces > 0);
+        assert!(pair.session(Way::Back).counters().reassembled > 0);
+        // 8 MB at 10 mbit take 6.9 s on a clean link.
+        let whole = at(3_000 + 2_500) + Duration::from_millis((8_000.0 / (1.0 - loss)) as u64);
+        assert!(pair.now < whole, "{}", pair.now);
+    }
+}
+
+#[test]
+fn a_small_flow_that_still_passes_does_not_hide_a_black_hole() {
+    // What comes back is small and passes all along: nothing is silent.
+    let limit = |now| if now < at(2_000) { 1_500 } else { 1_300 };
+    let medium = limited(0.0, 1, limit);
+    let mut pair = Pair::new(configs(1_500), medium);
+    let sent = octets(LEN);
+    pair.send(&sent);
+    pair.run_until(at(2_000));
+    while pair.now < at(5_000) {
+        pair.call(Way::Back, |session, now| {
+            let id = session
+                .inner_mut()
+                .connect(
+                    now,
+                    PEER.inner_path(),
+                    session_pair::PORT,
+                    session_pair::connection_config(),
+                )
+                .expect("connects");
+            session.inner_mut().write(now, id, b"small").expect("open");
+        });
+        pair.run(Duration::from_millis(30));
+    }
+    assert!(sizes(&pair, Way::Forward).contains(&1_280));
+}
+
+#[test]
+fn a_path_that_grows_again_is_used_after_the_next_outage() {
+    let limit = |now| match now {
+        _ if now < at(2_000) => 1_300,
+        _ if now < at(4_000) => 0,
+        _ => 1_500,
+    };
+    let mut pair = Pair::new(configs(1_500), limited(0.0, 1, limit));
+    let sent = octets(LEN);
+    pair.send(&sent);
+    pair.run_to_end(Duration::from_secs(30));
+    complete(&pair, &sent);
+    assert_eq!(sizes(&pair, Way::Forward).last(), Some(&1_500));
+}
+
+#[test]
+fn a_fixed_size_is_used_from_the_start_and_never_left() {
+    let fixed = noise().map(|mut config| {
+        config.peers[0].mtu = MtuConfig::fixed(ByteCount(1_400));
+        config
+    });
+    let mut pair = Pair::new(fixed, lossy(DELAY, 0.1, 1));
+    let sent = octets(LEN);
+    pair.send(&sent);
+    pair.run_to_end(Duration::from_secs(30));
+    complete(&pair, &sent);
+    assert_eq!(sizes(&pair, Way::Forward), [1_400]);
+    assert_eq!(largest_sent(&pair, at(0)), 1_400);
+}

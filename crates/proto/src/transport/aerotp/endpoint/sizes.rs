@@ -1,0 +1,69 @@
+//! How large TPDUs may be, as the layers below find out.
+
+use super::Endpoint;
+use crate::machine::PathId;
+use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
+use crate::units::{ByteCount, Instant};
+
+/// What the layers below do with a path's TPDUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSizes {
+    /// The longest TPDU that arrives in one piece, header and parity included, in octets.
+    pub tpdu_bytes_max: usize,
+    /// Octets that the layers below add to each, network and carrier headers included.
+    pub lower_overhead: ByteCount,
+}
+
+impl Endpoint {
+    /// The layers below have found out what `path` carries: connections there, those to come
+    /// included, make TPDUs of that size, and the path's budget counts those headers. TPDUs that
+    /// were sent before keep their size, see [`Endpoint::set_tpdu_bytes_max`]. Kept for every path
+    /// that was named once.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if headers and parity of a connection leave no room for data; it is left as
+    /// it was, the others follow.
+    pub fn set_path_sizes(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        sizes: PathSizes,
+    ) -> Result<(), ConfigError> {
+        self.path_sizes.insert(path, sizes);
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            schedule.pacer.set_lower_overhead(sizes.lower_overhead);
+        }
+        let on_path = self.connections.iter();
+        let on_path = on_path.filter(|(_, entry)| entry.connection.key().path == path);
+        let ids: Vec<ConnectionId> = on_path.map(|(id, _)| *id).collect();
+        let mut first_error = Ok(());
+        for id in ids {
+            let set = self.set_tpdu_bytes_max(now, id, sizes.tpdu_bytes_max);
+            first_error = first_error.and(set.map(|_| ()));
+        }
+        first_error
+    }
+
+    /// Of a new connection on `path`.
+    pub(super) fn tpdu_bytes_max(&self, path: PathId, config: &ConnectionConfig) -> usize {
+        let sizes = self.path_sizes.get(&path);
+        sizes.map_or(config.tpdu_bytes_max, |sizes| sizes.tpdu_bytes_max)
+    }
+
+    /// Makes TPDUs of at most `octets` on a connection from now on, header and parity included: the
+    /// path's MTU has changed. TPDUs that were sent before, and messages that wait, keep their
+    /// octets, for a number stands for its octets: when they are sent (again) they may be longer,
+    /// and the layer below must fragment them. `false` if the connection is over.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if headers and parity leave no room for data.
+    pub fn set_tpdu_bytes_max(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        octets: usize,
+    ) -> Result<bool, ConfigError> {
+        self.with(now, id, |c| c.set_tpdu_bytes_max(octets))
+            .map_or(Ok(false), |changed| changed.map(|()| true))
+    }
+}
