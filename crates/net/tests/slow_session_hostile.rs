@@ -149,7 +149,7 @@ fn a_million_forged_datagrams_do_not_touch_a_transfer() {
     for (configs, seed) in [(noise(), 1), (preset_pair(), 2)] {
         const FORGED: u64 = 500_000;
         let mut pair = Pair::new(configs, attacked(seed, FORGED, 100));
-        let sent = octets(5_000_000);
+        let sent = octets(6_500_000);
         pair.send(&sent);
         // Buffers have their size, and half the forgeries are yet to come.
         pair.run(Duration::from_secs(2));
