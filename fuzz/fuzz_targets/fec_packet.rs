@@ -6,7 +6,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use fulmar_proto::fec::packet::{Corrected, FecWords, PacketCode};
+use fulmar_proto::fec::packet::{Corrected, PacketCode};
+use fulmar_proto::wire::aerotp::FecStrength;
 use libfuzzer_sys::fuzz_target;
 
 #[derive(Arbitrary, Debug)]
@@ -17,7 +18,7 @@ struct Damage {
 }
 
 fuzz_target!(|damage: Damage| {
-    let words = FecWords::new(damage.words % 257).unwrap();
+    let words = FecStrength::from_words(damage.words % 257).unwrap();
     let message = damage.message.len();
     let mut code = PacketCode::new();
     let mut received = damage.message;

@@ -6,9 +6,13 @@
 //! and outages of up to a minute; one to three flows in either direction in the modes that promise
 //! everything; wake-ups that come late. The checks are those of issue 2, must-hold 7.
 //!
+//! The same seed draws a session of gateways too, whose flows cross restarts of either side.
+//!
 //! # Sources
 //! The shape, a seed that draws a world and checkers that know only promises, is the one that
 //! `TigerBeetle` and `FoundationDB` made known.
+
+mod splice;
 
 use crate::experiment::{ExperimentError, Progress, pool};
 use crate::report::record::Metrics;
@@ -36,9 +40,15 @@ pub struct SessionReport {
     pub packets_lost: u64,
     /// Packets that went on with inverted bits.
     pub packets_damaged: u64,
+    /// Gateways' flows that ended with everything delivered both ways, counted at either side.
+    pub flows_finished: u64,
+    /// Times that one of them went on after its connection was lost.
+    pub flows_resumed: u64,
+    /// Restarts of gateways.
+    pub gateway_restarts: u64,
 }
 
-/// Draws, runs and checks the session of `seed`.
+/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of gateways.
 ///
 /// # Errors
 /// The drawn scenario cannot be read, which is a fault of the drawing.
@@ -52,20 +62,31 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
         .expect("reading a plan checks every channel's settings");
     let end = world.run(cancel);
     let metrics = Metrics::of(&world, end, plan.hops.len(), None);
+    let gateways = splice::session(seed, cancel);
+    let mut broken = broken(&world, end);
+    broken.extend(
+        gateways
+            .broken
+            .iter()
+            .map(|what| format!("gateways: {what}")),
+    );
     Ok(SessionReport {
         seed,
-        broken: broken(&world, end),
-        delivered_bytes: metrics.flow.delivered_bytes,
-        packet_hops: world.wire().packet_hops,
-        packets_lost: metrics.wire_loss.total(),
-        packets_damaged: metrics.wire_damaged,
+        broken,
+        delivered_bytes: metrics.flow.delivered_bytes + gateways.delivered_bytes,
+        packet_hops: world.wire().packet_hops + gateways.packets,
+        packets_lost: metrics.wire_loss.total() + gateways.packets_lost,
+        packets_damaged: metrics.wire_damaged + gateways.packets_damaged,
+        flows_finished: gateways.flows_finished,
+        flows_resumed: gateways.flows_resumed,
+        gateway_restarts: gateways.restarts,
     })
 }
 
 /// What many sessions did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SwarmTotals {
-    /// Sessions that ran to their end.
+    /// Seeds whose sessions ran to their end.
     pub sessions: u64,
     /// Octets that the applications received.
     pub delivered_bytes: u64,
@@ -75,6 +96,12 @@ pub struct SwarmTotals {
     pub packets_lost: u64,
     /// Packets that went on with inverted bits.
     pub packets_damaged: u64,
+    /// Gateways' flows that ended with everything delivered both ways, counted at either side.
+    pub flows_finished: u64,
+    /// Times that one of them went on after its connection was lost.
+    pub flows_resumed: u64,
+    /// Restarts of gateways.
+    pub gateway_restarts: u64,
     /// The sessions that broke a promise, in the order of seeds.
     pub failures: Vec<SessionReport>,
 }
@@ -106,6 +133,9 @@ pub fn sessions(
         totals.packet_hops += report.packet_hops;
         totals.packets_lost += report.packets_lost;
         totals.packets_damaged += report.packets_damaged;
+        totals.flows_finished += report.flows_finished;
+        totals.flows_resumed += report.flows_resumed;
+        totals.gateway_restarts += report.gateway_restarts;
         if !report.broken.is_empty() {
             totals.failures.push(report);
         }
@@ -134,6 +164,9 @@ fn checked(seed: u64, progress: &Progress) -> SessionReport {
         packet_hops: 0,
         packets_lost: 0,
         packets_damaged: 0,
+        flows_finished: 0,
+        flows_resumed: 0,
+        gateway_restarts: 0,
     }
 }
 

@@ -4,7 +4,7 @@ use fulmar_sim::experiment::Progress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 5] = [
+const FAILED_ONCE: [(u64, &str); 9] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -19,6 +19,13 @@ const FAILED_ONCE: [(u64, &str); 5] = [
         "a forgotten connection answered an AFIN with a reset while its acknowledgements were lost",
     ),
     (8760, "the same"),
+    (
+        53,
+        "gateways: a report before ACCEPTED completed the opener, and END was never said again",
+    ),
+    (1127, "the same"),
+    (4017, "the same"),
+    (8946, "the same"),
 ];
 
 #[test]
@@ -28,6 +35,8 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
     assert_eq!(totals.sessions, 400);
     // The drawing must not degenerate into sessions without faults.
     assert!(totals.packets_lost > 5_000 && totals.packets_damaged > 500);
+    assert!(totals.flows_finished > 1_200 && totals.flows_resumed > 400);
+    assert!(totals.gateway_restarts > 400);
 }
 
 #[test]

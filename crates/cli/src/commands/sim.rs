@@ -40,12 +40,12 @@ pub(crate) struct SimArgs {
     /// The scenario, a TOML file; `-` is stdin.
     #[arg(required_unless_present = "swarm")]
     scenario: Option<PathBuf>,
-    /// Instead of a scenario, run N random sessions under random faults and check that nothing is
-    /// lost, doubled or altered and that every session ends. --seed is the first one's.
+    /// Instead of a scenario, run N random sessions of AeroTP and of gateways under random faults and
+    /// check that nothing is lost, doubled or altered and that all ends. --seed is the first one's.
     #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "csv"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     swarm: Option<u64>,
-    /// With --swarm 1: print the scenario that the seed draws, and run nothing.
+    /// With --swarm 1: print the scenario of AeroTP that the seed draws, and run nothing.
     #[arg(long, conflicts_with_all = ["json", "scenario"])]
     show: bool,
     /// Change a value before the run, such as hop.ber=1e-4, flow.bytes=20MB or

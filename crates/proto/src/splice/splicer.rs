@@ -227,7 +227,7 @@ impl Splicer {
     /// Streams: the local connection is gone, so that nothing can be delivered any more, while what
     /// was taken from it still goes on. The far side is told; go on to `consume` what comes.
     pub fn stop(&mut self, now: Instant, flow: FlowId) {
-        self.with_stream(now, flow, |flow, now, shared| flow.stop(now, shared));
+        self.with_stream(now, flow, Flow::stop);
     }
 
     /// Acceptor: the destination accepted; `bound` is the local address of that connection.

@@ -68,12 +68,16 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
         packet_hops,
         packets_lost,
         packets_damaged,
+        flows_finished,
+        flows_resumed,
+        gateway_restarts,
         failures,
     } = totals;
     output::line(&format!(
-        "{sessions} sessions, {delivered_bytes} octets delivered and compared, {packet_hops} \
-         packet hops, {packets_lost} packets lost, {packets_damaged} damaged, {} sessions broke \
-         a promise",
+        "{sessions} sessions, each of AeroTP and of gateways, {delivered_bytes} octets delivered \
+         and compared, {packet_hops} packet hops, {packets_lost} packets lost, {packets_damaged} \
+         damaged, {gateway_restarts} restarts of gateways, {flows_finished} ends of flows \
+         finished, {flows_resumed} went on, {} sessions broke a promise",
         failures.len()
     ))?;
     for failure in failures {

@@ -1,0 +1,442 @@
+//! Random sessions of gateways: what a host says reaches the other host, once and unaltered, and
+//! every flow ends.
+//!
+//! A seed draws one to three gateways around another, links with loss, bursts, inverted bits,
+//! duplicates, reordering, queues and outages, and flows of both kinds in either direction, with
+//! hosts that read slowly or not at all, ends in any order, resets, and custody that fills up.
+//! Gateways restart: a flow goes on if both ends and the custody survive that, and is reset
+//! otherwise.
+
+mod local_end;
+mod medium;
+mod star;
+
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::splice::{
+    ClassId, Destination, FlowClass, FlowEvent, FlowId, FlowKind, OpenError, RefuseCode, ResetCode,
+    Role, SplicerConfig,
+};
+use fulmar_proto::transport::aerotp::EndpointConfig;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use fulmar_proto::wire::aerotp::Mode;
+use local_end::{ACCEPTOR_DURABLE, Asked, LocalEnd, OPENER_DURABLE};
+use medium::Draw;
+use star::{MIDDLE, Settings, Star};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+/// What a session did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SpliceReport {
+    pub(super) broken: Vec<String>,
+    /// Octets and messages' octets that hosts received.
+    pub(super) delivered_bytes: u64,
+    pub(super) flows_finished: u64,
+    pub(super) flows_resumed: u64,
+    pub(super) restarts: u64,
+    pub(super) packets: u64,
+    pub(super) packets_lost: u64,
+    pub(super) packets_damaged: u64,
+}
+
+/// Draws, runs and checks the session of `seed`.
+///
+/// # Panics
+/// A machine or its driver broke the contract, in builds that check it.
+pub(super) fn session(seed: u64, cancel: &AtomicBool) -> SpliceReport {
+    let mut session = Session::new(&Rng::from_seed(seed).child("splice swarm"));
+    session.run(cancel);
+    let mut report = session.report();
+    if !cancel.load(Relaxed) {
+        report.broken = session.broken();
+    }
+    report
+}
+
+/// When faults end: what is left to do then takes no more than patience.
+const HEALED_AT: Duration = Duration::from_secs(120);
+/// Things that happen in a session.
+const ACTS: usize = 60;
+/// The longest pause between two of them, in microseconds.
+const PAUSE_MICROS_MAX: u64 = 1_500_000;
+/// After the last of them, and after every patience: `resume_within`, the flow's ending and the
+/// connections' patience lie one behind the other.
+const REST: Duration = Duration::from_secs(6_000);
+const FLOWS_MAX: usize = 8;
+
+/// A flow as it was drawn.
+#[derive(Clone, Debug)]
+struct Drawn {
+    id: FlowId,
+    kind: FlowKind,
+    class: FlowClass,
+    /// The gateways of the opener and of the acceptor.
+    at: [usize; 2],
+    /// What the hosts at both say.
+    says: [Vec<u8>; 2],
+    /// Messages that were given to each side, by number.
+    told: [u64; 2],
+    /// A host cut it off.
+    cut: bool,
+}
+
+struct Session {
+    star: Star,
+    rng: Rng,
+    flows: Vec<Drawn>,
+}
+
+fn some_octets(rng: &mut Rng, scale: u64) -> Vec<u8> {
+    let len = usize::try_from(rng.below(scale + 1)).expect("small");
+    let mut octets = vec![0; len];
+    rng.fill(&mut octets);
+    octets
+}
+
+/// The message `number` of one side of a flow, which says its number itself.
+fn message(flow: usize, side: usize, number: u64) -> Vec<u8> {
+    let name = format!("message {flow} {side} {number}");
+    let mut rng = Rng::from_seed(number).child(&name);
+    let mut message = number.to_be_bytes().to_vec();
+    message.extend(some_octets(&mut rng, 4_000));
+    message
+}
+
+impl Session {
+    fn new(rng: &Rng) -> Self {
+        let mut medium = rng.child("medium");
+        let mut draw = Draw { rng: &mut medium };
+        let rate = Bitrate::from_bits_per_second(draw.between(500_000, 50_000_000));
+        let count = draw.one_of(&[1, 1, 2, 3]);
+        let links = (0..count).map(|index| draw.link(rate, &rng.child(&format!("link {index}"))));
+        let links = links.collect();
+        let mut splicer = SplicerConfig {
+            flows_max: 64,
+            receive_memory: ByteCount(2 << 20),
+            first_credit: ByteCount(64 << 10),
+            answer_within: Duration::from_secs(60),
+            resume_within: Duration::from_secs(900),
+            datagram_idle_max: Duration::from_secs(60),
+            ..SplicerConfig::default()
+        };
+        splicer.connection.give_up_after = Duration::from_secs(300);
+        let settings = Settings {
+            splicer,
+            endpoint: EndpointConfig {
+                rate,
+                ..EndpointConfig::default()
+            },
+            custody_bytes: draw.between(2_000, 300_000),
+            healed_at: Instant::START + HEALED_AT,
+            delay: Duration::from_millis(draw.between(1, 100)),
+        };
+        Self {
+            star: Star::new(&settings, links, rng.child("gateways")),
+            rng: rng.child("session"),
+            flows: Vec::new(),
+        }
+    }
+
+    fn class(&mut self, kind: FlowKind) -> FlowClass {
+        let complete = [Mode::NearReliable, Mode::Reliable, Mode::HybridNackMack];
+        let mut draw = Draw { rng: &mut self.rng };
+        let mode = match kind {
+            FlowKind::Stream => draw.one_of(&complete),
+            FlowKind::Datagrams => draw.one_of(&Mode::ALL),
+        };
+        let durable = draw.one_of(&[
+            0,
+            OPENER_DURABLE,
+            ACCEPTOR_DURABLE,
+            OPENER_DURABLE | ACCEPTOR_DURABLE,
+            OPENER_DURABLE | ACCEPTOR_DURABLE,
+        ]);
+        let rng = draw.rng;
+        let resume = kind == FlowKind::Stream && rng.chance(0.7);
+        FlowClass {
+            mode,
+            id: ClassId(durable),
+            window: ByteCount(1_000 + rng.below(200_000)),
+            resume,
+            durable: resume && durable & OPENER_DURABLE != 0,
+            deadline: rng
+                .chance(0.3)
+                .then(|| Duration::from_millis(50 + rng.below(2_000))),
+            ..FlowClass::default()
+        }
+    }
+
+    fn open(&mut self) {
+        let kind = if self.rng.chance(0.75) {
+            FlowKind::Stream
+        } else {
+            FlowKind::Datagrams
+        };
+        let class = self.class(kind);
+        let outer = 1 + self.rng.below(self.star.gateways.len() as u64 - 1);
+        let outer = usize::try_from(outer).expect("a handful");
+        let at = if self.rng.chance(0.6) {
+            [MIDDLE, outer]
+        } else {
+            [outer, MIDDLE]
+        };
+        let scale = Draw { rng: &mut self.rng }.one_of(&[0, 100, 10_000, 120_000]);
+        let says = [0; 2].map(|_| match kind {
+            FlowKind::Stream => some_octets(&mut self.rng, scale),
+            FlowKind::Datagrams => Vec::new(),
+        });
+        let destination = Destination::from(SocketAddr::from(([192, 0, 2, 1], 9)));
+        let peer = Star::path(at[0], at[1]);
+        let opened = self.star.call(at[0], |splicer, now| {
+            splicer.open(now, peer, kind, destination.clone(), class)
+        });
+        let id = match opened {
+            Ok(id) => id,
+            Err(OpenError::TooMany) => return,
+            Err(error) => panic!("the drawn class is sound: {error}"),
+        };
+        let asked = Asked {
+            role: Role::Opener,
+            peer,
+            kind,
+            class,
+            destination,
+        };
+        let mut end = LocalEnd::new(asked, self.star.custody_bytes());
+        end.says.clone_from(&says[0]);
+        end.finishes = self.rng.chance(0.7);
+        self.star.gateways[at[0]].ends.insert(id, end);
+        self.star.touch(at[0], id);
+        self.flows.push(Drawn {
+            id,
+            kind,
+            class,
+            at,
+            says,
+            told: [0; 2],
+            cut: false,
+        });
+    }
+
+    /// Changes one local end of a flow, if it is there and the flow goes on.
+    fn change(&mut self, flow: usize, side: usize, change: impl FnOnce(&mut LocalEnd)) {
+        let Drawn { id, at, .. } = self.flows[flow];
+        let end = self.star.gateways[at[side]].ends.get_mut(&id);
+        if let Some(end) = end.filter(|end| end.last.is_none()) {
+            change(end);
+            self.star.touch(at[side], id);
+        }
+    }
+
+    /// A host has said all and ends its direction.
+    fn conclude(&mut self, flow: usize, side: usize) {
+        if self.flows[flow].kind == FlowKind::Stream {
+            let says = self.flows[flow].says[side].clone();
+            self.change(flow, side, |end| {
+                end.says = says;
+                end.finishes = true;
+            });
+        }
+    }
+
+    fn act(&mut self) {
+        let flow = usize::try_from(self.rng.below(self.flows.len() as u64)).expect("small");
+        let side = usize::from(self.rng.chance(0.5));
+        match self.rng.below(100) {
+            0..30 => self.conclude(flow, side),
+            30..45 => {
+                let appetite = Draw { rng: &mut self.rng }.one_of(&[None, Some(0), Some(1_000)]);
+                self.change(flow, side, |end| end.appetite = appetite);
+            }
+            45..50 => {
+                let withholds = self.rng.chance(0.5);
+                self.change(flow, side, |end| end.withholds = withholds);
+            }
+            50..52 => self.cut(flow, side),
+            52..56 => {
+                let gateway = self.rng.below(self.star.gateways.len() as u64);
+                self.star.restart(usize::try_from(gateway).expect("small"));
+            }
+            56..60 if self.flows.len() < FLOWS_MAX => self.open(),
+            _ if self.flows[flow].kind == FlowKind::Datagrams => self.tell(flow, side),
+            _ => {}
+        }
+    }
+
+    fn cut(&mut self, flow: usize, side: usize) {
+        let Drawn { id, at, .. } = self.flows[flow];
+        let ends = &mut self.star.gateways[at[side]].ends;
+        if ends.get(&id).is_some_and(|end| end.last.is_none()) {
+            self.flows[flow].cut = true;
+            let end = ends.remove(&id).expect("looked at");
+            self.star.gateways[at[side]].earlier.push((id, end));
+            self.star.call(at[side], |splicer, now| {
+                splicer.reset(now, id, ResetCode::Reset);
+            });
+        }
+    }
+
+    fn tell(&mut self, flow: usize, side: usize) {
+        let Drawn { id, at, told, .. } = self.flows[flow];
+        let message = message(flow, side, told[side]);
+        self.flows[flow].told[side] += 1;
+        self.star.call(at[side], |splicer, now| {
+            splicer.accept_datagram(now, id, &message);
+        });
+    }
+
+    fn run(&mut self, cancel: &AtomicBool) {
+        for _ in 0..=self.rng.below(4) {
+            self.open();
+        }
+        for _ in 0..ACTS {
+            let pause = self.rng.below(PAUSE_MICROS_MAX);
+            self.star.run(Duration::from_micros(pause));
+            self.act();
+            if cancel.load(Relaxed) {
+                return;
+            }
+        }
+        // From here on hosts read and end what they say, those that are only now asked too.
+        for _ in 0..40 {
+            for flow in 0..self.flows.len() {
+                for side in 0..2 {
+                    self.change(flow, side, |end| {
+                        end.appetite = None;
+                        end.withholds = false;
+                    });
+                    self.conclude(flow, side);
+                }
+            }
+            self.star.run(Duration::from_secs(60));
+        }
+        self.star.run(REST);
+    }
+
+    fn report(&self) -> SpliceReport {
+        let crossed = self.star.crossed;
+        let mut report = SpliceReport {
+            packets: crossed.packets,
+            packets_lost: crossed.lost,
+            packets_damaged: crossed.damaged,
+            ..SpliceReport::default()
+        };
+        for gateway in &self.star.gateways {
+            report.restarts += u64::from(gateway.starts);
+            let earlier = gateway.earlier.iter().map(|(_, end)| end);
+            for end in gateway.ends.values().chain(earlier) {
+                let messages: usize = end.messages.iter().map(Vec::len).sum();
+                report.delivered_bytes += (end.received.len() + messages) as u64;
+                report.flows_resumed += end.resumptions;
+                let finished = matches!(end.last, Some(FlowEvent::Closed(_)));
+                report.flows_finished += u64::from(finished);
+            }
+        }
+        report
+    }
+
+    /// Every promise that was not kept.
+    fn broken(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (index, flow) in self.flows.iter().enumerate() {
+            for side in 0..2 {
+                let gateway = &self.star.gateways[flow.at[side]];
+                let earlier = gateway.earlier.iter().filter(|(id, _)| *id == flow.id);
+                let ends = gateway.ends.get(&flow.id).into_iter();
+                for end in ends.chain(earlier.map(|(_, end)| end)) {
+                    self.check_content(index, side, end, &mut broken);
+                }
+                self.check_end(index, side, &mut broken);
+            }
+        }
+        for (index, gateway) in self.star.gateways.iter().enumerate() {
+            let splicer = gateway.splicer();
+            let left = [
+                splicer.entry_count() as u64,
+                splicer.counters().flows_now,
+                splicer.counters().credit_reserved,
+                splicer.endpoint().connection_count() as u64,
+            ];
+            if left != [0; 4] {
+                broken.push(format!(
+                    "gateway {index} is left with {left:?} entries, flows, credit, connections"
+                ));
+            }
+        }
+        broken
+    }
+
+    /// What one end received is the beginning of what the other host said, or its messages.
+    fn check_content(&self, index: usize, side: usize, end: &LocalEnd, broken: &mut Vec<String>) {
+        let flow = &self.flows[index];
+        let name = |what: String| format!("flow {index}, side {side}: {what}");
+        broken.extend(end.wrongs.iter().map(|wrong| name(wrong.clone())));
+        if !flow.says[1 - side].starts_with(&end.received) {
+            broken.push(name("altered, missing or doubled octets".to_owned()));
+        }
+        let mut seen = BTreeSet::new();
+        for got in &end.messages {
+            let number = got.first_chunk().map(|n| u64::from_be_bytes(*n));
+            match number.filter(|number| *number < flow.told[1 - side]) {
+                Some(number) if *got != message(index, 1 - side, number) => {
+                    broken.push(name(format!("message {number} altered")));
+                }
+                Some(number) if !seen.insert(number) => {
+                    broken.push(name(format!("message {number} twice")));
+                }
+                Some(_) => {}
+                None => broken.push(name("a message that nobody sent".to_owned())),
+            }
+        }
+    }
+
+    /// How the flow ended at one side is one of the ways that what happened allows.
+    fn check_end(&self, index: usize, side: usize, broken: &mut Vec<String>) {
+        let flow = &self.flows[index];
+        let ends = [0, 1].map(|side| self.star.gateways[flow.at[side]].ends.get(&flow.id));
+        let Some(end) = ends[side] else { return };
+        let far = ends[1 - side];
+        let whole = |side: usize| {
+            ends[side].is_some_and(|end| end.received.len() == flow.says[1 - side].len())
+        };
+        let restarted = flow
+            .at
+            .map(|gateway| self.star.gateways[gateway].starts > 0);
+        let far_done = far.is_some_and(|far| matches!(far.last, Some(FlowEvent::Closed(_))));
+        // Either end dies with its gateway, or may have been asked afresh.
+        let mortal = [OPENER_DURABLE, ACCEPTOR_DURABLE]
+            .iter()
+            .zip(restarted)
+            .any(|(bit, restarted)| {
+                restarted && !(flow.class.resume && flow.class.id.0 & bit != 0)
+            });
+        let fine = match &end.last {
+            Some(_) if flow.kind == FlowKind::Datagrams => true,
+            Some(FlowEvent::Closed(_)) => whole(side) && (flow.cut || whole(1 - side) || mortal),
+            Some(_) if flow.cut => true,
+            // The far side's last word may be lost with its memory: all is delivered then.
+            Some(FlowEvent::Reset { code, .. }) => {
+                *code == ResetCode::PeerLost && (mortal || (far_done && restarted[1 - side]))
+            }
+            Some(FlowEvent::Refused { code, .. }) => match code {
+                RefuseCode::TooMany => true,
+                RefuseCode::Unreachable | RefuseCode::Forgotten => {
+                    mortal || (far_done && restarted[1 - side])
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if !fine {
+            let far = far.map(|far| (&far.last, far.received.len()));
+            broken.push(format!(
+                "flow {index} {:?}: side {side} ends {:?} with {} of {} octets; the far side: {far:?}",
+                flow.class,
+                end.last,
+                end.received.len(),
+                flow.says[1 - side].len(),
+            ));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One flow's local end at one gateway: the host behind it, and what the gateway keeps for it.
+//!
+//! It does what a gateway's sockets do: it reads from its host into custody as far as there is
+//! room, offers the splicer what custody has, and hands on what came at the pace at which the host
+//! reads.
+
+use fulmar_proto::machine::PathId;
+use fulmar_proto::splice::{
+    Destination, FlowClass, FlowEvent, FlowId, FlowKind, Restored, Retention, Role, Splicer,
+};
+use fulmar_proto::units::Instant;
+use std::net::SocketAddr;
+
+/// Bits of a flow's class: whether each side's end survives its gateway's restart.
+pub(super) const OPENER_DURABLE: u8 = 1;
+/// The acceptor's.
+pub(super) const ACCEPTOR_DURABLE: u8 = 2;
+
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each one bit of the state"
+)]
+pub(super) struct LocalEnd {
+    pub(super) role: Role,
+    pub(super) peer: PathId,
+    pub(super) kind: FlowKind,
+    pub(super) class: FlowClass,
+    pub(super) destination: Destination,
+    pub(super) bound: Option<SocketAddr>,
+    /// Survives the gateway's restart, socket and custody.
+    pub(super) durable: bool,
+    /// All that the host says.
+    pub(super) says: Vec<u8>,
+    /// The host says no more than that.
+    pub(super) finishes: bool,
+    finished: bool,
+    /// What was read from the host and may have to be said again; flows that resume.
+    custody: Retention,
+    /// The most that the splicer ever accepted.
+    most: u64,
+    /// What the host has read.
+    pub(super) received: Vec<u8>,
+    /// How many octets the host reads when it is looked at; `None` for all.
+    pub(super) appetite: Option<usize>,
+    /// The host reads, and acknowledges nothing.
+    pub(super) withholds: bool,
+    pub(super) messages: Vec<Vec<u8>>,
+    pub(super) last: Option<FlowEvent>,
+    pub(super) resumptions: u64,
+    /// What its splicer asked of it that it must not.
+    pub(super) wrongs: Vec<String>,
+}
+
+/// What a flow's local end is made of.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) role: Role,
+    pub(super) peer: PathId,
+    pub(super) kind: FlowKind,
+    pub(super) class: FlowClass,
+    pub(super) destination: Destination,
+}
+
+impl LocalEnd {
+    pub(super) fn new(asked: Asked, custody_bytes: u64) -> Self {
+        let durable = match asked.role {
+            Role::Opener => OPENER_DURABLE,
+            Role::Acceptor => ACCEPTOR_DURABLE,
+        };
+        Self {
+            role: asked.role,
+            peer: asked.peer,
+            kind: asked.kind,
+            class: asked.class,
+            destination: asked.destination,
+            bound: None,
+            durable: asked.class.id.0 & durable != 0,
+            says: Vec::new(),
+            finishes: false,
+            finished: false,
+            custody: Retention::new(0, custody_bytes),
+            most: 0,
+            received: Vec::new(),
+            appetite: None,
+            withholds: false,
+            messages: Vec::new(),
+            last: None,
+            resumptions: 0,
+            wrongs: Vec::new(),
+        }
+    }
+
+    /// The host and the splicer each get what the other has for them.
+    pub(super) fn pump(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
+        if self.last.is_some() {
+            return;
+        }
+        self.read(now, id, splicer);
+        while let Some(message) = splicer.poll_datagram(now, id) {
+            self.messages.push(message);
+        }
+        if self.kind == FlowKind::Stream {
+            self.write(now, id, splicer);
+        }
+    }
+
+    fn read(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
+        let mut left = self.appetite.unwrap_or(usize::MAX);
+        while left > 0 {
+            let Some(octets) = splicer.peek(id) else {
+                break;
+            };
+            let len = octets.len().min(left);
+            self.received.extend_from_slice(&octets[..len]);
+            splicer.consume(now, id, len);
+            left -= len;
+        }
+        if !self.withholds {
+            splicer.delivered(now, id, self.received.len() as u64);
+        }
+    }
+
+    fn write(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
+        loop {
+            let kept = usize::try_from(self.custody.end()).unwrap_or(usize::MAX);
+            let new = self.says.get(kept..).unwrap_or_default();
+            if self.class.resume {
+                self.custody.push(new);
+            }
+            let Some(from) = splicer.accepted_offset(id) else {
+                return;
+            };
+            let octets = if self.class.resume {
+                self.custody.read(from)
+            } else {
+                usize::try_from(from)
+                    .ok()
+                    .and_then(|from| self.says.get(from..))
+            };
+            let Some(octets) = octets else {
+                self.wrongs
+                    .push(format!("octet {from} is asked for and gone"));
+                return;
+            };
+            let offered = octets.len().min(splicer.capacity(id));
+            let taken = splicer.accept(now, id, &octets[..offered]);
+            self.most = self.most.max(from + taken as u64);
+            if taken == 0 {
+                break;
+            }
+        }
+        let said = self.most == self.says.len() as u64;
+        if self.finishes && said && !self.finished {
+            self.finished = true;
+            splicer.finish(now, id);
+        }
+    }
+
+    /// The far host has acknowledged what it got up to `offset`.
+    pub(super) fn on_delivered(&mut self, offset: u64) {
+        if offset > self.most {
+            self.wrongs
+                .push(format!("{offset} octets of {} delivered", self.most));
+        }
+        self.custody.release(offset);
+    }
+
+    /// The gateway starts again; `false` if this end dies with it.
+    pub(super) fn restart(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) -> bool {
+        if !(self.class.resume && self.durable) {
+            return false;
+        }
+        let restored = Restored {
+            flow: id,
+            peer: self.peer,
+            role: self.role,
+            destination: self.destination.clone(),
+            class: self.class,
+            bound: self.bound,
+            received: self.received.len() as u64,
+            kept_from: self.custody.from(),
+            accepted: self.most,
+        };
+        if let Err(error) = splicer.restore(now, restored) {
+            self.wrongs.push(format!("not restored: {error}"));
+        }
+        if self.finished {
+            splicer.finish(now, id);
+        }
+        true
+    }
+}
+
+impl LocalEnd {
+    /// What the splicer tells of the flow, the request for it aside.
+    pub(super) fn on_event(&mut self, event: FlowEvent) {
+        if let Some(last) = &self.last {
+            self.wrongs.push(format!("{event:?} after {last:?}"));
+            return;
+        }
+        match event {
+            FlowEvent::Connected { bound, .. } => self.bound = Some(bound),
+            FlowEvent::Delivered { offset, .. } => self.on_delivered(offset),
+            FlowEvent::Resume { .. } => self.resumptions += 1,
+            FlowEvent::Refused { .. } | FlowEvent::Reset { .. } | FlowEvent::Closed(_) => {
+                self.last = Some(event);
+            }
+            FlowEvent::Requested { .. }
+            | FlowEvent::Readable(_)
+            | FlowEvent::Writable(_)
+            | FlowEvent::PeerFinished(_)
+            | FlowEvent::Stopped(_) => {}
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Gateways in a star: one in the middle, others around it, each on a link of its own.
+//!
+//! Between two gateways lies a session, of which this knows what matters to a splicer: nothing
+//! that was sealed for an earlier start of either side is opened, and the first datagram after a
+//! restart tells the other side of it, as the handshake does.
+
+use super::local_end::{Asked, LocalEnd};
+use crate::guard::Guarded;
+use fulmar_channel::{Channel, Flips, Verdict, apply_flips};
+use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Transmit, drain};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::splice::{
+    FlowEvent, FlowId, RefuseCode, ResetCode, Role, Splicer, SplicerConfig,
+};
+use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The gateway in the middle.
+pub(super) const MIDDLE: usize = 0;
+
+/// How gateways are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) splicer: SplicerConfig,
+    pub(super) endpoint: EndpointConfig,
+    pub(super) custody_bytes: u64,
+    /// Faults end then, so that every session can.
+    pub(super) healed_at: Instant,
+    /// How long a datagram takes from then on.
+    pub(super) delay: Duration,
+}
+
+/// A gateway and the local ends behind it.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    machine: Guarded<Splicer>,
+    deadline: Option<Deadline>,
+    pub(super) ends: BTreeMap<FlowId, LocalEnd>,
+    /// Ends whose flow was asked for afresh after they had died with an earlier start.
+    pub(super) earlier: Vec<(FlowId, LocalEnd)>,
+    pub(super) starts: u32,
+}
+
+impl Gateway {
+    fn new(settings: &Settings, starts: u32, rng: &Rng) -> Self {
+        let config = SplicerConfig {
+            incarnation: starts,
+            ..settings.splicer
+        };
+        let rng = rng.child(&starts.to_string());
+        let endpoint = Endpoint::new(settings.endpoint, rng.child("ports"));
+        let splicer = Splicer::new(config, endpoint, rng.child("flows"));
+        Self {
+            machine: Guarded::new(splicer.expect("the drawing makes sound settings")),
+            deadline: None,
+            ends: BTreeMap::new(),
+            earlier: Vec::new(),
+            starts,
+        }
+    }
+
+    pub(super) fn splicer(&self) -> &Splicer {
+        self.machine.inner()
+    }
+}
+
+/// A link between the middle, side 0, and another gateway, side 1.
+#[derive(Debug)]
+struct Link {
+    /// From side 0, from side 1.
+    ways: [Channel; 2],
+    /// How many starts of each side the other knows of.
+    known: [u32; 2],
+}
+
+/// A datagram under way.
+#[derive(Clone, Debug)]
+struct Flying {
+    link: usize,
+    to: usize,
+    octets: Vec<u8>,
+    /// For which starts of the sender's and the receiver's it was sealed.
+    sealed: [u32; 2],
+}
+
+/// What the medium did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Crossed {
+    pub(super) packets: u64,
+    pub(super) lost: u64,
+    pub(super) damaged: u64,
+}
+
+/// All gateways and what is between them.
+#[derive(Debug)]
+pub(super) struct Star {
+    pub(super) now: Instant,
+    pub(super) gateways: Vec<Gateway>,
+    pub(super) crossed: Crossed,
+    settings: Settings,
+    links: Vec<Link>,
+    flying: BTreeMap<(Instant, u64), Flying>,
+    flown: u64,
+    rng: Rng,
+}
+
+impl Star {
+    /// A star with one gateway for each pair of channels, and the middle.
+    pub(super) fn new(settings: &Settings, links: Vec<[Channel; 2]>, rng: Rng) -> Self {
+        let named = |index: usize| rng.child(&format!("gateway {index}"));
+        let gateways = (0..=links.len()).map(|index| Gateway::new(settings, 0, &named(index)));
+        let gateways = gateways.collect();
+        let link = |ways| Link {
+            ways,
+            known: [0; 2],
+        };
+        Self {
+            now: Instant::START,
+            gateways,
+            crossed: Crossed::default(),
+            settings: *settings,
+            links: links.into_iter().map(link).collect(),
+            flying: BTreeMap::new(),
+            flown: 0,
+            rng,
+        }
+    }
+
+    /// How much of a flow a gateway keeps for its host.
+    pub(super) const fn custody_bytes(&self) -> u64 {
+        self.settings.custody_bytes
+    }
+
+    /// The path at `from` that leads to `to`, if a link joins them.
+    pub(super) fn path(from: usize, to: usize) -> PathId {
+        let outer = if from == MIDDLE { to } else { from };
+        let link = u32::try_from(outer - 1).expect("a handful of gateways");
+        if from == MIDDLE {
+            PathId(link)
+        } else {
+            PathId(0)
+        }
+    }
+
+    fn gateway_of(link: usize, side: usize) -> usize {
+        if side == 0 { MIDDLE } else { link + 1 }
+    }
+
+    /// Calls a gateway's splicer, and drains.
+    pub(super) fn call<T>(
+        &mut self,
+        gateway: usize,
+        call: impl FnOnce(&mut Splicer, Instant) -> T,
+    ) -> T {
+        let result = call(self.gateways[gateway].machine.app(), self.now);
+        self.settle(gateway);
+        result
+    }
+
+    /// Lets a flow's local end do what it can, and drains.
+    pub(super) fn touch(&mut self, gateway: usize, id: FlowId) {
+        let Gateway { machine, ends, .. } = &mut self.gateways[gateway];
+        if let Some(end) = ends.get_mut(&id) {
+            end.pump(self.now, id, machine.app());
+        }
+        self.settle(gateway);
+    }
+
+    /// A gateway starts again. Durable ends go on with it, the others die.
+    pub(super) fn restart(&mut self, gateway: usize) {
+        let starts = self.gateways[gateway].starts + 1;
+        let rng = self.rng.child(&format!("gateway {gateway}"));
+        let new = Gateway::new(&self.settings, starts, &rng);
+        let old = core::mem::replace(&mut self.gateways[gateway], new);
+        for (index, link) in self.links.iter_mut().enumerate() {
+            for side in 0..2 {
+                if Self::gateway_of(index, side) == gateway {
+                    let other = Self::gateway_of(index, 1 - side);
+                    link.known[1 - side] = self.gateways[other].starts;
+                }
+            }
+        }
+        let Gateway {
+            machine,
+            ends,
+            earlier,
+            ..
+        } = &mut self.gateways[gateway];
+        *earlier = old.earlier;
+        for (id, mut end) in old.ends {
+            if end.last.is_none() && !end.restart(self.now, id, machine.app()) {
+                let code = ResetCode::PeerLost;
+                end.last = Some(FlowEvent::Reset { flow: id, code });
+            }
+            ends.insert(id, end);
+        }
+        self.settle(gateway);
+    }
+
+    fn settle(&mut self, gateway: usize) {
+        let Gateway {
+            machine,
+            deadline,
+            ends,
+            earlier,
+            ..
+        } = &mut self.gateways[gateway];
+        let mut driver = EndsDriver {
+            settings: &self.settings,
+            buffer: Vec::new(),
+            sent: Vec::new(),
+            ends,
+            earlier,
+        };
+        *deadline = drain(machine, self.now, &mut driver);
+        for (path, octets) in driver.sent {
+            let link = if gateway == MIDDLE {
+                usize::try_from(path.0).expect("a handful of links")
+            } else {
+                gateway - 1
+            };
+            self.cross(link, usize::from(gateway != MIDDLE), octets);
+        }
+    }
+
+    /// Puts a datagram of `side` on a link.
+    fn cross(&mut self, index: usize, side: usize, octets: Vec<u8>) {
+        self.crossed.packets += 1;
+        let link = &mut self.links[index];
+        let starts = self.gateways[Self::gateway_of(index, side)].starts;
+        let flying = Flying {
+            link: index,
+            to: 1 - side,
+            octets,
+            sealed: [starts, link.known[1 - side]],
+        };
+        if self.now >= self.settings.healed_at {
+            self.fly(self.now + self.settings.delay, flying, &Flips::NONE);
+            return;
+        }
+        match link.ways[side].admit(self.now, ByteCount::of(&flying.octets)) {
+            Verdict::Deliver(delivery) => {
+                if let Some((at, flips)) = delivery.duplicate {
+                    self.fly(at, flying.clone(), &flips);
+                }
+                self.fly(delivery.at, flying, &delivery.flips);
+            }
+            Verdict::Drop(_) => self.crossed.lost += 1,
+        }
+    }
+
+    fn fly(&mut self, at: Instant, mut flying: Flying, flips: &Flips) {
+        if !flips.is_empty() {
+            self.crossed.damaged += 1;
+            let _damage = apply_flips(&mut flying.octets, flips, ByteCount::ZERO);
+        }
+        self.flown += 1;
+        self.flying.insert((at, self.flown), flying);
+    }
+
+    /// Whether the receiver can open a datagram.
+    fn opens(&mut self, flying: &Flying) -> bool {
+        let (index, to, from) = (flying.link, flying.to, 1 - flying.to);
+        let [sender, receiver] = flying.sealed;
+        let starts = self.gateways[Self::gateway_of(index, to)].starts;
+        for (side, told) in [(to, starts), (from, sender)] {
+            if self.links[index].known[side] < told {
+                self.links[index].known[side] = told;
+                let listener = Self::gateway_of(index, 1 - side);
+                let path = Self::path(listener, Self::gateway_of(index, side));
+                self.call(listener, |splicer, now| splicer.peer_restarted(now, path));
+            }
+        }
+        receiver == starts && sender == self.links[index].known[from]
+    }
+
+    /// One step of time; `false` when nothing is left to happen before `until`.
+    fn step(&mut self, until: Instant) -> bool {
+        let arrival = self.flying.first_key_value().map(|((at, _), _)| *at);
+        let timers = self.gateways.iter().enumerate();
+        let timer = timers
+            .filter_map(|(index, gateway)| Some((gateway.deadline?.at, index)))
+            .min();
+        match (arrival, timer) {
+            (Some(at), timer) if timer.is_none_or(|(t, _)| at <= t) && at <= until => {
+                self.now = at.max(self.now);
+                let (_, flying) = self.flying.pop_first().expect("looked at");
+                if self.opens(&flying) {
+                    self.arrive(&flying);
+                }
+                true
+            }
+            (_, Some((at, index))) if at <= until => {
+                self.now = at.max(self.now);
+                self.gateways[index].machine.handle_deadline(self.now);
+                self.settle(index);
+                true
+            }
+            _ => {
+                self.now = self.now.max(until);
+                false
+            }
+        }
+    }
+
+    fn arrive(&mut self, flying: &Flying) {
+        let gateway = Self::gateway_of(flying.link, flying.to);
+        let sender = Self::gateway_of(flying.link, 1 - flying.to);
+        let datagram = Datagram {
+            path: Self::path(gateway, sender),
+            octets: &flying.octets,
+            ecn: Ecn::Capable,
+        };
+        self.gateways[gateway]
+            .machine
+            .handle_datagram(self.now, datagram);
+        self.settle(gateway);
+    }
+
+    /// Runs for `span`.
+    pub(super) fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.step(until) {}
+    }
+}
+
+struct EndsDriver<'a> {
+    settings: &'a Settings,
+    buffer: Vec<u8>,
+    sent: Vec<(PathId, Vec<u8>)>,
+    ends: &'a mut BTreeMap<FlowId, LocalEnd>,
+    earlier: &'a mut Vec<(FlowId, LocalEnd)>,
+}
+
+impl Driver<Guarded<Splicer>> for EndsDriver<'_> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.clear();
+        &mut self.buffer
+    }
+
+    fn send(&mut self, _now: Instant, transmit: Transmit) {
+        self.sent.push((transmit.path, self.buffer.clone()));
+    }
+
+    fn deliver(&mut self, now: Instant, machine: &mut Guarded<Splicer>, event: FlowEvent) {
+        let splicer = machine.app();
+        let id = event.flow();
+        if let FlowEvent::Requested {
+            peer,
+            kind,
+            destination,
+            class,
+            ..
+        } = event
+        {
+            let asked = Asked {
+                role: Role::Acceptor,
+                peer,
+                kind,
+                class,
+                destination,
+            };
+            self.accept(now, splicer, id, asked);
+        } else if let Some(end) = self.ends.get_mut(&id) {
+            end.on_event(event);
+        }
+        if let Some(end) = self.ends.get_mut(&id) {
+            end.pump(now, id, splicer);
+        }
+    }
+}
+
+impl EndsDriver<'_> {
+    fn accept(&mut self, now: Instant, splicer: &mut Splicer, id: FlowId, asked: Asked) {
+        let old = self.ends.get(&id);
+        if old.is_some_and(|end| end.durable && end.class.resume) {
+            // It was over before this gateway lost its memory; its custody remembers.
+            splicer.refused(now, id, RefuseCode::Forgotten);
+            return;
+        }
+        let custody_bytes = self.settings.custody_bytes;
+        let mut end = LocalEnd::new(asked, custody_bytes);
+        let bound = SocketAddr::from(([10, 0, 0, 1], end.destination.port));
+        splicer.connected(now, id, bound);
+        end.bound = Some(bound);
+        if let Some(old) = self.ends.insert(id, end) {
+            self.earlier.push((id, old));
+        }
+    }
+}
