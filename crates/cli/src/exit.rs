@@ -61,6 +61,19 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// What went wrong and why, in one line; a cause that was said already is not said again.
+    pub(crate) fn line(&self) -> String {
+        let mut line = String::new();
+        for cause in self.cause.chain().map(ToString::to_string) {
+            if !line.contains(&cause) {
+                let joint = if line.is_empty() { "" } else { ": " };
+                line += joint;
+                line += &cause;
+            }
+        }
+        line
+    }
+
     /// Says what was being attempted.
     pub(crate) fn context(self, attempt: impl Into<String>) -> Self {
         Self {

@@ -118,7 +118,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            eprintln!("fulmar: {:#}", failure.cause);
+            eprintln!("fulmar: {}", failure.line());
             failure.exit.into()
         }
     }

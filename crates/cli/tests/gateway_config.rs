@@ -423,7 +423,8 @@ fn an_unreadable_key_is_told_with_its_file_and_code_5() {
     fs::write(&file, &text).unwrap();
     let (code, said) = refused(&file);
     assert_eq!(code, Some(5), "{said}");
-    assert!(said.contains(&key.display().to_string()), "{said}");
+    let remedy = format!("fulmar keygen {}", key.display());
+    assert!(said.trim_end().ends_with(&remedy), "{said}");
 
     // Readable by others is as bad, and says what to do.
     assert!(run(&format!("keygen {}", key.display())).status.success());
@@ -447,7 +448,30 @@ fn a_state_directory_that_cannot_be_made_is_told_with_code_5() {
     fs::write(&file, BASE.replacen("name = \"here\"", &state, 1)).unwrap();
     let (code, said) = refused(&file);
     assert_eq!(code, Some(5), "{said}");
-    assert!(said.contains("cannot keep state in"), "{said}");
+    assert!(said.contains("cannot keep state: writing "), "{said}");
+    assert_eq!(said.matches("Not a directory").count(), 1, "{said}");
+    assert_eq!(said.matches("os error").count(), 1, "{said}");
+}
+
+#[test]
+fn a_state_file_that_somebody_else_prepared_is_refused_with_code_5() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let state = place.path().join("state");
+    fs::create_dir(&state).unwrap();
+    let victim = place.path().join("victim");
+    fs::write(&victim, "18446744073709551615").unwrap();
+    std::os::unix::fs::symlink(&victim, state.join("fulmar-here.epoch")).unwrap();
+    let with = format!("name = \"here\"\nstate_dir = \"{}\"", state.display());
+    fs::write(&file, BASE.replacen("name = \"here\"", &with, 1)).unwrap();
+    let (code, said) = refused(&file);
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("symbolic link"), "{said}");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
+    let (code, said) = refused(&file);
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("chmod 700"), "{said}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "18446744073709551615");
 }
 
 #[test]

@@ -74,6 +74,7 @@ fn the_guides_first_commands_print_what_it_says() {
             });
             let mut command = laptop.command(words.next().unwrap());
             command.args(words).current_dir(root());
+            command.env("XDG_STATE_HOME", place.path());
             if example.command.contains("gateway -c") {
                 // As on a terminal.
                 command.args(["--log-format", "text"]);

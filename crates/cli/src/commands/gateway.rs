@@ -141,7 +141,7 @@ fn obey_signals(
                 match read(&path) {
                     Ok(config) => control.reload(config),
                     Err(failure) => {
-                        let problem = format!("{:#}", failure.cause);
+                        let problem = failure.line();
                         tracing::error!(event = "reload_refused", problem);
                     }
                 }

@@ -82,9 +82,10 @@ fn failure(error: KeyFileError) -> Failure {
         KeyFileError::Key { .. } | KeyFileError::Count { .. } | KeyFileError::Exists { .. } => {
             Exit::Usage
         }
-        KeyFileError::Read { .. } | KeyFileError::Mode { .. } | KeyFileError::Write { .. } => {
-            Exit::Device
-        }
+        KeyFileError::Missing { .. }
+        | KeyFileError::Read { .. }
+        | KeyFileError::Mode { .. }
+        | KeyFileError::Write { .. } => Exit::Device,
     };
     Failure {
         exit,

@@ -19,6 +19,9 @@ pub(crate) fn fulmar(arguments: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("fulmar"));
     command
         .args(arguments.split_whitespace())
+        // Of the tests' own, where a configuration names none.
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .env_remove("STATE_DIRECTORY")
         .stdin(Stdio::null());
     command
 }

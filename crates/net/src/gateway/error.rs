@@ -2,14 +2,14 @@
 
 use crate::custody::StoreError;
 use crate::keeper::KeeperError;
-use crate::session::{KeyFileError, SessionConfigError};
+use crate::session::{EpochError, KeyFileError, SessionConfigError};
 use crate::udp::DriverError;
 use fulmar_proto::splice::SplicerConfigError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a gateway does not start or cannot go on. Each prints as one line with the remedy.
+/// Why a gateway does not start or cannot go on. Each prints with its causes as one line with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// A port cannot be had.
@@ -37,7 +37,7 @@ pub enum GatewayError {
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
     /// A password cannot be read.
-    #[error("cannot read the password in {}: {source}", path.display())]
+    #[error("cannot read the password in {}", path.display())]
     Password {
         /// Which file.
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum GatewayError {
         source: io::Error,
     },
     /// A peer's address does not resolve.
-    #[error("the address {address} of peer `{peer}` is not known: {source}")]
+    #[error("the address {address} of peer `{peer}` is not known")]
     PeerAddress {
         /// The peer's name.
         peer: String,
@@ -61,13 +61,14 @@ pub enum GatewayError {
     #[error(transparent)]
     Splice(#[from] SplicerConfigError),
     /// The state directory cannot be used.
-    #[error("cannot keep state in {}: {source}", path.display())]
-    State {
-        /// The directory or file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("cannot keep state")]
+    State(#[from] EpochError),
+    /// There is no place for it.
+    #[error(
+        "cannot keep state: neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME says where; write \
+         state_dir in [gateway]"
+    )]
+    StatePlace,
     /// The custody store cannot be used.
     #[error(transparent)]
     Custody(#[from] StoreError),
@@ -75,7 +76,7 @@ pub enum GatewayError {
     #[error(transparent)]
     Keeper(#[from] KeeperError),
     /// The system gives no descriptor, thread or entropy.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     System {
         /// What was asked for.
         what: &'static str,

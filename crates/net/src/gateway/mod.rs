@@ -36,6 +36,7 @@ mod restore;
 mod running;
 mod socks;
 mod start;
+mod state_place;
 pub mod status;
 mod stream;
 mod turns;

@@ -9,11 +9,12 @@ use super::keeping::Keeping;
 use super::poller::Poller;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
+use super::state_place;
 use crate::clock::Clock;
 use crate::descriptors;
 use crate::session::{
-    Entropy, MtuConfig, PeerConfig, PresetKey, SESSION_OVERHEAD, SecretKey, Security, Session,
-    SessionConfig, next_boot_epoch, read_preset_key, read_secret_key,
+    Entropy, EpochError, MtuConfig, PeerConfig, PresetKey, SESSION_OVERHEAD, SecretKey, Security,
+    Session, SessionConfig, StateDirectory, next_boot_epoch, read_preset_key, read_secret_key,
 };
 use crate::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
@@ -21,10 +22,8 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, PathSizes};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
-use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 
 /// How far the pacer may run ahead: fast links wake once for many datagrams, and no queue on the
 /// way has to hold more than this.
@@ -58,9 +57,9 @@ pub struct Gateway {
 }
 
 /// Our keys, read from their files.
-struct Keys {
-    identity: Option<SecretKey>,
-    preset: Option<PresetKey>,
+pub(super) struct Keys {
+    pub(super) identity: Option<SecretKey>,
+    pub(super) preset: Option<PresetKey>,
 }
 
 fn keys(kind: &SecurityKind) -> Result<Keys, GatewayError> {
@@ -229,16 +228,11 @@ fn session(
 }
 
 /// Larger than at any earlier start.
-fn boot_epoch(config: &GatewayConfig) -> Result<u64, GatewayError> {
-    let directory = match &config.state_dir {
-        Some(directory) => directory.clone(),
-        // Without a place to keep it, the clock is all there is.
-        None => std::env::temp_dir(),
-    };
-    let state = |path: PathBuf| move |source| GatewayError::State { path, source };
-    fs::create_dir_all(&directory).map_err(state(directory.clone()))?;
-    let file = directory.join(format!("fulmar-{}.epoch", config.name));
-    next_boot_epoch(&file).map_err(|error| state(file)(io::Error::other(error)))
+fn boot_epoch(config: &GatewayConfig, keys: &Keys) -> Result<u64, GatewayError> {
+    let place = state_place::directory(config, keys)?;
+    let directory = StateDirectory::open(&place).map_err(EpochError::from)?;
+    let epoch = next_boot_epoch(&directory, &format!("fulmar-{}.epoch", config.name));
+    Ok(epoch?)
 }
 
 impl Gateway {
@@ -262,7 +256,7 @@ impl Gateway {
             .local()
             .map_err(system("reading the carrier's address"))?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
-        let epoch = boot_epoch(&config)?;
+        let epoch = boot_epoch(&config, &keys)?;
         let mut link = session(&config, &keys, &mut driver, epoch)?;
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::start(&waker).map_err(system("starting the resolver"))?;

@@ -3,10 +3,9 @@
 //! An end answers no initiation whose epoch is not above the last one's, so that recorded ones are
 //! worth nothing. Machines without a battery-backed clock start in 1970; the file makes up for that.
 
+use super::state_file::{StateDirectory, StateFileError};
 use crate::clock::unix_time;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Room for the handshakes of one start: at one a second, half a year.
 const STEP_BITS: u32 = 24;
@@ -14,14 +13,9 @@ const STEP_BITS: u32 = 24;
 /// Why no epoch can be had.
 #[derive(Debug, thiserror::Error)]
 pub enum EpochError {
-    /// The file cannot be read.
-    #[error("reading the epoch file {}", .path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// The file cannot be read, written or trusted.
+    #[error(transparent)]
+    File(#[from] StateFileError),
     /// The file holds no number.
     #[error(
         "the epoch file {} holds no number; if this machine's clock is right, delete the file",
@@ -30,14 +24,6 @@ pub enum EpochError {
     Damaged {
         /// Which file.
         path: PathBuf,
-    },
-    /// The file cannot be written.
-    #[error("writing the epoch file {}", .path.display())]
-    Write {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
     },
 }
 
@@ -48,44 +34,20 @@ fn after(stored: Option<u64>, unix_seconds: u64) -> u64 {
     by_clock.max(by_file)
 }
 
-/// The epoch of a start: above that of every earlier start with the file at `path`, which is made or
+/// The epoch of a start: above that of every earlier start with the file of this name, which is made or
 /// replaced. It is on the disk when this returns.
 ///
 /// # Errors
-/// [`EpochError`]: the file cannot be read or written, or holds something else.
-pub fn next_boot_epoch(path: &Path) -> Result<u64, EpochError> {
-    let stored = match fs::read_to_string(path) {
-        Ok(text) => Some(text.trim().parse().map_err(|_| EpochError::Damaged {
-            path: path.to_owned(),
-        })?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(source) => {
-            return Err(EpochError::Read {
-                path: path.to_owned(),
-                source,
-            });
-        }
-    };
-    let epoch = after(stored, unix_time().as_secs());
-    replace(path, epoch).map_err(|source| EpochError::Write {
-        path: path.to_owned(),
-        source,
+/// [`EpochError`]: the file cannot be read or written, is not ours, or holds something else.
+pub fn next_boot_epoch(directory: &StateDirectory, name: &str) -> Result<u64, EpochError> {
+    let stored = directory.read(name)?;
+    let stored = stored.map(|text| text.trim().parse());
+    let stored = stored.transpose().map_err(|_| EpochError::Damaged {
+        path: directory.path_of(name),
     })?;
+    let epoch = after(stored, unix_time().as_secs());
+    directory.replace(name, &format!("{epoch}\n"))?;
     Ok(epoch)
-}
-
-/// Writes beside the file and renames, so that a crash leaves one of both.
-fn replace(path: &Path, epoch: u64) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = File::create(&beside)?;
-    writeln!(file, "{epoch}")?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    let directory = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
@@ -107,14 +69,12 @@ mod tests {
     #[test]
     fn epochs_are_kept_in_the_file() {
         let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("epoch");
-        let first = next_boot_epoch(&path).unwrap();
-        let second = next_boot_epoch(&path).unwrap();
+        let directory = StateDirectory::open(place.path()).unwrap();
+        let first = next_boot_epoch(&directory, "epoch").unwrap();
+        let second = next_boot_epoch(&directory, "epoch").unwrap();
         assert!(second >= first + (1 << STEP_BITS), "{first} {second}");
-        fs::write(&path, "soon").unwrap();
-        let refused = next_boot_epoch(&path).unwrap_err();
+        directory.replace("epoch", "soon").unwrap();
+        let refused = next_boot_epoch(&directory, "epoch").unwrap_err();
         assert!(matches!(refused, EpochError::Damaged { .. }), "{refused}");
-        let nowhere = next_boot_epoch(&place.path().join("no/such")).unwrap_err();
-        assert!(matches!(nowhere, EpochError::Write { .. }), "{nowhere}");
     }
 }

@@ -19,6 +19,14 @@ const FILE_BYTES_MAX: u64 = 4_096;
 /// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
+    /// It is not there.
+    #[error("there is no key file {path}; make it with: fulmar keygen {flag}{path}", path = .path.display())]
+    Missing {
+        /// Which file.
+        path: PathBuf,
+        /// What `fulmar keygen` is told for this kind of key.
+        flag: &'static str,
+    },
     /// It cannot be opened or read.
     #[error("reading the key file {}", .path.display())]
     Read {
@@ -74,7 +82,7 @@ pub enum KeyFileError {
 /// # Errors
 /// [`KeyFileError`]: the file cannot be read, is open to others, or holds no key.
 pub fn read_secret_key(path: &Path) -> Result<SecretKey, KeyFileError> {
-    read_key(path)
+    read_key(path, "")
 }
 
 /// Reads a preset key.
@@ -82,15 +90,24 @@ pub fn read_secret_key(path: &Path) -> Result<SecretKey, KeyFileError> {
 /// # Errors
 /// [`KeyFileError`]: the file cannot be read, is open to others, or holds no key.
 pub fn read_preset_key(path: &Path) -> Result<PresetKey, KeyFileError> {
-    read_key(path)
+    read_key(path, "--preset ")
 }
 
-fn read_key<K: FromStr<Err = KeyError>>(path: &Path) -> Result<K, KeyFileError> {
+fn read_key<K: FromStr<Err = KeyError>>(
+    path: &Path,
+    flag: &'static str,
+) -> Result<K, KeyFileError> {
     let failed = |source| KeyFileError::Read {
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(failed)?;
+    let file = File::open(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => KeyFileError::Missing {
+            path: path.to_owned(),
+            flag,
+        },
+        _ => failed(source),
+    })?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
     if mode & FORBIDDEN_MODE != 0 {
         return Err(KeyFileError::Mode {
@@ -260,8 +277,14 @@ mod tests {
             KeyFileError::Key { line: 3, .. }
         ));
         assert!(matches!(
-            read_secret_key(Path::new("/nowhere/at/all")).unwrap_err(),
-            KeyFileError::Read { .. }
+            read_secret_key(Path::new("/")).unwrap_err(),
+            KeyFileError::Mode { .. } | KeyFileError::Read { .. }
         ));
+        let missing = read_preset_key(Path::new("/nowhere/at/all")).unwrap_err();
+        let said = missing.to_string();
+        assert!(
+            said.ends_with("fulmar keygen --preset /nowhere/at/all"),
+            "{said}"
+        );
     }
 }

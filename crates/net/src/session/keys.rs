@@ -149,6 +149,11 @@ impl PresetKey {
         &self.0
     }
 
+    /// Tells keys apart, and says nothing of the key.
+    pub(crate) fn fingerprint(&self) -> [u8; KEY_BYTES] {
+        blake3::derive_key("fulmar 2026-11-21 session preset fingerprint", &self.0)
+    }
+
     /// As it stands in a key file.
     pub fn to_text(&self) -> String {
         Base64::encode_string(&self.0)

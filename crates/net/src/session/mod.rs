@@ -45,6 +45,7 @@ mod peer;
 mod replay;
 mod seal;
 mod sizes;
+mod state_file;
 mod wire;
 
 pub use config::{
@@ -63,4 +64,5 @@ pub use kinds::SecurityKinds;
 pub use machine::{SESSION_OVERHEAD, Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
 pub use sizes::Sizes;
+pub use state_file::{StateDirectory, StateFileError};
 pub use wire::{Capability, HelloError, SESSION_VERSION};

@@ -4,6 +4,7 @@ use super::class::{ClassRules, ClassSettings, Custody};
 use super::read::MTU_MIN;
 use super::settings::{GatewayConfig, PeerSettings, Protocol, SecurityKind};
 use crate::custody::SyncPolicy;
+use crate::gateway::state_place;
 use core::fmt::Write;
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::{ByteCount, format_duration};
@@ -290,7 +291,7 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         ),
         (None, _) => Ok(()),
     }?;
-    match &config.state_dir {
+    match config.state_dir.clone().or_else(state_place::base) {
         Some(directory) => writeln!(out, "state is kept in {}", directory.display()),
         None => Ok(()),
     }

@@ -1,0 +1,278 @@
+//! Small files that must survive a crash, in a directory that others may not tamper with.
+//!
+//! A file is believed only if it is ours: a regular one, no link, owned by our user, and writable by
+//! nobody else. Otherwise whoever can write into the directory could set our epoch, or have us write
+//! over a file of theirs.
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Only the owner may read or write.
+const FILE_MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
+/// Group and others may not write a file ...
+const FILE_FORBIDDEN: u32 = 0o022;
+/// ... and others not into the directory; what members of a group plant there is not ours, and refused.
+const DIRECTORY_FORBIDDEN: u32 = 0o002;
+/// A few numbers.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Why a state file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFileError {
+    /// It cannot be read.
+    #[error("reading {}", .path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It cannot be written, or its directory not be made.
+    #[error("writing {}", .path.display())]
+    Write {
+        /// Which file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others may have put it there or changed it.
+    #[error("{} {problem}", .path.display())]
+    Untrusted {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What is wrong with it, and the remedy.
+        problem: String,
+    },
+}
+
+/// A directory for state, held by us alone as long as this lives.
+#[derive(Debug)]
+pub struct StateDirectory {
+    path: PathBuf,
+    /// Its lock is what makes reading and replacing one step.
+    directory: File,
+}
+
+fn owner_problem(metadata: &Metadata, forbidden: u32) -> Option<String> {
+    let (owner, us) = (metadata.uid(), geteuid().as_raw());
+    if owner != us && !(metadata.is_dir() && owner == 0) {
+        return Some(format!(
+            "belongs to user {owner}, and this is user {us}: give it to this user (chown), or write \
+             another state_dir"
+        ));
+    }
+    let mode = metadata.mode() & 0o7777;
+    (mode & forbidden != 0).then(|| {
+        format!(
+            "may be written by others (mode {mode:03o}): chmod {}, or write a state_dir of the \
+             gateway's own",
+            if metadata.is_dir() { "700" } else { "600" }
+        )
+    })
+}
+
+impl StateDirectory {
+    /// Makes the directory if need be, for our user alone, and locks it: another process that opens
+    /// it waits.
+    ///
+    /// # Errors
+    /// [`StateFileError`]: it cannot be made, or others may write into it.
+    pub fn open(path: &Path) -> Result<Self, StateFileError> {
+        let failed = |source| StateFileError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(DIRECTORY_MODE)
+            .create(path)
+            .map_err(failed)?;
+        let directory = File::open(path).map_err(failed)?;
+        let metadata = directory.metadata().map_err(failed)?;
+        if let Some(problem) = owner_problem(&metadata, DIRECTORY_FORBIDDEN) {
+            return Err(StateFileError::Untrusted {
+                path: path.to_owned(),
+                problem,
+            });
+        }
+        flock(&directory, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            directory,
+        })
+    }
+
+    /// Where a file of this name is.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What the file says; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StateFileError`]: it cannot be read, or is not ours.
+    pub fn read(&self, name: &str) -> Result<Option<String>, StateFileError> {
+        let path = self.path_of(name);
+        let untrusted = |problem: &str| StateFileError::Untrusted {
+            path: path.clone(),
+            problem: problem.to_owned(),
+        };
+        let failed = |source| StateFileError::Read {
+            path: path.clone(),
+            source,
+        };
+        // A pipe of somebody's would hold us up.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&path);
+        let file = match file {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                return Err(untrusted("is a symbolic link: remove it"));
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(untrusted("is no regular file: remove it"));
+        }
+        if let Some(problem) = owner_problem(&metadata, FILE_FORBIDDEN) {
+            return Err(untrusted(&problem));
+        }
+        let mut text = String::new();
+        let read = file.take(FILE_BYTES_MAX).read_to_string(&mut text);
+        read.map_err(failed)?;
+        Ok(Some(text))
+    }
+
+    /// Replaces the file; it is on the disk when this returns. A crash leaves one of both.
+    ///
+    /// # Errors
+    /// [`StateFileError`]: it cannot be written.
+    pub fn replace(&self, name: &str, text: &str) -> Result<(), StateFileError> {
+        let path = self.path_of(name);
+        let failed = |source| StateFileError::Write {
+            path: path.clone(),
+            source,
+        };
+        let beside = self.path_of(&format!("{name}.new"));
+        // Of a crash, or somebody's link: in either case not to be written through.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let write = || {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(FILE_MODE)
+                .open(&beside)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)?;
+            self.directory.sync_all()
+        };
+        write().map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn place() -> (tempfile::TempDir, StateDirectory) {
+        let place = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(&place.path().join("a/b")).unwrap();
+        (place, directory)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_made_is_for_our_user_alone() {
+        let (place, directory) = place();
+        directory.replace("file", "1\n").unwrap();
+        directory.replace("file", "2\n").unwrap();
+        assert_eq!(directory.read("file").unwrap().as_deref(), Some("2\n"));
+        assert_eq!(directory.read("other").unwrap(), None);
+        assert_eq!(mode(&directory.path_of("file")), 0o600);
+        assert_eq!(mode(&place.path().join("a")), 0o700);
+        assert_eq!(mode(&place.path().join("a/b")), 0o700);
+    }
+
+    #[test]
+    fn a_planted_link_is_neither_read_nor_written_through() {
+        let (place, directory) = place();
+        let victim = place.path().join("victim");
+        fs::write(&victim, "7").unwrap();
+        symlink(&victim, directory.path_of("file")).unwrap();
+        symlink(&victim, directory.path_of("file.new")).unwrap();
+        let refused = directory.read("file").unwrap_err().to_string();
+        assert!(refused.contains("symbolic link"), "{refused}");
+        directory.replace("file", "8").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "7");
+        assert_eq!(directory.read("file").unwrap().as_deref(), Some("8"));
+    }
+
+    #[test]
+    fn what_others_may_write_is_refused_with_the_remedy() {
+        let (place, directory) = place();
+        directory.replace("file", "1").unwrap();
+        let path = directory.path_of("file");
+        fs::set_permissions(&path, Permissions::from_mode(0o620)).unwrap();
+        let refused = directory.read("file").unwrap_err().to_string();
+        assert!(
+            refused.contains("620") && refused.contains("chmod 600"),
+            "{refused}"
+        );
+        let open = place.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, Permissions::from_mode(0o1777)).unwrap();
+        let refused = StateDirectory::open(&open).unwrap_err().to_string();
+        assert!(refused.contains("chmod 700"), "{refused}");
+    }
+
+    #[test]
+    fn somebody_elses_file_is_refused() {
+        let (_place, directory) = place();
+        directory.replace("file", "1").unwrap();
+        let path = directory.path_of("file");
+        // Only root can give files away; elsewhere the check is that of the mode, above.
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
+            let refused = directory.read("file").unwrap_err().to_string();
+            assert!(refused.contains("user 12345"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_directory_or_pipe_in_the_files_place_holds_nobody_up() {
+        let (_place, directory) = place();
+        fs::create_dir(directory.path_of("file")).unwrap();
+        let refused = directory.read("file").unwrap_err().to_string();
+        assert!(refused.contains("no regular file"), "{refused}");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            directory.path_of("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        let refused = directory.read("pipe").unwrap_err().to_string();
+        assert!(refused.contains("no regular file"), "{refused}");
+    }
+}

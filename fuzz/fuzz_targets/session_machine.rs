@@ -1,0 +1,319 @@
+//! Two sessions under an arbitrary list of operations: whatever arrives, neither panics, and what comes
+//! out of a protected one was sealed at the other end, for it, and comes out once.
+
+#![no_main]
+
+use arbitrary::Arbitrary;
+use fulmar_net::session::{
+    EarlyData, Entropy, PeerConfig, PresetKey, SecretKey, Security, Session, SessionConfig,
+    SessionEvent,
+};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit, drain,
+};
+use fulmar_proto::units::{Duration, FecStrength, Instant};
+use fulmar_proto::wire::checksum::Hec;
+use libfuzzer_sys::fuzz_target;
+use std::collections::{BTreeSet, VecDeque};
+
+#[derive(Arbitrary, Debug)]
+struct Plan {
+    security: u8,
+    early: bool,
+    fec_words: u8,
+    steps: Vec<Step>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Send { forward: bool, more: u8 },
+    Deliver { forward: bool },
+    Lose { forward: bool },
+    Overtake { forward: bool },
+    Damage { forward: bool, bit: u16 },
+    /// Something of before again, from any address.
+    Replay { to_b: bool, nth: u8, path: u8 },
+    Cut { to_b: bool, nth: u8, len: u16 },
+    /// Something of before with other octets from `from` on, and a header that checks.
+    Rewrite { to_b: bool, nth: u8, kind: u8, from: u8, octets: Vec<u8> },
+    Forge { to_b: bool, octets: Vec<u8> },
+    Restart { forward: bool },
+    Close { forward: bool },
+    Wait { milliseconds: u16 },
+}
+
+const PATHS: [PathId; 2] = [PathId(1), PathId(2)];
+/// What is replayed is chosen from so many.
+const RECORDED: usize = 64;
+
+/// Sends numbered messages and keeps those that arrive.
+#[derive(Default)]
+struct Inner {
+    to_send: VecDeque<Vec<u8>>,
+    arrived: VecDeque<Vec<u8>>,
+}
+
+impl Machine for Inner {
+    type Event = ();
+    fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
+        assert_eq!(datagram.path, PathId(0), "paths are peers");
+        self.arrived.push_back(datagram.octets.to_vec());
+    }
+    fn handle_deadline(&mut self, _: Instant) {}
+    fn poll_transmit(&mut self, _: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let octets = self.to_send.pop_front()?;
+        out.extend_from_slice(&octets);
+        Some(Transmit {
+            path: PathId(0),
+            len: octets.len(),
+            kind: Kind::Source,
+            priority: Priority(0),
+            ecn: Ecn::Capable,
+        })
+    }
+    fn poll_event(&mut self) -> Option<()> {
+        None
+    }
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+struct End {
+    machine: Strict<Session<Inner>>,
+    config: SessionConfig,
+    deadline: Option<Deadline>,
+    starts: u8,
+}
+
+struct Ends<'a> {
+    buffer: Vec<u8>,
+    sent: &'a mut VecDeque<Vec<u8>>,
+    epoch: Option<u64>,
+}
+
+impl Driver<Strict<Session<Inner>>> for Ends<'_> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.clear();
+        &mut self.buffer
+    }
+    fn send(&mut self, _: Instant, _: Transmit) {
+        self.sent.push_back(self.buffer.clone());
+    }
+    fn deliver(&mut self, _: Instant, _: &mut Strict<Session<Inner>>, event: SessionEvent<()>) {
+        if let SessionEvent::EpochSeen { epoch, .. } = event {
+            self.epoch = Some(epoch);
+        }
+    }
+}
+
+fn secret(n: u8) -> SecretKey {
+    SecretKey::generate(&mut Entropy::from_seed([n; 32]))
+}
+
+fn configs(plan: &Plan) -> [SessionConfig; 2] {
+    let keys = [secret(1), secret(2)];
+    let preset = PresetKey::generate(&mut Entropy::from_seed([3; 32]));
+    let config = |own: usize| {
+        let security = match plan.security % 4 {
+            0 => Security::Noise { peer: keys[1 - own].public(), preset: None },
+            1 => Security::Noise { peer: keys[1 - own].public(), preset: Some(preset.clone()) },
+            2 => Security::Preset { key: preset.clone() },
+            _ => Security::None { label: 1 },
+        };
+        let peer = PeerConfig {
+            name: "other".to_owned(),
+            security,
+            endpoints: vec![PATHS[own]],
+        };
+        let mut config = SessionConfig::new(Some(keys[own].clone()), vec![peer], 1 << 40);
+        config.fec_words = FecStrength::from_words(u16::from(plan.fec_words % 8)).expect("a strength");
+        config.rekey.after_datagrams = 40;
+        if plan.early {
+            config.early_data = [EarlyData::Send, EarlyData::Take][own];
+        }
+        config
+    };
+    [config(0), config(1)]
+}
+
+fn start(config: &SessionConfig, seed: u8, starts: u8) -> Strict<Session<Inner>> {
+    let mut octets = [seed; 32];
+    octets[0] = starts;
+    let session = Session::new(config.clone(), Inner::default(), Entropy::from_seed(octets));
+    Strict::new(session.expect("a sound configuration"))
+}
+
+struct World {
+    now: Instant,
+    ends: [End; 2],
+    /// On the way to each end.
+    flying: [VecDeque<Vec<u8>>; 2],
+    recorded: [VecDeque<Vec<u8>>; 2],
+    /// What was sent towards each end and has not come out.
+    expected: [BTreeSet<Vec<u8>>; 2],
+    secure: bool,
+    sent: u32,
+}
+
+impl World {
+    fn new(plan: &Plan) -> Self {
+        let mut seed = 10;
+        let ends = configs(plan).map(|config| {
+            seed += 1;
+            End { machine: start(&config, seed, 0), config, deadline: None, starts: 0 }
+        });
+        let mut world = Self {
+            now: Instant::START,
+            ends,
+            flying: Default::default(),
+            recorded: Default::default(),
+            expected: Default::default(),
+            secure: plan.security % 4 != 3,
+            sent: 0,
+        };
+        world.settle(0);
+        world.settle(1);
+        world
+    }
+
+    fn settle(&mut self, end: usize) {
+        let mut sent = VecDeque::new();
+        let mut driver = Ends { buffer: Vec::new(), sent: &mut sent, epoch: None };
+        let state = &mut self.ends[end];
+        state.deadline = drain(&mut state.machine, self.now, &mut driver);
+        if let Some(epoch) = driver.epoch {
+            state.config.epochs_seen = vec![epoch];
+        }
+        for octets in sent {
+            let recorded = &mut self.recorded[1 - end];
+            recorded.push_back(octets.clone());
+            if recorded.len() > RECORDED {
+                recorded.pop_front();
+            }
+            self.flying[1 - end].push_back(octets);
+        }
+        while let Some(octets) = state.machine.app().inner_mut().arrived.pop_front() {
+            let known = self.expected[end].remove(&octets);
+            assert!(known || !self.secure, "{octets:?} was not sent, or came out twice");
+        }
+    }
+
+    fn arrive(&mut self, end: usize, path: PathId, octets: &[u8]) {
+        let datagram = Datagram { path, octets, ecn: Ecn::Capable };
+        self.ends[end].machine.handle_datagram(self.now, datagram);
+        self.settle(end);
+    }
+
+    fn wait(&mut self, span: Duration) {
+        let until = self.now + span;
+        for _ in 0..2_000 {
+            let at = |end: &End| end.deadline.map(|deadline| deadline.at);
+            let (a, b) = (at(&self.ends[0]), at(&self.ends[1]));
+            let Some(first) = a.into_iter().chain(b).min().filter(|at| *at <= until) else {
+                break;
+            };
+            self.now = self.now.max(first);
+            for (end, due) in [a, b].into_iter().enumerate() {
+                if due == Some(first) {
+                    self.ends[end].machine.handle_deadline(self.now);
+                    self.settle(end);
+                }
+            }
+        }
+        self.now = until;
+    }
+
+    fn recorded(&self, end: usize, nth: u8) -> Option<Vec<u8>> {
+        self.recorded[end].get(usize::from(nth) % RECORDED).cloned()
+    }
+
+    fn step(&mut self, step: Step) {
+        let at = |forward: bool| usize::from(forward);
+        match step {
+            Step::Send { forward, more } => {
+                let end = 1 - at(forward);
+                for _ in 0..=more % 16 {
+                    self.sent += 1;
+                    let message = [&self.sent.to_be_bytes()[..], &[more; 40]].concat();
+                    self.expected[1 - end].insert(message.clone());
+                    self.ends[end].machine.app().inner_mut().to_send.push_back(message);
+                }
+                self.settle(end);
+            }
+            Step::Deliver { forward } => {
+                if let Some(octets) = self.flying[at(forward)].pop_front() {
+                    self.arrive(at(forward), PATHS[1 - at(forward)], &octets);
+                }
+            }
+            Step::Lose { forward } => drop(self.flying[at(forward)].pop_front()),
+            Step::Overtake { forward } => {
+                let queue = &mut self.flying[at(forward)];
+                if let Some(octets) = queue.pop_front() {
+                    queue.push_back(octets);
+                }
+            }
+            Step::Damage { forward, bit } => {
+                if let Some(mut octets) = self.flying[at(forward)].pop_front() {
+                    let bit = usize::from(bit) % (octets.len() * 8);
+                    octets[bit / 8] ^= 1 << (bit % 8);
+                    self.arrive(at(forward), PATHS[1 - at(forward)], &octets);
+                }
+            }
+            Step::Replay { to_b, nth, path } => {
+                if let Some(octets) = self.recorded(at(to_b), nth) {
+                    self.arrive(at(to_b), PathId(u32::from(path)), &octets);
+                }
+            }
+            Step::Cut { to_b, nth, len } => {
+                if let Some(mut octets) = self.recorded(at(to_b), nth) {
+                    octets.truncate(usize::from(len) % (octets.len() + 1));
+                    self.arrive(at(to_b), PATHS[1 - at(to_b)], &octets);
+                }
+            }
+            Step::Rewrite { to_b, nth, kind, from, octets: new } => {
+                if let Some(mut octets) = self.recorded(at(to_b), nth) {
+                    octets[0] = 0x10 | kind & 0x0F;
+                    let old = octets.iter_mut().skip(usize::from(from).max(4));
+                    old.zip(&new).for_each(|(old, new)| *old = *new);
+                    if octets.len() >= 12 {
+                        let hec = Hec::over(&octets[..2]).then(&octets[4..12]);
+                        octets[2..4].copy_from_slice(&hec.to_be_bytes());
+                    }
+                    self.arrive(at(to_b), PATHS[1 - at(to_b)], &octets);
+                }
+            }
+            Step::Forge { to_b, octets } => {
+                self.arrive(at(to_b), PATHS[1 - at(to_b)], &octets);
+            }
+            Step::Restart { forward } => {
+                let end = 1 - at(forward);
+                let state = &mut self.ends[end];
+                state.starts += 1;
+                state.config.boot_epoch += 1 << 24;
+                state.machine = start(&state.config, end as u8 + 11, state.starts);
+                state.machine.poll_transmit(self.now, &mut Vec::new());
+                self.settle(end);
+            }
+            Step::Close { forward } => {
+                let now = self.now;
+                let end = 1 - at(forward);
+                self.ends[end].machine.app().close(now);
+                self.settle(end);
+            }
+            Step::Wait { milliseconds } => {
+                self.wait(Duration::from_millis(u64::from(milliseconds)));
+            }
+        }
+    }
+}
+
+fuzz_target!(|plan: Plan| {
+    let mut plan = plan;
+    // An epoch a start; no more starts than its octet has numbers.
+    let steps = core::mem::take(&mut plan.steps);
+    let mut world = World::new(&plan);
+    for step in steps.into_iter().take(120) {
+        world.step(step);
+    }
+});
