@@ -54,7 +54,7 @@ struct Inner {
 }
 
 impl Machine for Inner {
-    type Event = ();
+    type Event = Vec<u8>;
     fn handle_datagram(&mut self, _: Instant, datagram: Datagram<'_>) {
         assert_eq!(datagram.path, PathId(0), "paths are peers");
         self.arrived.push_back(datagram.octets.to_vec());
@@ -71,8 +71,8 @@ impl Machine for Inner {
             ecn: Ecn::Capable,
         })
     }
-    fn poll_event(&mut self) -> Option<()> {
-        None
+    fn poll_event(&mut self) -> Option<Vec<u8>> {
+        self.arrived.pop_front()
     }
     fn next_deadline(&self) -> Option<Deadline> {
         None
@@ -90,6 +90,7 @@ struct Ends<'a> {
     buffer: Vec<u8>,
     sent: &'a mut VecDeque<Vec<u8>>,
     epoch: Option<u64>,
+    arrived: Vec<Vec<u8>>,
 }
 
 impl Driver<Strict<Session<Inner>>> for Ends<'_> {
@@ -100,9 +101,11 @@ impl Driver<Strict<Session<Inner>>> for Ends<'_> {
     fn send(&mut self, _: Instant, _: Transmit) {
         self.sent.push_back(self.buffer.clone());
     }
-    fn deliver(&mut self, _: Instant, _: &mut Strict<Session<Inner>>, event: SessionEvent<()>) {
-        if let SessionEvent::EpochSeen { epoch, .. } = event {
-            self.epoch = Some(epoch);
+    fn deliver(&mut self, _: Instant, _: &mut Strict<Session<Inner>>, event: SessionEvent<Vec<u8>>) {
+        match event {
+            SessionEvent::EpochSeen { epoch, .. } => self.epoch = Some(epoch),
+            SessionEvent::Inner(octets) => self.arrived.push(octets),
+            _ => {}
         }
     }
 }
@@ -179,9 +182,10 @@ impl World {
 
     fn settle(&mut self, end: usize) {
         let mut sent = VecDeque::new();
-        let mut driver = Ends { buffer: Vec::new(), sent: &mut sent, epoch: None };
+        let mut driver = Ends { buffer: Vec::new(), sent: &mut sent, epoch: None, arrived: Vec::new() };
         let state = &mut self.ends[end];
         state.deadline = drain(&mut state.machine, self.now, &mut driver);
+        let arrived = driver.arrived;
         if let Some(epoch) = driver.epoch {
             state.config.epochs_seen = vec![epoch];
         }
@@ -193,7 +197,7 @@ impl World {
             }
             self.flying[1 - end].push_back(octets);
         }
-        while let Some(octets) = state.machine.app().inner_mut().arrived.pop_front() {
+        for octets in arrived {
             let known = self.expected[end].remove(&octets);
             assert!(known || !self.secure, "{octets:?} was not sent, or came out twice");
         }
