@@ -35,8 +35,11 @@ pub enum Traffic {
 pub enum FirstWrite {
     /// With the start of the flow.
     AtOnce,
-    /// One interval after the start of the flow, as ns-3's `OnOff` application does.
+    /// One interval after the start of the flow.
     AfterInterval,
+    /// One interval after the transport has its connection, as ns-3's `OnOff` application does.
+    /// Where there is none to wait for, as [`FirstWrite::AfterInterval`].
+    AfterConnect,
 }
 
 impl Traffic {
@@ -86,7 +89,7 @@ impl Source {
             } => {
                 let intervals = match first {
                     FirstWrite::AtOnce => self.writes_made,
-                    FirstWrite::AfterInterval => self.writes_made + 1,
+                    FirstWrite::AfterInterval | FirstWrite::AfterConnect => self.writes_made + 1,
                 };
                 // From the start each time, so that rounding to nanoseconds does not add up.
                 let elapsed = rate.time_to_send(ByteCount(write.0.saturating_mul(intervals)));
@@ -97,6 +100,20 @@ impl Source {
                 })
             }
         }
+    }
+
+    /// Whether the first write waits for a connection.
+    pub(crate) const fn waits_for_connection(&self) -> bool {
+        let first = match self.traffic {
+            Traffic::ConstantRate { first, .. } => first,
+            Traffic::Bulk { .. } => return false,
+        };
+        matches!(first, FirstWrite::AfterConnect)
+    }
+
+    /// The connection is there: intervals count from `now`.
+    pub(crate) const fn start_at(&mut self, now: Instant) {
+        self.start = now;
     }
 
     /// Makes the next write and returns its length.

@@ -4,7 +4,7 @@ use crate::app::Source;
 use crate::measure::flow::FlowMeter;
 use crate::node::StackId;
 use crate::pattern::Pattern;
-use crate::scenario::FlowPlan;
+use crate::scenario::{FlowPlan, TransportPlan};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::TpduSeq;
@@ -29,6 +29,8 @@ pub(crate) struct Flow {
     pub(crate) positions: Vec<u64>,
     /// Where the next new TPDU will begin.
     pub(crate) next_position: u64,
+    /// The first write waits for the connection.
+    pub(crate) awaits_connection: bool,
     /// Why each end's connection closed, where the transport has connections.
     pub(crate) sender_closed: Option<&'static str>,
     pub(crate) receiver_closed: Option<&'static str>,
@@ -68,6 +70,11 @@ impl Flow {
         let first = self.plan.aerotp().connection.first_seq;
         let index = seq.offset_from(first) as usize;
         self.positions.get(index).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Whether data wait for a handshake.
+    pub(crate) const fn has_handshake(&self) -> bool {
+        matches!(self.plan.transport, TransportPlan::Tcp(_))
     }
 
     /// The application makes its next write.

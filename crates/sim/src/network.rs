@@ -37,6 +37,8 @@ pub(crate) struct Way {
     pub(crate) to: NodeId,
     pub(crate) measured: bool,
     pub(crate) frame_check: bool,
+    /// Octets of the link's own around each packet.
+    pub(crate) framing: ByteCount,
 }
 
 /// Events, packets and the chain.
@@ -47,6 +49,8 @@ pub(crate) struct Network {
     pub(crate) nodes: Vec<Node>,
     pub(crate) ways: Vec<Way>,
     pub(crate) meter: WireMeter,
+    /// Flows whose connection came about since the world last looked.
+    pub(crate) connected: Vec<usize>,
     /// Where machines write datagrams: a hole for the network header, then theirs.
     scratch: Vec<u8>,
 }
@@ -69,6 +73,7 @@ impl Network {
             nodes,
             ways,
             meter: WireMeter::default(),
+            connected: Vec::new(),
             scratch: vec![0; NETWORK_HEADER_BYTES],
         }
     }
@@ -130,10 +135,11 @@ impl Network {
             to,
             measured,
             frame_check,
+            framing,
         } = &mut self.ways[way.0];
-        let (node, frame_check) = (*to, *frame_check);
+        let (node, link) = (*to, (*frame_check, *framing));
         let content = self.pool.packet(packet);
-        let len = ByteCount::of(&content.octets);
+        let len = ByteCount::of(&content.octets) + *framing;
         let verdict = channel.admit(now, len);
         self.meter.packet_hops += 1;
         if *measured && verdict != Verdict::Drop(DropReason::Queue) {
@@ -148,9 +154,9 @@ impl Network {
                 if let Some((at, flips)) = delivery.duplicate {
                     let copy = self.pool.duplicate(packet);
                     self.meter.duplicated += 1;
-                    self.arrive(at, node, copy, &flips, frame_check);
+                    self.arrive(at, node, copy, &flips, link);
                 }
-                self.arrive(delivery.at, node, packet, &delivery.flips, frame_check);
+                self.arrive(delivery.at, node, packet, &delivery.flips, link);
             }
             Verdict::Drop(reason) => self.lose(
                 packet,
@@ -169,7 +175,7 @@ impl Network {
         node: NodeId,
         packet: PacketId,
         flips: &Flips,
-        frame_check: bool,
+        (frame_check, framing): (bool, ByteCount),
     ) {
         if !flips.is_empty() {
             if frame_check {
@@ -178,11 +184,7 @@ impl Network {
             }
             self.meter.damaged += 1;
             self.meter.inverted_bits += flips.len() as u64;
-            let _damage = apply_flips(
-                &mut self.pool.packet_mut(packet).octets,
-                flips,
-                ByteCount::ZERO,
-            );
+            let _damage = apply_flips(&mut self.pool.packet_mut(packet).octets, flips, framing);
         }
         self.queue.push(at, Event::Arrive { node, packet });
     }
@@ -207,6 +209,7 @@ impl Network {
                 let stack = match header.protocol {
                     Protocol::UDP => here.datagram,
                     Protocol::AEROTP => here.aerotp,
+                    Protocol::TCP => here.tcp,
                     _ => None,
                 };
                 match stack {

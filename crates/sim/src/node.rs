@@ -27,4 +27,6 @@ pub(crate) struct Node {
     pub(crate) datagram: Option<StackId>,
     /// AeroTP, if a flow uses it here.
     pub(crate) aerotp: Option<StackId>,
+    /// TCP, if a flow uses it here.
+    pub(crate) tcp: Option<StackId>,
 }

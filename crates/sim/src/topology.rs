@@ -12,6 +12,7 @@ use crate::node::{Node, NodeId, WayId};
 use crate::scenario::Plan;
 use fulmar_channel::{Channel, Config, ConfigError};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NodeAddress;
 
 /// 10.0.0.1, so that an address has bits in more than one octet.
@@ -24,6 +25,7 @@ struct Link<'a> {
     reverse: &'a Config,
     measured: bool,
     frame_check: bool,
+    framing: ByteCount,
 }
 
 fn links(plan: &Plan) -> Vec<Link<'_>> {
@@ -34,6 +36,7 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
             reverse: &lan.config,
             measured: false,
             frame_check: false,
+            framing: lan.framing,
         })
     };
     let hops = plan.hops.iter().enumerate().map(|(index, planned)| Link {
@@ -42,6 +45,7 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
         reverse: &planned.reverse,
         measured: true,
         frame_check: planned.frame_check,
+        framing: planned.framing,
     });
     lan("lan-source")
         .into_iter()
@@ -99,6 +103,7 @@ pub(crate) fn build(
                 to,
                 measured: link.measured,
                 frame_check: link.frame_check,
+                framing: link.framing,
             });
         }
     }

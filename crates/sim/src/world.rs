@@ -17,7 +17,8 @@ use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, Plan, TransportPlan};
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
 use crate::stack::gateway::GatewayStack;
-use crate::stack::{Context, Recovered, Stack};
+use crate::stack::tcp::{GAVE_UP, TcpStack};
+use crate::stack::{Context, Stack, StackCounts};
 use crate::topology::{self, Ends};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
@@ -161,6 +162,7 @@ impl World {
             port: Port(port),
             positions: Vec::new(),
             next_position: 0,
+            awaits_connection: false,
             sender_closed: None,
             receiver_closed: None,
         };
@@ -176,6 +178,7 @@ impl World {
         let known = match flow.transport {
             TransportPlan::Datagram => &mut place.datagram,
             TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut place.aerotp,
+            TransportPlan::Tcp(_) => &mut place.tcp,
         };
         if let Some(id) = *known {
             return id;
@@ -201,6 +204,10 @@ impl World {
                     config,
                     &stream,
                 )))
+            }
+            TransportPlan::Tcp(_) => {
+                let stream = rng.child(&format!("node-{}/tcp", address.0));
+                Stack::Tcp(Box::new(TcpStack::new(address, stream)))
             }
             TransportPlan::Aerotp(plan) => {
                 let config = endpoint_config(rate, plan);
@@ -257,7 +264,9 @@ impl World {
             Event::Start(index) => {
                 let sender = self.flows[index].sender;
                 let stack = &mut self.stacks[sender.0].stack;
-                stack.connect(self.now, index, &mut self.flows[index]);
+                let flow = &mut self.flows[index];
+                flow.awaits_connection = flow.source.waits_for_connection() && flow.has_handshake();
+                stack.connect(self.now, index, flow);
                 self.drain(sender, 0);
                 self.schedule_write(index);
             }
@@ -272,7 +281,21 @@ impl World {
         }
     }
 
+    /// Sources that waited for their connection begin.
+    fn begin_connected(&mut self) {
+        for index in core::mem::take(&mut self.network.connected) {
+            let flow = &mut self.flows[index];
+            if core::mem::take(&mut flow.awaits_connection) {
+                flow.source.start_at(self.now);
+                self.schedule_write(index);
+            }
+        }
+    }
+
     fn schedule_write(&mut self, index: usize) {
+        if self.flows[index].awaits_connection {
+            return;
+        }
         if let Some(at) = self.flows[index].source.next_write_at() {
             self.network
                 .queue
@@ -325,6 +348,9 @@ impl World {
         if let Some(deadline) = slot.stack.drain(self.now, &mut context) {
             self.schedule_wake(id, deadline);
         }
+        if !self.network.connected.is_empty() {
+            self.begin_connected();
+        }
     }
 
     fn schedule_wake(&mut self, id: StackId, Deadline { at: deadline, .. }: Deadline) {
@@ -363,16 +389,22 @@ impl World {
         self.flows.iter().map(|flow| &flow.meter)
     }
 
-    /// What the transports put right, and how many pieces came damaged beyond use.
-    pub(crate) fn transport_counts(&self) -> (Recovered, u64) {
-        let mut recovered = Recovered::default();
-        let mut damaged = 0;
+    /// What the transports counted, all together.
+    pub(crate) fn transport_counts(&self) -> StackCounts {
+        let mut sum = StackCounts::default();
         for slot in &self.stacks {
             let counts = slot.stack.counts();
-            recovered += counts.recovered;
-            damaged += counts.damaged;
+            sum.recovered += counts.recovered;
+            sum.damaged += counts.damaged;
+            sum.timeouts += counts.timeouts;
         }
-        (recovered, damaged)
+        sum
+    }
+
+    /// Whether a transport gave the sending side of a flow up.
+    pub(crate) fn has_given_up(&self) -> bool {
+        let gave_up = |flow: &Flow| matches!(flow.sender_closed, Some(GAVE_UP | "peer_vanished"));
+        self.flows.iter().any(gave_up)
     }
 
     /// The first broken promise, as a sentence.
@@ -425,7 +457,7 @@ fn lowest_rate(plan: &Plan, flow: &FlowPlan) -> Bitrate {
         .unwrap_or(Bitrate::from_bits_per_second(u64::MAX))
 }
 
-/// Tells a flow's meter that data reached its receiver's transport. Both transports begin with a
+/// Tells a flow's meter that data reached its receiver's transport. All transports begin with a
 /// source and a destination port of two octets each.
 fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], now: Instant) {
     let Some(&[_, _, high, low]) = octets.first_chunk() else {
@@ -443,6 +475,13 @@ fn promise(flow: &FlowPlan) -> Promise {
         TransportPlan::Datagram => return Promise::NOTHING,
         TransportPlan::Aerotp(plan) => plan.as_ref(),
         TransportPlan::Gateway(plan) => &plan.aerotp,
+        // As with UDP, damage may cancel out in the checksum.
+        TransportPlan::Tcp(_) => {
+            return Promise {
+                order: Order::Complete,
+                damage_permitted: true,
+            };
+        }
     };
     let rules = plan.rules();
     Promise {

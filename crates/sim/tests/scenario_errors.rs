@@ -168,3 +168,37 @@ fn a_direction_can_differ_from_the_hop() {
     assert!(hop.reverse.loss.mean_loss().is_zero());
     assert_ne!(hop.forward.rate, hop.reverse.rate);
 }
+
+#[test]
+fn mistakes_in_the_tables_of_tcp_are_answered_like_all_others() {
+    let with = |line: &str| format!("{GOOD}{line}\n");
+    let tcp = GOOD.replace("\"udp\"", "\"tcp\"");
+    for (text, expected) in [
+        (
+            with("[tcp]\nsak = true"),
+            "my.toml:7: `tcp.sak`: is not a key here; did you mean `sack`?",
+        ),
+        (
+            tcp.clone() + "[flow.tcp]\nrto_min = \"200\"\n",
+            "my.toml:7: `flow.tcp.rto_min`: `200` has no unit",
+        ),
+        (
+            tcp.clone() + "[tcp]\npreset = \"new-reno\"\n",
+            "did you mean `newreno-2005`?",
+        ),
+        (
+            tcp.clone() + "[tcp]\nrto_max = \"1ms\"\n",
+            "`tcp.rto_max`: must not be below",
+        ),
+        (
+            with("framing = \"1B\"").replace("[flow]", "framing = \"1MB\"\n[flow]"),
+            "`hop.framing`: `1000000B` must be at most 256B",
+        ),
+    ] {
+        let refusal = refusal(&text);
+        assert!(
+            refusal.contains(expected),
+            "{refusal}\nshould say {expected}"
+        );
+    }
+}

@@ -23,6 +23,7 @@ pub mod aerotp;
 pub mod checksum;
 pub mod network;
 mod seq;
+pub mod tcp;
 pub mod udp;
 
 pub use seq::TpduSeq;

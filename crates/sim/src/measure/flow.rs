@@ -304,6 +304,11 @@ impl FlowMeter {
             .map(|at| at.saturating_since(self.start))
     }
 
+    /// From the start of the flow to the last delivery.
+    pub fn last_delivery(&self) -> Option<Duration> {
+        self.last_delivery.map(|at| at.saturating_since(self.start))
+    }
+
     /// From the first submission to the last delivery.
     pub fn span(&self) -> Option<(Instant, Instant)> {
         Some((self.first_submission?, self.last_delivery?))

@@ -69,6 +69,10 @@ pub struct Metrics {
     pub wire_damaged: u64,
     /// TPDUs put right, by what did it.
     pub recovered: Recovered,
+    /// Retransmission timeouts, where the transport counts them (TCP).
+    pub timeouts: u64,
+    /// Whether a transport gave up a flow of which nothing came back for too long.
+    pub gave_up: bool,
     /// Pieces that never arrived, by cause.
     pub residual_loss: ResidualLoss,
     /// Goodput over capacity.
@@ -102,6 +106,9 @@ pub struct FlowMetrics {
     /// From the start of the flow to the first delivery to the application; of several flows the
     /// mean.
     pub first_delivery_s: Option<f64>,
+    /// From the start of the flow to the last delivery to the application; of several flows the
+    /// mean.
+    pub last_delivery_s: Option<f64>,
     /// Datagrams that were delivered a second time, where the transport permits it.
     pub repeated_pieces: u64,
 }
@@ -135,6 +142,7 @@ impl FlowMetrics {
         delays.sort_unstable();
         let arrivals: Vec<Duration> = meters.iter().filter_map(|m| m.first_arrival()).collect();
         let firsts: Vec<Duration> = meters.iter().filter_map(|m| m.first_delivery()).collect();
+        let lasts: Vec<Duration> = meters.iter().filter_map(|m| m.last_delivery()).collect();
         Self {
             delivered_bytes: delivered,
             corrupt_bytes: meters.iter().map(|m| m.corrupt().0).sum(),
@@ -144,6 +152,7 @@ impl FlowMetrics {
             delay_p99_s: percentile(&delays, 0.99).map(seconds),
             first_arrival_s: mean_seconds(&arrivals),
             first_delivery_s: mean_seconds(&firsts),
+            last_delivery_s: mean_seconds(&lasts),
             repeated_pieces: meters.iter().map(|m| m.repeated_pieces()).sum(),
         }
     }
@@ -155,7 +164,7 @@ impl Metrics {
         let meters: Vec<&FlowMeter> = world.meters().collect();
         let flow = FlowMetrics::of(&meters);
         let wire = world.wire();
-        let (recovered, damaged) = world.transport_counts();
+        let counts = world.transport_counts();
         let carried = flow.delivered_bytes.saturating_mul(hops as u64);
         let share = |bound: Option<f64>| Some(flow.goodput_bps? / bound?);
         let capacity_bps = yardsticks.map(|y| y.capacity_bps);
@@ -170,8 +179,10 @@ impl Metrics {
             wire_packets: wire.packets,
             wire_loss: wire.lost,
             wire_damaged: wire.damaged,
-            recovered,
-            residual_loss: residual(&meters, damaged),
+            recovered: counts.recovered,
+            timeouts: counts.timeouts,
+            gave_up: world.has_given_up(),
+            residual_loss: residual(&meters, counts.damaged),
             efficiency: share(capacity_bps),
             efficiency_arq: share(arq_bound_bps),
             capacity_bps,

@@ -3,6 +3,7 @@
 use super::ScenarioError;
 use super::aerotp::{self, AerotpPlan};
 use super::gateway::{self, GatewayPlan};
+use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
@@ -48,6 +49,8 @@ pub enum TransportPlan {
     Aerotp(Box<AerotpPlan>),
     /// Two gateways with AeroTP between them.
     Gateway(Box<GatewayPlan>),
+    /// TCP.
+    Tcp(Box<TcpPlan>),
 }
 
 #[derive(Clone, Copy)]
@@ -55,6 +58,7 @@ enum TransportName {
     Udp,
     Aerotp,
     Gateway,
+    Tcp,
 }
 
 #[derive(Clone, Copy)]
@@ -63,18 +67,20 @@ enum TrafficName {
     ConstantRate,
 }
 
-const TRANSPORTS: [(&str, TransportName); 3] = [
+const TRANSPORTS: [(&str, TransportName); 4] = [
     ("aerotp", TransportName::Aerotp),
     ("gateway", TransportName::Gateway),
+    ("tcp", TransportName::Tcp),
     ("udp", TransportName::Udp),
 ];
 const TRAFFICS: [(&str, TrafficName); 2] = [
     ("bulk", TrafficName::Bulk),
     ("constant-rate", TrafficName::ConstantRate),
 ];
-const FIRSTS: [(&str, FirstWrite); 2] = [
+const FIRSTS: [(&str, FirstWrite); 3] = [
     ("at-once", FirstWrite::AtOnce),
     ("after-interval", FirstWrite::AfterInterval),
+    ("after-connect", FirstWrite::AfterConnect),
 ];
 const DIRECTIONS: [(&str, AppDirection); 2] = [
     ("forward", AppDirection::Forward),
@@ -95,6 +101,7 @@ pub(super) const KEYS: Keys = &[
         "direction",
         "mtu",
         "send_rate",
+        "tcp",
     ],
     &aerotp::KEYS,
     &gateway::KEYS,
@@ -108,11 +115,16 @@ const MTU_MAX: u64 = 65_535;
 const MTU_MIN: u64 = 68;
 
 impl FlowPlan {
-    pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
+    /// Reads a flow. `tcp` is the table `[tcp]`, what all flows of that transport have in common.
+    pub(super) fn read(
+        reader: &TableReader<'_>,
+        tcp: Option<&TableReader<'_>>,
+    ) -> Result<Self, ScenarioError> {
+        let own_tcp = reader.table("tcp", tcp::KEYS)?;
         let transport = reader.choice("transport", &TRANSPORTS)?.ok_or_else(|| {
             reader.wrong(
                 "transport",
-                "is missing; write transport = \"aerotp\", \"gateway\" or \"udp\"",
+                "is missing; write transport = \"aerotp\", \"gateway\", \"tcp\" or \"udp\"",
             )
         })?;
         let mtu: ByteCount = reader.value_or("mtu", MTU)?;
@@ -134,6 +146,12 @@ impl FlowPlan {
                 let plan = GatewayPlan::read(reader, mtu)?;
                 let payload = plan.aerotp.payload();
                 (TransportPlan::Gateway(Box::new(plan)), payload)
+            }
+            TransportName::Tcp => {
+                let tables: Vec<_> = tcp.into_iter().chain(&own_tcp).collect();
+                let plan = TcpPlan::read(&tables, mtu)?;
+                let payload = plan.payload();
+                (TransportPlan::Tcp(Box::new(plan)), payload)
             }
         };
         let traffic = traffic(reader, payload)?;
@@ -163,9 +181,7 @@ impl FlowPlan {
     pub(crate) fn aerotp(&self) -> &AerotpPlan {
         match &self.transport {
             TransportPlan::Aerotp(plan) => plan,
-            TransportPlan::Datagram | TransportPlan::Gateway(_) => {
-                unreachable!("only AeroTP stacks ask")
-            }
+            _ => unreachable!("only AeroTP stacks ask"),
         }
     }
 
@@ -176,9 +192,18 @@ impl FlowPlan {
     pub(crate) fn gateway(&self) -> &GatewayPlan {
         match &self.transport {
             TransportPlan::Gateway(plan) => plan,
-            TransportPlan::Datagram | TransportPlan::Aerotp(_) => {
-                unreachable!("only gateway stacks ask")
-            }
+            _ => unreachable!("only gateway stacks ask"),
+        }
+    }
+
+    /// TCP's settings.
+    ///
+    /// # Panics
+    /// The flow has another transport.
+    pub(crate) fn tcp(&self) -> &TcpPlan {
+        match &self.transport {
+            TransportPlan::Tcp(plan) => plan,
+            _ => unreachable!("only TCP stacks ask"),
         }
     }
 

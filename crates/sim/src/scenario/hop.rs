@@ -3,7 +3,7 @@
 use super::ScenarioError;
 use fulmar_channel::{Config, QueueLimit};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_settings::{Keys, TableReader};
 
 /// What ns-3's `DropTailQueue` holds by default, and what the papers' scenarios were run with.
@@ -24,10 +24,13 @@ const DIRECTION_KEYS: [&str; 10] = [
 ];
 
 /// The keys of `[hop]`: those of a direction, and its own.
-pub(super) const KEYS: Keys = &[&DIRECTION_KEYS, &["forward", "reverse", "frame_check"]];
+pub(super) const KEYS: Keys = &[
+    &DIRECTION_KEYS,
+    &["forward", "reverse", "frame_check", "framing"],
+];
 
 /// The keys of `[lan]`.
-pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue"]];
+pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue", "framing"]];
 
 /// One measured hop: a channel for each direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +42,8 @@ pub struct HopPlan {
     /// Whether the link has a frame check of its own and drops damaged packets, as Ethernet and
     /// PPP do. Without one, damage is passed up for the transport to correct.
     pub frame_check: bool,
+    /// Octets of the link's own around each packet: they take time, can be hit and are counted.
+    pub framing: ByteCount,
 }
 
 /// The access links at both ends: error-free, and not counted in any measure.
@@ -46,6 +51,8 @@ pub struct HopPlan {
 pub struct LanPlan {
     /// Each direction of each access link.
     pub config: Config,
+    /// Octets of the link's own around each packet.
+    pub framing: ByteCount,
 }
 
 impl HopPlan {
@@ -69,6 +76,7 @@ impl HopPlan {
             forward: one("forward")?,
             reverse: one("reverse")?,
             frame_check: reader.value_or("frame_check", false)?,
+            framing: framing(reader)?,
         };
         check(&both, reader)?;
         Ok(hop)
@@ -84,8 +92,21 @@ impl LanPlan {
             ..Config::default()
         };
         check(&config, reader)?;
-        Ok(Self { config })
+        let framing = framing(reader)?;
+        Ok(Self { config, framing })
     }
+}
+
+/// Far more than any link's.
+const FRAMING_MAX: ByteCount = ByteCount(256);
+
+fn framing(reader: &TableReader<'_>) -> Result<ByteCount, ScenarioError> {
+    let framing = reader.value_or("framing", ByteCount::ZERO)?;
+    if framing > FRAMING_MAX {
+        let problem = format!("`{framing}` must be at most {FRAMING_MAX}");
+        return Err(reader.wrong("framing", problem));
+    }
+    Ok(framing)
 }
 
 /// What `reader` says of one direction; what it does not say is as in `base`.

@@ -10,6 +10,7 @@ mod gateway;
 mod hop;
 pub mod plan;
 pub mod sweep;
+mod tcp;
 
 pub use aerotp::AerotpPlan;
 pub use flow::{AppDirection, FlowPlan, TransportPlan};
@@ -19,3 +20,4 @@ pub use gateway::GatewayPlan;
 pub use hop::{HopPlan, LanPlan};
 pub use plan::{Plan, RunPlan};
 pub use sweep::{Point, points};
+pub use tcp::TcpPlan;

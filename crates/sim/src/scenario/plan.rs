@@ -3,6 +3,7 @@
 use super::ScenarioError;
 use super::flow::{self, FlowPlan, TransportPlan};
 use super::hop::{self, HopPlan, LanPlan};
+use super::tcp;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
 use fulmar_settings::{Keys, TableReader};
@@ -34,7 +35,9 @@ pub struct Plan {
 }
 
 /// `sweep` is read by [`super::sweep`]; the last two are for people.
-const KEYS: Keys = &[&["run", "lan", "hop", "flow", "sweep", "title", "about"]];
+const KEYS: Keys = &[&[
+    "run", "lan", "hop", "flow", "tcp", "sweep", "title", "about",
+]];
 const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
 
 /// The references' stop time (ns-3 README, section 2).
@@ -66,7 +69,9 @@ impl Plan {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");
             return Err(root.wrong("flow", problem));
         }
-        let flows: Vec<FlowPlan> = flows.iter().map(FlowPlan::read).collect::<Result<_, _>>()?;
+        let tcp = root.table("tcp", tcp::KEYS)?;
+        let read = |flow| FlowPlan::read(flow, tcp.as_ref());
+        let flows: Vec<FlowPlan> = flows.iter().map(read).collect::<Result<_, _>>()?;
         // Both speak AeroTP, and a node has one endpoint for it.
         let bare = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Aerotp(_));
         let spliced = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Gateway(_));

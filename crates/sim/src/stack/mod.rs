@@ -8,6 +8,7 @@
 pub(crate) mod aerotp;
 pub(crate) mod datagram;
 pub(crate) mod gateway;
+pub(crate) mod tcp;
 
 use crate::flow::Flow;
 use crate::network::Network;
@@ -18,6 +19,7 @@ use fulmar_proto::machine::{Datagram, Deadline, Machine};
 use fulmar_proto::units::Instant;
 use gateway::GatewayStack;
 use serde::Serialize;
+use tcp::TcpStack;
 
 /// What a stack may touch while it is drained.
 #[derive(Debug)]
@@ -36,6 +38,7 @@ pub(crate) enum Stack {
     Datagram(Box<DatagramStack>),
     Aerotp(Box<AerotpStack>),
     Gateway(Box<GatewayStack>),
+    Tcp(Box<TcpStack>),
 }
 
 /// What a transport knows about lost pieces, summed over its connections.
@@ -44,6 +47,8 @@ pub(crate) struct StackCounts {
     pub(crate) recovered: Recovered,
     /// Pieces that arrived, but damaged beyond use.
     pub(crate) damaged: u64,
+    /// Retransmission timeouts.
+    pub(crate) timeouts: u64,
 }
 
 /// TPDUs that were missing or damaged and were put right, by what did it.
@@ -66,6 +71,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Aerotp(stack) => stack.machine.handle_datagram(now, datagram),
+            Self::Tcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Gateway(stack) => stack.handle_datagram(now, datagram),
         }
     }
@@ -74,6 +80,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.machine.handle_deadline(now),
             Self::Aerotp(stack) => stack.machine.handle_deadline(now),
+            Self::Tcp(stack) => stack.machine.handle_deadline(now),
             Self::Gateway(stack) => stack.handle_deadline(now),
         }
     }
@@ -82,6 +89,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.machine.next_deadline(),
             Self::Aerotp(stack) => stack.machine.next_deadline(),
+            Self::Tcp(stack) => stack.machine.next_deadline(),
             Self::Gateway(stack) => stack.next_deadline(),
         }
     }
@@ -92,6 +100,7 @@ impl Stack {
             // A UDP port is open as soon as there is a node, and so is a gateway.
             Self::Datagram(_) | Self::Gateway(_) => {}
             Self::Aerotp(stack) => stack.listen(flow),
+            Self::Tcp(stack) => stack.listen(flow),
         }
     }
 
@@ -101,6 +110,7 @@ impl Stack {
             // UDP has no connections.
             Self::Datagram(_) => {}
             Self::Aerotp(stack) => stack.connect(now, index, flow),
+            Self::Tcp(stack) => stack.connect(index, flow),
             Self::Gateway(stack) => stack.connect(now, index, flow),
         }
     }
@@ -110,6 +120,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.write(now, index, flow),
             Self::Aerotp(stack) => stack.write(now, index, flow),
+            Self::Tcp(stack) => stack.write(now, index, flow),
             Self::Gateway(stack) => stack.write(now, index, flow),
         }
     }
@@ -119,6 +130,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.drain(now, context),
             Self::Aerotp(stack) => stack.drain(now, context),
+            Self::Tcp(stack) => stack.drain(now, context),
             Self::Gateway(stack) => stack.drain(now, context),
         }
     }
@@ -128,6 +140,7 @@ impl Stack {
         match self {
             Self::Datagram(stack) => stack.counts(),
             Self::Aerotp(stack) => stack.counts(),
+            Self::Tcp(stack) => stack.counts(),
             Self::Gateway(stack) => stack.counts(),
         }
     }

@@ -1,8 +1,8 @@
 //! Round-trip time and retransmission timeout.
 //!
-//! RFC 6298 arithmetic on the TPDU timestamp, with two differences that the papers' links ask for
-//! (spec, sections 1.7 and 8, A9): the minimum is not one second but follows the link, and the
-//! timeout backs off only while nothing at all comes back.
+//! RFC 6298 arithmetic. AeroTP uses it with two differences that the papers' links ask for (spec,
+//! sections 1.7 and 8, A9): the minimum is not one second but follows the link, and the timeout
+//! backs off only while nothing at all comes back.
 
 use crate::units::Duration;
 
@@ -14,6 +14,8 @@ pub struct RtoLimits {
     /// What is added to the round trip at the least: for serialization and timers (the G of
     /// RFC 6298; spec, section 1.7).
     pub margin: Duration,
+    /// Never less; RFC 6298 asks TCP for a second.
+    pub min: Duration,
     /// Never more by backing off; a path whose own timeout is longer keeps that.
     pub max: Duration,
 }
@@ -23,6 +25,7 @@ impl Default for RtoLimits {
         Self {
             initial: Duration::from_secs(1),
             margin: Duration::from_millis(10),
+            min: Duration::ZERO,
             // A path that comes back is found within this, and a second when every other probe is
             // lost.
             max: Duration::from_millis(500),
@@ -72,15 +75,41 @@ impl RttEstimator {
         });
     }
 
+    /// An estimator that begins with what another connection on the path learned.
+    pub const fn resumed(limits: RtoLimits, smoothed: Duration, variation: Duration) -> Self {
+        Self {
+            limits,
+            smoothed: Some(smoothed),
+            variation,
+            min: None,
+            back_off: 0,
+        }
+    }
+
+    /// Without a sample, the timeout begins at `rto`, if it would be less.
+    pub fn at_least(&mut self, rto: Duration) {
+        if self.smoothed.is_none() && self.rto() < rto {
+            self.limits.initial = rto;
+            self.back_off = 0;
+        }
+    }
+
+    /// Something new came back, though it gives no sample.
+    pub const fn on_progress(&mut self) {
+        self.back_off = 0;
+    }
+
     /// A timeout passed and nothing had come back: wait longer next time.
     pub fn on_silence(&mut self) {
         self.back_off = (self.back_off + 1).min(BACK_OFF_MAX);
     }
 
-    /// The timeout: SRTT + max(margin, 4 RTTVAR), doubled for each silence, within the limits.
+    /// The timeout: SRTT + max(margin, 4 RTTVAR) or the minimum, doubled for each silence, within the limits.
     pub fn rto(&self) -> Duration {
         let slack = (self.variation * 4).max(self.limits.margin);
-        let base = self.smoothed.map_or(self.limits.initial, |rtt| rtt + slack);
+        let base = self.smoothed.map_or(self.limits.initial, |rtt| {
+            (rtt + slack).max(self.limits.min)
+        });
         base.saturating_mul(1 << self.back_off)
             .min(self.limits.max.max(base))
     }
@@ -88,6 +117,11 @@ impl RttEstimator {
     /// The smoothed round trip, if there was a sample.
     pub const fn smoothed(&self) -> Option<Duration> {
         self.smoothed
+    }
+
+    /// The variation of the samples.
+    pub const fn variation(&self) -> Duration {
+        self.variation
     }
 
     /// The shortest sample.
@@ -104,6 +138,7 @@ mod tests {
     const LIMITS: RtoLimits = RtoLimits {
         initial: Duration::from_secs(1),
         margin: Duration::from_millis(10),
+        min: Duration::ZERO,
         max: Duration::from_secs(4),
     };
 

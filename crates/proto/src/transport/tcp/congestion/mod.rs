@@ -1,0 +1,72 @@
+//! Congestion control: how large the window is.
+//!
+//! What was lost, and when a recovery begins and ends, is the sender's business; the rules here
+//! only answer with a window. All amounts are octets.
+
+mod cubic;
+mod newreno;
+mod unlimited;
+
+use super::config::TcpConfig;
+use crate::units::{Duration, Instant};
+use cubic::Cubic;
+use newreno::NewReno;
+use unlimited::Unlimited;
+
+/// The rules by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Slow start and congestion avoidance of RFC 5681.
+    NewReno,
+    /// RFC 9438.
+    Cubic,
+    /// No congestion control: the peer's window alone.
+    None,
+}
+
+/// Octets were cumulatively acknowledged outside of fast recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    /// When.
+    pub(super) now: Instant,
+    /// How many.
+    pub(super) octets: u64,
+    /// The smoothed round trip, if there is one.
+    pub(super) rtt: Option<Duration>,
+}
+
+/// A rule for the congestion window.
+pub(super) trait CongestionControl: core::fmt::Debug + Send {
+    /// The window.
+    fn window(&self) -> u64;
+    /// The slow start threshold; `u64::MAX` until a loss sets it.
+    fn threshold(&self) -> u64;
+    /// New octets were acknowledged and the window was used.
+    fn on_acked(&mut self, acked: Acked);
+    /// Duplicates, SACK or a congestion mark tell of a loss; `base` is what is reduced. The window
+    /// becomes the threshold.
+    fn on_loss(&mut self, now: Instant, base: u64);
+    /// A timeout: the window becomes one segment. `again`: the same octets timed out before, and
+    /// the threshold stays (RFC 5681, section 3.1).
+    fn on_timeout(&mut self, now: Instant, base: u64, again: bool);
+    /// The last reduction was a mistake: back to what was before it.
+    fn undo(&mut self, now: Instant);
+    /// Nothing was sent for a timeout: the window is no more than `window` (RFC 5681, section 4.1).
+    fn on_idle(&mut self, now: Instant, window: u64);
+    /// Begins with a threshold known from another connection.
+    fn set_threshold(&mut self, threshold: u64);
+}
+
+/// The rule that `config` names, for segments of `mss` octets.
+pub(super) fn start(config: &TcpConfig, mss: u32) -> Box<dyn CongestionControl> {
+    let mss = u64::from(mss);
+    let window = mss * u64::from(config.growth.initial_window);
+    match config.growth.algorithm {
+        Algorithm::NewReno => Box::new(NewReno::new(mss, window, config.growth.byte_counting)),
+        Algorithm::Cubic => Box::new(Cubic::new(mss, window)),
+        Algorithm::None => Box::new(Unlimited),
+    }
+}
+
+/// The smallest threshold, in segments (RFC 5681, equation 4).
+const THRESHOLD_SEGMENTS_MIN: u64 = 2;

@@ -1,0 +1,220 @@
+//! The receive side: reassembly, the window, and when to acknowledge.
+//!
+//! An acknowledgement is owed at once when a segment leaves or fills a gap, comes again, or ends
+//! the stream; what comes in order waits for company (RFC 5681, section 4.2).
+
+use super::config::TcpConfig;
+use crate::bytes::StreamReassembly;
+use crate::machine::Ecn;
+use crate::units::Instant;
+use core::ops::Range;
+
+/// Whether and when an acknowledgement is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    /// Nothing to say.
+    Nothing,
+    /// With the next segment, or at this instant.
+    At(Instant),
+    /// At once.
+    Now,
+}
+
+/// Blocks told in one acknowledgement, at most, and so remembered.
+const REMEMBERED: usize = 4;
+
+/// What was received, and what to say about it. Positions are octets of the peer's stream.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts without a common order"
+)]
+#[derive(Debug)]
+pub(super) struct Receiver {
+    reassembly: StreamReassembly,
+    /// Where the peer's stream ends, once its FIN was seen.
+    end: Option<u64>,
+    /// The FIN was reached: the stream is whole.
+    finished: bool,
+    /// One past the last position that the peer was told it may send.
+    edge: u64,
+    mss: u64,
+    buffer: u64,
+    acks: super::config::DelayedAcks,
+    keep_out_of_order: bool,
+    in_order_since_ack: u8,
+    owed: Owed,
+    gap_seen: bool,
+    /// Positions in runs beyond a hole, most recent first.
+    recent: Vec<u64>,
+    /// Congestion was marked and the sender has not said that it knows (RFC 3168, section 6.1.3).
+    echo_congestion: bool,
+}
+
+impl Receiver {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Self {
+            reassembly: StreamReassembly::new(config.receive_buffer.as_usize()),
+            end: None,
+            finished: false,
+            edge: 0,
+            mss: u64::from(config.mss),
+            buffer: config.receive_buffer.0,
+            acks: config.acks,
+            keep_out_of_order: config.keep_out_of_order,
+            in_order_since_ack: 0,
+            owed: Owed::Nothing,
+            gap_seen: false,
+            recent: Vec::new(),
+            echo_congestion: false,
+        }
+    }
+
+    /// The position expected next, the FIN's included.
+    pub(super) const fn next(&self) -> u64 {
+        self.reassembly.next() + if self.finished { 1 } else { 0 }
+    }
+
+    /// One past the last position that is acceptable.
+    pub(super) fn window_end(&self) -> u64 {
+        self.edge
+            .max(self.reassembly.next() + self.reassembly.room() as u64)
+    }
+
+    /// The window to advertise, in octets from [`Receiver::next`]. Its edge does not move back, and
+    /// moves on by no less than a segment or half of the buffer (RFC 9293, section 3.8.6.2.2).
+    pub(super) fn window(&self) -> u64 {
+        let open = self.reassembly.next() + self.reassembly.room() as u64;
+        let worthwhile = self.mss.min(self.buffer / 2);
+        let edge = if open >= self.edge + worthwhile {
+            open
+        } else {
+            self.edge
+        };
+        edge.saturating_sub(self.next())
+    }
+
+    /// Whether the stream has come to its end.
+    pub(super) const fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether something can be read.
+    pub(super) fn is_readable(&self) -> bool {
+        self.reassembly.is_readable()
+    }
+
+    /// Octets at `position` arrived, and the FIN behind them if `fin`.
+    pub(super) fn on_segment(&mut self, now: Instant, position: u64, octets: &[u8], fin: bool) {
+        if fin {
+            self.end.get_or_insert(position + octets.len() as u64);
+        }
+        let before = self.reassembly.next();
+        if !octets.is_empty() {
+            if position > before && !self.keep_out_of_order {
+                self.owed = Owed::Now;
+                return;
+            }
+            let had_holes = self.reassembly.has_holes();
+            let taken = self.reassembly.insert(position, octets);
+            let in_order = self.reassembly.next() > before;
+            if !taken.is_empty() && taken.start > before {
+                self.remember(taken.start);
+                self.gap_seen = true;
+            }
+            if in_order && !had_holes {
+                self.delay(now);
+            } else {
+                self.owed = Owed::Now;
+            }
+        }
+        if !self.finished && self.end.is_some_and(|end| end <= self.reassembly.next()) {
+            self.finished = true;
+            self.owed = Owed::Now;
+        } else if fin {
+            self.owed = Owed::Now;
+        }
+    }
+
+    fn delay(&mut self, now: Instant) {
+        self.in_order_since_ack = self.in_order_since_ack.saturating_add(1);
+        let at_once = self.acks.time.is_zero()
+            || self.in_order_since_ack >= self.acks.every
+            || (self.acks.after_slow_start && !self.gap_seen);
+        self.owed = match self.owed {
+            _ if at_once => Owed::Now,
+            Owed::Nothing => Owed::At(now + self.acks.time),
+            owed => owed,
+        };
+    }
+
+    fn remember(&mut self, position: u64) {
+        let Some(run) = self.reassembly.run_at(position).cloned() else {
+            return;
+        };
+        self.recent.retain(|other| !run.contains(other));
+        self.recent.insert(0, position);
+        self.recent.truncate(REMEMBERED);
+    }
+
+    /// The runs beyond the first hole that the peer should hear of, the newest first.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let runs = self.recent.iter();
+        runs.filter_map(|&position| self.reassembly.run_at(position).cloned())
+    }
+
+    /// Congestion marks: `reduced` is the sender's answer to the echo.
+    pub(super) fn on_ecn(&mut self, ecn: Ecn, reduced: bool) {
+        if reduced {
+            self.echo_congestion = false;
+        }
+        if ecn == Ecn::Congested {
+            self.echo_congestion = true;
+            self.owed = Owed::Now;
+        }
+    }
+
+    /// Whether acknowledgements echo a congestion mark.
+    pub(super) const fn echoes_congestion(&self) -> bool {
+        self.echo_congestion
+    }
+
+    /// Something must be answered at once.
+    pub(super) const fn owe_now(&mut self) {
+        self.owed = Owed::Now;
+    }
+
+    /// Whether an acknowledgement is owed.
+    pub(super) const fn owed(&self) -> Owed {
+        self.owed
+    }
+
+    /// The delayed acknowledgement's time has come.
+    pub(super) fn handle_deadline(&mut self, now: Instant) {
+        if matches!(self.owed, Owed::At(at) if at <= now) {
+            self.owed = Owed::Now;
+        }
+    }
+
+    /// A segment with an acknowledgement and the present window left.
+    pub(super) fn on_acknowledged(&mut self) {
+        self.edge = self.edge.max(self.next() + self.window());
+        self.owed = Owed::Nothing;
+        self.in_order_since_ack = 0;
+    }
+
+    /// Takes the next octets in order.
+    pub(super) fn read(&mut self) -> Option<Vec<u8>> {
+        let chunk = self.reassembly.read()?;
+        // A window that was almost shut opens: the peer waits for that.
+        let told = self.edge.saturating_sub(self.next());
+        if told < self.buffer / 2 && self.window() >= told + self.buffer / 2 {
+            self.owed = Owed::Now;
+        }
+        Some(chunk)
+    }
+
+    /// Takes back a vector for reuse.
+    pub(super) fn recycle(&mut self, octets: Vec<u8>) {
+        self.reassembly.recycle(octets);
+    }
+}

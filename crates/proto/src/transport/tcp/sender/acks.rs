@@ -1,0 +1,243 @@
+//! What an acknowledgement does to a sender.
+
+use super::{Frto, Sender, Stage};
+use crate::transport::tcp::config::ReduceFrom;
+use crate::transport::tcp::congestion::Acked;
+use crate::units::{Duration, Instant};
+use core::ops::Range;
+
+/// An acceptable acknowledgement.
+#[derive(Clone, Debug)]
+pub(in crate::transport::tcp) struct AckArrival {
+    /// The position expected next.
+    pub(in crate::transport::tcp) ack: u64,
+    /// The window, from there.
+    pub(in crate::transport::tcp) window: u64,
+    /// Whether the segment has neither data nor FIN.
+    pub(in crate::transport::tcp) bare: bool,
+    /// Runs that arrived beyond a hole.
+    pub(in crate::transport::tcp) blocks: Vec<Range<u64>>,
+    /// The age of the echoed timestamp.
+    pub(in crate::transport::tcp) echo_age: Option<Duration>,
+    /// Whether a congestion mark is echoed.
+    pub(in crate::transport::tcp) echoes_congestion: bool,
+    /// Whether the window field is news (RFC 9293's WL1 and WL2).
+    pub(in crate::transport::tcp) updates_window: bool,
+}
+
+impl Sender {
+    /// Takes an acknowledgement between `una` and `next`, and says how many octets it acknowledges
+    /// newly.
+    pub(in crate::transport::tcp) fn on_ack(&mut self, now: Instant, arrival: &AckArrival) -> u64 {
+        let mut news = 0;
+        if self.sack {
+            for block in &arrival.blocks {
+                if block.start >= arrival.ack && block.end <= self.next && block.start < block.end {
+                    news += self.board.on_sacked(block);
+                }
+            }
+        }
+        let same_window = self.una + arrival.window == self.edge;
+        let acked = arrival.ack.saturating_sub(self.una);
+        if acked > 0 {
+            self.on_advance(now, arrival, acked);
+        } else if self.flight() > 0 && arrival.ack == self.una {
+            // RFC 6675 counts what says something new, RFC 5681 what says nothing new.
+            let duplicate = if self.sack {
+                news > 0
+            } else {
+                arrival.bare && same_window
+            };
+            if duplicate {
+                self.on_duplicate(now);
+            }
+        }
+        if arrival.echoes_congestion {
+            self.on_mark(now);
+        }
+        if arrival.updates_window || acked > 0 {
+            self.set_peer_window(arrival.window);
+        }
+        if arrival.window == 0 {
+            // A shut window that is told of is patience asked for, not silence.
+            self.tries = 0;
+        }
+        self.wait_for_window(now);
+        acked
+    }
+
+    fn on_advance(&mut self, now: Instant, arrival: &AckArrival, acked: u64) {
+        let used = core::mem::take(&mut self.limited) || !self.config.growth.validation;
+        let covered = self.board.on_acked_before(arrival.ack);
+        self.una = arrival.ack;
+        self.buffer.release(arrival.ack.min(self.buffer.end()));
+        self.duplicates = 0;
+        self.extra_sent = 0;
+        self.resend_now = None;
+        self.sample(now, covered.sent_at, arrival.echo_age);
+        if self.reduced_until.is_some_and(|until| self.una >= until) {
+            self.reduced_until = None;
+        }
+        let mut restart_timer = true;
+        match self.stage {
+            Stage::Recovery { until, .. } if self.una >= until => {
+                self.stage = Stage::Open;
+                self.forget_guesses();
+            }
+            Stage::Recovery { partial, .. } => {
+                self.on_partial();
+                // RFC 6582, section 4, "impatient": a recovery that takes long ends by timeout.
+                restart_timer = !partial;
+            }
+            Stage::Loss { until, frto } => {
+                if self.una >= until {
+                    self.stage = Stage::Open;
+                }
+                self.grow(now, acked);
+                self.doubt_timeout(now, until, frto, covered.any_original);
+            }
+            Stage::Open => {
+                self.forget_guesses();
+                if used {
+                    self.grow(now, acked);
+                }
+            }
+        }
+        self.tries = 0;
+        if self.flight() == 0 {
+            self.timer = None;
+        } else if restart_timer || self.timer.is_none() {
+            self.timer = Some(now + self.rto());
+        }
+    }
+
+    fn grow(&mut self, now: Instant, octets: u64) {
+        let rtt = self.rtt.smoothed();
+        self.control.on_acked(Acked { now, octets, rtt });
+    }
+
+    /// Takes a sample of the round trip if one is to be had.
+    fn sample(&mut self, now: Instant, sent_at: Option<Instant>, echo_age: Option<Duration>) {
+        if let Some(sent_at) = sent_at {
+            self.rtt.on_sample(now.saturating_since(sent_at));
+        } else if let Some(age) = echo_age {
+            if self.config.samples_of_retransmissions {
+                self.rtt.on_sample(age);
+            } else {
+                self.rtt.on_progress();
+            }
+        }
+    }
+
+    /// A partial acknowledgement: the next hole is lost, too.
+    fn on_partial(&mut self) {
+        if let Stage::Recovery { partial, .. } = &mut self.stage {
+            *partial = true;
+        }
+        if self.sack {
+            self.detect_lost();
+        } else {
+            self.board.hold_head_lost();
+            self.resend_now = self.board.next_lost(self.mss);
+        }
+    }
+
+    /// Without SACK: what duplicates told of is over.
+    fn forget_guesses(&mut self) {
+        if !self.sack {
+            self.board.forget_sacks();
+        }
+    }
+
+    /// What is lost by what arrived above it.
+    fn detect_lost(&mut self) {
+        if self.sack {
+            let duplicates = usize::from(self.config.recovery.duplicates);
+            self.board.detect_lost(duplicates);
+        }
+    }
+
+    fn on_duplicate(&mut self, now: Instant) {
+        let threshold = u32::from(self.config.recovery.duplicates);
+        if threshold == 0 {
+            return;
+        }
+        // Duplicates after a timeout may answer what was sent again in vain (RFC 6582, section 4);
+        // and they end F-RTO's doubts (RFC 5682, steps 2a and 3a).
+        if let Stage::Loss { frto, .. } = &mut self.stage {
+            *frto = Frto::Off;
+            return;
+        }
+        if !self.sack {
+            self.board.guess_sacked();
+        }
+        self.detect_lost();
+        if self.stage == Stage::Open {
+            self.duplicates += 1;
+            let told = self.duplicates >= threshold || (self.sack && self.board.is_head_lost());
+            let careful = self.config.recovery.careful && !self.sack && self.recover > 0;
+            if told && self.una >= self.recover + u64::from(careful) {
+                self.enter_recovery(now);
+            }
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Instant) {
+        self.counts.fast_recoveries += 1;
+        let base = self.reduction_base();
+        if self.reduced_until.is_none() {
+            self.control.on_loss(now, base);
+        }
+        self.stage = Stage::Recovery {
+            until: self.next,
+            partial: false,
+            rescued: false,
+        };
+        self.recover = self.next;
+        self.duplicates = 0;
+        self.board.hold_head_lost();
+        self.resend_now = self.board.next_lost(self.mss);
+        self.timer = Some(now + self.rto());
+    }
+
+    /// What a reduction takes its share of.
+    pub(super) fn reduction_base(&self) -> u64 {
+        match self.config.recovery.reduce {
+            // What Limited Transmit sent does not count (RFC 5681, section 3.2, step 2).
+            ReduceFrom::Flight => self.flight().saturating_sub(self.extra_sent),
+            ReduceFrom::Window => self.control.window(),
+            ReduceFrom::Pipe => self.board.pipe(),
+        }
+    }
+
+    fn on_mark(&mut self, now: Instant) {
+        if self.reduced_until.is_some() || self.stage != Stage::Open {
+            return;
+        }
+        self.counts.marks += 1;
+        let base = self.reduction_base();
+        self.control.on_loss(now, base);
+        self.reduced_until = Some(self.next);
+        self.tell_reduced = true;
+    }
+
+    /// The first acknowledgements after a timeout (RFC 5682, section 2.1).
+    fn doubt_timeout(&mut self, now: Instant, until: u64, step: Frto, any_original: bool) {
+        let next_step = match step {
+            // Step 2b: it advances, but does not cover everything: send new data.
+            Frto::First if self.una < until && self.end() > self.next => Frto::Second,
+            // Step 3b: what was sent once arrives, so the timeout was spurious.
+            Frto::Second if any_original => {
+                self.counts.spurious_timeouts += 1;
+                self.board.hold_none_lost();
+                self.control.undo(now);
+                self.stage = Stage::Open;
+                return;
+            }
+            _ => Frto::Off,
+        };
+        if let Stage::Loss { frto, .. } = &mut self.stage {
+            *frto = next_step;
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The keys of `[tcp]` and `[flow.tcp]`.
+
+use super::ScenarioError;
+use fulmar_proto::transport::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig};
+use fulmar_proto::units::ByteCount;
+use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
+use fulmar_proto::wire::tcp::TCP_HEADER_BYTES;
+use fulmar_settings::{Keys, TableReader};
+
+/// One TCP flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpPlan {
+    /// Both ends' settings.
+    pub config: TcpConfig,
+}
+
+/// The keys read here.
+pub(super) const KEYS: Keys = &[&[
+    "preset",
+    "congestion",
+    "mss",
+    "initial_window",
+    "byte_counting",
+    "window_validation",
+    "restart_after_idle",
+    "delayed_ack",
+    "ack_every",
+    "ack_after_slow_start",
+    "sack",
+    "duplicates",
+    "limited_transmit",
+    "rescue",
+    "frto",
+    "careful",
+    "reduce",
+    "share_ssthresh",
+    "share_rtt",
+    "rto_initial",
+    "rto_min",
+    "rto_max",
+    "samples_of_retransmissions",
+    "syn_retries",
+    "data_retries",
+    "window_scaling",
+    "timestamps",
+    "ecn",
+    "nagle",
+    "keep_out_of_order",
+    "receive_buffer",
+    "send_buffer",
+    "time_wait",
+]];
+
+const ALGORITHMS: [(&str, Algorithm); 3] = [
+    ("newreno", Algorithm::NewReno),
+    ("cubic", Algorithm::Cubic),
+    ("none", Algorithm::None),
+];
+const REDUCTIONS: [(&str, ReduceFrom); 3] = [
+    ("flight", ReduceFrom::Flight),
+    ("pipe", ReduceFrom::Pipe),
+    ("window", ReduceFrom::Window),
+];
+
+impl TcpPlan {
+    /// Reads the settings of a flow: those of its preset, then those of `[tcp]`, then those of
+    /// `[flow.tcp]`; a preset named later begins anew.
+    pub(super) fn read(tables: &[&TableReader<'_>], mtu: ByteCount) -> Result<Self, ScenarioError> {
+        let headers = NETWORK_HEADER_BYTES + TCP_HEADER_BYTES;
+        // The shortest mtu leaves room for both headers.
+        let mss = u16::try_from(mtu.as_usize().saturating_sub(headers)).unwrap_or(u16::MAX);
+        let begin = |preset: Preset| TcpConfig {
+            mss,
+            ..preset.config()
+        };
+        let mut config = begin(Preset::LinuxLike);
+        for reader in tables {
+            if let Some(preset) = reader.choice("preset", &Preset::ALL)? {
+                config = begin(preset);
+            }
+            read_window(&mut config, reader, mss)?;
+            read_repair(&mut config, reader)?;
+            read_options(&mut config, reader)?;
+            if let Err(error) = config.check() {
+                let keys = KEYS.iter().copied().flatten();
+                let key = keys.copied().find(|key| *key == error.field);
+                return Err(reader.wrong(key.unwrap_or("preset"), error.problem));
+            }
+        }
+        Ok(Self { config })
+    }
+
+    /// Payload octets of one segment, if the ends agree on what they ask for.
+    pub fn payload(&self) -> ByteCount {
+        let timestamps = if self.config.timestamps { 12 } else { 0 };
+        ByteCount(u64::from(self.config.mss) - timestamps)
+    }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// The bounds were checked when the number was read.
+fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
+    T::try_from(number).unwrap_or_default()
+}
+
+fn read_window(
+    config: &mut TcpConfig,
+    reader: &TableReader<'_>,
+    mss_max: u16,
+) -> Result<(), ScenarioError> {
+    if let Some(mss) = reader.value::<ByteCount>("mss")? {
+        if mss.0 > u64::from(mss_max) {
+            let problem = format!("`{mss}` must be at most {mss_max}B, the mtu less 40B");
+            return Err(reader.wrong("mss", problem));
+        }
+        config.mss = narrow(mss.0);
+    }
+    let growth = &mut config.growth;
+    set(
+        &mut growth.algorithm,
+        reader.choice("congestion", &ALGORITHMS)?,
+    );
+    let segments = reader.whole("initial_window", 1..=1000)?;
+    set(&mut growth.initial_window, segments.map(narrow));
+    set(&mut growth.byte_counting, reader.value("byte_counting")?);
+    set(&mut growth.validation, reader.value("window_validation")?);
+    set(
+        &mut growth.restart_after_idle,
+        reader.value("restart_after_idle")?,
+    );
+    set(&mut config.receive_buffer, reader.value("receive_buffer")?);
+    set(&mut config.send_buffer, reader.value("send_buffer")?);
+    set(
+        &mut config.sharing.ssthresh,
+        reader.value("share_ssthresh")?,
+    );
+    set(&mut config.sharing.rtt, reader.value("share_rtt")?);
+    Ok(())
+}
+
+fn read_repair(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+    let recovery = &mut config.recovery;
+    set(&mut recovery.sack, reader.value("sack")?);
+    let duplicates = reader.whole("duplicates", 0..=100)?;
+    set(&mut recovery.duplicates, duplicates.map(narrow));
+    set(
+        &mut recovery.limited_transmit,
+        reader.value("limited_transmit")?,
+    );
+    set(&mut recovery.rescue, reader.value("rescue")?);
+    set(&mut recovery.frto, reader.value("frto")?);
+    set(&mut recovery.careful, reader.value("careful")?);
+    set(&mut recovery.reduce, reader.choice("reduce", &REDUCTIONS)?);
+    set(&mut config.rto.initial, reader.duration("rto_initial")?);
+    set(&mut config.rto.min, reader.duration("rto_min")?);
+    set(&mut config.rto.max, reader.duration("rto_max")?);
+    set(
+        &mut config.samples_of_retransmissions,
+        reader.value("samples_of_retransmissions")?,
+    );
+    let retries = reader.whole("syn_retries", 0..=100)?;
+    set(&mut config.syn_retries, retries.map(narrow));
+    let retries = reader.whole("data_retries", 0..=255)?;
+    set(&mut config.data_retries, retries.map(narrow));
+    Ok(())
+}
+
+fn read_options(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+    let acks = &mut config.acks;
+    set(&mut acks.time, reader.duration("delayed_ack")?);
+    let every = reader.whole("ack_every", 1..=255)?;
+    set(&mut acks.every, every.map(narrow));
+    set(
+        &mut acks.after_slow_start,
+        reader.value("ack_after_slow_start")?,
+    );
+    set(&mut config.window_scaling, reader.value("window_scaling")?);
+    set(&mut config.timestamps, reader.value("timestamps")?);
+    set(&mut config.ecn, reader.value("ecn")?);
+    set(&mut config.nagle, reader.value("nagle")?);
+    set(
+        &mut config.keep_out_of_order,
+        reader.value("keep_out_of_order")?,
+    );
+    set(&mut config.time_wait, reader.duration("time_wait")?);
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! TCP in the simulator: one endpoint for each node, a connection for each flow.
+
+use super::{Context, StackCounts};
+use crate::flow::{Flow, flow_of};
+use crate::guard::Guarded;
+use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::tcp::{
+    TcpCloseReason, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
+};
+use fulmar_proto::units::Instant;
+use fulmar_proto::wire::network::{NodeAddress, Protocol};
+use std::collections::BTreeMap;
+
+/// A node's TCP and its applications.
+#[derive(Debug)]
+pub(crate) struct TcpStack {
+    pub(super) machine: Guarded<TcpEndpoint>,
+    ends: Ends,
+}
+
+/// The connections of a stack.
+#[derive(Debug, Default)]
+struct Ends {
+    /// Sending connections by flow.
+    senders: BTreeMap<usize, TcpConnectionId>,
+    /// Flows by connection, and whether this end sends.
+    flows: BTreeMap<TcpConnectionId, (usize, bool)>,
+    write: Vec<u8>,
+}
+
+/// How many octets are offered to a machine at once.
+const WRITE_MAX: u64 = 64 * 1024;
+
+impl TcpStack {
+    pub(crate) fn new(local: NodeAddress, rng: Rng) -> Self {
+        let config = TcpEndpointConfig {
+            local,
+            connections_max: usize::from(u16::MAX),
+        };
+        Self {
+            machine: Guarded::new(TcpEndpoint::new(config, rng)),
+            ends: Ends::default(),
+        }
+    }
+
+    pub(super) fn listen(&mut self, flow: &Flow) {
+        self.machine
+            .app()
+            .listen(flow.port, flow.plan.tcp().config)
+            .expect("reading a plan checks its settings");
+    }
+
+    pub(super) fn connect(&mut self, index: usize, flow: &mut Flow) {
+        let config = flow.plan.tcp().config;
+        let machine = self.machine.app();
+        match machine.connect(flow.path, flow.port, flow.port, config) {
+            Ok(id) => {
+                self.ends.senders.insert(index, id);
+                self.ends.flows.insert(id, (index, true));
+            }
+            Err(_) => flow.sender_closed = Some("refused"),
+        }
+    }
+
+    pub(super) fn write(&mut self, now: Instant, index: usize, flow: &mut Flow) {
+        self.ends.write(now, self.machine.app(), index, flow);
+    }
+
+    pub(super) fn drain(&mut self, now: Instant, context: &mut Context<'_>) -> Option<Deadline> {
+        let mut driver = StackDriver {
+            context,
+            ends: &mut self.ends,
+        };
+        drain(&mut self.machine, now, &mut driver)
+    }
+
+    pub(super) fn counts(&self) -> StackCounts {
+        let counters = self.machine.inner().counters();
+        StackCounts {
+            damaged: counters.checksum,
+            timeouts: counters.timeouts,
+            ..StackCounts::default()
+        }
+    }
+}
+
+impl Ends {
+    /// Writes what the application has until the machine takes no more; closes after the last.
+    fn write(&mut self, now: Instant, machine: &mut TcpEndpoint, index: usize, flow: &mut Flow) {
+        let Some(&id) = self.senders.get(&index) else {
+            return;
+        };
+        loop {
+            flow.fill(WRITE_MAX, &mut self.write);
+            if self.write.is_empty() {
+                break;
+            }
+            let taken = machine.write(id, &self.write).unwrap_or(0);
+            if taken > 0 {
+                flow.accept(now, taken as u64);
+            }
+            if taken < self.write.len() {
+                return;
+            }
+        }
+        if flow.source.is_finished() {
+            machine.close(id);
+        }
+    }
+}
+
+struct StackDriver<'a, 'b> {
+    context: &'a mut Context<'b>,
+    ends: &'a mut Ends,
+}
+
+impl Driver<Guarded<TcpEndpoint>> for StackDriver<'_, '_> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        self.context.network.buffer()
+    }
+
+    fn send(&mut self, now: Instant, transmit: Transmit) {
+        let node = self.context.node;
+        let network = &mut *self.context.network;
+        network.send(now, node, Protocol::TCP, transmit, 0);
+    }
+
+    fn deliver(&mut self, now: Instant, machine: &mut Guarded<TcpEndpoint>, event: TcpEvent) {
+        let machine = machine.app();
+        match event {
+            TcpEvent::Incoming { id, local, .. } => {
+                if let Some(index) = flow_of(local) {
+                    self.ends.flows.insert(id, (index, false));
+                }
+            }
+            TcpEvent::Connected(id) => {
+                if let Some(&(index, _)) = self.ends.flows.get(&id) {
+                    self.context.network.connected.push(index);
+                }
+            }
+            TcpEvent::Readable(id) => self.with(id, |_, flow, _| {
+                while let Some(octets) = machine.read(id) {
+                    flow.meter.deliver(now, flow.meter.next_offset(), &octets);
+                    machine.recycle(id, octets);
+                }
+            }),
+            TcpEvent::Writable(id) => self.with(id, |ends, flow, (index, sends)| {
+                if sends {
+                    ends.write(now, machine, index, flow);
+                }
+            }),
+            TcpEvent::PeerFinished(id) => machine.close(id),
+            TcpEvent::Closed { id, why } => self.with(id, |_, flow, (_, sends)| {
+                let closed = if sends {
+                    &mut flow.sender_closed
+                } else {
+                    &mut flow.receiver_closed
+                };
+                *closed = Some(name(why));
+            }),
+        }
+    }
+}
+
+impl StackDriver<'_, '_> {
+    fn with(
+        &mut self,
+        id: TcpConnectionId,
+        call: impl FnOnce(&mut Ends, &mut Flow, (usize, bool)),
+    ) {
+        let Some(&end) = self.ends.flows.get(&id) else {
+            return;
+        };
+        if let Some(flow) = self.context.flows.get_mut(end.0) {
+            call(self.ends, flow, end);
+        }
+    }
+}
+
+const fn name(why: TcpCloseReason) -> &'static str {
+    match why {
+        TcpCloseReason::Finished => "finished",
+        TcpCloseReason::Aborted => "aborted",
+        TcpCloseReason::Refused => "refused",
+        TcpCloseReason::Reset => "reset",
+        TcpCloseReason::TimedOut => GAVE_UP,
+    }
+}
+
+/// How a connection ends of which nothing came back for too long.
+pub(crate) const GAVE_UP: &str = "gave_up";
