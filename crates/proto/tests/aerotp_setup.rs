@@ -4,13 +4,17 @@
 
 mod pair;
 
-use fulmar_proto::machine::Kind;
+use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId};
+use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConnectionConfig, EndpointConfig, Event, State,
+    CloseReason, ConnectionConfig, Endpoint, EndpointConfig, Event, State,
 };
-use fulmar_proto::units::{Bitrate, Duration, Instant};
-use fulmar_proto::wire::aerotp::{Mode, TpduKind, parse};
-use pair::{Pair, Script, Way, clean, octets};
+use fulmar_proto::units::{Bitrate, Duration, FecStrength, Instant};
+use fulmar_proto::wire::TpduSeq;
+use fulmar_proto::wire::aerotp::{
+    EcnField, Feedback, Handshake, HoldTime, Mode, ReceiverWord, TpduKind, parse,
+};
+use pair::{PORT, Pair, Script, Way, clean, octets};
 
 const DELAY: Duration = Duration::from_millis(5);
 
@@ -237,4 +241,42 @@ fn an_end_before_what_was_received_is_a_restarted_peers_and_both_sides_let_go() 
     for way in [Way::Forward, Way::Back] {
         assert_eq!(pair.endpoint(way).connection_count(), 0, "{way:?}");
     }
+}
+
+#[test]
+fn a_connection_under_ports_that_the_peer_remembers_from_before_a_restart_ends_at_once() {
+    let mut sender = Endpoint::new(endpoint(), Rng::from_seed(1));
+    let now = Instant::START;
+    let id = sender
+        .connect(now, PathId(0), PORT, config())
+        .expect("connects");
+    sender.write(now, id, b"once more").expect("open");
+    let mut sent = Vec::new();
+    sender.poll_transmit(now, &mut sent).expect("an ASYN");
+    let asks = parse(&sent).expect("sound").header;
+    // The end of a longer connection that the same ports had, which finished.
+    let remembers = Feedback {
+        source: asks.destination,
+        destination: asks.source,
+        mode: asks.mode,
+        ecn: EcnField::NONE,
+        echo: asks.timestamp,
+        crc: true,
+        fec_words: FecStrength::NONE,
+    };
+    let receiver = ReceiverWord {
+        window: u16::MAX,
+        hold: HoldTime::from_duration(Duration::ZERO),
+    };
+    let mut answer = Vec::new();
+    remembers.cumulative(Handshake::Afin, TpduSeq(47), receiver, [], &mut answer);
+    let datagram = Datagram {
+        path: PathId(0),
+        octets: &answer,
+        ecn: Ecn::NotCapable,
+    };
+    sender.handle_datagram(now + DELAY, datagram);
+    let why = CloseReason::Reset;
+    let events: Vec<Event> = core::iter::from_fn(|| sender.poll_event()).collect();
+    assert!(events.contains(&Event::Closed { id, why }), "{events:?}");
 }

@@ -4,7 +4,7 @@ use fulmar_sim::experiment::Progress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 9] = [
+const FAILED_ONCE: [(u64, &str); 10] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -26,6 +26,10 @@ const FAILED_ONCE: [(u64, &str); 9] = [
     (1127, "the same"),
     (4017, "the same"),
     (8946, "the same"),
+    (
+        66_549,
+        "gateways: a restarted one took ports again that its peer remembered, and was never heard",
+    ),
 ];
 
 #[test]

@@ -153,11 +153,12 @@ impl Session {
             OPENER_DURABLE | ACCEPTOR_DURABLE,
         ]);
         let rng = draw.rng;
+        let window = ByteCount(1_000 + rng.below(200_000));
         let resume = kind == FlowKind::Stream && rng.chance(0.7);
         FlowClass {
             mode,
             id: ClassId(durable),
-            window: ByteCount(1_000 + rng.below(200_000)),
+            window,
             resume,
             durable: resume && durable & OPENER_DURABLE != 0,
             deadline: rng

@@ -55,15 +55,11 @@ impl Splicer {
         // Those of flows that are over too: under the same ports the peer would take what they
         // repeat for a new connection, of which the two ends never agree. If something was opened
         // since, what has an owner, or none yet, is of the new start.
-        let is_stale = |id: &ConnectionId| {
-            later_than_all.is_none()
-                || !(self.by_connection.contains_key(id) || self.orphans.contains_key(id))
+        let (owned, orphans) = (&self.by_connection, &self.orphans);
+        let is_stale = |id: ConnectionId| {
+            later_than_all.is_none() || !(owned.contains_key(&id) || orphans.contains_key(&id))
         };
-        let connections = self.shared.endpoint.connections_on(peer);
-        let stale: Vec<ConnectionId> = connections.filter(is_stale).collect();
-        for id in stale {
-            self.shared.endpoint.abort(now, id);
-        }
+        self.shared.endpoint.forget_peer(now, peer, is_stale);
         self.pump(now);
     }
 

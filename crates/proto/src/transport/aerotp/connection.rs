@@ -321,6 +321,13 @@ impl Connection {
         }
     }
 
+    /// Ends at once; there is nobody to be told.
+    pub(super) fn vanish(&mut self, now: Instant) {
+        self.end(now, CloseReason::Aborted);
+        self.reset_due = false;
+        self.gone = true;
+    }
+
     /// The peer has lost this connection's state. What it has instead can come to no end with this
     /// side, so it is told.
     fn end_forgotten(&mut self, now: Instant) {

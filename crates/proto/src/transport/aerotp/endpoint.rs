@@ -308,6 +308,23 @@ impl Endpoint {
         self.with(now, id, |c| c.abort(now));
     }
 
+    /// The peer at `path` has restarted, and the layer below lets nothing of before through: the
+    /// connections with it that `is_stale` names end without a word, and it may use every pair of
+    /// ports again, which it no longer knows for used.
+    pub fn forget_peer(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        is_stale: impl Fn(ConnectionId) -> bool,
+    ) {
+        let stale = self.connections_on(path).filter(|id| is_stale(*id));
+        let stale: Vec<ConnectionId> = stale.collect();
+        for id in stale {
+            self.with(now, id, |c| c.vanish(now));
+        }
+        self.tombstones.forget_path(path);
+    }
+
     /// The layer below reports on a path: the cross-layer hook.
     pub fn link_report(&mut self, now: Instant, path: PathId, report: LinkReport) {
         self.now = now;
@@ -434,7 +451,7 @@ impl Endpoint {
     }
 
     /// The connections with the peer at `path` that are not forgotten.
-    pub fn connections_on(&self, path: PathId) -> impl Iterator<Item = ConnectionId> + '_ {
+    fn connections_on(&self, path: PathId) -> impl Iterator<Item = ConnectionId> + '_ {
         let of = |port| Key {
             path,
             local: port,

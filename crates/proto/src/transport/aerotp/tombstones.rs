@@ -1,6 +1,7 @@
 //! Connections that are over, remembered so that a late copy cannot open them again.
 
 use super::connection::Key;
+use crate::machine::PathId;
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,6 +51,12 @@ impl Tombstones {
         self.keys.get(&key).copied()
     }
 
+    /// Nothing of before can come from `path` any more.
+    pub(super) fn forget_path(&mut self, path: PathId) {
+        self.keys.retain(|key, _| key.path != path);
+        self.order.retain(|(_, key)| key.path != path);
+    }
+
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some((until, key)) = self.order.front().copied() {
             if until > now {
@@ -64,7 +71,6 @@ impl Tombstones {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::PathId;
 
     fn key(local: u16) -> Key {
         Key {

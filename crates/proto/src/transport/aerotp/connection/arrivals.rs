@@ -133,6 +133,11 @@ impl Connection {
             .on_mack(now, &mack, &mut self.counters, &mut self.trace)
         {
             self.counters.nonsense += 1;
+            if self.initiator && self.why_closed.is_none() && !self.sender.has_confirmation() {
+                // It confirms what was never sent here: under these ports the peer still remembers
+                // another connection, of before a restart of this side.
+                self.end(now, CloseReason::Reset);
+            }
             return RateSign::default();
         }
         if afin && self.afin_attempts > 0 {

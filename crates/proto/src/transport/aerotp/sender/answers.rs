@@ -39,6 +39,11 @@ impl Sender {
         self.is_taken_back(now, *next_expected, way_max)
     }
 
+    /// Whether anything was ever confirmed by a MACK that says "everything before".
+    pub(in super::super) const fn has_confirmation(&self) -> bool {
+        self.advanced_at.is_some()
+    }
+
     /// Whether a request comes from a peer that has forgotten this connection: it asks for what it
     /// had confirmed.
     pub(in super::super) fn is_forgotten_in(&self, now: Instant, nack: &Nack<'_>) -> bool {
