@@ -5,7 +5,7 @@
 
 use arbitrary::Arbitrary;
 use fulmar_net::session::{
-    EarlyData, Entropy, PeerConfig, PresetKey, SecretKey, Security, Session, SessionConfig,
+    EarlyData, Entropy, MtuConfig, PeerConfig, PresetKey, SecretKey, Security, Session, SessionConfig,
     SessionEvent,
 };
 use fulmar_proto::machine::{
@@ -128,6 +128,7 @@ fn configs(plan: &Plan) -> [SessionConfig; 2] {
             name: "other".to_owned(),
             security,
             endpoints: vec![PATHS[own]],
+            mtu: MtuConfig::default(),
         };
         let mut config = SessionConfig::new(Some(keys[own].clone()), vec![peer], 1 << 40);
         config.fec_words = FecStrength::from_words(u16::from(plan.fec_words % 8)).expect("a strength");

@@ -22,11 +22,16 @@ pub(crate) struct Pair {
     directory: tempfile::TempDir,
     pub(crate) ground: Running,
     pub(crate) air: Running,
-    link: Running,
+    /// None where the test carries the datagrams itself.
+    link: Option<Running>,
     /// Where clients enter, in the order of the configuration.
     pub(crate) entries: Vec<SocketAddr>,
     /// Where the air gateway tells how it is.
     pub(crate) metrics: SocketAddr,
+    /// Where the ground gateway does.
+    pub(crate) ground_metrics: SocketAddr,
+    /// The ground gateway's public key.
+    pub(crate) ground_key: String,
     air_file: PathBuf,
     air_head: String,
 }
@@ -56,6 +61,21 @@ impl Pair {
     /// Starts them over a link with these properties. `entries` are tables of the air gateway's
     /// configuration, for ports on the loopback that the system chooses.
     pub(crate) fn start(link: &str, entries: &str) -> Self {
+        let emulate = |to| {
+            let emulate = format!("emulate --listen 127.0.0.1:0 --to {to} {link}");
+            let mut link = Running::start(fulmar(&emulate));
+            let at = link.address().parse().expect("an address");
+            (at, Some(link))
+        };
+        Self::start_over(emulate, entries)
+    }
+
+    /// Starts them over a link of the test's own: told where the ground gateway is, it says where the
+    /// air gateway finds it.
+    pub(crate) fn start_over(
+        link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
+        entries: &str,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path();
         let (ground_key, air_key) = (keygen(place, "ground.key"), keygen(place, "air.key"));
@@ -74,29 +94,29 @@ impl Pair {
         let ground_file = place.join("ground.toml");
         let allow = "[egress]\nallow = [\"127.0.0.0/8:1-65535\", \"[::1]:1-65535\", \
                      \"localhost:1-65535\"]\n";
-        fs::write(&ground_file, head("ground", "air", "", &air_key) + allow).expect("room");
-        let mut ground = gateway(&ground_file);
-        let to = started(&mut ground)["listening"]
-            .as_str()
-            .expect("text")
-            .to_owned();
-        let emulate = format!("emulate --listen 127.0.0.1:0 --to {to} {link}");
-        let mut link = Running::start(fulmar(&emulate));
-        let address = format!("address = \"{}\"\n", link.address());
         let metrics = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
+        let parsed = |value: &serde_json::Value| -> SocketAddr {
+            let text = value.as_str().expect("an address");
+            text.parse().expect("an address")
+        };
+        let ground_text = head("ground", "air", "", &air_key) + allow + metrics;
+        fs::write(&ground_file, ground_text).expect("room");
+        let mut ground = gateway(&ground_file);
+        let record = started(&mut ground);
+        let ground_metrics = parsed(&record["metrics"]);
+        let (at, link) = link(parsed(&record["listening"]));
+        let address = format!("address = \"{at}\"\n");
         let air_head = head("air", "ground", &address, &ground_key) + metrics;
         let air_file = place.join("air.toml");
         fs::write(&air_file, format!("{air_head}{entries}")).expect("room");
         let mut air = gateway(&air_file);
         let record = started(&mut air);
-        let parsed = |value: &serde_json::Value| -> SocketAddr {
-            let text = value.as_str().expect("an address");
-            text.parse().expect("an address")
-        };
         let list = record["entries"].as_array().expect("a list");
         Self {
             entries: list.iter().map(parsed).collect(),
             metrics: parsed(&record["metrics"]),
+            ground_metrics,
+            ground_key,
             directory,
             ground,
             air,
@@ -113,19 +133,29 @@ impl Pair {
 
     /// A page of the air gateway's HTTP server.
     pub(crate) fn page(&self, path: &str) -> String {
-        let mut stream = client(self.metrics);
-        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("it listens");
-        let mut page = String::new();
-        stream.read_to_string(&mut page).expect("it is text");
-        page
+        page_at(self.metrics, path)
     }
 
     /// `/status` of the air gateway.
     pub(crate) fn status(&self) -> serde_json::Value {
-        let page = self.page("/status");
-        let body = page.split("\r\n\r\n").nth(1).unwrap_or_default();
-        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error} in {page}"))
+        status_at(self.metrics)
     }
+}
+
+/// A page of a gateway's HTTP server.
+fn page_at(server: SocketAddr, path: &str) -> String {
+    let mut stream = client(server);
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("it listens");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("it is text");
+    page
+}
+
+/// `/status` of the gateway whose HTTP server this is.
+pub(crate) fn status_at(server: SocketAddr) -> serde_json::Value {
+    let page = page_at(server, "/status");
+    let body = page.split("\r\n\r\n").nth(1).unwrap_or_default();
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error} in {page}"))
 }
 
 /// A connection that fails rather than hangs.

@@ -13,6 +13,8 @@ use std::time::Duration;
 /// Far beyond what any run here takes; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Of x86-64 and most others; a larger one would only make growth look smaller.
+const PAGE_BYTES: u64 = 4_096;
 
 /// The command with these arguments, separated by blanks.
 pub(crate) fn fulmar(arguments: &str) -> Command {
@@ -80,6 +82,14 @@ impl Running {
             words.is_ok_and(|words| words.split('\0').any(|word| word == argument))
         };
         ids.filter(is_called).collect()
+    }
+
+    /// What it holds in memory (proc(5): `statm`).
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id()));
+        let statm = statm.expect("it runs");
+        let pages = statm.split_whitespace().nth(1).expect("resident pages");
+        pages.parse::<u64>().expect("a number") * PAGE_BYTES
     }
 
     /// The next line of NDJSON.

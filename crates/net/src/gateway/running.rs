@@ -338,6 +338,10 @@ impl Application<Link> for Running {
         link.on_too_large(now, path);
     }
 
+    fn paths_in_use(&self, link: &Link) -> Option<Vec<PathId>> {
+        Some(link.paths_in_use().collect())
+    }
+
     fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<FlowEvent>) {
         self.session_event(now, link, event);
     }

@@ -152,6 +152,11 @@ impl<M: Machine> Session<M> {
         Sizes::new(state.mtu.packet(), state.headers, parity, sends_early)
     }
 
+    /// The outer paths where peers are.
+    pub fn paths_in_use(&self) -> impl Iterator<Item = PathId> {
+        self.peers.iter().filter_map(|peer| peer.path)
+    }
+
     /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved
     /// again. A path that it has been heard from stays in use.
     pub fn set_endpoints(&mut self, peer: PeerIndex, endpoints: Vec<PathId>) {

@@ -63,6 +63,13 @@ pub trait Application<M: Machine> {
         let _ = (now, machine, path);
     }
 
+    /// The paths that must keep their addresses when new ones come and the table is full. `None`: all
+    /// with which there was talk, for as long as the table's settings say.
+    fn paths_in_use(&self, machine: &M) -> Option<Vec<PathId>> {
+        let _ = machine;
+        None
+    }
+
     /// When [`Application::work`] wants to be called if nothing else happens.
     fn next_deadline(&self) -> Option<Deadline>;
 
@@ -298,6 +305,11 @@ impl UdpDriver {
                     remote: datagram.from,
                     local: datagram.to,
                 };
+                if paths.lacks_room_for(datagram.from)
+                    && let Some(in_use) = app.paths_in_use(machine)
+                {
+                    paths.displace(&in_use);
+                }
                 let Some(path) = paths.heard(now, path) else {
                     continue;
                 };

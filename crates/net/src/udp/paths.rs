@@ -5,6 +5,7 @@
 //! - An address with which we have talked (it came, we answered, it came again) keeps its place until
 //!   it has been silent for [`PathTableConfig::stale_after`]. One that we never answered, or that never
 //!   came back, gives way at once, so that a flood of forged sources displaces only itself.
+//! - Whoever knows which addresses are in use can displace others ([`PathTable::displace`]).
 //! - A pinned address keeps its place for ever.
 //! - An id is not given to a second address before 2^32 others were.
 
@@ -162,6 +163,30 @@ impl PathTable {
         self.ids.get(&remote).copied()
     }
 
+    /// Whether there is no room for `remote` but by forgetting an address with which we talked.
+    pub fn lacks_room_for(&self, remote: SocketAddr) -> bool {
+        self.entries.len() >= self.config.paths_max
+            && self.unanswered.is_empty()
+            && self.awaited.is_empty()
+            && !self.ids.contains_key(&remote)
+    }
+
+    /// Forgets the address that has been silent for longest, of those that are neither pinned nor
+    /// `in_use`. For callers that know which addresses are worth keeping: that somebody was
+    /// answered and came again proves little.
+    pub fn displace(&mut self, in_use: &[PathId]) {
+        let loose = self
+            .entries
+            .iter()
+            .filter(|(id, entry)| entry.standing == Standing::Talking && !in_use.contains(id));
+        let oldest = loose.min_by_key(|(_, entry)| entry.heard);
+        if let Some((&id, entry)) = oldest {
+            let remote = entry.path.remote;
+            self.ids.remove(&remote);
+            self.entries.remove(&id);
+        }
+    }
+
     fn make_room(&mut self, now: Instant) -> bool {
         let entries = &self.entries;
         let stale = || {
@@ -233,6 +258,29 @@ mod tests {
             }
             assert_eq!(table.answer(peer), Some(path(1)));
         }
+    }
+
+    #[test]
+    fn who_knows_which_addresses_are_in_use_always_has_room_for_another() {
+        let mut table = table(4);
+        let talk = |table: &mut PathTable, port| {
+            let id = table.heard(Instant::START, path(port)).unwrap();
+            table.answer(id);
+            table.heard(Instant::START, path(port));
+            id
+        };
+        let peer = talk(&mut table, 1);
+        for port in 2..1_000 {
+            let remote = path(port).remote;
+            if table.lacks_room_for(remote) {
+                table.displace(&[peer]);
+            }
+            talk(&mut table, port);
+            assert!(!table.lacks_room_for(remote), "it has its place");
+            assert!(table.len() <= 4);
+        }
+        assert_eq!(table.answer(peer), Some(path(1)));
+        assert_eq!(table.refused(), 0);
     }
 
     #[test]
