@@ -61,6 +61,10 @@ impl Running {
             SessionEvent::Moved { peer, .. } => {
                 tracing::info!(event = "peer_moved", peer = self.name_of(peer));
             }
+            SessionEvent::SentBeside { peer, octets } => {
+                let endpoint = link.inner_mut().endpoint_mut();
+                endpoint.on_sent_below(now, peer.inner_path(), octets);
+            }
             SessionEvent::MtuChanged { peer, sizes } => self.follow_sizes(now, link, peer, sizes),
             SessionEvent::Mismatch {
                 peer,

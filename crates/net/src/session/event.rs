@@ -6,7 +6,7 @@ use super::kinds::SecurityKinds;
 use super::sizes::Sizes;
 use super::wire::Capability;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::units::Duration;
+use fulmar_proto::units::{ByteCount, Duration};
 
 /// An event of a session, or of the machine inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,14 @@ pub enum SessionEvent<E> {
         peer: PeerIndex,
         /// Layer by layer.
         sizes: Sizes,
+    },
+    /// The session sent large packets of its own, or more than was asked for: the inner machine's
+    /// budget should count them.
+    SentBeside {
+        /// To which peer.
+        peer: PeerIndex,
+        /// Octets of IP packets.
+        octets: ByteCount,
     },
     /// The peer is genuine, but the ends do not agree; tried again once a minute.
     Mismatch {

@@ -101,6 +101,11 @@ impl Driver<Strict<Inner>> for Ends<'_> {
             }
             SessionEvent::LinkUp { peer, outage } => SessionEvent::LinkUp { peer, outage },
             SessionEvent::Moved { peer, path } => SessionEvent::Moved { peer, path },
+            SessionEvent::SentBeside { peer, octets } => {
+                let endpoint = machine.app().inner_mut();
+                endpoint.on_sent_below(now, peer.inner_path(), octets);
+                return;
+            }
             SessionEvent::MtuChanged { peer, sizes } => {
                 let sizes_of_path = PathSizes {
                     tpdu_bytes_max: sizes.payload.as_usize(),

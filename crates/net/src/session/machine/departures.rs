@@ -135,10 +135,12 @@ impl<M: Machine> Session<M> {
     ) -> Option<Transmit> {
         let state = self.peers.get_mut(peer)?;
         state.fragment_id = state.fragment_id.wrapping_add(1);
+        let headers = state.headers.0.as_usize();
         let keys = state.keys.current(now)?;
         let octets = self.scratch.get(MESSAGE_TYPE_BYTES..)?;
         let room = room.saturating_sub(FRAGMENT_BYTES);
         let mut first = None;
+        let mut more = 0_usize;
         for piece in cut(state.fragment_id, octets, room) {
             let mut plain = Vec::new();
             Message::Fragment(piece).write(&mut plain);
@@ -146,14 +148,17 @@ impl<M: Machine> Session<M> {
             if first.is_none() {
                 let len = seal(keys, &mut self.code, fec, &plain, out)?;
                 first = Some(Transmit { len, ..whole });
+                more = FRAGMENT_BYTES;
             } else {
                 let mut sealed = Vec::new();
                 let len = seal(keys, &mut self.code, fec, &plain, &mut sealed)?;
                 self.outbox.push_back((Transmit { len, ..whole }, sealed));
+                more += len + headers - piece.octets.len();
             }
         }
         state.liveness.on_sent(now, Wants::Answer);
         self.counters.fragmented += u64::from(first.is_some());
+        self.say_sent_beside(peer, ByteCount::from_usize(more));
         first
     }
 
@@ -283,6 +288,16 @@ impl<M: Machine> Session<M> {
             self.scratch.resize(plain.max(self.scratch.len()), 0);
             // A lost one is not to raise doubts about the link.
             self.send_scratch(now, index, path, Wants::Nothing);
+        }
+        let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
+        self.say_sent_beside(index, octets);
+    }
+
+    /// Tells the application what left that the inner machine did not ask for.
+    fn say_sent_beside(&mut self, index: usize, octets: ByteCount) {
+        if let Some(peer) = self.peers.get(index).map(|state| state.index) {
+            self.events
+                .push_back(SessionEvent::SentBeside { peer, octets });
         }
     }
 

@@ -88,6 +88,11 @@ impl Pacer {
         self.even_at = self.even_at.max(now) - late + self.rate.time_to_send(wire);
     }
 
+    /// The layer below sent `wire` octets of its own, headers included: they take from the budget.
+    pub fn on_sent_below(&mut self, now: Instant, wire: ByteCount) {
+        self.even_at = self.even_at.max(now) + self.rate.time_to_send(wire);
+    }
+
     /// A datagram's octets with the headers below.
     pub fn wire_bytes(&self, octets: usize) -> ByteCount {
         ByteCount::from_usize(octets) + self.lower_overhead
@@ -122,6 +127,14 @@ mod tests {
             now = pacer.next_at();
         }
         assert_eq!(now, Instant::START + Duration::from_millis(15));
+    }
+
+    #[test]
+    fn what_the_layer_below_sends_is_not_sent_above_it() {
+        let mut pacer = Pacer::new(RATE, Duration::ZERO, ByteCount(20));
+        let now = Instant::START + Duration::from_secs(1);
+        pacer.on_sent_below(now, ByteCount(1500));
+        assert_eq!(pacer.next_at(), now + Duration::from_micros(1500));
     }
 
     #[test]

@@ -44,6 +44,15 @@ impl Endpoint {
         first_error
     }
 
+    /// The layers below sent `wire` octets of their own on `path`, headers included: they take from
+    /// the path's budget, or a queue would grow where the rate is all that the link carries.
+    pub fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
+        self.now = now;
+        if let Some(schedule) = self.paths.get_mut(&path) {
+            schedule.pacer.on_sent_below(now, wire);
+        }
+    }
+
     /// Of a new connection on `path`.
     pub(super) fn tpdu_bytes_max(&self, path: PathId, config: &ConnectionConfig) -> usize {
         let sizes = self.path_sizes.get(&path);
