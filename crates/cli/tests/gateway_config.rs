@@ -3,7 +3,8 @@
 
 mod processes;
 
-use processes::{fulmar, run, said};
+use processes::{Running, fulmar, run, said};
+use rustix::process::Signal;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
@@ -364,9 +365,23 @@ fn each_mistake_is_one_line_with_file_line_field_and_remedy() {
 
 /// Runs a gateway that must not start, and returns its code and its line.
 fn refused(file: &Path) -> (Option<i32>, String) {
-    let output = fulmar(&format!("gateway --log-format text -c {}", file.display()))
-        .output()
-        .expect("the binary starts");
+    refused_without(&[], file)
+}
+
+/// The same without some of root's capabilities, as it is for everybody else.
+fn refused_without(capabilities: &[&str], file: &Path) -> (Option<i32>, String) {
+    let mut command = fulmar(&format!("gateway --log-format text -c {}", file.display()));
+    if !capabilities.is_empty() && rustix::process::geteuid().is_root() {
+        let without: Vec<String> = capabilities.iter().map(|name| format!("-{name}")).collect();
+        let mut outer = std::process::Command::new("setpriv");
+        outer.arg(format!("--bounding-set={}", without.join(",")));
+        outer
+            .arg("--")
+            .arg(command.get_program())
+            .args(command.get_args());
+        command = outer;
+    }
+    let output = command.output().expect("the binary starts");
     let said = said(&output);
     let told: Vec<&str> = said
         .lines()
@@ -407,6 +422,142 @@ fn a_taken_port_is_told_with_its_address_and_code_5() {
 }
 
 #[test]
+fn a_taken_port_of_every_kind_is_told_with_its_address_and_code_5() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let tcp = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let udp = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let (tcp, udp) = (&tcp.local_addr().unwrap(), &udp.local_addr().unwrap());
+    let gateway = "name = \"here\"\nlisten = ";
+    let forward = "protocol = \"tcp\"\nlisten = ";
+    let free = "\"127.0.0.1:0\"";
+    for (what, before, after, taken) in [
+        ("carrier", gateway, gateway, udp),
+        ("forward, TCP", forward, forward, tcp),
+        (
+            "forward, UDP",
+            "protocol = \"tcp\"\nlisten = \"127.0.0.1:0\"\nto = \"10.0.0.2:80\"\npeer = \"there\"\nclass = \"bulk\"",
+            "protocol = \"udp\"\nto = \"10.0.0.2:80\"\nlisten = ",
+            udp,
+        ),
+        ("socks", "[[socks]]\nlisten = ", "[[socks]]\nlisten = ", tcp),
+        ("http", "[metrics]\nlisten = ", "[metrics]\nlisten = ", tcp),
+    ] {
+        let original = if before.ends_with("= ") {
+            format!("{before}{free}")
+        } else {
+            before.to_owned()
+        };
+        assert!(BASE.contains(&original), "{what}: {original}");
+        fs::write(
+            &file,
+            BASE.replacen(&original, &format!("{after}\"{taken}\""), 1),
+        )
+        .unwrap();
+        let (code, said) = refused(&file);
+        assert_eq!(code, Some(5), "{what}: {said}");
+        assert!(
+            said.contains(&taken.to_string()) && said.contains("the port is taken"),
+            "{what}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_transparent_entry_without_the_capability_is_told_with_code_5() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    for protocol in ["tcp", "udp"] {
+        let entry =
+            format!("[[transparent]]\nprotocol = \"{protocol}\"\nlisten = \"127.0.0.1:0\"\n");
+        fs::write(&file, format!("{BASE}\n{entry}")).unwrap();
+        let (code, said) = refused_without(&["net_admin", "net_raw"], &file);
+        assert_eq!(code, Some(5), "{protocol}: {said}");
+        assert!(
+            said.contains("CAP_NET_ADMIN") && said.contains("setcap"),
+            "{protocol}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_port_below_1024_without_the_capability_is_told_with_code_5() {
+    let floor = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    if floor.is_ok_and(|floor| floor.trim() != "1024") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let original = "[[socks]]\nlisten = \"127.0.0.1:0\"";
+    fs::write(
+        &file,
+        BASE.replacen(original, &original.replace(":0", ":81"), 1),
+    )
+    .unwrap();
+    let (code, said) = refused_without(&["net_bind_service"], &file);
+    assert_eq!(code, Some(5), "{said}");
+    assert!(said.contains("CAP_NET_BIND_SERVICE"), "{said}");
+}
+
+#[test]
+fn a_socks_port_without_a_login_is_warned_of_unless_it_is_on_the_loopback() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let original = "[[socks]]\nlisten = \"127.0.0.1:0\"";
+    let login = format!(
+        "{original}\nuser = \"a\"\npassword_file = \"{}/p\"",
+        place.path().display()
+    );
+    fs::write(place.path().join("p"), "secret\n").unwrap();
+    let open = original.replace("127.0.0.1", "");
+    for (entry, warned) in [
+        (original, false),
+        (&open, true),
+        (&login.replace("127.0.0.1", ""), false),
+    ] {
+        fs::write(&file, BASE.replacen(original, entry, 1)).unwrap();
+        let arguments = format!("gateway --json --log-format text -c {}", file.display());
+        let mut gateway = Running::start(fulmar(&arguments));
+        gateway.record();
+        gateway.signal(Signal::TERM);
+        let (_, said) = gateway.end();
+        let warning = said.lines().find(|line| line.contains("open_proxy"));
+        assert_eq!(warning.is_some(), warned, "{entry}: {said}");
+        assert!(warning.is_none_or(|line| line.contains("WARN") && line.contains("password_file")));
+    }
+}
+
+#[test]
+fn the_log_level_changes_when_the_file_is_read_again() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let with = |level: &str| {
+        let gateway = format!("name = \"here\"\nlog = \"{level}\"");
+        let text = BASE.replacen("name = \"here\"", &gateway, 1);
+        fs::write(&file, text).unwrap();
+    };
+    with("error");
+    let arguments = format!("gateway --json --log-format text -c {}", file.display());
+    let mut gateway = Running::start(fulmar(&arguments));
+    gateway.record();
+    with("info");
+    gateway.signal(Signal::HUP);
+    // The lines cannot be read before the end; the file is read within this.
+    for _ in 0..50 {
+        processes::moment();
+    }
+    gateway.signal(Signal::TERM);
+    let (_, said) = gateway.end();
+    assert!(
+        !said.contains("event=\"started\""),
+        "an info line of before: {said}"
+    );
+    assert!(said.contains("event=\"reloaded\""), "{said}");
+    assert!(said.contains("event=\"stopped\""), "{said}");
+    assert!(!said.contains("needs_restart"), "{said}");
+}
+
+#[test]
 fn an_unreadable_key_is_told_with_its_file_and_code_5() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("gateway.toml");
@@ -433,6 +584,15 @@ fn an_unreadable_key_is_told_with_its_file_and_code_5() {
     assert_eq!(code, Some(5), "{said}");
     assert!(said.contains("chmod 600"), "{said}");
     assert_eq!(check(&file).0, Some(5), "--check tells it too");
+
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o000)).unwrap();
+    let (code, said) = refused_without(&["dac_override", "dac_read_search"], &file);
+    assert_eq!(code, Some(5), "{said}");
+    assert!(
+        said.contains(&key.display().to_string()) && said.contains("denied"),
+        "{said}"
+    );
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
 
     fs::write(&key, "not a key\n").unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
@@ -475,11 +635,11 @@ fn a_state_file_that_somebody_else_prepared_is_refused_with_code_5() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_told_with_its_name() {
+fn a_file_that_is_not_there_is_told_with_its_name_and_code_2() {
     let output = run("gateway --check -c /nowhere/gateway.toml");
-    assert_eq!(output.status.code(), Some(5));
+    assert_eq!(output.status.code(), Some(2));
     assert!(
-        said(&output).contains("/nowhere/gateway.toml"),
+        said(&output).contains("/nowhere/gateway.toml") && said(&output).contains("-c"),
         "{}",
         said(&output)
     );

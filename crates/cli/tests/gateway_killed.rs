@@ -264,6 +264,15 @@ fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() 
     assert!(client.join().unwrap().expect("no reset") == down);
 }
 
+/// How many sockets a process has.
+fn sockets(process: u32) -> usize {
+    let all = std::fs::read_dir(format!("/proc/{process}/fd"));
+    let is_socket = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    all.map_or(0, |all| all.flatten().filter(is_socket).count())
+}
+
 #[test]
 fn a_keeper_that_dies_is_replaced_and_given_every_connection() {
     let sent = octets(9, 2_000_000);
@@ -283,12 +292,17 @@ fn a_keeper_that_dies_is_replaced_and_given_every_connection() {
     let mut client = client(pair.entry);
     client.write_all(&sent[..1_000_000]).unwrap();
     let server = talk(listener.accept().unwrap().0, Vec::new(), Arc::default());
+    let held = sockets(first);
     let first = rustix::process::Pid::from_raw(i32::try_from(first).unwrap()).unwrap();
     rustix::process::kill_process(first, Signal::KILL).unwrap();
     until("another keeper", || {
         // Something for the gateway to do, so that it looks.
         drop(TcpStream::connect(pair.socks));
-        keeper(&pair).is_some_and(|now| i64::from(now) != i64::from(first.as_raw_nonzero().get()))
+        keeper(&pair).is_some_and(|now| {
+            let is_new = i64::from(now) != i64::from(first.as_raw_nonzero().get());
+            // One that was just started has not been given the connection yet.
+            is_new && sockets(now) >= held
+        })
     });
     pair.kill(AIR);
     pair.start_again(AIR);

@@ -190,3 +190,25 @@ fn a_socks_association_carries_messages_both_ways() {
     drop(control);
     until("the association to end", || pair.status()["flows"] == 0);
 }
+
+#[test]
+fn associations_count_among_the_flows() {
+    let pair = Pair::start(LOSSY, &format!("{SOCKS}[limits]\nflows = 2\n"));
+    let associate = || -> std::io::Result<(TcpStream, u8)> {
+        let mut control: TcpStream = gateways::client(pair.entries[0]);
+        control.write_all(&[5, 1, 0])?;
+        control.read_exact(&mut [0; 2])?;
+        control.write_all(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0])?;
+        let mut reply = [0; 10];
+        control.read_exact(&mut reply)?;
+        Ok((control, reply[1]))
+    };
+    let first = associate().expect("there is room");
+    let second = associate().expect("there is room");
+    assert_eq!((first.1, second.1), (0, 0));
+    associate().expect_err("two are all that is allowed");
+    drop(first);
+    until("room for another", || {
+        associate().is_ok_and(|(_, reply)| reply == 0)
+    });
+}

@@ -347,9 +347,36 @@ fn metrics_are_open_metrics_and_count_the_flows() {
         page.contains("fulmar_flows_finished_total{class=\"default\"} 1"),
         "{page}"
     );
+    assert!(
+        page.contains("fulmar_packets_sent_total{peer=\"ground\",class=\"default\",kind="),
+        "{page}"
+    );
     assert!(page.trim_end().ends_with("# EOF"), "{page}");
     assert!(
         pair.page("/nothing").starts_with("HTTP/1.0 404"),
         "an unknown path"
     );
+}
+
+#[test]
+fn clients_of_the_metrics_that_dawdle_hold_up_no_other() {
+    let pair = Pair::start(LOSSY, &forward(nobody()));
+    let silent = client(pair.metrics);
+    let mut half = client(pair.metrics);
+    half.write_all(b"GET /metrics HT").unwrap();
+    // Asks for far more than the kernels keep, and reads nothing.
+    let mut greedy = client(pair.metrics);
+    let greed = thread::spawn(move || {
+        for _ in 0..20_000 {
+            if greedy.write_all(b"GET /status HTTP/1.1\r\n\r\n").is_err() {
+                break;
+            }
+        }
+        greedy
+    });
+    let greedy = greed.join().unwrap();
+    for _ in 0..3 {
+        assert!(pair.page("/metrics").starts_with("HTTP/1.0 200"));
+    }
+    drop((silent, half, greedy));
 }

@@ -392,3 +392,40 @@ fn a_missing_program_or_driver_is_named() {
     assert!(no_ip.contains("iproute2"), "{no_ip}");
     assert!(!std::path::Path::new("/run/netns").join(name).exists());
 }
+
+#[test]
+fn namespaces_that_a_killed_link_left_are_taken_over_and_removed_in_the_end() {
+    if !ready(&["ping"]) {
+        return;
+    }
+    let rig = Rig::start("--rate 10mbit --delay 1ms");
+    let flags = format!(
+        "--tun a={} b={} --json --rate 10mbit --delay 1ms",
+        rig.ground.name(),
+        rig.air.name()
+    );
+    let mut second = Running::start(emulate(&flags));
+    let (status, said) = second.end();
+    assert_eq!(status.code(), Some(5), "{said}");
+    assert!(
+        said.contains("already: name another") && said.lines().count() == 1,
+        "while the first runs: {said}"
+    );
+    let (ground, air) = rig.kill();
+    assert!(ground.exists() && air.exists());
+    let mut again = Running::start(emulate(&flags));
+    let start = again.record();
+    assert_eq!(
+        (&start["a"]["made_namespace"], &start["b"]["made_namespace"]),
+        (&true.into(), &true.into()),
+    );
+    for there in Rig::AIR {
+        let printed = ground.must(&format!("ping -c 3 -i 0.05 -q {there}"));
+        assert!(received(&printed) > 2.5, "{printed}");
+    }
+    again.signal(rustix::process::Signal::INT);
+    let (status, said) = again.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert_eq!(said.matches("took over namespace").count(), 2, "{said}");
+    assert!(!ground.exists() && !air.exists());
+}

@@ -19,6 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, reload};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,9 +77,20 @@ struct Start<'a> {
 }
 
 fn read(path: &Path) -> Result<GatewayConfig, Failure> {
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("reading the configuration {}", path.display()))
-        .or_exit(Exit::Device)?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        let (exit, remedy) = match error.kind() {
+            io::ErrorKind::NotFound => (
+                Exit::Usage,
+                "; name another with -c, or begin with one of examples/gateway",
+            ),
+            io::ErrorKind::PermissionDenied => (Exit::Device, "; let this user read it"),
+            io::ErrorKind::IsADirectory | io::ErrorKind::InvalidData => (Exit::Usage, ""),
+            _ => (Exit::Device, ""),
+        };
+        let path = path.display();
+        let cause = anyhow::anyhow!("reading the configuration {path}: {error}{remedy}");
+        Failure { exit, cause }
+    })?;
     GatewayConfig::read(&path.display().to_string(), &text).or_exit(Exit::Usage)
 }
 
@@ -92,33 +106,40 @@ fn failure(error: GatewayError) -> Failure {
     }
 }
 
-fn begin_logs(format: LogFormat, level: LogLevel, verbose: u8) {
-    let configured = match level {
+/// Sets how much is logged.
+type SetLevel = Box<dyn Fn(LogLevel) + Send>;
+
+fn level_filter(level: LogLevel, verbose: u8) -> LevelFilter {
+    if verbose > 0 {
+        return LevelFilter::DEBUG;
+    }
+    match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
-    };
-    let level = if verbose > 0 {
-        LevelFilter::DEBUG
-    } else {
-        configured
-    };
+    }
+}
+
+fn begin_logs(format: LogFormat, level: LogLevel, verbose: u8) -> SetLevel {
+    let (filter, handle) = reload::Layer::new(level_filter(level, verbose));
+    let registry = tracing_subscriber::registry().with(filter);
     let on_terminal = io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_max_level(level)
-        .with_target(false);
+    let lines = fmt::layer().with_writer(io::stderr).with_target(false);
     let text = match format {
         LogFormat::Auto => on_terminal,
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
     if text {
-        builder.with_ansi(on_terminal).init();
+        registry.with(lines.with_ansi(on_terminal)).init();
     } else {
-        builder.json().flatten_event(true).init();
+        registry.with(lines.json().flatten_event(true)).init();
     }
+    Box::new(move |level| {
+        // It fails only when nothing is logged any more.
+        drop(handle.modify(|filter| *filter = level_filter(level, verbose)));
+    })
 }
 
 /// Turns signals into requests, on a thread of its own: reading the file again must not hold the
@@ -129,6 +150,7 @@ fn obey_signals(
     reload: Arc<AtomicBool>,
     control: Control,
     path: PathBuf,
+    set_level: SetLevel,
 ) -> io::Result<()> {
     let serve = move || {
         let mut ready = Vec::new();
@@ -139,7 +161,10 @@ fn obey_signals(
             }
             if reload.swap(false, Ordering::SeqCst) {
                 match read(&path) {
-                    Ok(config) => control.reload(config),
+                    Ok(config) => {
+                        set_level(config.log);
+                        control.reload(config);
+                    }
                     Err(failure) => {
                         let problem = failure.line();
                         tracing::error!(event = "reload_refused", problem);
@@ -178,7 +203,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
         output::line(explain::explain(&config).trim_end())?;
         return Ok(Exit::Done);
     }
-    begin_logs(args.log_format, config.log, verbose);
+    let set_level = begin_logs(args.log_format, config.log, verbose);
     if config.security == SecurityKind::None {
         tracing::warn!(
             event = "unprotected",
@@ -202,6 +227,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
         reload,
         control,
         args.config.clone(),
+        set_level,
     )
     .context("starting the signal thread")
     .or_exit(Exit::Device)?;

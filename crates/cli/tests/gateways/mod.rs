@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -52,22 +53,38 @@ fn started(running: &mut Running) -> serde_json::Value {
     record
 }
 
-fn gateway(file: &std::path::Path) -> Running {
+fn gateway(file: &std::path::Path, wrapper: &[&str]) -> Running {
     let arguments = format!("gateway --json --log-format text -c {}", file.display());
-    Running::start(fulmar(&arguments))
+    Running::start(wrapped(wrapper, fulmar(&arguments)))
+}
+
+/// `command` as the last arguments of another, which becomes it.
+fn wrapped(wrapper: &[&str], command: Command) -> Command {
+    let Some((program, arguments)) = wrapper.split_first() else {
+        return command;
+    };
+    let mut outer = Command::new(program);
+    outer.args(arguments).arg(command.get_program());
+    outer.args(command.get_args());
+    outer
 }
 
 impl Pair {
     /// Starts them over a link with these properties. `entries` are tables of the air gateway's
     /// configuration, for ports on the loopback that the system chooses.
     pub(crate) fn start(link: &str, entries: &str) -> Self {
+        Self::start_wrapped(link, entries, &[])
+    }
+
+    /// The same with the air gateway's command wrapped into another.
+    pub(crate) fn start_wrapped(link: &str, entries: &str, wrapper: &[&str]) -> Self {
         let emulate = |to| {
             let emulate = format!("emulate --listen 127.0.0.1:0 --to {to} {link}");
             let mut link = Running::start(fulmar(&emulate));
             let at = link.address().parse().expect("an address");
             (at, Some(link))
         };
-        Self::start_over(emulate, entries)
+        Self::begin(emulate, entries, wrapper)
     }
 
     /// Starts them over a link of the test's own: told where the ground gateway is, it says where the
@@ -75,6 +92,14 @@ impl Pair {
     pub(crate) fn start_over(
         link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
         entries: &str,
+    ) -> Self {
+        Self::begin(link, entries, &[])
+    }
+
+    fn begin(
+        link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
+        entries: &str,
+        wrapper: &[&str],
     ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path();
@@ -101,7 +126,7 @@ impl Pair {
         };
         let ground_text = head("ground", "air", "", &air_key) + allow + metrics;
         fs::write(&ground_file, ground_text).expect("room");
-        let mut ground = gateway(&ground_file);
+        let mut ground = gateway(&ground_file, &[]);
         let record = started(&mut ground);
         let ground_metrics = parsed(&record["metrics"]);
         let (at, link) = link(parsed(&record["listening"]));
@@ -109,7 +134,7 @@ impl Pair {
         let air_head = head("air", "ground", &address, &ground_key) + metrics;
         let air_file = place.join("air.toml");
         fs::write(&air_file, format!("{air_head}{entries}")).expect("room");
-        let mut air = gateway(&air_file);
+        let mut air = gateway(&air_file, wrapper);
         let record = started(&mut air);
         let list = record["entries"].as_array().expect("a list");
         Self {
@@ -124,6 +149,11 @@ impl Pair {
             air_file,
             air_head,
         }
+    }
+
+    /// Resident memory in kB and open descriptors of the ground and the air gateway.
+    pub(crate) fn taken(&self) -> [(u64, usize); 2] {
+        [&self.ground, &self.air].map(|gateway| (gateway.resident_kb(), gateway.descriptors()))
     }
 
     /// Writes other entries into the air gateway's configuration.

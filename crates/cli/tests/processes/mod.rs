@@ -124,6 +124,21 @@ impl Running {
         fields.split(' ').skip(11).take(2).map(number).sum()
     }
 
+    /// Its resident memory (proc(5): `VmRSS`).
+    pub(crate) fn resident_kb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        number.and_then(|n| n.parse().ok()).expect("a number")
+    }
+
+    /// Its open descriptors.
+    pub(crate) fn descriptors(&self) -> usize {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        all.expect("it runs").count()
+    }
+
     /// The address in the first record.
     pub(crate) fn address(&mut self) -> String {
         let record = self.record();

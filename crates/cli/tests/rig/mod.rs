@@ -258,6 +258,13 @@ impl Rig {
         last
     }
 
+    /// Kills the link, which can then remove nothing.
+    pub(crate) fn kill(mut self) -> (Namespace, Namespace) {
+        self.link.signal(Signal::KILL);
+        self.link.end();
+        (self.ground, self.air)
+    }
+
     /// A machine behind the ground station: `10.78.0.2` and `fd78::2`, routed through `ground`, which
     /// forwards; the other end of the link knows the way.
     pub(crate) fn host_behind_ground(&self) -> Host {

@@ -116,7 +116,7 @@ impl Running {
 
     /// A TCP client is here.
     fn arrived(&mut self, now: Instant, link: &mut Link, rule: &Rule, stream: TcpStream) {
-        if self.flows.len() + self.applicants.len() >= self.config.limits.flows {
+        if self.is_full() {
             self.turn_away(now, "too_many_flows", stream);
             return;
         }

@@ -300,7 +300,7 @@ impl Running {
         // What is left has no rule any more; its datagram flows speak through it.
         for (token, _) in old {
             self.targets.remove(&token);
-            let of_port = |key: &ClientKey| key.0 == token;
+            let of_port = |key: &ClientKey| key.port == token;
             let orphans: Vec<FlowId> = self
                 .clients
                 .iter()
@@ -350,6 +350,14 @@ impl Running {
             way = entry.rule.way.name(),
             peer = self.peer_name(entry.rule.peer),
         );
+        if entry.rule.way == entry::Way::Socks(None) && !local.ip().to_canonical().is_loopback() {
+            tracing::warn!(
+                event = "open_proxy",
+                %local,
+                "whoever reaches this SOCKS port can use it; write user and password_file, or \
+                 listen at 127.0.0.1"
+            );
+        }
         self.entries.insert(token, entry);
         Ok(local)
     }

@@ -14,7 +14,7 @@ use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, Refus
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 /// What a peer's client wants.
 #[derive(Debug)]
@@ -37,9 +37,37 @@ fn permitted(
             .any(|allow| allow.name(name.as_str(), destination.port)),
         Host::Address(_) => false,
     };
-    let allowed =
-        |address: &SocketAddr| by_name || egress.allow.iter().any(|allow| allow.address(*address));
+    let is_loopback =
+        matches!(&destination.host, Host::Name(name) if names_loopback(name.as_str()));
+    let allowed = |address: &SocketAddr| {
+        let by_name = by_name && (is_loopback || is_elsewhere(address.ip()));
+        by_name || egress.allow.iter().any(|allow| allow.address(*address))
+    };
     found.into_iter().filter(allowed).collect()
+}
+
+/// Names that always stand for the loopback (RFC 6761, section 6.3): who permits one means it.
+fn names_loopback(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether `ip` may be another host's. Whoever runs a permitted name's zone could otherwise let it
+/// stand for what only this host, or its link, is meant to reach (DNS rebinding).
+fn is_elsewhere(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(v4) => {
+            // RFC 1122, section 3.2.1.3: this network, this host.
+            let this_network = v4.octets()[0] == 0;
+            let here = v4.is_loopback() || v4.is_link_local() || this_network;
+            !(here || v4.is_multicast() || v4.is_broadcast())
+        }
+        IpAddr::V6(v6) => {
+            let here = v6.is_loopback() || v6.is_unicast_link_local() || v6.is_unspecified();
+            !(here || v6.is_multicast())
+        }
+    }
 }
 
 impl Running {
@@ -59,7 +87,7 @@ impl Running {
         } = asked;
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
         self.report_link(now, link, peer);
-        if self.flows.len() >= self.config.limits.flows {
+        if self.is_full() {
             return self.refuse(now, link, id, &destination, RefuseCode::TooMany);
         }
         let new = NewFlow {
@@ -284,5 +312,40 @@ mod tests {
             found()
         );
         assert!(permitted(&egress("other.example:80"), &name, found()).is_empty());
+    }
+
+    #[test]
+    fn a_permitted_name_does_not_stand_for_this_host_or_its_link() {
+        let name = "server.example:80".parse::<Place>().unwrap().0;
+        let rules = "server.example:80 *.example:80";
+        for special in [
+            "127.0.0.1:80",
+            "127.8.0.1:80",
+            "[::1]:80",
+            "[::ffff:127.0.0.1]:80",
+            "169.254.169.254:80",
+            "[fe80::1]:80",
+            "0.0.0.0:80",
+            "0.1.2.3:80",
+            "[::]:80",
+            "224.0.0.1:80",
+            "255.255.255.255:80",
+            "[ff02::1]:80",
+        ] {
+            let address: SocketAddr = special.parse().unwrap();
+            let found = || vec![address, "192.0.2.1:80".parse().unwrap()];
+            let left = permitted(&egress(rules), &name, found());
+            assert_eq!(left, [found()[1]], "{special} by its name");
+            let network = match address {
+                SocketAddr::V4(_) => "0.0.0.0/0:80",
+                SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => "127.0.0.0/8:80",
+                SocketAddr::V6(_) => "[::]/0:80",
+            };
+            let by_address = egress(&format!("{rules} {}", network.replace("[::]/0", "[::/0]")));
+            assert_eq!(permitted(&by_address, &name, found()), found(), "{special}");
+        }
+        let local = "localhost:80".parse::<Place>().unwrap().0;
+        let found = || vec!["127.0.0.1:80".parse().unwrap()];
+        assert_eq!(permitted(&egress("localhost:80"), &local, found()), found());
     }
 }

@@ -1,6 +1,7 @@
 //! The flows of a gateway: what each is, which have something to do, and when.
 
 use super::connect::Connecting;
+use super::packets::Here;
 use super::poller::Token;
 use super::stream::Stream;
 use fulmar_proto::splice::{ClassId, Destination, FlowClass, FlowId, FlowKind};
@@ -19,6 +20,8 @@ pub(super) enum Messages {
         port: Token,
         /// The client.
         client: SocketAddr,
+        /// The address that it asked, at a port of all of them.
+        here: Option<Here>,
     },
     /// A destination of a SOCKS association.
     Association(Token),
@@ -59,8 +62,16 @@ pub(super) struct Flow {
     timer: Option<Instant>,
 }
 
-/// A datagram flow of an entry: its port, its client, and where the client sent to.
-pub(super) type ClientKey = (Token, SocketAddr, Option<SocketAddr>);
+/// What a datagram flow of an entry is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClientKey {
+    pub(super) port: Token,
+    pub(super) client: SocketAddr,
+    /// Where the client sent to, if that was diverted.
+    pub(super) original: Option<SocketAddr>,
+    /// Which of our addresses it asked.
+    pub(super) here: Option<Here>,
+}
 
 impl Flow {
     pub(super) const fn class_id(&self) -> ClassId {

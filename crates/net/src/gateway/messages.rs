@@ -2,7 +2,7 @@
 
 use super::clients::Wish;
 use super::entry::{Port, Rule, Way};
-use super::flow::{Body, Flow, Messages};
+use super::flow::{Body, ClientKey, Flow, Messages};
 use super::packets::{self, MESSAGE_MAX, Received};
 use super::poller::Token;
 use super::running::{Link, Running, Target};
@@ -50,7 +50,12 @@ impl Running {
             Way::Transparent => Some(received.original?),
             Way::Forward(_) | Way::Socks(_) => None,
         };
-        let key = (token, received.from, original);
+        let key = ClientKey {
+            port: token,
+            client: received.from,
+            original,
+            here: received.here,
+        };
         if let Some(id) = self.clients.get(&key) {
             return Some(*id);
         }
@@ -68,6 +73,7 @@ impl Running {
             None => Messages::Entry {
                 port: token,
                 client: received.from,
+                here: received.here,
             },
             Some(original) => match packets::speak_as(original, received.from) {
                 Ok(socket) => Messages::Own(socket),

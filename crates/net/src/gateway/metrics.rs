@@ -1,12 +1,13 @@
 //! A status as `OpenMetrics` text: base units, `_total` on counters, labels of few values only.
 
-use super::status::{ClassReport, PeerReport, Status};
+use super::status::{ClassReport, PeerReport, Status, TransportReport};
 use core::sync::atomic::AtomicU64;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -180,42 +181,58 @@ fn peers(page: &mut Page, status: &Status) {
     );
 }
 
+/// What AeroTP did for each class with each peer.
 fn transport(page: &mut Page, status: &Status) {
-    let peers = || status.peers.iter();
+    let mut of: Vec<(Labels, &TransportReport)> = Vec::new();
+    for peer in &status.peers {
+        for (class, report) in &peer.classes {
+            let mut labels = of_peer(peer);
+            labels.push(("class", class.clone()));
+            of.push((labels, report));
+        }
+    }
+    let by = |name, pick: fn(&TransportReport) -> &BTreeMap<&'static str, u64>| {
+        let all = of.iter();
+        all.flat_map(move |(labels, report)| labelled(name, labels, pick(report)))
+    };
+    let one = |pick: fn(&TransportReport) -> u64| {
+        let all = of.iter();
+        all.map(move |(labels, report)| (labels.clone(), pick(report)))
+    };
     page.counters(
         "packets_sent",
         "TPDUs sent, by kind",
-        peers().flat_map(|p| labelled("kind", &of_peer(p), &p.transport.sent_tpdus)),
+        by("kind", |t| &t.sent_tpdus),
     );
     page.counters(
         "wire_bytes",
         "Octets of TPDUs sent, by kind",
-        peers().flat_map(|p| labelled("kind", &of_peer(p), &p.transport.sent_bytes)),
+        by("kind", |t| &t.sent_bytes),
     );
     page.counters(
         "wire_lost_packets",
         "Holes that the receiver noticed",
-        peers().map(|p| (of_peer(p), p.transport.wire_lost_tpdus)),
+        one(|t| t.wire_lost_tpdus),
     );
     page.counters(
         "wire_damaged_packets",
         "TPDUs that arrived damaged beyond their parity",
-        peers().map(|p| (of_peer(p), p.transport.wire_damaged_tpdus)),
+        one(|t| t.wire_damaged_tpdus),
     );
     page.counters(
         "recovered_packets",
         "TPDUs put right: by parity at the receiver, by retransmission at the sender",
-        peers().flat_map(|p| labelled("by", &of_peer(p), &p.transport.recovered_tpdus)),
+        by("by", |t| &t.recovered_tpdus),
     );
     page.counters(
         "residual_lost_packets",
         "TPDUs given up by the receiver, by cause",
-        peers().flat_map(|p| labelled("cause", &of_peer(p), &p.transport.residual_lost_tpdus)),
+        by("cause", |t| &t.residual_lost_tpdus),
     );
     page.counters(
         "stalls",
         "Times that a whole timeout passed in silence",
-        peers().map(|p| (of_peer(p), p.transport.stalls)),
+        one(|t| t.stalls),
     );
 }
 
@@ -258,7 +275,6 @@ fn carrier(page: &mut Page, status: &Status) {
 mod tests {
     use super::*;
     use crate::gateway::status::{CarrierReport, SCHEMA};
-    use std::collections::BTreeMap;
 
     #[test]
     fn the_page_has_units_totals_and_few_labels() {
@@ -268,13 +284,23 @@ mod tests {
             flows_refused: BTreeMap::from([("refused", 2)]),
             ..ClassReport::default()
         };
+        let lost = TransportReport {
+            wire_lost_tpdus: 5,
+            recovered_tpdus: BTreeMap::from([("arq_1", 4)]),
+            ..TransportReport::default()
+        };
+        let peer = PeerReport {
+            name: "b".to_owned(),
+            classes: BTreeMap::from([("bulk".to_owned(), lost)]),
+            ..PeerReport::default()
+        };
         let status = Status {
             schema: SCHEMA,
             name: "a".to_owned(),
             uptime_seconds: 1.0,
             flows: 2,
             custody_bytes: 0,
-            peers: Vec::new(),
+            peers: vec![peer],
             classes: vec![class],
             carrier: CarrierReport::default(),
             malformed_records: 0,
@@ -284,6 +310,8 @@ mod tests {
             "fulmar_flows 2.0",
             "fulmar_flows_opened_total{class=\"bulk\"} 3",
             "fulmar_flows_refused_total{class=\"bulk\",reason=\"refused\"} 2",
+            "fulmar_wire_lost_packets_total{peer=\"b\",class=\"bulk\"} 5",
+            "fulmar_recovered_packets_total{peer=\"b\",class=\"bulk\",by=\"arq_1\"} 4",
             "# EOF",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} in {page}");

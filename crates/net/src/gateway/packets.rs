@@ -2,13 +2,17 @@
 //! code point.
 
 use super::config::Dscp;
-use nix::sys::socket::sockopt::{Ipv4OrigDstAddr, Ipv6OrigDstAddr};
+use nix::libc::{in_addr, in_pktinfo, in6_addr, in6_pktinfo};
+use nix::sys::socket::sockopt::{
+    Ipv4OrigDstAddr, Ipv4PacketInfo, Ipv6OrigDstAddr, Ipv6RecvPacketInfo,
+};
 use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage, recvmsg, setsockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage,
+    recvmsg, sendmsg, setsockopt,
 };
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::AsRawFd;
 
 /// The largest UDP payload (RFC 768).
@@ -22,9 +26,29 @@ pub(super) struct Received {
     /// Where the client sent it, for diverted ones.
     pub(super) original: Option<SocketAddr>,
     pub(super) dscp: Option<Dscp>,
+    /// Which of this host's addresses it was sent to, at a port of all of them.
+    pub(super) here: Option<Here>,
 }
 
-/// A socket that hears code points, and, if `transparent`, original destinations.
+/// One of this host's addresses, and the interface if the address means something only there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Here {
+    ip: IpAddr,
+    interface: u32,
+}
+
+impl Here {
+    fn new(ip: IpAddr, interface: u32) -> Self {
+        let is_local = matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        Self {
+            ip,
+            interface: if is_local { interface } else { 0 },
+        }
+    }
+}
+
+/// A socket that hears code points, and, if `transparent`, original destinations; otherwise, at a
+/// port of every address, which address was asked.
 pub(super) fn listen(local: SocketAddr, transparent: bool) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
     if local.is_ipv6() {
@@ -46,9 +70,53 @@ pub(super) fn listen(local: SocketAddr, transparent: bool) -> io::Result<UdpSock
             v4?;
         }
     }
+    if local.ip().is_unspecified() && !transparent {
+        if local.is_ipv6() {
+            setsockopt(&socket, Ipv6RecvPacketInfo, &true)?;
+        } else {
+            setsockopt(&socket, Ipv4PacketInfo, &true)?;
+        }
+    }
     socket.set_nonblocking(true)?;
     socket.bind(&local.into())?;
+    // Only now: a port that somebody has was to be refused, and one that is ours shall not keep
+    // [`speak_as`] from a foreign address with the same port.
+    socket.set_reuse_address(true)?;
     Ok(socket.into())
+}
+
+/// Sends `message` to `to`, from the address that was asked.
+pub(super) fn answer(
+    socket: &UdpSocket,
+    from: Option<Here>,
+    to: SocketAddr,
+    message: &[u8],
+) -> io::Result<()> {
+    let Some(from) = from else {
+        return socket.send_to(message, to).map(drop);
+    };
+    let to = SockaddrStorage::from(to);
+    let pieces = [IoSlice::new(message)];
+    let send = |control: ControlMessage<'_>| {
+        let flags = MsgFlags::MSG_DONTWAIT;
+        sendmsg(socket.as_raw_fd(), &pieces, &[control], flags, Some(&to))
+    };
+    match from.ip {
+        IpAddr::V4(v4) => send(ControlMessage::Ipv4PacketInfo(&in_pktinfo {
+            ipi_ifindex: 0,
+            ipi_spec_dst: in_addr {
+                s_addr: u32::from_ne_bytes(v4.octets()),
+            },
+            ipi_addr: in_addr { s_addr: 0 },
+        })),
+        IpAddr::V6(v6) => send(ControlMessage::Ipv6PacketInfo(&in6_pktinfo {
+            ipi6_addr: in6_addr {
+                s6_addr: v6.octets(),
+            },
+            ipi6_ifindex: from.interface,
+        })),
+    }?;
+    Ok(())
 }
 
 /// Lets a socket use addresses that are not this host's. Needs `CAP_NET_ADMIN`.
@@ -105,7 +173,7 @@ fn plain(address: &SockaddrStorage) -> Option<SocketAddr> {
 /// The next datagram.
 pub(super) fn receive(socket: &UdpSocket, into: &mut [u8]) -> io::Result<Received> {
     // sockaddr_in6 is the largest of the addresses told here.
-    let mut space = nix::cmsg_space!([u8; 28], i32, i32);
+    let mut space = nix::cmsg_space!([u8; 28], i32, i32, in6_pktinfo);
     let mut pieces = [IoSliceMut::new(into)];
     let message = recvmsg::<SockaddrStorage>(
         socket.as_raw_fd(),
@@ -119,6 +187,7 @@ pub(super) fn receive(socket: &UdpSocket, into: &mut [u8]) -> io::Result<Receive
         from: from.ok_or_else(|| io::Error::other("a datagram without a source"))?,
         original: None,
         dscp: None,
+        here: None,
     };
     for extra in message.cmsgs()? {
         match extra {
@@ -128,6 +197,14 @@ pub(super) fn receive(socket: &UdpSocket, into: &mut [u8]) -> io::Result<Receive
             ControlMessageOwned::Ipv6OrigDstAddr(v6) => {
                 received.original = Some(SocketAddrV6::from(SockaddrIn6::from(v6)).into());
             }
+            ControlMessageOwned::Ipv4PacketInfo(info) => {
+                let ip = Ipv4Addr::from(info.ipi_spec_dst.s_addr.to_ne_bytes());
+                received.here = Some(Here::new(ip.into(), 0));
+            }
+            ControlMessageOwned::Ipv6PacketInfo(info) => {
+                let ip = Ipv6Addr::from(info.ipi6_addr.s6_addr);
+                received.here = Some(Here::new(ip.into(), info.ipi6_ifindex));
+            }
             ControlMessageOwned::Ipv4Tos(tos) => received.dscp = Some(Dscp::from_tos(tos)),
             ControlMessageOwned::Ipv6TClass(class) => {
                 received.dscp = u8::try_from(class).ok().map(Dscp::from_tos);
@@ -136,4 +213,59 @@ pub(super) fn receive(socket: &UdpSocket, into: &mut [u8]) -> io::Result<Receive
         }
     }
     Ok(received)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_port_of_every_address_answers_from_the_one_that_was_asked() {
+        for (any, asked) in [
+            ("0.0.0.0:0", "127.0.0.2"),
+            ("[::]:0", "127.0.0.2"),
+            ("[::]:0", "::1"),
+        ] {
+            let port = listen(any.parse().unwrap(), false).unwrap();
+            let number = port.local_addr().unwrap().port();
+            let asked: IpAddr = asked.parse().unwrap();
+            let any = match asked {
+                IpAddr::V4(_) => "127.0.0.1:0",
+                IpAddr::V6(_) => "[::1]:0",
+            };
+            let client = UdpSocket::bind(any).unwrap();
+            // From another address it hears nothing.
+            client.connect((asked, number)).unwrap();
+            client
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
+            client.send(b"which?").unwrap();
+            let mut buffer = [0; 100];
+            let received = loop {
+                match receive(&port, &mut buffer) {
+                    Ok(received) => break received,
+                    Err(_) => std::thread::yield_now(),
+                }
+            };
+            assert_eq!(&buffer[..received.len], b"which?");
+            assert!(received.here.is_some());
+            answer(&port, received.here, received.from, b"this").unwrap();
+            let len = client.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..len], b"this", "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_taken_for_other_entries_and_not_for_a_foreign_address_with_its_number() {
+        let entry = listen("0.0.0.0:0".parse().unwrap(), false).unwrap();
+        let number = entry.local_addr().unwrap().port();
+        let second = listen((Ipv4Addr::UNSPECIFIED, number).into(), false);
+        assert_eq!(second.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        // As `speak_as` does, which needs a capability for addresses that are not this host's.
+        let foreign = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
+        foreign.set_reuse_address(true).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 2], number));
+        foreign.bind(&address.into()).unwrap();
+    }
 }

@@ -178,9 +178,16 @@ impl Running {
         }
     }
 
+    /// Whether there are as many flows as allowed. A client that has not said what it wants counts
+    /// as one, and so does an association beside its destinations.
+    pub(super) fn is_full(&self) -> bool {
+        let count = self.flows.len() + self.applicants.len() + self.associations.len();
+        count >= self.config.limits.flows
+    }
+
     /// Whether there is room for another flow.
     pub(super) fn may_open(&mut self, now: Instant) -> bool {
-        let room = self.flows.len() < self.config.limits.flows && self.ending == Ending::No;
+        let room = !self.is_full() && self.ending == Ending::No;
         if !room && let Some(skipped) = self.repeats.may(now, "too_many_flows") {
             tracing::warn!(
                 event = "client_turned_away",

@@ -236,6 +236,7 @@ impl Running {
     fn status(&self, now: Instant, link: &Link) -> Status {
         let counters = link.inner().counters();
         let session = link.counters();
+        let endpoint = link.inner().endpoint();
         let mut flows_of = BTreeMap::<usize, u64>::new();
         let mut custody = 0;
         for (_, flow) in self.flows.iter() {
@@ -261,11 +262,12 @@ impl Running {
                 secure: state.as_ref().is_some_and(|s| s.secure),
                 rate_bits_per_second: peer.rate.as_bits_per_second(),
                 flows: flows_of.get(&index).copied().unwrap_or(0),
-                transport: link
-                    .inner()
-                    .endpoint()
-                    .path_counters(known.inner_path())
-                    .into(),
+                transport: endpoint.path_counters(known.inner_path()).into(),
+                classes: endpoint
+                    .class_counters(known.inner_path())
+                    .into_iter()
+                    .map(|(class, counters)| (self.class_name(class), counters.into()))
+                    .collect(),
             }
         });
         let dropped = DropReason::ALL.map(|reason| (reason.name(), session.dropped(reason)));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One peer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct PeerReport {
     /// Its name.
     pub name: String,
@@ -25,6 +25,8 @@ pub struct PeerReport {
     pub flows: u64,
     /// What AeroTP did.
     pub transport: TransportReport,
+    /// The same for each class that had flows with it.
+    pub classes: BTreeMap<String, TransportReport>,
 }
 
 /// What AeroTP did towards and from one peer: lost on the wire, recovered, and lost for good are

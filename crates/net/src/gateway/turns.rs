@@ -1,6 +1,7 @@
 //! A flow's turn: octets and messages between its socket and the link.
 
 use super::flow::{Body, Messages};
+use super::packets;
 use super::running::{Link, Running};
 use super::stream::Turn;
 use fulmar_proto::splice::FlowId;
@@ -87,11 +88,11 @@ impl Running {
             match side {
                 // What a full socket does not take is lost, as a router would lose it.
                 Messages::Own(socket) => drop(socket.send(&message)),
-                Messages::Entry { port, client } => {
+                Messages::Entry { port, client, here } => {
                     if let Some(entry) = self.entries.get(port)
                         && let super::entry::Port::Udp(socket) = &entry.port
                     {
-                        drop(socket.send_to(&message, client));
+                        drop(packets::answer(socket, *here, *client, &message));
                     }
                 }
                 Messages::Association(token) => {

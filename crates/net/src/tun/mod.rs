@@ -15,6 +15,7 @@ mod address;
 mod error;
 mod ip_command;
 mod namespace;
+mod owner;
 mod port;
 mod privilege;
 

@@ -111,6 +111,12 @@ impl TunPort {
         self.namespace.as_ref().is_some_and(Namespace::made)
     }
 
+    /// The namespace that a killed process of ours had left behind, and that this one stands in.
+    pub fn taken_over(&self) -> Option<&str> {
+        let namespace = self.namespace.as_ref().filter(|n| n.taken_over());
+        namespace.map(Namespace::name)
+    }
+
     /// Reads one packet that the host sent; how long it is, or `None` if none waits.
     ///
     /// # Errors

@@ -119,6 +119,9 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
         eprintln!("fulmar: packets will be late while the machine is busy: {error}");
     }
     let made = emulator.ends().map(TunPort::made_namespace);
+    for namespace in emulator.ends().into_iter().filter_map(TunPort::taken_over) {
+        eprintln!("fulmar: took over namespace {namespace}, which a killed run had left");
+    }
     if !args.json {
         eprintln!(
             "fulmar: {} <-> {}: up {up}; down {down}; seed {}",

@@ -20,7 +20,6 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     };
     check(running.name != new.name, "gateway.name");
     check(running.listen != new.listen, "gateway.listen");
-    check(running.log != new.log, "gateway.log");
     check(running.fec_words != new.fec_words, "gateway.fec_words");
     check(running.state_dir != new.state_dir, "gateway.state_dir");
     check(running.security != new.security, "security");
@@ -79,6 +78,7 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
         socks,
         transparent,
         egress: new.egress,
+        log: new.log,
         ..running.clone()
     }
 }
@@ -97,7 +97,12 @@ mod tests {
     #[test]
     fn rates_and_permissions_change_and_names_are_told_to_need_a_restart() {
         let running = read(TEXT);
-        let free = read(&TEXT.replace("1mbit", "2mbit").replace(":80", ":81"));
+        let free = read(
+            &TEXT
+                .replace("1mbit", "2mbit")
+                .replace(":80", ":81")
+                .replace("\"a\"", "\"a\"\nlog = \"debug\""),
+        );
         assert!(fixed_differences(&running, &free).is_empty());
         assert_eq!(merge(&running, free.clone()), free);
         let fixed = read(&TEXT.replace("\"a\"", "\"c\"").replace("\"b\"", "\"d\""));

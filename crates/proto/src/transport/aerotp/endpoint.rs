@@ -31,8 +31,8 @@ const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
 const ORPHANS_MAX: usize = 64;
 /// Forgotten connections whose counters can still be asked for.
 const PAST_MAX: usize = 64;
-/// Paths whose forgotten connections are summed up; those of further paths are not.
-const PATH_SUMS_MAX: usize = 256;
+/// Paths and classes whose forgotten connections are summed up; those of further ones are not.
+const SUMS_MAX: usize = 1_024;
 
 #[derive(Debug)]
 struct Entry {
@@ -101,7 +101,7 @@ pub struct Endpoint {
     scratch: Vec<u8>,
     counters: EndpointCounters,
     past: VecDeque<(ConnectionId, Counters)>,
-    path_sums: BTreeMap<PathId, Counters>,
+    sums: BTreeMap<(PathId, u8), Counters>,
     /// What the connections' data takes, as counted when each was last settled.
     memory_bytes: usize,
     next_id: u64,
@@ -131,7 +131,7 @@ impl Endpoint {
             scratch: Vec::new(),
             counters: EndpointCounters::default(),
             past: VecDeque::new(),
-            path_sums: BTreeMap::new(),
+            sums: BTreeMap::new(),
             memory_bytes: 0,
             next_id: 0,
             now: Instant::START,
@@ -383,13 +383,25 @@ impl Endpoint {
         self.connection(id).map(Connection::counters).or_else(past)
     }
 
-    /// The counters of all connections that `path` has had, together. Exact for the first 256 paths;
-    /// for further ones, those of the connections that are there.
-    pub fn path_counters(&self, path: PathId) -> Counters {
-        let mut sum = self.path_sums.get(&path).copied().unwrap_or_default();
+    /// The counters of all connections that `path` has had, by the class of their [`Share`]. Exact for
+    /// the first 1,024 pairs of a path and a class; for further ones, those of the connections that are
+    /// there.
+    pub fn class_counters(&self, path: PathId) -> BTreeMap<u8, Counters> {
+        let of_path = self.sums.range((path, 0)..=(path, u8::MAX));
+        let mut sums: BTreeMap<u8, Counters> = of_path.map(|((_, id), sum)| (*id, *sum)).collect();
         let on_path = |entry: &&Entry| entry.connection.key().path == path;
         for entry in self.connections.values().filter(on_path) {
-            sum += *entry.connection.counters();
+            *sums.entry(entry.connection.share().class).or_default() +=
+                *entry.connection.counters();
+        }
+        sums
+    }
+
+    /// [`Endpoint::class_counters`] of all classes together.
+    pub fn path_counters(&self, path: PathId) -> Counters {
+        let mut sum = Counters::default();
+        for of_class in self.class_counters(path).into_values() {
+            sum += of_class;
         }
         sum
     }
@@ -533,8 +545,9 @@ impl Endpoint {
             self.past.pop_front();
         }
         self.past.push_back((id, *entry.connection.counters()));
-        if self.path_sums.len() < PATH_SUMS_MAX || self.path_sums.contains_key(&key.path) {
-            *self.path_sums.entry(key.path).or_default() += *entry.connection.counters();
+        let summed = (key.path, entry.connection.share().class);
+        if self.sums.len() < SUMS_MAX || self.sums.contains_key(&summed) {
+            *self.sums.entry(summed).or_default() += *entry.connection.counters();
         }
         self.keys.remove(&key);
         if let Some(deadline) = entry.deadline {
