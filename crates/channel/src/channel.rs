@@ -7,6 +7,7 @@ use crate::flips::Flips;
 use crate::loss::LossProcess;
 use crate::outage::OutageClock;
 use crate::path::Path;
+use crate::replay::UsedUp;
 use crate::transmitter::{Transmission, Transmitter};
 use crate::verdict::{Delivery, DropReason, Verdict};
 use core::num::NonZeroU64;
@@ -100,7 +101,7 @@ impl Channel {
     fn transmit(&mut self, transmission: Transmission, len: ByteCount) -> Verdict {
         let Transmission { start, end, marked } = transmission;
         let out = self.outages.takes(start, end);
-        let lost = self.loss.takes(end);
+        let lost = self.loss.takes(start, end);
         let flips = self.bits.pass(len);
         let arrival = self.path.arrive(end);
         let copied = self.copies.as_mut().is_some_and(Copies::draw);
@@ -150,6 +151,12 @@ impl Channel {
     /// What the channel did so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Whether a replayed trace came to its end before the packets did: what was decided since is
+    /// worth nothing, and the driver must end the run with this error.
+    pub fn trace_used_up(&self) -> Option<UsedUp> {
+        self.loss.used_up()
     }
 
     /// What the channel was made from.

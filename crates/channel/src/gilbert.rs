@@ -1,15 +1,17 @@
 //! Bursts of lost packets: the two-state Markov chain that steps once per packet.
 //!
-//! In the bad state every packet is lost, in the good state none. With P(bad to good) = r and
-//! P(good to bad) = p a burst has 1 / r packets on average and the mean loss is p / (p + r), so
-//! the two quantities a user can measure determine both.
+//! In the simple form every packet of the bad state is lost and none of the good. With
+//! P(bad to good) = r and P(good to bad) = p a burst has 1 / r packets on average and the mean loss
+//! is p / (p + r), so the two quantities a user can measure determine both. In the general form
+//! each state has a loss of its own, and the states are not seen in what is lost.
 //!
 //! # Sources
 //! Gilbert, "Capacity of a burst-noise channel", Bell System Technical Journal 39 (1960), with the
-//! bad state losing everything; Elliott (1963) for the name of the family.
+//! bad state losing everything; Elliott (1963) for losses in both states.
 
 use crate::config::ConfigError;
 use crate::geometric::Geometric;
+use crate::loss::computed_rate;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::PacketErrorRate;
 
@@ -44,6 +46,56 @@ impl GilbertElliott {
     }
 }
 
+/// One state of the general form.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketState {
+    /// The share of packets lost in it.
+    pub loss: PacketErrorRate,
+    /// How many packets a visit lasts on average; at least 1.
+    pub mean_packets: f64,
+}
+
+/// Two states by packet, each with its loss and its mean length: Elliott's channel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketStates {
+    /// The better state.
+    pub good: PacketState,
+    /// The worse state.
+    pub bad: PacketState,
+}
+
+impl PacketStates {
+    /// The share of packets that meet the bad state.
+    pub fn bad_share(&self) -> f64 {
+        self.bad.mean_packets / (self.good.mean_packets + self.bad.mean_packets)
+    }
+
+    /// The loss in the long run.
+    pub fn mean_loss(&self) -> PacketErrorRate {
+        let bad = self.bad_share();
+        computed_rate(bad * self.bad.loss.value() + (1.0 - bad) * self.good.loss.value())
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        for (field, state) in [("loss.good", self.good), ("loss.bad", self.bad)] {
+            let mean = state.mean_packets;
+            if !(mean.is_finite() && mean >= 1.0) {
+                let allowed = "a mean length of at least 1 packet";
+                return Err(ConfigError::new(field, mean, allowed));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn chain(&self, rng: Rng) -> GilbertProcess {
+        let (to_bad, to_good) = (
+            self.good.mean_packets.recip(),
+            self.bad.mean_packets.recip(),
+        );
+        GilbertProcess::of(to_bad, to_good, self.bad_share(), rng)
+    }
+}
+
 /// The chain in motion: it draws run lengths, not single steps.
 #[derive(Clone, Debug)]
 pub(crate) struct GilbertProcess {
@@ -56,11 +108,15 @@ pub(crate) struct GilbertProcess {
 }
 
 impl GilbertProcess {
-    pub(crate) fn new(model: GilbertElliott, mut rng: Rng) -> Self {
+    pub(crate) fn new(model: GilbertElliott, rng: Rng) -> Self {
         let loss = model.mean_loss.value();
         let to_good = model.mean_burst.recip().min(1.0);
         let to_bad = (to_good * loss / (1.0 - loss)).min(1.0);
-        let bad = rng.chance(loss);
+        Self::of(to_bad, to_good, loss, rng)
+    }
+
+    fn of(to_bad: f64, to_good: f64, bad_share: f64, mut rng: Rng) -> Self {
+        let bad = rng.chance(bad_share);
         let mut process = Self {
             to_bad: Geometric::new(to_bad),
             to_good: Geometric::new(to_good),
@@ -72,8 +128,8 @@ impl GilbertProcess {
         process
     }
 
-    /// Whether the next packet is lost.
-    pub(crate) fn next_is_lost(&mut self) -> bool {
+    /// Whether the next packet meets the bad state, in the simple form: is lost.
+    pub(crate) fn next_is_bad(&mut self) -> bool {
         if self.left == 0 {
             self.bad = !self.bad;
             self.left = self.run();
@@ -114,11 +170,11 @@ mod tests {
     #[test]
     fn the_extremes_are_strict_alternation_and_no_loss() {
         let mut alternating = GilbertProcess::new(model(0.5, 1.0), Rng::from_seed(2));
-        let first = alternating.next_is_lost();
+        let first = alternating.next_is_bad();
         for step in 1..100 {
-            assert_eq!(alternating.next_is_lost(), first ^ (step % 2 == 1));
+            assert_eq!(alternating.next_is_bad(), first ^ (step % 2 == 1));
         }
         let mut clean = GilbertProcess::new(model(0.0, 4.0), Rng::from_seed(2));
-        assert!((0..1000).all(|_| !clean.next_is_lost()));
+        assert!((0..1000).all(|_| !clean.next_is_bad()));
     }
 }

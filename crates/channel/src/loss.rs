@@ -6,13 +6,15 @@
 //! those lost at a higher one.
 
 use crate::config::ConfigError;
-use crate::gilbert::{GilbertElliott, GilbertProcess};
+use crate::gilbert::{GilbertElliott, GilbertProcess, PacketStates};
+use crate::replay::{Replay, ReplayProcess, UsedUp};
+use crate::series::{Series, SeriesProcess};
 use crate::two_state::{OnOff, TwoState, TwoStateProcess};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Instant, PacketErrorRate};
 
 /// The loss process of a channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum LossModel {
     /// Nothing is lost.
     #[default]
@@ -25,10 +27,16 @@ pub enum LossModel {
     TwoState(TwoState),
     /// Bursts counted in packets.
     GilbertElliott(GilbertElliott),
+    /// Two states by packet with any losses and lengths.
+    PacketStates(PacketStates),
+    /// Intervals of total loss between intervals of none.
+    Series(Series),
+    /// A recorded loss.
+    Replay(Replay),
 }
 
 impl LossModel {
-    /// The loss in the long run.
+    /// The loss in the long run; of intervals, for packets that are short against them.
     pub fn mean_loss(&self) -> PacketErrorRate {
         match self {
             Self::None => PacketErrorRate::ZERO,
@@ -36,15 +44,23 @@ impl LossModel {
             Self::OnOff(on_off) => on_off.mean_loss,
             Self::TwoState(states) => states.mean_loss(),
             Self::GilbertElliott(bursts) => bursts.mean_loss,
+            Self::PacketStates(states) => states.mean_loss(),
+            Self::Series(series) => series.bad_share(),
+            Self::Replay(replay) => {
+                let trace = replay.trace.as_ref();
+                trace.map_or(PacketErrorRate::ZERO, |trace| trace.mean_loss())
+            }
         }
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         match self {
-            Self::None | Self::Bernoulli(_) => Ok(()),
+            Self::None | Self::Bernoulli(_) | Self::Replay(_) => Ok(()),
             Self::OnOff(on_off) => on_off.two_state().map(drop),
             Self::TwoState(states) => states.check(),
             Self::GilbertElliott(bursts) => bursts.check(),
+            Self::PacketStates(states) => states.check(),
+            Self::Series(series) => series.check(),
         }
     }
 }
@@ -59,9 +75,23 @@ pub(crate) fn computed_rate(value: f64) -> PacketErrorRate {
 #[derive(Clone, Debug)]
 pub(crate) enum LossProcess {
     None,
-    Bernoulli { rate: f64, rng: Rng },
-    TwoState { states: TwoStateProcess, rng: Rng },
+    Bernoulli {
+        rate: f64,
+        rng: Rng,
+    },
+    TwoState {
+        states: TwoStateProcess,
+        rng: Rng,
+    },
     Gilbert(GilbertProcess),
+    PacketStates {
+        chain: GilbertProcess,
+        good: f64,
+        bad: f64,
+        rng: Rng,
+    },
+    Series(SeriesProcess),
+    Replay(ReplayProcess),
 }
 
 impl LossProcess {
@@ -82,16 +112,40 @@ impl LossProcess {
             LossModel::OnOff(on_off) => by_time(on_off.two_state()?, rng),
             LossModel::TwoState(states) => by_time(*states, rng),
             LossModel::GilbertElliott(bursts) => Self::Gilbert(GilbertProcess::new(*bursts, rng)),
+            LossModel::PacketStates(states) => Self::PacketStates {
+                chain: states.chain(rng.child("state")),
+                good: states.good.loss.value(),
+                bad: states.bad.loss.value(),
+                rng,
+            },
+            LossModel::Series(series) => Self::Series(SeriesProcess::new(*series, rng)),
+            LossModel::Replay(replay) => Self::Replay(ReplayProcess::new(replay, rng)?),
         })
     }
 
-    /// Whether the packet whose transmission ends at `end` is lost. `end` never decreases.
-    pub(crate) fn takes(&mut self, end: Instant) -> bool {
+    /// Whether the packet transmitted from `start` to `end` is lost. Neither ever decreases.
+    pub(crate) fn takes(&mut self, start: Instant, end: Instant) -> bool {
         match self {
             Self::None => false,
             Self::Bernoulli { rate, rng } => rng.chance(*rate),
             Self::TwoState { states, rng } => rng.chance(states.loss_at(end)),
-            Self::Gilbert(chain) => chain.next_is_lost(),
+            Self::Gilbert(chain) => chain.next_is_bad(),
+            Self::PacketStates {
+                chain,
+                good,
+                bad,
+                rng,
+            } => rng.chance(if chain.next_is_bad() { *bad } else { *good }),
+            Self::Series(series) => series.takes(start, end),
+            Self::Replay(replay) => replay.takes(start, end),
+        }
+    }
+
+    /// Whether a trace has come to its end.
+    pub(crate) fn used_up(&self) -> Option<UsedUp> {
+        match self {
+            Self::Replay(replay) => replay.used_up(),
+            _ => None,
         }
     }
 }

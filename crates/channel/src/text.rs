@@ -5,10 +5,12 @@
 
 use crate::bits::BitErrors;
 use crate::config::ConfigError;
-use crate::gilbert::GilbertElliott;
+use crate::gilbert::{GilbertElliott, PacketState, PacketStates};
 use crate::loss::LossModel;
 use crate::outage::{Outage, OutageClock, OutageCycle, OutagePlan};
 use crate::path::{Jitter, Order, Reorder};
+use crate::replay::{AtEnd, Replay};
+use crate::series::{Lengths, Series};
 use crate::transmitter::QueueLimit;
 use crate::two_state::{OnOff, Sojourn, State, TwoState};
 use core::fmt;
@@ -55,8 +57,10 @@ impl Forms {
 
 const LOSS: Forms = Forms {
     what: "packet loss",
-    expected: "`none`, `2%`, `2% burst 4` (packets), `on-off 30% period 50ms [exponential]` or \
-               `two-state 1% 80ms 50% 20ms [exponential]`",
+    expected: "`none`, `2%`, `2% burst 4` (packets), `on-off 30% period 50ms [exponential]`, \
+               `two-state 1% 80ms 50% 20ms [exponential]`, `gilbert-elliott 0.1% 200 60% 8` \
+               (packets), `good 5s..15s bad 100ms..300ms`, `slacp medium` or \
+               `trace FILE [loop [shifted]]`",
 };
 
 impl FromStr for LossModel {
@@ -81,6 +85,26 @@ impl FromStr for LossModel {
                 },
                 sojourn: sojourn(rest).ok_or_else(|| LOSS.mismatch(text))?,
             }),
+            ["gilbert-elliott", good, good_packets, bad, bad_packets] => {
+                let state = |loss: &str, packets: &str| {
+                    Ok::<_, TextError>(PacketState {
+                        loss: loss.parse()?,
+                        mean_packets: packets.parse().map_err(|_| LOSS.mismatch(text))?,
+                    })
+                };
+                Self::PacketStates(PacketStates {
+                    good: state(good, good_packets)?,
+                    bad: state(bad, bad_packets)?,
+                })
+            }
+            ["good", good, "bad", bad] => Self::Series(Series {
+                good: lengths(good)?,
+                bad: lengths(bad)?,
+            }),
+            ["slacp", name] => {
+                Self::Series(Series::slacp(name).ok_or_else(|| SLACP.mismatch(name))?)
+            }
+            ["trace", _, ..] => Self::Replay(replay(text)),
             [mean, "burst", burst] => Self::GilbertElliott(GilbertElliott {
                 mean_loss: mean.parse()?,
                 mean_burst: burst.parse().map_err(|_| LOSS.mismatch(text))?,
@@ -90,6 +114,43 @@ impl FromStr for LossModel {
         };
         model.check()?;
         Ok(model)
+    }
+}
+
+const SLACP: Forms = Forms {
+    what: "a series of the SLACP tests",
+    expected: "low, medium, high, vhigh, huge or huge-calibrated behind `slacp`",
+};
+
+/// `5s..15s`, or `60ms` for both bounds.
+fn lengths(text: &str) -> Result<Lengths, TextError> {
+    let (min, max) = text.split_once("..").unwrap_or((text, text));
+    Ok(Lengths {
+        min: parse_duration(min)?,
+        max: parse_duration(max)?,
+    })
+}
+
+/// `trace FILE [loop [shifted]]`, of which FILE may have blanks in it.
+fn replay(text: &str) -> Replay {
+    let rest = text.trim().trim_start_matches("trace").trim();
+    let without = |rest: &'_ str, word: &str| {
+        let shorter = rest.strip_suffix(word)?;
+        let name = shorter.trim_end();
+        (name.len() < shorter.len() && !name.is_empty()).then(|| name.to_owned())
+    };
+    let (name, at_end) =
+        if let Some(name) = without(rest, "shifted").and_then(|rest| without(&rest, "loop")) {
+            (name, AtEnd::LoopShifted)
+        } else if let Some(name) = without(rest, "loop") {
+            (name, AtEnd::Loop)
+        } else {
+            (rest.to_owned(), AtEnd::Stop)
+        };
+    Replay {
+        name,
+        at_end,
+        trace: None,
     }
 }
 
@@ -124,6 +185,30 @@ impl fmt::Display for LossModel {
             Self::GilbertElliott(bursts) => {
                 let loss = percent(bursts.mean_loss);
                 write!(f, "{loss} burst {}", bursts.mean_burst)
+            }
+            Self::PacketStates(PacketStates { good, bad }) => {
+                let (good_loss, bad_loss) = (percent(good.loss), percent(bad.loss));
+                let (good, bad) = (good.mean_packets, bad.mean_packets);
+                write!(f, "gilbert-elliott {good_loss} {good} {bad_loss} {bad}")
+            }
+            Self::Series(Series { good, bad }) => {
+                let range = |Lengths { min, max }: Lengths| {
+                    let (shortest, longest) = (format_duration(min), format_duration(max));
+                    if min == max {
+                        shortest
+                    } else {
+                        format!("{shortest}..{longest}")
+                    }
+                };
+                write!(f, "good {} bad {}", range(*good), range(*bad))
+            }
+            Self::Replay(Replay { name, at_end, .. }) => {
+                let suffix = match at_end {
+                    AtEnd::Stop => "",
+                    AtEnd::Loop => " loop",
+                    AtEnd::LoopShifted => " loop shifted",
+                };
+                write!(f, "trace {name}{suffix}")
             }
         }
     }

@@ -45,6 +45,78 @@ fn loss_reads_the_forms_that_people_type() {
 }
 
 #[test]
+fn loss_reads_states_by_packet_series_and_traces() {
+    let read = |text: &str| text.parse::<LossModel>().unwrap();
+    let state = |loss: &str, mean_packets| PacketState {
+        loss: loss.parse().unwrap(),
+        mean_packets,
+    };
+    let states = PacketStates {
+        good: state("0.1%", 200.0),
+        bad: state("60%", 8.5),
+    };
+    let text = "gilbert-elliott 0.1% 200 60% 8.5";
+    assert_eq!(read(text), LossModel::PacketStates(states));
+    let millis = |min, max| Lengths {
+        min: Duration::from_millis(min),
+        max: Duration::from_millis(max),
+    };
+    let series = LossModel::Series(Series {
+        good: millis(10_000, 30_000),
+        bad: millis(60, 60),
+    });
+    assert_eq!(read("good 10s..30s bad 60ms"), series);
+    assert_eq!(read("slacp low"), series);
+    assert_eq!(read("slacp low").to_string(), "good 10s..30s bad 60ms");
+    for (text, name, at_end) in [
+        ("trace a.csv", "a.csv", AtEnd::Stop),
+        ("trace my loss.csv loop", "my loss.csv", AtEnd::Loop),
+        ("trace a.csv loop shifted", "a.csv", AtEnd::LoopShifted),
+        ("trace loop", "loop", AtEnd::Stop),
+        ("trace loop loop", "loop", AtEnd::Loop),
+        ("trace shifted", "shifted", AtEnd::Stop),
+        ("trace a.loop", "a.loop", AtEnd::Stop),
+    ] {
+        let replay = Replay {
+            name: name.to_owned(),
+            at_end,
+            trace: None,
+        };
+        assert_eq!(read(text), LossModel::Replay(replay));
+        assert_eq!(read(text).to_string(), text);
+    }
+    for (text, expected) in [
+        (
+            "gilbert-elliott 0.1% 200 60%",
+            "`gilbert-elliott 0.1% 200 60% 8`",
+        ),
+        (
+            "gilbert-elliott 0.1% many 60% 8",
+            "`gilbert-elliott 0.1% 200 60% 8`",
+        ),
+        (
+            "gilbert-elliott 0.1% 0.5 60% 8",
+            "loss.good is 0.5; allowed is a mean",
+        ),
+        ("gilbert-elliott 0.1% NaN 60% 8", "loss.good is NaN"),
+        ("good 10s bad", "`good 5s..15s bad 100ms..300ms`"),
+        (
+            "good 10s..5s bad 1s",
+            "loss.good is 10s..5s; allowed is the shorter length first",
+        ),
+        ("good 10..20 bad 1s", "has no unit"),
+        (
+            "slacp mild",
+            "write low, medium, high, vhigh, huge or huge-calibrated",
+        ),
+        ("trace", "`trace FILE [loop [shifted]]`"),
+    ] {
+        let refused = refusal::<LossModel>(text);
+        assert!(refused.contains(expected), "{text}: {refused}");
+    }
+}
+
+#[test]
 fn refused_losses_say_what_would_be_accepted() {
     for text in [
         "",
@@ -142,6 +214,8 @@ fn loss() -> impl Strategy<Value = LossModel> {
     let sojourn = prop_oneof![Just(Sojourn::Fixed), Just(Sojourn::Exponential)];
     let rate = (0.0..=0.66).prop_map(|p| PacketErrorRate::new(p).unwrap());
     let state = (rate.clone(), span()).prop_map(|(loss, mean)| State { loss, mean });
+    let packets = (rate.clone(), 1.0..1e6)
+        .prop_map(|(loss, mean_packets)| PacketState { loss, mean_packets });
     prop_oneof![
         Just(LossModel::None),
         rate.clone().prop_map(LossModel::Bernoulli),
@@ -160,6 +234,20 @@ fn loss() -> impl Strategy<Value = LossModel> {
         }),
         (state.clone(), state, sojourn)
             .prop_map(|(off, on, sojourn)| LossModel::TwoState(TwoState { off, on, sojourn })),
+        (packets.clone(), packets)
+            .prop_map(|(good, bad)| LossModel::PacketStates(PacketStates { good, bad })),
+        (span(), span(), span(), span()).prop_map(|(a, b, c, d)| {
+            LossModel::Series(Series {
+                good: Lengths {
+                    min: a.min(b),
+                    max: a.max(b),
+                },
+                bad: Lengths {
+                    min: c.min(d),
+                    max: c.max(d),
+                },
+            })
+        }),
     ]
 }
 
@@ -173,7 +261,7 @@ proptest! {
         rate in 0.0..=1.0,
         length in span(),
     ) {
-        prop_assert_eq!(loss.to_string().parse(), Ok(loss));
+        prop_assert_eq!(loss.to_string().parse(), Ok(loss.clone()));
         let queue = QueueLimit { packets, bytes: bytes.map(fulmar_proto::units::ByteCount) };
         prop_assert_eq!(queue.to_string().parse(), Ok(queue));
         let start = |at: Duration| Instant::START + at;
@@ -198,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_a_parser_panic(text in "[ -~]{0,40}|(on-off|every|two-state|[0-9.e%+,-]|ms|s| )*") {
+    fn no_text_makes_a_parser_panic(text in "[ -~]{0,40}|(on-off|every|two-state|good|bad|trace|slacp|[.][.]|[0-9.e%+,-]|ms|s| )*") {
         let read = (
             text.parse::<LossModel>().is_ok(),
             text.parse::<OutagePlan>().is_ok(),

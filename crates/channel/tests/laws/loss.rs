@@ -78,9 +78,30 @@ fn bursts_have_the_asked_mean_loss_and_mean_length() {
 }
 
 #[test]
+fn states_by_packet_have_their_losses_lengths_and_shares() {
+    let n = 2_000_000;
+    // Equal seeds have equal states, so certain loss in the bad one alone shows which it is.
+    let bad = losses("gilbert-elliott 0% 40 100% 10", 28, n);
+    let lost = losses("gilbert-elliott 2% 40 60% 10", 28, n);
+    let (bursts, gaps) = runs(&bad);
+    assert_geometric_runs("bad states", &bursts, 0.1);
+    assert_geometric_runs("good states", &gaps, 0.025);
+    // A chain with correlation 1 - 1/10 - 1/40 from packet to packet.
+    let c: f64 = 0.875;
+    let variance = n as f64 * 0.2 * 0.8 * (1.0 + c) / (1.0 - c);
+    assert_within("bad packets", count(&bad) as f64, n as f64 * 0.2, variance);
+    for (state, p) in [(true, 0.6), (false, 0.02)] {
+        let inside = bad.iter().zip(&lost).filter(|&(&bad, _)| bad == state);
+        let hits = inside.clone().filter(|&(_, &lost)| lost).count() as u64;
+        assert_share("loss in a state", hits, inside.count() as u64, p);
+    }
+}
+
+#[test]
 fn the_first_packet_is_lost_as_often_as_any_other() {
     for (text, mean) in [
         ("10% burst 8", 0.1),
+        ("gilbert-elliott 5% 90 55% 10", 0.1),
         ("on-off 10% period 50ms", 0.1),
         ("two-state 0% 90ms 100% 10ms", 0.1),
         ("two-state 0% 90ms 100% 10ms exponential", 0.1),
@@ -159,6 +180,8 @@ fn the_stated_mean_is_the_mean() {
         ("2% burst 4", 0.02),
         ("on-off 30% period 50ms", 0.3),
         ("two-state 5% 30ms 50% 20ms", 0.23),
+        ("gilbert-elliott 5% 30 50% 20", 0.23),
+        ("good 1s..3s bad 500ms", 0.2),
     ] {
         let stated = text.parse::<LossModel>().unwrap().mean_loss().value();
         assert!((stated - mean).abs() < 1e-12, "{text}: {stated}");

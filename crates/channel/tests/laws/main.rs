@@ -15,6 +15,8 @@ mod determinism;
 mod loss;
 mod outages;
 mod rate_and_queue;
+mod replay;
+mod series;
 mod statistics;
 
 use fulmar_channel::{Channel, Config, Delivery, DropReason, Verdict};
