@@ -37,6 +37,8 @@ enum Command {
     Demo(commands::demo::DemoArgs),
     /// Carry UDP datagrams (no root) or all IP traffic (--tun) over an emulated lossy link.
     Emulate(Box<commands::emulate::EmulateArgs>),
+    /// Find the loss model behind a recorded loss: a table, or a capture of a numbered flow.
+    Fit(commands::fit::FitArgs),
     /// Carry ordinary TCP and UDP traffic to another gateway over a lossy link.
     Gateway(commands::gateway::GatewayArgs),
     /// Hold a gateway's connections while it restarts; started by the gateway.
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
+        Command::Fit(args) => commands::fit::run(&args),
         Command::Gateway(args) => commands::gateway::run(&args, cli.verbose),
         Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),

@@ -252,6 +252,7 @@ fn leads_to(to: SocketAddr, listening: SocketAddr) -> bool {
 fn failure(error: EmulatorError) -> Failure {
     let exit = match error {
         EmulatorError::Link { .. } | EmulatorError::Tun(TunError::Name { .. }) => Exit::Usage,
+        EmulatorError::Trace { .. } => Exit::Failed,
         EmulatorError::Listen { .. } | EmulatorError::Relay(_) | EmulatorError::Tun(_) => {
             Exit::Device
         }

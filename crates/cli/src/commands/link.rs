@@ -1,11 +1,13 @@
 //! The flags that describe a link: one set for both directions and one for each alone.
 
+use super::traces::Traces;
 use crate::exit::{Exit, Failure};
 use fulmar_channel::preset::Preset;
 use fulmar_channel::{
     BitErrors, Config, Jitter, LossModel, OutagePlan, QueueLimit, Reorder, TextError,
 };
 use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
+use std::path::Path;
 
 /// A bare count is packets, as in `tc`: a count has no unit that could be mistaken.
 fn queue(text: &str) -> Result<QueueLimit, TextError> {
@@ -33,7 +35,8 @@ macro_rules! link_args {
             #[arg(id = concat!($prefix, "queue"), long = concat!($prefix, "queue"))]
             #[arg(value_name = "LIMIT", hide_short_help = $hide, value_parser = queue)]
             queue: Option<QueueLimit>,
-            /// Packets lost: 2%, '2% burst 4', 'on-off 30% period 50ms' or none.
+            /// Packets lost: 2%, '2% burst 4', 'on-off 30% period 50ms', 'slacp medium',
+            /// 'good 5s..15s bad 100ms..300ms', 'trace FILE loop' or none.
             #[arg(id = concat!($prefix, "loss"), long = concat!($prefix, "loss"))]
             #[arg(value_name = "MODEL", hide_short_help = $hide)]
             loss: Option<LossModel>,
@@ -122,18 +125,24 @@ impl LinkArgs {
     /// The two channels: preset, then the common flags, then those of one direction.
     ///
     /// # Errors
-    /// A combination that no channel can have, such as jitter above the delay.
+    /// A combination that no channel can have, such as jitter above the delay; a trace that cannot be
+    /// read.
     pub(crate) fn link(&self) -> Result<Link, Failure> {
         let mut up = self.preset.map(Preset::config).unwrap_or_default();
         self.both.apply(&mut up);
         let mut down = up.clone();
         self.up.apply(&mut up);
         self.down.apply(&mut down);
-        for (direction, config) in [("up", &up), ("down", &down)] {
-            config.validate().map_err(|error| Failure {
+        let traces = Traces::below(Path::new(""));
+        for (direction, config) in [("up", &mut up), ("down", &mut down)] {
+            let failure = |problem: &dyn core::fmt::Display| Failure {
                 exit: Exit::Usage,
-                cause: anyhow::anyhow!("the {direction} link's {error}"),
-            })?;
+                cause: anyhow::anyhow!("the {direction} link's {problem}"),
+            };
+            traces
+                .put_into(config)
+                .map_err(|error| failure(&format!("loss: {error}")))?;
+            config.validate().map_err(|error| failure(&error))?;
         }
         Ok(Link { up, down })
     }

@@ -139,6 +139,17 @@ impl Direction {
         Some(Arrival { at, octets, ecn })
     }
 
+    /// Ends the link of the direction `name` when its trace has come to its end.
+    pub(super) fn check_trace(&self, name: &'static str) -> Result<(), EmulatorError> {
+        match self.channel.trace_used_up() {
+            None => Ok(()),
+            Some(error) => Err(EmulatorError::Trace {
+                direction: name,
+                error,
+            }),
+        }
+    }
+
     /// What was done so far.
     pub fn report(&self) -> DirectionReport {
         let link = self.channel.counters();

@@ -1,7 +1,7 @@
 //! Why a link could not start or go on.
 
 use crate::tun::TunError;
-use fulmar_channel::ConfigError;
+use fulmar_channel::{ConfigError, UsedUp};
 use std::io;
 use std::net::SocketAddr;
 
@@ -24,6 +24,14 @@ pub enum EmulatorError {
         /// What the system says.
         #[source]
         source: io::Error,
+    },
+    /// A replayed trace came to its end.
+    #[error("the {direction} link's loss: {error}")]
+    Trace {
+        /// `up` or `down`.
+        direction: &'static str,
+        /// Which trace.
+        error: UsedUp,
     },
     /// A socket or device broke, or the kernel refuses to wait.
     #[error("the link's sockets or devices")]

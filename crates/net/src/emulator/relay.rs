@@ -80,7 +80,7 @@ impl Emulator {
     /// and at the instants it names.
     ///
     /// # Errors
-    /// [`EmulatorError::Relay`].
+    /// [`EmulatorError::Relay`]; [`EmulatorError::Trace`] if a trace is used up.
     pub fn run(
         &mut self,
         wake_up: &WakeUp,
@@ -100,6 +100,8 @@ impl Emulator {
             }
             self.receive(&mut batch, &ready, &flows)
                 .map_err(EmulatorError::Relay)?;
+            self.up.check_trace("up")?;
+            self.down.check_trace("down")?;
             let now = self.clock.now();
             if woken || next_watch.at().is_some_and(|at| at <= now) {
                 next_watch = watch(now, self.report());

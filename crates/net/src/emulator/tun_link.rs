@@ -76,7 +76,8 @@ impl TunLink {
     /// called, and at the instants it names.
     ///
     /// # Errors
-    /// [`EmulatorError::Relay`]: a device is gone, or the kernel refuses to wait.
+    /// [`EmulatorError::Relay`]: a device is gone, or the kernel refuses to wait;
+    /// [`EmulatorError::Trace`]: a trace is used up.
     pub fn run(
         &mut self,
         wake_up: &WakeUp,
@@ -108,6 +109,8 @@ impl TunLink {
                     self.receive(end).map_err(EmulatorError::Relay)?;
                 }
             }
+            self.up.check_trace("up")?;
+            self.down.check_trace("down")?;
             let woken = readable(2);
             if woken {
                 wake_up.clear();

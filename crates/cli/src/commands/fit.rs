@@ -1,0 +1,317 @@
+//! `fulmar fit FILE`: the loss model behind a recording, ready to be pasted into a scenario.
+
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
+use anyhow::{Context, anyhow};
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, presets};
+use fulmar_trace::fit::{Fit, Fitted, Goodness, Parameter, fit};
+use fulmar_trace::{
+    CaptureOptions, Losses, Protocol, Recording, SequenceOptions, is_capture, read_capture,
+    read_table,
+};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  fulmar fit losses.csv
+      a table with the columns `lost` (1 or 0 for each packet sent), and `sent_s` if known; or
+      `sequence`, and `arrival_s` if known, of the packets that came
+  fulmar fit radio.pcapng --port 5004
+      a capture at the receiver, of RTP to UDP port 5004
+  fulmar fit radio.pcap --port 4914 --protocol aerotp --trace losses.csv
+      of AeroTP; and a table for `loss = \"trace losses.csv\"`
+  fulmar fit losses.csv --json | jq -r .loss
+      only what a scenario writes
+
+Methods, columns and limits: docs/models/fit.md.
+";
+
+/// Below this a model is not believed.
+const LEVEL: f64 = 0.01;
+
+/// The arguments of `fulmar fit`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct FitArgs {
+    /// The recording: CSV, pcap or pcapng; `-` is stdin.
+    file: PathBuf,
+    /// Of a capture: the UDP port that the flow's packets were sent to.
+    #[arg(long, value_name = "PORT")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Of a capture: whose sequence numbers its packets have.
+    #[arg(long, value_name = "NAME", default_value = "rtp", requires = "port")]
+    protocol: ProtocolArg,
+    /// Of a capture of RTP with several sources: which one.
+    #[arg(long, value_name = "SSRC", requires = "port", value_parser = ssrc)]
+    ssrc: Option<u32>,
+    /// Of a table: `sequence` has this many bits and begins again at 0.
+    #[arg(long, value_name = "BITS", conflicts_with = "port")]
+    #[arg(value_parser = clap::value_parser!(u32).range(4..=63))]
+    wrap: Option<u32>,
+    /// A packet that comes behind one with a number larger by more than this counts as lost.
+    #[arg(long, value_name = "PACKETS", default_value_t = SequenceOptions::WINDOW)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(SequenceOptions::WINDOW_MAX)))]
+    window: u32,
+    /// Also write a table with a row for each packet, to be replayed.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProtocolArg {
+    /// RTP: 16 bits.
+    Rtp,
+    /// AeroTP: the numbers of data TPDUs.
+    Aerotp,
+}
+
+/// As tools print it: `0x1234abcd`, or decimal.
+fn ssrc(text: &str) -> Result<u32, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "write it as 0x1234abcd or as a decimal number".to_owned())
+}
+
+/// The record of `--json`.
+#[derive(Serialize)]
+struct Record<'a> {
+    #[serde(rename = "record")]
+    kind: &'static str,
+    schema: u32,
+    file: &'a str,
+    /// The chosen model as a scenario writes it.
+    loss: &'a str,
+    /// Whether the chosen model passes its test at one per cent.
+    believable: bool,
+    #[serde(flatten)]
+    fit: &'a Fit,
+}
+
+/// Fits and prints.
+///
+/// # Errors
+/// The recording cannot be used, or the results cannot be written.
+pub(crate) fn run(args: &FitArgs) -> Result<Exit, Failure> {
+    let name = args.file.display().to_string();
+    let losses = read(args, &name)?;
+    let fit = fit(&losses);
+    if let Some(path) = &args.trace {
+        write_trace(path, &losses).or_exit(Exit::Device)?;
+        eprintln!(
+            "fulmar: {} packets written to {}",
+            fit.packets,
+            path.display()
+        );
+    }
+    let best = fit.best().context("every recording has a mean loss")?;
+    if args.json {
+        output::record(&Record {
+            kind: "fit",
+            schema: 1,
+            file: &name,
+            loss: &best.loss,
+            believable: fit.is_believable(LEVEL),
+            fit: &fit,
+        })?;
+    } else {
+        output::line(text(&fit, best, &name)?.trim_end())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn read(args: &FitArgs, name: &str) -> Result<Losses, Failure> {
+    let source: Box<dyn Read + Send> = if args.file == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        let file = File::open(&args.file);
+        Box::new(
+            file.with_context(|| format!("cannot read {name}"))
+                .or_exit(Exit::Usage)?,
+        )
+    };
+    let mut source = BufReader::new(source);
+    let head = source.fill_buf();
+    let head = head
+        .with_context(|| format!("cannot read {name}"))
+        .or_exit(Exit::Usage)?;
+    let is_capture = is_capture(head);
+    let refused = |problem: &str| Err(anyhow!("{name}: {problem}")).or_exit(Exit::Usage);
+    match (is_capture, args.port) {
+        (true, None) => {
+            refused("is a capture; say which flow: --port, the UDP port it was sent to")
+        }
+        (false, Some(_)) => refused("is no capture, pcap or pcapng; leave --port out"),
+        (true, Some(port)) => {
+            let options = CaptureOptions {
+                port,
+                protocol: match args.protocol {
+                    ProtocolArg::Rtp => Protocol::Rtp,
+                    ProtocolArg::Aerotp => Protocol::Aerotp,
+                },
+                source: args.ssrc,
+                window: args.window,
+            };
+            read_capture(name, source, options).or_exit(Exit::Usage)
+        }
+        (false, None) => {
+            let options = SequenceOptions {
+                bits: args.wrap,
+                window: args.window,
+            };
+            match read_table(name, source, options).or_exit(Exit::Usage)? {
+                Recording::Packets(losses) => Ok(losses),
+                Recording::Time(_) => refused(
+                    "is a loss by time and not of packets: there is nothing to fit; replay it with \
+                     `loss = \"trace FILE\"`",
+                ),
+            }
+        }
+    }
+}
+
+fn write_trace(path: &Path, losses: &Losses) -> anyhow::Result<()> {
+    let cannot = || format!("--trace: cannot write {}", path.display());
+    let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
+    let packets = losses.packets();
+    out.write_all(b"lost\n").with_context(cannot)?;
+    for index in 0..packets.len() {
+        let row: &[u8] = if packets.get(index) == Some(true) {
+            b"1\n"
+        } else {
+            b"0\n"
+        };
+        out.write_all(row).with_context(cannot)?;
+    }
+    out.flush().with_context(cannot)
+}
+
+/// The table, what was compared, and the lines to paste.
+fn text(fit: &Fit, best: &Fitted, name: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let share = 100.0 * output::share(fit.lost, fit.packets);
+    write!(
+        text,
+        "{name}: {} packets, {} lost ({share:.4} %)",
+        fit.packets, fit.lost
+    )?;
+    if let Some(seconds) = fit.duration_s {
+        write!(text, ", {seconds:.3} s")?;
+    }
+    let counts = &fit.counts;
+    for (count, what) in [
+        (counts.duplicates, "came twice"),
+        (counts.reordered, "out of order"),
+        (counts.late, "too late to count"),
+        (counts.restarts, "restarts"),
+        (counts.strays, "left out for their numbers"),
+    ] {
+        if count > 0 {
+            write!(text, ", {count} {what}")?;
+        }
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header([
+        "model",
+        "parameters, 95 % intervals",
+        "log-likelihood",
+        "BIC",
+        "chi-square of runs",
+    ]);
+    for fitted in &fit.models {
+        let parameters: Vec<String> = fitted.parameters.iter().map(shown).collect();
+        table.add_row([
+            fitted.model.name().to_owned(),
+            parameters.join("\n"),
+            format!("{:.1}", fitted.log_likelihood),
+            format!("{:.1}", fitted.bic),
+            fitted.goodness.map_or_else(|| "-".to_owned(), goodness),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(text, "\n{table}")?;
+    for (model, reason) in &fit.skipped {
+        writeln!(text, "{} is left out: {reason}", model.name())?;
+    }
+    for comparison in &fit.comparisons {
+        let (smaller, larger) = (comparison.smaller.name(), comparison.larger.name());
+        let (statistic, degrees) = (comparison.statistic, comparison.degrees);
+        let p = probability(comparison.p);
+        writeln!(
+            text,
+            "{larger} against {smaller}: likelihood ratio {statistic:.1} ({degrees} more), {p}"
+        )?;
+    }
+    writeln!(text, "lowest BIC: {}", best.model.name())?;
+    if fit.lost == 0 || fit.lost == fit.packets {
+        writeln!(
+            text,
+            "one fate only: the interval of the mean loss is all that can be said"
+        )?;
+    } else if !fit.is_believable(LEVEL) {
+        let p = best
+            .goodness
+            .map_or_else(String::new, |goodness| probability(goodness.p));
+        writeln!(
+            text,
+            "but its runs are not those of the recording ({p}): replay it instead, --trace FILE"
+        )?;
+    }
+    writeln!(text, "\n[hop]\nloss = \"{}\"", best.loss)?;
+    Ok(text)
+}
+
+fn shown(parameter: &Parameter) -> String {
+    let Parameter {
+        name,
+        value,
+        low,
+        high,
+    } = parameter;
+    let number = |value: f64| {
+        if name.contains("loss") {
+            format!("{:.4} %", value * 100.0)
+        } else {
+            format!("{value:.4}")
+        }
+    };
+    match low.zip(*high) {
+        Some((low, high)) => format!(
+            "{name} {} [{}, {}]",
+            number(*value),
+            number(low),
+            number(high)
+        ),
+        None => format!("{name} {}", number(*value)),
+    }
+}
+
+fn goodness(goodness: Goodness) -> String {
+    let Goodness {
+        chi_square,
+        degrees,
+        p,
+    } = goodness;
+    format!("{chi_square:.1} ({degrees}), {}", probability(p))
+}
+
+fn probability(p: f64) -> String {
+    if p < 1e-6 {
+        "p < 1e-6".to_owned()
+    } else {
+        format!("p = {p:.3}")
+    }
+}

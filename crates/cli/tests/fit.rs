@@ -1,0 +1,193 @@
+//! `fulmar fit` from outside, and what scenarios and the emulator make of recorded losses.
+
+mod processes;
+
+use fulmar_proto::rng::Rng;
+use processes::{Place, run, said};
+use std::fs;
+
+/// 20,000 packets in bursts: 5 % lost, 4 in a row on average.
+fn bursts() -> String {
+    let mut rng = Rng::from_seed(7);
+    let mut lost = false;
+    let mut text = String::from("lost\n");
+    for _ in 0..20_000 {
+        let change = if lost { 0.25 } else { 0.25 * 0.05 / 0.95 };
+        lost ^= rng.chance(change);
+        text += if lost { "1\n" } else { "0\n" };
+    }
+    text
+}
+
+fn place_with(table: &str) -> (Place, String) {
+    let place = Place::with(1);
+    let path = place.path("losses.csv");
+    fs::write(&path, table).expect("room");
+    (place, path.display().to_string())
+}
+
+#[test]
+fn a_table_is_printed_with_the_lines_to_paste() {
+    let (_place, path) = place_with(&bursts());
+    let output = run(&format!("fit {path}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", said(&output));
+    for expected in [
+        "losses.csv: 20000 packets, ",
+        "mean_burst_packets",
+        "intervals is left out: it is not known when the packets were on their way",
+        "gilbert against bernoulli: likelihood ratio ",
+        "lowest BIC: gilbert\n",
+        "\n[hop]\nloss = \"",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    // What it prints is a scenario's.
+    let (_, snippet) = text.split_once("\n[hop]\n").expect("the lines");
+    let flow = "[flow]\ntransport = \"udp\"\nbytes = \"50kB\"\n";
+    let scenario = format!("[hop]\nrate = \"5mbit\"\n{snippet}{flow}");
+    let (_place, path) = place_with(&scenario);
+    let simulated = run(&format!("sim {path}"));
+    assert!(simulated.status.success(), "{}", said(&simulated));
+}
+
+#[test]
+fn json_has_every_model_with_intervals_and_nothing_that_is_no_number() {
+    let (_place, path) = place_with(&bursts());
+    let output = run(&format!("fit {path} --json"));
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(
+        (&record["record"], &record["schema"]),
+        (&"fit".into(), &1.into())
+    );
+    assert_eq!(record["chosen"], "gilbert");
+    assert_eq!(record["believable"], true);
+    assert_eq!(record["packets"], 20_000);
+    assert!(record["loss"].as_str().expect("text").contains("% burst "));
+    let gilbert = &record["models"][1];
+    let burst = &gilbert["parameters"][1];
+    assert_eq!(burst["name"], "mean_burst_packets");
+    let number = |key: &str| burst[key].as_f64().expect("a number");
+    assert!(number("low") < 4.0 && 4.0 < number("high"), "{burst}");
+    assert!(gilbert["goodness"]["p"].as_f64() > Some(0.01), "{gilbert}");
+    assert_eq!(record["skipped"][0][0], "intervals");
+}
+
+#[test]
+fn a_trace_is_replayed_by_the_simulator_packet_by_packet() {
+    let (place, path) = place_with("sequence\n1\n2\n4\n5\n8\n9\n10\n");
+    let trace = place.path("replay.csv");
+    let output = run(&format!("fit {path} --trace {}", trace.display()));
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("10 packets written to"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(
+        fs::read_to_string(&trace).expect("it is there"),
+        "lost\n0\n0\n1\n0\n0\n1\n1\n0\n0\n0\n"
+    );
+    let scenario = place.path("replay.toml");
+    let text = "[hop]\nrate = \"5mbit\"\n[hop.forward]\nloss = \"trace replay.csv\"\n\
+                [flow]\ntransport = \"udp\"\nbytes = \"14720B\"\n";
+    fs::write(&scenario, text).expect("room");
+    let output = run(&format!("sim {} --json", scenario.display()));
+    let first = output
+        .stdout
+        .split(|&octet| octet == b'\n')
+        .next()
+        .expect("a line");
+    let record: serde_json::Value = serde_json::from_slice(first).expect("a record");
+    assert_eq!(record["wire_loss"]["loss"], 3, "{}", said(&output));
+    assert_eq!(record["delivered_bytes"], 7 * 1472);
+    // Sequences are read directly as well, and one packet more is one too many.
+    let text = text.replace("replay.csv", "losses.csv");
+    fs::write(&scenario, text.replace("14720B", "14721B")).expect("room");
+    let output = run(&format!("sim {}", scenario.display()));
+    assert_eq!(output.status.code(), Some(1));
+    let told = said(&output);
+    assert!(
+        told.contains(
+            "the trace losses.csv (10 packets) is used up; write `trace losses.csv loop`"
+        ),
+        "{told}"
+    );
+    fs::write(&scenario, text.replace("losses.csv", "losses.csv loop")).expect("room");
+    assert!(run(&format!("sim {}", scenario.display())).status.success());
+}
+
+#[test]
+fn a_sweep_notices_that_a_trace_has_changed() {
+    let (place, _) = place_with("0\n1\n0\n");
+    let scenario = place.path("s.toml");
+    let text = "[hop]\nrate = \"5mbit\"\nloss = \"trace losses.csv loop shifted\"\n\
+                [flow]\ntransport = \"aerotp\"\nbytes = \"5kB\"\n";
+    fs::write(&scenario, text).expect("room");
+    let command = format!(
+        "sim {} --runs 3 --out {}",
+        scenario.display(),
+        place.path("out").display()
+    );
+    assert!(run(&command).status.success());
+    fs::write(place.path("losses.csv"), "0\n0\n1\n").expect("room");
+    let output = run(&command);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains("a --set or a trace is another"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn recordings_that_cannot_be_used_are_one_line_and_code_2() {
+    let (place, path) = place_with("lost\n0\n7\n");
+    let capture = place.path("a.pcap");
+    fs::write(&capture, [0xD4, 0xC3, 0xB2, 0xA1, 2, 0, 4, 0]).expect("room");
+    let capture = capture.display().to_string();
+    let by_time = place.path("t.csv");
+    fs::write(&by_time, "duration_s,loss\n1,0\n1,1\n").expect("room");
+    for (arguments, expected) in [
+        (
+            path.clone(),
+            "losses.csv:3: `lost`: `7` is not 0 (came) or 1 (lost)",
+        ),
+        (
+            format!("{path} --port 5004"),
+            "is no capture, pcap or pcapng; leave --port out",
+        ),
+        (capture.clone(), "is a capture; say which flow: --port"),
+        (format!("{capture} --port 5004"), "packet 0: is"),
+        (
+            by_time.display().to_string(),
+            "is a loss by time and not of packets",
+        ),
+        (
+            "/no/such/file".to_owned(),
+            "cannot read /no/such/file: No such file",
+        ),
+        (
+            "/dev/zero".to_owned(),
+            "the line is longer than 4096 octets",
+        ),
+        ("/dev/null".to_owned(), "there is nothing in it"),
+    ] {
+        let output = run(&format!("fit {arguments}"));
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {told}");
+        assert!(
+            told.contains(expected) && told.lines().count() == 1,
+            "{arguments}: {told}"
+        );
+    }
+    let emulated = "emulate --listen 127.0.0.1:0 --to 127.0.0.1:9 --loss";
+    let mut emulate = processes::fulmar(emulated);
+    let output = emulate
+        .arg(format!("trace {path} loop"))
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    let expected = format!("the up link's loss: {path}:3: `lost`: `7` is not");
+    assert!(said(&output).contains(&expected), "{}", said(&output));
+}

@@ -1,0 +1,46 @@
+//! What is wrong with a recording, and where.
+
+use std::io;
+
+/// A recording that cannot be used. Prints as one line: place, field, problem and remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A line of a table.
+    #[error("{name}:{line}: `{field}`: {problem}")]
+    Line {
+        /// The file as the user named it.
+        name: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        field: String,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+    /// A packet of a capture.
+    #[error("{name}: packet {packet}: {problem}")]
+    Packet {
+        /// The file as the user named it.
+        name: String,
+        /// The packet, from 1; 0 is the head of the file.
+        packet: u64,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+    /// The recording as a whole.
+    #[error("{name}: {problem}")]
+    Whole {
+        /// The file as the user named it.
+        name: String,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
+    /// It could not be read.
+    #[error("cannot read {name}: {source}")]
+    Io {
+        /// The file as the user named it.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,16 @@
+//! Which model lost these packets, and with which parameters.
+//!
+//! Every model is fitted by maximum likelihood; the Bayesian information criterion chooses among
+//! them, likelihood ratios compare those that contain one another, and a chi-square test of the
+//! runs says whether the chosen one can be believed at all.
+
+mod estimate;
+mod goodness;
+mod likelihood;
+mod models;
+mod outcome;
+mod search;
+
+pub use goodness::Goodness;
+pub use models::Model;
+pub use outcome::{Comparison, Fit, Fitted, Parameter, fit};

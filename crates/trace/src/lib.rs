@@ -1,0 +1,30 @@
+//! Recorded loss: read from tables and captures, for replay and for fitting models to it.
+//!
+//! ```text
+//!  CSV ---------- lines -> table ----+---> Losses ----> fit: Bernoulli, Gilbert, Gilbert-Elliott,
+//!  pcap, pcapng - capture -> sequence +       |               two states by time
+//!                                            +--------> Trace, for `loss = "trace FILE"`
+//! ```
+//!
+//! # Promises
+//! - No files: whoever has one hands over a reader. Input is read as a stream; what is kept is
+//!   bounded (one bit and, where there are times, a few octets for a packet), and so is a line.
+//! - Whatever is in a file, the answer is a value or a [`TraceError`] that names place, field and
+//!   remedy; nothing panics.
+//! - A fit says how well it fits, and what else was tried.
+//!
+//! docs/models/fit.md has the methods with their limits and validation.
+
+mod capture;
+mod error;
+pub mod fit;
+mod lines;
+mod losses;
+mod sequence;
+mod table;
+
+pub use capture::{CaptureOptions, Protocol, is_capture, read_capture};
+pub use error::TraceError;
+pub use losses::{Counts, Group, Losses};
+pub use sequence::{SequenceOptions, Tracker};
+pub use table::{Recording, read_table};
