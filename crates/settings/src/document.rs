@@ -58,7 +58,16 @@ impl Document {
         let lines = Lines::new(name, text);
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            SettingsError::new(lines.origin(at), "", error.message())
+            let message = error.message();
+            let remedy = match message {
+                "duplicate key" => "; write it once, or several tables of one name as [[name]]",
+                _ => "",
+            };
+            SettingsError::new(
+                lines.origin(at),
+                key_near(text, at),
+                format!("{message}{remedy}"),
+            )
         })?;
         Ok(Self {
             root: lines.table(table.get_ref()),
@@ -127,6 +136,25 @@ impl Document {
         })
     }
 
+    /// Where the value at `path` stands; that of the nearest table around it if it was not written,
+    /// and the first line if there is none.
+    pub fn origin_of(&self, path: &str) -> Origin {
+        let mut origin = Origin::File {
+            name: self.name.clone(),
+            line: 1,
+        };
+        let mut table = &self.root;
+        for step in path.split('.') {
+            let Some(tree) = table.get(step) else { break };
+            origin = tree.origin.clone();
+            let Node::Table(below) = &tree.node else {
+                break;
+            };
+            table = below;
+        }
+        origin
+    }
+
     /// Every value by its path, as typed: the parameters of a run.
     pub fn parameters(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
@@ -191,6 +219,29 @@ fn put_below(
     }
 }
 
+/// The key or the table's name on the line of `at`, if that is where it stands; what a syntax error
+/// is about.
+fn key_near(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or(text);
+    let line = text[before.rfind('\n').map_or(0, |end| end + 1)..]
+        .lines()
+        .next();
+    let key = line.unwrap_or_default().trim().trim_start_matches('[');
+    let is_of_key = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ',' | ' ' | '"');
+    let end = key.find(|c| !is_of_key(c)).unwrap_or(key.len());
+    let key = key[..end].trim().trim_matches('"');
+    // A line in the midst of a list has no key.
+    let begins = |c: char| c.is_alphabetic() || c == '_';
+    if key.starts_with(begins) && key.len() <= KEY_SHOWN_MAX {
+        key
+    } else {
+        ""
+    }
+}
+
+/// Longer than any key that is known.
+const KEY_SHOWN_MAX: usize = 100;
+
 fn flatten(path: &str, tree: &Tree, into: &mut BTreeMap<String, String>) {
     match &tree.node {
         Node::Leaf(text) => {
@@ -222,19 +273,20 @@ fn flatten(path: &str, tree: &Tree, into: &mut BTreeMap<String, String>) {
 /// Turns positions in a text into line numbers.
 struct Lines<'a> {
     name: &'a str,
-    text: &'a str,
+    /// The position of every line feed, so that a large file is not read again for every value.
+    ends: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
-    const fn new(name: &'a str, text: &'a str) -> Self {
-        Self { name, text }
+    fn new(name: &'a str, text: &str) -> Self {
+        let ends = text.match_indices('\n').map(|(at, _)| at).collect();
+        Self { name, ends }
     }
 
     fn origin(&self, at: usize) -> Origin {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
         Origin::File {
             name: self.name.to_owned(),
-            line: before.split(|&octet| octet == b'\n').count(),
+            line: 1 + self.ends.partition_point(|&end| end < at),
         }
     }
 
@@ -310,7 +362,19 @@ mod tests {
 
     #[test]
     fn broken_toml_names_the_line() {
-        let error = Document::parse("a.toml", "[run]\nseed = = 1\n").unwrap_err();
-        assert!(error.to_string().starts_with("a.toml:2: "), "{error}");
+        let told = |text| Document::parse("a.toml", text).unwrap_err().to_string();
+        let error = told("[run]\nseed = = 1\n");
+        assert!(error.starts_with("a.toml:2: `seed`: "), "{error}");
+        let error = told("[hop]\n[hop]\n");
+        assert!(
+            error.starts_with("a.toml:2: `hop`: duplicate key; write it once"),
+            "{error}"
+        );
+        let error = told("a = [\n1,\n= 2]\n");
+        assert!(error.starts_with("a.toml:3: "), "{error}");
+        assert!(
+            !error.contains('`') || error.contains("expected"),
+            "{error}"
+        );
     }
 }

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use fulmar_channel::{BitErrors, Config};
 use fulmar_proto::units::BitErrorRate;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// An experiment ready to run.
@@ -32,6 +33,15 @@ pub struct PointResult {
     pub runs: Vec<RunRecord>,
     /// Over those.
     pub aggregate: AggregateRecord,
+}
+
+/// One run of an experiment: which point, and which of its runs, both from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunIndex {
+    /// The point.
+    pub point: usize,
+    /// The run of that point; its seed is the first one's and this.
+    pub run: usize,
 }
 
 /// What happens while an experiment runs.
@@ -73,17 +83,12 @@ impl Experiment {
         progress: &Progress,
     ) -> Result<Vec<PointResult>, ExperimentError> {
         let pool = pool(jobs)?;
-        let tasks: Vec<(usize, usize)> = self
-            .points
-            .iter()
-            .enumerate()
-            .flat_map(|(point, p)| (0..p.plan.run.runs).map(move |run| (point, run)))
-            .collect();
+        let tasks: Vec<RunIndex> = self.indices().collect();
         let records: Vec<Option<RunRecord>> = pool.install(|| {
             tasks
                 .par_iter()
                 .with_max_len(1)
-                .map(|&(point, run)| {
+                .map(|&RunIndex { point, run }| {
                     let record = (!progress.cancel.load(Ordering::Relaxed))
                         .then(|| self.one(point, run, &progress.cancel))
                         .flatten();
@@ -105,6 +110,45 @@ impl Experiment {
             .collect())
     }
 
+    /// Makes the runs for which `wanted` holds on `jobs` threads (0: one for each core), and hands
+    /// each record to `keep` as soon as it is there, in any order. The first error of `keep` ends
+    /// the experiment, and so does cancelling; runs that are not over then are dropped.
+    ///
+    /// # Errors
+    /// Threads could not be started; or what `keep` said.
+    pub fn run_wanted<E: Send>(
+        &self,
+        jobs: usize,
+        progress: &Progress,
+        wanted: impl Fn(RunIndex) -> bool,
+        keep: impl Fn(&RunRecord) -> Result<(), E> + Sync,
+    ) -> Result<Result<(), E>, ExperimentError> {
+        let tasks: Vec<RunIndex> = self.indices().filter(|&index| wanted(index)).collect();
+        Ok(pool(jobs)?.install(|| {
+            tasks
+                .par_iter()
+                .with_max_len(1)
+                .try_for_each(|&RunIndex { point, run }| {
+                    if !progress.cancel.load(Ordering::Relaxed)
+                        && let Some(record) = self.one(point, run, &progress.cancel)
+                    {
+                        keep(&record)?;
+                    }
+                    progress.done.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                })
+        }))
+    }
+
+    /// Every run, in the order of points and seeds.
+    pub fn indices(&self) -> impl Iterator<Item = RunIndex> {
+        let runs = |point: &Point| point.plan.run.runs;
+        self.points
+            .iter()
+            .enumerate()
+            .flat_map(move |(point, plan)| (0..runs(plan)).map(move |run| RunIndex { point, run }))
+    }
+
     /// One run; `None` if it was cut off.
     fn one(&self, index: usize, run: usize, cancel: &AtomicBool) -> Option<RunRecord> {
         let point = &self.points[index];
@@ -114,9 +158,9 @@ impl Experiment {
             .expect("reading a plan checks every channel's settings");
         let end = world.run(cancel);
         (end != EndReason::Cancelled).then(|| RunRecord {
-            record: "run",
+            record: Cow::Borrowed("run"),
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
+            version: Cow::Borrowed(env!("CARGO_PKG_VERSION")),
             scenario: self.scenario.clone(),
             point: index,
             run,

@@ -9,7 +9,7 @@ use crate::event_queue::EventQueue;
 use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{Node, NodeId, StackId, WayId};
 use crate::pool::{PacketId, Pool};
-use fulmar_channel::{Channel, DropReason, Flips, Verdict, apply_flips};
+use fulmar_channel::{Channel, DropReason, Flips, UsedUp, Verdict, apply_flips};
 use fulmar_proto::machine::{PathId, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{
@@ -126,6 +126,11 @@ impl Network {
             Some(way) => self.cross(now, way, packet),
             None => self.lose(packet, WireLoss::Address),
         }
+    }
+
+    /// The first trace that came to its end before the packets did.
+    pub(crate) fn trace_used_up(&self) -> Option<UsedUp> {
+        self.ways.iter().find_map(|way| way.channel.trace_used_up())
     }
 
     /// Lets a channel decide about a packet.

@@ -43,6 +43,8 @@ pub enum EndReason {
     TimeLimit,
     /// A transport broke its promise.
     Violation,
+    /// A replayed trace came to its end before the packets did.
+    TraceUsedUp,
     /// The user asked for an end.
     Cancelled,
 }
@@ -55,6 +57,7 @@ impl EndReason {
             Self::Quiet => "quiet",
             Self::TimeLimit => "time_limit",
             Self::Violation => "violation",
+            Self::TraceUsedUp => "trace_used_up",
             Self::Cancelled => "cancelled",
         }
     }
@@ -242,10 +245,15 @@ impl World {
                 if self.flows.iter().any(|f| f.meter.violation().is_some()) {
                     return EndReason::Violation;
                 }
+                if self.network.trace_used_up().is_some() {
+                    return EndReason::TraceUsedUp;
+                }
             }
         }
         if self.flows.iter().any(|f| f.meter.violation().is_some()) {
             EndReason::Violation
+        } else if self.network.trace_used_up().is_some() {
+            EndReason::TraceUsedUp
         } else if self.flows.iter().all(|f| f.meter.is_complete()) {
             EndReason::Completed
         } else {
@@ -407,12 +415,14 @@ impl World {
         self.flows.iter().any(gave_up)
     }
 
-    /// The first broken promise, as a sentence.
+    /// The first broken promise as a sentence, or that a trace was too short.
     pub fn error(&self) -> Option<String> {
-        self.flows.iter().enumerate().find_map(|(index, flow)| {
+        let mut flows = self.flows.iter().enumerate();
+        let violation = flows.find_map(|(index, flow)| {
             let violation = flow.meter.violation()?;
             Some(format!("flow {index}: {violation}"))
-        })
+        });
+        violation.or_else(|| Some(self.network.trace_used_up()?.to_string()))
     }
 
     /// Why the connections of each flow closed, sender first; `None` while open.

@@ -1,20 +1,22 @@
 //! `fulmar sim SCENARIO`: a scenario in virtual time.
 
+mod print;
+mod store;
 mod swarm;
 
+use super::traces::Traces;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::signals::Signals;
 use anyhow::Context;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use core::sync::atomic::Ordering;
 use fulmar_sim::experiment::{Experiment, PointResult, Progress};
-use fulmar_sim::report::csv;
-use fulmar_sim::report::record::COLUMNS;
-use fulmar_sim::scenario::{Document, points};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{BufWriter, IsTerminal, Write};
+use fulmar_sim::report::record::RunRecord;
+use fulmar_sim::scenario::{Document, Origin, ScenarioError, points_with};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,12 +26,16 @@ Examples:
       a row for each run and one for each rate of loss
   fulmar sim scenarios/setup.toml --json | jq 'select(.record == \"aggregate\") | .first_arrival_s'
       one measure out of the records
+  fulmar sim scenarios/airborne.toml --set 'sweep.hop.ber=[0,1e-5,1e-4]' --runs 1000 --out sweep/
+      runs.ndjson and runs.csv in a directory; killed, the same command goes on where it was
   fulmar sim --swarm 10000 --seed 1
       random sessions under random faults; one that breaks a promise is printed as a command
 
 Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md.
 ";
 
+/// Ten thousand flows with every key are a tenth of this.
+const SCENARIO_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// What could not be written.
 const STDOUT: &str = "writing to standard output";
 
@@ -67,6 +73,10 @@ pub(crate) struct SimArgs {
     /// Write rows of comma-separated values to a file; `-` is stdout.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Keep every run in this directory as soon as it is over, and go on from what is there: records
+    /// in runs.ndjson, a table in runs.csv.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "csv", "swarm"])]
+    out: Option<PathBuf>,
 }
 
 /// Runs the scenario and prints its results.
@@ -77,8 +87,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let Some(count) = args.swarm {
         return swarm::run(count, args);
     }
-    let experiment = read(args)?;
+    let (experiment, digest) = read(args)?;
     let signals = Signals::catch(&[])?;
+    if let Some(directory) = &args.out {
+        return sweep(directory, &experiment, &digest, args.jobs, &signals);
+    }
     let results = compute(&experiment, args.jobs, &signals)?;
     let varied = varied(&experiment);
     let interrupted = signals.exit();
@@ -90,11 +103,12 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if results.is_empty() {
         // Nothing to show, and no earlier file worth overwriting with it.
     } else if args.json {
-        written(write_json(&results).context(STDOUT))?;
+        written(print::json(&results).context(STDOUT))?;
     } else if let Some(file) = &args.csv {
-        written(write_csv(file, &results, &varied))?;
+        written(print::csv_file(file, &results, &varied))?;
     } else {
-        written(print_table(&experiment, &results, &varied).context(STDOUT))?;
+        let aggregates = results.iter().map(|point| &point.aggregate);
+        written(print::table(&experiment, aggregates, &varied).context(STDOUT))?;
     }
     let failed: Vec<_> = results
         .iter()
@@ -102,15 +116,59 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         .filter_map(|run| Some((run, run.error.as_ref()?)))
         .collect();
     if let Some((run, error)) = failed.first() {
-        eprintln!(
-            "fulmar: {} of the runs broke a promise; the first at point {}, seed {}: {error}",
-            failed.len(),
-            run.point,
-            run.seed
-        );
+        tell_of_failures(failed.len(), run.point, run.seed, error);
         return Ok(interrupted.unwrap_or(Exit::Failed));
     }
     Ok(interrupted.unwrap_or(Exit::Done))
+}
+
+fn tell_of_failures(count: usize, point: usize, seed: u64, error: &str) {
+    eprintln!(
+        "fulmar: {count} of the runs broke a promise; the first at point {point}, seed {seed}: {error}"
+    );
+}
+
+/// Makes the runs that `directory` does not have yet, and puts all in order when none is missing.
+fn sweep(
+    directory: &Path,
+    experiment: &Experiment,
+    digest: &str,
+    jobs: usize,
+    signals: &Signals,
+) -> Result<Exit, Failure> {
+    let store = Store::open(directory, experiment, digest)?;
+    let shown = directory.display();
+    let (planned, found) = (experiment.run_count(), store.count());
+    if found > 0 {
+        eprintln!("fulmar: {found} of {planned} runs are in {shown} already");
+    }
+    if found < planned {
+        let progress = stoppable(signals);
+        progress.done.store(found, Ordering::Relaxed);
+        let missing = store.missing();
+        let keep = |record: &RunRecord| store.keep(record);
+        watch(planned as u64, "runs", &progress, || {
+            experiment.run_wanted(jobs, &progress, missing, keep)
+        })?
+        .or_exit(Exit::Device)?
+        .or_exit(Exit::Device)?;
+    }
+    let over = store.count();
+    if over < planned {
+        eprintln!(
+            "fulmar: interrupted; {over} of {planned} runs are in {shown}, and the same command goes on"
+        );
+        return Ok(signals.exit().unwrap_or(Exit::Failed));
+    }
+    let varied = varied(experiment);
+    let finished = store.finish(&varied).or_exit(Exit::Device)?;
+    written(print::table(experiment, &finished.aggregates, &varied).context(STDOUT))?;
+    eprintln!("fulmar: {planned} runs and their summaries are in {shown}");
+    if let Some((point, seed, error)) = &finished.first_failure {
+        tell_of_failures(finished.failed, *point, *seed, error);
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Done)
 }
 
 /// A reader that has seen enough (`| head`) is no failure.
@@ -130,16 +188,24 @@ fn written(outcome: anyhow::Result<()>) -> Result<(), Failure> {
     }
 }
 
-fn read(args: &SimArgs) -> Result<Experiment, Failure> {
+/// The experiment, and a digest of all that its results depend on but the version.
+fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
     let path = args.scenario.as_deref().unwrap_or(Path::new("-"));
     let name = path.display().to_string();
-    let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    }
-    .with_context(|| format!("cannot read the scenario {name}"))
-    .or_exit(Exit::Usage)?;
+    let octets = read_octets(path)
+        .with_context(|| format!("cannot read the scenario {name}"))
+        .or_exit(Exit::Usage)?;
+    let text = String::from_utf8(octets).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.split(|&octet| octet == b'\n').count();
+        let name = name.clone();
+        ScenarioError::new(
+            Origin::File { name, line },
+            "",
+            "is not UTF-8; a scenario is a text, TOML",
+        )
+    });
+    let text = text.or_exit(Exit::Usage)?;
     let mut document = Document::parse(&name, &text).or_exit(Exit::Usage)?;
     for set in &args.sets {
         document.set(set).or_exit(Exit::Usage)?;
@@ -154,11 +220,38 @@ fn read(args: &SimArgs) -> Result<Experiment, Failure> {
                 .or_exit(Exit::Usage)?;
         }
     }
-    Ok(Experiment {
-        points: points(&document).or_exit(Exit::Usage)?,
+    // A scenario and its traces lie together; what comes from stdin lies where the user is.
+    let traces = Traces::below(path.parent().unwrap_or(Path::new("")));
+    let points = points_with(&document, &|name| traces.get(name)).or_exit(Exit::Usage)?;
+    let mut digest = blake3::Hasher::new();
+    traces.digest(&mut digest);
+    for point in &points {
+        // Debug form: quotes and escapes keep two parameters from running into one another.
+        digest.update(format!("{:?}{:?}\n", point.varied, point.parameters).as_bytes());
+    }
+    let experiment = Experiment {
+        points,
         scenario: name,
         options: fulmar_sim::world::WorldOptions::default(),
-    })
+    };
+    Ok((experiment, digest.finalize().to_hex().to_string()))
+}
+
+/// What a file or stdin says, of bounded length.
+fn read_octets(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path)?)
+    };
+    let mut octets = Vec::new();
+    source
+        .take(SCENARIO_BYTES_MAX + 1)
+        .read_to_end(&mut octets)?;
+    if octets.len() as u64 > SCENARIO_BYTES_MAX {
+        anyhow::bail!("it is longer than {SCENARIO_BYTES_MAX} octets; a scenario is a short text");
+    }
+    Ok(octets)
 }
 
 /// Runs the experiment with a progress bar: all of it, or what was over when a signal came.
@@ -180,7 +273,10 @@ fn stoppable(signals: &Signals) -> Progress {
     }
 }
 
-/// Runs `work` beside a progress bar.
+/// How often progress is told where no bar can be drawn.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Runs `work` beside a progress bar, or beside a line now and then if stderr is no terminal.
 fn watch<T: Send>(
     total: u64,
     what: &str,
@@ -191,6 +287,10 @@ fn watch<T: Send>(
     let template = format!("{{bar:30}} {{pos}}/{{len}} {what}, {{eta}} left");
     let style = ProgressStyle::with_template(&template);
     bar.set_style(style.context("the progress bar's template is malformed")?);
+    // What was there before says nothing of the time that is left.
+    bar.set_position(progress.done.load(Ordering::Relaxed) as u64);
+    bar.reset_eta();
+    let mut lines = (!std::io::stderr().is_terminal()).then_some(LINE_EVERY);
     let outcome = std::thread::scope(|scope| {
         let watcher = std::thread::current();
         let worker = scope.spawn(move || {
@@ -199,7 +299,13 @@ fn watch<T: Send>(
             result
         });
         while !worker.is_finished() {
-            bar.set_position(progress.done.load(Ordering::Relaxed) as u64);
+            let done = progress.done.load(Ordering::Relaxed) as u64;
+            bar.set_position(done);
+            if let Some(next) = lines.filter(|next| bar.elapsed() >= *next) {
+                let left = HumanDuration(bar.eta());
+                eprintln!("fulmar: {done} of {total} {what}, {left} left");
+                lines = Some(next + LINE_EVERY);
+            }
             // Only the picture waits here; the end of the work wakes it.
             std::thread::park_timeout(Duration::from_millis(50));
         }
@@ -216,97 +322,4 @@ fn varied(experiment: &Experiment) -> Vec<String> {
         .first()
         .map(|point| point.varied.iter().map(|(path, _)| path.clone()).collect())
         .unwrap_or_default()
-}
-
-fn write_json(results: &[PointResult]) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    for point in results {
-        for run in &point.runs {
-            serde_json::to_writer(&mut out, run)?;
-            out.write_all(b"\n")?;
-        }
-        serde_json::to_writer(&mut out, &point.aggregate)?;
-        out.write_all(b"\n")?;
-    }
-    out.flush().context("cannot write the records")
-}
-
-fn write_csv(file: &Path, results: &[PointResult], varied: &[String]) -> anyhow::Result<()> {
-    let is_stdout = file == Path::new("-");
-    let mut out: Box<dyn Write> = if is_stdout {
-        Box::new(std::io::stdout().lock())
-    } else {
-        let created = std::fs::File::create(file);
-        Box::new(created.with_context(|| format!("cannot create {}", file.display()))?)
-    };
-    let mut text = String::new();
-    let mut rows = 0;
-    if let Some(run) = results.first().and_then(|point| point.runs.first()) {
-        text.push_str(&csv::header(run, varied));
-        text.push('\n');
-    }
-    for point in results {
-        for run in &point.runs {
-            text.push_str(&csv::run_row(run, varied));
-            text.push('\n');
-        }
-        text.push_str(&csv::aggregate_row(&point.aggregate, varied));
-        text.push('\n');
-        rows += point.runs.len() + 1;
-    }
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .with_context(|| {
-            if is_stdout {
-                STDOUT.to_owned()
-            } else {
-                format!("cannot write {}", file.display())
-            }
-        })?;
-    if file != Path::new("-") {
-        eprintln!("fulmar: {rows} rows written to {}", file.display());
-    }
-    Ok(())
-}
-
-/// One row for each point: what varies, and the main measures with their intervals.
-fn print_table(
-    experiment: &Experiment,
-    results: &[PointResult],
-    varied: &[String],
-) -> anyhow::Result<()> {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    let headings = COLUMNS.iter().map(|column| column.heading.to_owned());
-    table.set_header(
-        varied
-            .iter()
-            .cloned()
-            .chain(["n".to_owned()])
-            .chain(headings),
-    );
-    for PointResult { aggregate, .. } in results {
-        let point = &experiment.points[aggregate.point];
-        let values = point.varied.iter().map(|(_, value)| value.clone());
-        let n = if aggregate.incomplete {
-            format!("{} of {}", aggregate.n, point.plan.run.runs)
-        } else {
-            aggregate.n.to_string()
-        };
-        let cells = COLUMNS.iter().map(|column| column.cell(aggregate));
-        table.add_row(values.chain([n]).chain(cells));
-    }
-    for column in table.column_iter_mut().skip(varied.len()) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{table}").context("cannot write the table")?;
-    writeln!(
-        out,
-        "means with 95 % confidence intervals; --json and --csv have every measure"
-    )
-    .context("cannot write the table")
 }

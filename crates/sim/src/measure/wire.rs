@@ -1,7 +1,7 @@
 //! What was put on the links, and what became of it.
 
 use fulmar_proto::machine::Kind;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a packet did not reach the node at the other end of a hop, or was refused there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -46,7 +46,7 @@ impl WireLoss {
 }
 
 /// Octets by [`Kind`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByKind {
     /// Application octets for the first time.
     pub source: u64,
@@ -76,7 +76,7 @@ impl ByKind {
 }
 
 /// Packets lost on the wire, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossCounts {
     /// See [`WireLoss::Loss`].
     pub loss: u64,

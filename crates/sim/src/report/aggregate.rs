@@ -4,6 +4,7 @@ use super::record::{RunRecord, SCHEMA};
 use crate::measure::statistics::{Summary, summarise};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One point of an experiment, as a line of NDJSON.
@@ -14,7 +15,7 @@ pub struct AggregateRecord {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The version of the program.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// The scenario as the user named it.
     pub scenario: String,
     /// Which point of the sweep, from 0.
@@ -58,7 +59,7 @@ impl AggregateRecord {
         Some(Self {
             record: "aggregate",
             schema: SCHEMA,
-            version: first.version,
+            version: first.version.clone(),
             scenario: first.scenario.clone(),
             point: first.point,
             seed: first.seed,

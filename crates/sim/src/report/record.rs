@@ -8,21 +8,22 @@ use crate::measure::wire::{ByKind, LossCounts};
 use crate::stack::Recovered;
 use crate::world::{EndReason, World};
 use core::time::Duration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The version of the records' schema. A change of meaning or a removed field raises it.
 pub const SCHEMA: u32 = 1;
 
-/// One run, as a line of NDJSON.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One run, as a line of NDJSON. What was printed reads back as the same record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Always `run`.
-    pub record: &'static str,
+    pub record: Cow<'static, str>,
     /// [`SCHEMA`].
     pub schema: u32,
     /// The version of the program.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// The scenario as the user named it.
     pub scenario: String,
     /// Which point of the sweep, from 0.
@@ -39,17 +40,17 @@ pub struct RunRecord {
     /// What broke, if something did.
     pub error: Option<String>,
     /// Each flow by itself, if there is more than one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowMetrics>,
 }
 
 /// The measures of a run, in the order of reports. Rates are bits per second, spans seconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Whether every octet of every flow arrived, right.
     pub completed: bool,
     /// Why the run ended.
-    pub end_reason: &'static str,
+    pub end_reason: Cow<'static, str>,
     /// When the run ended.
     pub duration_s: f64,
     /// Application octets the flows set out to send.
@@ -86,7 +87,7 @@ pub struct Metrics {
 }
 
 /// What is measured of one flow, or of all together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowMetrics {
     /// Octets handed to the receiving application, and right.
     pub delivered_bytes: u64,
@@ -114,7 +115,7 @@ pub struct FlowMetrics {
 }
 
 /// Pieces (writes, or TPDU-sized parts of a bulk transfer) that never arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidualLoss {
     /// Nothing of them arrived.
     pub lost: u64,
@@ -171,7 +172,7 @@ impl Metrics {
         let arq_bound_bps = yardsticks.map(|y| y.arq_bound_bps);
         Self {
             completed: meters.iter().all(|m| m.is_complete()),
-            end_reason: end.name(),
+            end_reason: Cow::Borrowed(end.name()),
             duration_s: world.now().as_secs_f64(),
             offered_bytes: meters.iter().map(|m| m.total().0).sum(),
             overhead_bytes: wire.octets.total().cast_signed() - carried.cast_signed(),

@@ -1,10 +1,11 @@
 //! The keys of `[hop]` and `[lan]`.
 
 use super::ScenarioError;
-use fulmar_channel::{Config, QueueLimit};
+use fulmar_channel::{Config, LossModel, QueueLimit, Trace};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_settings::{Keys, TableReader};
+use std::sync::Arc;
 
 /// What ns-3's `DropTailQueue` holds by default, and what the papers' scenarios were run with.
 const QUEUE_PACKETS: u32 = 100;
@@ -32,6 +33,10 @@ pub(super) const KEYS: Keys = &[
 /// The keys of `[lan]`.
 pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue", "framing"]];
 
+/// Gives the trace of a `loss = "trace FILE"` by the file's name, or says what is wrong with it. The
+/// simulator itself has no files.
+pub type ReadTrace<'a> = &'a dyn Fn(&str) -> Result<Arc<Trace>, String>;
+
 /// One measured hop: a channel for each direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopPlan {
@@ -56,30 +61,32 @@ pub struct LanPlan {
 }
 
 impl HopPlan {
-    pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
+    pub(super) fn read(
+        reader: &TableReader<'_>,
+        traces: ReadTrace<'_>,
+    ) -> Result<Self, ScenarioError> {
         let rate: Bitrate = reader.required("rate", "\"5mbit\"")?;
         let plain = Config {
             rate: Some(rate),
             queue: QueueLimit::packets(QUEUE_PACKETS),
             ..Config::default()
         };
-        let both = direction(&plain, reader)?;
+        let both = direction(&plain, reader, traces)?;
+        check(&both, reader)?;
         let one = |key| match reader.table(key, &[&DIRECTION_KEYS])? {
             Some(own) => {
-                let config = direction(&both, &own)?;
+                let config = direction(&both, &own, traces)?;
                 check(&config, &own)?;
                 Ok(config)
             }
             None => Ok(both.clone()),
         };
-        let hop = Self {
+        Ok(Self {
             forward: one("forward")?,
             reverse: one("reverse")?,
             frame_check: reader.value_or("frame_check", false)?,
             framing: framing(reader)?,
-        };
-        check(&both, reader)?;
-        Ok(hop)
+        })
     }
 }
 
@@ -110,7 +117,18 @@ fn framing(reader: &TableReader<'_>) -> Result<ByteCount, ScenarioError> {
 }
 
 /// What `reader` says of one direction; what it does not say is as in `base`.
-fn direction(base: &Config, reader: &TableReader<'_>) -> Result<Config, ScenarioError> {
+fn direction(
+    base: &Config,
+    reader: &TableReader<'_>,
+    traces: ReadTrace<'_>,
+) -> Result<Config, ScenarioError> {
+    let mut loss = reader.value_or("loss", base.loss.clone())?;
+    if let LossModel::Replay(replay) = &mut loss
+        && replay.trace.is_none()
+    {
+        let trace = traces(&replay.name).map_err(|problem| reader.wrong("loss", problem))?;
+        replay.trace = Some(trace);
+    }
     let span =
         |key, default: Duration| Ok::<_, ScenarioError>(reader.duration(key)?.unwrap_or(default));
     Ok(Config {
@@ -118,7 +136,7 @@ fn direction(base: &Config, reader: &TableReader<'_>) -> Result<Config, Scenario
         delay: span("delay", base.delay)?,
         queue: reader.value_or("queue", base.queue)?,
         ecn_threshold: reader.value("ecn_threshold")?.or(base.ecn_threshold),
-        loss: reader.value_or("loss", base.loss)?,
+        loss,
         bits: reader.value_or("ber", base.bits)?,
         outages: reader.value_or("outages", base.outages.clone())?,
         reorder: reader.value("reorder")?.or(base.reorder),

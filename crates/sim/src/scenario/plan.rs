@@ -2,7 +2,7 @@
 
 use super::ScenarioError;
 use super::flow::{self, FlowPlan, TransportPlan};
-use super::hop::{self, HopPlan, LanPlan};
+use super::hop::{self, HopPlan, LanPlan, ReadTrace};
 use super::tcp;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
@@ -47,11 +47,21 @@ const HOPS_MAX: usize = 250;
 const FLOWS_MAX: usize = 10_000;
 
 impl Plan {
-    /// Reads a document.
+    /// Reads a document that names no traces.
     ///
     /// # Errors
-    /// The first key that is unknown, missing or out of range, with its place and the remedy.
+    /// As [`Plan::read_with`].
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
+        let none = |name: &str| Err(format!("the trace {name} cannot be had here"));
+        Self::read_with(document, &none)
+    }
+
+    /// Reads a document, and the traces it names with `traces`.
+    ///
+    /// # Errors
+    /// The first key that is unknown, missing or out of range, with its place and the remedy; or a
+    /// trace that cannot be read.
+    pub fn read_with(document: &Document, traces: ReadTrace<'_>) -> Result<Self, ScenarioError> {
         let root = TableReader::root(&document.name, &document.root, KEYS)?;
         let run = Self::read_run(&root)?;
         let lan = match root.table("lan", hop::LAN_KEYS)? {
@@ -63,7 +73,10 @@ impl Plan {
             let problem = format!("there must be 1 to {HOPS_MAX}, each a table [[hop]]");
             return Err(root.wrong("hop", problem));
         }
-        let hops = hops.iter().map(HopPlan::read).collect::<Result<_, _>>()?;
+        let hops = hops
+            .iter()
+            .map(|hop| HopPlan::read(hop, traces))
+            .collect::<Result<_, _>>()?;
         let flows = root.tables("flow", flow::KEYS)?;
         if flows.is_empty() || flows.len() > FLOWS_MAX {
             let problem = format!("there must be 1 to {FLOWS_MAX}, each a table [[flow]]");

@@ -7,8 +7,9 @@
 //! ```
 
 use super::ScenarioError;
+use super::hop::ReadTrace;
 use super::plan::Plan;
-use fulmar_settings::{Document, Node, Tree};
+use fulmar_settings::{Document, Node, Origin, Tree};
 use std::collections::BTreeMap;
 
 /// One point: what varies, and the plan it gives.
@@ -24,18 +25,40 @@ pub struct Point {
 
 /// Bounds what a slip of the keyboard can ask for.
 const POINTS_MAX: usize = 100_000;
+const PATHS_MAX: usize = 1_000;
+/// As many records as a disk can hold: two gigabytes and more for each million.
+const RUNS_MAX: usize = 10_000_000;
 
 /// One factor of the cross product: paths, and for each level a value for each path.
 struct Axis {
+    origin: Origin,
     paths: Vec<String>,
     levels: Vec<Vec<Tree>>,
 }
 
+/// As [`points_with`], of a document that names no traces.
+///
+/// # Errors
+/// As [`points_with`].
+pub fn points(document: &Document) -> Result<Vec<Point>, ScenarioError> {
+    points_of(document, &Plan::read)
+}
+
 /// Lists the points of `document`, the last axis varying fastest. Without a sweep there is one.
+/// Traces are had from `traces`, once for every point that names them.
 ///
 /// # Errors
 /// A sweep is malformed, or a point means nothing.
-pub fn points(document: &Document) -> Result<Vec<Point>, ScenarioError> {
+pub fn points_with(
+    document: &Document,
+    traces: ReadTrace<'_>,
+) -> Result<Vec<Point>, ScenarioError> {
+    points_of(document, &|document| Plan::read_with(document, traces))
+}
+
+type ReadPlan<'a> = &'a dyn Fn(&Document) -> Result<Plan, ScenarioError>;
+
+fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<Point>, ScenarioError> {
     let axes = axes(document)?;
     let count = axes
         .iter()
@@ -43,15 +66,42 @@ pub fn points(document: &Document) -> Result<Vec<Point>, ScenarioError> {
         .filter(|count| *count <= POINTS_MAX);
     let Some(count) = count else {
         let origin = document.root["sweep"].origin.clone();
-        let problem = format!("gives more than {POINTS_MAX} points");
+        let factors: Vec<String> = axes
+            .iter()
+            .map(|axis| axis.levels.len().to_string())
+            .collect();
+        let problem = format!(
+            "gives {} points, more than {POINTS_MAX}; take fewer values, or zip paths: \
+             \"a, b\" = [[1, 2], [3, 4]]",
+            factors.join(" x ")
+        );
         return Err(ScenarioError::new(origin, "sweep", problem));
     };
-    (0..count)
-        .map(|index| point(document, &axes, index))
-        .collect()
+    let points: Vec<Point> = (0..count)
+        .map(|index| point(document, &axes, index, read))
+        .collect::<Result<_, _>>()?;
+    let runs = points.iter().map(|point| point.plan.run.runs);
+    if runs.clone().sum::<usize>() > RUNS_MAX {
+        let (count, runs) = (points.len(), runs.max().unwrap_or_default());
+        let problem = format!(
+            "{runs} at each of {count} points are more than {RUNS_MAX} in all; take fewer runs or \
+             split the sweep"
+        );
+        return Err(ScenarioError::new(
+            document.origin_of("run.runs"),
+            "run.runs",
+            problem,
+        ));
+    }
+    Ok(points)
 }
 
-fn point(document: &Document, axes: &[Axis], index: usize) -> Result<Point, ScenarioError> {
+fn point(
+    document: &Document,
+    axes: &[Axis],
+    index: usize,
+    read: ReadPlan<'_>,
+) -> Result<Point, ScenarioError> {
     let mut document = document.clone();
     let mut varied = Vec::new();
     let mut stride = axes.iter().map(|axis| axis.levels.len()).product::<usize>();
@@ -68,16 +118,65 @@ fn point(document: &Document, axes: &[Axis], index: usize) -> Result<Point, Scen
     Ok(Point {
         varied,
         parameters: document.parameters(),
-        plan: Plan::read(&document)?,
+        plan: read(&document)?,
     })
 }
 
 fn axes(document: &Document) -> Result<Vec<Axis>, ScenarioError> {
     let mut found = Vec::new();
     if let Some(sweep) = document.root.get("sweep") {
+        if !matches!(sweep.node, Node::Table(_)) {
+            let problem = "must be one table, [sweep], with a list of values for each path";
+            return Err(ScenarioError::new(sweep.origin.clone(), "sweep", problem));
+        }
         collect("", sweep, &mut found)?;
     }
+    refuse_overlaps(&found)?;
     Ok(found)
+}
+
+/// Two axes over one value would leave only the second, without a word.
+fn refuse_overlaps(axes: &[Axis]) -> Result<(), ScenarioError> {
+    let paths: Vec<(&str, &Origin)> = axes
+        .iter()
+        .flat_map(|axis| axis.paths.iter().map(|path| (path.as_str(), &axis.origin)))
+        .collect();
+    if let Some((_, origin)) = paths.get(PATHS_MAX) {
+        let problem = format!("varies more than {PATHS_MAX} values; split the sweep");
+        return Err(ScenarioError::new((*origin).clone(), "sweep", problem));
+    }
+    for (index, (path, origin)) in paths.iter().enumerate() {
+        let earlier = paths[..index]
+            .iter()
+            .find(|(earlier, _)| overlap(earlier, path));
+        if let Some((earlier, _)) = earlier {
+            let problem = format!("varies what `{earlier}` varies already; keep one of them");
+            return Err(ScenarioError::new(
+                (*origin).clone(),
+                format!("sweep.{path}"),
+                problem,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths mean, wholly or in part, the same values: `hop.ber` is also that of hop 0.
+fn overlap(a: &str, b: &str) -> bool {
+    let is_number = |step: &str| step.parse::<usize>().is_ok();
+    let (mut a, mut b) = (a.split('.').peekable(), b.split('.').peekable());
+    while let (Some(&one), Some(&other)) = (a.peek(), b.peek()) {
+        match (is_number(one), is_number(other)) {
+            (true, false) => drop(a.next()),
+            (false, true) => drop(b.next()),
+            _ if one == other => {
+                a.next();
+                b.next();
+            }
+            _ => return false,
+        }
+    }
+    true
 }
 
 fn collect(path: &str, tree: &Tree, into: &mut Vec<Axis>) -> Result<(), ScenarioError> {
@@ -95,21 +194,38 @@ fn collect(path: &str, tree: &Tree, into: &mut Vec<Axis>) -> Result<(), Scenario
             }
             Ok(())
         }
-        Node::Leaf(_) => Err(error("must be a list of the values to take")),
+        Node::Leaf(_) => Err(error(
+            "must be a list of the values to take, such as [0, 1e-5]",
+        )),
         Node::List(levels) if levels.is_empty() => Err(error("must have at least one value")),
         Node::List(levels) => {
             let paths: Vec<String> = path.split(',').map(|p| p.trim().to_owned()).collect();
+            for path in &paths {
+                if path.split('.').any(str::is_empty) {
+                    let example = "\"hop.ber\" = [0, \"1e-5\"]";
+                    return Err(error(&format!("is not a path; write it as in {example}")));
+                }
+                if path.split('.').next() == Some("sweep") {
+                    return Err(error(
+                        "cannot vary the sweep itself; name what is to vary, as hop.ber",
+                    ));
+                }
+            }
             let levels = levels
                 .iter()
                 .map(|level| match &level.node {
                     Node::List(values) if values.len() == paths.len() => Ok(values.clone()),
                     Node::Leaf(_) if paths.len() == 1 => Ok(vec![level.clone()]),
                     _ => Err(error(
-                        "every value must be a list with one entry for each path",
+                        "every value must be a list with one entry for each path: \"a, b\" = [[1, 2]]",
                     )),
                 })
                 .collect::<Result<_, _>>()?;
-            into.push(Axis { paths, levels });
+            into.push(Axis {
+                origin: tree.origin.clone(),
+                paths,
+                levels,
+            });
             Ok(())
         }
     }

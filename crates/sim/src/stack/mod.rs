@@ -52,7 +52,7 @@ pub(crate) struct StackCounts {
 }
 
 /// TPDUs that were missing or damaged and were put right, by what did it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Recovered {
     /// By parity inside the TPDU.
     pub fec_words: u64,

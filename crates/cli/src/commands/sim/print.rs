@@ -1,0 +1,110 @@
+//! Results for people and programs: a table, records, rows.
+
+use super::STDOUT;
+use anyhow::Context;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use fulmar_sim::experiment::{Experiment, PointResult};
+use fulmar_sim::report::aggregate::AggregateRecord;
+use fulmar_sim::report::csv;
+use fulmar_sim::report::record::COLUMNS;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+/// Every record on stdout, one JSON object a line.
+pub(super) fn json(results: &[PointResult]) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    for point in results {
+        for run in &point.runs {
+            serde_json::to_writer(&mut out, run)?;
+            out.write_all(b"\n")?;
+        }
+        serde_json::to_writer(&mut out, &point.aggregate)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush().context("cannot write the records")
+}
+
+/// Every row to `file`; `-` is stdout.
+pub(super) fn csv_file(
+    file: &Path,
+    results: &[PointResult],
+    varied: &[String],
+) -> anyhow::Result<()> {
+    let is_stdout = file == Path::new("-");
+    let mut out: Box<dyn Write> = if is_stdout {
+        Box::new(std::io::stdout().lock())
+    } else {
+        let created = std::fs::File::create(file);
+        Box::new(created.with_context(|| format!("cannot create {}", file.display()))?)
+    };
+    let mut text = String::new();
+    let mut rows = 0;
+    if let Some(run) = results.first().and_then(|point| point.runs.first()) {
+        text.push_str(&csv::header(run, varied));
+        text.push('\n');
+    }
+    for point in results {
+        for run in &point.runs {
+            text.push_str(&csv::run_row(run, varied));
+            text.push('\n');
+        }
+        text.push_str(&csv::aggregate_row(&point.aggregate, varied));
+        text.push('\n');
+        rows += point.runs.len() + 1;
+    }
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .with_context(|| {
+            if is_stdout {
+                STDOUT.to_owned()
+            } else {
+                format!("cannot write {}", file.display())
+            }
+        })?;
+    if file != Path::new("-") {
+        eprintln!("fulmar: {rows} rows written to {}", file.display());
+    }
+    Ok(())
+}
+
+/// One row for each point: what varies, and the main measures with their intervals.
+pub(super) fn table<'a>(
+    experiment: &Experiment,
+    aggregates: impl IntoIterator<Item = &'a AggregateRecord>,
+    varied: &[String],
+) -> anyhow::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    if std::io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
+    let headings = COLUMNS.iter().map(|column| column.heading.to_owned());
+    table.set_header(
+        varied
+            .iter()
+            .cloned()
+            .chain(["n".to_owned()])
+            .chain(headings),
+    );
+    for aggregate in aggregates {
+        let point = &experiment.points[aggregate.point];
+        let values = point.varied.iter().map(|(_, value)| value.clone());
+        let n = if aggregate.incomplete {
+            format!("{} of {}", aggregate.n, point.plan.run.runs)
+        } else {
+            aggregate.n.to_string()
+        };
+        let cells = COLUMNS.iter().map(|column| column.cell(aggregate));
+        table.add_row(values.chain([n]).chain(cells));
+    }
+    for column in table.column_iter_mut().skip(varied.len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{table}").context("cannot write the table")?;
+    writeln!(
+        out,
+        "means with 95 % confidence intervals; --json and --csv have every measure"
+    )
+    .context("cannot write the table")
+}
