@@ -71,6 +71,31 @@ fn one_message_may_be_longer_than_what_may_be_unsent_but_only_one_waits() {
 }
 
 #[test]
+fn a_refused_message_is_asked_for_again_when_it_fits_and_not_before() {
+    let mut endpoint = endpoint();
+    let messages = ConnectionConfig {
+        mode: Mode::Unreliable,
+        ..config(2_000)
+    };
+    let now = Instant::START;
+    let id = endpoint
+        .connect(now, PATH, Port(1), messages)
+        .expect("room for one");
+    assert_eq!(endpoint.write_message(now, id, &[7; 900]), Ok(true));
+    assert_eq!(endpoint.write_message(now, id, &[7; 1_200]), Ok(false));
+    let early: Vec<Event> = core::iter::from_fn(|| endpoint.poll_event()).collect();
+    assert!(
+        !early.contains(&Event::Writable(id)),
+        "1,100 octets of room"
+    );
+    send(&mut endpoint, Duration::from_millis(10));
+    let later = now + Duration::from_millis(10);
+    let mut events = core::iter::from_fn(|| endpoint.poll_event());
+    assert!(events.any(|event| event == Event::Writable(id)));
+    assert_eq!(endpoint.write_message(later, id, &[7; 1_200]), Ok(true));
+}
+
+#[test]
 fn a_connection_is_treated_otherwise_only_before_its_first_write() {
     let mut endpoint = endpoint();
     let id = endpoint

@@ -53,6 +53,14 @@ impl TimerKind for SenderTimer {
     }
 }
 
+/// What a writer was refused and waits to offer again.
+#[derive(Clone, Copy, Debug)]
+enum Refused {
+    Stream,
+    /// A whole message of this length.
+    Message(usize),
+}
+
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -90,7 +98,7 @@ pub(super) struct Sender {
     confirmed: TpduSeq,
     /// ... which came then.
     advanced_at: Option<Instant>,
-    blocked_writer: bool,
+    refused: Option<Refused>,
     timers: TimerTable<SenderTimer>,
 }
 
@@ -122,7 +130,7 @@ impl Sender {
             unanswered_since: None,
             confirmed: config.first_seq,
             advanced_at: None,
-            blocked_writer: false,
+            refused: None,
             timers: TimerTable::default(),
         }
     }
@@ -132,7 +140,7 @@ impl Sender {
         let taken = self.buffer.write(&octets[..octets.len().min(self.room())]);
         self.pausing = false;
         if taken < octets.len() {
-            self.blocked_writer = true;
+            self.refused = Some(Refused::Stream);
         }
         self.probe_closed_window(now);
         taken
@@ -140,11 +148,8 @@ impl Sender {
 
     /// Takes a whole message, or nothing of it when the buffer is full.
     pub(super) fn write_message(&mut self, now: Instant, octets: &[u8]) -> bool {
-        // An empty message occupies no octets, so its number is bounded by the window's.
-        let crowded = self.has_new() && self.room() < octets.len();
-        let full = crowded || self.buffer.free() < octets.len();
-        if full || self.messages.len() >= usize::from(u16::MAX) {
-            self.blocked_writer = true;
+        if !self.takes_message(octets.len()) {
+            self.refused = Some(Refused::Message(octets.len()));
             return false;
         }
         self.buffer.write(octets);
@@ -152,6 +157,12 @@ impl Sender {
         self.messages.push_back(octets.len());
         self.probe_closed_window(now);
         true
+    }
+
+    fn takes_message(&self, len: usize) -> bool {
+        let crowded = self.has_new() && self.room() < len;
+        // An empty message occupies no octets, so their number has a bound of its own.
+        !crowded && self.buffer.free() >= len && self.messages.len() < usize::from(u16::MAX)
     }
 
     /// With nothing in flight no answer will tell that the window has opened, and the MACK that
@@ -164,11 +175,16 @@ impl Sender {
 
     /// Whether a writer that was refused may write again; asked once, answered once.
     pub(super) fn take_writable(&mut self, at_least: usize) -> bool {
-        let roomy = self.room() >= at_least.min(self.unsent_max / 2);
-        self.blocked_writer && roomy && {
-            self.blocked_writer = false;
-            true
+        let writable = match self.refused {
+            None => false,
+            Some(Refused::Stream) => self.room() >= at_least.min(self.unsent_max / 2),
+            // Were it told sooner, a writer that answers at once would ask for ever.
+            Some(Refused::Message(len)) => self.takes_message(len),
+        };
+        if writable {
+            self.refused = None;
         }
+        writable
     }
 
     /// How many octets a write would take.
