@@ -44,7 +44,7 @@ bytes = "10kB"
 "#;
 
 /// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 64] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 69] = [
     (
         r#"title = "a base""#,
         r#"titel = "a base""#,
@@ -469,6 +469,41 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 64] = [
         "hop.0.loss",
         "scenario.toml:1: `columns`: ",
     ),
+    (
+        r#"ber = "1e-5""#,
+        r#"ber = "-1e-5""#,
+        14,
+        "hop.0.ber",
+        "between 0 and 1",
+    ),
+    (
+        r#"mode = "nack-mack""#,
+        r#"mode = "fast""#,
+        23,
+        "flow.0.mode",
+        "known are datagram",
+    ),
+    (
+        "fec_words = 9",
+        "fec_words = 300",
+        24,
+        "flow.0.fec_words",
+        "from 0 to 256",
+    ),
+    (
+        r#"title = "a base""#,
+        "title = []",
+        1,
+        "title",
+        "must be a single value",
+    ),
+    (
+        r#""hop.ber" = [0, "1e-5"]"#,
+        r#""hop.ber" = {}"#,
+        34,
+        "sweep.hop.ber",
+        "must be a list of the values",
+    ),
 ];
 
 /// More points than anyone wants.
@@ -514,6 +549,21 @@ fn each_mistake_is_one_line_with_file_line_field_and_remedy() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_sweep_of_nothing_is_refused() {
+    let place = Place::with(1);
+    let file = place.path("scenario.toml");
+    let (before, _) = BASE.split_once("[sweep]").expect("it has one");
+    fs::write(&file, format!("{before}[sweep]\n")).expect("room");
+    let output = run(&format!("sim {}", file.display()));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains("scenario.toml:33: `sweep`: varies nothing; name"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]

@@ -136,6 +136,29 @@ impl Document {
         })
     }
 
+    /// Whether something stands at `path`, read as [`Document::put`] reads it.
+    pub fn has(&self, path: &str) -> bool {
+        fn below(tree: &Tree, steps: &[&str]) -> bool {
+            let Some((step, rest)) = steps.split_first() else {
+                return true;
+            };
+            match &tree.node {
+                Node::Table(table) => match table.get(*step) {
+                    Some(next) => below(next, rest),
+                    None => *step == "0" && below(tree, rest),
+                },
+                Node::List(list) => match step.parse::<usize>() {
+                    Ok(index) => list.get(index).is_some_and(|entry| below(entry, rest)),
+                    Err(_) => list.iter().any(|entry| below(entry, steps)),
+                },
+                Node::Leaf(_) => false,
+            }
+        }
+        let steps: Vec<&str> = path.split('.').collect();
+        let first = self.root.get(steps[0]);
+        first.is_some_and(|tree| below(tree, &steps[1..]))
+    }
+
     /// Where the value at `path` stands; that of the nearest table around it if it was not written,
     /// and the first line if there is none.
     pub fn origin_of(&self, path: &str) -> Origin {
@@ -349,6 +372,19 @@ mod tests {
         assert_eq!(parameters["hop.0.ber"], "1e-4");
         assert_eq!(parameters["hop.1.ber"], "1e-4");
         assert_eq!(parameters["hop.1.forward.loss"], "2%");
+        for (path, is_there) in [
+            ("hop.rate", true),
+            ("hop.0.ber", true),
+            ("hop.forward.loss", true),
+            ("hop.0.forward.loss", false),
+            ("hop.2.ber", false),
+            ("hop.rate.deeper", false),
+            ("run.0.seed", true),
+            ("run.1.seed", false),
+            ("nothing", false),
+        ] {
+            assert_eq!(document.has(path), is_there, "{path}");
+        }
     }
 
     #[test]

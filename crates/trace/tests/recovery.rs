@@ -266,6 +266,7 @@ fn short_and_one_sided_recordings_get_what_they_can_have() {
         "1111",
         "010",
         "0101010101",
+        "110110110",
         "0110",
     ] {
         let fit = of_digits(digits);

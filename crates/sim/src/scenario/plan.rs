@@ -64,6 +64,9 @@ impl Plan {
     pub fn read_with(document: &Document, traces: ReadTrace<'_>) -> Result<Self, ScenarioError> {
         let root = TableReader::root(&document.name, &document.root, KEYS)?;
         let run = Self::read_run(&root)?;
+        // They are for people, but a list would be a slip.
+        root.text("title")?;
+        root.text("about")?;
         let lan = match root.table("lan", hop::LAN_KEYS)? {
             Some(lan) => Some(LanPlan::read(&lan)?),
             None => None,

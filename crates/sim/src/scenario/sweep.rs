@@ -93,7 +93,37 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<Point>, Scen
             problem,
         ));
     }
+    for axis in &axes {
+        check_replaced(document, &axes, axis, read)?;
+    }
     Ok(points)
+}
+
+/// A value that a sweep replaces at every point is told of all the same if it is wrong: it may be
+/// the sweep that is taken out next.
+fn check_replaced(
+    document: &Document,
+    axes: &[Axis],
+    replaced: &Axis,
+    read: ReadPlan<'_>,
+) -> Result<(), ScenarioError> {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let written = replaced.paths.iter().filter(|path| document.has(path));
+    let written: Vec<String> = written.map(|path| last(path)).collect();
+    if written.is_empty() {
+        return Ok(());
+    }
+    let mut document = document.clone();
+    for axis in axes.iter().filter(|axis| !core::ptr::eq(*axis, replaced)) {
+        let values = axis.levels.first().into_iter().flatten();
+        for (path, value) in axis.paths.iter().zip(values) {
+            document.put(path, value)?;
+        }
+    }
+    match read(&document) {
+        Err(error) if written.contains(&last(&error.field)) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn point(
@@ -130,6 +160,11 @@ fn axes(document: &Document) -> Result<Vec<Axis>, ScenarioError> {
             return Err(ScenarioError::new(sweep.origin.clone(), "sweep", problem));
         }
         collect("", sweep, &mut found)?;
+        if found.is_empty() {
+            let problem = "varies nothing; name what is to vary, such as \"hop.ber\" = [0, 1e-5], or \
+                           leave [sweep] out";
+            return Err(ScenarioError::new(sweep.origin.clone(), "sweep", problem));
+        }
     }
     refuse_overlaps(&found)?;
     Ok(found)
@@ -183,6 +218,9 @@ fn collect(path: &str, tree: &Tree, into: &mut Vec<Axis>) -> Result<(), Scenario
     let error =
         |problem: &str| ScenarioError::new(tree.origin.clone(), format!("sweep.{path}"), problem);
     match &tree.node {
+        Node::Table(table) if table.is_empty() && !path.is_empty() => Err(error(
+            "must be a list of the values to take, such as [0, 1e-5]",
+        )),
         Node::Table(table) => {
             for (key, entry) in table {
                 let path = if path.is_empty() {

@@ -4,11 +4,15 @@
 //! them, likelihood ratios compare those that contain one another, and a chi-square test of the
 //! runs says whether the chosen one can be believed at all.
 
+mod confidence;
 mod estimate;
 mod goodness;
+mod hidden;
 mod likelihood;
 mod models;
+mod notation;
 mod outcome;
+mod pairs;
 mod search;
 
 pub use goodness::Goodness;

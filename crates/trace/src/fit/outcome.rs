@@ -1,8 +1,9 @@
 //! All models side by side, and the choice.
 
-use super::estimate::{Pairs, estimate};
+use super::estimate::estimate;
 use super::goodness::{Goodness, test};
 use super::models::Model;
+use super::pairs::Pairs;
 use crate::losses::{Counts, Losses};
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
