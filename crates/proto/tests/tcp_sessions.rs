@@ -95,6 +95,8 @@ fn config(rng: &mut Rng) -> TcpConfig {
     flip(&mut config.recovery.frto);
     flip(&mut config.recovery.limited_transmit);
     flip(&mut config.recovery.rescue);
+    flip(&mut config.recovery.rate_reduction);
+    flip(&mut config.growth.at_recovery_end);
     flip(&mut config.timestamps);
     flip(&mut config.window_scaling);
     flip(&mut config.ecn);

@@ -22,6 +22,7 @@ pub(super) const KEYS: Keys = &[&[
     "initial_window",
     "byte_counting",
     "window_validation",
+    "growth_at_recovery_end",
     "restart_after_idle",
     "delayed_ack",
     "ack_every",
@@ -30,6 +31,7 @@ pub(super) const KEYS: Keys = &[&[
     "duplicates",
     "limited_transmit",
     "rescue",
+    "rate_reduction",
     "frto",
     "careful",
     "reduce",
@@ -51,9 +53,10 @@ pub(super) const KEYS: Keys = &[&[
     "time_wait",
 ]];
 
-const ALGORITHMS: [(&str, Algorithm); 3] = [
+const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("newreno", Algorithm::NewReno),
     ("cubic", Algorithm::Cubic),
+    ("cubic-rfc8312", Algorithm::Cubic2018),
     ("none", Algorithm::None),
 ];
 const REDUCTIONS: [(&str, ReduceFrom); 3] = [
@@ -130,6 +133,10 @@ fn read_window(
     set(&mut growth.byte_counting, reader.value("byte_counting")?);
     set(&mut growth.validation, reader.value("window_validation")?);
     set(
+        &mut growth.at_recovery_end,
+        reader.value("growth_at_recovery_end")?,
+    );
+    set(
         &mut growth.restart_after_idle,
         reader.value("restart_after_idle")?,
     );
@@ -153,6 +160,10 @@ fn read_repair(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), S
         reader.value("limited_transmit")?,
     );
     set(&mut recovery.rescue, reader.value("rescue")?);
+    set(
+        &mut recovery.rate_reduction,
+        reader.value("rate_reduction")?,
+    );
     set(&mut recovery.frto, reader.value("frto")?);
     set(&mut recovery.careful, reader.value("careful")?);
     set(&mut recovery.reduce, reader.choice("reduce", &REDUCTIONS)?);

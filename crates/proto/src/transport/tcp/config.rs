@@ -43,6 +43,8 @@ pub struct Recovery {
     /// In fast recovery with SACK the newest segment is sent again when there is nothing else to
     /// send (RFC 6675, `NextSeg`, rule 4).
     pub rescue: bool,
+    /// In fast recovery what leaves follows what arrives (RFC 9937).
+    pub rate_reduction: bool,
     /// Detection of spurious timeouts (RFC 5682).
     pub frto: bool,
     /// After a timeout without SACK, duplicates count again only when something sent after it was
@@ -65,16 +67,24 @@ pub enum ReduceFrom {
 }
 
 /// How a congestion window grows.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a published option of its own"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
     /// The rule.
     pub algorithm: Algorithm,
     /// The first window in segments.
     pub initial_window: u16,
-    /// Acknowledged octets count, not acknowledgements, in congestion avoidance (RFC 3465).
+    /// Acknowledged octets count, not acknowledgements: a segment for each window's worth in
+    /// congestion avoidance, up to two for each acknowledgement in slow start (RFC 3465).
     pub byte_counting: bool,
     /// A window that is not used does not grow (RFC 7661, section 4.3, in its plainest form).
     pub validation: bool,
+    /// The acknowledgement that ends a fast recovery lets the window grow, too: ns-3 does so, RFC
+    /// 6582 leaves it at the threshold.
+    pub at_recovery_end: bool,
     /// After a silence of a timeout the window begins anew (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
 }
@@ -107,8 +117,8 @@ pub struct TcpConfig {
     pub sharing: Sharing,
     /// Timeouts.
     pub rto: RtoBounds,
-    /// With timestamps, a retransmission gives a sample of the round trip, too (RFC 6298, section
-    /// 3). Without, Karn's rule holds.
+    /// With timestamps, data sent again give a sample of the round trip, too (RFC 6298, section 3);
+    /// otherwise Karn's rule holds. A SYN sent again always gives one.
     pub samples_of_retransmissions: bool,
     /// SYNs sent again before the connection is given up.
     pub syn_retries: u8,

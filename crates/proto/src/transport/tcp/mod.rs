@@ -7,10 +7,10 @@
 //! |---|---|
 //! | `endpoint` | ports, listeners, resets for strangers; the [`crate::machine::Machine`] |
 //! | `connection` | RFC 9293's states; translates sequence numbers into positions |
-//! | `sender` | what leaves, what is lost, timers (RFC 6298, 6582, 6675, 3042, 5682, 3168) |
+//! | `sender` | what leaves, what is lost, timers (RFC 6298, 6582, 6675, 3042, 5682, 9937, 3168) |
 //! | `receiver` | reassembly, window, when to acknowledge (RFC 5681, 2018) |
 //! | `scoreboard` | which segments are out, arrived, lost |
-//! | `congestion` | the window: RFC 5681, RFC 9438, none |
+//! | `congestion` | the window: RFC 5681, RFC 9438 and 8312, none |
 //!
 //! # Does not
 //! - Pace: a window's segments leave at once.

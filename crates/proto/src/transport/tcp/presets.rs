@@ -64,6 +64,7 @@ const REFERENCE: TcpConfig = TcpConfig {
         duplicates: 3,
         limited_transmit: false,
         rescue: false,
+        rate_reduction: false,
         frto: false,
         careful: true,
         reduce: ReduceFrom::Flight,
@@ -73,6 +74,7 @@ const REFERENCE: TcpConfig = TcpConfig {
         initial_window: 1,
         byte_counting: false,
         validation: false,
+        at_recovery_end: false,
         restart_after_idle: true,
     },
     sharing: Sharing {
@@ -137,6 +139,7 @@ const LINUX_LIKE: TcpConfig = TcpConfig {
         duplicates: 3,
         limited_transmit: true,
         rescue: false,
+        rate_reduction: true,
         frto: true,
         careful: true,
         reduce: ReduceFrom::Window,
@@ -146,6 +149,7 @@ const LINUX_LIKE: TcpConfig = TcpConfig {
         initial_window: 10,
         byte_counting: true,
         validation: true,
+        at_recovery_end: false,
         restart_after_idle: true,
     },
     rto: RtoBounds {

@@ -79,7 +79,6 @@ impl Scoreboard {
     }
 
     /// Octets that arrived beyond a hole.
-    #[cfg(test)]
     pub(super) const fn sacked(&self) -> u64 {
         self.sacked
     }

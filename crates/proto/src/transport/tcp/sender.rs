@@ -13,6 +13,7 @@
 //! window allows.
 
 mod acks;
+mod rate_reduction;
 mod timeouts;
 
 use super::config::TcpConfig;
@@ -22,6 +23,7 @@ use crate::bytes::SendBuffer;
 use crate::transport::parts::{RtoLimits, RttEstimator};
 use crate::units::{Duration, Instant};
 use core::ops::Range;
+use rate_reduction::RateReduction;
 
 pub(super) use acks::AckArrival;
 
@@ -38,6 +40,8 @@ enum Stage {
         partial: bool,
         /// Whether RFC 6675's rescue was made.
         rescued: bool,
+        /// Without it, the window is the threshold at once.
+        reduction: Option<RateReduction>,
     },
     /// After a timeout, until `until` is acknowledged.
     Loss {
@@ -259,7 +263,14 @@ impl Sender {
         } else {
             self.board.pipe()
         };
-        self.control.window().saturating_sub(out)
+        let window = match &self.stage {
+            Stage::Recovery {
+                reduction: Some(reduction),
+                ..
+            } => reduction.window(),
+            _ => self.control.window(),
+        };
+        window.saturating_sub(out)
     }
 
     /// What may leave at `now`.
@@ -395,6 +406,13 @@ impl Sender {
     /// A plan left.
     pub(super) fn on_sent(&mut self, now: Instant, plan: &Plan) {
         self.last_sent = now;
+        if let Stage::Recovery {
+            reduction: Some(reduction),
+            ..
+        } = &mut self.stage
+        {
+            reduction.on_sent(plan.range.end - plan.range.start);
+        }
         if plan.again {
             self.resend_now = None;
             self.counts.resent += 1;

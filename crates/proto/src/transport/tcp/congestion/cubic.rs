@@ -14,9 +14,19 @@ const BETA: f64 = 0.7;
 /// Section 4.3: what makes Reno's estimate as fast as Reno with beta = 0.5, 3 (1 - b) / (1 + b).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// The window of RFC 9438, in segments.
+/// Which text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Revision {
+    Rfc9438,
+    Rfc8312,
+}
+
+/// The window, in segments.
 #[derive(Clone, Debug)]
 pub(super) struct Cubic {
+    revision: Revision,
+    /// What an acknowledgement adds in slow start, at most.
+    slow_start_step: f64,
     mss: u64,
     window: f64,
     threshold: Option<f64>,
@@ -36,9 +46,11 @@ struct Epoch {
 }
 
 impl Cubic {
-    pub(super) fn new(mss: u64, window: u64) -> Self {
+    pub(super) fn new(mss: u64, window: u64, revision: Revision, byte_counting: bool) -> Self {
         let window = window as f64 / mss as f64;
         Self {
+            revision,
+            slow_start_step: if byte_counting { 2.0 } else { 1.0 },
             mss,
             window,
             threshold: None,
@@ -70,7 +82,11 @@ impl Cubic {
         } else {
             self.window
         };
-        self.threshold = Some((base * BETA).max(THRESHOLD_SEGMENTS_MIN as f64));
+        let threshold = match self.revision {
+            Revision::Rfc9438 => base * BETA,
+            Revision::Rfc8312 => (base.floor() * BETA).floor(),
+        };
+        self.threshold = Some(threshold.max(THRESHOLD_SEGMENTS_MIN as f64));
         self.epoch = None;
     }
 
@@ -92,11 +108,8 @@ impl Cubic {
             .window_max
             .max(if epoch.k == 0.0 { window } else { 0.0 });
         let cubic = |t: f64| C * (t - epoch.k).powi(3) + peak;
-        let alpha = if epoch.reno >= epoch.prior {
-            1.0
-        } else {
-            ALPHA
-        };
+        let is_past = epoch.reno >= epoch.prior && self.revision == Revision::Rfc9438;
+        let alpha = if is_past { 1.0 } else { ALPHA };
         epoch.reno += alpha * segments / self.window;
         if cubic(since.as_secs_f64()) < epoch.reno {
             self.window = self.window.max(epoch.reno);
@@ -119,8 +132,9 @@ impl CongestionControl for Cubic {
 
     fn on_acked(&mut self, acked: Acked) {
         if self.threshold.is_none_or(|t| self.window < t) {
-            // As in RFC 5681: a segment for each acknowledgement.
-            self.window += (acked.octets as f64 / self.mss as f64).min(1.0);
+            // As in RFC 5681, or RFC 3465 with L = 2.
+            let segments = acked.octets as f64 / self.mss as f64;
+            self.window += segments.min(self.slow_start_step);
         } else {
             self.avoid(acked);
         }
@@ -187,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_window_is_back_at_its_maximum_after_k() {
-        let mut cubic = Cubic::new(MSS, 100 * MSS);
+        let mut cubic = Cubic::new(MSS, 100 * MSS, Revision::Rfc9438, false);
         cubic.on_loss(Instant::START, 100 * MSS);
         assert!((cubic.window - 70.0).abs() < 1e-9);
         // K = cbrt(100 x 0.3 / 0.4) = 4.217 s; the curve is flat there.
@@ -199,7 +213,7 @@ mod tests {
 
     #[test]
     fn with_a_short_round_trip_it_is_as_fast_as_reno() {
-        let mut cubic = Cubic::new(MSS, 10 * MSS);
+        let mut cubic = Cubic::new(MSS, 10 * MSS, Revision::Rfc9438, false);
         cubic.on_loss(Instant::START, 10 * MSS);
         // 1 s of 100 round trips of 10 ms: alpha = 0.53 segments each up to 10, then 1.
         let window = grown(&mut cubic, 1, Duration::from_millis(10));
@@ -212,7 +226,7 @@ mod tests {
 
     #[test]
     fn two_losses_in_a_row_lower_the_maximum() {
-        let mut cubic = Cubic::new(MSS, 100 * MSS);
+        let mut cubic = Cubic::new(MSS, 100 * MSS, Revision::Rfc9438, false);
         cubic.on_loss(Instant::START, 100 * MSS);
         cubic.on_loss(Instant::START, 70 * MSS);
         assert!((cubic.window_max - 70.0 * 0.85).abs() < 1e-9);

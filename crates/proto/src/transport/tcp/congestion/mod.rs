@@ -9,7 +9,7 @@ mod unlimited;
 
 use super::config::TcpConfig;
 use crate::units::{Duration, Instant};
-use cubic::Cubic;
+use cubic::{Cubic, Revision};
 use newreno::NewReno;
 use unlimited::Unlimited;
 
@@ -20,6 +20,9 @@ pub enum Algorithm {
     NewReno,
     /// RFC 9438.
     Cubic,
+    /// RFC 8312, as implementations have it: whole segments, and Reno's estimate grows by its
+    /// share for ever.
+    Cubic2018,
     /// No congestion control: the peer's window alone.
     None,
 }
@@ -61,9 +64,11 @@ pub(super) trait CongestionControl: core::fmt::Debug + Send {
 pub(super) fn start(config: &TcpConfig, mss: u32) -> Box<dyn CongestionControl> {
     let mss = u64::from(mss);
     let window = mss * u64::from(config.growth.initial_window);
+    let counting = config.growth.byte_counting;
     match config.growth.algorithm {
-        Algorithm::NewReno => Box::new(NewReno::new(mss, window, config.growth.byte_counting)),
-        Algorithm::Cubic => Box::new(Cubic::new(mss, window)),
+        Algorithm::NewReno => Box::new(NewReno::new(mss, window, counting)),
+        Algorithm::Cubic => Box::new(Cubic::new(mss, window, Revision::Rfc9438, counting)),
+        Algorithm::Cubic2018 => Box::new(Cubic::new(mss, window, Revision::Rfc8312, counting)),
         Algorithm::None => Box::new(Unlimited),
     }
 }

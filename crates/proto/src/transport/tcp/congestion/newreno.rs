@@ -43,9 +43,10 @@ impl CongestionControl for NewReno {
 
     fn on_acked(&mut self, acked: Acked) {
         if self.window < self.threshold {
-            // Equation 2; small segments add up to a large one.
+            // Equation 2, or RFC 3465 with L = 2; small segments add up to a large one.
             self.uncredited += acked.octets;
-            let growth = self.uncredited.min(self.mss);
+            let step = if self.byte_counting { 2 } else { 1 };
+            let growth = self.uncredited.min(step * self.mss);
             self.window = self.window.saturating_add(growth);
             self.uncredited = (self.uncredited - growth).min(self.mss - 1);
             return;

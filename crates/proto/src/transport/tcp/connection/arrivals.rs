@@ -132,7 +132,7 @@ impl Connection {
         let rtt = self.sender.rtt_mut();
         match (handshake.tries, handshake.sent_at, echo_age) {
             (0 | 1, Some(sent_at), _) => rtt.on_sample(now.saturating_since(sent_at)),
-            (_, _, Some(age)) if self.config.samples_of_retransmissions => rtt.on_sample(age),
+            (_, _, Some(age)) => rtt.on_sample(age),
             _ => rtt.at_least(RTO_AFTER_SYN_LOSS),
         }
         self.state = if self.sender.is_finishing() {

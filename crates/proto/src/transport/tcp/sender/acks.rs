@@ -1,5 +1,6 @@
 //! What an acknowledgement does to a sender.
 
+use super::rate_reduction::RateReduction;
 use super::{Frto, Sender, Stage};
 use crate::transport::tcp::config::ReduceFrom;
 use crate::transport::tcp::congestion::Acked;
@@ -29,6 +30,8 @@ impl Sender {
     /// Takes an acknowledgement between `una` and `next`, and says how many octets it acknowledges
     /// newly.
     pub(in crate::transport::tcp) fn on_ack(&mut self, now: Instant, arrival: &AckArrival) -> u64 {
+        // What arrived in all: what is acknowledged, and what is said to be here beyond a hole.
+        let delivered_before = self.una + self.board.sacked();
         let mut news = 0;
         if self.sack {
             for block in &arrival.blocks {
@@ -41,17 +44,18 @@ impl Sender {
         let acked = arrival.ack.saturating_sub(self.una);
         if acked > 0 {
             self.on_advance(now, arrival, acked);
-        } else if self.flight() > 0 && arrival.ack == self.una {
-            // RFC 6675 counts what says something new, RFC 5681 what says nothing new.
-            let duplicate = if self.sack {
-                news > 0
-            } else {
-                arrival.bare && same_window
-            };
-            if duplicate {
-                self.on_duplicate(now);
-            }
         }
+        // RFC 6675 counts what says something new, though it may advance, too; RFC 5681 what says
+        // nothing new.
+        let duplicate = if self.sack {
+            news > 0
+        } else {
+            acked == 0 && arrival.ack == self.una && arrival.bare && same_window
+        };
+        if duplicate && self.flight() > 0 {
+            self.on_duplicate(now);
+        }
+        self.reduce_in_proportion(delivered_before, acked > 0 && news == 0);
         if arrival.echoes_congestion {
             self.on_mark(now);
         }
@@ -83,6 +87,9 @@ impl Sender {
             Stage::Recovery { until, .. } if self.una >= until => {
                 self.stage = Stage::Open;
                 self.forget_guesses();
+                if self.config.growth.at_recovery_end {
+                    self.grow(now, acked);
+                }
             }
             Stage::Recovery { partial, .. } => {
                 self.on_partial();
@@ -137,9 +144,19 @@ impl Sender {
         if self.sack {
             self.detect_lost();
         } else {
-            self.board.hold_head_lost();
-            self.resend_now = self.board.next_lost(self.mss);
+            self.resend_head();
         }
+    }
+
+    /// The oldest segment is lost and leaves again, whatever the window. Without SACK nothing is
+    /// known of what follows, and a full segment leaves from there.
+    fn resend_head(&mut self) {
+        self.board.hold_head_lost();
+        self.resend_now = if self.sack {
+            self.board.next_lost(self.mss)
+        } else {
+            Some(self.una..self.next.min(self.una + self.mss))
+        };
     }
 
     /// Without SACK: what duplicates told of is over.
@@ -184,6 +201,7 @@ impl Sender {
 
     fn enter_recovery(&mut self, now: Instant) {
         self.counts.fast_recoveries += 1;
+        let (reduces, pipe) = (self.config.recovery.rate_reduction, self.board.pipe());
         let base = self.reduction_base();
         if self.reduced_until.is_none() {
             self.control.on_loss(now, base);
@@ -192,12 +210,26 @@ impl Sender {
             until: self.next,
             partial: false,
             rescued: false,
+            reduction: reduces.then(|| RateReduction::begin(pipe)),
         };
         self.recover = self.next;
         self.duplicates = 0;
-        self.board.hold_head_lost();
-        self.resend_now = self.board.next_lost(self.mss);
+        self.resend_head();
         self.timer = Some(now + self.rto());
+    }
+
+    /// In a recovery with rate reduction: an acknowledgement was taken.
+    fn reduce_in_proportion(&mut self, delivered_before: u64, is_safe: bool) {
+        let delivered = (self.una + self.board.sacked()).saturating_sub(delivered_before);
+        let (pipe, mss) = (self.board.pipe(), self.mss);
+        let threshold = self.control.threshold();
+        if let Stage::Recovery {
+            reduction: Some(reduction),
+            ..
+        } = &mut self.stage
+        {
+            reduction.on_ack(delivered, is_safe, pipe, threshold, mss);
+        }
     }
 
     /// What a reduction takes its share of.

@@ -1,0 +1,246 @@
+//! TCP and UDP against ns-3 under the same conditions, at every bit error rate of the reference.
+//!
+//! Method: `scenarios/ns3-airborne.toml`, 400 runs a point against ns-3's 100 (CUBIC 25). Each
+//! measure must agree within the joint 95 % interval or 10 %. ns-3's goodput counts from the first
+//! octet delivered, ours from the first submitted: here ns-3's is computed from our records.
+
+mod fixture;
+#[path = "fixture/ns3.rs"]
+mod ns3;
+
+use fixture::run;
+use fulmar_sim::report::record::Metrics;
+use ns3::{Comparison, Row, Table, means, medians, shares};
+
+const SCENARIO: &str = include_str!("../../../scenarios/ns3-airborne.toml");
+const NEWRENO: &str = include_str!("../../../reference/ns3/s1_udp_newreno.csv");
+const CUBIC: &str = include_str!("../../../reference/ns3/s1_cubic_bbr_ns3.44.csv");
+const BOUND: &str = include_str!("../../../reference/ns3/s1_ideal_arq_bound.csv");
+const LATENCIES: [&str; 2] = ["10us", "10ms"];
+const BIT_ERROR_RATES: [&str; 6] = ["0", "1e-06", "1e-05", "2.5e-05", "5e-05", "0.0001"];
+const OFFERED: f64 = 1_000_960.0;
+
+/// ns-3.44's CUBIC: RFC 8312 in whole segments, with SACK and rate reduction in recovery.
+const NS3_CUBIC: [&str; 5] = [
+    "tcp.congestion=cubic-rfc8312",
+    "tcp.sack=true",
+    "tcp.reduce=window",
+    "tcp.window_validation=true",
+    "tcp.rate_reduction=true",
+];
+
+fn metrics(latency: &str, ber: &str, runs: u32, sets: &[&str]) -> Vec<Metrics> {
+    let point = [
+        format!("hop.delay={latency}"),
+        format!("hop.ber={ber}"),
+        format!("run.runs={runs}"),
+    ];
+    let sets: Vec<&str> = point
+        .iter()
+        .map(String::as_str)
+        .chain(sets.iter().copied())
+        .collect();
+    let result = run(SCENARIO, &sets).remove(0);
+    let record = |run: fulmar_sim::report::record::RunRecord| {
+        assert_eq!(run.error, None, "{sets:?}, seed {}", run.seed);
+        run.metrics
+    };
+    result.runs.into_iter().map(record).collect()
+}
+
+fn row<'a>(table: &'a Table, protocol: &str, latency: &str, ber: &str) -> Row<'a> {
+    let wanted = [
+        ("protocol", protocol),
+        ("latency", latency),
+        ("lossy", "both"),
+        ("ber", ber),
+    ];
+    table.row(&wanted)
+}
+
+/// Goodput from the first to the last delivery, as ns-3's `PacketSink` has it.
+fn goodput(metrics: &Metrics) -> Option<f64> {
+    let span = metrics.flow.last_delivery_s? - metrics.flow.first_delivery_s?;
+    (span > 0.0).then(|| metrics.flow.delivered_bytes as f64 * 8.0 / span)
+}
+
+/// The five measures of issue 4, build 3.
+fn comparisons(name: &str, runs: &[Metrics], row: &Row<'_>) -> Vec<Comparison> {
+    let of = |value: fn(&Metrics) -> f64| runs.iter().map(value).collect::<Vec<f64>>();
+    let some =
+        |value: fn(&Metrics) -> Option<f64>| runs.iter().filter_map(value).collect::<Vec<f64>>();
+    let gave_up: Vec<bool> = runs.iter().map(|m| m.gave_up).collect();
+    let what = |measure: &str| format!("{name}: {measure}");
+    let n = row.number("n");
+    vec![
+        means(
+            &what("delivered"),
+            &of(|m| m.flow.delivered_bytes as f64),
+            row.number("delivered_bytes_mean"),
+            row.number("delivered_bytes_ci95"),
+        ),
+        means(
+            &what("overhead"),
+            &of(|m| m.overhead_bytes as f64),
+            row.number("overhead_bytes_mean"),
+            row.number("overhead_bytes_ci95"),
+        ),
+        medians(
+            &what("median delay"),
+            &some(|m| m.flow.delay_mean_s),
+            row.number("delay_s_median"),
+            row.number("delay_s_n"),
+        ),
+        medians(
+            &what("median goodput"),
+            &some(goodput),
+            row.number("goodput_bps_median"),
+            row.number("goodput_bps_n"),
+        ),
+        shares(&what("gave up"), &gave_up, row.number("frac_gave_up"), n),
+    ]
+}
+
+/// Comparisons of one protocol: latencies, bit error rates, measures.
+const COMPARED: usize = 2 * 6 * 5;
+
+/// All that does not agree, over every latency and bit error rate.
+fn disagreements(text: &'static str, protocol: &str, sets: &[&str]) -> Vec<Comparison> {
+    let table = Table::read(text);
+    let mut bad = Vec::new();
+    for latency in LATENCIES {
+        for ber in BIT_ERROR_RATES {
+            let runs = metrics(latency, ber, 400, sets);
+            let row = row(&table, protocol, latency, ber);
+            let name = format!("{protocol}, {latency}, {ber}");
+            let compared = comparisons(&name, &runs, &row);
+            bad.extend(compared.into_iter().filter(|c| !c.agrees()));
+        }
+    }
+    bad
+}
+
+/// Exactly what is named in `known` may be outside of its interval. One comparison in twenty is by
+/// chance; more than that would be no chance.
+#[track_caller]
+fn assert_only(bad: &[Comparison], known: &[&str]) {
+    let names: Vec<&str> = bad.iter().map(|c| c.what.as_str()).collect();
+    assert_eq!(names, known, "{bad:#?}");
+    assert!(known.len() * 20 <= COMPARED + 20);
+}
+
+#[test]
+fn udp_agrees_at_every_bit_error_rate() {
+    let bad = disagreements(NEWRENO, "udp", &["flow.transport=udp"]);
+    assert_only(&bad, &[]);
+}
+
+#[test]
+fn newreno_without_sack_agrees_at_every_bit_error_rate() {
+    let bad = disagreements(NEWRENO, "newreno", &["tcp.sack=false"]);
+    // 17 kB in one or two bursts: the median lies between two modes (README of the reference,
+    // section 2, caveats).
+    assert_only(&bad, &["newreno, 10ms, 0.0001: median goodput"]);
+}
+
+#[test]
+fn newreno_with_sack_agrees_at_every_bit_error_rate() {
+    let bad = disagreements(NEWRENO, "newreno-sack", &["tcp.sack=true"]);
+    assert_only(&bad, &[]);
+}
+
+/// ns-3's rate reduction counts each duplicate as a segment more than it tells of, which neither
+/// RFC 6937 nor RFC 9937 does, and recovers faster than with ours where windows are larger; the
+/// model page has the figures with and without.
+#[test]
+fn cubic_agrees_at_every_bit_error_rate_but_in_three_medians() {
+    let bad = disagreements(CUBIC, "cubic", &NS3_CUBIC);
+    assert_only(
+        &bad,
+        &[
+            "cubic, 10us, 1e-05: median goodput",
+            "cubic, 10ms, 0.0001: median delay",
+            "cubic, 10ms, 0.0001: median goodput",
+        ],
+    );
+}
+
+#[test]
+fn without_errors_every_octet_is_accounted_for() {
+    let table = Table::read(NEWRENO);
+    for latency in LATENCIES {
+        let udp = &metrics(latency, "0", 1, &["flow.transport=udp"])[0];
+        let tcp = &metrics(latency, "0", 1, &[])[0];
+        assert_eq!(udp.overhead_bytes, 20_400);
+        // ns-3's 110,492, less one acknowledgement: its receiver answers the very first segment at
+        // once. Its SYNs tell no MSS, which would take 4 octets of each.
+        assert_eq!(tcp.overhead_bytes, 110_492 - 54 + 2 * 4);
+        for (metrics, protocol) in [(udp, "udp"), (tcp, "newreno")] {
+            let row = row(&table, protocol, latency, "0");
+            // The reference is printed with seven digits.
+            let delay = metrics.flow.delay_mean_s.expect("delivered");
+            assert!(
+                (delay / row.number("delay_s_mean") - 1.0).abs() < 1e-6,
+                "{delay}"
+            );
+            let goodput = goodput(metrics).expect("delivered");
+            let theirs = row.number("goodput_bps_mean");
+            assert!((goodput / theirs - 1.0).abs() < 1e-6, "{goodput}, {theirs}");
+        }
+    }
+}
+
+#[test]
+fn a_bit_error_rate_between_the_tables_agrees_too() {
+    // README of the reference, section 2: NewReno at 3.5e-5 and 10 us delivers 627 kB; its interval
+    // for 25 runs is 107 kB.
+    let runs = metrics("10us", "3.5e-5", 400, &[]);
+    let delivered: Vec<f64> = runs.iter().map(|m| m.flow.delivered_bytes as f64).collect();
+    let compared = means("delivered", &delivered, 627e3, 107e3);
+    assert!(compared.agrees(), "{compared:?}");
+}
+
+#[test]
+fn no_tcp_beats_the_bound_of_retransmitting_whole_frames() {
+    let bound = Table::read(BOUND);
+    for (ber, name) in [("1e-6", "1e-06"), ("1e-5", "1e-05")] {
+        for latency in LATENCIES {
+            for sets in [&["tcp.sack=true"][..], &NS3_CUBIC] {
+                let runs = metrics(latency, ber, 25, sets);
+                let row = bound.row(&[("unit", "bit"), ("rate", name), ("latency", latency)]);
+                let n = runs.len() as f64;
+                let mean =
+                    |value: &dyn Fn(&Metrics) -> f64| runs.iter().map(value).sum::<f64>() / n;
+                assert!(mean(&|m| m.flow.delivered_bytes as f64) >= OFFERED);
+                assert!(mean(&|m| m.flow.delay_mean_s.expect("all")) > row.number("mean_delay_s"));
+                let goodput = mean(&|m| goodput(m).expect("all"));
+                assert!(goodput <= row.number("goodput_bps"), "{goodput}");
+            }
+        }
+    }
+}
+
+/// Where we differ by design, the switch is what makes the difference.
+#[test]
+fn the_switches_make_the_differences_that_the_model_page_names() {
+    let table = Table::read(NEWRENO);
+    let theirs = |protocol: &str| row(&table, protocol, "10us", "1e-05").number("delay_s_median");
+    let ours = |sets: &[&str]| {
+        let runs = metrics("10us", "1e-5", 400, sets);
+        let delays: Vec<f64> = runs.iter().filter_map(|m| m.flow.delay_mean_s).collect();
+        medians("median delay", &delays, 0.0, 100.0).ours
+    };
+    // RFC 6582's careful step 1 costs timeouts; a window that grows at the end of recovery, as
+    // ns-3's does, saves some; RFC 9438 lets Reno's share grow by a whole segment.
+    let careful = ours(&["tcp.careful=true"]) / theirs("newreno");
+    assert!(careful > 1.1, "{careful}");
+    let at_threshold = ours(&["tcp.sack=true", "tcp.growth_at_recovery_end=false"]);
+    assert!(
+        at_threshold > 1.1 * theirs("newreno-sack"),
+        "{at_threshold}"
+    );
+    let mut modern = NS3_CUBIC;
+    modern[0] = "tcp.congestion=cubic";
+    let (modern, older) = (ours(&modern), ours(&NS3_CUBIC));
+    assert!(modern < 0.8 * older, "{modern}, {older}");
+}
