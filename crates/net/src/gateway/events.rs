@@ -15,6 +15,16 @@ use fulmar_proto::units::Instant;
 use std::io::Write;
 use std::net::SocketAddr;
 
+/// Whether an event says that a peer is out of reach from now on, or is no longer. Until the first
+/// says so, none is in reach: see [`super::start`].
+const fn reach<E>(event: &SessionEvent<E>) -> Option<(PeerIndex, bool)> {
+    match event {
+        SessionEvent::LinkDown { peer, .. } | SessionEvent::Closed(peer) => Some((*peer, true)),
+        SessionEvent::Up { peer, .. } | SessionEvent::LinkUp { peer, .. } => Some((*peer, false)),
+        _ => None,
+    }
+}
+
 impl Running {
     fn name_of(&self, peer: PeerIndex) -> &str {
         self.peer_name(usize::try_from(peer.0).unwrap_or(usize::MAX))
@@ -34,6 +44,9 @@ impl Running {
         link: &mut Link,
         event: SessionEvent<FlowEvent>,
     ) {
+        if let Some((peer, held)) = reach(&event) {
+            link.inner_mut().hold(now, peer.inner_path(), held);
+        }
         match event {
             SessionEvent::Inner(event) => self.flow_event(now, link, event),
             SessionEvent::Up { peer, resumed, .. } => {

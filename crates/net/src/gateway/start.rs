@@ -13,15 +13,16 @@ use super::state_place;
 use crate::clock::Clock;
 use crate::descriptors;
 use crate::session::{
-    Entropy, EpochError, MtuConfig, PeerConfig, PresetKey, SESSION_OVERHEAD, SecretKey, Security,
-    Session, SessionConfig, StateDirectory, next_boot_epoch, read_preset_key, read_secret_key,
+    Entropy, EpochError, MtuConfig, PeerConfig, PeerIndex, PresetKey, SESSION_OVERHEAD, SecretKey,
+    Security, Session, SessionConfig, StateDirectory, next_boot_epoch, read_preset_key,
+    read_secret_key,
 };
 use crate::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, PathSizes};
-use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -224,7 +225,13 @@ fn session(
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     };
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
-    Ok(Session::new(settings, splicer(config, epoch)?, entropy)?)
+    let mut splicer = splicer(config, epoch)?;
+    // Nothing is made for a peer before it is there.
+    for peer in 0..config.peers.len() {
+        let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
+        splicer.hold(Instant::START, peer.inner_path(), true);
+    }
+    Ok(Session::new(settings, splicer, entropy)?)
 }
 
 /// Larger than at any earlier start.

@@ -99,6 +99,14 @@ impl Splicer {
         &mut self.shared.endpoint
     }
 
+    /// The layer below says whether `peer` is out of reach: while it is, flows with it wait, see
+    /// [`Endpoint::hold`].
+    pub fn hold(&mut self, now: Instant, peer: PathId, held: bool) {
+        self.now = now;
+        self.shared.endpoint.hold(now, peer, held);
+        self.pump(now);
+    }
+
     /// What was counted.
     pub const fn counters(&self) -> &SplicerCounters {
         &self.shared.counters

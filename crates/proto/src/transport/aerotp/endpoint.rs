@@ -3,6 +3,7 @@
 mod arrivals;
 mod departures;
 mod drive;
+mod holding;
 mod sizes;
 
 pub use sizes::PathSizes;
@@ -91,6 +92,8 @@ pub struct Endpoint {
     round_trips: BTreeMap<PathId, Duration>,
     /// What the layers below say of paths.
     path_sizes: BTreeMap<PathId, PathSizes>,
+    /// Paths that are down, and since when.
+    held: BTreeMap<PathId, Instant>,
     orphans: VecDeque<(PathId, Orphan)>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
     /// Those being served, kept for its memory.
@@ -122,6 +125,7 @@ impl Endpoint {
             control_paths: BTreeSet::new(),
             round_trips: BTreeMap::new(),
             path_sizes: BTreeMap::new(),
+            held: BTreeMap::new(),
             orphans: VecDeque::new(),
             deadlines: BTreeSet::new(),
             due: Vec::new(),
@@ -489,6 +493,10 @@ impl Endpoint {
         };
         let connection = &mut entry.connection;
         connection.settle(now);
+        let held = self.held.contains_key(&connection.key().path);
+        if held {
+            connection.settle_held(now);
+        }
         while let Some(event) = connection.next_event() {
             self.events.push_back(event);
         }
@@ -511,9 +519,9 @@ impl Endpoint {
             connection.priority(),
             connection.share(),
         );
-        let control = !entry.queued_control && connection.wants_to_answer();
-        let data = !entry.queued_data && connection.wants_to_send();
-        let spare = !entry.queued_spare && connection.wants_spare();
+        let control = !held && !entry.queued_control && connection.wants_to_answer();
+        let data = !held && !entry.queued_data && connection.wants_to_send();
+        let spare = !held && !entry.queued_spare && connection.wants_spare();
         let gone = connection.is_gone();
         entry.queued_control |= control;
         entry.queued_data |= data;

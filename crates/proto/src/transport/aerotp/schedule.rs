@@ -150,6 +150,14 @@ impl PathSchedule {
         self.waiting == 0 && self.spare.is_empty()
     }
 
+    /// Nobody waits any more.
+    pub(super) fn clear(&mut self) {
+        self.control.clear();
+        self.ready.clear();
+        self.spare.clear();
+        self.waiting = 0;
+    }
+
     /// Takes the connection whose turn it is.
     pub(super) fn next(&mut self) -> Option<ConnectionId> {
         while let Some(mut entry) = self.ready.first_entry() {

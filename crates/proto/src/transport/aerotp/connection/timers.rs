@@ -1,6 +1,6 @@
 //! The connection's own patience: with its set-up, its close, and a silent peer.
 
-use super::super::event::CloseReason;
+use super::super::event::{CloseReason, State};
 use super::Connection;
 use crate::machine::Deadline;
 use crate::timer::TimerKind;
@@ -110,6 +110,37 @@ impl Connection {
                 ConnectionTimer::KeepAlive,
                 (self.last_sent + pause).max(now + pause / 4),
             );
+        }
+    }
+
+    /// Called after [`Connection::settle`] while the path is down. A reset cannot be told: the peer
+    /// hears of it when it asks. An end cannot be told either, and in modes that wait for nobody
+    /// nothing else bounds how long it is tried.
+    pub(in super::super) fn settle_held(&mut self, now: Instant) {
+        if core::mem::take(&mut self.reset_due) {
+            self.forgotten = true;
+            self.gone = true;
+        }
+        if self.closing && self.why_closed.is_none() {
+            self.timers
+                .set_if_idle(ConnectionTimer::Silence, now + self.config.give_up_after);
+        }
+    }
+
+    /// The path, which was down since `since`, is back: what waits for an answer asks at once, and
+    /// so does, with what was received, a connection that was in use.
+    pub(in super::super) fn on_path_back(&mut self, now: Instant, since: Instant) {
+        if self.why_closed.is_some() {
+            return;
+        }
+        self.sender.on_path_back(now);
+        if !self.rules.confirms() && self.initiator && self.afin_attempts == 0 {
+            self.timers.stop(ConnectionTimer::Silence);
+        }
+        self.setup_due |= self.initiator && self.rules.connection && !self.heard;
+        self.afin_due |= self.state == State::AfinSent && !self.afin_answered;
+        if self.heard && self.last_sent.max(self.last_received) + IDLE_AFTER >= since {
+            self.receiver.demand_ack();
         }
     }
 

@@ -60,7 +60,12 @@ impl Endpoint {
     }
 
     pub(super) fn poll_orphan(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        let (path, orphan) = self.orphans.pop_front()?;
+        let (path, orphan) = loop {
+            let next = self.orphans.pop_front()?;
+            if !self.is_held(next.0) {
+                break next;
+            }
+        };
         let start = out.len();
         match orphan {
             Orphan::Reset(header) => write_reset(now, header, out),

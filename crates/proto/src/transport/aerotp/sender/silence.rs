@@ -69,6 +69,22 @@ impl Sender {
         }
     }
 
+    /// The path works again, as the layer below says. Whether what was out has arrived is not
+    /// known: one TPDU asks.
+    pub(in super::super) fn on_path_back(&mut self, now: Instant) {
+        if !self.rules.confirms() {
+            return;
+        }
+        self.silences = 0;
+        self.rtt.on_progress();
+        self.unanswered_since = None;
+        self.probe = self.board.oldest_in_flight().map(|(seq, _)| seq);
+        if self.probe.is_some() {
+            self.timers
+                .set(SenderTimer::Retransmission, now + self.rto());
+        }
+    }
+
     pub(in super::super) fn next_deadline(&self) -> Option<Deadline> {
         let own = self.timers.next_deadline();
         let board = self.board.next_deadline();
