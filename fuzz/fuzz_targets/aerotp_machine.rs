@@ -42,6 +42,7 @@ enum Step {
     Damage { forward: bool, bit: u16 },
     Forge { forward: bool, octets: Vec<u8> },
     Wait { milliseconds: u16 },
+    Hold { forward: bool, held: bool },
 }
 
 const PORT: Port = Port(9);
@@ -228,6 +229,16 @@ fuzz_target!(|plan: Plan| {
             Step::Forge { forward, octets } => {
                 forged = true;
                 ends[1 - from(*forward)].take(now, octets);
+            }
+            Step::Hold { forward, held } => {
+                let side = from(*forward);
+                ends[side].machine.app().hold(now, PathId(0), *held);
+                ends[side].settle(now);
+                if *held {
+                    let before = ends[side].app.out.len();
+                    ends[side].wake(now);
+                    assert_eq!(ends[side].app.out.len(), before, "nothing leaves");
+                }
             }
             Step::Wait { milliseconds } => {
                 now += Duration::from_millis(u64::from(*milliseconds));

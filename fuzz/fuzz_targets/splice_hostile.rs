@@ -113,6 +113,9 @@ enum Step {
     Wait {
         milliseconds: u16,
     },
+    Hold {
+        held: bool,
+    },
 }
 
 #[derive(Arbitrary, Debug)]
@@ -253,6 +256,14 @@ impl World {
         }
     }
 
+    /// Whether nothing of any flow is left.
+    fn is_over(&self) -> bool {
+        let splicer = self.splicer.inner();
+        splicer.entry_count() == 0
+            && splicer.counters().credit_reserved == 0
+            && self.gateway.known.is_empty()
+    }
+
     fn say(&mut self, on: u8, record: &Record<'_>) {
         let mut octets = Vec::new();
         record.encode(&mut octets);
@@ -345,6 +356,9 @@ fuzz_target!(|plan: Plan| {
         world.endpoint.app().abort(world.now, id);
     }
     for _ in 0..200 {
+        if world.is_over() {
+            break;
+        }
         world.wait(Duration::from_secs(10));
     }
     assert_eq!(world.splicer.inner().entry_count(), 0);
@@ -488,6 +502,7 @@ fn act(world: &mut World, step: &Step) {
             }
         }
         Step::Restarted => world.splicer.app().peer_restarted(now, PEER),
+        Step::Hold { held } => world.splicer.app().hold(now, PEER, *held),
         Step::Wait { milliseconds } => {
             world.wait(Duration::from_millis(u64::from(*milliseconds)));
         }

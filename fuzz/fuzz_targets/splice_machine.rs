@@ -76,6 +76,10 @@ enum Step {
     Wait {
         milliseconds: u16,
     },
+    Hold {
+        side: bool,
+        held: bool,
+    },
 }
 
 const PEER: PathId = PathId(0);
@@ -460,6 +464,11 @@ fn act(ends: &mut [End; 2], now: &mut Instant, step: &Step) {
             if let Some(front) = out.pop_front() {
                 out.push_back(front);
             }
+        }
+        Step::Hold { side, held } => {
+            let side = usize::from(*side);
+            ends[side].machine.app().hold(*now, PEER, *held);
+            ends[side].settle(*now);
         }
         Step::Wait { milliseconds } => {
             *now += Duration::from_millis(u64::from(*milliseconds));

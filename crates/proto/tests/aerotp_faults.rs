@@ -8,7 +8,9 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-use fulmar_proto::wire::aerotp::{FecStrength, Flags, Header, Mode, Outgoing, encode, parse};
+use fulmar_proto::wire::aerotp::{
+    FecStrength, Flags, Header, Mode, Outgoing, TpduKind, encode, parse,
+};
 use pair::{Pair, Script, Way, octets};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -306,6 +308,35 @@ fn a_lost_window_update_is_repaired_when_there_is_new_data_and_nothing_in_flight
         }
     });
     assert!(got == sent, "{} of {} octets", got.len(), sent.len());
+}
+
+#[test]
+fn an_end_of_which_only_the_last_answer_falls_into_an_outage_is_an_end_all_the_same() {
+    let cut = Cell::new(false);
+    let script = losing(move |way, _, octets| {
+        let tpdu = parse(octets).expect("our own");
+        cut.set(cut.get() || (way == Way::Back && tpdu.kind() == TpduKind::Afin));
+        way == Way::Forward && cut.get()
+    });
+    let mut pair = Pair::new(endpoint(), config(), script);
+    let sent = octets(50_000);
+    pair.send(config(), &sent);
+    pair.run(config().give_up_after * 2);
+    assert!(pair.received() == sent);
+    for way in [Way::Forward, Way::Back] {
+        let last = pair.events(way).last();
+        let finished = |event: &Event| {
+            matches!(
+                event,
+                Event::Closed {
+                    why: CloseReason::Finished,
+                    ..
+                }
+            )
+        };
+        assert!(last.is_some_and(finished), "{way:?}: {last:?}");
+        assert_eq!(pair.endpoint(way).connection_count(), 0);
+    }
 }
 
 #[test]

@@ -234,3 +234,23 @@ fn a_side_whose_host_is_gone_says_so_over_every_connection_and_confirms_nothing_
         assert_eq!(heard.last, None, "it may have octets on their way");
     }
 }
+
+#[test]
+fn a_flow_whose_hosts_are_both_gone_ends_though_either_side_still_has_octets() {
+    let mut pair = Pair::new(&config(0), clean(DELAY));
+    let id = pair.open(SINK, class(), &[]);
+    pair.run(SECOND / 10);
+    for side in 0..2 {
+        let gone = pair.app(side, id);
+        gone.withholds = true;
+        gone.outgoing = pattern(500_000);
+        pair.touch(side, id);
+        pair.call(side, |splicer, now| splicer.stop(now, id));
+    }
+    pair.run(SECOND);
+    for side in 0..2 {
+        assert_eq!(pair.reset_code(side, id), Some(ResetCode::Reset), "{side}");
+    }
+    pair.run(SECOND * 600);
+    pair.assert_nothing_left();
+}

@@ -46,6 +46,10 @@ pub struct SessionReport {
     pub flows_resumed: u64,
     /// Restarts of gateways.
     pub gateway_restarts: u64,
+    /// Times that a gateway's link was held for down.
+    pub links_held: u64,
+    /// Hosts that were lost while what they had said was on its way.
+    pub hosts_lost: u64,
 }
 
 /// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of gateways.
@@ -80,6 +84,8 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
         flows_finished: gateways.flows_finished,
         flows_resumed: gateways.flows_resumed,
         gateway_restarts: gateways.restarts,
+        links_held: gateways.links_held,
+        hosts_lost: gateways.hosts_lost,
     })
 }
 
@@ -102,6 +108,10 @@ pub struct SwarmTotals {
     pub flows_resumed: u64,
     /// Restarts of gateways.
     pub gateway_restarts: u64,
+    /// Times that a gateway's link was held for down.
+    pub links_held: u64,
+    /// Hosts that were lost while what they had said was on its way.
+    pub hosts_lost: u64,
     /// The sessions that broke a promise, in the order of seeds.
     pub failures: Vec<SessionReport>,
 }
@@ -136,6 +146,8 @@ pub fn sessions(
         totals.flows_finished += report.flows_finished;
         totals.flows_resumed += report.flows_resumed;
         totals.gateway_restarts += report.gateway_restarts;
+        totals.links_held += report.links_held;
+        totals.hosts_lost += report.hosts_lost;
         if !report.broken.is_empty() {
             totals.failures.push(report);
         }
@@ -167,6 +179,8 @@ fn checked(seed: u64, progress: &Progress) -> SessionReport {
         flows_finished: 0,
         flows_resumed: 0,
         gateway_restarts: 0,
+        links_held: 0,
+        hosts_lost: 0,
     }
 }
 

@@ -177,6 +177,11 @@ impl Flow {
         if !self.is_alive() {
             return;
         }
+        if self.stopped && self.far_stopped {
+            // Nobody is left at either side to deliver anything to.
+            self.fail(now, shared, ResetCode::Reset);
+            return;
+        }
         if self.stream.incoming.take_end() {
             shared.tell(FlowEvent::PeerFinished(self.id));
         }

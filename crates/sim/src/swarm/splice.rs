@@ -4,6 +4,8 @@
 //! A seed draws one to three gateways around another, links with loss, bursts, inverted bits,
 //! duplicates, reordering, queues and outages, and flows of both kinds in either direction, with
 //! hosts that read slowly or not at all, ends in any order, resets, and custody that fills up.
+//! In half of the sessions hosts are lost while what they said is on its way, and links are held
+//! for down, rightly or not.
 //! Gateways restart: a flow goes on if both ends and the custody survive that, and is reset
 //! otherwise.
 
@@ -35,6 +37,8 @@ pub(super) struct SpliceReport {
     pub(super) flows_finished: u64,
     pub(super) flows_resumed: u64,
     pub(super) restarts: u64,
+    pub(super) links_held: u64,
+    pub(super) hosts_lost: u64,
     pub(super) packets: u64,
     pub(super) packets_lost: u64,
     pub(super) packets_damaged: u64,
@@ -84,6 +88,8 @@ struct Drawn {
 struct Session {
     star: Star,
     rng: Rng,
+    /// For what happens besides, in sessions where that does.
+    besides: Option<Rng>,
     flows: Vec<Drawn>,
 }
 
@@ -131,9 +137,11 @@ impl Session {
             healed_at: Instant::START + HEALED_AT,
             delay: Duration::from_millis(draw.between(1, 100)),
         };
+        let mut besides = rng.child("besides");
         Self {
             star: Star::new(&settings, links, rng.child("gateways")),
             rng: rng.child("session"),
+            besides: besides.chance(0.5).then_some(besides),
             flows: Vec::new(),
         }
     }
@@ -265,6 +273,29 @@ impl Session {
         }
     }
 
+    /// Links held for down, and hosts that are lost.
+    fn act_besides(&mut self) {
+        let Some(rng) = &mut self.besides else { return };
+        if rng.chance(0.2) {
+            let outer = 1 + rng.below(self.star.gateways.len() as u64 - 1);
+            let outer = usize::try_from(outer).expect("a handful");
+            let (from, to) = if rng.chance(0.5) {
+                (MIDDLE, outer)
+            } else {
+                (outer, MIDDLE)
+            };
+            self.star.toggle_hold(from, Star::path(from, to));
+        } else if rng.chance(0.03) && !self.flows.is_empty() {
+            let flow = usize::try_from(rng.below(self.flows.len() as u64)).expect("small");
+            let side = usize::from(rng.chance(0.5));
+            let drawn = &mut self.flows[flow];
+            if drawn.kind == FlowKind::Stream && drawn.class.resume {
+                drawn.cut = true;
+                self.change(flow, side, |end| end.broke = true);
+            }
+        }
+    }
+
     fn cut(&mut self, flow: usize, side: usize) {
         let Drawn { id, at, .. } = self.flows[flow];
         let ends = &mut self.star.gateways[at[side]].ends;
@@ -295,10 +326,12 @@ impl Session {
             let pause = self.rng.below(PAUSE_MICROS_MAX);
             self.star.run(Duration::from_micros(pause));
             self.act();
+            self.act_besides();
             if cancel.load(Relaxed) {
                 return;
             }
         }
+        self.star.release_all();
         // From here on hosts read and end what they say, those that are only now asked too.
         for _ in 0..40 {
             for flow in 0..self.flows.len() {
@@ -321,6 +354,7 @@ impl Session {
             packets: crossed.packets,
             packets_lost: crossed.lost,
             packets_damaged: crossed.damaged,
+            links_held: self.star.holds,
             ..SpliceReport::default()
         };
         for gateway in &self.star.gateways {
@@ -330,6 +364,7 @@ impl Session {
                 let messages: usize = end.messages.iter().map(Vec::len).sum();
                 report.delivered_bytes += (end.received.len() + messages) as u64;
                 report.flows_resumed += end.resumptions;
+                report.hosts_lost += u64::from(end.broke);
                 let finished = matches!(end.last, Some(FlowEvent::Closed(_)));
                 report.flows_finished += u64::from(finished);
             }
@@ -404,6 +439,16 @@ impl Session {
         let restarted = flow
             .at
             .map(|gateway| self.star.gateways[gateway].starts > 0);
+        let got = |far: &LocalEnd| far.received.len() as u64;
+        if restarted == [false; 2]
+            && end.broke
+            && end.is_drained()
+            && far.is_some_and(|far| got(far) < end.kept_until())
+        {
+            broken.push(format!(
+                "flow {index}, side {side}: what a lost host had said is missing"
+            ));
+        }
         let far_done = far.is_some_and(|far| matches!(far.last, Some(FlowEvent::Closed(_))));
         // Either end dies with its gateway, or may have been asked afresh.
         let mortal = [OPENER_DURABLE, ACCEPTOR_DURABLE]

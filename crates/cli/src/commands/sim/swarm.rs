@@ -71,13 +71,16 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
         flows_finished,
         flows_resumed,
         gateway_restarts,
+        links_held,
+        hosts_lost,
         failures,
     } = totals;
     output::line(&format!(
         "{sessions} sessions, each of AeroTP and of gateways, {delivered_bytes} octets delivered \
          and compared, {packet_hops} packet hops, {packets_lost} packets lost, {packets_damaged} \
-         damaged, {gateway_restarts} restarts of gateways, {flows_finished} ends of flows \
-         finished, {flows_resumed} went on, {} sessions broke a promise",
+         damaged, {gateway_restarts} restarts of gateways, {links_held} links held for down, \
+         {hosts_lost} hosts lost, {flows_finished} ends of flows finished, {flows_resumed} went on, \
+         {} sessions broke a promise",
         failures.len()
     ))?;
     for failure in failures {

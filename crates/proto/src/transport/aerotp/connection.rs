@@ -298,6 +298,13 @@ impl Connection {
         }
     }
 
+    /// `why`, unless all that was missing is the peer's word that it knows of the end: everything
+    /// is delivered both ways then.
+    fn unless_finished(&self, why: CloseReason) -> CloseReason {
+        let finished = self.closing && self.sender.all_settled() && self.receiver.is_complete();
+        if finished { CloseReason::Finished } else { why }
+    }
+
     fn end(&mut self, now: Instant, why: CloseReason) {
         if self.why_closed.is_some() {
             return;

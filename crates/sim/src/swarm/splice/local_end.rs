@@ -6,7 +6,8 @@
 
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{
-    Destination, FlowClass, FlowEvent, FlowId, FlowKind, Restored, Retention, Role, Splicer,
+    Destination, FlowClass, FlowEvent, FlowId, FlowKind, ResetCode, Restored, Retention, Role,
+    Splicer,
 };
 use fulmar_proto::units::Instant;
 use std::net::SocketAddr;
@@ -45,6 +46,11 @@ pub(super) struct LocalEnd {
     pub(super) appetite: Option<usize>,
     /// The host reads, and acknowledges nothing.
     pub(super) withholds: bool,
+    /// The host's connection broke; what was read from it is carried on.
+    pub(super) broke: bool,
+    /// The far host's connection is gone.
+    unheard: bool,
+    far_ended: bool,
     pub(super) messages: Vec<Vec<u8>>,
     pub(super) last: Option<FlowEvent>,
     pub(super) resumptions: u64,
@@ -84,6 +90,9 @@ impl LocalEnd {
             received: Vec::new(),
             appetite: None,
             withholds: false,
+            broke: false,
+            unheard: false,
+            far_ended: false,
             messages: Vec::new(),
             last: None,
             resumptions: 0,
@@ -96,6 +105,10 @@ impl LocalEnd {
         if self.last.is_some() {
             return;
         }
+        if self.broke {
+            self.carry_on(now, id, splicer);
+            return;
+        }
         self.read(now, id, splicer);
         while let Some(message) = splicer.poll_datagram(now, id) {
             self.messages.push(message);
@@ -103,6 +116,44 @@ impl LocalEnd {
         if self.kind == FlowKind::Stream {
             self.write(now, id, splicer);
         }
+        if self.unheard
+            && self.finishes
+            && self.far_ended
+            && !self.withholds
+            && splicer.peek(id).is_none()
+        {
+            // Both ends were said, and one of them to nobody.
+            self.reset(now, id, splicer);
+        }
+    }
+
+    /// The host is gone: what custody has goes on, what comes is for nobody.
+    fn carry_on(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
+        self.write(now, id, splicer);
+        if self.is_drained() && !self.finished {
+            self.reset(now, id, splicer);
+            return;
+        }
+        splicer.stop(now, id);
+        while let Some(len) = splicer.peek(id).map(<[u8]>::len) {
+            splicer.consume(now, id, len);
+        }
+    }
+
+    fn reset(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
+        let code = ResetCode::Reset;
+        splicer.reset(now, id, code);
+        self.last = Some(FlowEvent::Reset { flow: id, code });
+    }
+
+    /// Whether the far host has acknowledged all that was read from this one.
+    pub(super) fn is_drained(&self) -> bool {
+        self.custody.from() == self.custody.end()
+    }
+
+    /// How much was read from the host.
+    pub(super) fn kept_until(&self) -> u64 {
+        self.custody.end()
     }
 
     fn read(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
@@ -125,8 +176,11 @@ impl LocalEnd {
         loop {
             let kept = usize::try_from(self.custody.end()).unwrap_or(usize::MAX);
             let new = self.says.get(kept..).unwrap_or_default();
-            if self.class.resume {
+            if self.class.resume && !self.broke {
                 self.custody.push(new);
+            }
+            if self.unheard {
+                break;
             }
             let Some(from) = splicer.accepted_offset(id) else {
                 return;
@@ -151,7 +205,7 @@ impl LocalEnd {
             }
         }
         let said = self.most == self.says.len() as u64;
-        if self.finishes && said && !self.finished {
+        if self.finishes && said && !self.finished && !self.broke && !self.unheard {
             self.finished = true;
             splicer.finish(now, id);
         }
@@ -206,11 +260,9 @@ impl LocalEnd {
             FlowEvent::Refused { .. } | FlowEvent::Reset { .. } | FlowEvent::Closed(_) => {
                 self.last = Some(event);
             }
-            FlowEvent::Requested { .. }
-            | FlowEvent::Readable(_)
-            | FlowEvent::Writable(_)
-            | FlowEvent::PeerFinished(_)
-            | FlowEvent::Stopped(_) => {}
+            FlowEvent::PeerFinished(_) => self.far_ended = true,
+            FlowEvent::Stopped(_) => self.unheard = true,
+            FlowEvent::Requested { .. } | FlowEvent::Readable(_) | FlowEvent::Writable(_) => {}
         }
     }
 }

@@ -14,7 +14,7 @@ use fulmar_proto::splice::{
 };
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// The gateway in the middle.
@@ -103,6 +103,10 @@ pub(super) struct Star {
     links: Vec<Link>,
     flying: BTreeMap<(Instant, u64), Flying>,
     flown: u64,
+    /// Gateways and their paths that the layer below holds for down.
+    held: BTreeSet<(usize, PathId)>,
+    /// How often that began.
+    pub(super) holds: u64,
     rng: Rng,
 }
 
@@ -124,6 +128,8 @@ impl Star {
             links: links.into_iter().map(link).collect(),
             flying: BTreeMap::new(),
             flown: 0,
+            held: BTreeSet::new(),
+            holds: 0,
             rng,
         }
     }
@@ -159,6 +165,24 @@ impl Star {
         result
     }
 
+    /// What lies below a gateway holds one of its links for down, rightly or not, or no longer.
+    pub(super) fn toggle_hold(&mut self, gateway: usize, path: PathId) {
+        let held = self.held.insert((gateway, path));
+        if held {
+            self.holds += 1;
+        } else {
+            self.held.remove(&(gateway, path));
+        }
+        self.call(gateway, |splicer, now| splicer.hold(now, path, held));
+    }
+
+    /// Every link is known to be up.
+    pub(super) fn release_all(&mut self) {
+        while let Some((gateway, path)) = self.held.first().copied() {
+            self.toggle_hold(gateway, path);
+        }
+    }
+
     /// Lets a flow's local end do what it can, and drains.
     pub(super) fn touch(&mut self, gateway: usize, id: FlowId) {
         let Gateway { machine, ends, .. } = &mut self.gateways[gateway];
@@ -174,6 +198,7 @@ impl Star {
         let rng = self.rng.child(&format!("gateway {gateway}"));
         let new = Gateway::new(&self.settings, starts, &rng);
         let old = core::mem::replace(&mut self.gateways[gateway], new);
+        self.held.retain(|(of, _)| *of != gateway);
         for (index, link) in self.links.iter_mut().enumerate() {
             for side in 0..2 {
                 if Self::gateway_of(index, side) == gateway {

@@ -92,14 +92,7 @@ impl Connection {
                 }
             }
             TpduKind::Reset => {
-                let finished =
-                    self.closing && self.sender.all_settled() && self.receiver.is_complete();
-                let why = if finished {
-                    CloseReason::Finished
-                } else {
-                    CloseReason::Reset
-                };
-                self.end(now, why);
+                self.end(now, self.unless_finished(CloseReason::Reset));
                 self.gone = true;
             }
             TpduKind::Mack { afin, .. } => return self.on_mack(now, tpdu, afin),

@@ -69,7 +69,9 @@ impl Connection {
                 ConnectionTimer::Setup => self.on_setup_timeout(now),
                 ConnectionTimer::Afin => self.on_afin_timeout(now),
                 ConnectionTimer::Linger => self.gone = true,
-                ConnectionTimer::Silence => self.end(now, CloseReason::PeerVanished),
+                ConnectionTimer::Silence => {
+                    self.end(now, self.unless_finished(CloseReason::PeerVanished));
+                }
                 ConnectionTimer::KeepAlive => self.on_keep_alive(now),
                 ConnectionTimer::Idle => self.on_idle(now),
             }
