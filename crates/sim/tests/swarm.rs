@@ -4,7 +4,7 @@ use fulmar_sim::experiment::Progress;
 use fulmar_sim::swarm;
 
 /// Seeds that once failed, with what they found.
-const FAILED_ONCE: [(u64, &str); 10] = [
+const FAILED_ONCE: [(u64, &str); 12] = [
     (
         34,
         "Strict took application writes during a stall for a spin",
@@ -30,6 +30,11 @@ const FAILED_ONCE: [(u64, &str); 10] = [
         66_549,
         "gateways: a restarted one took ports again that its peer remembered, and was never heard",
     ),
+    (
+        1791,
+        "gateways: with the hosts at both sides gone, each side waited for the other",
+    ),
+    (1809, "the same"),
 ];
 
 #[test]
