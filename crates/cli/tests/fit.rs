@@ -191,3 +191,27 @@ fn recordings_that_cannot_be_used_are_one_line_and_code_2() {
     let expected = format!("the up link's loss: {path}:3: `lost`: `7` is not");
     assert!(said(&output).contains(&expected), "{}", said(&output));
 }
+
+#[test]
+fn the_emulator_replays_a_trace_and_ends_with_it() {
+    let (_place, path) = place_with("0\n1\n1\n0\n");
+    let mut command = processes::fulmar("emulate --listen 127.0.0.1:0 --to 127.0.0.1:9 --up-loss");
+    command.arg(format!("trace {path}"));
+    let mut emulator = processes::Running::start(command);
+    let to = emulator.address();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    for _ in 0..5 {
+        socket.send_to(b"a datagram", &to).expect("room");
+    }
+    let records = emulator.records();
+    let up = &records.last().expect("the end")["up"];
+    assert_eq!(up["offered_packets"], 5, "{records:?}");
+    // Two by the trace, and one behind it.
+    assert_eq!(up["dropped_packets"]["loss"], 3);
+    let (status, said) = emulator.end();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the up link's loss: the trace ") && said.contains("(4 packets) is used up"),
+        "{said}"
+    );
+}

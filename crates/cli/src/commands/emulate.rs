@@ -193,15 +193,17 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     })?;
     let mut broken = None;
     let mut watch = ticks(args.stats, &clock, &signals, &mut broken);
-    emulator.run(&wake_up, &mut watch).map_err(failure)?;
+    let outcome = emulator.run(&wake_up, &mut watch);
     drop(watch);
     if let Some(failure) = broken {
         return Err(failure);
     }
+    // What was done until then is worth knowing however it ended.
     output::record(&Counted {
         kind: "end",
         report: emulator.report(),
     })?;
+    outcome.map_err(failure)?;
     Ok(signals.exit().unwrap_or(Exit::Done))
 }
 

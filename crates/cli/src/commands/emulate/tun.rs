@@ -146,15 +146,17 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     })?;
     let mut broken = None;
     let mut watch = ticks(args.stats, &clock, &signals, &mut broken);
-    emulator.run(&wake_up, &mut watch).map_err(failure)?;
+    let outcome = emulator.run(&wake_up, &mut watch);
     drop(watch);
     if let Some(failure) = broken {
         return Err(failure);
     }
+    // What was done until then is worth knowing however it ended.
     output::record(&Counted {
         kind: "end",
         report: emulator.report(),
     })?;
+    outcome.map_err(failure)?;
     Ok(signals.exit().unwrap_or(Exit::Done))
 }
 
