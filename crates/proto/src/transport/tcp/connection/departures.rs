@@ -99,6 +99,7 @@ impl Connection {
             let asks = config.ecn && self.handshake.tries == 0;
             header.flags = TcpFlags::SYN.with(TcpFlags::ECE | TcpFlags::CWR, asks);
         }
+        self.receiver.on_acknowledged();
         self.handshake.tries = self.handshake.tries.saturating_add(1);
         self.handshake.sent_at = Some(now);
         self.handshake.timer = Some(now + self.sender.rto());
