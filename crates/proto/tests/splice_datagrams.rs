@@ -168,6 +168,26 @@ fn messages_flow_again_soon_after_the_acceptor_restarted() {
 }
 
 #[test]
+fn an_acceptor_that_restarted_counts_anew_and_is_heard() {
+    for mode in Mode::ALL {
+        let mut pair = pair();
+        let class = FlowClass {
+            deadline: Some(MS * 500),
+            ..class(mode)
+        };
+        let id = open(&mut pair, ECHO, class);
+        chatter(&mut pair, id, SECOND * 40);
+        pair.restart(1, &SplicerConfig::default());
+        chatter(&mut pair, id, SECOND * 2);
+        let before = pair.app(0, id).messages.len();
+        chatter(&mut pair, id, SECOND);
+        pair.run(SECOND);
+        let after = pair.app(0, id).messages.len();
+        assert!(after >= before + 49, "{mode}: {before} then {after}");
+    }
+}
+
+#[test]
 fn what_cannot_leave_within_its_deadline_is_dropped_and_counted() {
     // 20 Mbit/s carry 50 KB in 20 ms; 200 KB are offered at once.
     for mode in Mode::ALL {

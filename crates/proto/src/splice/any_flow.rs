@@ -142,6 +142,9 @@ impl AnyFlow {
 
     /// The peer has restarted: it no longer knows the flow's connection, nor perhaps the flow.
     pub(super) fn on_peer_restarted(&mut self, now: Instant, shared: &mut Shared) {
+        if let Self::Datagrams(flow) = self {
+            flow.on_far_restarted(shared);
+        }
         if let Self::Stream(flow) = self
             && flow.dies_with_peer()
         {

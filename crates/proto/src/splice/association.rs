@@ -306,6 +306,12 @@ impl Association {
         self.feed(now, shared);
     }
 
+    /// The far side's numbers and stamps are another process's from here on.
+    pub(super) fn on_far_restarted(&mut self, shared: &mut Shared) {
+        let counters = shared.counters.classes.entry(self.class.id).or_default();
+        self.inbox.begin_again(&mut shared.pool, counters);
+    }
+
     /// Whether it is time for an opener to connect again; answered once.
     pub(super) fn take_reconnect(&mut self) -> bool {
         let away = matches!(self.way, Way::Away);

@@ -3,6 +3,7 @@
 use super::super::counters::ClassCounters;
 use super::super::credit::{CreditPool, Reservation};
 use super::super::records::Message;
+use super::cost;
 use super::lateness::Lateness;
 use super::seen::Seen;
 use crate::units::{Duration, Instant};
@@ -20,12 +21,20 @@ struct Partial {
     bytes: u64,
 }
 
+/// A message that is all there.
+#[derive(Debug)]
+struct Whole {
+    octets: Vec<u8>,
+    /// What is reserved for it.
+    bytes: u64,
+}
+
 /// A flow's messages from the far side. What they take is reserved in the splicer's pool.
 #[derive(Debug, Default)]
 pub(in super::super) struct Inbox {
     held: Reservation,
     partials: BTreeMap<u32, Partial>,
-    ready: VecDeque<Vec<u8>>,
+    ready: VecDeque<Whole>,
     seen: Seen,
     lateness: Lateness,
 }
@@ -47,27 +56,28 @@ impl Inbox {
             counters.duplicates += 1;
             return false;
         }
-        let bytes = message.octets.len() as u64;
+        let bytes = cost(message.octets) as u64;
         if !pool.take(&mut self.held, bytes) {
             counters.dropped_unread += 1;
             return false;
         }
         let whole = if message.last == 0 {
-            Some((message.stamp, message.octets.to_vec()))
+            let octets = message.octets.to_vec();
+            Some((message.stamp, Whole { octets, bytes }))
         } else {
             self.add_part(now, message, pool, counters)
         };
-        let Some((stamp, octets)) = whole else {
+        let Some((stamp, whole)) = whole else {
             return false;
         };
         self.seen.insert(message.number);
         let late = self.lateness.of(now, stamp);
         if deadline.is_some_and(|deadline| late > deadline) {
             counters.late_arrived += 1;
-            pool.give_back(&mut self.held, octets.len() as u64);
+            pool.give_back(&mut self.held, whole.bytes);
             return false;
         }
-        self.ready.push_back(octets);
+        self.ready.push_back(whole);
         self.ready.len() == 1
     }
 
@@ -78,7 +88,7 @@ impl Inbox {
         message: &Message<'_>,
         pool: &mut CreditPool,
         counters: &mut ClassCounters,
-    ) -> Option<(u32, Vec<u8>)> {
+    ) -> Option<(u32, Whole)> {
         let partial = self.partials.entry(message.number);
         let partial = partial.or_insert_with(|| Partial {
             since: now,
@@ -87,14 +97,15 @@ impl Inbox {
             last: message.last,
             bytes: 0,
         });
-        partial.bytes += message.octets.len() as u64;
+        partial.bytes += cost(message.octets) as u64;
         partial.parts.insert(message.index, message.octets.to_vec());
         // Parts that do not agree on how many there are leave it incomplete.
         let agrees = partial.last == message.last;
         if agrees && partial.parts.len() == usize::from(message.last) + 1 {
-            let whole = self.partials.remove(&message.number)?;
-            let octets = whole.parts.into_values().flatten().collect();
-            return Some((whole.stamp, octets));
+            let partial = self.partials.remove(&message.number)?;
+            let (stamp, bytes) = (partial.stamp, partial.bytes);
+            let octets = partial.parts.into_values().flatten().collect();
+            return Some((stamp, Whole { octets, bytes }));
         }
         if self.partials.len() > PARTIALS_MAX {
             let oldest = self
@@ -148,11 +159,24 @@ impl Inbox {
         pool: &mut CreditPool,
         counters: &mut ClassCounters,
     ) -> Option<Vec<u8>> {
-        let message = self.ready.pop_front()?;
-        pool.give_back(&mut self.held, message.len() as u64);
+        let Whole { octets, bytes } = self.ready.pop_front()?;
+        pool.give_back(&mut self.held, bytes);
         counters.messages_received += 1;
-        counters.octets_received += message.len() as u64;
-        Some(message)
+        counters.octets_received += octets.len() as u64;
+        Some(octets)
+    }
+
+    /// The far side is a new process, which counts from the start by another clock.
+    pub(in super::super) fn begin_again(
+        &mut self,
+        pool: &mut CreditPool,
+        counters: &mut ClassCounters,
+    ) {
+        while let Some(number) = self.partials.keys().next().copied() {
+            self.abandon(Some(number), pool, counters);
+        }
+        self.seen = Seen::default();
+        self.lateness = Lateness::default();
     }
 
     /// Nobody will fetch the rest.
@@ -246,6 +270,17 @@ mod tests {
         assert!(fixture.pop().is_some());
         assert!(!fixture.part(300, 0, 0, &[1; 1_024]), "not the first");
         assert_eq!(fixture.counters.dropped_unread, 80);
+    }
+
+    #[test]
+    fn empty_messages_take_memory_too() {
+        let mut fixture = Fixture::new(20 << 10);
+        for number in 0..1_000 {
+            fixture.part(number, 0, 0, &[]);
+        }
+        assert_eq!(fixture.inbox.ready.len(), (20 << 10) / 64);
+        while fixture.pop().is_some() {}
+        assert_eq!(fixture.pool.reserved(), 0);
     }
 
     #[test]

@@ -11,3 +11,11 @@ mod seen;
 
 pub(super) use inbox::Inbox;
 pub(super) use outbox::Outbox;
+
+/// What a message counts as at least, however short: about what its place in a queue takes.
+const COST_MIN: usize = 64;
+
+/// Octets of memory that a message, or a part of one, is counted as.
+fn cost(octets: &[u8]) -> usize {
+    octets.len().max(COST_MIN)
+}

@@ -2,6 +2,7 @@
 
 use super::super::counters::ClassCounters;
 use super::super::records::Message;
+use super::cost;
 use crate::units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -15,6 +16,8 @@ struct Waiting {
     octets: Vec<u8>,
     /// Parts that were sent.
     sent: usize,
+    /// The length of these.
+    part_bytes: usize,
 }
 
 /// A bounded queue of messages. The oldest give way: they are the least worth.
@@ -38,21 +41,23 @@ impl Outbox {
         max: usize,
         counters: &mut ClassCounters,
     ) -> bool {
-        while self.held_bytes + octets.len() > max && self.pop().is_some() {
+        let bytes = cost(octets);
+        while self.held_bytes + bytes > max && self.pop().is_some() {
             counters.dropped_full += 1;
         }
-        if self.held_bytes + octets.len() > max {
+        if octets.len() > max {
             counters.dropped_full += 1;
             return false;
         }
         counters.messages_accepted += 1;
         counters.octets_accepted += octets.len() as u64;
-        self.held_bytes += octets.len();
+        self.held_bytes += bytes;
         self.queue.push_back(Waiting {
             number: self.next_number,
             taken_at: now,
             octets: octets.to_vec(),
             sent: 0,
+            part_bytes: 0,
         });
         self.next_number = self.next_number.wrapping_add(1);
         true
@@ -60,7 +65,7 @@ impl Outbox {
 
     fn pop(&mut self) -> Option<Waiting> {
         let first = self.queue.pop_front()?;
-        self.held_bytes -= first.octets.len();
+        self.held_bytes -= cost(&first.octets);
         Some(first)
     }
 
@@ -93,8 +98,12 @@ impl Outbox {
     }
 
     /// The next part to send, of at most `part_bytes` octets. It stays until [`Outbox::sent`].
-    pub(in super::super) fn next(&self, part_bytes: usize) -> Option<Message<'_>> {
-        let first = self.queue.front()?;
+    pub(in super::super) fn next(&mut self, part_bytes: usize) -> Option<Message<'_>> {
+        if self.queue.front()?.part_bytes != part_bytes {
+            self.begin_again();
+        }
+        let first = self.queue.front_mut()?;
+        first.part_bytes = part_bytes;
         let parts = parts(first.octets.len(), part_bytes);
         let rest = first.octets.get(first.sent * part_bytes..)?;
         Some(Message {
@@ -116,10 +125,13 @@ impl Outbox {
         }
     }
 
-    /// A new connection has other parts: what was begun is begun again.
+    /// Parts have another length from here on, or those sent may be lost: what was begun is begun
+    /// again. Under a number of its own, for parts of two lengths would make a wrong message.
     pub(in super::super) fn begin_again(&mut self) {
-        if let Some(first) = self.queue.front_mut() {
+        if let Some(first) = self.queue.front_mut().filter(|first| first.sent > 0) {
             first.sent = 0;
+            first.number = self.next_number;
+            self.next_number = self.next_number.wrapping_add(1);
         }
     }
 }
@@ -160,9 +172,9 @@ mod tests {
     fn the_oldest_give_way_to_the_newest_and_both_bounds_are_exact() {
         let mut outbox = Outbox::default();
         let mut counters = ClassCounters::default();
-        assert!(!outbox.push(NOW, &[0; 101], 100, &mut counters));
+        assert!(!outbox.push(NOW, &[0; 201], 200, &mut counters));
         for _ in 0..3 {
-            assert!(outbox.push(NOW, &[0; 50], 100, &mut counters));
+            assert!(outbox.push(NOW, &[0; 100], 200, &mut counters));
         }
         assert_eq!(counters.dropped_full, 2);
         assert_eq!(outbox.next(100).map(|part| part.number), Some(1));
@@ -176,12 +188,57 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_two_sizes_never_have_one_number() {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        let octets: Vec<u8> = (0..200).collect();
+        outbox.push(NOW, &octets, 1_000, &mut counters);
+        outbox.push(NOW, b"behind", 1_000, &mut counters);
+        assert_eq!(outbox.next(120).map(|part| part.number), Some(0));
+        outbox.sent(120);
+        // The path carries more, or less, than it did.
+        let mut seen = Vec::new();
+        for index in 0..2 {
+            let part = outbox.next(150).expect("two parts");
+            assert_eq!((part.number, part.index, part.last), (2, index, 1));
+            seen.extend_from_slice(part.octets);
+            outbox.sent(150);
+        }
+        assert_eq!(seen, octets);
+        assert_eq!(outbox.next(150).map(|part| part.number), Some(1));
+    }
+
+    #[test]
+    fn a_message_that_was_begun_on_another_connection_has_another_number() {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        outbox.push(NOW, &[7; 200], 1_000, &mut counters);
+        outbox.begin_again();
+        assert_eq!(outbox.next(120).map(|part| part.number), Some(0));
+        outbox.sent(120);
+        outbox.begin_again();
+        let part = outbox.next(150).expect("the first part again");
+        assert_eq!((part.number, part.index), (1, 0));
+    }
+
+    #[test]
+    fn empty_messages_take_room_too() {
+        let mut outbox = Outbox::default();
+        let mut counters = ClassCounters::default();
+        for _ in 0..1_000 {
+            assert!(outbox.push(NOW, &[], 6_400, &mut counters));
+        }
+        assert_eq!(outbox.queue.len(), 100);
+        assert_eq!(counters.dropped_full, 900);
+    }
+
+    #[test]
     fn what_waited_beyond_its_deadline_is_not_sent() {
         let mut outbox = Outbox::default();
         let mut counters = ClassCounters::default();
         let deadline = Duration::from_millis(20);
-        outbox.push(NOW, b"old", 100, &mut counters);
-        outbox.push(NOW + deadline, b"new", 100, &mut counters);
+        outbox.push(NOW, b"old", 1_000, &mut counters);
+        outbox.push(NOW + deadline, b"new", 1_000, &mut counters);
         outbox.drop_hopeless(NOW + deadline, Some(deadline), 100, &mut counters);
         assert_eq!(counters.late_unsent, 0, "just in time");
         let later = NOW + deadline + Duration::from_nanos(1);

@@ -47,6 +47,9 @@ impl Seen {
                 self.words[word] &= !bit;
             }
             self.newest = Some(number);
+        } else if ahead.wrapping_neg() >= WINDOW {
+            // Its place is another's by now.
+            return;
         }
         let (word, bit) = Self::place(number);
         self.words[word] |= bit;
@@ -84,5 +87,8 @@ mod tests {
         assert!(seen.contains(900) && !seen.contains(901));
         seen.insert(1_000_000);
         assert!(!seen.contains(999_999));
+        // A message that was given up long after.
+        seen.insert(1_000_000 - 1_100);
+        assert!(!seen.contains(1_000_000 - 1_100 + 1_024));
     }
 }
