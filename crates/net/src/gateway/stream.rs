@@ -405,3 +405,41 @@ impl Stream {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::custody::{Budget, MemoryCustody};
+    use fulmar_proto::rng::Rng;
+    use fulmar_proto::splice::SplicerConfig;
+    use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
+    use fulmar_proto::units::ByteCount;
+    use std::net::TcpListener;
+
+    #[test]
+    fn what_came_before_the_flow_waits_for_custody_that_others_fill() {
+        let rng = Rng::from_seed(1);
+        let endpoint = Endpoint::new(EndpointConfig::default(), rng.child("ports"));
+        let config = SplicerConfig::default();
+        let mut splicer = Splicer::new(config, endpoint, rng.child("flows")).unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let budget = Budget::new(ByteCount(10));
+        let mut others = MemoryCustody::new(10, budget.clone());
+        others.append(&[0; 10]).unwrap();
+        let mut stream = Stream::new(socket, Some(Box::new(MemoryCustody::new(100, budget))));
+        stream.hold(b"early".to_vec());
+        stream.begin(Vec::new());
+        let flow = FlowId([1; 16]);
+        let now = Instant::START;
+        let turn = stream.pump(now, flow, &mut splicer, &mut [0; 100]);
+        assert_eq!((turn, stream.kept()), (Turn::Rest, 0));
+        // Nothing else will call: the client waits for an answer.
+        let check = stream.next_check(now).unwrap();
+        drop(others);
+        stream.pump(check, flow, &mut splicer, &mut [0; 100]);
+        assert_eq!(stream.kept(), 5);
+    }
+}

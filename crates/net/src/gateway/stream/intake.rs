@@ -29,6 +29,7 @@ impl Stream {
             self.early.drain(..taken);
             self.read += taken as u64;
             if !self.early.is_empty() {
+                self.starved = self.custody.is_some();
                 return Ok(false);
             }
         }
