@@ -111,6 +111,22 @@ fn the_fin_rides_on_the_last_octets_that_wait() {
 }
 
 #[test]
+fn what_was_written_before_the_answer_is_sent_though_the_connection_was_closed() {
+    let mut drill = Drill::connect(reference(|_| {}));
+    drill.sent();
+    drill.write(100);
+    drill.close();
+    drill.peer(SYN | ACK, 0, 1, &[]);
+    let sent = drill.all_sent();
+    assert_eq!(sent[0].range(), (1, 100));
+    assert!(sent.last().is_some_and(|last| last.has(FIN)));
+
+    let mut idle = Drill::connect(reference(|_| {}));
+    idle.close();
+    assert_eq!(closed(&idle), Some(TcpCloseReason::Aborted));
+}
+
+#[test]
 fn an_abort_resets_with_the_number_that_the_peer_expects() {
     let mut drill = established();
     drill.write(100);

@@ -1,7 +1,7 @@
 //! A flow while it runs: the sending application, its transport's ends, and the meter.
 
 use crate::app::Source;
-use crate::measure::flow::FlowMeter;
+use crate::measure::flow::{FlowMeter, Order, Promise};
 use crate::node::StackId;
 use crate::pattern::Pattern;
 use crate::scenario::{FlowPlan, TransportPlan};
@@ -83,5 +83,31 @@ impl Flow {
         if self.source.submits_when_made() {
             self.meter.submit(now, len);
         }
+    }
+}
+
+/// What the transport of `flow` promises.
+pub(crate) fn promise(flow: &FlowPlan) -> Promise {
+    let plan = match &flow.transport {
+        TransportPlan::Datagram => return Promise::NOTHING,
+        TransportPlan::Aerotp(plan) => plan.as_ref(),
+        TransportPlan::Gateway(plan) => &plan.aerotp,
+        // As with UDP, damage may cancel out in the checksum.
+        TransportPlan::Tcp(_) => {
+            return Promise {
+                order: Order::Complete,
+                damage_permitted: true,
+            };
+        }
+    };
+    let rules = plan.rules();
+    Promise {
+        order: match (rules.connection, rules.complete) {
+            (false, _) => Order::Any,
+            (true, false) => Order::Holes,
+            (true, true) => Order::Complete,
+        },
+        // Without a check damage goes unnoticed, and it may be asked for.
+        damage_permitted: !plan.connection.payload_crc || plan.connection.deliver_damaged,
     }
 }

@@ -6,8 +6,8 @@
 //! and the replaced one is ignored when it comes.
 
 use crate::app::Source;
-use crate::flow::{FIRST_PORT, Flow, flow_of};
-use crate::measure::flow::{FlowMeter, Order, Promise};
+use crate::flow::{FIRST_PORT, Flow, flow_of, promise};
+use crate::measure::flow::FlowMeter;
 use crate::measure::wire::WireMeter;
 use crate::network::{Event, Network, path_of};
 use crate::node::{NodeId, StackId};
@@ -477,30 +477,5 @@ fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], now: Instant)
     let flow = index.and_then(|index| flows.get_mut(index));
     if let Some(flow) = flow.filter(|flow| flow.receiver == stack) {
         flow.meter.arrive(now);
-    }
-}
-
-fn promise(flow: &FlowPlan) -> Promise {
-    let plan = match &flow.transport {
-        TransportPlan::Datagram => return Promise::NOTHING,
-        TransportPlan::Aerotp(plan) => plan.as_ref(),
-        TransportPlan::Gateway(plan) => &plan.aerotp,
-        // As with UDP, damage may cancel out in the checksum.
-        TransportPlan::Tcp(_) => {
-            return Promise {
-                order: Order::Complete,
-                damage_permitted: true,
-            };
-        }
-    };
-    let rules = plan.rules();
-    Promise {
-        order: match (rules.connection, rules.complete) {
-            (false, _) => Order::Any,
-            (true, false) => Order::Holes,
-            (true, true) => Order::Complete,
-        },
-        // Without a check damage goes unnoticed, and it may be asked for.
-        damage_permitted: !plan.connection.payload_crc || plan.connection.deliver_damaged,
     }
 }

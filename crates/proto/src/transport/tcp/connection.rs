@@ -191,11 +191,12 @@ impl Connection {
         self.receiver.recycle(octets);
     }
 
-    /// No more will be written (RFC 9293, section 3.10.4).
+    /// No more will be written (RFC 9293, section 3.10.4). What was written before there was an
+    /// answer is still sent, where the RFC would drop it; without, the connection is forgotten.
     pub(super) fn close(&mut self) {
         match self.state {
-            TcpState::SynSent => self.end(TcpCloseReason::Aborted),
-            TcpState::SynReceived | TcpState::Established => {
+            TcpState::SynSent if self.sender.is_all_acked() => self.end(TcpCloseReason::Aborted),
+            TcpState::SynSent | TcpState::SynReceived | TcpState::Established => {
                 self.sender.finish();
                 if self.state == TcpState::Established {
                     self.state = TcpState::FinWait1;
