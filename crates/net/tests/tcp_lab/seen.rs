@@ -1,0 +1,39 @@
+//! What crossed the link in one direction, as a bystander would count it.
+
+use fulmar_proto::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions};
+
+/// Counts of one direction, before loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) segments: u64,
+    /// With a timestamp, SYNs and resets apart.
+    pub(crate) stamped: u64,
+    /// Without any, SYNs and resets apart.
+    pub(crate) unstamped: u64,
+    /// With SACK blocks.
+    pub(crate) sacks: u64,
+    /// With a window of zero, SYNs and resets apart.
+    pub(crate) shut: u64,
+    pub(crate) resets: u64,
+    /// The last SYN's.
+    pub(crate) syn: Option<TcpOptions>,
+}
+
+impl Seen {
+    pub(super) fn note(&mut self, addresses: &AddressPair, segment: &[u8]) {
+        let segment = TcpHeader::parse(addresses, segment).expect("undamaged before the link");
+        let header = &segment.header;
+        self.segments += 1;
+        self.sacks += u64::from(!header.options.sack.is_empty());
+        if header.flags.has(TcpFlags::SYN) {
+            self.syn = Some(header.options);
+        } else if header.flags.has(TcpFlags::RST) {
+            self.resets += 1;
+        } else {
+            let stamped = header.options.timestamps.is_some();
+            self.stamped += u64::from(stamped);
+            self.unstamped += u64::from(!stamped);
+            self.shut += u64::from(header.window == 0);
+        }
+    }
+}
