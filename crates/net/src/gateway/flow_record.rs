@@ -8,6 +8,9 @@ use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::{Deserialize, Serialize};
 
+/// How long a peer's name may be, since it is kept with each of its flows.
+pub(super) const PEER_NAME_BYTES_MAX: usize = 64;
+
 /// A flow, without its octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FlowRecord {
@@ -27,9 +30,10 @@ pub(super) struct FlowRecord {
     pub(super) preface: Vec<u8>,
 }
 
-/// The record as JSON. Names are short, since the store has room for 460 octets.
+/// The record as the store keeps it, in postcard: the store has room for 460 octets, and a
+/// destination's name alone may have 253.
 #[derive(Serialize, Deserialize)]
-struct Text {
+struct Compact {
     opener: bool,
     peer: String,
     host: String,
@@ -38,29 +42,14 @@ struct Text {
     priority: u8,
     class: u8,
     weight: u8,
-    #[serde(default, skip_serializing_if = "is_zero")]
     fec: u16,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     block: Option<(core::num::NonZeroU8, u8, u64)>,
     window: u64,
     /// The opener keeps nothing on its disk.
-    #[serde(default, skip_serializing_if = "is_false")]
     volatile: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     bound: Option<SocketAddr>,
     received: u64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     preface: Vec<u8>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-const fn is_zero(number: &u16) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 impl FlowRecord {
@@ -70,7 +59,7 @@ impl FlowRecord {
             let micros = u64::try_from(plan.close_after().as_micros()).unwrap_or(u64::MAX);
             (plan.k(), plan.repairs(), micros)
         };
-        let text = Text {
+        let compact = Compact {
             opener: self.role == Role::Opener,
             peer: self.peer.clone(),
             host: match &self.destination.host {
@@ -90,48 +79,48 @@ impl FlowRecord {
             received: self.received,
             preface: self.preface.clone(),
         };
-        serde_json::to_vec(&text).unwrap_or_default()
+        postcard::to_stdvec(&compact).unwrap_or_default()
     }
 
     /// `None` if these octets are no record.
     pub(super) fn decode(octets: &[u8]) -> Option<Self> {
-        let text: Text = serde_json::from_slice(octets).ok()?;
-        let host = match text.host.parse::<IpAddr>() {
+        let compact: Compact = postcard::from_bytes(octets).ok()?;
+        let host = match compact.host.parse::<IpAddr>() {
             Ok(ip) => Host::Address(ip),
-            Err(_) => Host::Name(text.host.parse().ok()?),
+            Err(_) => Host::Name(compact.host.parse().ok()?),
         };
-        let block = match text.block {
+        let block = match compact.block {
             Some((k, repairs, micros)) => {
                 Some(BlockPlan::new(k, repairs, Duration::from_micros(micros))?)
             }
             None => None,
         };
         Some(Self {
-            role: if text.opener {
+            role: if compact.opener {
                 Role::Opener
             } else {
                 Role::Acceptor
             },
-            peer: text.peer,
+            peer: compact.peer,
             destination: Destination {
                 host,
-                port: text.port,
+                port: compact.port,
             },
             class: FlowClass {
-                mode: text.mode.parse().ok()?,
-                priority: Priority(text.priority),
-                id: ClassId(text.class),
-                weight: text.weight,
+                mode: compact.mode.parse().ok()?,
+                priority: Priority(compact.priority),
+                id: ClassId(compact.class),
+                weight: compact.weight,
                 deadline: None,
-                fec_words: FecStrength::from_words(text.fec)?,
+                fec_words: FecStrength::from_words(compact.fec)?,
                 block,
-                window: ByteCount(text.window),
+                window: ByteCount(compact.window),
                 resume: true,
-                durable: !text.volatile,
+                durable: !compact.volatile,
             },
-            bound: text.bound,
-            received: text.received,
-            preface: text.preface,
+            bound: compact.bound,
+            received: compact.received,
+            preface: compact.preface,
         })
     }
 }
@@ -140,6 +129,7 @@ impl FlowRecord {
 mod tests {
     use super::*;
     use crate::custody::RECORD_BYTES_MAX;
+    use core::num::NonZeroU8;
     use fulmar_proto::wire::aerotp::Mode;
 
     #[test]
@@ -150,7 +140,7 @@ mod tests {
             let named = Host::Address;
             let record = FlowRecord {
                 role: Role::Acceptor,
-                peer: "ground".to_owned(),
+                peer: "p".repeat(PEER_NAME_BYTES_MAX),
                 destination: Destination {
                     host: host
                         .parse()
@@ -159,21 +149,28 @@ mod tests {
                 },
                 class: FlowClass {
                     mode: Mode::NearReliable,
-                    priority: Priority(63),
-                    id: ClassId(255),
-                    weight: 255,
-                    window: ByteCount(1 << 30),
+                    priority: Priority(u8::MAX),
+                    id: ClassId(u8::MAX),
+                    weight: u8::MAX,
+                    deadline: None,
+                    fec_words: FecStrength::from_words(256).unwrap(),
+                    block: BlockPlan::new(NonZeroU8::MAX, 1, Duration::from_secs(10)),
+                    window: ByteCount(u64::MAX),
                     resume: true,
-                    ..FlowClass::default()
+                    durable: false,
                 },
-                bound: Some("127.0.0.1:65535".parse().unwrap()),
-                received: u64::MAX >> 16,
-                preface: Vec::new(),
+                bound: Some(
+                    "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
+                        .parse()
+                        .unwrap(),
+                ),
+                received: u64::MAX,
+                preface: vec![255; 22],
             };
             let octets = record.encode();
             assert!(octets.len() <= RECORD_BYTES_MAX, "{}", octets.len());
             assert_eq!(FlowRecord::decode(&octets), Some(record));
         }
-        assert_eq!(FlowRecord::decode(b"{}"), None);
+        assert_eq!(FlowRecord::decode(b""), None);
     }
 }

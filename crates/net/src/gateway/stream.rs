@@ -234,22 +234,23 @@ impl Stream {
         if !self.broken {
             match self.take_in(now, flow, splicer, scratch) {
                 Ok(again) => more |= again,
-                Err(error) => self.fail(&error),
+                Err(Fault::Socket(error)) => self.fail(&error),
+                Err(Fault::Custody(error)) => return custody_lost(flow, &error),
             }
         }
         if let Err(error) = self.feed(now, flow, splicer) {
-            tracing::error!(event = "custody_failed", %flow, %error);
-            return Turn::Over(ResetCode::CustodyLost);
+            return custody_lost(flow, &error);
         }
         if self.broken {
             return self.drain_custody(now, flow, splicer);
         }
         match self.put_out(now, flow, splicer) {
             Ok(again) => more |= again,
-            Err(error) => {
+            Err(Fault::Socket(error)) => {
                 self.fail(&error);
                 return self.drain_custody(now, flow, splicer);
             }
+            Err(Fault::Custody(error)) => return custody_lost(flow, &error),
         }
         if self.unheard && self.ended && self.shut && self.delivered == self.written {
             // Both ends were said, and one of them to nobody.
@@ -316,7 +317,12 @@ impl Stream {
     }
 
     /// From the flow to the socket.
-    fn put_out(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> io::Result<bool> {
+    fn put_out(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        splicer: &mut Splicer,
+    ) -> Result<bool, Fault> {
         let Some(socket) = &mut self.socket else {
             return Ok(false);
         };
@@ -324,7 +330,7 @@ impl Stream {
             match socket.write(&self.preface) {
                 Ok(len) => drop(self.preface.drain(..len)),
                 Err(error) if later(&error) => self.writable = false,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         let had_doubled = self.doubled > 0;
@@ -350,7 +356,7 @@ impl Stream {
                     self.written += len as u64;
                 }
                 Err(error) if later(&error) => self.writable = false,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         let nothing_left = splicer.peek(flow).is_none();
@@ -369,7 +375,7 @@ impl Stream {
         flow: FlowId,
         splicer: &mut Splicer,
         moved: bool,
-    ) -> io::Result<()> {
+    ) -> Result<(), Fault> {
         if self.delivered == self.written {
             self.check_at = None;
             return Ok(());
@@ -383,7 +389,7 @@ impl Stream {
         };
         // A reset empties the kernel's queue, which must not pass for an acknowledgement.
         if let Some(error) = socket.take_error()? {
-            return Err(error);
+            return Err(error.into());
         }
         let waiting = kernel::unacknowledged(socket)?;
         // The end counts as an octet of its own until it is acknowledged.
@@ -397,13 +403,31 @@ impl Stream {
         if delivered > self.delivered {
             self.delivered = delivered;
             if let Some(custody) = &mut self.custody {
-                custody.note_received(delivered)?;
+                custody.note_received(delivered).map_err(Fault::Custody)?;
             }
             splicer.delivered(now, flow, delivered);
         }
         self.check_at = (self.delivered < self.written).then(|| now + self.check_pause);
         Ok(())
     }
+}
+
+/// What ends a stream. The difference is the operator's: a host went away, or a disk failed.
+#[derive(Debug)]
+enum Fault {
+    Socket(io::Error),
+    Custody(io::Error),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Socket(error)
+    }
+}
+
+fn custody_lost(flow: FlowId, error: &io::Error) -> Turn {
+    tracing::error!(event = "custody_failed", %flow, %error);
+    Turn::Over(ResetCode::CustodyLost)
 }
 
 #[cfg(test)]
@@ -416,16 +440,25 @@ mod tests {
     use fulmar_proto::units::ByteCount;
     use std::net::TcpListener;
 
-    #[test]
-    fn what_came_before_the_flow_waits_for_custody_that_others_fill() {
+    fn splicer() -> Splicer {
         let rng = Rng::from_seed(1);
         let endpoint = Endpoint::new(EndpointConfig::default(), rng.child("ports"));
-        let config = SplicerConfig::default();
-        let mut splicer = Splicer::new(config, endpoint, rng.child("flows")).unwrap();
+        Splicer::new(SplicerConfig::default(), endpoint, rng.child("flows")).unwrap()
+    }
+
+    /// A client's side, and the gateway's.
+    fn connection() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
+        (client, socket)
+    }
+
+    #[test]
+    fn what_came_before_the_flow_waits_for_custody_that_others_fill() {
+        let mut splicer = splicer();
+        let (_client, socket) = connection();
         let budget = Budget::new(ByteCount(10));
         let mut others = MemoryCustody::new(10, budget.clone());
         others.append(&[0; 10]).unwrap();
@@ -441,5 +474,71 @@ mod tests {
         drop(others);
         stream.pump(check, flow, &mut splicer, &mut [0; 100]);
         assert_eq!(stream.kept(), 5);
+    }
+
+    /// A disk that fails in its own way at one call.
+    #[derive(Debug, Default)]
+    struct Failing {
+        append: bool,
+        finish: bool,
+        note: bool,
+    }
+
+    impl Failing {
+        fn when(fails: bool) -> io::Result<()> {
+            if fails {
+                return Err(io::Error::other("the disk is gone"));
+            }
+            Ok(())
+        }
+    }
+
+    impl Custody for Failing {
+        fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
+            Self::when(self.append).map(|()| octets.len())
+        }
+        fn read(&mut self, _: u64, _: usize) -> io::Result<&[u8]> {
+            Ok(&[])
+        }
+        fn release(&mut self, _: u64) {}
+        fn room(&self) -> usize {
+            100
+        }
+        fn start(&self) -> u64 {
+            0
+        }
+        fn end(&self) -> u64 {
+            0
+        }
+        fn finish(&mut self) -> io::Result<()> {
+            Self::when(self.finish)
+        }
+        fn note_received(&mut self, _: u64) -> io::Result<()> {
+            Self::when(self.note)
+        }
+    }
+
+    #[test]
+    fn a_store_that_fails_ends_the_flow_as_such_and_not_as_a_broken_host() {
+        let (mut splicer, flow, now) = (splicer(), FlowId([1; 16]), Instant::START);
+        let over = Turn::Over(ResetCode::CustodyLost);
+        for ends in [false, true] {
+            let (mut client, socket) = connection();
+            let failing = Failing {
+                append: !ends,
+                finish: ends,
+                ..Failing::default()
+            };
+            let mut stream = Stream::new(socket, Some(Box::new(failing)));
+            stream.begin(Vec::new());
+            if ends {
+                drop(client);
+            } else {
+                client.write_all(b"octets").unwrap();
+            }
+            stream.ready(true, true);
+            let turn = (0..1_000).map(|_| stream.pump(now, flow, &mut splicer, &mut [0; 100]));
+            assert!(turn.into_iter().any(|turn| turn == over), "end {ends}");
+        }
     }
 }

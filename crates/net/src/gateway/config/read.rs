@@ -7,6 +7,7 @@ use super::settings::{
     CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PeerSettings, SecurityKind,
 };
 use crate::custody::SyncPolicy;
+use crate::gateway::flow_record::PEER_NAME_BYTES_MAX;
 use crate::keeper::KeeperConfig;
 use crate::session::{PEERS_MAX, PublicKey};
 use core::time::Duration;
@@ -214,6 +215,10 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
     let name: String = reader.required("name", "\"aircraft\"")?;
     if name.is_empty() {
         return Err(reader.wrong("name", "must not be empty; write name = \"aircraft\""));
+    }
+    if name.len() > PEER_NAME_BYTES_MAX {
+        let problem = format!("is longer than {PEER_NAME_BYTES_MAX} octets; write a shorter one");
+        return Err(reader.wrong("name", problem));
     }
     let rate: Bitrate = reader.required("rate", "\"10mbit\", what the link carries")?;
     if rate < Bitrate::from_bits_per_second(1_000) {

@@ -4,7 +4,7 @@
 //! socket: a kill between leaves some in both places, never in none. What is in both is taken
 //! out before anything else is read.
 
-use super::{Stream, TURN_BYTES, later};
+use super::{Fault, Stream, TURN_BYTES, later};
 use fulmar_proto::splice::{FlowId, Splicer};
 use fulmar_proto::units::Instant;
 use std::io::{self, Read};
@@ -17,13 +17,13 @@ impl Stream {
         flow: FlowId,
         splicer: &mut Splicer,
         scratch: &mut [u8],
-    ) -> io::Result<bool> {
+    ) -> Result<bool, Fault> {
         if self.unheard && !self.is_durable() {
-            return self.take_out(scratch);
+            return Ok(self.take_out(scratch)?);
         }
         if !self.early.is_empty() {
             let taken = match &mut self.custody {
-                Some(custody) => custody.append(&self.early)?,
+                Some(custody) => custody.append(&self.early).map_err(Fault::Custody)?,
                 None => splicer.accept(now, flow, &self.early),
             };
             self.early.drain(..taken);
@@ -63,13 +63,13 @@ impl Stream {
                 Ok(0) => {
                     self.ended = true;
                     if let Some(custody) = &mut self.custody {
-                        custody.finish()?;
+                        custody.finish().map_err(Fault::Custody)?;
                     }
                 }
                 Ok(len) => {
                     let octets = &scratch[..len];
                     let taken = match &mut self.custody {
-                        Some(custody) => custody.append(octets)?,
+                        Some(custody) => custody.append(octets).map_err(Fault::Custody)?,
                         None => splicer.accept(now, flow, octets),
                     };
                     moved += taken;
@@ -85,7 +85,7 @@ impl Stream {
                     }
                 }
                 Err(error) if later(&error) => self.readable = false,
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         if self.is_durable() {
