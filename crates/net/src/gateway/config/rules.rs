@@ -25,7 +25,7 @@ pub fn script(config: &GatewayConfig) -> Option<String> {
 }
 
 fn write_script(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
-    writeln!(out, "#!/bin/sh -eu")?;
+    writeln!(out, "#!/bin/sh")?;
     writeln!(
         out,
         "# Diverts forwarded traffic to gateway `{}`.",
@@ -40,11 +40,16 @@ fn write_script(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         "#       ip -6 rule del fwmark {MARK}; ip route flush table {TABLE};"
     )?;
     writeln!(out, "#       ip -6 route flush table {TABLE}")?;
+    // Said here and not in the first line, which `| sh` does not heed.
+    writeln!(out, "set -eu")?;
+    // What an earlier run left is replaced.
     for family in ["-4", "-6"] {
-        writeln!(out, "ip {family} rule add fwmark {MARK} lookup {TABLE}")?;
+        let rule = format!("fwmark {MARK} lookup {TABLE}");
+        writeln!(out, "ip {family} rule del {rule} 2>/dev/null || true")?;
+        writeln!(out, "ip {family} rule add {rule}")?;
         writeln!(
             out,
-            "ip {family} route add local default dev lo table {TABLE}"
+            "ip {family} route replace local default dev lo table {TABLE}"
         )?;
     }
     let by_point = config
@@ -56,6 +61,8 @@ fn write_script(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         writeln!(out, "sysctl -w net.ipv4.tcp_reflect_tos=1")?;
     }
     writeln!(out, "nft -f - <<'RULES'")?;
+    writeln!(out, "table inet fulmar")?;
+    writeln!(out, "delete table inet fulmar")?;
     writeln!(out, "table inet fulmar {{")?;
     writeln!(out, "    chain divert {{")?;
     writeln!(
