@@ -5,9 +5,10 @@
 
 mod tcp_lab;
 
-use fulmar_channel::{BitErrors, Counters};
+use fulmar_channel::{BitErrors, Counters, Jitter, Order};
+use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
-use fulmar_proto::units::{BitErrorRate, ByteCount, Duration};
+use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Probability};
 use socket2::SockRef;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
@@ -241,6 +242,49 @@ fn every_preset_completes_transfers_both_ways_under_loss() {
             &what,
         );
     }
+}
+
+#[test]
+fn transfers_with_random_settings_over_random_links_are_complete() {
+    if !ready() {
+        return;
+    }
+    for seed in 100..112 {
+        let mut rng = Rng::from_seed(seed);
+        let mut link = losing(pick(&mut rng, &[0.0, 0.02, LOSS]));
+        if rng.chance(0.3) {
+            link.duplicate = Probability::new(0.05).expect("a share");
+        }
+        if rng.chance(0.3) {
+            // Up to 4 ms: some overtake others.
+            link.jitter = Some(Jitter {
+                spread: link.delay,
+                order: Order::Free,
+            });
+        }
+        let all: Vec<Features> = Features::combinations().collect();
+        let buffers = [3_000, 20_000, 200_000, 4 << 20].map(ByteCount);
+        let config = TcpConfig {
+            nagle: rng.chance(0.5),
+            ecn: rng.chance(0.5),
+            receive_buffer: pick(&mut rng, &buffers),
+            send_buffer: pick(&mut rng, &buffers),
+            ..like_linux(pick(&mut rng, &all))
+        };
+        let kernels = pick(&mut rng, &all);
+        let family = pick(&mut rng, &[Family::V4, Family::V6]);
+        let opener = pick(&mut rng, &[Opener::We, Opener::TheKernel]);
+        let len = pick(&mut rng, &[1, 1_000, 30_000, 300_000]);
+        let what = format!("seed {seed}: {family:?}, {opener:?} open, {kernels:?}, {config:?}");
+        let (mut host, kernel) = lab(family, &link, seed);
+        kernel.set_features(kernels);
+        transfer(&mut host, &kernel, opener, config, len, &what);
+    }
+}
+
+fn pick<T: Clone>(rng: &mut Rng, among: &[T]) -> T {
+    let index = usize::try_from(rng.below(among.len() as u64)).expect("in range");
+    among[index].clone()
 }
 
 #[test]

@@ -205,28 +205,30 @@ impl Host {
 
     /// Opens a connection to the kernel's `port` for `flow`.
     pub(crate) fn connect(&mut self, port: u16, config: TcpConfig, flow: Flow) {
+        let now = self.wake();
         let config = self.fitted(config);
         let id = self.tcp.app().connect(PATH, OUR_PORT, Port(port), config);
         self.ends.flow = Flow {
             id: Some(id.expect("a free port")),
             ..flow
         };
-        self.settle();
+        self.drain(now);
     }
 
     /// Listens at [`OUR_PORT`]; the next connection is `flow`'s.
     pub(crate) fn listen(&mut self, config: TcpConfig, flow: Flow) {
+        let now = self.wake();
         let config = self.fitted(config);
         self.tcp.app().listen(OUR_PORT, config).expect("sound");
         self.ends.flow = flow;
-        self.settle();
+        self.drain(now);
     }
 
     pub(crate) fn abort(&mut self) {
-        let now = self.clock.now();
+        let now = self.wake();
         let id = self.ends.flow.id.expect("a connection");
         self.tcp.app().abort(now, id);
-        self.settle();
+        self.drain(now);
     }
 
     pub(crate) fn flow(&self) -> &Flow {
@@ -235,9 +237,10 @@ impl Host {
 
     /// The application, which acts on what was changed.
     pub(crate) fn change_flow(&mut self, change: impl FnOnce(&mut Flow)) {
+        let now = self.wake();
         change(&mut self.ends.flow);
         self.ends.flow.work(&mut self.tcp);
-        self.settle();
+        self.drain(now);
     }
 
     pub(crate) fn status(&self) -> Option<TcpStatus> {
@@ -260,8 +263,18 @@ impl Host {
         (way.seen, *way.channel.counters())
     }
 
-    fn settle(&mut self) {
+    /// The time, once a deadline that has come is handled: only then may other input follow, for a
+    /// machine names no deadline that is over.
+    fn wake(&mut self) -> Instant {
         let now = self.clock.now();
+        if self.deadline.is_some_and(|deadline| deadline.at <= now) {
+            self.tcp.handle_deadline(now);
+            self.drain(now);
+        }
+        now
+    }
+
+    fn drain(&mut self, now: Instant) {
         self.deadline = drain(&mut self.tcp, now, &mut self.ends);
     }
 
@@ -295,18 +308,14 @@ impl Host {
             self.from_kernel.seen.note(&back, segment);
             self.from_kernel.carry(self.clock.now(), packet.to_vec());
         }
-        let now = self.clock.now();
+        let now = self.wake();
         while let Some(packet) = self.from_kernel.arrived(now) {
             if let Some((ecn, octets)) = ip::segment(&self.ends.addresses.reversed(), &packet) {
                 let path = PATH;
                 let datagram = Datagram { path, octets, ecn };
                 self.tcp.handle_datagram(now, datagram);
-                self.deadline = drain(&mut self.tcp, now, &mut self.ends);
+                self.drain(now);
             }
-        }
-        if self.deadline.is_some_and(|deadline| deadline.at <= now) {
-            self.tcp.handle_deadline(now);
-            self.deadline = drain(&mut self.tcp, now, &mut self.ends);
         }
         while let Some(packet) = self.ends.to_kernel.arrived(now) {
             // What damage made of it may be no IP packet any more.
