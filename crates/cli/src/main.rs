@@ -48,6 +48,8 @@ enum Command {
     Keygen(commands::keygen::KeygenArgs),
     /// Receive files over AeroTP.
     Recv(commands::recv::RecvArgs),
+    /// Run the AeroTP papers' figures again and check what they claim: one page, data, pictures.
+    Reproduce(commands::reproduce::ReproduceArgs),
     /// Send a file over AeroTP, verified, and resumed if it was cut off.
     Send(commands::send::SendArgs),
     /// Run a scenario in the simulator (virtual time).
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
         Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
+        Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Send(args) => commands::send::run(&args, cli.verbose),
         Command::Sim(args) => commands::sim::run(&args),
     };

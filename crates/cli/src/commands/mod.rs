@@ -11,6 +11,8 @@ pub(crate) mod keygen;
 mod link;
 mod progress;
 pub(crate) mod recv;
+pub(crate) mod reproduce;
 pub(crate) mod send;
 pub(crate) mod sim;
 mod traces;
+mod watch;

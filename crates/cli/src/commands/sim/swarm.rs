@@ -1,6 +1,7 @@
 //! `fulmar sim --swarm N`: random sessions under random faults.
 
-use super::{SimArgs, stoppable, watch};
+use super::SimArgs;
+use crate::commands::watch::{stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;

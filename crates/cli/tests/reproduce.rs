@@ -1,0 +1,61 @@
+//! `fulmar reproduce` from outside: what it writes, and how it ends.
+
+use assert_cmd::Command;
+
+fn reproduce(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("fulmar").expect("the binary of this package");
+    command.arg("reproduce").args(arguments);
+    command
+}
+
+#[test]
+fn a_paper_becomes_a_directory_and_what_is_not_made_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().join("new/page");
+    let out = out.to_str().expect("a text");
+    let arguments = ["aerotp-multi-mode", "--runs", "1", "--out", out];
+    let output = reproduce(&arguments)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(told.contains("not made yet: Figures 13-16"), "{told}");
+    let page = String::from_utf8(output.stdout).expect("text");
+    let page = std::fs::read_to_string(page.trim_end()).expect("the page that stdout names");
+    assert!(page.contains("fulmar reproduce aerotp-multi-mode --out DIR --runs 1"));
+    let count = std::fs::read_dir(out).expect("the directory").count();
+    assert_eq!(count, 12);
+}
+
+#[test]
+fn an_unknown_paper_and_no_runs_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().to_str().expect("a text");
+    for (arguments, named) in [
+        (vec!["aerotp-hybrid", "--out", out], "aerotp-multi-mode"),
+        (
+            vec!["aerotp-multi-mode", "--runs", "0", "--out", out],
+            "run.runs",
+        ),
+        (vec!["aerotp-multi-mode"], "--out"),
+    ] {
+        let output = reproduce(&arguments).assert().code(2).get_output().clone();
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert!(told.contains(named), "{told}");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_made_is_told_before_the_runs() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let out = file.path().join("page");
+    let out = out.to_str().expect("a text");
+    let output = reproduce(&["aerotp-multi-mode", "--out", out])
+        .assert()
+        .code(5)
+        .get_output()
+        .clone();
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(told.contains(out), "{told}");
+}

@@ -1,0 +1,30 @@
+//! The AeroTP papers' figures and claims, run again in the simulator.
+//!
+//! A [`Paper`] is a table: families of runs, figures over them, and claims of the paper in our own
+//! words, each with a check. [`Reproduction`] makes one experiment of all runs, and of its results
+//! the files: a page, and for each figure a picture and its data.
+//!
+//! # Promises
+//! - No verdict is written down anywhere: each is computed from the runs that the page shows.
+//! - The same paper and number of runs give the same octets, for every number of threads.
+//! - No clock, file or socket here; the caller runs the experiment and writes the files.
+//!
+//! Sources: `aerotp-multi-mode` and `aerotp-hybrid`, the AeroTP papers; conditions as in
+//! reference/README.md (ns-3).
+
+mod claims;
+mod csv;
+mod data;
+mod multi_mode;
+mod page;
+mod paper;
+mod plot;
+mod reproduction;
+
+pub use claims::{Checked, Verdict};
+pub use multi_mode::MULTI_MODE;
+pub use paper::Paper;
+pub use reproduction::{OutputFile, Reproduction, ReproductionError};
+
+/// Every paper of which figures are made.
+pub const PAPERS: [&Paper; 1] = [&MULTI_MODE];

@@ -1,0 +1,117 @@
+//! What the paper says of connection set-up (section IV.A, Figure 12).
+
+use super::tables::{SETUP, SETUP_AEROTP, SETUP_TCP};
+use crate::claims::{Claim, Finding, Verdict};
+use crate::data::Data;
+
+const PLACE: &str = "section IV.A, Figure 12";
+const MEASURE: &str = "first_arrival_s";
+const LINEAR: &str = "Reproduced if the growth up to 10 % loss is 45 to 55 % of that up to 20 %, or its interval contains \
+    50 %; partly if the delay grows at every step.";
+
+pub(super) const CLAIMS: [Claim; 7] = [
+    Claim {
+        id: "setup-tcp-clean",
+        place: PLACE,
+        says: "Without loss, TCP's set-up takes about 20 ms.",
+        criterion: "Reproduced within 10 % of 20 ms, partly within 25 %.",
+        check: |data| near(data, SETUP_TCP, "0%", 20e-3, 0.1, 0.25),
+    },
+    Claim {
+        id: "setup-tcp-lossy",
+        place: PLACE,
+        says: "At 20 % loss, TCP's set-up takes nearly 3 s.",
+        criterion: "Reproduced within 10 % of 3 s, partly within 50 %.",
+        check: |data| near(data, SETUP_TCP, "20%", 3.0, 0.1, 0.5),
+    },
+    Claim {
+        id: "setup-tcp-linear",
+        place: PLACE,
+        says: "TCP's set-up delay grows linearly with the loss.",
+        criterion: LINEAR,
+        check: |data| linear(data, SETUP_TCP),
+    },
+    Claim {
+        id: "setup-aerotp-clean",
+        place: PLACE,
+        says: "Without loss, AeroTP's set-up takes 9.2 ms.",
+        criterion: "Reproduced within 5 % of 9.2 ms, partly within 25 %.",
+        check: |data| near(data, SETUP_AEROTP, "0%", 9.2e-3, 0.05, 0.25),
+    },
+    Claim {
+        id: "setup-aerotp-lossy",
+        place: PLACE,
+        says: "At 20 % loss, AeroTP's set-up takes 10.1 ms.",
+        criterion: "Reproduced within 5 % of 10.1 ms, partly within 25 %.",
+        check: |data| near(data, SETUP_AEROTP, "20%", 10.1e-3, 0.05, 0.25),
+    },
+    Claim {
+        id: "setup-aerotp-linear",
+        place: PLACE,
+        says: "AeroTP's set-up delay grows linearly with the loss.",
+        criterion: LINEAR,
+        check: |data| linear(data, SETUP_AEROTP),
+    },
+    Claim {
+        id: "setup-orders",
+        place: PLACE,
+        says: "AeroTP's set-up is faster by two orders of magnitude.",
+        criterion: "Reproduced from a hundredfold at 20 % loss on, partly from tenfold.",
+        check: orders,
+    },
+];
+
+fn near(data: &Data, line: &str, x: &str, theirs: f64, full: f64, part: f64) -> Option<Finding> {
+    let ours = data.at(SETUP, line, x, MEASURE)?;
+    let mean = ours.mean?;
+    let off = (mean / theirs - 1.0).abs();
+    Some(Finding {
+        verdict: Verdict::of(off <= full, off <= part),
+        figure: span(mean, ours.ci95),
+        comment: format!("Off by {:+.1} %.", 100.0 * (mean / theirs - 1.0)),
+    })
+}
+
+/// Seconds or milliseconds, with the half width of the interval.
+fn span(mean: f64, half: Option<f64>) -> String {
+    let (unit, name) = if mean < 1.0 { (1e-3, "ms") } else { (1.0, "s") };
+    let half = half.map_or_else(String::new, |half| format!(" ± {:.2}", half / unit));
+    format!("{:.2}{half} {name}", mean / unit)
+}
+
+/// Growth is compared, not the delay: a constant does not make a curve straight.
+fn linear(data: &Data, line: &str) -> Option<Finding> {
+    let at = |x: &str| data.at(SETUP, line, x, MEASURE);
+    let (start, end) = (at("0%")?.mean?, at("20%")?.mean?);
+    if end <= start {
+        return None;
+    }
+    let middle = at("10%")?;
+    let share = (middle.mean? - start) / (end - start);
+    let half = middle.ci95? / (end - start);
+    let steps = ["0%", "1%", "2%", "5%", "10%", "15%", "20%"];
+    let means: Vec<f64> = steps
+        .into_iter()
+        .map(|x| at(x)?.mean)
+        .collect::<Option<_>>()?;
+    let grows = means.windows(2).all(|pair| pair[0] < pair[1]);
+    let straight = (share - 0.5).abs() <= half.max(0.05);
+    Some(Finding {
+        verdict: Verdict::of(straight, grows),
+        figure: format!("{:.0} % of the growth at half the loss", 100.0 * share),
+        comment: format!("The interval is ± {:.0} %.", 100.0 * half),
+    })
+}
+
+fn orders(data: &Data) -> Option<Finding> {
+    let ratio = |x: &str| {
+        let tcp = data.mean(SETUP, SETUP_TCP, x, MEASURE)?;
+        Some(tcp / data.mean(SETUP, SETUP_AEROTP, x, MEASURE)?)
+    };
+    let (clean, lossy) = (ratio("0%")?, ratio("20%")?);
+    Some(Finding {
+        verdict: Verdict::of(lossy >= 100.0, lossy >= 10.0),
+        figure: format!("{lossy:.0} times at 20 % loss"),
+        comment: format!("Without loss, {clean:.1} times."),
+    })
+}

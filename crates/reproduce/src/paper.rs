@@ -1,0 +1,93 @@
+//! What a paper's reproduction consists of, as tables.
+
+use crate::claims::Claim;
+
+/// A paper: what is run, what is drawn of it, and what the paper says about it.
+#[derive(Debug)]
+pub struct Paper {
+    /// As the command line has it.
+    pub name: &'static str,
+    /// The page's heading.
+    pub title: &'static str,
+    pub(crate) families: &'static [Family],
+    pub(crate) figures: &'static [Figure],
+    /// In the order of the page, a slice for each of the paper's topics.
+    pub(crate) claims: &'static [&'static [Claim]],
+    pub(crate) missing: &'static [Missing],
+    /// Sentences on how to read the page.
+    pub(crate) notes: &'static [&'static str],
+}
+
+/// A part of the paper that is not made yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Where in the paper.
+    pub place: &'static str,
+    /// What it shows.
+    pub what: &'static str,
+}
+
+impl Paper {
+    /// What this version does not make.
+    pub const fn missing(&self) -> &'static [Missing] {
+        self.missing
+    }
+}
+
+/// Runs of several lines over the same values of one parameter.
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) id: &'static str,
+    /// The scenario's file name, and its text.
+    pub(crate) scenario: (&'static str, &'static str),
+    /// What differs from it for every line.
+    pub(crate) sets: &'static [&'static str],
+    /// The swept path, its values as written, and the axis' caption.
+    pub(crate) x_path: &'static str,
+    pub(crate) x_values: &'static [&'static str],
+    pub(crate) x_label: &'static str,
+    pub(crate) lines: &'static [Line],
+    /// The conditions in words.
+    pub(crate) conditions: &'static str,
+}
+
+/// One curve.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) label: &'static str,
+    /// What differs from the family's scenario.
+    pub(crate) sets: &'static [&'static str],
+}
+
+/// One measure of a family against its parameter.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    pub(crate) id: &'static str,
+    /// Where in the paper.
+    pub(crate) place: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) family: &'static str,
+    pub(crate) measure: Measure,
+    /// A line of what no scheme can beat: the measure that has it, and its label.
+    pub(crate) bounds: &'static [(&'static str, &'static str)],
+    pub(crate) logarithmic: bool,
+}
+
+/// A measure of the runs' records, in the unit it is shown in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measure {
+    /// The flat name in the records.
+    pub(crate) name: &'static str,
+    /// What a value is divided by to be in the unit.
+    pub(crate) unit: f64,
+    pub(crate) unit_name: &'static str,
+    /// The axis' caption without the unit.
+    pub(crate) label: &'static str,
+}
+
+impl Measure {
+    /// Caption and unit.
+    pub(crate) fn caption(&self) -> String {
+        format!("{} / {}", self.label, self.unit_name)
+    }
+}

@@ -1,0 +1,151 @@
+//! From a paper's tables to one experiment, and from its results to files.
+
+use crate::claims::Checked;
+use crate::data::{Data, FamilyData};
+use crate::paper::{Family, Line, Paper};
+use crate::plot::DrawError;
+use crate::{csv, page, plot};
+use fulmar_sim::experiment::{Experiment, PointResult};
+use fulmar_sim::scenario::{Document, Point, ScenarioError, points};
+use fulmar_sim::world::WorldOptions;
+
+/// A paper ready to run.
+#[derive(Debug)]
+pub struct Reproduction {
+    paper: &'static Paper,
+    experiment: Experiment,
+}
+
+/// A file of the outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFile {
+    /// Its name in the output directory.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproductionError {
+    /// A point has no runs: the experiment was cut off.
+    #[error("{there} of {planned} points have runs; a page needs all")]
+    Incomplete {
+        /// Points with runs.
+        there: usize,
+        /// All points.
+        planned: usize,
+    },
+    /// The tables have a figure of runs that there are not.
+    #[error("the figure {0} names a family of runs that there is not")]
+    NoFamily(&'static str),
+    /// A figure cannot be drawn.
+    #[error(transparent)]
+    Draw(#[from] DrawError),
+    /// The claims cannot be written as JSON.
+    #[error("writing the claims as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Reproduction {
+    /// Prepares a paper, with `runs` for each point instead of as many as its scenarios say.
+    ///
+    /// # Errors
+    /// `runs` is out of range.
+    pub fn new(paper: &'static Paper, runs: Option<usize>) -> Result<Self, ScenarioError> {
+        let mut all: Vec<Point> = Vec::new();
+        for family in paper.families {
+            for line in family.lines {
+                all.extend(points(&document(family, line, runs)?)?);
+            }
+        }
+        let experiment = Experiment {
+            scenario: paper.name.to_owned(),
+            points: all,
+            options: WorldOptions::default(),
+        };
+        Ok(Self { paper, experiment })
+    }
+
+    /// All runs of all figures.
+    pub const fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// The files of the outcome; `command` is what the reader can type to have them again.
+    ///
+    /// # Errors
+    /// The results are not all there, or cannot be drawn.
+    pub fn files(
+        &self,
+        results: Vec<PointResult>,
+        command: &str,
+    ) -> Result<Vec<OutputFile>, ReproductionError> {
+        let data = self.data(results)?;
+        let claims = self.paper.claims.iter().copied().flatten();
+        let claims: Vec<Checked> = claims.map(|claim| claim.judge(&data)).collect();
+        let mut files = Vec::new();
+        let mut drawings = Vec::new();
+        for figure in self.paper.figures {
+            let family = data
+                .family(figure.family)
+                .ok_or(ReproductionError::NoFamily(figure.id))?;
+            let svg = plot::draw(figure, family)?;
+            files.push(OutputFile {
+                name: format!("{}.csv", figure.id),
+                text: csv::table(figure, family),
+            });
+            files.push(OutputFile {
+                name: format!("{}.svg", figure.id),
+                text: svg.clone(),
+            });
+            drawings.push((figure, svg));
+        }
+        files.push(OutputFile {
+            name: "claims.json".to_owned(),
+            text: serde_json::to_string_pretty(&claims)? + "\n",
+        });
+        files.push(OutputFile {
+            name: "index.html".to_owned(),
+            text: page::page(self.paper, &data, &drawings, &claims, command),
+        });
+        Ok(files)
+    }
+
+    fn data(&self, results: Vec<PointResult>) -> Result<Data, ReproductionError> {
+        let (there, planned) = (results.len(), self.experiment.points.len());
+        if there != planned {
+            return Err(ReproductionError::Incomplete { there, planned });
+        }
+        let mut records = results.into_iter().map(|result| result.aggregate);
+        let families = self.paper.families.iter().map(|family| FamilyData {
+            family,
+            lines: family
+                .lines
+                .iter()
+                .map(|_| records.by_ref().take(family.x_values.len()).collect())
+                .collect(),
+        });
+        Ok(Data {
+            families: families.collect(),
+        })
+    }
+}
+
+fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Document, ScenarioError> {
+    let (name, text) = family.scenario;
+    let mut document = Document::parse(name, text)?;
+    for set in family.sets.iter().chain(line.sets) {
+        document.set(set)?;
+    }
+    document.set(&sweep(family))?;
+    if let Some(runs) = runs {
+        document.set(&format!("run.runs={runs}"))?;
+    }
+    Ok(document)
+}
+
+/// The family's sweep as `--set` takes it.
+pub(crate) fn sweep(family: &Family) -> String {
+    format!("sweep.{}=[{}]", family.x_path, family.x_values.join(","))
+}

@@ -1,0 +1,156 @@
+//! What a reproduction writes: a page that needs nothing else, claims by their schema, data.
+
+use fulmar_reproduce::{Checked, MULTI_MODE, OutputFile, Reproduction, Verdict};
+use fulmar_sim::experiment::{PointResult, Progress};
+use std::sync::OnceLock;
+
+const RUNS: usize = 2;
+
+fn reproduction() -> Reproduction {
+    Reproduction::new(&MULTI_MODE, Some(RUNS)).expect("the tables are valid scenarios")
+}
+
+fn results(jobs: usize) -> Vec<PointResult> {
+    let experiment = reproduction();
+    let results = experiment.experiment().run(jobs, &Progress::default());
+    results.expect("threads start")
+}
+
+fn written(results: Vec<PointResult>) -> Vec<OutputFile> {
+    let files = reproduction().files(results, "fulmar reproduce <paper> & more");
+    files.expect("every figure can be drawn")
+}
+
+fn files() -> &'static [OutputFile] {
+    static FILES: OnceLock<Vec<OutputFile>> = OnceLock::new();
+    FILES.get_or_init(|| written(results(2)))
+}
+
+fn text(name: &str) -> &'static str {
+    let file = files().iter().find(|file| file.name == name);
+    &file.unwrap_or_else(|| panic!("no {name}")).text
+}
+
+fn claims(files: &[OutputFile]) -> Vec<Checked> {
+    let file = files.iter().find(|file| file.name == "claims.json");
+    serde_json::from_str(&file.expect("claims.json").text).expect("the schema of claims")
+}
+
+#[test]
+fn the_same_runs_give_the_same_octets_for_every_number_of_threads() {
+    assert_eq!(files(), written(results(1)));
+}
+
+#[test]
+fn every_element_of_the_page_is_closed_in_turn() {
+    let page = text("index.html");
+    let mut open: Vec<&str> = Vec::new();
+    for tag in page.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>').expect("a tag ends");
+        let name = tag.split([' ', '\n']).next().unwrap_or_default();
+        if let Some(closed) = name.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(closed));
+        } else if !(tag.ends_with('/') || ["!DOCTYPE", "meta"].contains(&name)) {
+            open.push(name);
+        }
+    }
+    assert_eq!(open, Vec::<&str>::new());
+    assert!(page.contains("&lt;paper&gt; &amp; more"));
+}
+
+#[test]
+fn the_page_asks_for_nothing_from_anywhere() {
+    let page = text("index.html").replace("http://www.w3.org/2000/svg", "");
+    for request in [
+        "://", "src=", "url(", "@import", "<script", "<link", "<image", "<iframe",
+    ] {
+        assert!(!page.contains(request), "{request}");
+    }
+    // What a reader may click on lies beside the page.
+    for link in page.split("href=\"").skip(1) {
+        let name = link.split('"').next().expect("a value");
+        assert!(files().iter().any(|file| file.name == name), "{name}");
+    }
+}
+
+#[test]
+fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
+    let data: Vec<_> = files()
+        .iter()
+        .filter_map(|file| Some((file, file.name.strip_suffix(".csv")?)))
+        .collect();
+    assert_eq!(data.len(), 5);
+    for (file, name) in data {
+        let mut rows = file
+            .text
+            .lines()
+            .map(|row| row.split(',').collect::<Vec<_>>());
+        let header = rows.next().expect("a header");
+        assert!(header.len() == 6 && header[2] == "n", "{header:?}");
+        let mut count = 0;
+        for row in rows {
+            let number = |index: usize| row[index].parse::<f64>().ok();
+            assert!(number(2) <= Some(RUNS as f64), "{row:?}");
+            if let (Some(mean), Some(low), Some(high)) = (number(3), number(4), number(5)) {
+                assert!(low <= mean && mean <= high, "{row:?}");
+                count += 1;
+            }
+        }
+        assert!(count >= 14, "{}: {count}", file.name);
+        let picture = text(&format!("{name}.svg"));
+        assert!(text("index.html").contains(picture), "{}", file.name);
+    }
+}
+
+#[test]
+fn each_claim_is_told_once_with_a_figure_and_a_criterion() {
+    let claims = claims(files());
+    assert_eq!(claims.len(), 22);
+    let mut ids: Vec<_> = claims.iter().map(|claim| &claim.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 22);
+    for claim in &claims {
+        // Two runs may lose nothing at all, and then a claim on growth has nothing to judge by.
+        let judged = claim.figure.contains(|c: char| c.is_ascii_digit());
+        assert!(
+            judged || (claim.figure == "none" && claim.verdict == Verdict::Not),
+            "{claim:?}"
+        );
+        assert!(!claim.figure.contains("NaN") && !claim.figure.contains("inf"));
+        assert!(claim.comment.starts_with("Reproduced "), "{claim:?}");
+        assert!(!claim.place.is_empty() && !claim.claim.is_empty());
+    }
+}
+
+#[test]
+fn a_verdict_follows_the_runs() {
+    let verdict = |results| {
+        let claims = claims(&written(results));
+        let claim = claims.iter().find(|claim| claim.id == "arq-complete");
+        claim.expect("a claim").verdict
+    };
+    let changed = |to: Option<f64>| {
+        let mut results = results(2);
+        for (name, summary) in results.iter_mut().flat_map(|r| &mut r.aggregate.flat) {
+            if name == "completed" {
+                summary.mean = to;
+            }
+        }
+        verdict(results)
+    };
+    assert_eq!(changed(Some(1.0)), Verdict::Reproduced);
+    assert_eq!(changed(Some(0.96)), Verdict::Partly);
+    assert_eq!(changed(Some(0.5)), Verdict::Not);
+    assert_eq!(changed(None), Verdict::Not);
+}
+
+#[test]
+fn half_an_experiment_makes_no_page() {
+    let mut results = results(2);
+    results.pop();
+    let error = reproduction()
+        .files(results, "")
+        .expect_err("a point is missing");
+    assert!(error.to_string().contains("103 of 104 points"), "{error}");
+}
