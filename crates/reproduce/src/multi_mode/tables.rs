@@ -31,6 +31,7 @@ pub const MULTI_MODE: Paper = Paper {
         "Goodput counts from the first submission to the last delivery. Of a run that delivers a block or two \
          and gives up it says nothing: TCP's from 5e-5 on is such a mean, with an interval to match. Delay is the mean over the \
          writes that arrived: a transport that gives up early has only its early writes counted.",
+        "The bound of plain ARQ is what no scheme can beat that throws damaged packets away.",
         "Overhead is what is put on all links, in both directions, less what is delivered; a transport \
          that gives up saves it.",
     ],
@@ -205,7 +206,7 @@ const FIGURES: [Figure; 5] = [
         },
         bounds: &[
             ("capacity_bps", "capacity of the link"),
-            ("arq_bound_bps", "bound if damaged packets are dropped"),
+            ("arq_bound_bps", "bound of plain ARQ"),
         ],
         logarithmic: false,
     },
