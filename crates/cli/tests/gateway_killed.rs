@@ -35,6 +35,7 @@ struct Pair {
     gateways: [Option<Running>; 2],
     _link: Running,
     entry: SocketAddr,
+    messages: SocketAddr,
     socks: SocketAddr,
 }
 
@@ -84,6 +85,8 @@ impl Pair {
         let address = format!("address = \"{}\"\n", link.address());
         let forward = format!(
             "[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\nclass = \"bulk\"\n\
+             [[forward]]\nprotocol = \"udp\"\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n\
+             class = \"telemetry\"\n[class.telemetry]\nmode = \"unreliable\"\n\
              [[socks]]\nlisten = \"127.0.0.1:0\"\nclass = \"bulk\"\n"
         );
         std::fs::write(place.join("ground.toml"), text(GROUND, &ground, "", allow)).unwrap();
@@ -95,7 +98,8 @@ impl Pair {
             gateways: [Some(ground), Some(air)],
             _link: link,
             entry: record["entries"][0].as_str().unwrap().parse().unwrap(),
-            socks: record["entries"][1].as_str().unwrap().parse().unwrap(),
+            messages: record["entries"][1].as_str().unwrap().parse().unwrap(),
+            socks: record["entries"][2].as_str().unwrap().parse().unwrap(),
             directory,
         }
     }
@@ -374,4 +378,42 @@ fn a_restart_by_signal_leaves_flows_standing_too() {
     }
     assert!(server.join().unwrap().expect("no reset") == up);
     assert_eq!(back.join().unwrap(), b"well received");
+}
+
+#[test]
+fn messages_are_answered_again_soon_after_the_far_gateway_was_killed() {
+    const BEFORE: u64 = 1_000;
+    let echo = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let mut pair = Pair::start(echo.local_addr().unwrap(), "");
+    thread::spawn(move || {
+        let mut buffer = [0; 2_000];
+        while let Ok((len, from)) = echo.recv_from(&mut buffer) {
+            let _ = echo.send_to(&buffer[..len], from);
+        }
+    });
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    socket.connect(pair.messages).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
+    let mut sent = 0_u64;
+    let mut answered = |least: u64| {
+        let from = sent;
+        let mut buffer = [0; 2_000];
+        until("an answer", || {
+            socket.send(&sent.to_be_bytes()).unwrap();
+            sent += 1;
+            let came = socket.recv(&mut buffer).ok().filter(|len| *len == 8);
+            let number = came.and_then(|_| buffer.first_chunk().map(|n| u64::from_be_bytes(*n)));
+            assert!(number.is_none_or(|number| number < sent), "{number:?}");
+            number.is_some_and(|number| number >= from) && sent >= least
+        });
+        sent - from
+    };
+    answered(BEFORE);
+    pair.kill(GROUND);
+    pair.start_again(GROUND);
+    let needed = answered(0);
+    // Were its numbers taken for those of its life before, as many as before would go unheard.
+    assert!(needed < BEFORE / 2, "{needed} messages until an answer");
 }
