@@ -162,7 +162,7 @@ mod tests {
             let mut read = Vec::new();
             for (start, len) in pieces {
                 let taken = reassembly.insert(start, &stream(start..start + len));
-                prop_assert!(taken.end <= start + len);
+                prop_assert!(taken.is_empty() || taken.end <= start + len);
                 while let Some(chunk) = reassembly.read() {
                     read.extend_from_slice(&chunk);
                     reassembly.recycle(chunk);
