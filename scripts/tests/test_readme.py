@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -26,15 +27,17 @@ class Readme(unittest.TestCase):
         (build,) = commands("cargo")
         subprocess.run([*build.split(), "--locked"], cwd=ROOT, check=True, timeout=1200)
 
-    def test_simulations_run_as_shown(self):
-        shown = commands("fulmar sim")
-        self.assertEqual(len(shown), 3)
-        for command in shown:
-            with self.subTest(command):
-                argv = [str(FULMAR), *command.split()[1:]]
-                run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300)
-                self.assertEqual(run.returncode, 0, run.stderr)
-                self.assertTrue(run.stdout.strip() or run.stderr.strip())
+    def test_experiments_run_as_shown(self):
+        shown = commands("fulmar sim") + commands("fulmar reproduce")
+        self.assertEqual(len(shown), 5)
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(ROOT / "scenarios", pathlib.Path(folder) / "scenarios")
+            for command in shown:
+                with self.subTest(command):
+                    argv = [str(FULMAR), *shlex.split(command)[1:]]
+                    run = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=300)
+                    self.assertEqual(run.returncode, 0, run.stderr)
+                    self.assertTrue(run.stdout.strip() or run.stderr.strip())
 
     def test_the_gateways_first_commands_are_those_of_the_guide(self):
         # A test of the gateway types the guide's and compares what they print.
