@@ -13,6 +13,8 @@ pub(crate) struct Claim {
     pub(crate) says: &'static str,
     /// What counts as reproduced, and as partly.
     pub(crate) criterion: &'static str,
+    /// Figures that show it, by id.
+    pub(crate) see: &'static [&'static str],
     /// `None` if the runs have no value to judge by.
     pub(crate) check: fn(&Data) -> Option<Finding>,
 }

@@ -1,35 +1,73 @@
 //! A figure's data as comma-separated values (RFC 4180).
 
-use crate::data::FamilyData;
-use crate::paper::Figure;
+use crate::data::{FamilyData, Sample, sample, x_number};
+use crate::paper::{Figure, Measure, Statistic};
 use core::fmt::Write as _;
 
-/// One row for each line and value: n, mean, and both ends of the 95 % interval.
+/// One row for each line and value: n, mean, and both ends of the 95 % interval; of a figure of
+/// medians the same of them beside. Points of other sources follow with an x as a number.
 pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     let family = data.family;
-    let mut text = format!(
-        "line,{},n,mean_{1},ci95_low_{1},ci95_high_{1}\r\n",
-        family.x_path.replace('.', "_"),
-        figure.measure.unit_name.replace('/', "_per_")
-    );
-    for (line, records) in family.lines.iter().zip(&data.lines) {
-        for (x, record) in family.x_values.iter().zip(records) {
-            let summary = record.summary(figure.measure.name);
-            let mean = summary.and_then(|s| s.mean);
-            let half = summary.and_then(|s| s.ci95);
-            let end = |sign: f64| Some((mean? + sign * half?) / figure.measure.unit);
-            let _ = write!(
-                text,
-                "{},{x},{},{},{},{}\r\n",
-                line.label,
-                summary.map_or(0, |s| s.n),
-                number(mean.map(|mean| mean / figure.measure.unit)),
-                number(end(-1.0)),
-                number(end(1.0)),
-            );
+    let mut statistics = vec![Statistic::Mean];
+    if figure.measure.statistic != Statistic::Mean {
+        statistics.push(figure.measure.statistic);
+    }
+    let mut text = format!("line,{},n", family.x_path.replace('.', "_"));
+    let unit = figure.measure.unit_name.replace('/', "_per_");
+    for statistic in &statistics {
+        let name = statistic.name();
+        let of = if *statistic == Statistic::Mean {
+            String::new()
+        } else {
+            format!("_{name}")
+        };
+        let _ = write!(
+            text,
+            ",{name}_{unit},ci95_low{of}_{unit},ci95_high{of}_{unit}"
+        );
+    }
+    text += "\r\n";
+    for (line, points) in family.lines.iter().zip(&data.lines) {
+        for (x, point) in family.x_values.iter().zip(points) {
+            let of = |statistic: &Statistic| {
+                let statistic = *statistic;
+                let measure = Measure {
+                    statistic,
+                    ..figure.measure
+                };
+                sample(x_number(x), point, &measure)
+            };
+            let samples: Vec<Option<Sample>> = statistics.iter().map(of).collect();
+            row(&mut text, line.label, x, &samples);
+        }
+    }
+    for overlay in figure.overlays {
+        for point in overlay.points(&figure.measure) {
+            let samples: Vec<Option<Sample>> = statistics
+                .iter()
+                .map(|statistic| (*statistic == overlay.statistic).then_some(point))
+                .collect();
+            let label = overlay.label.replace(',', "");
+            row(&mut text, &label, &point.x.to_string(), &samples);
         }
     }
     text
+}
+
+fn row(text: &mut String, label: &str, x: &str, samples: &[Option<Sample>]) {
+    let n = samples.iter().flatten().next().map_or(0, |sample| sample.n);
+    let _ = write!(text, "{label},{x},{n}");
+    for sample in samples {
+        let ends = [
+            sample.map(|sample| sample.value),
+            sample.and_then(|sample| sample.low),
+            sample.and_then(|sample| sample.high),
+        ];
+        for value in ends {
+            let _ = write!(text, ",{}", number(value));
+        }
+    }
+    text.push_str("\r\n");
 }
 
 fn number(value: Option<f64>) -> String {

@@ -1,8 +1,9 @@
-//! The means of all runs, by family, line and value of the swept parameter.
+//! The results of all runs, by family, line and value of the swept parameter.
 
-use crate::paper::{Family, Measure};
+use crate::paper::{Family, Measure, Statistic};
+use fulmar_sim::experiment::PointResult;
 use fulmar_sim::measure::statistics::Summary;
-use fulmar_sim::report::aggregate::AggregateRecord;
+use std::rc::Rc;
 
 /// The results of a paper's runs.
 #[derive(Debug)]
@@ -10,31 +11,108 @@ pub(crate) struct Data {
     pub(crate) families: Vec<FamilyData>,
 }
 
-/// The results of a family: a row for each line, with a record for each value.
+/// The results of a family: a row for each line, with the runs at each value.
 #[derive(Debug)]
 pub(crate) struct FamilyData {
     pub(crate) family: &'static Family,
-    pub(crate) lines: Vec<Vec<AggregateRecord>>,
+    pub(crate) lines: Vec<Vec<Rc<PointResult>>>,
 }
 
-/// The number of a swept value, without its per cent sign.
+/// A point of a curve, in the unit of its measure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) x: f64,
+    pub(crate) value: f64,
+    /// The ends of the 95 % interval, if there is one.
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
+    /// How many runs had a value.
+    pub(crate) n: usize,
+}
+
+/// The number in a swept value: `20` of `20%`, `150` of `150kB`, and of an outage `1s+30s` its
+/// length, 30.
 pub(crate) fn x_number(text: &str) -> f64 {
-    let digits = text.trim_end_matches('%');
+    let last = text.rsplit('+').next().unwrap_or(text);
+    let digits = last.trim_end_matches(|c: char| c == '%' || c.is_alphabetic() || c == ' ');
     digits.parse().expect("the tables' values are numbers")
 }
 
 impl FamilyData {
-    /// A measure over a line, in its unit: x and summary, where there is a mean.
-    pub(crate) fn curve(&self, line: usize, measure: &Measure) -> Vec<(f64, Summary)> {
-        let records = self.lines.get(line).into_iter().flatten();
+    /// A measure over a line, in its unit, where there is one.
+    pub(crate) fn curve(&self, line: usize, measure: &Measure) -> Vec<Sample> {
+        let points = self.lines.get(line).into_iter().flatten();
         let values = self.family.x_values.iter().map(|text| x_number(text));
         values
-            .zip(records)
-            .filter_map(|(x, record)| {
-                let summary = scaled(record.summary(measure.name)?, measure.unit);
-                summary.mean.map(|_| (x, summary))
-            })
+            .zip(points)
+            .filter_map(|(x, point)| sample(x, point, measure))
             .collect()
+    }
+}
+
+/// A measure at one value, in its unit.
+pub(crate) fn sample(x: f64, point: &PointResult, measure: &Measure) -> Option<Sample> {
+    let (value, ends, n) = match measure.statistic {
+        Statistic::Mean => {
+            let summary = point.aggregate.summary(measure.name)?;
+            let mean = summary.mean?;
+            let ends = summary.ci95.map(|half| (mean - half, mean + half));
+            (mean, ends, summary.n)
+        }
+        Statistic::Median => {
+            let mut values = runs(point, measure.name);
+            values.sort_unstable_by(f64::total_cmp);
+            let ends = median_interval(values.len());
+            let ends = ends.and_then(|(low, high)| Some((*values.get(low)?, *values.get(high)?)));
+            (median(&values)?, ends, values.len())
+        }
+    };
+    Some(Sample {
+        x,
+        value: value / measure.unit,
+        low: ends.map(|(low, _)| low / measure.unit),
+        high: ends.map(|(_, high)| high / measure.unit),
+        n,
+    })
+}
+
+/// A measure in each run that has it.
+fn runs(point: &PointResult, name: &str) -> Vec<f64> {
+    let of = |numbers: Vec<(String, Option<f64>)>| {
+        let mut numbers = numbers.into_iter();
+        numbers.find(|(known, _)| known == name)?.1
+    };
+    let runs = point.runs.iter().map(|run| of(run.numbers()));
+    runs.flatten().filter(|value| value.is_finite()).collect()
+}
+
+/// Of sorted values.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    Some(if sorted.len() % 2 == 1 {
+        upper
+    } else {
+        f64::midpoint(*sorted.get(sorted.len() / 2 - 1)?, upper)
+    })
+}
+
+/// Which of `n` sorted values hold the median between them in 95 of 100 cases at least: each is
+/// below it with probability 1/2. `None` below six values.
+fn median_interval(n: usize) -> Option<(usize, usize)> {
+    // The probability that exactly `below` values are, from 0 up.
+    let mut exactly = 0.5_f64.powi(i32::try_from(n).ok()?);
+    let mut at_most = exactly;
+    let mut below = 0;
+    if at_most > 0.025 || exactly <= 0.0 {
+        return None;
+    }
+    loop {
+        exactly *= (n - below) as f64 / (below + 1) as f64;
+        if at_most + exactly > 0.025 {
+            return Some((below, n - 1 - below));
+        }
+        at_most += exactly;
+        below += 1;
     }
 }
 
@@ -43,13 +121,18 @@ impl Data {
         self.families.iter().find(|data| data.family.id == id)
     }
 
-    /// A measure of a line at a value, as the tables write them.
-    pub(crate) fn at(&self, family: &str, line: &str, x: &str, name: &str) -> Option<Summary> {
+    fn point(&self, family: &str, line: &str, x: &str) -> Option<&PointResult> {
         let data = self.family(family)?;
         let mut lines = data.family.lines.iter();
         let line = lines.position(|known| known.label == line)?;
         let column = data.family.x_values.iter().position(|known| *known == x)?;
-        data.lines.get(line)?.get(column)?.summary(name).copied()
+        data.lines.get(line)?.get(column).map(Rc::as_ref)
+    }
+
+    /// A measure of a line at a value, as the tables write them.
+    pub(crate) fn at(&self, family: &str, line: &str, x: &str, name: &str) -> Option<Summary> {
+        let point = self.point(family, line, x)?;
+        point.aggregate.summary(name).copied()
     }
 
     /// Its mean.
@@ -58,10 +141,28 @@ impl Data {
     }
 }
 
-fn scaled(summary: &Summary, unit: f64) -> Summary {
-    Summary {
-        mean: summary.mean.map(|mean| mean / unit),
-        ci95: summary.ci95.map(|half| half / unit),
-        n: summary.n,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_swept_value_is_without_its_unit() {
+        let cases = [("1e-5", 1e-5), ("20%", 20.0), ("150kB", 150.0)];
+        let outages = [("1s+30s", 30.0), ("1s+0.5s", 0.5), ("1e-5 per octet", 1e-5)];
+        for (text, number) in cases.into_iter().chain(outages) {
+            assert!((x_number(text) - number).abs() < 1e-12, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_median_lies_in_its_interval_at_the_ranks_of_the_tables() {
+        // The ranks of the sign test's interval, counted from 1: 6 of 6; 8 and 18 of 25; 40 and 61
+        // of 100 (Conover, Practical Nonparametric Statistics, table A3).
+        assert_eq!(median_interval(5), None);
+        assert_eq!(median_interval(6), Some((0, 5)));
+        assert_eq!(median_interval(25), Some((7, 17)));
+        assert_eq!(median_interval(100), Some((39, 60)));
+        assert_eq!(median(&[1.0, 2.0, 4.0, 8.0]), Some(3.0));
+        assert_eq!(median(&[]), None);
     }
 }

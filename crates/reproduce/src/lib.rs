@@ -16,6 +16,7 @@ mod claims;
 mod csv;
 mod data;
 mod multi_mode;
+mod overlay;
 mod page;
 mod paper;
 mod plot;

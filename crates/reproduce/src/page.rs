@@ -2,7 +2,7 @@
 
 use crate::claims::{Checked, Verdict};
 use crate::data::Data;
-use crate::paper::{Family, Figure, Paper};
+use crate::paper::{Family, Figure, Paper, Section};
 use crate::reproduction::sweep;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -45,14 +45,16 @@ pub(crate) fn page(
                 h1 { (title) }
                 (summary(paper, claims))
                 h2 { "Figures" }
-                @for (figure, svg) in drawings { (drawing(figure, svg)) }
+                @for section in paper.sections { (figures(section, drawings)) }
                 h2 { "Claims" }
-                (table(claims))
+                (table(paper, claims))
                 h2 { "Conditions" }
                 ul { @for note in paper.notes { li { (note) } } }
                 @for family in &data.families { (conditions(family.family, runs(family))) }
-                h2 { "Not made yet" }
-                ul { @for part in paper.missing { li { (part.place) ": " (part.what) "." } } }
+                @if !paper.missing.is_empty() {
+                    h2 { "Not made yet" }
+                    ul { @for part in paper.missing { li { (part.place) ": " (part.what) "." } } }
+                }
                 h2 { "The command that made this page" }
                 pre { (command) }
                 small { "fulmar " (env!("CARGO_PKG_VERSION")) ". The same command gives the same page, octet for octet." }
@@ -64,21 +66,33 @@ pub(crate) fn page(
 
 fn runs(family: &crate::data::FamilyData) -> usize {
     let mut records = family.lines.iter().flatten();
-    records.next().map_or(0, |record| record.n)
+    records.next().map_or(0, |point| point.aggregate.n)
 }
 
 fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
     let count = |verdict| claims.iter().filter(|c| c.verdict == verdict).count();
     html! {
         p {
-            "The figures of the paper that are made so far, run again in Fulmar's simulator, and what the \
-             paper says of them. Of " (claims.len()) " claims "
+            "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of " (claims.len()) " claims "
             (count(Verdict::Reproduced)) " are reproduced, "
             (count(Verdict::Partly)) " partly, and "
             (count(Verdict::Not)) " not. "
-            (paper.figures.len()) " figures are here; the page's end lists those that are not."
+            @if !paper.missing.is_empty() { "The page's end lists what is not made yet." }
         }
-        p { "Points are means, bars their 95 % intervals (Student's t). Each verdict is computed from the runs." }
+        p {
+            "Points are means, bars their 95 % intervals (Student's t); where a figure says median, they are medians, \
+             and the intervals those of order statistics. Each verdict is computed from the runs."
+        }
+    }
+}
+
+fn figures(section: &Section, drawings: &[(&Figure, String)]) -> Markup {
+    let of = |id| drawings.iter().find(|(figure, _)| figure.id == id);
+    let drawings = section.figures.iter().filter_map(|figure| of(figure.id));
+    html! {
+        h3 { (section.title) }
+        p { (section.intro) }
+        @for (figure, svg) in drawings { (drawing(figure, svg)) }
     }
 }
 
@@ -96,19 +110,27 @@ fn drawing(figure: &Figure, svg: &str) -> Markup {
     }
 }
 
-fn table(claims: &[Checked]) -> Markup {
+fn table(paper: &Paper, claims: &[Checked]) -> Markup {
+    let claims: Vec<_> = claims
+        .iter()
+        .zip(paper.claims.iter().copied().flatten())
+        .map(|(checked, claim)| (checked, claim.see))
+        .collect();
     html! {
         div.wide {
             table {
                 thead { tr { th { "Claim" } th { "Where" } th { "Verdict" } th { "Our figure" } th { "Comment" } } }
                 tbody {
-                    @for claim in claims {
+                    @for (claim, see) in claims {
                         tr id=(claim.id) {
                             td { (claim.claim) }
                             td { (claim.place) }
                             td class=(claim.verdict.name()) { (claim.verdict.name()) }
                             td { (claim.figure) }
-                            td { (claim.comment) }
+                            td {
+                                (claim.comment)
+                                @for id in see { " " a href=(format!("#{id}")) { (id) } }
+                            }
                         }
                     }
                 }

@@ -1,6 +1,7 @@
 //! What a paper's reproduction consists of, as tables.
 
 use crate::claims::Claim;
+use crate::overlay::Overlay;
 
 /// A paper: what is run, what is drawn of it, and what the paper says about it.
 #[derive(Debug)]
@@ -10,7 +11,7 @@ pub struct Paper {
     /// The page's heading.
     pub title: &'static str,
     pub(crate) families: &'static [Family],
-    pub(crate) figures: &'static [Figure],
+    pub(crate) sections: &'static [Section],
     /// In the order of the page, a slice for each of the paper's topics.
     pub(crate) claims: &'static [&'static [Claim]],
     pub(crate) missing: &'static [Missing],
@@ -34,6 +35,22 @@ impl Paper {
     }
 }
 
+/// Figures that belong together.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) title: &'static str,
+    /// What the figures show, in a few sentences.
+    pub(crate) intro: &'static str,
+    pub(crate) figures: &'static [Figure],
+}
+
+impl Paper {
+    /// Every figure, in the order of the page.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = &'static Figure> {
+        self.sections.iter().flat_map(|section| section.figures)
+    }
+}
+
 /// Runs of several lines over the same values of one parameter.
 #[derive(Debug)]
 pub(crate) struct Family {
@@ -46,6 +63,7 @@ pub(crate) struct Family {
     pub(crate) x_path: &'static str,
     pub(crate) x_values: &'static [&'static str],
     pub(crate) x_label: &'static str,
+    pub(crate) x_logarithmic: bool,
     pub(crate) lines: &'static [Line],
     /// The conditions in words.
     pub(crate) conditions: &'static str,
@@ -70,6 +88,8 @@ pub(crate) struct Figure {
     pub(crate) measure: Measure,
     /// A line of what no scheme can beat: the measure that has it, and its label.
     pub(crate) bounds: &'static [(&'static str, &'static str)],
+    /// Points of other sources.
+    pub(crate) overlays: &'static [Overlay],
     pub(crate) logarithmic: bool,
 }
 
@@ -83,6 +103,25 @@ pub(crate) struct Measure {
     pub(crate) unit_name: &'static str,
     /// The axis' caption without the unit.
     pub(crate) label: &'static str,
+    pub(crate) statistic: Statistic,
+}
+
+/// What a point of a figure is, of its runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statistic {
+    /// With the interval of Student's t.
+    Mean,
+    /// With the interval of order statistics. For what is spread over orders of magnitude.
+    Median,
+}
+
+impl Statistic {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Median => "median",
+        }
+    }
 }
 
 impl Measure {

@@ -3,7 +3,7 @@
 //! Ink and ground are drawn in fixed colours that the page replaces by its own ([`INK`], [`FAINT`],
 //! [`GROUND`]); those of the curves do on light and on dark.
 
-use crate::data::FamilyData;
+use crate::data::{FamilyData, Sample};
 use crate::paper::{Figure, Measure};
 use plotters::backend::SVGBackend;
 use plotters::coord::ranged1d::ValueFormatter;
@@ -61,138 +61,182 @@ pub(crate) fn draw(figure: &Figure, data: &FamilyData) -> Result<String, DrawErr
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// What is drawn: curves, then bounds.
+/// What is drawn: curves, then bounds, then points of other sources.
 struct Curve {
     label: &'static str,
-    points: Vec<(f64, f64, f64)>,
+    points: Vec<Sample>,
     style: ShapeStyle,
-    /// Which marker; none for a bound.
-    marker: Option<usize>,
+    marker: Marker,
+    joined: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Marker {
+    None,
+    /// Its shape by the curve's number, so that curves can be told apart without colour.
+    Solid(usize),
+    /// Around the markers of our runs, where both agree.
+    Ring,
 }
 
 fn curves(figure: &Figure, data: &FamilyData) -> Vec<Curve> {
-    let points = |line: usize, measure: &Measure| -> Vec<(f64, f64, f64)> {
-        let curve = data.curve(line, measure).into_iter();
-        curve
-            .filter_map(|(x, s)| Some((x, s.mean?, s.ci95.unwrap_or_default())))
-            .collect()
-    };
-    let lines = data
-        .family
-        .lines
-        .iter()
-        .enumerate()
-        .map(|(index, line)| Curve {
-            label: line.label,
-            points: points(index, &figure.measure),
-            style: COLOURS[index % COLOURS.len()].stroke_width(2),
-            marker: Some(index),
-        });
-    let bounds = figure
-        .bounds
-        .iter()
-        .enumerate()
-        .map(|(index, (name, label))| Curve {
-            label,
-            points: points(
-                0,
-                &Measure {
-                    name,
-                    ..figure.measure
-                },
-            ),
-            style: INK.stroke_width(if index == 0 { 2 } else { 1 }),
-            marker: None,
-        });
-    lines.chain(bounds).collect()
+    let colour = |index: usize| COLOURS[index % COLOURS.len()];
+    let lines = data.family.lines.iter().enumerate();
+    let lines = lines.map(|(index, line)| Curve {
+        label: line.label,
+        points: data.curve(index, &figure.measure),
+        style: colour(index).stroke_width(2),
+        marker: Marker::Solid(index),
+        joined: true,
+    });
+    let bounds = figure.bounds.iter().enumerate();
+    let bounds = bounds.map(|(index, (name, label))| Curve {
+        label,
+        points: data.curve(
+            0,
+            &Measure {
+                name,
+                ..figure.measure
+            },
+        ),
+        style: INK.stroke_width(if index == 0 { 2 } else { 1 }),
+        marker: Marker::None,
+        joined: true,
+    });
+    let overlays = figure.overlays.iter().map(|overlay| {
+        let mut lines = data.family.lines.iter();
+        let like = lines.position(|line| Some(line.label) == overlay.like);
+        Curve {
+            label: overlay.label,
+            points: overlay.points(&figure.measure),
+            style: like.map_or(INK, colour).stroke_width(2),
+            marker: if overlay.joined {
+                Marker::None
+            } else {
+                Marker::Ring
+            },
+            joined: overlay.joined,
+        }
+    });
+    lines.chain(bounds).chain(overlays).collect()
 }
 
 fn drawing(figure: &Figure, data: &FamilyData, area: &Area<'_>) -> Outcome {
     area.fill(&GROUND)?;
     let curves = curves(figure, data);
     let (left, right) = area.split_horizontally(LEGEND_X);
-    let x_max = curves
-        .iter()
-        .flat_map(|curve| curve.points.iter().map(|point| point.0))
-        .fold(f64::MIN_POSITIVE, f64::max);
-    let values = || curves.iter().flat_map(|curve| curve.points.iter());
-    let top = values().map(|(_, y, half)| y + half).fold(0.0, f64::max);
     let mut builder = ChartBuilder::on(&left);
     builder
         .margin(12)
         .x_label_area_size(44)
         .y_label_area_size(72);
-    let x = 0.0..x_max * 1.02;
-    if figure.logarithmic {
-        let positive = values().map(|point| point.1).filter(|y| *y > 0.0);
-        let bottom = positive.fold(f64::INFINITY, f64::min);
-        let (bottom, top) = if bottom.is_finite() {
-            (bottom * 0.7, top.max(bottom) * 1.4)
+    let samples = || curves.iter().flat_map(|curve| curve.points.iter());
+    let (x_low, x_high) = positive(samples().map(|sample| sample.x));
+    let (y_low, y_high) = positive(samples().map(|sample| sample.value));
+    let top = samples()
+        .filter_map(|sample| sample.high)
+        .fold(y_high, f64::max);
+    let frame = Frame {
+        figure,
+        data,
+        curves: &curves,
+        x_low: if data.family.x_logarithmic {
+            x_low / 1.1
         } else {
-            (1.0, 10.0)
-        };
-        let mut chart = builder.build_cartesian_2d(x, (bottom..top).log_scale())?;
-        fill(figure, data, &mut chart, &curves, bottom)?;
-    } else {
-        let top = if top > 0.0 { top * 1.05 } else { 1.0 };
-        let mut chart = builder.build_cartesian_2d(x, 0.0..top)?;
-        fill(figure, data, &mut chart, &curves, 0.0)?;
+            0.0
+        },
+        y_low: if figure.logarithmic { y_low * 0.7 } else { 0.0 },
+    };
+    let x = frame.x_low..x_high * 1.02;
+    let y = frame.y_low..top * if figure.logarithmic { 1.4 } else { 1.05 };
+    match (data.family.x_logarithmic, figure.logarithmic) {
+        (false, false) => frame.fill(&mut builder.build_cartesian_2d(x, y)?)?,
+        (false, true) => frame.fill(&mut builder.build_cartesian_2d(x, y.log_scale())?)?,
+        (true, false) => frame.fill(&mut builder.build_cartesian_2d(x.log_scale(), y)?)?,
+        (true, true) => {
+            frame.fill(&mut builder.build_cartesian_2d(x.log_scale(), y.log_scale())?)?;
+        }
     }
     legend(&right, &curves)
 }
 
-type Chart<'a, 'b, Y> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<plotters::coord::types::RangedCoordf64, Y>>;
+/// The lowest and the highest of those above 0; 0.1 and 1 of none.
+fn positive(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let ends = values
+        .filter(|value| *value > 0.0)
+        .fold(None, |ends, value| {
+            let (low, high) = ends.unwrap_or((value, value));
+            Some((value.min(low), value.max(high)))
+        });
+    ends.unwrap_or((0.1, 1.0))
+}
 
-fn fill<Y>(
-    figure: &Figure,
-    data: &FamilyData,
-    chart: &mut Chart<'_, '_, Y>,
-    curves: &[Curve],
-    bottom: f64,
-) -> Outcome
-where
-    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
-{
-    let text = (FONT, 17).into_font().color(&INK);
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .bold_line_style(FAINT)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .label_style(text.clone())
-        .axis_desc_style(text)
-        .x_desc(data.family.x_label)
-        .y_desc(figure.measure.caption())
-        .x_label_formatter(&|x| number(*x))
-        .y_label_formatter(&|y| number(*y))
-        .draw()?;
-    for curve in curves {
-        let path = curve.points.iter().map(|(x, y, _)| (*x, y.max(bottom)));
-        chart.draw_series(LineSeries::new(path.clone(), curve.style))?;
-        let Some(kind) = curve.marker else { continue };
-        let bars = curve.points.iter().filter(|(_, _, half)| *half > 0.0);
-        chart.draw_series(bars.map(|(x, y, half)| {
-            let low = (y - half).max(bottom);
-            ErrorBar::new_vertical(
-                *x,
-                low,
-                y.max(bottom),
-                y + half,
-                curve.style.stroke_width(1),
-                7,
-            )
-        }))?;
-        // Curves can be told apart without colour.
-        let (style, solid) = (curve.style, curve.style.filled());
-        match kind % 3 {
-            0 => chart.draw_series(path.map(|at| Circle::new(at, 4, solid)))?,
-            1 => chart.draw_series(path.map(|at| TriangleMarker::new(at, 6, solid)))?,
-            _ => chart.draw_series(path.map(|at| Cross::new(at, 4, style)))?,
-        };
+/// What is filled in between axes of whatever kind.
+struct Frame<'a> {
+    figure: &'a Figure,
+    data: &'a FamilyData,
+    curves: &'a [Curve],
+    x_low: f64,
+    y_low: f64,
+}
+
+type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
+
+impl Frame<'_> {
+    fn fill<X, Y>(&self, chart: &mut Chart<'_, '_, X, Y>) -> Outcome
+    where
+        X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+        Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    {
+        let text = (FONT, 17).into_font().color(&INK);
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(FAINT)
+            .light_line_style(TRANSPARENT)
+            .axis_style(INK)
+            .label_style(text.clone())
+            .axis_desc_style(text)
+            .x_desc(self.data.family.x_label)
+            .y_desc(self.figure.measure.caption())
+            .x_label_formatter(&|x| number(*x))
+            .y_label_formatter(&|y| number(*y))
+            .draw()?;
+        for curve in self.curves {
+            self.curve(chart, curve)?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn curve<X, Y>(&self, chart: &mut Chart<'_, '_, X, Y>, curve: &Curve) -> Outcome
+    where
+        X: Ranged<ValueType = f64>,
+        Y: Ranged<ValueType = f64>,
+    {
+        let at = |sample: &Sample| (sample.x.max(self.x_low), sample.value.max(self.y_low));
+        let path = curve.points.iter().map(at);
+        if curve.joined {
+            chart.draw_series(LineSeries::new(path.clone(), curve.style))?;
+        }
+        let bars = curve.points.iter().filter_map(|sample| {
+            let (low, high) = (sample.low?, sample.high?);
+            let (x, y) = at(sample);
+            let (thin, low) = (curve.style.stroke_width(1), low.max(self.y_low));
+            (high > low).then(|| ErrorBar::new_vertical(x, low, y, high, thin, 7))
+        });
+        chart.draw_series(bars)?;
+        let (style, solid) = (curve.style, curve.style.filled());
+        match curve.marker {
+            Marker::None => {}
+            Marker::Ring => drop(chart.draw_series(path.map(|at| Circle::new(at, 8, style)))?),
+            Marker::Solid(kind) => match kind % 3 {
+                0 => drop(chart.draw_series(path.map(|at| Circle::new(at, 4, solid)))?),
+                1 => drop(chart.draw_series(path.map(|at| TriangleMarker::new(at, 6, solid)))?),
+                _ => drop(chart.draw_series(path.map(|at| Cross::new(at, 4, style)))?),
+            },
+        }
+        Ok(())
+    }
 }
 
 /// `1e-5` rather than a row of zeros, and no trailing ones.
@@ -215,13 +259,18 @@ fn legend(area: &Area<'_>, curves: &[Curve]) -> Outcome {
     let text = (FONT, 17).into_font().color(&INK);
     let mut y = 28;
     for curve in curves {
-        area.draw(&PathElement::new([(4, y), (34, y)], curve.style))?;
-        if let Some(kind) = curve.marker {
-            match kind % 3 {
-                0 => area.draw(&Circle::new((19, y), 4, curve.style.filled()))?,
-                1 => area.draw(&TriangleMarker::new((19, y), 6, curve.style.filled()))?,
-                _ => area.draw(&Cross::new((19, y), 4, curve.style))?,
-            }
+        if curve.joined {
+            area.draw(&PathElement::new([(4, y), (34, y)], curve.style))?;
+        }
+        let (style, solid) = (curve.style, curve.style.filled());
+        match curve.marker {
+            Marker::None => {}
+            Marker::Ring => area.draw(&Circle::new((19, y), 8, style))?,
+            Marker::Solid(kind) => match kind % 3 {
+                0 => area.draw(&Circle::new((19, y), 4, solid))?,
+                1 => area.draw(&TriangleMarker::new((19, y), 6, solid))?,
+                _ => area.draw(&Cross::new((19, y), 4, style))?,
+            },
         }
         area.draw(&Text::new(curve.label, (42, y - 8), text.clone()))?;
         y += 24;

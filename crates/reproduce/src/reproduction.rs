@@ -8,12 +8,17 @@ use crate::{csv, page, plot};
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::scenario::{Document, Point, ScenarioError, points};
 use fulmar_sim::world::WorldOptions;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A paper ready to run.
 #[derive(Debug)]
 pub struct Reproduction {
     paper: &'static Paper,
     experiment: Experiment,
+    /// Which of its points each family's are, by line and value. Points that families share are
+    /// run once.
+    places: Vec<usize>,
 }
 
 /// A file of the outcome.
@@ -54,9 +59,18 @@ impl Reproduction {
     /// `runs` is out of range.
     pub fn new(paper: &'static Paper, runs: Option<usize>) -> Result<Self, ScenarioError> {
         let mut all: Vec<Point> = Vec::new();
+        let mut known = BTreeMap::new();
+        let mut places = Vec::new();
         for family in paper.families {
             for line in family.lines {
-                all.extend(points(&document(family, line, runs)?)?);
+                for point in points(&document(family, line, runs)?)? {
+                    let next = all.len();
+                    let place = *known.entry(point.parameters.clone()).or_insert(next);
+                    if place == next {
+                        all.push(point);
+                    }
+                    places.push(place);
+                }
             }
         }
         let experiment = Experiment {
@@ -64,7 +78,11 @@ impl Reproduction {
             points: all,
             options: WorldOptions::default(),
         };
-        Ok(Self { paper, experiment })
+        Ok(Self {
+            paper,
+            experiment,
+            places,
+        })
     }
 
     /// All runs of all figures.
@@ -86,7 +104,7 @@ impl Reproduction {
         let claims: Vec<Checked> = claims.map(|claim| claim.judge(&data)).collect();
         let mut files = Vec::new();
         let mut drawings = Vec::new();
-        for figure in self.paper.figures {
+        for figure in self.paper.figures() {
             let family = data
                 .family(figure.family)
                 .ok_or(ReproductionError::NoFamily(figure.id))?;
@@ -117,14 +135,15 @@ impl Reproduction {
         if there != planned {
             return Err(ReproductionError::Incomplete { there, planned });
         }
-        let mut records = results.into_iter().map(|result| result.aggregate);
+        let results: Vec<Rc<PointResult>> = results.into_iter().map(Rc::new).collect();
+        let mut places = self.places.iter();
+        let mut line = |family: &Family| {
+            let places = places.by_ref().take(family.x_values.len());
+            places.map(|place| Rc::clone(&results[*place])).collect()
+        };
         let families = self.paper.families.iter().map(|family| FamilyData {
             family,
-            lines: family
-                .lines
-                .iter()
-                .map(|_| records.by_ref().take(family.x_values.len()).collect())
-                .collect(),
+            lines: family.lines.iter().map(|_| line(family)).collect(),
         });
         Ok(Data {
             families: families.collect(),

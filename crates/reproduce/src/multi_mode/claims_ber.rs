@@ -29,6 +29,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         place: "section IV.B",
         says: "Given time, the reliable mode brings every lost packet through.",
         criterion: "Reproduced if every run at every rate completed, partly if 95 % did.",
+        see: &[],
         check: arq_complete,
     },
     Claim {
@@ -37,6 +38,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "AeroTP's reliable mode performs much better than TCP.",
         criterion: "Reproduced if its goodput is at least twice TCP's at every rate from 1e-5 on and nowhere \
             1 % lower; partly if it is higher at most of the rates above 0.",
+        see: &[],
         check: goodput_reliable,
     },
     Claim {
@@ -45,6 +47,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "TCP backs off substantially as the bit error rate grows.",
         criterion: "Reproduced if TCP's goodput at 2.5e-5, where it still delivers nearly all, is at most a \
             tenth of that at 0; partly if half.",
+        see: &[],
         check: tcp_backs_off,
     },
     Claim {
@@ -53,6 +56,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "TCP's goodput becomes highly unpredictable, as its error bars show.",
         criterion: "Reproduced if, at some rate where TCP delivers at least half, TCP's interval is wider than 10 % of its mean and five times as \
             wide, relative to the mean, as the reliable mode's; partly if twice as wide.",
+        see: &[],
         check: tcp_unpredictable,
     },
     Claim {
@@ -60,6 +64,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         place: DELAY_PLACE,
         says: "TCP's delay grows by three orders of magnitude up to 1e-4.",
         criterion: "Reproduced if the growth from 0 to 1e-4 is 2.5 to 3.5 orders, partly if more.",
+        see: &[],
         check: |data| {
             let orders = growth(data, TCP)?;
             Some(Finding {
@@ -75,6 +80,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         place: DELAY_PLACE,
         says: "The reliable mode's delay grows by less than one order of magnitude.",
         criterion: "Reproduced below one order, partly below one and a half.",
+        see: &[],
         check: delay_reliable,
     },
     Claim {
@@ -82,6 +88,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         place: DELIVERED_PLACE,
         says: "Below 3.5e-5, TCP and AeroTP both deliver the full 1 MB.",
         criterion: "Reproduced if both deliver 99.9 % at each rate below, partly if 90 %.",
+        see: &[],
         check: |data| {
             let least = |line| least_share(data, line, &LOW);
             let (tcp, aerotp) = (least(TCP)?, least(RELIABLE)?);
@@ -99,6 +106,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "Above 3.5e-5, what TCP delivers falls rapidly.",
         criterion: "Reproduced if TCP delivers less than half from 5e-5 on, and ever less; partly if less \
             than half at 1e-4.",
+        see: &[],
         check: |data| {
             let share = |x| least_share(data, TCP, &[x]);
             let (first, second, last) = (share("5e-5")?, share("7.5e-5")?, share(WORST)?);
@@ -115,6 +123,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         place: DELIVERED_PLACE,
         says: "At the highest rates, AeroTP's reliable mode still delivers nearly all.",
         criterion: "Reproduced if it delivers 99 % at each rate from 5e-5 on, partly if 90 %.",
+        see: &[],
         check: |data| {
             let share = least_share(data, RELIABLE, &["5e-5", "7.5e-5", WORST])?;
             Some(Finding {
@@ -130,6 +139,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "UDP loses a share that grows with the bit error rate.",
         criterion: "Reproduced if UDP delivers less at each rate than at the one before, partly if less at \
             1e-4 than at 0.",
+        see: &[],
         check: |data| {
             let shares = shares(data, UDP)?;
             let falls = shares.windows(2).all(|pair| pair[1] < pair[0]);
@@ -147,6 +157,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "The quasi-reliable mode loses a much smaller share than UDP.",
         criterion: "Reproduced if it loses at most a quarter of what UDP loses at each rate above 0, partly \
             if less than UDP.",
+        see: &[],
         check: |data| {
             let (udp, quasi) = (shares(data, UDP)?, shares(data, QUASI)?);
             let pairs = || {
@@ -176,6 +187,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "The reliable mode's advantage comes with much lower overhead than TCP's.",
         criterion: "Reproduced if its overhead is at most three quarters of TCP's at every rate at which TCP \
             delivers 90 %, partly if it is lower at every one.",
+        see: &[],
         check: overhead_reliable,
     },
     Claim {
@@ -184,6 +196,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "The quasi-reliable mode costs significant overhead.",
         criterion: "Reproduced if, without bit errors, it costs at least one and a half times the reliable \
             mode's overhead, partly if more than it.",
+        see: &[],
         check: |data| {
             let overhead = |line| data.mean(BER, line, "0", OVERHEAD);
             let (quasi, reliable) = (overhead(QUASI)?, overhead(RELIABLE)?);
@@ -199,6 +212,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         place: OVERHEAD_PLACE,
         says: "The quasi-reliable mode's delay does not grow with the bit error rate.",
         criterion: "Reproduced if the delay at 1e-4 is within 5 % of that at 0, partly if within 50 %.",
+        see: &[],
         check: |data| {
             let delay = |x| data.mean(BER, QUASI, x, DELAY);
             let (clean, worst) = (delay("0")?, delay(WORST)?);
@@ -217,6 +231,7 @@ pub(super) const CLAIMS: [Claim; 15] = [
         says: "On a lossy link AeroTP performs better than TCP and UDP.",
         criterion: "Reproduced if the reliable mode delivers at least what TCP and UDP do at each rate above 0 \
             with a higher goodput than TCP from 5e-6 on; partly if it delivers at least as much.",
+        see: &[],
         check: |data| {
             let (tcp, udp) = (shares(data, TCP)?, shares(data, UDP)?);
             let reliable = shares(data, RELIABLE)?;

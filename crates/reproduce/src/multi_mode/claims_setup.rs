@@ -15,6 +15,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         place: PLACE,
         says: "Without loss, TCP's set-up takes about 20 ms.",
         criterion: "Reproduced within 10 % of 20 ms, partly within 25 %.",
+        see: &[],
         check: |data| near(data, SETUP_TCP, "0%", 20e-3, 0.1, 0.25),
     },
     Claim {
@@ -22,6 +23,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         place: PLACE,
         says: "At 20 % loss, TCP's set-up takes nearly 3 s.",
         criterion: "Reproduced within 10 % of 3 s, partly within 50 %.",
+        see: &[],
         check: |data| near(data, SETUP_TCP, "20%", 3.0, 0.1, 0.5),
     },
     Claim {
@@ -29,6 +31,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         place: PLACE,
         says: "TCP's set-up delay grows linearly with the loss.",
         criterion: LINEAR,
+        see: &[],
         check: |data| linear(data, SETUP_TCP),
     },
     Claim {
@@ -36,6 +39,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         place: PLACE,
         says: "Without loss, AeroTP's set-up takes 9.2 ms.",
         criterion: "Reproduced within 5 % of 9.2 ms, partly within 25 %.",
+        see: &[],
         check: |data| near(data, SETUP_AEROTP, "0%", 9.2e-3, 0.05, 0.25),
     },
     Claim {
@@ -43,6 +47,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         place: PLACE,
         says: "At 20 % loss, AeroTP's set-up takes 10.1 ms.",
         criterion: "Reproduced within 5 % of 10.1 ms, partly within 25 %.",
+        see: &[],
         check: |data| near(data, SETUP_AEROTP, "20%", 10.1e-3, 0.05, 0.25),
     },
     Claim {
@@ -50,6 +55,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         place: PLACE,
         says: "AeroTP's set-up delay grows linearly with the loss.",
         criterion: LINEAR,
+        see: &[],
         check: |data| linear(data, SETUP_AEROTP),
     },
     Claim {
@@ -57,6 +63,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         place: PLACE,
         says: "AeroTP's set-up is faster by two orders of magnitude.",
         criterion: "Reproduced from a hundredfold at 20 % loss on, partly from tenfold.",
+        see: &[],
         check: orders,
     },
 ];

@@ -1,7 +1,7 @@
 //! The paper's families of runs and figures.
 
 use super::{claims_ber, claims_setup};
-use crate::paper::{Family, Figure, Line, Measure, Missing, Paper};
+use crate::paper::{Family, Figure, Line, Measure, Missing, Paper, Section, Statistic};
 
 pub(super) const SETUP: &str = "setup";
 pub(super) const BER: &str = "ber";
@@ -19,7 +19,11 @@ pub const MULTI_MODE: Paper = Paper {
     name: "aerotp-multi-mode",
     title: "AeroTP's modes against TCP and UDP",
     families: &[SETUP_FAMILY, BER_FAMILY],
-    figures: &FIGURES,
+    sections: &[Section {
+        title: "Figures",
+        intro: "",
+        figures: &FIGURES,
+    }],
     claims: &[&claims_setup::CLAIMS, &claims_ber::CLAIMS],
     missing: &MISSING,
     notes: &[
@@ -47,6 +51,7 @@ const SETUP_FAMILY: Family = Family {
     x_path: "hop.loss",
     x_values: &["0%", "1%", "2%", "5%", "10%", "15%", "20%"],
     x_label: "packet loss, both directions / %",
+    x_logarithmic: false,
     lines: &[
         Line {
             label: SETUP_TCP,
@@ -82,6 +87,7 @@ const BER_FAMILY: Family = Family {
         "0", "1e-6", "5e-6", "1e-5", "2.5e-5", "3.5e-5", "5e-5", "7.5e-5", "1e-4",
     ],
     x_label: "bit error rate",
+    x_logarithmic: false,
     lines: &[
         Line {
             label: TCP,
@@ -189,8 +195,10 @@ const FIGURES: [Figure; 5] = [
             unit: MILLISECONDS,
             unit_name: "ms",
             label: "time to first data",
+            statistic: Statistic::Mean,
         },
         bounds: &[],
+        overlays: &[],
         logarithmic: true,
     },
     Figure {
@@ -203,11 +211,13 @@ const FIGURES: [Figure; 5] = [
             unit: 1e6,
             unit_name: "Mbit/s",
             label: "goodput",
+            statistic: Statistic::Median,
         },
         bounds: &[
             ("capacity_bps", "capacity of the link"),
             ("arq_bound_bps", "bound of plain ARQ"),
         ],
+        overlays: &[],
         logarithmic: false,
     },
     Figure {
@@ -220,8 +230,10 @@ const FIGURES: [Figure; 5] = [
             unit: MILLISECONDS,
             unit_name: "ms",
             label: "mean delay",
+            statistic: Statistic::Median,
         },
         bounds: &[],
+        overlays: &[],
         logarithmic: true,
     },
     Figure {
@@ -234,8 +246,10 @@ const FIGURES: [Figure; 5] = [
             unit: 1e3,
             unit_name: "kB",
             label: "delivered",
+            statistic: Statistic::Mean,
         },
         bounds: &[],
+        overlays: &[],
         logarithmic: false,
     },
     Figure {
@@ -248,8 +262,10 @@ const FIGURES: [Figure; 5] = [
             unit: 1e3,
             unit_name: "kB",
             label: "overhead, all links",
+            statistic: Statistic::Mean,
         },
         bounds: &[],
+        overlays: &[],
         logarithmic: true,
     },
 ];

@@ -1,0 +1,60 @@
+//! Points of another source, drawn over a figure's curves: other simulators' runs, computed bounds.
+//!
+//! They come out of the tables in `reference/`, whose README names the source of each.
+
+use crate::data::Sample;
+use crate::paper::{Measure, Statistic};
+
+/// Some rows of a table of `reference/`.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    /// For the legend, with the source.
+    pub(crate) label: &'static str,
+    /// The line whose colour it takes.
+    pub(crate) like: Option<&'static str>,
+    /// The table's file name, and its text.
+    pub(crate) table: (&'static str, &'static str),
+    /// Which rows: a column and what it says.
+    pub(crate) rows: &'static [(&'static str, &'static str)],
+    /// The column of the figure's x, and what its numbers are divided by.
+    pub(crate) x: (&'static str, f64),
+    /// The column of the measure, in the records' unit.
+    pub(crate) y: &'static str,
+    /// The column of half the 95 % interval.
+    pub(crate) half: Option<&'static str>,
+    /// That of the number of runs; a table without one is computed.
+    pub(crate) n: Option<&'static str>,
+    /// What its values are.
+    pub(crate) statistic: Statistic,
+    /// A line, or markers alone.
+    pub(crate) joined: bool,
+}
+
+impl Overlay {
+    /// The points, in the unit of `measure`.
+    pub(crate) fn points(&self, measure: &Measure) -> Vec<Sample> {
+        let mut rows = self.table.1.lines().map(|row| row.split(','));
+        let header: Vec<&str> = rows.next().into_iter().flatten().collect();
+        let column = |name: &str| header.iter().position(|known| *known == name);
+        rows.filter_map(|row| {
+            let row: Vec<&str> = row.collect();
+            let text = |name: &str| row.get(column(name)?).copied();
+            let number = |name: &str| text(name)?.parse::<f64>().ok();
+            let wanted = |(name, value): &(&str, &str)| text(name) == Some(value);
+            if !self.rows.iter().all(wanted) {
+                return None;
+            }
+            let value = number(self.y)?;
+            let half = self.half.and_then(number);
+            let end = |sign: f64| Some((value + sign * half?) / measure.unit);
+            Some(Sample {
+                x: number(self.x.0)? / self.x.1,
+                value: value / measure.unit,
+                low: end(-1.0),
+                high: end(1.0),
+                n: self.n.and_then(text).map_or(Some(1), |n| n.parse().ok())?,
+            })
+        })
+        .collect()
+    }
+}
