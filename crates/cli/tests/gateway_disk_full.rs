@@ -6,8 +6,8 @@
 mod gateways;
 mod processes;
 
-use gateways::{Pair, client, octets, server};
-use processes::{moment, until};
+use gateways::{Pair, client, server};
+use processes::{moment, octets, until};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::Shutdown;

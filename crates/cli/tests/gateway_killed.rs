@@ -11,8 +11,8 @@ mod gateways;
 mod processes;
 
 use fulmar_proto::rng::Rng;
-use gateways::{client, exchange, octets, server};
-use processes::{Running, fulmar, run, said, until};
+use gateways::{client, exchange, server};
+use processes::{Running, fulmar, octets, run, said, until};
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -181,16 +181,22 @@ fn twenty_kills_of_either_gateway_lose_double_and_alter_nothing_and_break_no_con
     );
 }
 
+/// Gateways that keep no connections, a client that has written `sent`, and its destination.
+fn without_a_keeper(sent: &[u8]) -> (Pair, TcpStream, TcpStream) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let pair = Pair::start(to, "keep_connections = \"none\"\n");
+    let mut client = client(pair.entry);
+    let server = listener.accept().unwrap().0;
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.write_all(sent).unwrap();
+    (pair, client, server)
+}
+
 #[test]
 fn without_a_keeper_the_client_is_reset_and_what_was_taken_still_reaches_the_destination() {
     let sent = octets(3, 2_000_000);
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let to = listener.local_addr().unwrap();
-    let mut pair = Pair::start(to, "keep_connections = \"none\"\n");
-    let mut client = client(pair.entry);
-    let mut server = listener.accept().unwrap().0;
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
-    client.write_all(&sent).unwrap();
+    let (mut pair, mut client, mut server) = without_a_keeper(&sent);
     // Its end is not said: what comes out may not look complete.
     let mut first = vec![0; 100_000];
     server.read_exact(&mut first).unwrap();
@@ -213,13 +219,7 @@ fn without_a_keeper_the_client_is_reset_and_what_was_taken_still_reaches_the_des
 #[test]
 fn without_a_keeper_an_end_that_custody_knows_of_reaches_the_destination() {
     let sent = octets(6, 4_000_000);
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let to = listener.local_addr().unwrap();
-    let mut pair = Pair::start(to, "keep_connections = \"none\"\n");
-    let mut client = client(pair.entry);
-    let mut server = listener.accept().unwrap().0;
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
-    client.write_all(&sent).unwrap();
+    let (mut pair, client, mut server) = without_a_keeper(&sent);
     client.shutdown(Shutdown::Write).unwrap();
     // Custody takes everything in milliseconds, the link in most of a second.
     let mut first = vec![0; 1_000_000];

@@ -3,8 +3,8 @@
 mod gateways;
 mod processes;
 
-use gateways::{LOSSY, Pair, nobody, octets, server};
-use processes::until;
+use gateways::{LOSSY, Pair, nobody, server};
+use processes::{octets, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, Output};

@@ -9,32 +9,14 @@ mod processes;
 mod rig;
 
 use fulmar_net::clock::Clock;
-use processes::{Running, run};
-use rig::{Namespace, Rig, ready};
-use std::fs;
+use processes::{octets, run};
+use rig::{Rig, ready};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 const PORT: u16 = 7000;
-
-fn octets(seed: u64, len: usize) -> Vec<u8> {
-    let mut octets = vec![0; len];
-    fulmar_proto::rng::Rng::from_seed(seed).fill(&mut octets);
-    octets
-}
-
-fn gateway(namespace: &Namespace, place: &Path, name: &str, text: &str) -> Running {
-    let file = place.join(format!("{name}.toml"));
-    fs::write(&file, text).expect("room");
-    let binary = assert_cmd::cargo::cargo_bin!("fulmar").display();
-    let line = format!("{binary} gateway --json -c {}", file.display());
-    let mut gateway = namespace.start(&line);
-    assert_eq!(gateway.record()["kind"], "start");
-    gateway
-}
 
 /// Sends `len` octets from ground to air while the link keeps to `outages`; the longest pauses of
 /// the receiver, longest first.
@@ -62,8 +44,8 @@ fn transfer(outages: &str, len: usize) -> Vec<Duration> {
             "address = \"10.77.0.2:4914\"\n[class.bulk]\nmode = \"reliable\"\n\
              [[forward]]\nlisten = \"127.0.0.1:{PORT}\"\nto = \"127.0.0.1:{PORT}\"\nclass = \"bulk\"\n"
         );
-    let _air = gateway(&rig.air, place, "air", &air);
-    let _ground = gateway(&rig.ground, place, "ground", &ground);
+    let _air = rig.air.gateway(place, "air", &air);
+    let _ground = rig.ground.gateway(place, "ground", &ground);
     let listener = rig
         .air
         .within(|| TcpListener::bind(("127.0.0.1", PORT)).expect("a port"));

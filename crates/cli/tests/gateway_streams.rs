@@ -7,8 +7,8 @@
 mod gateways;
 mod processes;
 
-use gateways::{LOSSY, Pair, client, echo, exchange, nobody, octets, server};
-use processes::until;
+use gateways::{LOSSY, Pair, client, echo, exchange, nobody, server};
+use processes::{octets, until};
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};

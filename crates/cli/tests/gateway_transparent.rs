@@ -11,8 +11,8 @@ mod gateways;
 mod processes;
 mod rig;
 
-use gateways::{exchange, octets};
-use processes::{Running, until};
+use gateways::exchange;
+use processes::{Running, octets, until};
 use rig::{Host, Namespace, Rig, ready};
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};

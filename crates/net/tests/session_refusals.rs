@@ -3,8 +3,8 @@
 mod session_pair;
 
 use fulmar_net::session::{
-    Capability, Hint, LinkState, PeerIndex, RefuseReason, Security, SecurityKinds, SessionConfig,
-    SessionEvent,
+    Capability, Hint, LinkState, Mismatch, PeerIndex, RefuseReason, Security, SecurityKinds,
+    SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Duration;
@@ -71,8 +71,11 @@ fn a_caller_that_is_not_configured_is_named_by_its_key() {
 fn different_preset_keys_are_said_once_at_both_ends() {
     let security = |key| Security::Preset { key: preset(key) };
     let [caller, listener] = said(configs([security(3), security(4)], [None, None]));
-    assert_eq!(caller, turned_away(Hint::WrongPresetKey));
-    assert_eq!(listener, refused(None, RefuseReason::WrongPresetKey));
+    assert_eq!(caller, turned_away(Hint::Mismatch(Mismatch::PresetKey)));
+    assert_eq!(
+        listener,
+        refused(None, RefuseReason::Mismatch(Mismatch::PresetKey))
+    );
 }
 
 #[test]
@@ -113,11 +116,11 @@ fn kinds_of_security_that_differ_are_said_at_both_ends() {
             let keys = [Some(secret(1)), listeners];
             let securities = [caller.clone(), listener.clone()];
             let [caller, listener] = said(configs(securities, keys));
-            let (ours, theirs) = (*calls, *takes);
-            assert_eq!(caller, turned_away(Hint::OtherSecurity { ours, theirs }));
-            let (ours, theirs) = (*takes, *calls);
-            let other = RefuseReason::OtherSecurity { theirs, ours };
-            assert_eq!(listener, refused(None, other));
+            let differ = |ours, theirs| Mismatch::Security { ours, theirs };
+            let told = differ(*calls, *takes);
+            assert_eq!(caller, turned_away(Hint::Mismatch(told)));
+            let told = differ(*takes, *calls);
+            assert_eq!(listener, refused(None, RefuseReason::Mismatch(told)));
         }
     }
 }
@@ -186,8 +189,11 @@ fn another_version_is_said_at_both_ends() {
 fn ends_without_security_in_other_places_of_their_lists_say_so() {
     let bare = |label| Security::None { label };
     let [caller, listener] = said(configs([bare(0), bare(1)], [None, None]));
-    assert_eq!(caller, turned_away(Hint::WrongLabel));
-    assert_eq!(listener, refused(None, RefuseReason::WrongLabel));
+    assert_eq!(caller, turned_away(Hint::Mismatch(Mismatch::Label)));
+    assert_eq!(
+        listener,
+        refused(None, RefuseReason::Mismatch(Mismatch::Label))
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@
 mod proxy;
 
 use self::proxy::tunnel;
-use crate::processes::{Running, read, run, until};
+use crate::processes::{Running, octets, read, run, until};
 use crate::rig::{Host, Namespace, Rig};
 use fulmar_net::clock::Clock;
 use fulmar_net::wait::wait;
@@ -90,12 +90,6 @@ pub(crate) struct Site {
     loss_percent: u32,
     file_bytes: usize,
     streams: u32,
-}
-
-fn octets(seed: u64, len: usize) -> Vec<u8> {
-    let mut octets = vec![0; len];
-    fulmar_proto::rng::Rng::from_seed(seed).fill(&mut octets);
-    octets
 }
 
 fn key(place: &Path, name: &str) -> String {

@@ -223,13 +223,6 @@ pub(crate) fn echo(mut stream: TcpStream) {
     let _ = std::io::copy(&mut stream, &mut back);
 }
 
-/// Octets that repeat nowhere, the same for the same seed.
-pub(crate) fn octets(seed: u64, len: usize) -> Vec<u8> {
-    let mut octets = vec![0; len];
-    fulmar_proto::rng::Rng::from_seed(seed).fill(&mut octets);
-    octets
-}
-
 /// Writes `sent` while reading, ends its own direction, and returns everything that came back.
 pub(crate) fn exchange(mut stream: TcpStream, sent: Vec<u8>) -> Vec<u8> {
     let mut writing = stream.try_clone().expect("a descriptor");

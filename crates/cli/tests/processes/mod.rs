@@ -33,6 +33,13 @@ pub(crate) fn run(arguments: &str) -> Output {
     fulmar(arguments).output().expect("the binary starts")
 }
 
+/// Octets that nothing compresses or confuses, the same for the same seed.
+pub(crate) fn octets(seed: u64, len: usize) -> Vec<u8> {
+    let mut octets = vec![0; len];
+    fulmar_proto::rng::Rng::from_seed(seed).fill(&mut octets);
+    octets
+}
+
 /// What it said, in one string.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -149,6 +149,16 @@ impl Namespace {
         Running::start(self.line(line))
     }
 
+    /// Starts a gateway with a configuration of this text, kept at `place/name.toml`; it is up.
+    pub(crate) fn gateway(&self, place: &Path, name: &str, text: &str) -> Running {
+        let file = place.join(format!("{name}.toml"));
+        std::fs::write(&file, text).expect("room");
+        let binary = assert_cmd::cargo::cargo_bin!("fulmar").display();
+        let mut gateway = self.start(&format!("{binary} gateway --json -c {}", file.display()));
+        assert_eq!(gateway.record()["kind"], "start");
+        gateway
+    }
+
     /// Does `work` on a thread inside. Sockets opened there stay there, wherever they are used.
     pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let handle = File::open(self.path()).expect("the namespace is there");

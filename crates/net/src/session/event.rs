@@ -110,6 +110,28 @@ pub enum SessionEvent<E> {
     Inner(E),
 }
 
+/// What the two ends were configured with differently, in words that fit both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// The preset key, by the first check of an initiation.
+    #[error("its preset key is another than ours: copy one preset key file to both ends")]
+    PresetKey,
+    /// The label, by the first check of an initiation.
+    #[error(
+        "without security ends find each other by their places in the lists of [[peer]], which \
+         differ: give the two ends the same place"
+    )]
+    Label,
+    /// The kind of security.
+    #[error("its security kind is {theirs}, ours {ours}: write the same kind at both ends")]
+    Security {
+        /// Those of this end's peers, or of the one it calls.
+        ours: SecurityKinds,
+        /// Those of the other end.
+        theirs: SecurityKinds,
+    },
+}
+
 /// Why a handshake was refused, in words that help at the end that reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefuseReason {
@@ -119,23 +141,9 @@ pub enum RefuseReason {
          end's [[peer]] there"
     )]
     WrongPublicKey(PublicKey),
-    /// Its first check was made with another preset key.
-    #[error("its preset key is another than ours: copy one preset key file to both ends")]
-    WrongPresetKey,
-    /// Its first check was made with another label.
-    #[error(
-        "without security ends find each other by their places in the lists of [[peer]], which \
-         differ: give the two ends the same place"
-    )]
-    WrongLabel,
-    /// We have no peer of that kind of security.
-    #[error("its security kind is {theirs}, ours {ours}: write the same kind at both ends")]
-    OtherSecurity {
-        /// Theirs.
-        theirs: SecurityKinds,
-        /// Those of our peers.
-        ours: SecurityKinds,
-    },
+    /// The ends are configured differently.
+    #[error(transparent)]
+    Mismatch(Mismatch),
     /// A genuine handshake of a key that is not configured here.
     #[error(
         "its public key {0} is none of our peers': if it is to come in, write that as public_key of \
@@ -180,9 +188,9 @@ impl RefuseReason {
             Self::ResponseForged => 3,
             Self::Unconfirmed => 4,
             Self::Version { .. } => 5,
-            Self::WrongPresetKey => 6,
-            Self::WrongLabel => 7,
-            Self::OtherSecurity { .. } => 8,
+            Self::Mismatch(Mismatch::PresetKey) => 6,
+            Self::Mismatch(Mismatch::Label) => 7,
+            Self::Mismatch(Mismatch::Security { .. }) => 8,
             Self::Reflected => 9,
         }
     }
@@ -199,23 +207,9 @@ pub enum Hint {
          of its [[peer]] here"
     )]
     WrongPublicKey(PublicKey),
-    /// It has another preset key.
-    #[error("its preset key is another than ours: copy one preset key file to both ends")]
-    WrongPresetKey,
-    /// It knows no such label.
-    #[error(
-        "without security ends find each other by their places in the lists of [[peer]], which \
-         differ: give the two ends the same place"
-    )]
-    WrongLabel,
-    /// It has no peer of our kind of security.
-    #[error("its security kind is {theirs}, ours {ours}: write the same kind at both ends")]
-    OtherSecurity {
-        /// Ours.
-        ours: SecurityKinds,
-        /// Those of its peers.
-        theirs: SecurityKinds,
-    },
+    /// The ends are configured differently.
+    #[error(transparent)]
+    Mismatch(Mismatch),
     /// It has no peer with our public key, which this is.
     #[error(
         "it has no peer with our public key {0}: write that as public_key of this end's [[peer]] there"
@@ -235,9 +229,9 @@ impl Hint {
         RefuseReason::COUNT
             + match self {
                 Self::WrongPublicKey(_) => 0,
-                Self::WrongPresetKey => 1,
-                Self::WrongLabel => 2,
-                Self::OtherSecurity { .. } => 3,
+                Self::Mismatch(Mismatch::PresetKey) => 1,
+                Self::Mismatch(Mismatch::Label) => 2,
+                Self::Mismatch(Mismatch::Security { .. }) => 3,
                 Self::UnknownCaller(_) => 4,
                 Self::Superseded => 5,
             }

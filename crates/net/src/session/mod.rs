@@ -55,7 +55,7 @@ pub use config::{
 pub use counters::{DropReason, SessionCounters};
 pub use entropy::Entropy;
 pub use epoch::{EpochError, next_boot_epoch};
-pub use event::{Hint, RefuseReason, SessionEvent};
+pub use event::{Hint, Mismatch, RefuseReason, SessionEvent};
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,
 };

@@ -8,7 +8,7 @@ use super::Session;
 use super::arrivals::Origin;
 use crate::session::config::Security;
 use crate::session::counters::DropReason;
-use crate::session::event::{Hint, SessionEvent};
+use crate::session::event::{Hint, Mismatch, SessionEvent};
 use crate::session::guard::{MAC_BYTES, Mac};
 use crate::session::keys::SecretKey;
 use crate::session::kinds::SecurityKinds;
@@ -117,9 +117,11 @@ impl<M: Machine> Session<M> {
         let ours = SecurityKinds::of(&state.config.security);
         let hint = match (notice, &state.config.security) {
             (Notice::WrongKey, Security::Noise { peer, .. }) => Hint::WrongPublicKey(*peer),
-            (Notice::WrongKey, Security::Preset { .. }) => Hint::WrongPresetKey,
-            (Notice::WrongKey, Security::None { .. }) => Hint::WrongLabel,
-            (Notice::OtherSecurity(theirs), _) => Hint::OtherSecurity { ours, theirs },
+            (Notice::WrongKey, Security::Preset { .. }) => Hint::Mismatch(Mismatch::PresetKey),
+            (Notice::WrongKey, Security::None { .. }) => Hint::Mismatch(Mismatch::Label),
+            (Notice::OtherSecurity(theirs), _) => {
+                Hint::Mismatch(Mismatch::Security { ours, theirs })
+            }
             (Notice::Superseded, _) => Hint::Superseded,
             (Notice::UnknownCaller | Notice::NoSession, _) => {
                 let own = self.config.identity.as_ref().map(SecretKey::public);

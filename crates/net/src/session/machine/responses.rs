@@ -4,7 +4,7 @@ use super::Session;
 use super::arrivals::Origin;
 use crate::session::config::Security;
 use crate::session::counters::DropReason;
-use crate::session::event::{RefuseReason, SessionEvent};
+use crate::session::event::{Mismatch, RefuseReason, SessionEvent};
 use crate::session::guard::{Admission, GuardKeys, MAC_BYTES, Mac};
 use crate::session::handshake::{
     CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES, Responder,
@@ -183,13 +183,19 @@ impl<M: Machine> Session<M> {
         let own = self.config.identity.as_ref().map(SecretKey::public);
         let (notice, reason) = if !ours.contains(theirs) {
             let notice = Notice::OtherSecurity(ours);
-            (notice, RefuseReason::OtherSecurity { theirs, ours })
+            (
+                notice,
+                RefuseReason::Mismatch(Mismatch::Security { ours, theirs }),
+            )
         } else if let Some(own) = own.filter(|_| theirs == SecurityKinds::NOISE) {
             (Notice::WrongKey, RefuseReason::WrongPublicKey(own))
         } else if theirs == SecurityKinds::PRESET {
-            (Notice::WrongKey, RefuseReason::WrongPresetKey)
+            (
+                Notice::WrongKey,
+                RefuseReason::Mismatch(Mismatch::PresetKey),
+            )
         } else {
-            (Notice::WrongKey, RefuseReason::WrongLabel)
+            (Notice::WrongKey, RefuseReason::Mismatch(Mismatch::Label))
         };
         self.tell_refusal(now, path, caller, &parts.first, notice);
         if self.wrong_macs >= WRONG_MACS_COUNT {
