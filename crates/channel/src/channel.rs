@@ -3,6 +3,7 @@
 use crate::bits::BitProcess;
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
+use crate::dama::Terminal;
 use crate::flips::Flips;
 use crate::loss::LossProcess;
 use crate::outage::OutageClock;
@@ -18,7 +19,7 @@ use fulmar_proto::units::{ByteCount, Instant, Probability};
 #[derive(Clone, Debug)]
 pub struct Channel {
     config: Config,
-    transmitter: Transmitter,
+    sender: Sender,
     outages: OutageClock,
     loss: LossProcess,
     bits: BitProcess,
@@ -26,6 +27,13 @@ pub struct Channel {
     copies: Option<Copies>,
     counters: Counters,
     latest: Instant,
+}
+
+/// What takes packets and puts them on the link.
+#[derive(Clone, Debug)]
+enum Sender {
+    Fixed(Transmitter),
+    OnDemand(Box<Terminal>),
 }
 
 /// The state of the queue at an instant.
@@ -36,7 +44,8 @@ pub struct QueueState {
     pub packets: usize,
     /// Octets of those packets.
     pub bytes: ByteCount,
-    /// When the transmitter has sent all it was given; in the past or now if it is idle.
+    /// When the transmitter has sent all it was given; in the past or now if it is idle. Where
+    /// capacity is assigned on demand, the earliest that it can be.
     pub free_at: Instant,
 }
 
@@ -50,8 +59,8 @@ struct Copies {
 }
 
 impl Channel {
-    /// A channel whose models draw from streams below `rng`: `loss`, `bits`, `jitter`, `reorder`
-    /// and `duplicate`.
+    /// A channel whose models draw from streams below `rng`: `loss`, `bits`, `jitter`, `reorder`,
+    /// `duplicate` and `dama`.
     ///
     /// # Errors
     /// The first field of `config` that is out of range.
@@ -70,8 +79,16 @@ impl Channel {
                 rng,
             }
         });
+        let (limit, threshold) = (config.queue, config.ecn_threshold);
+        let sender = match (config.dama, rate) {
+            (Some(dama), Some(rate)) => {
+                let terminal = Terminal::new(dama, rate, limit, threshold, rng.child("dama"));
+                Sender::OnDemand(Box::new(terminal))
+            }
+            _ => Sender::Fixed(Transmitter::new(rate, limit, threshold)),
+        };
         Ok(Self {
-            transmitter: Transmitter::new(rate, config.queue, config.ecn_threshold),
+            sender,
             outages: OutageClock::new(&config.outages)?,
             loss: LossProcess::new(&config.loss, rng.child("loss"))?,
             bits: BitProcess::new(config.bits, rng.child("bits")),
@@ -89,17 +106,58 @@ impl Channel {
         self.latest = self.latest.max(now);
         self.counters.offered_packets += 1;
         self.counters.offered_bytes += len;
-        let Some(transmission) = self.transmitter.admit(self.latest, len) else {
-            return self.drop_for(DropReason::Queue);
+        match &mut self.sender {
+            Sender::Fixed(transmitter) => match transmitter.admit(self.latest, len) {
+                Some(transmission) => self.transmit(transmission, len),
+                None => self.drop_for(DropReason::Queue),
+            },
+            Sender::OnDemand(terminal) => {
+                if terminal.admit(self.latest, len) {
+                    Verdict::Waits
+                } else {
+                    self.drop_for(DropReason::Queue)
+                }
+            }
+        }
+    }
+
+    /// The verdict on the next packet that has left a terminal's buffer by `now`, in the order in
+    /// which they were admitted. `None` until one has, and always without [`crate::Dama`].
+    pub fn poll_departure(&mut self, now: Instant) -> Option<Verdict> {
+        self.latest = self.latest.max(now);
+        let Sender::OnDemand(terminal) = &mut self.sender else {
+            return None;
         };
-        self.counters.transmitted_packets += 1;
-        self.counters.transmitted_bytes += len;
-        self.transmit(transmission, len)
+        let departure = terminal.poll(self.latest)?;
+        Some(self.transmit(departure.transmission, departure.len))
+    }
+
+    /// When to call [`Channel::poll_departure`] at the latest, if nothing is admitted before: a
+    /// packet may have left then, or more is assigned. `None` while nothing stands in the buffer,
+    /// and always without [`crate::Dama`].
+    pub fn wake_at(&self) -> Option<Instant> {
+        match &self.sender {
+            Sender::Fixed(_) => None,
+            Sender::OnDemand(terminal) => terminal.wake_at(),
+        }
+    }
+
+    /// Whether a packet of `len` octets handed over now would not be waiting in the way of later,
+    /// more urgent ones more than it must: the transmitter is idle, or the terminal's buffer, from
+    /// which requests are made, has room. For link layers that keep packets back until then.
+    pub fn takes(&mut self, now: Instant, len: ByteCount) -> bool {
+        self.latest = self.latest.max(now);
+        match &mut self.sender {
+            Sender::Fixed(transmitter) => transmitter.free_at() <= self.latest,
+            Sender::OnDemand(terminal) => terminal.has_room(self.latest, len),
+        }
     }
 
     /// Every model draws for every transmitted packet, so that none moves another's draws.
     fn transmit(&mut self, transmission: Transmission, len: ByteCount) -> Verdict {
         let Transmission { start, end, marked } = transmission;
+        self.counters.transmitted_packets += 1;
+        self.counters.transmitted_bytes += len;
         let out = self.outages.takes(start, end);
         let lost = self.loss.takes(start, end);
         let flips = self.bits.pass(len);
@@ -140,11 +198,25 @@ impl Channel {
 
     /// The queue at `now`: what a cross-layer rate control may look at.
     pub fn queue(&mut self, now: Instant) -> QueueState {
-        let (packets, bytes) = self.transmitter.waiting(now.max(self.latest));
-        QueueState {
-            packets,
-            bytes,
-            free_at: self.transmitter.free_at(),
+        self.latest = self.latest.max(now);
+        match &mut self.sender {
+            Sender::Fixed(transmitter) => {
+                let (packets, bytes) = transmitter.waiting(self.latest);
+                QueueState {
+                    packets,
+                    bytes,
+                    free_at: transmitter.free_at(),
+                }
+            }
+            Sender::OnDemand(terminal) => {
+                let (packets, bytes) = terminal.waiting(self.latest);
+                let rate = self.config.rate.unwrap_or_default();
+                QueueState {
+                    packets,
+                    bytes,
+                    free_at: self.latest + rate.time_to_send(bytes),
+                }
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::bits::BitErrors;
 use crate::channel::Channel;
+use crate::dama::Dama;
 use crate::loss::{LossModel, computed_rate};
 use crate::outage::OutagePlan;
 use crate::path::{Jitter, Reorder};
@@ -37,6 +38,9 @@ pub struct Config {
     pub duplicate: Probability,
     /// A delay that varies.
     pub jitter: Option<Jitter>,
+    /// Capacity on demand: `rate` is the most that is ever assigned, and `queue` bounds the
+    /// terminal's buffer, the packet being sent with its rest.
+    pub dama: Option<Dama>,
 }
 
 /// A value out of range.
@@ -84,6 +88,17 @@ impl Config {
         computed_rate(1.0 - arrives * intact)
     }
 
+    /// Refuses what leaves a verdict open, for drivers that ask once for each packet.
+    ///
+    /// # Errors
+    /// There is a [`Dama`].
+    pub fn decides_at_once(&self) -> Result<(), ConfigError> {
+        match self.dama {
+            None => Ok(()),
+            Some(dama) => Err(ConfigError::new("dama", dama, "not set here")),
+        }
+    }
+
     /// Checks what no model checks itself.
     pub(crate) fn check_plain_fields(&self) -> Result<(), ConfigError> {
         if self.rate == Some(Bitrate::ZERO) {
@@ -114,6 +129,13 @@ impl Config {
         {
             let allowed = format!("at most {WAITING_PACKETS_MAX} packets");
             return Err(ConfigError::new("queue.packets", packets, allowed));
+        }
+        if let Some(dama) = self.dama {
+            dama.check()?;
+            if self.rate.is_none() {
+                let allowed = "set only together with a rate";
+                return Err(ConfigError::new("dama", dama, allowed));
+            }
         }
         if self.ecn_threshold.is_some() && self.queue.is_unlimited() {
             let allowed = "set only together with a queue limit";

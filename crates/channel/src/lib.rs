@@ -14,6 +14,9 @@
 //!                 Drop(Queue)                 Drop(Outage), Drop(Loss)             -> Deliver
 //! ```
 //!
+//! Where a terminal has to ask for capacity ([`Dama`]), a packet's departure depends on packets that
+//! are still to come: `admit` answers [`Verdict::Waits`], and the driver polls for departures.
+//!
 //! # Promises
 //! - No clock and no entropy: `now` is an argument, randomness the generator given at birth.
 //! - Every model draws from a named stream of its own, once per transmitted packet or per run of
@@ -46,6 +49,8 @@
 //!         }
 //!     }
 //!     Verdict::Drop(reason) => println!("dropped: {}", reason.name()),
+//!     // Only where capacity is assigned on demand: `poll_departure` tells later.
+//!     Verdict::Waits => {}
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -56,6 +61,7 @@ mod bits;
 mod channel;
 mod config;
 mod counters;
+mod dama;
 mod flips;
 mod geometric;
 mod gilbert;
@@ -74,6 +80,7 @@ pub use bits::BitErrors;
 pub use channel::{Channel, QueueState};
 pub use config::{Config, ConfigError};
 pub use counters::Counters;
+pub use dama::{Assignment, Dama};
 pub use flips::{Damage, Flips, apply_flips};
 pub use gilbert::{GilbertElliott, PacketState, PacketStates};
 pub use loss::LossModel;

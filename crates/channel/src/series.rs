@@ -68,18 +68,19 @@ pub struct Series {
 }
 
 /// The series of the SLACP tests by the papers' names, with gaps and bursts in milliseconds.
-/// `huge-calibrated` has the bursts with which "huge" reaches the 13 to 15 % that its table gives.
+/// `huge-literal` has the bursts as printed, which cannot give the 13 to 15 % beside them;
+/// `huge-calibrated` those with which packets of 1450 octets, at 128 kbit/s one after another, lose 14 %.
 const SLACP: [(&str, [u64; 4]); 6] = [
     ("low", [10_000, 30_000, 60, 60]),
     ("medium", [5_000, 15_000, 100, 300]),
     ("high", [2_000, 10_000, 100, 300]),
     ("vhigh", [0, 10_000, 100, 300]),
-    ("huge", [0, 7_000, 100, 100]),
-    ("huge-calibrated", [0, 7_000, 100, 700]),
+    ("huge-literal", [0, 7_000, 100, 100]),
+    ("huge-calibrated", [0, 7_000, 100, 830]),
 ];
 
 impl Series {
-    /// A series of the SLACP tests: low, medium, high, vhigh, huge or huge-calibrated.
+    /// A series of the SLACP tests: low, medium, high, vhigh, huge-literal or huge-calibrated.
     pub fn slacp(name: &str) -> Option<Self> {
         let (_, bounds) = SLACP.iter().find(|(known, _)| *known == name)?;
         let [good_min, good_max, bad_min, bad_max] = bounds.map(Duration::from_millis);
@@ -211,8 +212,8 @@ mod tests {
             ("medium", 0.2 / 10.2),
             ("high", 0.2 / 6.2),
             ("vhigh", 0.2 / 5.2),
-            ("huge", 0.1 / 3.6),
-            ("huge-calibrated", 0.4 / 3.9),
+            ("huge-literal", 0.1 / 3.6),
+            ("huge-calibrated", 0.465 / 3.965),
         ] {
             let series = Series::slacp(name).unwrap();
             assert_eq!(series.check(), Ok(()));

@@ -40,13 +40,13 @@ pub enum TextError {
 }
 
 /// An error that shows the forms of one kind of description.
-struct Forms {
-    what: &'static str,
-    expected: &'static str,
+pub(crate) struct Forms {
+    pub(crate) what: &'static str,
+    pub(crate) expected: &'static str,
 }
 
 impl Forms {
-    fn mismatch(&self, text: &str) -> TextError {
+    pub(crate) fn mismatch(&self, text: &str) -> TextError {
         TextError::Form {
             text: text.trim().to_owned(),
             what: self.what,
@@ -119,7 +119,7 @@ impl FromStr for LossModel {
 
 const SLACP: Forms = Forms {
     what: "a series of the SLACP tests",
-    expected: "low, medium, high, vhigh, huge or huge-calibrated behind `slacp`",
+    expected: "low, medium, high, vhigh, huge-literal or huge-calibrated behind `slacp`",
 };
 
 /// `5s..15s`, or `60ms` for both bounds.

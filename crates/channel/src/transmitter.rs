@@ -56,7 +56,7 @@ impl QueueLimit {
     }
 
     /// Whether this much waiting is within the bounds.
-    fn allows(self, packets: usize, octets: u64) -> bool {
+    pub(crate) fn allows(self, packets: usize, octets: u64) -> bool {
         packets as u64 <= u64::from(self.packets.unwrap_or(WAITING_PACKETS_MAX))
             && self.bytes.is_none_or(|limit| octets <= limit.0)
     }

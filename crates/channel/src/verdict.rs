@@ -10,6 +10,9 @@ pub enum Verdict {
     Deliver(Delivery),
     /// It never arrives.
     Drop(DropReason),
+    /// It stands in a terminal's buffer: [`crate::Channel::poll_departure`] will say what becomes
+    /// of it. Only with [`crate::Dama`].
+    Waits,
 }
 
 /// An arrival at the far end.

@@ -16,6 +16,7 @@ use fulmar_proto::wire::network::{
     NETWORK_HEADER_BYTES, NetworkHeader, NetworkReject, NodeAddress, Protocol, count_hop,
     mark_congested,
 };
+use std::collections::VecDeque;
 
 /// What can happen.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,8 @@ pub(crate) enum Event {
     Start(usize),
     /// An application makes its next write.
     Write(usize),
+    /// A packet may have left a terminal's buffer.
+    Depart(WayId),
 }
 
 /// One direction of one hop.
@@ -39,6 +42,10 @@ pub(crate) struct Way {
     pub(crate) frame_check: bool,
     /// Octets of the link's own around each packet.
     pub(crate) framing: ByteCount,
+    /// Packets in the terminal's buffer, if the channel has one.
+    pub(crate) standing: VecDeque<PacketId>,
+    /// When [`Event::Depart`] comes next.
+    pub(crate) wake: Option<Instant>,
 }
 
 /// Events, packets and the chain.
@@ -137,12 +144,11 @@ impl Network {
     fn cross(&mut self, now: Instant, way: WayId, packet: PacketId) {
         let Way {
             channel,
-            to,
             measured,
-            frame_check,
             framing,
+            standing,
+            ..
         } = &mut self.ways[way.0];
-        let (node, link) = (*to, (*frame_check, *framing));
         let content = self.pool.packet(packet);
         let len = ByteCount::of(&content.octets) + *framing;
         let verdict = channel.admit(now, len);
@@ -151,7 +157,43 @@ impl Network {
             self.meter.octets.add(content.kind, len.0);
             self.meter.packets += 1;
         }
+        if verdict == Verdict::Waits {
+            standing.push_back(packet);
+            self.depart(now, way);
+        } else {
+            self.settle(way, packet, verdict);
+        }
+    }
+
+    /// Packets that have left the buffer of a way's terminal go their way, and the next look at it
+    /// is put on the calendar.
+    pub(crate) fn depart(&mut self, now: Instant, id: WayId) {
+        while let Some(verdict) = self.ways[id.0].channel.poll_departure(now) {
+            if let Some(packet) = self.ways[id.0].standing.pop_front() {
+                self.settle(id, packet, verdict);
+            }
+        }
+        let way = &mut self.ways[id.0];
+        way.wake = way.wake.filter(|&at| at > now);
+        if let Some(at) = way.channel.wake_at()
+            && way.wake.is_none_or(|known| at < known)
+        {
+            way.wake = Some(at);
+            self.queue.push(at, Event::Depart(id));
+        }
+    }
+
+    /// Carries out what a channel decided about a packet.
+    fn settle(&mut self, way: WayId, packet: PacketId, verdict: Verdict) {
+        let Way {
+            to,
+            frame_check,
+            framing,
+            ..
+        } = &self.ways[way.0];
+        let (node, link) = (*to, (*frame_check, *framing));
         match verdict {
+            Verdict::Waits => {}
             Verdict::Deliver(delivery) => {
                 if delivery.marked && mark_congested(&mut self.pool.packet_mut(packet).octets) {
                     self.meter.marked += 1;

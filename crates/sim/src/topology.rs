@@ -14,6 +14,7 @@ use fulmar_channel::{Channel, Config, ConfigError};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NodeAddress;
+use std::collections::VecDeque;
 
 /// 10.0.0.1, so that an address has bits in more than one octet.
 const FIRST_ADDRESS: u32 = 0x0A00_0001;
@@ -104,6 +105,8 @@ pub(crate) fn build(
                 measured: link.measured,
                 frame_check: link.frame_check,
                 framing: link.framing,
+                standing: VecDeque::new(),
+                wake: None,
             });
         }
     }

@@ -269,6 +269,7 @@ impl World {
                 }
             }
             Event::Wake(id) => self.wake(id),
+            Event::Depart(way) => self.network.depart(self.now, way),
             Event::Start(index) => {
                 let sender = self.flows[index].sender;
                 let stack = &mut self.stacks[sender.0].stack;

@@ -107,7 +107,7 @@ fn loss_reads_states_by_packet_series_and_traces() {
         ("good 10..20 bad 1s", "has no unit"),
         (
             "slacp mild",
-            "write low, medium, high, vhigh, huge or huge-calibrated",
+            "write low, medium, high, vhigh, huge-literal or huge-calibrated",
         ),
         ("trace", "`trace FILE [loop [shifted]]`"),
     ] {

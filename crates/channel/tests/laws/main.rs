@@ -11,6 +11,7 @@
 
 mod arrival;
 mod bits;
+mod dama;
 mod determinism;
 mod loss;
 mod outages;
@@ -45,7 +46,7 @@ fn run(channel: &mut Channel, count: u64, gap: Duration) -> Vec<Verdict> {
 fn delivery(verdict: &Verdict) -> Option<&Delivery> {
     match verdict {
         Verdict::Deliver(delivery) => Some(delivery),
-        Verdict::Drop(_) => None,
+        Verdict::Drop(_) | Verdict::Waits => None,
     }
 }
 

@@ -57,7 +57,9 @@ impl Direction {
         rng: &Rng,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
-            channel: Channel::new(config, rng)?,
+            channel: config
+                .decides_at_once()
+                .and_then(|()| Channel::new(config, rng))?,
             overhead,
             policy,
             largest: None,

@@ -24,6 +24,9 @@ const DIRECTION_KEYS: [&str; 10] = [
     "jitter",
 ];
 
+/// What only one direction can have: a terminal's capacity on demand.
+const TERMINAL_KEYS: [&str; 1] = ["dama"];
+
 /// The keys of `[hop]`: those of a direction, and its own.
 pub(super) const KEYS: Keys = &[
     &DIRECTION_KEYS,
@@ -73,9 +76,10 @@ impl HopPlan {
         };
         let both = direction(&plain, reader, traces)?;
         check(&both, reader)?;
-        let one = |key| match reader.table(key, &[&DIRECTION_KEYS])? {
+        let one = |key| match reader.table(key, &[&DIRECTION_KEYS, &TERMINAL_KEYS])? {
             Some(own) => {
-                let config = direction(&both, &own, traces)?;
+                let mut config = direction(&both, &own, traces)?;
+                config.dama = own.value("dama")?;
                 check(&config, &own)?;
                 Ok(config)
             }
@@ -142,6 +146,7 @@ fn direction(
         reorder: reader.value("reorder")?.or(base.reorder),
         duplicate: reader.value_or("duplicate", base.duplicate)?,
         jitter: reader.value("jitter")?.or(base.jitter),
+        dama: base.dama,
     })
 }
 
@@ -151,7 +156,8 @@ fn check(config: &Config, reader: &TableReader<'_>) -> Result<(), ScenarioError>
         return Ok(());
     };
     let field = error.field.split('.').next().unwrap_or_default();
-    let named = DIRECTION_KEYS.into_iter().find(|key| *key == field);
+    let mut keys = DIRECTION_KEYS.into_iter().chain(TERMINAL_KEYS);
+    let named = keys.find(|key| *key == field);
     let key = named.unwrap_or("rate");
     Err(reader.wrong(key, error))
 }

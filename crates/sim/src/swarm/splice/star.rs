@@ -272,7 +272,7 @@ impl Star {
                 }
                 self.fly(delivery.at, flying, &delivery.flips);
             }
-            Verdict::Drop(_) => self.crossed.lost += 1,
+            Verdict::Drop(_) | Verdict::Waits => self.crossed.lost += 1,
         }
     }
 

@@ -1,0 +1,82 @@
+//! The description of a return link, and what is wrong with it.
+
+use crate::config::ConfigError;
+use fulmar_proto::units::{Duration, format_duration};
+
+/// The capacity category that a terminal asks in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assignment {
+    /// Constant: the whole rate by contract, without any request.
+    Constant,
+    /// Rate based: each request names a rate, and replaces the one before.
+    Rate,
+    /// Volume based: requests name amounts, which add up.
+    Volume,
+}
+
+impl Assignment {
+    /// Every category.
+    pub const ALL: [Self; 3] = [Self::Constant, Self::Rate, Self::Volume];
+
+    /// The name in files: EN 301 790's abbreviation.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "cra",
+            Self::Rate => "rbdc",
+            Self::Volume => "vbdc",
+        }
+    }
+}
+
+/// How a terminal comes by capacity. The rate of the channel is the most it ever gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dama {
+    /// What it asks for.
+    pub assignment: Assignment,
+    /// The super-frame: one request and one assignment in each.
+    pub frame: Duration,
+    /// From a request to the arrival of the burst time plan that answers it. The plan takes effect
+    /// with the next super-frame.
+    pub response: Duration,
+    /// Super-frames for which a rate holds that no later request replaces.
+    pub timeout_frames: u32,
+}
+
+impl Dama {
+    /// The defaults: super-frames of 265 ms; 250 ms up, half a super-frame until the plan is made,
+    /// 250 ms down; a rate that holds for 2 super-frames (spec/protocols.md C4).
+    pub const fn new(assignment: Assignment) -> Self {
+        Self {
+            assignment,
+            frame: Duration::from_millis(265),
+            response: Duration::from_micros(632_500),
+            timeout_frames: 2,
+        }
+    }
+
+    /// Super-frames from the one that a request opens to the one that its answer is valid in.
+    pub(crate) fn response_frames(self) -> u64 {
+        let frames = self.response.as_nanos().div_ceil(self.frame.as_nanos());
+        u64::try_from(frames).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// # Errors
+    /// The first field out of range.
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
+        let spans = Duration::from_millis(1)..=Duration::from_secs(10);
+        for (field, span) in [("dama.frame", self.frame), ("dama.response", self.response)] {
+            if !spans.contains(&span) {
+                return Err(ConfigError::new(field, format_duration(span), "1ms to 10s"));
+            }
+        }
+        if !(1..=15).contains(&self.timeout_frames) {
+            let allowed = "1 to 15 super-frames (EN 301 790)";
+            return Err(ConfigError::new(
+                "dama.timeout",
+                self.timeout_frames,
+                allowed,
+            ));
+        }
+        Ok(())
+    }
+}
