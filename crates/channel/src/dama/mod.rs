@@ -11,7 +11,7 @@
 //! that are still to come, so its verdict is known only then: the driver polls for it.
 //!
 //! # Sources
-//! EN 301 790 6.6.1 (capacity categories); sns3 and OpenSAND (how terminals compute requests);
+//! EN 301 790 6.6.1 (capacity categories); sns3 and `OpenSAND` (how terminals compute requests);
 //! spec/protocols.md 3.2 and C4. `docs/models/dama.md` has the model and its parameters.
 
 mod config;
