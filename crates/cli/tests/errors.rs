@@ -108,6 +108,7 @@ fn a_value_that_would_do_nothing_is_a_usage_error_that_names_its_flag() {
 fn a_negative_value_is_told_as_such() {
     for arguments in [
         "sim x.toml --runs -5",
+        "sim x.toml --runs 0",
         "sim x.toml --seed -1",
         "emulate --listen :0 --to 127.0.0.1:9 --delay -10ms",
         "emulate --listen :0 --to 127.0.0.1:9 --loss -2%",

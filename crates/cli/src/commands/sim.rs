@@ -12,7 +12,7 @@ use anyhow::Context;
 use core::sync::atomic::Ordering;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::record::RunRecord;
-use fulmar_sim::scenario::{Document, Origin, ScenarioError, points_with};
+use fulmar_sim::scenario::{Document, Origin, RUNS_MAX, ScenarioError, points_with};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -58,8 +58,8 @@ pub(crate) struct SimArgs {
     #[arg(long = "set", value_name = "PATH=VALUE")]
     sets: Vec<String>,
     /// Runs for each point.
-    #[arg(long, value_name = "N")]
-    runs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
+    runs: Option<u64>,
     /// The first run's seed; the others follow by one.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -209,10 +209,7 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
     for set in &args.sets {
         document.set(set).or_exit(Exit::Usage)?;
     }
-    for (path, value) in [
-        ("run.runs", args.runs.map(|n| n as u64)),
-        ("run.seed", args.seed),
-    ] {
+    for (path, value) in [("run.runs", args.runs), ("run.seed", args.seed)] {
         if let Some(value) = value {
             document
                 .set(&format!("{path}={value}"))

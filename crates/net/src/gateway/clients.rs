@@ -138,6 +138,7 @@ impl Running {
             Way::Socks(credentials) => {
                 let token = self.token(Target::Negotiation);
                 if self.poller.watch_edges(&stream, token).is_err() {
+                    self.targets.remove(&token);
                     return self.turn_away(now, "no_descriptor", stream);
                 }
                 let applicant = Applicant {

@@ -193,14 +193,14 @@ impl Running {
     }
 
     fn speak(&mut self, now: Instant, link: &mut Link, id: FlowId, destination: SocketAddr) {
+        let token = self.token(Target::Flow(id));
         let made = packets::speak_to(destination).and_then(|socket| {
-            let token = self.token(Target::Flow(id));
             self.poller.watch_edges(&socket, token)?;
             let bound = socket.local_addr()?;
-            Ok((socket, token, bound))
+            Ok((socket, bound))
         });
         match made {
-            Ok((socket, token, bound)) => {
+            Ok((socket, bound)) => {
                 link.inner_mut().connected(now, id, bound);
                 if let Some(flow) = self.flows.get_mut(id) {
                     flow.token = Some(token);
@@ -209,6 +209,7 @@ impl Running {
                 self.flows.wake(id);
             }
             Err(error) => {
+                self.targets.remove(&token);
                 let code = match error.raw_os_error() {
                     Some(23 | 24) => RefuseCode::TooMany,
                     _ => RefuseCode::Unreachable,

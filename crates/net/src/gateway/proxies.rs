@@ -79,21 +79,22 @@ impl Running {
 
     fn associate(&mut self, now: Instant, rule: &Rule, control: TcpStream) {
         let class = self.class(&rule.udp_classes, 0, None);
+        let token = self.token(Target::Negotiation);
+        self.targets.insert(token, Target::Association(token));
         let made = Association::new(control, rule.peer, class).and_then(|association| {
-            let token = self.token(Target::Negotiation);
-            self.targets.insert(token, Target::Association(token));
             self.poller.rename(association.control(), token)?;
             self.poller.watch_level(association.relay(), token)?;
             let bound = association.relay().local_addr()?;
             let reply = codec::reply(codec::Reply::Succeeded, bound);
             association.control().write_all(&reply)?;
-            Ok((token, association))
+            Ok(association)
         });
         match made {
-            Ok((token, association)) => {
+            Ok(association) => {
                 self.associations.insert(token, association);
             }
             Err(error) => {
+                self.targets.remove(&token);
                 if let Some(skipped) = self.repeats.may(now, "associate") {
                     tracing::warn!(event = "association_failed", %error, skipped);
                 }

@@ -18,6 +18,6 @@ pub use fulmar_settings::Document;
 pub use fulmar_settings::{Origin, SettingsError as ScenarioError};
 pub use gateway::GatewayPlan;
 pub use hop::{HopPlan, LanPlan, ReadTrace};
-pub use plan::{Plan, RunPlan};
+pub use plan::{Plan, RUNS_MAX, RunPlan};
 pub use sweep::{Point, points, points_with};
 pub use tcp::TcpPlan;

@@ -42,7 +42,8 @@ const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
 
 /// The references' stop time (ns-3 README, section 2).
 const DURATION: Duration = Duration::from_secs(300);
-const RUNS_MAX: u64 = 1_000_000;
+/// The most runs of a point.
+pub const RUNS_MAX: u64 = 1_000_000;
 const HOPS_MAX: usize = 250;
 const FLOWS_MAX: usize = 10_000;
 
