@@ -101,6 +101,7 @@ fn a_value_that_would_do_nothing_is_a_usage_error_that_names_its_flag() {
     let to_nobody = format!("send {} 127.0.0.1:0", place.file());
     fails(&to_nobody, 2, &["127.0.0.1:0", "port 0"]);
     fails("sim x.toml --show", 2, &["--show"]);
+    fails("sim x.toml --runs 0", 2, &["--runs", "1..=1000000"]);
     fails("sim --swarm 2 --show", 2, &["--show", "--swarm 1"]);
 }
 
@@ -108,7 +109,6 @@ fn a_value_that_would_do_nothing_is_a_usage_error_that_names_its_flag() {
 fn a_negative_value_is_told_as_such() {
     for arguments in [
         "sim x.toml --runs -5",
-        "sim x.toml --runs 0",
         "sim x.toml --seed -1",
         "emulate --listen :0 --to 127.0.0.1:9 --delay -10ms",
         "emulate --listen :0 --to 127.0.0.1:9 --loss -2%",
