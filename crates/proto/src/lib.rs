@@ -12,6 +12,7 @@
 
 pub mod bytes;
 pub mod fec;
+pub mod link;
 pub mod machine;
 pub mod rng;
 pub mod splice;

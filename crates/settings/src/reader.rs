@@ -101,6 +101,12 @@ impl<'a> TableReader<'a> {
         self.get(key).is_some()
     }
 
+    /// Whether `key` was written as a table, where it may also be a single value.
+    pub fn is_table(&self, key: &'static str) -> bool {
+        self.get(key)
+            .is_some_and(|tree| matches!(tree.node, Node::Table(_)))
+    }
+
     /// The text of `key`.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 use crate::measure::capacity::{HopLaw, Yardsticks, yardsticks};
 use crate::report::aggregate::AggregateRecord;
+use crate::report::link::HopMetrics;
 use crate::report::record::{Metrics, RunRecord, SCHEMA};
 use crate::scenario::{AppDirection, Plan, Point};
 use crate::world::{EndReason, World, WorldOptions};
@@ -169,6 +170,7 @@ impl Experiment {
             metrics: Metrics::of(&world, end, plan.hops.len(), yardsticks_of(plan)),
             error: world.error(),
             flows: Metrics::flows_of(&world),
+            hops: HopMetrics::of(&world),
         })
     }
 }

@@ -111,3 +111,16 @@ pub(crate) fn promise(flow: &FlowPlan) -> Promise {
         damage_permitted: !plan.connection.payload_crc || plan.connection.deliver_damaged,
     }
 }
+
+/// Tells a flow's meter that data reached its receiver's transport. All transports begin with a
+/// source and a destination port of two octets each.
+pub(crate) fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], now: Instant) {
+    let Some(&[_, _, high, low]) = octets.first_chunk() else {
+        return;
+    };
+    let index = flow_of(Port(u16::from_be_bytes([high, low])));
+    let flow = index.and_then(|index| flows.get_mut(index));
+    if let Some(flow) = flow.filter(|flow| flow.receiver == stack) {
+        flow.meter.arrive(now);
+    }
+}

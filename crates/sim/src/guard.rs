@@ -1,11 +1,19 @@
 //! Machines are driven through the contract checker in debug builds, and bare in release builds.
 
+use fulmar_proto::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use fulmar_proto::machine::{Datagram, Deadline, Machine, Transmit};
 use fulmar_proto::units::Instant;
 
 /// A machine as the simulator holds it.
 #[cfg(debug_assertions)]
 pub(crate) type Guarded<M> = fulmar_proto::machine::Strict<M>;
+/// A link machine as the simulator holds it.
+#[cfg(debug_assertions)]
+pub(crate) type GuardedLink<M> = fulmar_proto::link::Strict<M>;
+/// A link machine as the simulator holds it.
+#[cfg(not(debug_assertions))]
+pub(crate) type GuardedLink<M> = Bare<M>;
+
 /// A machine as the simulator holds it.
 #[cfg(not(debug_assertions))]
 pub(crate) type Guarded<M> = Bare<M>;
@@ -51,5 +59,39 @@ impl<M: Machine> Machine for Bare<M> {
 
     fn next_deadline(&self) -> Option<Deadline> {
         self.0.next_deadline()
+    }
+}
+
+impl<M: LinkMachine> LinkMachine for Bare<M> {
+    fn ready(&self) -> bool {
+        self.0.ready()
+    }
+
+    fn offer(&mut self, now: Instant, packet: LinkPacket<'_>) {
+        self.0.offer(now, packet);
+    }
+
+    fn handle_frame(&mut self, now: Instant, octets: &[u8]) {
+        self.0.handle_frame(now, octets);
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.0.handle_deadline(now);
+    }
+
+    fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        self.0.poll_frame(now, out)
+    }
+
+    fn poll_packet(&mut self, out: &mut Vec<u8>) -> Option<usize> {
+        self.0.poll_packet(out)
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        self.0.next_deadline()
+    }
+
+    fn counters(&self) -> &LinkCounters {
+        self.0.counters()
     }
 }

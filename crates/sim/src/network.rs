@@ -6,6 +6,7 @@
 //! address in it can be believed.
 
 use crate::event_queue::EventQueue;
+use crate::link_end::{LinkEnd, LinkId};
 use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{Node, NodeId, StackId, WayId};
 use crate::pool::{PacketId, Pool};
@@ -23,6 +24,12 @@ use std::collections::VecDeque;
 pub(crate) enum Event {
     /// A packet's last octet reaches a node.
     Arrive { node: NodeId, packet: PacketId },
+    /// A frame's last octet reaches the far end of its hop.
+    Frame { link: LinkId, frame: PacketId },
+    /// A link machine's deadline may have come.
+    LinkWake(LinkId),
+    /// A link's transmitter has sent what it was given.
+    LinkFree(LinkId),
     /// A machine's deadline may have come.
     Wake(StackId),
     /// A flow begins.
@@ -46,6 +53,8 @@ pub(crate) struct Way {
     pub(crate) standing: VecDeque<PacketId>,
     /// When [`Event::Depart`] comes next.
     pub(crate) wake: Option<Instant>,
+    /// The link layer that sends on it, if the hop has one.
+    pub(crate) link: Option<LinkId>,
 }
 
 /// Events, packets and the chain.
@@ -55,11 +64,18 @@ pub(crate) struct Network {
     pub(crate) pool: Pool,
     pub(crate) nodes: Vec<Node>,
     pub(crate) ways: Vec<Way>,
+    pub(crate) links: Vec<LinkEnd>,
     pub(crate) meter: WireMeter,
     /// Flows whose connection came about since the world last looked.
     pub(crate) connected: Vec<usize>,
     /// Where machines write datagrams: a hole for the network header, then theirs.
     scratch: Vec<u8>,
+    /// The packet that a link machine is offered.
+    pub(crate) descending: Vec<u8>,
+    /// The packet that a link machine hands up.
+    pub(crate) ascending: Vec<u8>,
+    /// The frame that a link machine sends.
+    pub(crate) frame: Vec<u8>,
 }
 
 /// A sound packet for this node.
@@ -69,19 +85,33 @@ pub(crate) struct Arrival {
     pub(crate) header: NetworkHeader,
 }
 
+/// The far end of a way.
+#[derive(Clone, Copy, Debug)]
+struct Far {
+    node: NodeId,
+    /// The link layer there.
+    link: Option<LinkId>,
+    frame_check: bool,
+    framing: ByteCount,
+}
+
 /// More hops than a chain may have, so that only a damaged header can run out of them.
 const HOPS_LEFT: u8 = 255;
 
 impl Network {
-    pub(crate) fn new(nodes: Vec<Node>, ways: Vec<Way>) -> Self {
+    pub(crate) fn new(nodes: Vec<Node>, ways: Vec<Way>, links: Vec<LinkEnd>) -> Self {
         Self {
             queue: EventQueue::default(),
             pool: Pool::default(),
             nodes,
             ways,
+            links,
             meter: WireMeter::default(),
             connected: Vec::new(),
             scratch: vec![0; NETWORK_HEADER_BYTES],
+            descending: Vec::new(),
+            ascending: Vec::new(),
+            frame: Vec::new(),
         }
     }
 
@@ -130,7 +160,10 @@ impl Network {
             here.back
         };
         match way {
-            Some(way) => self.cross(now, way, packet),
+            Some(way) => match self.ways[way.0].link {
+                Some(link) => self.enqueue(now, link, packet),
+                None => self.cross(now, way, packet),
+            },
             None => self.lose(packet, WireLoss::Address),
         }
     }
@@ -140,8 +173,8 @@ impl Network {
         self.ways.iter().find_map(|way| way.channel.trace_used_up())
     }
 
-    /// Lets a channel decide about a packet.
-    fn cross(&mut self, now: Instant, way: WayId, packet: PacketId) {
+    /// Lets a channel decide about a packet or a frame.
+    pub(crate) fn cross(&mut self, now: Instant, way: WayId, packet: PacketId) {
         let Way {
             channel,
             measured,
@@ -185,13 +218,13 @@ impl Network {
 
     /// Carries out what a channel decided about a packet.
     fn settle(&mut self, way: WayId, packet: PacketId, verdict: Verdict) {
-        let Way {
-            to,
-            frame_check,
-            framing,
-            ..
-        } = &self.ways[way.0];
-        let (node, link) = (*to, (*frame_check, *framing));
+        let way = &self.ways[way.0];
+        let far = Far {
+            node: way.to,
+            link: way.link.map(|link| self.links[link.0].peer),
+            frame_check: way.frame_check,
+            framing: way.framing,
+        };
         match verdict {
             Verdict::Waits => {}
             Verdict::Deliver(delivery) => {
@@ -201,9 +234,9 @@ impl Network {
                 if let Some((at, flips)) = delivery.duplicate {
                     let copy = self.pool.duplicate(packet);
                     self.meter.duplicated += 1;
-                    self.arrive(at, node, copy, &flips, link);
+                    self.arrive(at, far, copy, &flips);
                 }
-                self.arrive(delivery.at, node, packet, &delivery.flips, link);
+                self.arrive(delivery.at, far, packet, &delivery.flips);
             }
             Verdict::Drop(reason) => self.lose(
                 packet,
@@ -216,27 +249,30 @@ impl Network {
         }
     }
 
-    fn arrive(
-        &mut self,
-        at: Instant,
-        node: NodeId,
-        packet: PacketId,
-        flips: &Flips,
-        (frame_check, framing): (bool, ByteCount),
-    ) {
+    fn arrive(&mut self, at: Instant, far: Far, packet: PacketId, flips: &Flips) {
         if !flips.is_empty() {
-            if frame_check {
+            if far.frame_check {
                 self.lose(packet, WireLoss::FrameCheck);
                 return;
             }
             self.meter.damaged += 1;
             self.meter.inverted_bits += flips.len() as u64;
-            let _damage = apply_flips(&mut self.pool.packet_mut(packet).octets, flips, framing);
+            let _damage = apply_flips(&mut self.pool.packet_mut(packet).octets, flips, far.framing);
         }
-        self.queue.push(at, Event::Arrive { node, packet });
+        let event = match far.link {
+            Some(link) => Event::Frame {
+                link,
+                frame: packet,
+            },
+            None => Event::Arrive {
+                node: far.node,
+                packet,
+            },
+        };
+        self.queue.push(at, event);
     }
 
-    fn lose(&mut self, packet: PacketId, cause: WireLoss) {
+    pub(crate) fn lose(&mut self, packet: PacketId, cause: WireLoss) {
         self.meter.lost.add(cause);
         self.pool.release(packet);
     }

@@ -7,10 +7,14 @@
 //! Nodes may be created in any order: identity is only a place in a table, addresses and random
 //! streams follow from the position in the chain, and so results do not depend on it.
 
+use crate::link_end::{LinkEnd, LinkId};
 use crate::network::{Network, Way};
 use crate::node::{Node, NodeId, WayId};
-use crate::scenario::Plan;
-use fulmar_channel::{Channel, Config, ConfigError};
+use crate::pool::PacketId;
+use crate::scenario::{LinkPlan, Plan};
+use core::time::Duration;
+use fulmar_channel::{Channel, Config, ConfigError, PacketQueue};
+use fulmar_proto::link::Medium;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NodeAddress;
@@ -27,6 +31,7 @@ struct Link<'a> {
     measured: bool,
     frame_check: bool,
     framing: ByteCount,
+    layer: Option<&'a LinkPlan>,
 }
 
 fn links(plan: &Plan) -> Vec<Link<'_>> {
@@ -38,6 +43,7 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
             measured: false,
             frame_check: false,
             framing: lan.framing,
+            layer: None,
         })
     };
     let hops = plan.hops.iter().enumerate().map(|(index, planned)| Link {
@@ -47,12 +53,45 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
         measured: true,
         frame_check: planned.frame_check,
         framing: planned.framing,
+        layer: planned.link.as_ref(),
     });
     lan("lan-source")
         .into_iter()
         .chain(hops)
         .chain(lan("lan-sink"))
         .collect()
+}
+
+/// What the end that sends by `config`, and hears by `back`, knows of its hop.
+fn medium(config: &Config, back: &Config) -> Medium {
+    Medium {
+        rate: config.rate,
+        round_trip: config.delay + back.delay,
+    }
+}
+
+/// The channel below a link layer: marks are made in the queue above, where packets are.
+fn below(config: &Config, link: Option<LinkId>) -> Config {
+    Config {
+        ecn_threshold: config.ecn_threshold.filter(|_| link.is_none()),
+        ..config.clone()
+    }
+}
+
+/// RED's typical packet (Floyd and Jacobson's simulations): it only scales idle time.
+const TYPICAL_PACKET: ByteCount = ByteCount(1_000);
+
+fn queue(config: &Config, plan: &LinkPlan, rng: &Rng) -> PacketQueue<PacketId> {
+    let queue = PacketQueue::new(plan.queue.unwrap_or(config.queue), config.ecn_threshold);
+    match plan.red {
+        Some(red) => {
+            let packet_time = config
+                .rate
+                .map_or(Duration::ZERO, |r| r.time_to_send(TYPICAL_PACKET));
+            queue.with_red(red, packet_time, rng.child("red"))
+        }
+        None => queue,
+    }
 }
 
 /// The ends of a chain that was built.
@@ -65,6 +104,13 @@ pub(crate) struct Ends {
 /// How many nodes a plan has.
 pub(crate) fn node_count(plan: &Plan) -> usize {
     plan.hops.len() + 1 + if plan.lan.is_some() { 2 } else { 0 }
+}
+
+/// Which hops have a link layer, from 0 and in order.
+pub(crate) fn link_hops(plan: &Plan) -> Vec<usize> {
+    let hops = plan.hops.iter().enumerate();
+    hops.filter_map(|(index, hop)| hop.link.as_ref().map(|_| index))
+        .collect()
 }
 
 /// Builds the chain. `order` lists the positions of the chain in the order of creation.
@@ -85,34 +131,45 @@ pub(crate) fn build(
         let offset = u32::try_from(position).expect("a chain has few nodes");
         node.address = NodeAddress(FIRST_ADDRESS + offset);
     }
-    let mut ways = Vec::new();
+    let (mut ways, mut ends) = (Vec::new(), Vec::new());
     for (position, link) in links(plan).into_iter().enumerate() {
         let (left, right) = (id_at[position], id_at[position + 1]);
-        for (from, to, config, name) in [
-            (left, right, link.forward, "forward"),
-            (right, left, link.reverse, "reverse"),
+        for (from, to, config, back, name) in [
+            (left, right, link.forward, link.reverse, "forward"),
+            (right, left, link.reverse, link.forward, "reverse"),
         ] {
             let stream = rng.child(&format!("{}/{name}", link.name));
-            let way = Some(WayId(ways.len()));
+            let way = WayId(ways.len());
             if from == left {
-                nodes[from.0].onward = way;
+                nodes[from.0].onward = Some(way);
             } else {
-                nodes[from.0].back = way;
+                nodes[from.0].back = Some(way);
             }
+            let own = link.layer.map(|layer| {
+                let (own, peer) = (LinkId(ends.len()), LinkId(ends.len() ^ 1));
+                let machine = layer
+                    .layer
+                    .machine(medium(config, back), &mut stream.child("link"));
+                let queue = queue(config, layer, &stream);
+                ends.push(LinkEnd::new(machine, queue, (from, way, peer)));
+                own
+            });
             ways.push(Way {
-                channel: Channel::new(config.clone(), &stream)?,
+                channel: Channel::new(below(config, own), &stream)?,
                 to,
                 measured: link.measured,
                 frame_check: link.frame_check,
                 framing: link.framing,
                 standing: VecDeque::new(),
                 wake: None,
+                link: own,
             });
         }
     }
+    let links = ends;
     let ends = Ends {
         source: id_at[0],
         sink: id_at[order.len() - 1],
     };
-    Ok((Network::new(nodes, ways), ends))
+    Ok((Network::new(nodes, ways, links), ends))
 }

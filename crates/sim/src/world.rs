@@ -6,8 +6,9 @@
 //! and the replaced one is ignored when it comes.
 
 use crate::app::Source;
-use crate::flow::{FIRST_PORT, Flow, flow_of, promise};
+use crate::flow::{FIRST_PORT, Flow, note_arrival, promise};
 use crate::measure::flow::FlowMeter;
+use crate::measure::link::LinkMeter;
 use crate::measure::wire::WireMeter;
 use crate::network::{Event, Network, path_of};
 use crate::node::{NodeId, StackId};
@@ -23,6 +24,7 @@ use crate::topology::{self, Ends};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
 use fulmar_channel::ConfigError;
+use fulmar_proto::link::LinkCounters;
 use fulmar_proto::machine::{Datagram, Deadline, Kind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
@@ -97,6 +99,8 @@ pub struct World {
     flows: Vec<Flow>,
     lateness: Duration,
     lateness_rng: Rng,
+    /// Which hops have a link layer.
+    link_hops: Vec<usize>,
 }
 
 /// How many events pass between two looks at the cancel flag.
@@ -125,6 +129,7 @@ impl World {
             flows: Vec::new(),
             lateness: plan.run.lateness,
             lateness_rng: rng.child("lateness"),
+            link_hops: topology::link_hops(plan),
         };
         for (index, flow) in plan.flows.iter().enumerate() {
             world.add_flow(plan, flow, index, ends, &rng);
@@ -268,8 +273,11 @@ impl World {
                     self.hand_over(arrival, packet);
                 }
             }
+            Event::Frame { link, frame } => self.network.receive_frame(self.now, link, frame),
+            Event::LinkWake(link) => self.network.wake_link(self.now, link),
+            Event::LinkFree(link) => self.network.free_link(self.now, link),
             Event::Wake(id) => self.wake(id),
-            Event::Depart(way) => self.network.depart(self.now, way),
+            Event::Depart(way) => self.network.look_at_terminal(self.now, way),
             Event::Start(index) => {
                 let sender = self.flows[index].sender;
                 let stack = &mut self.stacks[sender.0].stack;
@@ -393,6 +401,26 @@ impl World {
         &self.network.meter
     }
 
+    /// The hops' ends that have a link layer: hop by hop, the end towards the source first; what was
+    /// measured of what it sends, and what it and its peer counted.
+    pub fn links(&self) -> impl Iterator<Item = (&LinkMeter, [LinkCounters; 2])> {
+        let links = &self.network.links;
+        links
+            .iter()
+            .map(|end| (&end.meter, [end.counters(), links[end.peer.0].counters()]))
+    }
+
+    /// Which hops have a link layer, from 0 and in order.
+    pub fn link_hops(&self) -> &[usize] {
+        &self.link_hops
+    }
+
+    /// Whether the first flow goes from the sink to the source.
+    pub(crate) fn first_flow_is_reverse(&self) -> bool {
+        let first = self.flows.first();
+        first.is_some_and(|flow| flow.plan.direction == AppDirection::Reverse)
+    }
+
     /// The flows' meters, in the order of the plan.
     pub fn meters(&self) -> impl Iterator<Item = &FlowMeter> {
         self.flows.iter().map(|flow| &flow.meter)
@@ -466,17 +494,4 @@ fn lowest_rate(plan: &Plan, flow: &FlowPlan) -> Bitrate {
         .flatten()
         .min()
         .unwrap_or(Bitrate::from_bits_per_second(u64::MAX))
-}
-
-/// Tells a flow's meter that data reached its receiver's transport. All transports begin with a
-/// source and a destination port of two octets each.
-fn note_arrival(flows: &mut [Flow], stack: StackId, octets: &[u8], now: Instant) {
-    let Some(&[_, _, high, low]) = octets.first_chunk() else {
-        return;
-    };
-    let index = flow_of(Port(u16::from_be_bytes([high, low])));
-    let flow = index.and_then(|index| flows.get_mut(index));
-    if let Some(flow) = flow.filter(|flow| flow.receiver == stack) {
-        flow.meter.arrive(now);
-    }
 }

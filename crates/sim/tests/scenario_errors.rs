@@ -202,3 +202,40 @@ fn mistakes_in_the_tables_of_tcp_are_answered_like_all_others() {
         );
     }
 }
+
+#[test]
+fn mistakes_about_link_layers_are_answered_like_all_others() {
+    let with = |line: &str| GOOD.replace("[flow]", &format!("{line}\n[flow]"));
+    for (text, expected) in [
+        (
+            with("link = \"plian\""),
+            "my.toml:3: `hop.link`: `plian` is not known; did you mean `plain`?",
+        ),
+        (
+            with("[hop.link]\nlayr = \"plain\""),
+            "my.toml:4: `hop.link.layr`: is not a key here; did you mean `layer`?",
+        ),
+        (
+            with("[hop.link]"),
+            "my.toml:3: `hop.link.layer`: is missing; write layer = ",
+        ),
+        (
+            with("[hop.red]\nmin = 5\nmax = 15"),
+            "`hop.red`: needs a link layer below its queue; write link = ",
+        ),
+        (
+            with("link = \"plain\"\n[hop.red]\nmin = 5\nmax = 5"),
+            "my.toml:6: `hop.red.max`: red.max is 5; allowed is above `min`, 5",
+        ),
+        (
+            with("link = \"plain\"\n[hop.red]\nmin = 5"),
+            "`hop.red.max`: is missing; write max = ",
+        ),
+    ] {
+        let refusal = refusal(&text);
+        assert!(
+            refusal.contains(expected),
+            "{refusal}\nshould say {expected}"
+        );
+    }
+}

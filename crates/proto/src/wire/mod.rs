@@ -21,6 +21,7 @@
 
 pub mod aerotp;
 pub mod checksum;
+pub mod link;
 pub mod network;
 mod seq;
 pub mod tcp;

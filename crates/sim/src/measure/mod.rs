@@ -6,5 +6,6 @@
 
 pub mod capacity;
 pub mod flow;
+pub mod link;
 pub mod statistics;
 pub mod wire;

@@ -5,4 +5,5 @@
 
 pub mod aggregate;
 pub mod csv;
+pub mod link;
 pub mod record;

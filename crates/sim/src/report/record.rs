@@ -1,6 +1,7 @@
 //! The record of one run.
 
 use super::aggregate::AggregateRecord;
+use super::link::{HopMetrics, LinkMetrics};
 use crate::measure::capacity::Yardsticks;
 use crate::measure::flow::FlowMeter;
 use crate::measure::statistics::{mean_seconds, percentile};
@@ -42,6 +43,9 @@ pub struct RunRecord {
     /// Each flow by itself, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowMetrics>,
+    /// Each direction of each hop that has a link layer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopMetrics>,
 }
 
 /// The measures of a run, in the order of reports. Rates are bits per second, spans seconds.
@@ -84,6 +88,9 @@ pub struct Metrics {
     pub capacity_bps: Option<f64>,
     /// R (1 - L) (1 - B)^bits.
     pub arq_bound_bps: Option<f64>,
+    /// The hops that have link layers, together, in the direction of the first flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkMetrics>,
 }
 
 /// What is measured of one flow, or of all together.
@@ -188,6 +195,7 @@ impl Metrics {
             efficiency_arq: share(arq_bound_bps),
             capacity_bps,
             arq_bound_bps,
+            link: LinkMetrics::of_first_flow(world),
             flow,
         }
     }

@@ -1,6 +1,7 @@
 //! The keys of `[hop]` and `[lan]`.
 
 use super::ScenarioError;
+use super::link::LinkPlan;
 use fulmar_channel::{Config, LossModel, QueueLimit, Trace};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
@@ -30,7 +31,15 @@ const TERMINAL_KEYS: [&str; 1] = ["dama"];
 /// The keys of `[hop]`: those of a direction, and its own.
 pub(super) const KEYS: Keys = &[
     &DIRECTION_KEYS,
-    &["forward", "reverse", "frame_check", "framing"],
+    &[
+        "forward",
+        "reverse",
+        "frame_check",
+        "framing",
+        "link",
+        "red",
+        "ip_queue",
+    ],
 ];
 
 /// The keys of `[lan]`.
@@ -52,6 +61,8 @@ pub struct HopPlan {
     pub frame_check: bool,
     /// Octets of the link's own around each packet: they take time, can be hit and are counted.
     pub framing: ByteCount,
+    /// The link layer at its ends, if it has one.
+    pub link: Option<LinkPlan>,
 }
 
 /// The access links at both ends: error-free, and not counted in any measure.
@@ -90,6 +101,7 @@ impl HopPlan {
             reverse: one("reverse")?,
             frame_check: reader.value_or("frame_check", false)?,
             framing: framing(reader)?,
+            link: LinkPlan::read(reader)?,
         })
     }
 }

@@ -1,0 +1,85 @@
+//! What a link machine counts.
+
+use super::FrameClass;
+use crate::wire::link::FrameReject;
+
+/// Frames by [`FrameClass`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// See [`FrameClass::Data`].
+    pub data: u64,
+    /// See [`FrameClass::Again`].
+    pub again: u64,
+    /// See [`FrameClass::Parity`].
+    pub parity: u64,
+    /// See [`FrameClass::Control`].
+    pub control: u64,
+}
+
+impl FrameCounts {
+    /// Counts `amount` more of `class`.
+    pub const fn add(&mut self, class: FrameClass, amount: u64) {
+        let count = match class {
+            FrameClass::Data => &mut self.data,
+            FrameClass::Again => &mut self.again,
+            FrameClass::Parity => &mut self.parity,
+            FrameClass::Control => &mut self.control,
+        };
+        *count = count.saturating_add(amount);
+    }
+
+    /// All classes together.
+    pub const fn total(&self) -> u64 {
+        self.data + self.again + self.parity + self.control
+    }
+}
+
+/// Counts of one link machine since its birth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets taken from above.
+    pub offered: u64,
+    /// Packets offered out of turn or too long for a frame, and dropped.
+    pub refused: u64,
+    /// Packets given up by this end: the persistence was used up.
+    pub given_up: u64,
+    /// Packets handed up.
+    pub released: u64,
+    /// Of those, packets that came after a first loss: by parity sent along.
+    pub recovered_by_parity: u64,
+    /// Of those, packets that needed a retransmission or a later round of parity.
+    pub recovered_by_arq: u64,
+    /// Packets that this end, receiving, knows to be missing and passed over.
+    pub skipped: u64,
+    /// Frames sent.
+    pub frames: FrameCounts,
+    /// Sound frames that brought nothing new.
+    pub duplicates: u64,
+    /// Sound frames that fit no state of this end: a restarted peer's, or nonsense.
+    pub unexpected: u64,
+    rejected: [u64; FrameReject::ALL.len()],
+}
+
+impl LinkCounters {
+    /// Counts a frame that could not be used.
+    pub fn reject(&mut self, reason: FrameReject) {
+        let index = FrameReject::ALL.iter().position(|&known| known == reason);
+        if let Some(count) = index.and_then(|index| self.rejected.get_mut(index)) {
+            *count += 1;
+        }
+    }
+
+    /// Frames that could not be used for `reason`.
+    pub fn rejected(&self, reason: FrameReject) -> u64 {
+        let index = FrameReject::ALL.iter().position(|&known| known == reason);
+        index
+            .and_then(|index| self.rejected.get(index))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Frames that could not be used.
+    pub fn rejected_total(&self) -> u64 {
+        self.rejected.iter().sum()
+    }
+}

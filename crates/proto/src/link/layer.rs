@@ -1,0 +1,90 @@
+//! The list of link layers: settings by name, and the machines they become.
+
+use super::plain::Plain;
+use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
+use crate::machine::Deadline;
+use crate::rng::Rng;
+use crate::units::{Bitrate, Duration, Instant};
+
+/// What an end knows of its hop, as a radio knows its own: from its settings, not by measuring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Medium {
+    /// The rate at which this end transmits; `None` takes no time.
+    pub rate: Option<Bitrate>,
+    /// Propagation there and back.
+    pub round_trip: Duration,
+}
+
+/// A link layer with its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LinkLayer {
+    /// A frame check and no repair.
+    Plain,
+}
+
+impl LinkLayer {
+    /// The name in scenarios and reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+        }
+    }
+
+    /// One end of a hop over `medium`. What is random about it is drawn from `rng`, a stream of
+    /// its own.
+    pub fn machine(&self, _medium: Medium, _rng: &mut Rng) -> Link {
+        match self {
+            Self::Plain => Link::Plain(Plain::default()),
+        }
+    }
+}
+
+/// A machine of any link layer.
+#[derive(Clone, Debug)]
+pub enum Link {
+    /// See [`Plain`].
+    Plain(Plain),
+}
+
+/// Calls the method of whichever machine it is.
+macro_rules! of_each {
+    ($self:expr, $machine:ident => $call:expr) => {
+        match $self {
+            Link::Plain($machine) => $call,
+        }
+    };
+}
+
+impl LinkMachine for Link {
+    fn ready(&self) -> bool {
+        of_each!(self, machine => machine.ready())
+    }
+
+    fn offer(&mut self, now: Instant, packet: LinkPacket<'_>) {
+        of_each!(self, machine => machine.offer(now, packet));
+    }
+
+    fn handle_frame(&mut self, now: Instant, octets: &[u8]) {
+        of_each!(self, machine => machine.handle_frame(now, octets));
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        of_each!(self, machine => machine.handle_deadline(now));
+    }
+
+    fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        of_each!(self, machine => machine.poll_frame(now, out))
+    }
+
+    fn poll_packet(&mut self, out: &mut Vec<u8>) -> Option<usize> {
+        of_each!(self, machine => machine.poll_packet(out))
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        of_each!(self, machine => machine.next_deadline())
+    }
+
+    fn counters(&self) -> &LinkCounters {
+        of_each!(self, machine => machine.counters())
+    }
+}

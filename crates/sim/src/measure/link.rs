@@ -1,0 +1,199 @@
+//! What is measured of a hop that has a link layer, in one direction: from the moment the layer
+//! takes a packet off the queue above it to the moment it hands it up at the far end.
+//!
+//! A link layer's octets say nothing about when a packet was offered, so the meter keeps what was
+//! offered and recognises it on release by its octets. What was overtaken and never released is
+//! lost; what was not overtaken yet is still under way.
+
+use core::time::Duration;
+use fulmar_proto::machine::Kind;
+use fulmar_proto::units::{ByteCount, Instant};
+use std::collections::VecDeque;
+
+/// A released packet is kept while this many later ones are released, for media that duplicate.
+const OVERTAKEN_RELEASED_MAX: u32 = 64;
+/// An unreleased packet is given up when this many later ones were released: more than any window.
+const OVERTAKEN_MAX: u32 = 4_096;
+
+/// What only the measurement knows of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) kind: Kind,
+    pub(crate) tag: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    /// Of its octets.
+    hash: u64,
+    identity: Identity,
+    at: Instant,
+    released: bool,
+    /// How many packets that were offered later have been released.
+    overtaken: u32,
+}
+
+/// One direction of one hop.
+#[derive(Clone, Debug, Default)]
+pub struct LinkMeter {
+    under_way: VecDeque<Offered>,
+    offered: u64,
+    first_offer: Option<Instant>,
+    released: u64,
+    released_bytes: ByteCount,
+    last_release: Option<Instant>,
+    forgotten: u64,
+    latencies: Vec<Duration>,
+    /// Packets refused by the queue above the link, for lack of room.
+    pub queue_full: u64,
+    /// Packets dropped early by RED.
+    pub queue_early: u64,
+    /// Packets marked "congestion experienced".
+    pub marked: u64,
+}
+
+/// FNV-1a over words of eight octets; equal octets are all that matters here.
+fn hash(octets: &[u8]) -> u64 {
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    let words = octets.chunks_exact(8);
+    let rest = words.remainder().iter().map(|&octet| u64::from(octet));
+    let words = words.filter_map(|word| word.first_chunk().map(|&word| u64::from_le_bytes(word)));
+    let seed = 0xCBF2_9CE4_8422_2325 ^ octets.len() as u64;
+    words.chain(rest).fold(seed, |hash, word| {
+        // A multiplication alone moves bits upwards only.
+        (hash ^ word).wrapping_mul(PRIME).rotate_left(29)
+    })
+}
+
+impl LinkMeter {
+    /// The layer takes a packet.
+    pub(crate) fn offer(&mut self, now: Instant, octets: &[u8], identity: Identity) {
+        self.offered += 1;
+        self.first_offer.get_or_insert(now);
+        self.under_way.push_back(Offered {
+            hash: hash(octets),
+            identity,
+            at: now,
+            released: false,
+            overtaken: 0,
+        });
+    }
+
+    /// The layer hands a packet up at the far end; what is known of it. `None` if it was never
+    /// offered: damage that the frame's check overlooked.
+    pub(crate) fn release(&mut self, now: Instant, octets: &[u8]) -> Option<Identity> {
+        let hash = hash(octets);
+        let find = |released| {
+            let same = |o: &Offered| o.hash == hash && o.released == released;
+            self.under_way.iter().position(same)
+        };
+        let Some(index) = find(false) else {
+            let copy = find(true)?;
+            return self.under_way.get(copy).map(|offered| offered.identity);
+        };
+        for earlier in self.under_way.iter_mut().take(index) {
+            earlier.overtaken += 1;
+        }
+        let offered = self.under_way.get_mut(index)?;
+        offered.released = true;
+        let (identity, at) = (offered.identity, offered.at);
+        self.released += 1;
+        self.released_bytes += ByteCount::of(octets);
+        self.last_release = Some(now);
+        self.latencies.push(now.saturating_since(at));
+        self.forget_overtaken();
+        Some(identity)
+    }
+
+    fn forget_overtaken(&mut self) {
+        while let Some(&first) = self.under_way.front() {
+            let most = if first.released {
+                OVERTAKEN_RELEASED_MAX
+            } else {
+                OVERTAKEN_MAX
+            };
+            if first.overtaken < most {
+                break;
+            }
+            self.forgotten += u64::from(!first.released);
+            self.under_way.pop_front();
+        }
+    }
+
+    /// Packets that the layer took.
+    pub const fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// Packets that it handed up at the far end.
+    pub const fn released(&self) -> u64 {
+        self.released
+    }
+
+    /// Packets that were taken and never came out, though later ones did.
+    pub fn lost(&self) -> u64 {
+        let passed_over = |o: &&Offered| !o.released && o.overtaken > 0;
+        self.forgotten + self.under_way.iter().filter(passed_over).count() as u64
+    }
+
+    /// The spans from offer to release, in the order of release.
+    pub fn latencies(&self) -> &[Duration] {
+        &self.latencies
+    }
+
+    /// Released octets per second between the first offer and the last release, as bits.
+    pub fn goodput_bps(&self) -> Option<f64> {
+        let span = self.last_release?.saturating_since(self.first_offer?);
+        (!span.is_zero()).then(|| self.released_bytes.bits() as f64 / span.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: Identity = Identity {
+        kind: Kind::Source,
+        tag: 7,
+    };
+
+    fn at(millis: u64) -> Instant {
+        Instant::START + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_packet_is_timed_from_offer_to_release_and_one_passed_over_is_lost() {
+        let mut meter = LinkMeter::default();
+        for (millis, octets) in [(0, b"one"), (1, b"two"), (2, b"six")] {
+            meter.offer(at(millis), octets, ID);
+        }
+        assert_eq!(meter.release(at(10), b"one"), Some(ID));
+        assert_eq!(meter.lost(), 0);
+        assert_eq!(meter.release(at(13), b"six"), Some(ID));
+        assert_eq!((meter.offered(), meter.released(), meter.lost()), (3, 2, 1));
+        let millis: Vec<u128> = meter.latencies().iter().map(Duration::as_millis).collect();
+        assert_eq!(millis, [10, 11]);
+        // 6 octets in 13 ms.
+        assert!((meter.goodput_bps().unwrap() - 48.0 / 0.013).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_copy_is_recognised_and_not_counted_and_a_stranger_is_neither() {
+        let mut meter = LinkMeter::default();
+        meter.offer(at(0), b"one", ID);
+        assert_eq!(meter.release(at(1), b"one"), Some(ID));
+        assert_eq!(meter.release(at(2), b"one"), Some(ID));
+        assert_eq!(meter.release(at(3), b"two"), None);
+        assert_eq!(meter.released(), 1);
+    }
+
+    #[test]
+    fn equal_packets_are_released_one_by_one() {
+        let mut meter = LinkMeter::default();
+        for tag in [1, 2] {
+            meter.offer(at(0), b"same", Identity { tag, ..ID });
+        }
+        let tags = [at(1), at(2)].map(|now| meter.release(now, b"same").map(|id| id.tag));
+        assert_eq!(tags, [Some(1), Some(2)]);
+    }
+}

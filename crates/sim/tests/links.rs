@@ -1,0 +1,166 @@
+//! Hops with link layers: what the layer does shows in the flows and in the measures of the hop.
+//!
+//! Every expectation follows from the scenario by arithmetic, or holds for every seed.
+
+mod fixture;
+
+use fulmar_sim::report::record::RunRecord;
+
+fn one_run(text: &str) -> RunRecord {
+    let mut results = fixture::run(text, &[]);
+    results.remove(0).runs.remove(0)
+}
+
+/// 1000 octets of payload in 1,028 of packet.
+const UDP: &str = r#"
+[run]
+duration = "60s"
+[[hop]]
+rate = "10mbit"
+delay = "10ms"
+queue = "unlimited"
+link = "plain"
+[[flow]]
+transport = "udp"
+traffic = "constant-rate"
+rate = "4mbit"
+write = "1000B"
+bytes = "1MB"
+"#;
+
+#[test]
+fn a_plain_hop_takes_a_packets_time_on_the_link_and_its_delay() {
+    let run = one_run(UDP);
+    let link = run.metrics.link.expect("the hop has a link layer");
+    assert!(run.metrics.completed);
+    assert_eq!(
+        (link.offered_packets, link.released_packets),
+        (1_000, 1_000)
+    );
+    assert_eq!((link.frames_data, link.lost_packets), (1_000, 0));
+    // 1000 + 8 UDP + 20 network + 5 of the frame, at 10 Mbit/s, and 10 ms.
+    let expected = 1_033.0 * 8.0 / 10e6 + 0.010;
+    let mean = link.latency_mean_s.expect("packets were released");
+    // Rounded up to whole nanoseconds.
+    assert!((mean - expected).abs() < 2e-9, "{mean}");
+    assert_eq!(run.hops.len(), 2);
+    assert_eq!(run.hops[1].direction, "reverse");
+    assert_eq!(run.hops[1].link.offered_packets, 0);
+}
+
+#[test]
+fn a_plain_hop_drops_damaged_frames_and_repairs_nothing() {
+    let run = one_run(&UDP.replace("delay", "loss = \"10%\"\nber = \"1e-5\"\ndelay"));
+    let link = run.metrics.link.expect("the hop has a link layer");
+    // 1 - 0.9 (1 - 1e-5)^(8 x 1033) = 0.171; standard deviation of 1000 draws 0.012, four of them.
+    let residual = link.residual_loss.expect("packets were offered");
+    assert!((residual - 0.171).abs() < 0.048, "{residual}");
+    assert!(link.frames_rejected > 0, "damage reaches the frame check");
+    assert_eq!(run.metrics.flow.corrupt_bytes, 0);
+}
+
+#[test]
+fn packets_wait_above_the_link_where_the_queue_drops_and_marks_them() {
+    let crowded = UDP
+        .replace("4mbit", "20mbit")
+        .replace("queue = \"unlimited\"", "queue = \"50 packets\"");
+    let link = one_run(&crowded).metrics.link.expect("a link layer");
+    // Half of what comes fits; the queue holds 50 at the end.
+    assert!((400..600).contains(&link.queue_full), "{link:?}");
+    // Waiting is not the link's: a packet is offered when its transmission begins.
+    let max = link.latency_max_s.expect("packets were released");
+    assert!(max < 0.0109, "{max}");
+    let red = crowded.replace(
+        "link = \"plain\"",
+        "link = \"plain\"\n[hop.red]\nmin = 5\nmax = 15",
+    );
+    let link = one_run(&red).metrics.link.expect("a link layer");
+    assert!(link.queue_early > 0, "{link:?}");
+}
+
+#[test]
+fn red_marks_a_tcp_that_can_hear_it_and_drops_nothing() {
+    let run = one_run(
+        r#"
+[run]
+duration = "60s"
+[[hop]]
+rate = "10mbit"
+delay = "10ms"
+queue = "200 packets"
+link = "plain"
+[hop.red]
+min = 5
+max = 30
+weight = 0.02
+[[flow]]
+transport = "tcp"
+bytes = "5MB"
+[tcp]
+ecn = true
+"#,
+    );
+    let link = run.metrics.link.expect("the hop has a link layer");
+    assert!(run.metrics.completed);
+    assert!(link.marked > 0, "{link:?}");
+    assert_eq!((link.queue_full, link.queue_early), (0, 0));
+}
+
+#[test]
+fn hops_with_and_without_link_layers_stand_in_one_chain() {
+    let run = one_run(
+        r#"
+[lan]
+rate = "1gbit"
+[[hop]]
+rate = "5mbit"
+delay = "5ms"
+[[hop]]
+rate = "5mbit"
+delay = "5ms"
+loss = "1%"
+link = "plain"
+[[flow]]
+transport = "aerotp"
+bytes = "200kB"
+[[flow]]
+transport = "aerotp"
+bytes = "200kB"
+direction = "reverse"
+"#,
+    );
+    assert!(run.metrics.completed);
+    assert_eq!(run.hops.iter().map(|h| h.hop).collect::<Vec<_>>(), [1, 1]);
+    assert!(run.hops.iter().all(|h| h.link.released_packets > 100));
+}
+
+#[test]
+fn over_a_terminal_packets_wait_above_the_link_and_only_its_buffer_is_filled() {
+    let run = one_run(
+        r#"
+[run]
+duration = "300s"
+[[hop]]
+rate = "512kbit"
+delay = "250ms"
+link = "plain"
+ip_queue = "200 packets"
+[hop.forward]
+rate = "128kbit"
+queue = "14.4kB"
+dama = "vbdc"
+[[flow]]
+transport = "tcp"
+mtu = "1450B"
+bytes = "300kB"
+"#,
+    );
+    let link = run.metrics.link.expect("the hop has a link layer");
+    assert!(run.metrics.completed);
+    assert_eq!(run.metrics.wire_loss.total(), 0);
+    assert_eq!(link.lost_packets, 0);
+    // 14.4 kB in front at 128 kbit/s, a packet, the delay, and two rounds of asking (dama.md) are
+    // the most that can be below the queue.
+    let max = link.latency_max_s.expect("packets were released");
+    assert!((0.3..0.9 + 0.1 + 0.25 + 2.2).contains(&max), "{max}");
+}
