@@ -47,8 +47,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
                 .iter()
                 .map(|statistic| (*statistic == overlay.statistic).then_some(point))
                 .collect();
-            let label = overlay.label.replace(',', "");
-            row(&mut text, &label, &point.x.to_string(), &samples);
+            row(&mut text, overlay.label, &point.x.to_string(), &samples);
         }
     }
     text
@@ -56,6 +55,11 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
 
 fn row(text: &mut String, label: &str, x: &str, samples: &[Option<Sample>]) {
     let n = samples.iter().flatten().next().map_or(0, |sample| sample.n);
+    let label = if label.contains([',', '"']) {
+        format!("\"{}\"", label.replace('"', "\"\""))
+    } else {
+        label.to_owned()
+    };
     let _ = write!(text, "{label},{x},{n}");
     for sample in samples {
         let ends = [

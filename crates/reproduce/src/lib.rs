@@ -12,6 +12,7 @@
 //! Sources: `aerotp-multi-mode` and `aerotp-hybrid`, the AeroTP papers; conditions as in
 //! reference/README.md (ns-3).
 
+mod airborne;
 mod claims;
 mod csv;
 mod data;

@@ -127,6 +127,10 @@ impl Statistic {
 impl Measure {
     /// Caption and unit.
     pub(crate) fn caption(&self) -> String {
-        format!("{} / {}", self.label, self.unit_name)
+        let of = match self.statistic {
+            Statistic::Mean => "",
+            Statistic::Median => " (median of runs)",
+        };
+        format!("{}{of} / {}", self.label, self.unit_name)
     }
 }

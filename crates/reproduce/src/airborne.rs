@@ -1,0 +1,103 @@
+//! What the AeroTP papers' experiments have in common: the link, its rates, the measures.
+
+use crate::overlay::Overlay;
+use crate::paper::{Family, Figure, Measure, Statistic};
+
+/// The papers' link with ns-3's TCP.
+pub(crate) const SCENARIO: (&str, &str) = (
+    "scenarios/ns3-airborne.toml",
+    include_str!("../../../scenarios/ns3-airborne.toml"),
+);
+
+/// Bit error rates of the papers' figures.
+pub(crate) const RATES: &[&str] = &[
+    "0", "1e-6", "5e-6", "1e-5", "2.5e-5", "3.5e-5", "5e-5", "7.5e-5", "1e-4",
+];
+
+/// The same numbers in ns-3's default unit.
+pub(crate) const OCTET_RATES: &[&str] = &[
+    "0 per octet",
+    "1e-6 per octet",
+    "5e-6 per octet",
+    "1e-5 per octet",
+    "2.5e-5 per octet",
+    "3.5e-5 per octet",
+    "5e-5 per octet",
+    "7.5e-5 per octet",
+    "1e-4 per octet",
+];
+
+pub(crate) const GOODPUT: Measure = Measure {
+    name: "goodput_bps",
+    unit: 1e6,
+    unit_name: "Mbit/s",
+    label: "goodput",
+    statistic: Statistic::Median,
+};
+
+pub(crate) const DELAY: Measure = Measure {
+    name: "delay_mean_s",
+    unit: 1e-3,
+    unit_name: "ms",
+    label: "mean delay",
+    statistic: Statistic::Median,
+};
+
+pub(crate) const DELIVERED: Measure = Measure {
+    name: "delivered_bytes",
+    unit: 1e3,
+    unit_name: "kB",
+    label: "delivered",
+    statistic: Statistic::Mean,
+};
+
+pub(crate) const OVERHEAD: Measure = Measure {
+    name: "overhead_bytes",
+    unit: 1e3,
+    unit_name: "kB",
+    label: "overhead, both ways",
+    statistic: Statistic::Mean,
+};
+
+/// What no scheme exceeds, and none that drops damaged packets.
+pub(crate) const BOUNDS: &[(&str, &str)] = &[
+    ("capacity_bps", "capacity of the link"),
+    ("arq_bound_bps", "bound of plain ARQ"),
+];
+
+impl Figure {
+    /// A measure of a family; bounds beside goodput, and decades for what spans many.
+    pub(crate) const fn of(
+        id: &'static str,
+        place: &'static str,
+        title: &'static str,
+        family: &Family,
+        measure: Measure,
+    ) -> Self {
+        let goodput = measure.unit == GOODPUT.unit;
+        let delay = measure.unit == DELAY.unit;
+        Self {
+            id,
+            place,
+            title,
+            family: family.id,
+            measure,
+            bounds: if goodput { BOUNDS } else { &[] },
+            overlays: &[],
+            logarithmic: delay,
+        }
+    }
+
+    /// With points of other sources.
+    pub(crate) const fn overlaid(self, overlays: &'static [Overlay]) -> Self {
+        Self { overlays, ..self }
+    }
+
+    /// With decades on its axis.
+    pub(crate) const fn logarithmic(self) -> Self {
+        Self {
+            logarithmic: true,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The quasi-reliable mode with 0 to 256 parity words a packet (section IV.C, Figures 13-20).
+
+use crate::airborne::{DELAY, DELIVERED, GOODPUT, OVERHEAD, RATES, SCENARIO};
+use crate::paper::{Family, Figure, Line};
+
+/// Strengths against the bit error rate, and the other way round: the same runs.
+pub(super) const BY_RATE: &str = "strength-by-rate";
+pub(super) const BY_STRENGTH: &str = "rate-by-strength";
+pub(super) const BY_AMOUNT: &str = "strength-by-amount";
+
+/// The strengths, as the lines name them and as the scenario does.
+pub(super) const STRENGTHS: [(&str, &str); 8] = [
+    ("0 words", "0"),
+    ("8 words", "8"),
+    ("16 words", "16"),
+    ("32 words", "32"),
+    ("64 words", "64"),
+    ("96 words", "96"),
+    ("128 words", "128"),
+    ("256 words", "256"),
+];
+
+macro_rules! quasi {
+    ($label:literal, $set:literal) => {
+        Line {
+            label: $label,
+            sets: &[
+                "flow.transport=aerotp",
+                "flow.first=after-interval",
+                "hop.frame_check=false",
+                "flow.mode=quasi-reliable",
+                $set,
+            ],
+        }
+    };
+}
+
+pub(super) const RATE_FAMILY: Family = Family {
+    id: BY_RATE,
+    scenario: SCENARIO,
+    sets: &[],
+    x_path: "hop.ber",
+    x_values: RATES,
+    x_label: "bit error rate",
+    x_logarithmic: false,
+    lines: &[
+        quasi!("0 words", "flow.fec_words=0"),
+        quasi!("8 words", "flow.fec_words=8"),
+        quasi!("16 words", "flow.fec_words=16"),
+        quasi!("32 words", "flow.fec_words=32"),
+        quasi!("64 words", "flow.fec_words=64"),
+        quasi!("96 words", "flow.fec_words=96"),
+        quasi!("128 words", "flow.fec_words=128"),
+        quasi!("256 words", "flow.fec_words=256"),
+    ],
+    conditions: "680 writes of 1472 octets (1 MB) at 4.416 Mbit/s over 10 Gbit/s, 5 Mbit/s with 10 us \
+        and bit errors in both directions, 10 Gbit/s. AeroTP's quasi-reliable mode with packets of 1500 \
+        octets, of which the parity words take 4 each; Reed-Solomon over GF(256), interleaved. A hole in \
+        the data is waited for 20 ms, then passed over.",
+};
+
+pub(super) const STRENGTH_FAMILY: Family = Family {
+    id: BY_STRENGTH,
+    x_path: "flow.fec_words",
+    x_values: &["0", "8", "16", "32", "64", "96", "128", "256"],
+    x_label: "parity words of 32 bits in a packet",
+    lines: &[
+        quasi!("BER 0", "hop.ber=0"),
+        quasi!("BER 1e-6", "hop.ber=1e-6"),
+        quasi!("BER 1e-5", "hop.ber=1e-5"),
+        quasi!("BER 2.5e-5", "hop.ber=2.5e-5"),
+        quasi!("BER 5e-5", "hop.ber=5e-5"),
+        quasi!("BER 1e-4", "hop.ber=1e-4"),
+    ],
+    conditions: "The same runs, by strength.",
+    ..RATE_FAMILY
+};
+
+pub(super) const AMOUNT_FAMILY: Family = Family {
+    id: BY_AMOUNT,
+    x_path: "flow.bytes",
+    x_values: &["1MB", "2MB", "5MB", "10MB", "20MB"],
+    x_label: "data to send / MB",
+    lines: &[
+        quasi!("0 words", "flow.fec_words=0"),
+        quasi!("32 words", "flow.fec_words=32"),
+        quasi!("128 words", "flow.fec_words=128"),
+    ],
+    sets: &["run.runs=2"],
+    conditions: "As above without bit errors, which leaves nothing to chance; 1 to 20 MB.",
+    ..RATE_FAMILY
+};
+
+const PLACES: [&str; 8] = [
+    "Figure 13",
+    "Figure 14",
+    "Figure 15",
+    "Figure 16",
+    "Figure 17",
+    "Figure 18",
+    "Figure 19",
+    "Figure 20",
+];
+
+pub(super) const FIGURES: [Figure; 9] = [
+    Figure::of(
+        "strength-goodput",
+        PLACES[0],
+        "Goodput of FEC strengths against the bit error rate",
+        &RATE_FAMILY,
+        GOODPUT,
+    ),
+    Figure::of(
+        "strength-delay",
+        PLACES[1],
+        "Delay of FEC strengths against the bit error rate",
+        &RATE_FAMILY,
+        DELAY,
+    ),
+    Figure::of(
+        "strength-delivered",
+        PLACES[2],
+        "Delivered data of FEC strengths against the bit error rate",
+        &RATE_FAMILY,
+        DELIVERED,
+    ),
+    Figure::of(
+        "strength-overhead",
+        PLACES[3],
+        "Overhead of FEC strengths against the bit error rate",
+        &RATE_FAMILY,
+        OVERHEAD,
+    )
+    .logarithmic(),
+    Figure::of(
+        "rate-goodput",
+        PLACES[4],
+        "Goodput against the FEC strength",
+        &STRENGTH_FAMILY,
+        GOODPUT,
+    ),
+    Figure::of(
+        "rate-delay",
+        PLACES[5],
+        "Delay against the FEC strength",
+        &STRENGTH_FAMILY,
+        DELAY,
+    ),
+    Figure::of(
+        "rate-delivered",
+        PLACES[6],
+        "Delivered data against the FEC strength",
+        &STRENGTH_FAMILY,
+        DELIVERED,
+    ),
+    Figure::of(
+        "rate-overhead",
+        PLACES[7],
+        "Overhead against the FEC strength",
+        &STRENGTH_FAMILY,
+        OVERHEAD,
+    ),
+    Figure::of(
+        "amount-overhead",
+        "our experiment on Figure 20",
+        "Overhead against the amount of data",
+        &AMOUNT_FAMILY,
+        OVERHEAD,
+    ),
+];

@@ -1,0 +1,103 @@
+//! Figures 21-24 under the other readings of what the paper leaves open: latency, unit of the
+//! error rate, stop time and send buffer; and with 20 MB.
+
+use super::tables::{COMPARED, COMPARED_128K};
+use crate::airborne::{DELAY, DELIVERED, GOODPUT, OCTET_RATES, OVERHEAD, RATES, SCENARIO};
+use crate::paper::{Family, Figure};
+
+const PER_OCTET: &str = "error rate per octet";
+
+pub(super) const LATE: Family = Family {
+    id: "ber-10ms",
+    scenario: SCENARIO,
+    sets: &["hop.delay=10ms"],
+    x_path: "hop.ber",
+    x_values: RATES,
+    x_label: "bit error rate",
+    x_logarithmic: false,
+    lines: &COMPARED,
+    conditions: "As Figures 21-24, with a latency of 10 ms on the lossy link.",
+};
+
+pub(super) const OCTET: Family = Family {
+    id: "ber-octet",
+    sets: &[],
+    x_values: OCTET_RATES,
+    x_label: PER_OCTET,
+    conditions: "As Figures 21-24, with the error rate per octet: ns-3's default unit.",
+    ..LATE
+};
+
+pub(super) const OCTET_SHORT: Family = Family {
+    id: "ber-octet-10s",
+    sets: &["run.duration=10s"],
+    lines: &COMPARED_128K,
+    conditions: "As Figures 21-24, with the error rate per octet, cut off at 10 s, with send buffers of 128 KiB.",
+    ..OCTET
+};
+
+pub(super) const OCTET_SHORT_LATE: Family = Family {
+    id: "ber-octet-10s-10ms",
+    sets: &["run.duration=10s", "hop.delay=10ms"],
+    conditions: "The same with a latency of 10 ms.",
+    ..OCTET_SHORT
+};
+
+pub(super) const BULK: Family = Family {
+    id: "ber-20mb",
+    sets: &["flow.bytes=20MB", "run.duration=1000s", "run.runs=10"],
+    conditions: "As Figures 21-24, with 20 MB, cut off at 1000 s.",
+    ..LATE
+};
+
+macro_rules! figures {
+    ($name:ident, $family:expr, $suffix:literal, $reading:literal) => {
+        pub(super) const $name: [Figure; 4] = [
+            Figure::of(
+                concat!("ber-goodput-", $suffix),
+                "Figure 21, other reading",
+                concat!("Goodput, ", $reading),
+                &$family,
+                GOODPUT,
+            ),
+            Figure::of(
+                concat!("ber-delay-", $suffix),
+                "Figure 22, other reading",
+                concat!("Delay, ", $reading),
+                &$family,
+                DELAY,
+            ),
+            Figure::of(
+                concat!("ber-delivered-", $suffix),
+                "Figure 23, other reading",
+                concat!("Delivered data, ", $reading),
+                &$family,
+                DELIVERED,
+            ),
+            Figure::of(
+                concat!("ber-overhead-", $suffix),
+                "Figure 24, other reading",
+                concat!("Overhead, ", $reading),
+                &$family,
+                OVERHEAD,
+            )
+            .logarithmic(),
+        ];
+    };
+}
+
+figures!(LATE_FIGURES, LATE, "10ms", "10 ms");
+figures!(OCTET_FIGURES, OCTET, "octet", "error rate per octet");
+figures!(
+    OCTET_SHORT_FIGURES,
+    OCTET_SHORT,
+    "octet-10s",
+    "error rate per octet, 10 s, 128 KiB"
+);
+figures!(
+    OCTET_SHORT_LATE_FIGURES,
+    OCTET_SHORT_LATE,
+    "octet-10s-10ms",
+    "error rate per octet, 10 s, 128 KiB, 10 ms"
+);
+figures!(BULK_FIGURES, BULK, "20mb", "20 MB");
