@@ -48,15 +48,18 @@ impl InternetSum {
     /// Adds a piece of at most 2^32 octets.
     #[must_use]
     pub fn and(self, octets: &[u8]) -> Self {
-        let words = octets.chunks_exact(2);
-        let odd = words
-            .remainder()
-            .first()
-            .map_or(0, |&octet| u64::from(octet) << 8);
-        let sum = words.fold(self.0, |sum, word| {
-            sum.wrapping_add(u64::from(u16::from_be_bytes([word[0], word[1]])))
+        // Octets swapped in every word are swapped in the sum (RFC 1071, section 2), and 2^16 is one
+        // modulo 2^16 - 1: words of 32 bits in the order of most machines have the same sum.
+        let (wide, rest) = octets.as_chunks::<4>();
+        let mut last = [0; 4];
+        for (octet, &from) in last.iter_mut().zip(rest) {
+            *octet = from;
+        }
+        let words = wide.iter().chain([&last]);
+        let swapped = words.fold(0_u64, |sum, &word| {
+            sum.wrapping_add(u64::from(u32::from_le_bytes(word)))
         });
-        Self(sum.wrapping_add(odd))
+        Self(self.0.wrapping_add(u64::from(fold(swapped).swap_bytes())))
     }
 
     /// Adds one word.
@@ -67,12 +70,16 @@ impl InternetSum {
 
     /// The checksum: the complement of the folded sum. Zero over data that holds its own checksum.
     pub fn finish(self) -> u16 {
-        let mut sum = self.0;
-        loop {
-            match u16::try_from(sum) {
-                Ok(folded) => return !folded,
-                Err(_) => sum = (sum >> 16) + (sum & 0xFFFF),
-            }
+        !fold(self.0)
+    }
+}
+
+/// A sum of words with its carries added to it, until none is left.
+fn fold(mut sum: u64) -> u16 {
+    loop {
+        match u16::try_from(sum) {
+            Ok(folded) => return folded,
+            Err(_) => sum = (sum >> 16) + (sum & 0xFFFF),
         }
     }
 }
@@ -150,6 +157,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_sum_is_that_of_the_words_one_by_one(
+            octets in proptest::collection::vec(any::<u8>(), 0..70), cut: usize,
+        ) {
+            let words = octets.chunks(2).map(|word| {
+                let low = word.get(1).copied().unwrap_or(0);
+                u16::from_be_bytes([word[0], low])
+            });
+            let expected = words.fold(InternetSum::default(), InternetSum::and_word).finish();
+            let (front, back) = octets.split_at(cut % (octets.len() + 1) & !1);
+            prop_assert_eq!(InternetSum::default().and(front).and(back).finish(), expected);
+        }
+
         #[test]
         fn an_updated_checksum_is_the_recomputed_one(
             mut words in proptest::collection::vec(any::<u16>(), 1..20), at: usize, new: u16,
