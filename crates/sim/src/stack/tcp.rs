@@ -92,7 +92,9 @@ impl Ends {
             return;
         };
         loop {
-            flow.fill(WRITE_MAX, &mut self.write);
+            // One octet too many is refused, and asks to be told when there is room.
+            let room = (machine.room(id) as u64).saturating_add(1);
+            flow.fill(room.min(WRITE_MAX), &mut self.write);
             if self.write.is_empty() {
                 break;
             }
