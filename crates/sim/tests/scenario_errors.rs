@@ -88,6 +88,15 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
             String::from("[hop]\nrate = \"5mbit\"\n"),
             "`flow`: there must be 1 to",
         ),
+        (
+            GOOD.replace("[flow]", "[flow]\ncount = 10001"),
+            "`flow.count`: ",
+        ),
+        (
+            GOOD.replace("[flow]", "[[flow]]\ncount = 10000")
+                + "[[flow]]\ntransport = \"udp\"\nbytes = \"1MB\"\n",
+            "`flow`: there must be 1 to 10000, these are 10001",
+        ),
     ] {
         let refusal = refusal(&text);
         assert!(

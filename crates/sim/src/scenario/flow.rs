@@ -98,6 +98,8 @@ pub(super) const KEYS: Keys = &[
         "rate",
         "first",
         "start",
+        "count",
+        "spacing",
         "direction",
         "mtu",
         "send_rate",

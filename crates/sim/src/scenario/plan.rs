@@ -87,8 +87,7 @@ impl Plan {
             return Err(root.wrong("flow", problem));
         }
         let tcp = root.table("tcp", tcp::KEYS)?;
-        let read = |flow| FlowPlan::read(flow, tcp.as_ref());
-        let flows: Vec<FlowPlan> = flows.iter().map(read).collect::<Result<_, _>>()?;
+        let flows = Self::read_flows(&root, &flows, tcp.as_ref())?;
         // Both speak AeroTP, and a node has one endpoint for it.
         let bare = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Aerotp(_));
         let spliced = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Gateway(_));
@@ -102,6 +101,30 @@ impl Plan {
             hops,
             flows,
         })
+    }
+
+    /// Every flow as often as it says.
+    fn read_flows(
+        root: &TableReader<'_>,
+        readers: &[TableReader<'_>],
+        tcp: Option<&TableReader<'_>>,
+    ) -> Result<Vec<FlowPlan>, ScenarioError> {
+        let mut flows: Vec<FlowPlan> = Vec::new();
+        for reader in readers {
+            let first = FlowPlan::read(reader, tcp)?;
+            let count = reader.whole("count", 1..=FLOWS_MAX as u64)?.unwrap_or(1);
+            let spacing = reader.duration("spacing")?.unwrap_or_default();
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            flows.extend((0..count).map(|index| FlowPlan {
+                start: first.start.saturating_add(spacing.saturating_mul(index)),
+                ..first.clone()
+            }));
+            if flows.len() > FLOWS_MAX {
+                let problem = format!("there must be 1 to {FLOWS_MAX}, these are {}", flows.len());
+                return Err(root.wrong("flow", problem));
+            }
+        }
+        Ok(flows)
     }
 
     fn read_run(root: &TableReader<'_>) -> Result<RunPlan, ScenarioError> {
