@@ -11,10 +11,10 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench parity tun side-by-side field flows soak fuzz swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench ns3-speed parity tun side-by-side field flows soak fuzz swarm clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Check the tools that everything else needs
 	@scripts/setup
@@ -42,6 +42,9 @@ wasm: setup ## Build the core for wasm32: proof that it touches no system
 
 bench: setup ## Benchmarks, written to docs/measurements
 	scripts/bench
+
+ns3-speed: setup ## The simulator and ns-3 on the same scenarios (as root it installs libns3-dev, 62 MB; 5 min), written to docs/measurements
+	scripts/ns3-speed
 
 parity: setup ## The simulator against real sockets, written to docs/measurements
 	scripts/parity
