@@ -166,7 +166,7 @@ mod tests {
                 u16::from_be_bytes([word[0], low])
             });
             let expected = words.fold(InternetSum::default(), InternetSum::and_word).finish();
-            let (front, back) = octets.split_at(cut % (octets.len() + 1) & !1);
+            let (front, back) = octets.split_at((cut % (octets.len() + 1)) & !1);
             prop_assert_eq!(InternetSum::default().and(front).and(back).finish(), expected);
         }
 
