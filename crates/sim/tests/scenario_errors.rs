@@ -88,15 +88,6 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
             String::from("[hop]\nrate = \"5mbit\"\n"),
             "`flow`: there must be 1 to",
         ),
-        (
-            GOOD.replace("[flow]", "[flow]\ncount = 10001"),
-            "`flow.count`: ",
-        ),
-        (
-            GOOD.replace("[flow]", "[[flow]]\ncount = 10000")
-                + "[[flow]]\ntransport = \"udp\"\nbytes = \"1MB\"\n",
-            "`flow`: there must be 1 to 10000, these are 10001",
-        ),
     ] {
         let refusal = refusal(&text);
         assert!(
@@ -104,6 +95,33 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
             "{refusal}\nshould say {expected}"
         );
     }
+}
+
+#[test]
+fn copies_of_flows_are_counted_among_all_that_there_may_be() {
+    let too_many = GOOD.replace("[flow]", "[flow]\ncount = 10001");
+    assert!(refusal(&too_many).starts_with("my.toml:4: `flow.count`: "));
+    let another = "[[flow]]\ntransport = \"udp\"\nbytes = \"1MB\"\n";
+    let too_many = GOOD.replace("[flow]", "[[flow]]\ncount = 10000") + another;
+    assert!(refusal(&too_many).contains("`flow`: there must be 1 to 10000, these are 10001"));
+}
+
+#[test]
+fn copies_of_a_flow_are_the_flows_written_out() {
+    let copies = GOOD.replace(
+        "[flow]",
+        "[flow]\ncount = 3\nspacing = \"2s\"\nstart = \"1s\"",
+    );
+    let each = |start: &str| {
+        format!("[[flow]]\ntransport = \"udp\"\nbytes = \"1MB\"\nstart = \"{start}\"\n")
+    };
+    let (hop, _) = GOOD.split_at(GOOD.find("[flow]").expect("a flow"));
+    let written_out = hop.to_owned() + &each("1s") + &each("3s") + &each("5s");
+    let plan = |text: &str| {
+        let document = Document::parse("my.toml", text).expect("TOML");
+        Plan::read(&document).expect("a scenario")
+    };
+    assert_eq!(plan(&copies), plan(&written_out));
 }
 
 #[test]
