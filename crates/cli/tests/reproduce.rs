@@ -33,7 +33,7 @@ fn an_unknown_paper_and_no_runs_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().to_str().expect("a text");
     for (arguments, named) in [
-        (vec!["aerotp-hybrid", "--out", out], "aerotp-multi-mode"),
+        (vec!["aerotp", "--out", out], "aerotp-multi-mode"),
         (
             vec!["aerotp-multi-mode", "--runs", "0", "--out", out],
             "run.runs",

@@ -16,17 +16,22 @@ mod airborne;
 mod claims;
 mod csv;
 mod data;
+mod hybrid;
 mod multi_mode;
 mod overlay;
+mod overview;
 mod page;
 mod paper;
 mod plot;
 mod reproduction;
+mod style;
 
 pub use claims::{Checked, Verdict};
+pub use hybrid::HYBRID;
 pub use multi_mode::MULTI_MODE;
+pub use overview::{Attempt, overview};
 pub use paper::Paper;
-pub use reproduction::{OutputFile, Reproduction, ReproductionError};
+pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
 
-/// Every paper of which figures are made.
-pub const PAPERS: [&Paper; 1] = [&MULTI_MODE];
+/// Every paper of which figures are made, in the order of the overview. One more is one more row.
+pub const PAPERS: [&Paper; 2] = [&MULTI_MODE, &HYBRID];

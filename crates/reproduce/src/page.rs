@@ -1,27 +1,14 @@
-//! The page: one file that needs nothing else.
+//! The page of a paper: one file that needs nothing else.
 
-use crate::claims::{Checked, Verdict};
+use crate::claims::{Checked, Claim, Verdict};
 use crate::data::Data;
 use crate::paper::{Family, Figure, Paper, Section};
 use crate::reproduction::sweep;
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use crate::style::{count, document, verdict};
+use maud::{Markup, PreEscaped, html};
 
-/// Light, dark and print. The drawings' ink, grid and ground follow (`plot`).
-const STYLE: &str = "
-:root{color-scheme:light dark;--ink:#222223;--ground:#fff;--faint:#ddd;--soft:#666;--yes:#1a7a3a;--half:#946200;--no:#b3261e}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e4e6;--ground:#16181c;--faint:#3a3d44;--soft:#a0a4ac;--yes:#6fd08c;--half:#e5b450;--no:#ff8a80}}
-body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--ground);max-width:62rem;margin:0 auto;padding:1.5rem}
-h1{line-height:1.2}h2{margin-top:2.5rem;border-bottom:1px solid var(--faint)}
-figure{margin:1.5rem 0}figcaption,small{color:var(--soft)}svg{width:100%;height:auto}
-pre{overflow-x:auto;padding:.7rem;border:1px solid var(--faint);border-radius:4px}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.92rem}
-th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--faint)}
-.reproduced{color:var(--yes)}.partly{color:var(--half)}.not{color:var(--no)}td[class]{font-weight:600}
-svg [fill='#222223' i]{fill:var(--ink)}svg [stroke='#222223' i]{stroke:var(--ink)}
-svg [stroke='#DDDDDE' i]{stroke:var(--faint)}svg [fill='#FFFFFE' i]{fill:var(--ground)}
-@media print{:root{color-scheme:light;--ink:#000;--ground:#fff;--faint:#ccc;--soft:#444;--yes:#1a7a3a;--half:#946200;--no:#b3261e}
-body{max-width:none;padding:0;font-size:10pt}figure,tr{break-inside:avoid}h2{break-after:avoid}pre{white-space:pre-wrap}}
-";
+/// A claim as the tables have it, and as it was judged.
+type Judged<'a> = (&'static Claim, &'a Checked);
 
 /// The page of a paper.
 pub(crate) fn page(
@@ -32,36 +19,30 @@ pub(crate) fn page(
     command: &str,
 ) -> String {
     let title = format!("{} ({})", paper.title, paper.name);
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (title) }
-                (summary(paper, claims))
-                h2 { "Figures" }
-                @for section in paper.sections { (figures(section, drawings)) }
-                h2 { "Claims" }
-                (table(paper, claims))
-                h2 { "Conditions" }
-                ul { @for note in paper.notes { li { (note) } } }
-                @for family in &data.families { (conditions(family.family, runs(family))) }
-                @if !paper.missing.is_empty() {
-                    h2 { "Not made yet" }
-                    ul { @for part in paper.missing { li { (part.place) ": " (part.what) "." } } }
-                }
-                h2 { "The command that made this page" }
-                pre { (command) }
-                small { "fulmar " (env!("CARGO_PKG_VERSION")) ". The same command gives the same page, octet for octet." }
-            }
+    let tables = paper.claims.iter().copied().flatten();
+    let judged: Vec<Judged<'_>> = tables.zip(claims).collect();
+    let body = html! {
+        h1 { (title) }
+        (summary(paper, claims))
+        (contents(paper))
+        h2 id="claims" { "Claims" }
+        (table(&judged, drawings))
+        h2 id="figures" { "Figures" }
+        @for (index, section) in paper.sections.iter().enumerate() {
+            (figures(index, section, drawings, &judged))
         }
-    }
-    .into_string()
+        h2 id="conditions" { "Conditions" }
+        ul { @for note in paper.notes { li { (note) } } }
+        @for family in &data.families { (conditions(family.family, runs(family))) }
+        @if !paper.missing.is_empty() {
+            h2 id="missing" { "Not made yet" }
+            ul { @for part in paper.missing { li { (part.place) ": " (part.what) "." } } }
+        }
+        h2 id="command" { "The command that made this page" }
+        pre { (command) }
+        p { small { "fulmar " (env!("CARGO_PKG_VERSION")) ". The same command gives the same page, octet for octet." } }
+    };
+    document(&title, &body)
 }
 
 fn runs(family: &crate::data::FamilyData) -> usize {
@@ -70,14 +51,22 @@ fn runs(family: &crate::data::FamilyData) -> usize {
 }
 
 fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
-    let count = |verdict| claims.iter().filter(|c| c.verdict == verdict).count();
+    let refuted = claims
+        .iter()
+        .filter(|claim| claim.verdict == Verdict::Not)
+        .collect::<Vec<_>>();
     html! {
         p {
-            "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of " (claims.len()) " claims "
-            (count(Verdict::Reproduced)) " are reproduced, "
-            (count(Verdict::Partly)) " partly, and "
-            (count(Verdict::Not)) " not. "
+            "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of "
+            (claims.len()) " claims "
+            b.reproduced { (count(claims, Verdict::Reproduced)) " are reproduced" } ", "
+            b.partly { (count(claims, Verdict::Partly)) " partly" } ", and "
+            b.not { (count(claims, Verdict::Not)) " not" } ". "
             @if !paper.missing.is_empty() { "The page's end lists what is not made yet." }
+        }
+        @if !refuted.is_empty() {
+            p { "What came out otherwise, and why, is told with each claim:" }
+            ul { @for claim in refuted { li { a href=(format!("#{}", claim.id)) { (claim.claim) } " " (claim.figure) "." } } }
         }
         p {
             "Points are means, bars their 95 % intervals (Student's t); where a figure says median, they are medians, \
@@ -86,50 +75,96 @@ fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
     }
 }
 
-fn figures(section: &Section, drawings: &[(&Figure, String)]) -> Markup {
-    let of = |id| drawings.iter().find(|(figure, _)| figure.id == id);
-    let drawings = section.figures.iter().filter_map(|figure| of(figure.id));
+fn contents(paper: &Paper) -> Markup {
     html! {
-        h3 { (section.title) }
-        p { (section.intro) }
-        @for (figure, svg) in drawings { (drawing(figure, svg)) }
-    }
-}
-
-fn drawing(figure: &Figure, svg: &str) -> Markup {
-    let label = format!("{}: {}", figure.place, figure.title);
-    html! {
-        figure id=(figure.id) {
-            div role="img" aria-label=(label) { (PreEscaped(svg)) }
-            figcaption {
-                (figure.place) ". " (figure.title) ". Data: "
-                a href=(format!("{}.csv", figure.id)) { (figure.id) ".csv" }
-                ", picture: " a href=(format!("{}.svg", figure.id)) { (figure.id) ".svg" } "."
+        nav aria-label="Contents" {
+            ul {
+                li { a href="#claims" { "Claims" } }
+                li {
+                    a href="#figures" { "Figures" }
+                    ul {
+                        @for (index, section) in paper.sections.iter().enumerate() {
+                            li { a href=(format!("#{}", anchor(index))) { (section.title) } }
+                        }
+                    }
+                }
+                li { a href="#conditions" { "Conditions" } }
+                @if !paper.missing.is_empty() { li { a href="#missing" { "Not made yet" } } }
+                li { a href="#command" { "The command" } }
             }
         }
     }
 }
 
-fn table(paper: &Paper, claims: &[Checked]) -> Markup {
-    let claims: Vec<_> = claims
+fn anchor(section: usize) -> String {
+    format!("figures-{}", section + 1)
+}
+
+fn figures(
+    index: usize,
+    section: &Section,
+    drawings: &[(&Figure, String)],
+    judged: &[Judged<'_>],
+) -> Markup {
+    let of = |id| drawings.iter().find(|(figure, _)| figure.id == id);
+    let drawings = section.figures.iter().filter_map(|figure| of(figure.id));
+    html! {
+        h3 id=(anchor(index)) { (section.title) }
+        @if !section.intro.is_empty() { p { (section.intro) } }
+        div.figures { @for (figure, svg) in drawings { (drawing(figure, svg, judged)) } }
+    }
+}
+
+fn drawing(figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> Markup {
+    let label = format!("{}: {}", figure.place, figure.title);
+    let claims: Vec<_> = judged
         .iter()
-        .zip(paper.claims.iter().copied().flatten())
-        .map(|(checked, claim)| (checked, claim.see))
+        .filter(|(claim, _)| claim.see.contains(&figure.id))
         .collect();
     html! {
-        div.wide {
-            table {
-                thead { tr { th { "Claim" } th { "Where" } th { "Verdict" } th { "Our figure" } th { "Comment" } } }
-                tbody {
-                    @for (claim, see) in claims {
-                        tr id=(claim.id) {
-                            td { (claim.claim) }
-                            td { (claim.place) }
-                            td class=(claim.verdict.name()) { (claim.verdict.name()) }
-                            td { (claim.figure) }
-                            td {
-                                (claim.comment)
-                                @for id in see { " " a href=(format!("#{id}")) { (id) } }
+        figure id=(figure.id) {
+            div.wide role="img" aria-label=(label) { (PreEscaped(svg)) }
+            figcaption {
+                b { (figure.place) ". " (figure.title) ". " }
+                a href=(format!("{}.csv", figure.id)) { "Data" } ", "
+                a href=(format!("{}.svg", figure.id)) { "picture" } ". "
+                @if !claims.is_empty() {
+                    "Claims: "
+                    @for (index, (claim, checked)) in claims.iter().enumerate() {
+                        @if index > 0 { ", " }
+                        a href=(format!("#{}", claim.id)) { (claim.id) } " (" (verdict(checked.verdict)) ")"
+                    }
+                    "."
+                }
+            }
+        }
+    }
+}
+
+fn table(judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -> Markup {
+    let title = |id: &str| {
+        let known = drawings.iter().find(|(figure, _)| figure.id == id);
+        known.map_or("figure", |(figure, _)| figure.title)
+    };
+    html! {
+        table.claims {
+            thead { tr { th { "Claim" } th { "Where" } th { "Verdict" } th { "Our figure" } th { "How it is judged, and why it is so" } } }
+            tbody {
+                @for (claim, checked) in judged {
+                    tr id=(checked.id) {
+                        td data-label="Claim" { (checked.claim) }
+                        td data-label="Where" { (checked.place) }
+                        td data-label="Verdict" { (verdict(checked.verdict)) }
+                        td data-label="Our figure" { (checked.figure) }
+                        td {
+                            (checked.comment)
+                            @if !claim.see.is_empty() {
+                                " See "
+                                @for (index, id) in claim.see.iter().enumerate() {
+                                    @if index > 0 { "; " }
+                                    a href=(format!("#{id}")) { (title(id)) }
+                                }
+                                "."
                             }
                         }
                     }

@@ -1,4 +1,4 @@
-//! A figure as SVG: curves with their intervals, bounds, and a legend beside them.
+//! A figure as SVG: curves with their intervals, bounds, and a legend below them.
 //!
 //! Ink and ground are drawn in fixed colours that the page replaces by its own ([`INK`], [`FAINT`],
 //! [`GROUND`]); those of the curves do on light and on dark.
@@ -16,9 +16,16 @@ pub(crate) const FAINT: RGBColor = RGBColor(0xDD, 0xDD, 0xDE);
 /// Behind everything.
 pub(crate) const GROUND: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);
 
-const SIZE: (u32, u32) = (960, 460);
-/// Where the legend begins.
-const LEGEND_X: u32 = 690;
+/// Of the axes; the legend below them takes what it needs.
+const SIZE: (u32, u32) = (720, 400);
+/// Of a row of the legend.
+const ROW: u32 = 24;
+/// Where a label begins in its column.
+const LABEL_X: u32 = 48;
+const TEXT: u32 = 17;
+/// The width that a letter takes on average is half of the text's height; no sans-serif face has
+/// labels that need more than this.
+const LETTER: u32 = 10;
 const FONT: &str = "sans-serif";
 
 /// Paul Tol's "bright" and "muted" schemes, those that are legible on white and on black.
@@ -49,8 +56,10 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 pub(crate) fn draw(figure: &Figure, data: &FamilyData) -> Result<String, DrawError> {
     let mut svg = String::new();
     let drawn = {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        drawing(figure, data, &area).and_then(|()| Ok(area.present()?))
+        let curves = curves(figure, data);
+        let size = (SIZE.0, SIZE.1 + ROW * rows(&curves) + ROW / 2);
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        drawing(figure, data, &curves, &area).and_then(|()| Ok(area.present()?))
     };
     drawn.map_err(|problem| DrawError {
         figure: figure.id,
@@ -121,11 +130,10 @@ fn curves(figure: &Figure, data: &FamilyData) -> Vec<Curve> {
     lines.chain(bounds).chain(overlays).collect()
 }
 
-fn drawing(figure: &Figure, data: &FamilyData, area: &Area<'_>) -> Outcome {
+fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>) -> Outcome {
     area.fill(&GROUND)?;
-    let curves = curves(figure, data);
-    let (left, right) = area.split_horizontally(LEGEND_X);
-    let mut builder = ChartBuilder::on(&left);
+    let (above, below) = area.split_vertically(SIZE.1);
+    let mut builder = ChartBuilder::on(&above);
     builder
         .margin(12)
         .x_label_area_size(44)
@@ -139,7 +147,7 @@ fn drawing(figure: &Figure, data: &FamilyData, area: &Area<'_>) -> Outcome {
     let frame = Frame {
         figure,
         data,
-        curves: &curves,
+        curves,
         x_low: if data.family.x_logarithmic {
             x_low / 1.1
         } else {
@@ -157,7 +165,7 @@ fn drawing(figure: &Figure, data: &FamilyData, area: &Area<'_>) -> Outcome {
             frame.fill(&mut builder.build_cartesian_2d(x.log_scale(), y.log_scale())?)?;
         }
     }
-    legend(&right, &curves)
+    legend(&below, curves)
 }
 
 /// The lowest and the highest of those above 0; 0.1 and 1 of none.
@@ -188,7 +196,7 @@ impl Frame<'_> {
         X: Ranged<ValueType = f64> + ValueFormatter<f64>,
         Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
-        let text = (FONT, 17).into_font().color(&INK);
+        let text = (FONT, TEXT).into_font().color(&INK);
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -255,25 +263,42 @@ fn number(value: f64) -> String {
     }
 }
 
+/// How many columns of the legend there is room for.
+fn columns(curves: &[Curve]) -> u32 {
+    let letters = curves.iter().map(|curve| curve.label.chars().count());
+    let longest = u32::try_from(letters.max().unwrap_or(0)).unwrap_or(u32::MAX);
+    let width = longest.saturating_mul(LETTER).saturating_add(LABEL_X);
+    (SIZE.0 / width.max(1)).clamp(1, 3)
+}
+
+/// And how many rows that makes.
+fn rows(curves: &[Curve]) -> u32 {
+    let count = u32::try_from(curves.len()).unwrap_or(u32::MAX);
+    count.div_ceil(columns(curves))
+}
+
 fn legend(area: &Area<'_>, curves: &[Curve]) -> Outcome {
-    let text = (FONT, 17).into_font().color(&INK);
-    let mut y = 28;
-    for curve in curves {
+    let text = (FONT, TEXT).into_font().color(&INK);
+    let columns = columns(curves);
+    let rows = rows(curves).max(1);
+    for (index, curve) in (0..).zip(curves) {
+        let x = i32::try_from(16 + index / rows * (SIZE.0 / columns))?;
+        let y = i32::try_from(ROW / 2 + index % rows * ROW)?;
         if curve.joined {
-            area.draw(&PathElement::new([(4, y), (34, y)], curve.style))?;
+            area.draw(&PathElement::new([(x, y), (x + 30, y)], curve.style))?;
         }
         let (style, solid) = (curve.style, curve.style.filled());
+        let middle = (x + 15, y);
         match curve.marker {
             Marker::None => {}
-            Marker::Ring => area.draw(&Circle::new((19, y), 8, style))?,
+            Marker::Ring => area.draw(&Circle::new(middle, 8, style))?,
             Marker::Solid(kind) => match kind % 3 {
-                0 => area.draw(&Circle::new((19, y), 4, solid))?,
-                1 => area.draw(&TriangleMarker::new((19, y), 6, solid))?,
-                _ => area.draw(&Cross::new((19, y), 4, style))?,
+                0 => area.draw(&Circle::new(middle, 4, solid))?,
+                1 => area.draw(&TriangleMarker::new(middle, 6, solid))?,
+                _ => area.draw(&Cross::new(middle, 4, style))?,
             },
         }
-        area.draw(&Text::new(curve.label, (42, y - 8), text.clone()))?;
-        y += 24;
+        area.draw(&Text::new(curve.label, (x + 36, y - 8), text.clone()))?;
     }
     Ok(())
 }

@@ -21,6 +21,17 @@ pub struct Reproduction {
     places: Vec<usize>,
 }
 
+/// What became of a paper.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// In the order of the page.
+    pub claims: Vec<Checked>,
+    /// How many figures there are.
+    pub figures: usize,
+    /// The page, `claims.json`, and of each figure a picture and its data.
+    pub files: Vec<OutputFile>,
+}
+
 /// A file of the outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
@@ -85,20 +96,25 @@ impl Reproduction {
         })
     }
 
+    /// The paper.
+    pub const fn paper(&self) -> &'static Paper {
+        self.paper
+    }
+
     /// All runs of all figures.
     pub const fn experiment(&self) -> &Experiment {
         &self.experiment
     }
 
-    /// The files of the outcome; `command` is what the reader can type to have them again.
+    /// What the runs come to; `command` is what the reader can type to have them again.
     ///
     /// # Errors
     /// The results are not all there, or cannot be drawn.
-    pub fn files(
+    pub fn outcome(
         &self,
         results: Vec<PointResult>,
         command: &str,
-    ) -> Result<Vec<OutputFile>, ReproductionError> {
+    ) -> Result<Outcome, ReproductionError> {
         let data = self.data(results)?;
         let claims = self.paper.claims.iter().copied().flatten();
         let claims: Vec<Checked> = claims.map(|claim| claim.judge(&data)).collect();
@@ -121,13 +137,17 @@ impl Reproduction {
         }
         files.push(OutputFile {
             name: "claims.json".to_owned(),
-            text: serde_json::to_string_pretty(&claims)? + "\n",
+            text: claims_json(&claims)?,
         });
         files.push(OutputFile {
             name: "index.html".to_owned(),
             text: page::page(self.paper, &data, &drawings, &claims, command),
         });
-        Ok(files)
+        Ok(Outcome {
+            claims,
+            figures: drawings.len(),
+            files,
+        })
     }
 
     fn data(&self, results: Vec<PointResult>) -> Result<Data, ReproductionError> {
@@ -149,6 +169,11 @@ impl Reproduction {
             families: families.collect(),
         })
     }
+}
+
+/// A list of claims as `claims.json` has it.
+pub(crate) fn claims_json(claims: &[Checked]) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string_pretty(claims)? + "\n")
 }
 
 fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Document, ScenarioError> {

@@ -22,8 +22,8 @@ fn results() -> Vec<PointResult> {
 }
 
 fn written(results: Vec<PointResult>) -> Vec<OutputFile> {
-    let files = reproduction().files(results, "fulmar reproduce <paper> & more");
-    files.expect("every figure can be drawn")
+    let outcome = reproduction().outcome(results, "fulmar reproduce <paper> & more");
+    outcome.expect("every figure can be drawn").files
 }
 
 fn files() -> &'static [OutputFile] {
@@ -163,7 +163,7 @@ fn half_an_experiment_makes_no_page() {
     let mut results = results();
     results.pop();
     let error = reproduction()
-        .files(results, "")
+        .outcome(results, "")
         .expect_err("a point is missing");
     let planned = reproduction().experiment().points.len();
     let there = format!("{} of {planned} points", planned - 1);

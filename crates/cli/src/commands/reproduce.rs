@@ -1,93 +1,225 @@
-//! `fulmar reproduce PAPER`: a paper's figures and claims, run again.
+//! `fulmar reproduce PAPER`, `fulmar reproduce all`: the papers' figures and claims, run again.
 
 use super::watch::{stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
-use fulmar_reproduce::{OutputFile, PAPERS, Paper, Reproduction};
+use core::sync::atomic::Ordering;
+use fulmar_reproduce::{Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, overview};
+use fulmar_sim::experiment::Progress;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
+  fulmar reproduce all --out pages/
+      pages/index.html over all papers, pages/claims.json, and a directory for each paper
   fulmar reproduce aerotp-multi-mode --out page/
       page/index.html, claims.json, and a CSV and an SVG of each figure
-  fulmar reproduce aerotp-multi-mode --out quick/ --runs 5
+  fulmar reproduce aerotp-hybrid --out quick/ --runs 5
       the same with fewer runs for each point: wider intervals
 
-Figures of the papers that are not made yet are told on stderr and on the page.
+Figures of the papers that are not made yet are told on stderr and on the page. An interrupt leaves
+the papers that are finished.
 ";
 
 /// The arguments of `fulmar reproduce`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
-    /// Which paper.
-    #[arg(value_parser = paper)]
-    paper: &'static Paper,
-    /// Where the page goes; the directory is made. Files of the same names are replaced.
+    /// Which paper, or `all`.
+    #[arg(value_parser = choice)]
+    paper: Choice,
+    /// Where the pages go; the directory is made. Files of the same names are replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Runs for each point, instead of each figure's own number.
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
-    /// Worker threads; 0 takes every core. The page does not depend on it.
+    /// Worker threads; 0 takes every core. The pages do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
 }
 
-fn paper(name: &str) -> Result<&'static Paper, String> {
+/// What to make.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    One(&'static Paper),
+    All,
+}
+
+impl Choice {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::One(paper) => paper.name,
+            Self::All => "all",
+        }
+    }
+}
+
+fn choice(name: &str) -> Result<Choice, String> {
+    if name == Choice::All.name() {
+        return Ok(Choice::All);
+    }
     let known = PAPERS.iter().find(|paper| paper.name == name);
-    known.copied().ok_or_else(|| {
+    known.map(|paper| Choice::One(paper)).ok_or_else(|| {
         let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        format!("no such paper; there is {}", names.join(", "))
+        format!("no such paper; there is {}, and `all`", names.join(", "))
     })
 }
 
-/// Makes the runs and writes the page.
+/// Makes the runs and writes the pages.
 ///
 /// # Errors
 /// The number of runs is out of range, or the files cannot be written.
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
-    let reproduction = Reproduction::new(args.paper, args.runs).or_exit(Exit::Usage)?;
-    // Before the runs: nobody wants to wait for an error that was there from the start.
-    std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("making the directory {}", args.out.display()))
-        .or_exit(Exit::Device)?;
+    let papers: Vec<&'static Paper> = match args.paper {
+        Choice::One(paper) => vec![paper],
+        Choice::All => PAPERS.to_vec(),
+    };
+    let places: Vec<Place> = papers
+        .into_iter()
+        .map(|paper| Place::new(paper, args))
+        .collect::<Result<_, _>>()?;
+    let runs = |place: &Place| place.reproduction.experiment().run_count() as u64;
     let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);
-    let experiment = reproduction.experiment();
-    let results = watch(experiment.run_count() as u64, "runs", &progress, || {
-        experiment.run(args.jobs, &progress)
-    })?
-    .or_exit(Exit::Device)?;
+    let made: Vec<Made> = watch(places.iter().map(runs).sum(), "runs", &progress, || {
+        let mut made = Vec::new();
+        for place in &places {
+            let Some(one) = place.make(args, &progress) else {
+                break;
+            };
+            made.push(one);
+        }
+        made
+    })?;
     if let Some(exit) = signals.exit() {
-        eprintln!("fulmar: interrupted; nothing was written");
+        let (finished, all) = (made.len(), places.len());
+        eprintln!("fulmar: interrupted; {finished} of {all} papers were written");
         return Ok(exit);
     }
-    let broken: usize = results.iter().map(|point| point.aggregate.failed).sum();
-    let files = reproduction
-        .files(results, &command(args))
-        .or_exit(Exit::Failed)?;
-    for file in &files {
-        write(&args.out, file).or_exit(Exit::Device)?;
+    finish(args, &places, made)
+}
+
+/// A paper, and where its files go.
+struct Place {
+    reproduction: Reproduction,
+    directory: PathBuf,
+}
+
+/// What became of it.
+struct Made {
+    outcome: anyhow::Result<Outcome>,
+    /// How it ended, if it did not go well.
+    exit: Exit,
+    /// Runs that broke a promise.
+    broken: usize,
+}
+
+impl Place {
+    /// # Errors
+    /// The number of runs is out of range, or the directory cannot be made: before the runs, since
+    /// nobody wants to wait for an error that was there from the start.
+    fn new(paper: &'static Paper, args: &ReproduceArgs) -> Result<Self, Failure> {
+        let reproduction = Reproduction::new(paper, args.runs).or_exit(Exit::Usage)?;
+        let directory = match args.paper {
+            Choice::One(_) => args.out.clone(),
+            Choice::All => args.out.join(paper.name),
+        };
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("making the directory {}", directory.display()))
+            .or_exit(Exit::Device)?;
+        Ok(Self {
+            reproduction,
+            directory,
+        })
     }
-    for part in args.paper.missing() {
-        eprintln!("fulmar: not made yet: {}: {}", part.place, part.what);
+
+    /// Makes the runs, and writes the files as soon as they are over; nothing if an interrupt cut
+    /// them off.
+    fn make(&self, args: &ReproduceArgs, progress: &Progress) -> Option<Made> {
+        let failed = |problem, exit| {
+            Some(Made {
+                outcome: Err(problem),
+                exit,
+                broken: 0,
+            })
+        };
+        let results = match self.reproduction.experiment().run(args.jobs, progress) {
+            Ok(results) => results,
+            Err(error) => return failed(error.into(), Exit::Device),
+        };
+        if progress.cancel.load(Ordering::Relaxed) {
+            return None;
+        }
+        let broken = results.iter().map(|point| point.aggregate.failed).sum();
+        let name = self.reproduction.paper().name;
+        let outcome = match self
+            .reproduction
+            .outcome(results, &command(name, args.runs))
+        {
+            Ok(outcome) => outcome,
+            Err(error) => return failed(error.into(), Exit::Failed),
+        };
+        let mut files = outcome.files.iter();
+        match files.try_for_each(|file| write(&self.directory, file)) {
+            Ok(()) => Some(Made {
+                outcome: Ok(outcome),
+                exit: if broken > 0 { Exit::Failed } else { Exit::Done },
+                broken,
+            }),
+            Err(error) => failed(error, Exit::Device),
+        }
     }
-    output::line(&args.out.join("index.html").display().to_string())?;
-    if broken > 0 {
-        eprintln!("fulmar: {broken} of the runs broke a promise");
-        return Ok(Exit::Failed);
+}
+
+/// Writes the overview, and says what there is and what went wrong.
+fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exit, Failure> {
+    let mut worst = Exit::Done;
+    let mut attempts = Vec::new();
+    for (place, made) in places.iter().zip(made) {
+        let paper = place.reproduction.paper();
+        for part in paper.missing() {
+            eprintln!("fulmar: not made yet: {}: {}", part.place, part.what);
+        }
+        if made.broken > 0 {
+            eprintln!(
+                "fulmar: {}: {} of the runs broke a promise",
+                paper.name, made.broken
+            );
+        }
+        if let Err(error) = &made.outcome {
+            eprintln!("fulmar: {}: {error:#}", paper.name);
+        }
+        if made.exit != Exit::Done {
+            worst = made.exit;
+        }
+        attempts.push(Attempt {
+            paper,
+            outcome: made.outcome.map_err(|error| format!("{error:#}")),
+        });
     }
-    Ok(Exit::Done)
+    let whole = attempts.iter().any(|attempt| attempt.outcome.is_ok());
+    if matches!(args.paper, Choice::All) && whole {
+        let files = overview(&attempts, &command(args.paper.name(), args.runs));
+        for file in files.or_exit(Exit::Failed)? {
+            write(&args.out, &file).or_exit(Exit::Device)?;
+        }
+    }
+    if whole {
+        output::line(&args.out.join("index.html").display().to_string())?;
+    }
+    Ok(worst)
 }
 
 /// The command as the page tells it: without what its content does not depend on.
-fn command(args: &ReproduceArgs) -> String {
-    let runs = args.runs.map(|runs| format!(" --runs {runs}"));
-    let runs = runs.unwrap_or_default();
-    format!("fulmar reproduce {} --out DIR{runs}", args.paper.name)
+fn command(name: &str, runs: Option<usize>) -> String {
+    let runs = runs.map(|runs| format!(" --runs {runs}"));
+    format!(
+        "fulmar reproduce {name} --out DIR{}",
+        runs.unwrap_or_default()
+    )
 }
 
 fn write(directory: &Path, file: &OutputFile) -> anyhow::Result<()> {

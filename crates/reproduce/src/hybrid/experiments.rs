@@ -1,0 +1,248 @@
+//! Runs that are not in the paper and show why a claim comes out as it does.
+
+use super::tables::{BOTH, HUNDRED, NACK, ONE, QUASI, RELIABLE, TCP, TEN};
+use crate::airborne::{DELAY, DELIVERED, GOODPUT, OVERHEAD, RATES, SCENARIO};
+use crate::paper::{Family, Figure, Line, Section};
+
+/// Their place: none of the paper's.
+const OURS: &str = "Experiment";
+
+pub(super) const WHY_STRENGTH: Section = Section {
+    title: "Why: the strength of the code",
+    intro: "At 1e-4, where most packets are hit: what each mode does with more and fewer words than the 4 of Figures 8 to 11.",
+    figures: &[
+        Figure::of(
+            "strength-goodput",
+            OURS,
+            "Goodput by parity words, 1e-4",
+            &STRENGTH,
+            GOODPUT,
+        ),
+        Figure::of(
+            "strength-delay",
+            OURS,
+            "Delay by parity words, 1e-4",
+            &STRENGTH,
+            DELAY,
+        ),
+        Figure::of(
+            "strength-delivered",
+            OURS,
+            "Delivered data by parity words, 1e-4",
+            &STRENGTH,
+            DELIVERED,
+        ),
+        Figure::of(
+            "strength-overhead",
+            OURS,
+            "Overhead by parity words, 1e-4",
+            &STRENGTH,
+            OVERHEAD,
+        )
+        .logarithmic(),
+    ],
+};
+
+pub(super) const WHY_MACK: Section = Section {
+    title: "Why: when a MACK is sent, and what it says",
+    intro: "At 1e-4: the paper's MACK as in Figures 4 to 7; the same when no acknowledgement is ever lost; when it waits for 20 ms at \
+            most; and ours, which says \"all before this one\". Below, a narrow way back without errors.",
+    figures: &[
+        Figure::of(
+            "style-goodput",
+            OURS,
+            "Goodput by acknowledgements to a MACK, 1e-4",
+            &STYLE,
+            GOODPUT,
+        ),
+        Figure::of(
+            "style-delay",
+            OURS,
+            "Delay by acknowledgements to a MACK, 1e-4",
+            &STYLE,
+            DELAY,
+        ),
+        Figure::of(
+            "style-overhead",
+            OURS,
+            "Overhead by acknowledgements to a MACK, 1e-4",
+            &STYLE,
+            OVERHEAD,
+        )
+        .logarithmic(),
+        Figure::of(
+            "narrow-goodput",
+            OURS,
+            "Goodput by the rate of the way back, no errors",
+            &NARROW,
+            GOODPUT,
+        ),
+        Figure::of(
+            "narrow-overhead",
+            OURS,
+            "Overhead by the rate of the way back, no errors",
+            &NARROW,
+            OVERHEAD,
+        )
+        .logarithmic(),
+    ],
+};
+
+pub(super) const WHY_TCP: Section = Section {
+    title: "Why: TCP's timers, and when the simulation stops",
+    intro: "TCP's mean delay is that of the writes that arrive before the end. Its overhead depends on the least timeout and on giving up.",
+    figures: &[
+        Figure::of(
+            "stop-delay",
+            OURS,
+            "Delay by the length of the simulation, 1e-4",
+            &STOP,
+            DELAY,
+        ),
+        Figure::of(
+            "tcps-overhead",
+            OURS,
+            "Overhead of TCP by its timers",
+            &TCPS,
+            OVERHEAD,
+        )
+        .logarithmic(),
+        Figure::of(
+            "tcps-delivered",
+            OURS,
+            "Delivered data of TCP by its timers",
+            &TCPS,
+            DELIVERED,
+        ),
+    ],
+};
+
+/// The lines of an AeroTP experiment.
+macro_rules! aerotp {
+    ($($label:expr => [$($set:literal),*]),* $(,)?) => {
+        &[$(Line { label: $label, sets: &[$($set),*] }),*]
+    };
+}
+
+pub(super) const STRENGTH: Family = Family {
+    id: "strength",
+    scenario: SCENARIO,
+    sets: &[
+        "flow.transport=aerotp",
+        "flow.first=after-interval",
+        "hop.frame_check=false",
+        "hop.ber=1e-4",
+    ],
+    x_path: "flow.fec_words",
+    x_values: &[
+        "0", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64",
+    ],
+    x_label: "parity words in each TPDU",
+    x_logarithmic: false,
+    lines: aerotp!(
+        QUASI => ["flow.mode=quasi-reliable"],
+        NACK => ["flow.mode=nack"],
+        BOTH => ["flow.mode=nack-mack"],
+        "AeroTP reliable, same words" => ["flow.mode=reliable"],
+    ),
+    conditions: "As Figures 8 to 11, at a bit error rate of 1e-4.",
+};
+
+pub(super) const LISTED: &str = "list, waits 1 s";
+pub(super) const LISTED_CLEAN: &str = "list, waits 1 s, none lost";
+pub(super) const LISTED_SHORT: &str = "list, waits 20 ms";
+pub(super) const CUMULATIVE: &str = "ours, waits 5 ms";
+
+pub(super) const STYLE: Family = Family {
+    id: "style",
+    scenario: SCENARIO,
+    sets: &[
+        "flow.transport=aerotp",
+        "flow.first=after-interval",
+        "hop.frame_check=false",
+        "flow.mode=reliable",
+        "hop.ber=1e-4",
+    ],
+    x_path: "flow.mack",
+    x_values: &["1", "10", "50", "100", "200", "300", "365"],
+    x_label: "acknowledgements to a MACK",
+    x_logarithmic: false,
+    lines: aerotp!(
+        LISTED => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=1s"],
+        LISTED_CLEAN => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=1s", "hop.reverse.ber=0"],
+        LISTED_SHORT => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=20ms"],
+        CUMULATIVE => [],
+    ),
+    conditions: "As Figures 4 to 7, at a bit error rate of 1e-4.",
+};
+
+pub(super) const NARROW: Family = Family {
+    id: "narrow",
+    scenario: SCENARIO,
+    sets: &[
+        "flow.transport=aerotp",
+        "flow.first=after-interval",
+        "hop.frame_check=false",
+        "flow.mode=reliable",
+        "flow.mack_style=listed",
+        "flow.mack_repeats=1",
+        "flow.mack_flush=1s",
+    ],
+    x_path: "hop.reverse.rate",
+    x_values: &[
+        "10kbit", "20kbit", "50kbit", "100kbit", "200kbit", "500kbit", "5000kbit",
+    ],
+    x_label: "rate of the way back / kbit/s",
+    x_logarithmic: true,
+    lines: aerotp!(
+        ONE => ["flow.mack=1"],
+        TEN => ["flow.mack=10"],
+        HUNDRED => ["flow.mack=100"],
+    ),
+    conditions: "As Figures 4 to 7 without bit errors; the way back is slower than the way there.",
+};
+
+pub(super) const STOP: Family = Family {
+    id: "stop",
+    scenario: SCENARIO,
+    sets: &["hop.ber=1e-4"],
+    x_path: "run.duration",
+    x_values: &["3s", "5s", "10s", "20s", "50s", "100s", "300s"],
+    x_label: "length of the simulation / s",
+    x_logarithmic: true,
+    lines: aerotp!(
+        TCP => [],
+        RELIABLE => [
+            "flow.transport=aerotp",
+            "flow.first=after-interval",
+            "hop.frame_check=false",
+            "flow.mode=reliable"
+        ],
+    ),
+    conditions: "As Figure 9, at a bit error rate of 1e-4.",
+};
+
+pub(super) const TCP_QUICK: &str = "timeout 0.2 s at least";
+pub(super) const TCP_STUBBORN: &str = "0.2 s, never gives up";
+
+pub(super) const TCPS: Family = Family {
+    id: "tcps",
+    scenario: SCENARIO,
+    sets: &[],
+    x_path: "hop.ber",
+    x_values: RATES,
+    x_label: "bit error rate",
+    x_logarithmic: false,
+    lines: aerotp!(
+        TCP => [],
+        TCP_QUICK => ["tcp.rto_min=200ms"],
+        TCP_STUBBORN => ["tcp.rto_min=200ms", "tcp.data_retries=255"],
+        RELIABLE => [
+            "flow.transport=aerotp",
+            "flow.first=after-interval",
+            "hop.frame_check=false",
+            "flow.mode=reliable"
+        ],
+    ),
+    conditions: "As Figures 8 to 11.",
+};

@@ -1,0 +1,121 @@
+//! The page over all papers, and their claims as one list.
+
+use crate::claims::{Checked, Verdict};
+use crate::paper::Paper;
+use crate::reproduction::{Outcome, OutputFile, ReproductionError, claims_json};
+use crate::style::{count, document, verdict};
+use maud::{Markup, html};
+
+/// A paper, and what became of it or why nothing did.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Which.
+    pub paper: &'static Paper,
+    /// Its files lie in a directory of the paper's name, beside the overview.
+    pub outcome: Result<Outcome, String>,
+}
+
+/// The page over `attempts` and one list of all claims, whose ids begin with the paper's name;
+/// `command` is what the reader can type to have them again.
+///
+/// # Errors
+/// The claims cannot be written as JSON.
+pub fn overview(attempts: &[Attempt], command: &str) -> Result<Vec<OutputFile>, ReproductionError> {
+    let made = attempts.iter().filter_map(|attempt| {
+        let outcome = attempt.outcome.as_ref().ok()?;
+        Some((attempt.paper, outcome))
+    });
+    let claims: Vec<Checked> = made
+        .flat_map(|(paper, outcome)| {
+            outcome.claims.iter().map(|claim| Checked {
+                id: format!("{}/{}", paper.name, claim.id),
+                ..claim.clone()
+            })
+        })
+        .collect();
+    Ok(vec![
+        OutputFile {
+            name: "claims.json".to_owned(),
+            text: claims_json(&claims)?,
+        },
+        OutputFile {
+            name: "index.html".to_owned(),
+            text: page(attempts, &claims, command),
+        },
+    ])
+}
+
+fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
+    let title = "The papers, run again in Fulmar";
+    let body = html! {
+        h1 { (title) }
+        p {
+            "What the papers behind Fulmar state as results, checked one by one by runs of its simulator. Of "
+            (claims.len()) " claims " (count(claims, Verdict::Reproduced)) " are reproduced, "
+            (count(claims, Verdict::Partly)) " partly, and " (count(claims, Verdict::Not))
+            " not. Each paper's page has its figures, the conditions, and why claims came out otherwise."
+        }
+        h2 { "Papers" }
+        div.wide {
+            table {
+                thead { tr { th { "Paper" } th { "Claims" } th { "Reproduced" } th { "Partly" } th { "Not" } th { "Figures" } } }
+                tbody { @for attempt in attempts { (row(attempt)) } }
+            }
+        }
+        @for attempt in attempts { (list(attempt)) }
+        h2 { "The command that made these pages" }
+        pre { (command) }
+        p { small { "fulmar " (env!("CARGO_PKG_VERSION")) ". The same command gives the same pages, octet for octet. All claims in one list: "
+            a href="claims.json" { "claims.json" } "." } }
+    };
+    document(title, &body)
+}
+
+fn row(attempt: &Attempt) -> Markup {
+    let paper = attempt.paper;
+    html! {
+        tr {
+            @match &attempt.outcome {
+                Ok(outcome) => {
+                    td data-label="Paper" { a href=(format!("{}/index.html", paper.name)) { (paper.title) } " (" (paper.name) ")" }
+                    td data-label="Claims" { (outcome.claims.len()) }
+                    td data-label="Reproduced" { (count(&outcome.claims, Verdict::Reproduced)) }
+                    td data-label="Partly" { (count(&outcome.claims, Verdict::Partly)) }
+                    td data-label="Not" { (count(&outcome.claims, Verdict::Not)) }
+                    td data-label="Figures" { (outcome.figures) }
+                }
+                Err(problem) => {
+                    td data-label="Paper" { (paper.title) " (" (paper.name) ")" }
+                    td colspan="5" { span.not { "failed" } ": " (problem) }
+                }
+            }
+        }
+    }
+}
+
+/// A paper's claims with their verdicts, each a link to its row.
+fn list(attempt: &Attempt) -> Markup {
+    let paper = attempt.paper;
+    let Ok(outcome) = &attempt.outcome else {
+        return html! {};
+    };
+    html! {
+        h2 { (paper.title) }
+        div.wide {
+            table {
+                thead { tr { th { "Claim" } th { "Verdict" } th { "Our figure" } } }
+                tbody {
+                    @for claim in &outcome.claims {
+                        tr {
+                            td data-label="Claim" {
+                                a href=(format!("{}/index.html#{}", paper.name, claim.id)) { (claim.claim) }
+                            }
+                            td data-label="Verdict" { (verdict(claim.verdict)) }
+                            td data-label="Our figure" { (claim.figure) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
