@@ -28,8 +28,8 @@ class Readme(unittest.TestCase):
         subprocess.run([*build.split(), "--locked"], cwd=ROOT, check=True, timeout=1200)
 
     def test_experiments_run_as_shown(self):
-        shown = commands("fulmar sim") + commands("fulmar reproduce")
-        self.assertEqual(len(shown), 5)
+        shown = commands("fulmar sim") + commands("fulmar plan") + commands("fulmar reproduce")
+        self.assertEqual(len(shown), 6)
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(ROOT / "scenarios", pathlib.Path(folder) / "scenarios")
             for command in shown:

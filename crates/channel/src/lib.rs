@@ -62,6 +62,7 @@ mod channel;
 mod config;
 mod counters;
 mod dama;
+pub mod fading;
 mod flips;
 mod geometric;
 mod gilbert;

@@ -46,6 +46,8 @@ enum Command {
     GatewayKeeper(commands::gateway_keeper::GatewayKeeperArgs),
     /// Make keys for gateways, or print the public half of one.
     Keygen(commands::keygen::KeygenArgs),
+    /// Say what theory expects of a link: goodput, best packet length, window, way back.
+    Plan(commands::plan::PlanArgs),
     /// Receive files over AeroTP.
     Recv(commands::recv::RecvArgs),
     /// Run the AeroTP papers' figures again and check what they claim: one page, data, pictures.
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Gateway(args) => commands::gateway::run(&args, cli.verbose),
         Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
+        Command::Plan(args) => commands::plan::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Send(args) => commands::send::run(&args, cli.verbose),

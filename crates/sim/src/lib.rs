@@ -3,7 +3,7 @@
 //! A scenario says which hops, channels, flows and sweeps ([`scenario`]); an experiment runs each
 //! point with several seeds ([`experiment`]); a world is one run ([`world`]): nodes and hops, the
 //! same protocol machines that run over sockets, and applications whose every octet is verified
-//! ([`measure`]). Results are records with parameters, seed and confidence intervals ([`report`]).
+//! ([`measure`]). What closed forms say is in [`theory`]. Results are records with parameters, seed and confidence intervals ([`report`]).
 //!
 //! # Promises
 //! - The same scenario and seed give the same octets of output, on every platform, for every
@@ -27,6 +27,7 @@ pub mod report;
 pub mod scenario;
 mod stack;
 pub mod swarm;
+pub mod theory;
 mod topology;
 pub mod world;
 

@@ -9,6 +9,7 @@ pub(crate) mod gateway;
 pub(crate) mod gateway_keeper;
 pub(crate) mod keygen;
 mod link;
+pub(crate) mod plan;
 mod progress;
 pub(crate) mod recv;
 pub(crate) mod reproduce;

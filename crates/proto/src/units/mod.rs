@@ -1,10 +1,11 @@
-//! Quantities with their units: instants, spans, rates, amounts, probabilities.
+//! Quantities with their units: instants, spans, rates, amounts, probabilities, powers, distances.
 //!
 //! Every number that crosses a function boundary is one of these. Text is parsed and printed here
 //! and nowhere else, in one notation: `10ms`, `5mbit`, `1500B`, `2%`, `1e-5`.
 
 mod amount;
 mod fec_strength;
+mod optics;
 mod parse;
 mod probability;
 mod rate;
@@ -13,6 +14,7 @@ mod time;
 pub use amount::ByteCount;
 pub use core::time::Duration;
 pub use fec_strength::FecStrength;
+pub use optics::{Distance, OpticalPower};
 pub use parse::{UnitError, format_duration, parse_duration};
 pub use probability::{BitErrorRate, PacketErrorRate, Probability};
 pub use rate::Bitrate;

@@ -1,6 +1,8 @@
 //! The one notation for quantities in files, flags and reports.
 
-use super::{BitErrorRate, Bitrate, ByteCount, PacketErrorRate, Probability};
+use super::{
+    BitErrorRate, Bitrate, ByteCount, Distance, OpticalPower, PacketErrorRate, Probability,
+};
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -49,6 +51,8 @@ const BITRATE: &str = "write a rate such as 400kbit, 5mbit or 1gbit (powers of 1
 const BITRATE_BPS: &str = "`bps` means bytes per second to tc and bits to others; write 400kbit, \
                            5mbit or 1gbit";
 const BYTES: &str = "write an amount such as 1500B, 20kB, 1MB, 64KiB or 2MiB";
+const DISTANCE: &str = "write a distance such as 500m or 61km";
+const POWER: &str = "write an optical power such as -44.3dBm, 37.2nW, 1uW or 0W";
 const RATIO: &str = "write a share such as 2%, 0.02 or 1e-5, between 0 and 1 (0% and 100%)";
 
 /// Splits `1.5ms` into 1.5 and `ms`.
@@ -211,6 +215,58 @@ impl fmt::Display for ByteCount {
     }
 }
 
+impl FromStr for Distance {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let metres = scaled(text, DISTANCE, |unit| match unit {
+            "m" => Some(1.0),
+            "km" => Some(1e3),
+            _ => None,
+        })?;
+        Self::from_metres(metres).ok_or_else(|| UnitError::OutOfRange {
+            text: text.to_owned(),
+            expected: DISTANCE,
+        })
+    }
+}
+
+impl fmt::Display for Distance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.metres() >= 1e3 {
+            write!(f, "{}km", self.metres() / 1e3)
+        } else {
+            write!(f, "{}m", self.metres())
+        }
+    }
+}
+
+impl FromStr for OpticalPower {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let power = match split(text, POWER)? {
+            (decibels, "dBm") => Self::from_dbm(decibels),
+            _ => Self::from_watts(scaled(text, POWER, |unit| match unit {
+                "W" => Some(1.0),
+                "mW" => Some(1e-3),
+                "uW" | "µW" | "μW" => Some(1e-6),
+                "nW" => Some(1e-9),
+                "pW" => Some(1e-12),
+                _ => None,
+            })?),
+        };
+        power.ok_or_else(|| UnitError::OutOfRange {
+            text: text.to_owned(),
+            expected: POWER,
+        })
+    }
+}
+
+impl fmt::Display for OpticalPower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}W", self.watts())
+    }
+}
+
 fn ratio(text: &str) -> Result<f64, UnitError> {
     let (value, unit) = split(text, RATIO)?;
     let value = match unit {
@@ -311,6 +367,23 @@ mod tests {
         assert_eq!("20MB".parse(), Ok(ByteCount(20_000_000)));
         assert_eq!("64KiB".parse(), Ok(ByteCount(65_536)));
         assert!("1e".parse::<ByteCount>().is_err());
+    }
+
+    #[test]
+    fn distances_and_powers_need_a_unit_and_print_as_they_are_read() {
+        let far: Distance = "61km".parse().unwrap();
+        assert_eq!(Some(far), Distance::from_metres(61_000.0));
+        assert_eq!(far.to_string().parse(), Ok(far));
+        assert!(matches!(
+            "61".parse::<Distance>(),
+            Err(UnitError::NoUnit { .. })
+        ));
+        let weak: OpticalPower = "-44.3dBm".parse().unwrap();
+        assert_eq!(weak.to_string().parse(), Ok(weak));
+        assert_eq!("0W".parse(), Ok(OpticalPower::ZERO));
+        let refused = "-2nW".parse::<OpticalPower>().unwrap_err().to_string();
+        assert!(refused.contains("-44.3dBm"), "{refused}");
+        assert!("3dB".parse::<OpticalPower>().is_err());
     }
 
     #[test]

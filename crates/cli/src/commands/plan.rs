@@ -1,0 +1,265 @@
+//! `fulmar plan`: what the closed forms expect of a link, before anything is sent over it.
+
+mod forecast;
+
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
+use anyhow::anyhow;
+use comfy_table::{CellAlignment, Table, presets};
+use forecast::{Forecast, Kind, Loss, Question};
+use fulmar_proto::units::{
+    BitErrorRate, Bitrate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate,
+    Probability, format_duration, parse_duration,
+};
+use fulmar_sim::theory::{ReceiverModel, round_trip_time};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+const EXAMPLES: &str = "\
+Examples:
+  fulmar plan --rate 622mbit --distance 61km --ber 1e-6
+      a free-space optical link over 61 km: which repetition, which packet length, which window
+  fulmar plan --rate 622mbit --distance 2500km --power -44.3dBm --header 20B --selective-header 60B \\
+      --data 500B
+      a satellite seen by the reference receiver, with packets of 500 octets
+  fulmar plan --rate 5mbit --rtt 20ms --loss 10% --data 1400B --json
+      packets lost whole, whatever their length; one JSON object
+
+Closed forms are bounds: no fading, a link that is always busy, ideal timers (docs/guide/plan.md).
+";
+
+/// A packet's largest length: the field of IP that says it has 16 bits.
+const LONGEST: ByteCount = ByteCount(65_535);
+
+/// The arguments of `fulmar plan`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+#[command(group = clap::ArgGroup::new("way").required(true).args(["distance", "rtt"]))]
+#[command(group = clap::ArgGroup::new("errors").required(true).args(["ber", "power", "loss"]))]
+pub(crate) struct PlanArgs {
+    /// Rate of the link, such as 622mbit.
+    #[arg(long, value_name = "RATE")]
+    rate: Bitrate,
+    /// Length of the link in free space, such as 61km: the round trip is light's.
+    #[arg(long, value_name = "DISTANCE")]
+    distance: Option<Distance>,
+    /// Round-trip time, such as 10ms.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    rtt: Option<Duration>,
+    /// With --distance: how long the far end takes to answer.
+    #[arg(long, value_name = "TIME", default_value = "0s", requires = "distance")]
+    #[arg(value_parser = parse_duration)]
+    processing: Duration,
+    /// Share of bits inverted, each for itself, such as 1e-6.
+    #[arg(long, value_name = "SHARE")]
+    ber: Option<BitErrorRate>,
+    /// Received optical power, such as -44.3dBm or 37.2nW, at the reference receiver (622mbit).
+    #[arg(long, value_name = "POWER", allow_hyphen_values = true)]
+    power: Option<OpticalPower>,
+    /// Share of packets lost whatever their length, such as 2%.
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<PacketErrorRate>,
+    /// Headers of each packet, all layers.
+    #[arg(long, value_name = "BYTES", default_value = "20B")]
+    header: ByteCount,
+    /// Headers with selective repeat, if its lists make them longer.
+    #[arg(long, value_name = "BYTES")]
+    selective_header: Option<ByteCount>,
+    /// User data of each packet; without it the best length of each class.
+    #[arg(long, value_name = "BYTES")]
+    data: Option<ByteCount>,
+    /// The longest packet that may be advised, headers included.
+    #[arg(long, value_name = "BYTES", default_value = "65535B")]
+    longest: ByteCount,
+    /// An acknowledgement, one for each packet.
+    #[arg(long, value_name = "BYTES", default_value = "40B")]
+    ack: ByteCount,
+    /// Bits inverted on the way back: a lost acknowledgement then counts as a lost packet.
+    #[arg(long, value_name = "SHARE", default_value = "0")]
+    back_ber: BitErrorRate,
+    /// How sure the number of blocks shall suffice.
+    #[arg(long, value_name = "SHARE", default_value = "99%")]
+    confidence: Probability,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+impl PlanArgs {
+    /// What was asked, checked.
+    fn question(&self) -> Result<Question, Failure> {
+        let wrong = |problem: String| Err(anyhow!(problem)).or_exit(Exit::Usage);
+        if self.rate == Bitrate::ZERO {
+            return wrong("--rate 0bit: a link has at least 1bit".to_owned());
+        }
+        let confidence = self.confidence.value();
+        if confidence <= 0.0 || confidence >= 1.0 {
+            return wrong(format!(
+                "--confidence {}: must be above 0 and below 1, such as 99%",
+                self.confidence
+            ));
+        }
+        if self.longest > LONGEST {
+            return wrong(format!("--longest {}: at most {LONGEST}", self.longest));
+        }
+        if self.ack == ByteCount::ZERO || self.ack > LONGEST {
+            return wrong(format!("--ack {}: 1B to {LONGEST}", self.ack));
+        }
+        let selective = self.selective_header.unwrap_or(self.header);
+        let header = self.header.max(selective);
+        if header + ByteCount(1) > self.longest {
+            return wrong(format!(
+                "--longest {}: leaves no octet for data behind headers of {header}",
+                self.longest
+            ));
+        }
+        if let Some(data) = self.data
+            && (data == ByteCount::ZERO || data + header > self.longest)
+        {
+            let most = self.longest.saturating_sub(header);
+            return wrong(format!("--data {data}: 1B to {most} beside the headers"));
+        }
+        Ok(Question {
+            rate: self.rate,
+            round_trip: match (self.distance, self.rtt) {
+                (Some(distance), _) => round_trip_time(distance, self.processing),
+                (None, rtt) => rtt.unwrap_or_default(),
+            },
+            loss: self.errors()?,
+            header: self.header,
+            selective_header: selective,
+            data: self.data,
+            longest: self.longest,
+            acknowledgement: self.ack,
+            back: self.back_ber,
+            confidence: self.confidence,
+        })
+    }
+
+    fn errors(&self) -> Result<Loss, Failure> {
+        if let Some(loss) = self.loss {
+            return Ok(Loss::OfPackets(loss));
+        }
+        let Some(power) = self.power else {
+            return Ok(Loss::OfBits(self.ber.unwrap_or_default()));
+        };
+        let receiver = ReceiverModel::reference();
+        if self.rate != receiver.rate {
+            let problem = format!(
+                "--power needs --rate {}: the receiver was measured at that rate alone; for {} give \
+                 --ber",
+                receiver.rate, self.rate
+            );
+            return Err(anyhow!(problem)).or_exit(Exit::Usage);
+        }
+        Ok(Loss::OfBits(receiver.bit_error_rate(power)))
+    }
+}
+
+/// The record of `--json`.
+#[derive(Serialize)]
+struct Record<'a> {
+    #[serde(rename = "record")]
+    kind: &'static str,
+    schema: u32,
+    #[serde(flatten)]
+    forecast: &'a Forecast,
+}
+
+/// Computes and prints.
+///
+/// # Errors
+/// Arguments that contradict each other; stdout cannot be written.
+pub(crate) fn run(args: &PlanArgs) -> Result<Exit, Failure> {
+    let question = args.question()?;
+    let forecast = Forecast::of(&question);
+    if args.json {
+        output::record(&Record {
+            kind: "plan",
+            schema: 1,
+            forecast: &forecast,
+        })?;
+    } else {
+        output::line(text(&question, &forecast)?.trim_end())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text(question: &Question, forecast: &Forecast) -> anyhow::Result<String> {
+    let mut text = String::new();
+    write!(
+        text,
+        "{}, round trip {}, ",
+        question.rate,
+        format_duration(question.round_trip)
+    )?;
+    match question.loss {
+        Loss::OfBits(rate) => writeln!(text, "bit error rate {:.3e}", rate.value())?,
+        Loss::OfPackets(rate) => writeln!(text, "{:.4} % of packets lost", rate.value() * 100.0)?,
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header([
+        "repetition",
+        "header",
+        "data",
+        "lost",
+        "goodput",
+        "of the rate",
+        "best data",
+        "goodput there",
+        "window",
+        "way back",
+    ]);
+    for kind in &forecast.kinds {
+        table.add_row(row(kind));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    writeln!(text, "{table}")?;
+    match &forecast.blocks {
+        Some(blocks) => writeln!(
+            text,
+            "selective repeat has {:.1} blocks to tell apart in the mean, {:.1} with {} % confidence; \
+             TCP's SACK option names 4",
+            blocks.mean,
+            blocks.quantile,
+            blocks.confidence * 100.0
+        )?,
+        None => writeln!(text, "every packet is lost: nothing gets through")?,
+    }
+    writeln!(
+        text,
+        "bounds for a busy link without fading; window: octets in flight; way back: share of a rate \
+         as high"
+    )?;
+    Ok(text)
+}
+
+/// As exact as the equations' assumptions, and more.
+fn to_four_digits(bits_per_second: u64) -> Bitrate {
+    let digits = bits_per_second.checked_ilog10().unwrap_or_default();
+    let step = 10_u64.pow(digits.saturating_sub(3));
+    let rounded = (bits_per_second + step / 2) / step * step;
+    Bitrate::from_bits_per_second(rounded)
+}
+
+fn row(kind: &Kind) -> [String; 10] {
+    [
+        kind.name.to_owned(),
+        format!("{}B", kind.header_bytes),
+        format!("{}B", kind.data_bytes),
+        format!("{:.4} %", kind.packet_loss * 100.0),
+        to_four_digits(kind.goodput_bps).to_string(),
+        format!("{:.4}", kind.goodput_share),
+        if kind.best_is_longest {
+            format!("{}B (longest)", kind.best_data_bytes)
+        } else {
+            format!("{}B", kind.best_data_bytes)
+        },
+        format!("{:.4}", kind.best_goodput_share),
+        format!("{}B", kind.window_bytes),
+        format!("{:.2} %", kind.back_channel_share * 100.0),
+    ]
+}
