@@ -66,6 +66,7 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
 fn medium(config: &Config, back: &Config) -> Medium {
     Medium {
         rate: config.rate,
+        back_rate: back.rate,
         round_trip: config.delay + back.delay,
     }
 }

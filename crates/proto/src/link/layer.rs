@@ -1,18 +1,35 @@
 //! The list of link layers: settings by name, and the machines they become.
 
+use super::arq::{Arq, ArqConfig};
 use super::plain::Plain;
 use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use crate::machine::Deadline;
 use crate::rng::Rng;
-use crate::units::{Bitrate, Duration, Instant};
+use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
 /// What an end knows of its hop, as a radio knows its own: from its settings, not by measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Medium {
     /// The rate at which this end transmits; `None` takes no time.
     pub rate: Option<Bitrate>,
+    /// The rate at which the other end transmits.
+    pub back_rate: Option<Bitrate>,
     /// Propagation there and back.
     pub round_trip: Duration,
+}
+
+impl Medium {
+    /// How long a frame of `octets` occupies the way there.
+    pub(super) fn frame_time(self, octets: ByteCount) -> Duration {
+        self.rate
+            .map_or(Duration::ZERO, |rate| rate.time_to_send(octets))
+    }
+
+    /// How long a frame of `octets` occupies the way back.
+    pub(super) fn back_frame_time(self, octets: ByteCount) -> Duration {
+        self.back_rate
+            .map_or(Duration::ZERO, |rate| rate.time_to_send(octets))
+    }
 }
 
 /// A link layer with its settings.
@@ -20,21 +37,17 @@ pub struct Medium {
 pub enum LinkLayer {
     /// A frame check and no repair.
     Plain,
+    /// Retransmission.
+    Arq(ArqConfig),
 }
 
 impl LinkLayer {
-    /// The name in scenarios and reports.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-        }
-    }
-
     /// One end of a hop over `medium`. What is random about it is drawn from `rng`, a stream of
     /// its own.
-    pub fn machine(&self, _medium: Medium, _rng: &mut Rng) -> Link {
+    pub fn machine(&self, medium: Medium, rng: &mut Rng) -> Link {
         match self {
             Self::Plain => Link::Plain(Plain::default()),
+            Self::Arq(config) => Link::Arq(Box::new(Arq::new(*config, medium, rng))),
         }
     }
 }
@@ -44,6 +57,8 @@ impl LinkLayer {
 pub enum Link {
     /// See [`Plain`].
     Plain(Plain),
+    /// See [`Arq`].
+    Arq(Box<Arq>),
 }
 
 /// Calls the method of whichever machine it is.
@@ -51,6 +66,7 @@ macro_rules! of_each {
     ($self:expr, $machine:ident => $call:expr) => {
         match $self {
             Link::Plain($machine) => $call,
+            Link::Arq($machine) => $call,
         }
     };
 }

@@ -28,13 +28,16 @@
 //! # Sources
 //! LT-TCP + LL-HARQ slides; SLACP slides; spec/protocols.md sections 2 and 3; `docs/models/link.md`.
 
+mod arq;
 mod counters;
 mod drain;
 mod layer;
 mod packet;
+mod parts;
 mod plain;
 mod strict;
 
+pub use arq::{Arq, ArqConfig, ArqScheme};
 pub use counters::{FrameCounts, LinkCounters};
 pub use drain::{LinkDriver, drain};
 pub use layer::{Link, LinkLayer, Medium};

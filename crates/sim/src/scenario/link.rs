@@ -1,8 +1,9 @@
 //! The keys of `[hop.link]` and `[hop.red]`.
 
 use super::ScenarioError;
+use core::ops::RangeInclusive;
 use fulmar_channel::{QueueLimit, RedConfig};
-use fulmar_proto::link::LinkLayer;
+use fulmar_proto::link::{ArqConfig, LinkLayer};
 use fulmar_settings::{Keys, TableReader};
 
 /// The link layer of a hop, and the queue above it.
@@ -16,18 +17,32 @@ pub struct LinkPlan {
     pub red: Option<RedConfig>,
 }
 
+/// A layer's settings before any key changed them.
 #[derive(Clone, Copy)]
-enum LayerName {
+enum Preset {
     Plain,
+    Arq(ArqConfig),
 }
 
-const LAYERS: [(&str, LayerName); 1] = [("plain", LayerName::Plain)];
+const LAYERS: [(&str, Preset); 5] = [
+    ("plain", Preset::Plain),
+    ("stop-and-wait", Preset::Arq(ArqConfig::STOP_AND_WAIT)),
+    ("go-back-n", Preset::Arq(ArqConfig::GO_BACK_N)),
+    ("selective-repeat", Preset::Arq(ArqConfig::SELECTIVE_REPEAT)),
+    ("ll-arq", Preset::Arq(ArqConfig::LL_ARQ)),
+];
 
 /// The keys of `[hop.link]`. Those of another layer are let stand, so that one file can compare
 /// them.
-const KEYS: Keys = &[&["layer"]];
+const KEYS: Keys = &[
+    &["layer", "window"],
+    &["retries", "in_order", "retransmit_after"],
+];
 
 const RED_KEYS: Keys = &[&["min", "max", "probability", "weight"]];
+
+/// Far more than helps on any link.
+const RETRIES_MAX: u64 = 100;
 
 /// The longest queue that a limit can name.
 const QUEUE_PACKETS_MAX: u64 = 1 << 24;
@@ -43,11 +58,12 @@ impl LinkPlan {
             let Some(link) = hop.table("link", KEYS)? else {
                 return Ok(None);
             };
-            let name = link.choice("layer", &LAYERS)?;
-            name.ok_or_else(|| link.wrong("layer", "is missing; write layer = \"ll-harq\""))
-                .map(|name| Some(read_layer(name)))?
+            let preset = link
+                .choice("layer", &LAYERS)?
+                .ok_or_else(|| link.wrong("layer", "is missing; write layer = \"ll-harq\""))?;
+            Some(preset.changed(&link)?)
         } else {
-            hop.choice("link", &LAYERS)?.map(read_layer)
+            hop.choice("link", &LAYERS)?.map(Preset::unchanged)
         };
         let queue = hop.value("ip_queue")?;
         match layer {
@@ -65,10 +81,46 @@ impl LinkPlan {
     }
 }
 
-fn read_layer(name: LayerName) -> LinkLayer {
-    match name {
-        LayerName::Plain => LinkLayer::Plain,
+impl Preset {
+    const fn unchanged(self) -> LinkLayer {
+        match self {
+            Self::Plain => LinkLayer::Plain,
+            Self::Arq(config) => LinkLayer::Arq(config),
+        }
     }
+
+    fn changed(self, link: &TableReader<'_>) -> Result<LinkLayer, ScenarioError> {
+        Ok(match self {
+            Self::Plain => LinkLayer::Plain,
+            Self::Arq(config) => LinkLayer::Arq(read_arq(config, link)?),
+        })
+    }
+}
+
+/// A whole number of some key that fits the setting's type.
+fn number<T: TryFrom<u64>>(
+    link: &TableReader<'_>,
+    key: &'static str,
+    bounds: RangeInclusive<u64>,
+    default: T,
+) -> Result<T, ScenarioError> {
+    let number = link.whole(key, bounds)?;
+    Ok(number.and_then(|n| T::try_from(n).ok()).unwrap_or(default))
+}
+
+fn read_arq(preset: ArqConfig, link: &TableReader<'_>) -> Result<ArqConfig, ScenarioError> {
+    let window_max = u64::from(ArqConfig::WINDOW_MAX);
+    let retransmit_after = link.duration("retransmit_after")?;
+    if retransmit_after.is_some_and(|span| span.is_zero()) {
+        return Err(link.wrong("retransmit_after", "must be longer than 0"));
+    }
+    Ok(ArqConfig {
+        window: number(link, "window", 1..=window_max, preset.window)?,
+        retries: number(link, "retries", 0..=RETRIES_MAX, preset.retries)?,
+        in_order: link.value_or("in_order", preset.in_order)?,
+        retransmit_after: retransmit_after.or(preset.retransmit_after),
+        ..preset
+    })
 }
 
 fn read_red(red: &TableReader<'_>) -> Result<RedConfig, ScenarioError> {

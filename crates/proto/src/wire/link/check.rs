@@ -45,6 +45,14 @@ pub struct LinkKind(pub u8);
 impl LinkKind {
     /// A packet of the layer without repair.
     pub const PLAIN_DATA: Self = Self(0x10);
+    /// A packet of ARQ, for the first time.
+    pub const ARQ_DATA: Self = Self(0x20);
+    /// The same again.
+    pub const ARQ_AGAIN: Self = Self(0x21);
+    /// What an ARQ sender gave up.
+    pub const ARQ_ADVANCE: Self = Self(0x22);
+    /// What has arrived at an ARQ receiver.
+    pub const ARQ_ACK: Self = Self(0x23);
 }
 
 /// Ends the frame that begins at `start` of `out` with its check.

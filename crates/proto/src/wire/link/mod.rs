@@ -12,7 +12,10 @@
 //! Neither the LL-HARQ nor the SLACP slides show a frame (spec/protocols.md 2.4 and 3.1); the formats
 //! are ours, and `docs/models/link.md` has them.
 
+pub mod arq;
 mod check;
+mod number;
 pub mod plain;
 
 pub use check::{FrameReject, LinkKind, open, seal};
+pub use number::FrameNumber;

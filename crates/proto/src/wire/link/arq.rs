@@ -1,0 +1,189 @@
+//! The frames of ARQ.
+//!
+//! ```text
+//! data     0x20 | epoch 16 | number 16 | base 16 | packet | CRC-32      0x21: sent again
+//! advance  0x22 | epoch 16 | base 16 | CRC-32
+//! ack      0x23 | epoch 16 | next 16 | 0 to 128 octets of bits | CRC-32
+//! ```
+//!
+//! `epoch` is drawn by the sending end at its birth, so that the numbers of a restarted end are not
+//! taken for those of its former life. `base` is the lowest number that the sender may still send:
+//! lower ones are confirmed or given up. `next` is the lowest number the receiver still waits for;
+//! bit i of the bits (most significant first) says whether number `next` + 1 + i has arrived.
+
+use super::{FrameNumber, FrameReject, LinkKind, open, seal};
+
+/// Octets around a packet.
+pub const ARQ_OVERHEAD_BYTES: usize = 11;
+
+/// The longest bit list: a window of 1,024.
+pub const ARQ_BITS_MAX: usize = 128;
+
+/// Which life of a sending end a number belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Epoch(pub u16);
+
+/// A frame of ARQ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArqFrame<'a> {
+    /// A packet.
+    Data {
+        /// The sender's life.
+        epoch: Epoch,
+        /// The packet's number.
+        number: FrameNumber,
+        /// The lowest number the sender may still send.
+        base: FrameNumber,
+        /// Whether it was sent before.
+        again: bool,
+        /// The packet; not empty.
+        packet: &'a [u8],
+    },
+    /// What the sender gave up, when it has no data to say so with.
+    Advance {
+        /// The sender's life.
+        epoch: Epoch,
+        /// The lowest number the sender may still send.
+        base: FrameNumber,
+    },
+    /// What has arrived.
+    Ack {
+        /// Whose numbers these are.
+        epoch: Epoch,
+        /// The lowest number that is missing.
+        next: FrameNumber,
+        /// Which of those behind it have arrived.
+        bits: &'a [u8],
+    },
+}
+
+impl<'a> ArqFrame<'a> {
+    /// Appends the frame's octets.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let head = |kind: LinkKind, epoch: Epoch, number: FrameNumber| {
+            let ([e0, e1], [n0, n1]) = (epoch.0.to_be_bytes(), number.to_octets());
+            [kind.0, e0, e1, n0, n1]
+        };
+        match *self {
+            Self::Data {
+                epoch,
+                number,
+                base,
+                again,
+                packet,
+            } => {
+                let kind = if again {
+                    LinkKind::ARQ_AGAIN
+                } else {
+                    LinkKind::ARQ_DATA
+                };
+                out.extend_from_slice(&head(kind, epoch, number));
+                out.extend_from_slice(&base.to_octets());
+                out.extend_from_slice(packet);
+            }
+            Self::Advance { epoch, base } => {
+                out.extend_from_slice(&head(LinkKind::ARQ_ADVANCE, epoch, base));
+            }
+            Self::Ack { epoch, next, bits } => {
+                out.extend_from_slice(&head(LinkKind::ARQ_ACK, epoch, next));
+                out.extend_from_slice(bits);
+            }
+        }
+        seal(out, start);
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// See [`FrameReject`].
+    pub fn parse(octets: &'a [u8]) -> Result<Self, FrameReject> {
+        let content = open(octets)?;
+        let (&[kind, e0, e1, n0, n1], rest) = content
+            .split_first_chunk::<5>()
+            .ok_or(FrameReject::Truncated)?;
+        let epoch = Epoch(u16::from_be_bytes([e0, e1]));
+        let number = FrameNumber::from_octets([n0, n1]);
+        match LinkKind(kind) {
+            kind @ (LinkKind::ARQ_DATA | LinkKind::ARQ_AGAIN) => {
+                let (&base, packet) = rest
+                    .split_first_chunk::<2>()
+                    .ok_or(FrameReject::Truncated)?;
+                if packet.is_empty() {
+                    return Err(FrameReject::Truncated);
+                }
+                Ok(Self::Data {
+                    epoch,
+                    number,
+                    base: FrameNumber::from_octets(base),
+                    again: kind == LinkKind::ARQ_AGAIN,
+                    packet,
+                })
+            }
+            LinkKind::ARQ_ADVANCE if rest.is_empty() => Ok(Self::Advance {
+                epoch,
+                base: number,
+            }),
+            LinkKind::ARQ_ACK if rest.len() <= ARQ_BITS_MAX => Ok(Self::Ack {
+                epoch,
+                next: number,
+                bits: rest,
+            }),
+            LinkKind::ARQ_ADVANCE | LinkKind::ARQ_ACK => Err(FrameReject::Shape),
+            _ => Err(FrameReject::Kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn golden_octets() {
+        let mut frame = Vec::new();
+        ArqFrame::Data {
+            epoch: Epoch(0x0102),
+            number: FrameNumber(0x0304),
+            base: FrameNumber(0x0203),
+            again: true,
+            packet: b"hi",
+        }
+        .encode(&mut frame);
+        assert_eq!(frame.len(), 2 + ARQ_OVERHEAD_BYTES);
+        assert_eq!(frame[..9], [0x21, 1, 2, 3, 4, 2, 3, b'h', b'i']);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_read_back(
+            epoch: u16, number: u16, base: u16, again: bool,
+            octets in prop::collection::vec(any::<u8>(), 1..ARQ_BITS_MAX),
+        ) {
+            let (epoch, number, base) = (Epoch(epoch), FrameNumber(number), FrameNumber(base));
+            for frame in [
+                ArqFrame::Data { epoch, number, base, again, packet: &octets },
+                ArqFrame::Advance { epoch, base },
+                ArqFrame::Ack { epoch, next: number, bits: &octets },
+            ] {
+                let mut out = Vec::new();
+                frame.encode(&mut out);
+                prop_assert_eq!(ArqFrame::parse(&out), Ok(frame));
+            }
+        }
+
+        #[test]
+        fn what_parses_has_one_encoding(mut octets in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Some(kind) = octets.first_mut() {
+                *kind = 0x20 | (*kind & 7);
+            }
+            seal(&mut octets, 0);
+            if let Ok(frame) = ArqFrame::parse(&octets) {
+                let mut again = Vec::new();
+                frame.encode(&mut again);
+                prop_assert_eq!(again, octets);
+            }
+        }
+    }
+}
