@@ -7,7 +7,7 @@
 use crate::pattern::Pattern;
 use core::time::Duration;
 use fulmar_proto::units::{ByteCount, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a transport promises about what it hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +84,15 @@ pub struct FlowMeter {
     total: u64,
     piece_len: u64,
     start: Instant,
-    pieces: Vec<Piece>,
+    /// Pieces that were submitted, from the first of which something is to come.
+    pieces: VecDeque<Piece>,
+    /// How many pieces before them were delivered.
+    pieces_before: u64,
     submitted: u64,
     next_offset: u64,
     /// Ranges before `next_offset` that did not come, where order is not promised.
     holes: BTreeMap<u64, u64>,
-    delays: Vec<Duration>,
+    delays: Vec<Delay>,
     delivered: u64,
     corrupt: u64,
     repeated_pieces: u64,
@@ -100,10 +103,31 @@ pub struct FlowMeter {
     violation: Option<Violation>,
 }
 
+/// How long a piece took, in half the memory of a [`Duration`]: a run keeps one for each piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Delay {
+    nanoseconds: u64,
+}
+
+impl Delay {
+    fn between(submission: Instant, delivery: Instant) -> Self {
+        Self {
+            nanoseconds: delivery.as_nanos().saturating_sub(submission.as_nanos()),
+        }
+    }
+}
+
+impl From<Delay> for Duration {
+    fn from(delay: Delay) -> Self {
+        Self::from_nanos(delay.nanoseconds)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     submitted_at: Instant,
-    received: u64,
+    /// Octets that did not come yet.
+    missing: u64,
 }
 
 impl FlowMeter {
@@ -121,7 +145,8 @@ impl FlowMeter {
             total: total.0,
             piece_len: piece.0.max(1),
             start,
-            pieces: Vec::new(),
+            pieces: VecDeque::new(),
+            pieces_before: 0,
             submitted: 0,
             next_offset: 0,
             holes: BTreeMap::new(),
@@ -146,13 +171,20 @@ impl FlowMeter {
         } else {
             self.submitted / self.piece_len
         };
-        let complete = usize::try_from(complete).unwrap_or(usize::MAX);
-        while self.pieces.len() < complete {
-            self.pieces.push(Piece {
+        for index in self.submitted_pieces()..complete {
+            let start = index * self.piece_len;
+            let end = (start + self.piece_len).min(self.total);
+            // Its first octets may have been submitted, and have come, before the others.
+            let missing = end - self.next_offset.clamp(start, end);
+            self.pieces.push_back(Piece {
                 submitted_at: now,
-                received: 0,
+                missing,
             });
         }
+    }
+
+    fn submitted_pieces(&self) -> u64 {
+        self.pieces_before + self.pieces.len() as u64
     }
 
     /// A datagram with data reached the receiving transport.
@@ -237,15 +269,21 @@ impl FlowMeter {
             let index = at / self.piece_len;
             let piece_end = ((index + 1) * self.piece_len).min(self.total);
             let covered = piece_end.min(end) - at;
-            let piece_start = index * self.piece_len;
-            let known = usize::try_from(index).unwrap_or(usize::MAX);
-            if let Some(piece) = self.pieces.get_mut(known) {
-                piece.received += covered;
-                if piece.received >= piece_end - piece_start {
-                    self.delays.push(now.saturating_since(piece.submitted_at));
+            let known = index.checked_sub(self.pieces_before);
+            let known = known.and_then(|known| usize::try_from(known).ok());
+            if let Some(piece) = known.and_then(|known| self.pieces.get_mut(known))
+                && piece.missing > 0
+            {
+                piece.missing = piece.missing.saturating_sub(covered);
+                if piece.missing == 0 {
+                    self.delays.push(Delay::between(piece.submitted_at, now));
                 }
             }
             at += covered;
+        }
+        while self.pieces.front().is_some_and(|piece| piece.missing == 0) {
+            self.pieces.pop_front();
+            self.pieces_before += 1;
         }
     }
 
@@ -315,13 +353,13 @@ impl FlowMeter {
     }
 
     /// The delays of the delivered pieces, in order of delivery.
-    pub fn delays(&self) -> &[Duration] {
+    pub fn delays(&self) -> &[Delay] {
         &self.delays
     }
 
     /// Pieces that were submitted and did not arrive whole.
     pub fn missing_pieces(&self) -> u64 {
-        (self.pieces.len() - self.delays.len()) as u64
+        self.submitted_pieces() - self.delays.len() as u64
     }
 }
 
@@ -356,18 +394,40 @@ mod tests {
         octets
     }
 
+    fn delays(meter: &FlowMeter) -> Vec<u64> {
+        let nanoseconds = |delay: &Delay| delay.nanoseconds;
+        meter.delays().iter().map(nanoseconds).collect()
+    }
+
     const LATER: Instant = Instant::from_nanos(110);
 
     #[test]
     fn a_piece_is_delivered_with_its_last_octet() {
         let mut meter = meter(RELIABLE);
         meter.deliver(LATER, 0, &octets(0, 150));
-        assert_eq!(meter.delays(), &[Duration::from_nanos(100)]);
+        assert_eq!(delays(&meter), [100]);
         meter.deliver(LATER + Duration::from_nanos(5), 150, &octets(150, 850));
         assert_eq!(meter.delays().len(), 10);
-        assert_eq!(meter.delays()[1], Duration::from_nanos(105));
+        assert_eq!(meter.delays()[1].nanoseconds, 105);
         assert!(meter.is_complete());
         assert_eq!(meter.violation(), None);
+    }
+
+    #[test]
+    fn a_piece_counts_from_its_last_octet_though_the_others_came_before() {
+        let mut meter = FlowMeter::new(
+            Pattern::new(1),
+            RELIABLE,
+            ByteCount(250),
+            ByteCount(100),
+            Instant::START,
+        );
+        meter.submit(Instant::from_nanos(10), 130);
+        meter.deliver(Instant::from_nanos(15), 0, &octets(0, 130));
+        meter.submit(Instant::from_nanos(20), 120);
+        meter.deliver(Instant::from_nanos(40), 130, &octets(130, 120));
+        assert_eq!(delays(&meter), [5, 20, 20]);
+        assert_eq!(meter.missing_pieces(), 0);
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn student_975(degrees_of_freedom: usize) -> f64 {
 }
 
 /// The `share` percentile (0..=1) of `sorted`, nearest rank.
-pub fn percentile(sorted: &[Duration], share: f64) -> Option<Duration> {
+pub fn percentile<T: Copy + Ord>(sorted: &[T], share: f64) -> Option<T> {
     let last = sorted.len().checked_sub(1)?;
     #[expect(
         clippy::cast_possible_truncation,
@@ -56,8 +56,9 @@ pub fn percentile(sorted: &[Duration], share: f64) -> Option<Duration> {
 }
 
 /// The mean of some spans, in seconds.
-pub fn mean_seconds(spans: &[Duration]) -> Option<f64> {
-    let nanos: u128 = spans.iter().map(Duration::as_nanos).sum();
+pub fn mean_seconds<T: Copy + Into<Duration>>(spans: &[T]) -> Option<f64> {
+    let spans_in_full = spans.iter().map(|&span| span.into());
+    let nanos: u128 = spans_in_full.map(|span: Duration| span.as_nanos()).sum();
     (!spans.is_empty()).then(|| nanos as f64 / spans.len() as f64 / 1e9)
 }
 
@@ -91,6 +92,6 @@ mod tests {
         assert_eq!(percentile(&spans, 0.5), Some(Duration::from_secs(50)));
         assert_eq!(percentile(&spans, 0.99), Some(Duration::from_secs(99)));
         assert_eq!(percentile(&spans[..1], 0.99), Some(Duration::from_secs(1)));
-        assert_eq!(percentile(&[], 0.5), None);
+        assert_eq!(percentile::<Duration>(&[], 0.5), None);
     }
 }

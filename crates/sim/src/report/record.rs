@@ -3,7 +3,7 @@
 use super::aggregate::AggregateRecord;
 use super::link::{HopMetrics, LinkMetrics};
 use crate::measure::capacity::Yardsticks;
-use crate::measure::flow::FlowMeter;
+use crate::measure::flow::{Delay, FlowMeter};
 use crate::measure::statistics::{mean_seconds, percentile};
 use crate::measure::wire::{ByKind, LossCounts};
 use crate::stack::Recovered;
@@ -146,8 +146,11 @@ impl FlowMetrics {
             let span = last.saturating_since(first);
             (!span.is_zero()).then(|| delivered as f64 * 8.0 / seconds(span))
         });
-        let mut delays: Vec<Duration> = meters.iter().flat_map(|m| m.delays()).copied().collect();
+        let mut delays: Vec<Delay> =
+            Vec::with_capacity(meters.iter().map(|m| m.delays().len()).sum());
+        delays.extend(meters.iter().flat_map(|m| m.delays()));
         delays.sort_unstable();
+        let at = |share| percentile(&delays, share).map(|delay| seconds(delay.into()));
         let arrivals: Vec<Duration> = meters.iter().filter_map(|m| m.first_arrival()).collect();
         let firsts: Vec<Duration> = meters.iter().filter_map(|m| m.first_delivery()).collect();
         let lasts: Vec<Duration> = meters.iter().filter_map(|m| m.last_delivery()).collect();
@@ -156,8 +159,8 @@ impl FlowMetrics {
             corrupt_bytes: meters.iter().map(|m| m.corrupt().0).sum(),
             goodput_bps,
             delay_mean_s: mean_seconds(&delays),
-            delay_p50_s: percentile(&delays, 0.5).map(seconds),
-            delay_p99_s: percentile(&delays, 0.99).map(seconds),
+            delay_p50_s: at(0.5),
+            delay_p99_s: at(0.99),
             first_arrival_s: mean_seconds(&arrivals),
             first_delivery_s: mean_seconds(&firsts),
             last_delivery_s: mean_seconds(&lasts),
