@@ -110,7 +110,28 @@ fn config(rng: &mut Rng) -> TcpConfig {
     config.data_retries = 60;
     config.syn_retries = 60;
     config.rto.max = Duration::from_secs(60);
+    if rng.chance(0.3) {
+        config.unsent_max = Some(ByteCount(u64::from(config.mss) + rng.below(10_000)));
+    }
     config
+}
+
+#[test]
+fn no_more_waits_unsent_than_is_asked_for() {
+    let endpoint = TcpEndpointConfig {
+        local: NodeAddress(1),
+        connections_max: 1,
+    };
+    let mut machine = TcpEndpoint::new(endpoint, Rng::from_seed(1));
+    let config = TcpConfig {
+        unsent_max: Some(ByteCount(5000)),
+        ..Preset::LinuxLike.config()
+    };
+    let id = machine.connect(PathId(2), Port(5), Port(80), config);
+    let id = id.expect("sane settings");
+    assert_eq!(machine.room(id), 5000);
+    assert_eq!(machine.write(id, &[7; 6000]), Ok(5000));
+    assert_eq!((machine.room(id), machine.write(id, &[7])), (0, Ok(0)));
 }
 
 fn content(rng: &mut Rng) -> Vec<u8> {

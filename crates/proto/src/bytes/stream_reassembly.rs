@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// What a fragment costs beside its octets; hostile ones may have one octet each.
 const FRAGMENT_COST: usize = 64;
 /// Vectors kept for reuse, at most.
-const SPARE_MAX: usize = 64;
+const SPARE_MAX: usize = 8;
 /// Runs beyond the first hole, at most: a sender that leaves more will send them again.
 const RUNS_MAX: usize = 1024;
 

@@ -50,6 +50,7 @@ pub(super) const KEYS: Keys = &[&[
     "keep_out_of_order",
     "receive_buffer",
     "send_buffer",
+    "unsent",
     "time_wait",
 ]];
 
@@ -142,6 +143,9 @@ fn read_window(
     );
     set(&mut config.receive_buffer, reader.value("receive_buffer")?);
     set(&mut config.send_buffer, reader.value("send_buffer")?);
+    if let Some(unsent) = reader.value("unsent")? {
+        config.unsent_max = Some(unsent);
+    }
     set(
         &mut config.sharing.ssthresh,
         reader.value("share_ssthresh")?,

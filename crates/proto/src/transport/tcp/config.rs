@@ -138,6 +138,10 @@ pub struct TcpConfig {
     pub receive_buffer: ByteCount,
     /// Octets written and not acknowledged, at most.
     pub send_buffer: ByteCount,
+    /// Of these, octets that were never sent, at most, if that is a limit of its own: what Linux
+    /// calls `TCP_NOTSENT_LOWAT`. Less waits, and less memory is taken; half of it has to suffice
+    /// until the application writes on.
+    pub unsent_max: Option<ByteCount>,
     /// Twice the maximum segment lifetime: how long TIME-WAIT lasts.
     pub time_wait: Duration,
 }
@@ -181,6 +185,11 @@ impl TcpConfig {
                 let problem = format!("must be {}B (mss) to {BUFFER_MAX}B", self.mss);
                 return error(field, problem);
             }
+        }
+        if let Some(unsent) = self.unsent_max
+            && unsent.0 < u64::from(self.mss)
+        {
+            return error("unsent", format!("must be at least {}B (mss)", self.mss));
         }
         let RtoBounds { initial, min, max } = self.rto;
         if initial.is_zero() {

@@ -88,6 +88,10 @@ pub(super) struct Connection {
     write_refused: bool,
     finish_told: bool,
     events: VecDeque<TcpEvent>,
+    /// Whether it is in the endpoint's queue of those that may have something to send.
+    pub(super) is_ready: bool,
+    /// The deadline under which the endpoint has filed it.
+    pub(super) filed: Option<Instant>,
     scratch: Vec<u8>,
 }
 
@@ -143,6 +147,8 @@ impl Connection {
             write_refused: false,
             finish_told: false,
             events: VecDeque::new(),
+            is_ready: false,
+            filed: None,
             scratch: Vec::with_capacity(TCP_OPTIONS_MAX),
         }
     }
@@ -238,6 +244,14 @@ impl Connection {
         self.handshake.timer = None;
         self.time_wait = None;
         self.events.push_back(TcpEvent::Closed { id: self.id, why });
+    }
+
+    /// Lets an application write on that was refused.
+    fn tell_room(&mut self) {
+        if self.write_refused && !self.sender.is_finishing() && self.sender.wants_writing() {
+            self.write_refused = false;
+            self.events.push_back(TcpEvent::Writable(self.id));
+        }
     }
 
     fn tell_finish(&mut self) {

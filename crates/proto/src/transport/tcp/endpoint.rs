@@ -79,9 +79,7 @@ pub struct TcpEndpoint {
     addresses: BTreeMap<PathId, AddressPair>,
     /// Connections that may have something to send, in turn.
     ready: VecDeque<TcpConnectionId>,
-    is_ready: BTreeSet<TcpConnectionId>,
     deadlines: BTreeSet<(Instant, TcpConnectionId)>,
-    deadline_of: BTreeMap<TcpConnectionId, Instant>,
     events: VecDeque<TcpEvent>,
     resets: VecDeque<(PathId, Vec<u8>)>,
     lessons: BTreeMap<PathId, Learned>,
@@ -100,9 +98,7 @@ impl TcpEndpoint {
             keys: BTreeMap::new(),
             addresses: BTreeMap::new(),
             ready: VecDeque::new(),
-            is_ready: BTreeSet::new(),
             deadlines: BTreeSet::new(),
-            deadline_of: BTreeMap::new(),
             events: VecDeque::new(),
             resets: VecDeque::new(),
             lessons: BTreeMap::new(),
@@ -115,12 +111,6 @@ impl TcpEndpoint {
     /// is not the remote's IPv4 address.
     pub fn set_addresses(&mut self, path: PathId, addresses: AddressPair) {
         self.addresses.insert(path, addresses);
-    }
-
-    /// The addresses of segments sent to `path`.
-    fn addresses_to(&self, path: PathId) -> AddressPair {
-        let nodes = AddressPair::nodes(self.config.local, NodeAddress(path.0));
-        self.addresses.get(&path).copied().unwrap_or(nodes)
     }
 
     /// Accepts connections to `port`.
@@ -164,10 +154,11 @@ impl TcpEndpoint {
         self.next_id += 1;
         let secrets = (self.secret(), self.secret());
         let learned = self.lessons.get(&key.path).copied().unwrap_or_default();
-        let connection = Connection::open(id, key, config, secrets, learned);
+        let mut connection = Connection::open(id, key, config, secrets, learned);
+        connection.is_ready = true;
+        self.ready.push_back(id);
         self.connections.insert(id, Box::new(connection));
         self.keys.insert(key, id);
-        self.mark_ready(id);
         id
     }
 
@@ -176,20 +167,17 @@ impl TcpEndpoint {
         u32::try_from(self.rng.below(1 << 32)).unwrap_or_default()
     }
 
-    fn mark_ready(&mut self, id: TcpConnectionId) {
-        if self.is_ready.insert(id) {
-            self.ready.push_back(id);
-        }
-    }
-
     /// Runs `call` on a connection and notices what it changed.
     fn with<T>(
         &mut self,
         id: TcpConnectionId,
         call: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
-        let result = call(self.connections.get_mut(&id)?);
-        self.mark_ready(id);
+        let connection = self.connections.get_mut(&id)?;
+        let result = call(connection);
+        if !core::mem::replace(&mut connection.is_ready, true) {
+            self.ready.push_back(id);
+        }
         self.settle(id);
         Some(result)
     }
@@ -207,17 +195,15 @@ impl TcpEndpoint {
             return;
         }
         let at = connection.next_deadline().map(|deadline| deadline.at);
-        let known = self.deadline_of.get(&id).copied();
+        let known = core::mem::replace(&mut connection.filed, at);
         if at == known {
             return;
         }
         if let Some(known) = known {
             self.deadlines.remove(&(known, id));
-            self.deadline_of.remove(&id);
         }
         if let Some(at) = at {
             self.deadlines.insert((at, id));
-            self.deadline_of.insert(id, at);
         }
     }
 
@@ -225,7 +211,7 @@ impl TcpEndpoint {
         let Some(connection) = self.connections.remove(&id) else {
             return;
         };
-        if let Some(at) = self.deadline_of.remove(&id) {
+        if let Some(at) = connection.filed {
             self.deadlines.remove(&(at, id));
         }
         if self.keys.get(&connection.key) == Some(&id) {
@@ -282,8 +268,7 @@ impl TcpEndpoint {
         let path = connection.key.path;
         if connection.abort() {
             let mut octets = Vec::new();
-            let nodes = AddressPair::nodes(self.config.local, NodeAddress(path.0));
-            let addresses = self.addresses.get(&path).copied().unwrap_or(nodes);
+            let addresses = addresses_to(&self.addresses, self.config.local, path);
             connection.write_reset(now, &addresses, &mut octets);
             self.queue_reset(path, octets);
         }
@@ -324,6 +309,16 @@ impl TcpEndpoint {
         }
         counters
     }
+}
+
+/// The addresses of segments from `local` to `path`.
+fn addresses_to(
+    known: &BTreeMap<PathId, AddressPair>,
+    local: NodeAddress,
+    path: PathId,
+) -> AddressPair {
+    let nodes = AddressPair::nodes(local, NodeAddress(path.0));
+    known.get(&path).copied().unwrap_or(nodes)
 }
 
 impl TcpCounters {

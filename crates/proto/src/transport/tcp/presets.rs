@@ -92,6 +92,7 @@ const REFERENCE: TcpConfig = TcpConfig {
     keep_out_of_order: true,
     receive_buffer: ByteCount(4 << 20),
     send_buffer: ByteCount(4 << 20),
+    unsent_max: None,
     time_wait: Duration::from_secs(60),
 };
 

@@ -21,7 +21,7 @@ use super::congestion::{self, CongestionControl};
 use super::scoreboard::Scoreboard;
 use crate::bytes::SendBuffer;
 use crate::transport::parts::{RtoLimits, RttEstimator};
-use crate::units::{Duration, Instant};
+use crate::units::{ByteCount, Duration, Instant};
 use core::ops::Range;
 use rate_reduction::RateReduction;
 
@@ -184,12 +184,24 @@ impl Sender {
     }
 
     pub(super) fn write(&mut self, octets: &[u8]) -> usize {
-        self.buffer.write(octets)
+        let taken = octets.len().min(self.room_to_write());
+        self.buffer.write(octets.get(..taken).unwrap_or_default())
     }
 
     /// How many octets fit.
     pub(super) fn room_to_write(&self) -> usize {
-        self.buffer.free()
+        let free = self.buffer.free();
+        self.config.unsent_max.map_or(free, |limit| {
+            let unsent = self.buffer.end().saturating_sub(self.next);
+            free.min(ByteCount(limit.0.saturating_sub(unsent)).as_usize())
+        })
+    }
+
+    /// Whether an application that was refused should write on.
+    pub(super) fn wants_writing(&self) -> bool {
+        let unsent = self.buffer.end().saturating_sub(self.next);
+        let runs_low = |limit: ByteCount| unsent <= limit.0 / 2;
+        self.buffer.free() > 0 && self.config.unsent_max.is_none_or(runs_low)
     }
 
     /// No octet follows those written.

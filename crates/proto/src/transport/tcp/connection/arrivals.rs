@@ -344,10 +344,8 @@ impl Connection {
             echoes_congestion: self.agreed.ecn && header.flags.has(TcpFlags::ECE),
             updates_window,
         };
-        let acked = self.sender.on_ack(now, &arrival);
-        if acked > 0 && self.write_refused && !self.sender.is_finishing() {
-            self.write_refused = false;
-            self.events.push_back(TcpEvent::Writable(self.id));
+        if self.sender.on_ack(now, &arrival) > 0 {
+            self.tell_room();
         }
         if self.sender.is_fin_acked() {
             self.on_fin_acked(now);

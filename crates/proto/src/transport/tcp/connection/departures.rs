@@ -163,6 +163,7 @@ impl Connection {
         let len = header.write(addresses, octets, out);
         self.scratch = scratch;
         self.sender.on_sent(now, plan);
+        self.tell_room();
         self.note_acknowledged();
         // Retransmissions are not marked (RFC 3168, section 6.1.5), nor are bare FINs.
         let capable = self.agreed.ecn && !plan.again && carries;

@@ -1,6 +1,6 @@
 //! The endpoint as a machine.
 
-use super::{Key, TcpEndpoint, TcpState};
+use super::{Key, TcpEndpoint, TcpState, addresses_to};
 use crate::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
 use crate::transport::tcp::connection::{Connection, Reply};
 use crate::transport::tcp::event::{TcpConnectionId, TcpEvent};
@@ -11,7 +11,7 @@ impl Machine for TcpEndpoint {
     type Event = TcpEvent;
 
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        let addresses = self.addresses_to(datagram.path).reversed();
+        let addresses = addresses_to(&self.addresses, self.config.local, datagram.path).reversed();
         let segment = match TcpHeader::parse(&addresses, datagram.octets) {
             Ok(segment) => segment,
             Err(TcpReject::Checksum) => {
@@ -60,19 +60,16 @@ impl Machine for TcpEndpoint {
             return Some(transmit(path, octets.len(), Kind::Control, Ecn::NotCapable));
         }
         while let Some(&id) = self.ready.front() {
-            if let Some(path) = self.connections.get(&id).map(|c| c.key.path) {
-                let addresses = self.addresses_to(path);
-                let departure = self
-                    .connections
-                    .get_mut(&id)
-                    .and_then(|c| c.poll_transmit(now, &addresses, out));
-                if let Some(departure) = departure {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                let path = connection.key.path;
+                let addresses = addresses_to(&self.addresses, self.config.local, path);
+                if let Some(departure) = connection.poll_transmit(now, &addresses, out) {
                     return Some(transmit(path, departure.len, departure.kind, departure.ecn));
                 }
+                connection.is_ready = false;
                 self.settle(id);
             }
             self.ready.pop_front();
-            self.is_ready.remove(&id);
         }
         None
     }
@@ -143,7 +140,11 @@ impl TcpEndpoint {
         }
         self.counters.strangers += 1;
         let mut octets = Vec::new();
-        reset.write(&self.addresses_to(path), &[], &mut octets);
+        reset.write(
+            &addresses_to(&self.addresses, self.config.local, path),
+            &[],
+            &mut octets,
+        );
         self.queue_reset(path, octets);
     }
 }
