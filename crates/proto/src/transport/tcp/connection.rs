@@ -61,6 +61,10 @@ const CHALLENGES_MAX: u8 = 10;
 const CHALLENGES_SPAN: Duration = Duration::from_secs(1);
 
 /// A connection.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts without a common order"
+)]
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) id: TcpConnectionId,
