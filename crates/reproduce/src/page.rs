@@ -156,10 +156,10 @@ fn table(judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -> Markup {
                         td data-label="Where" { (checked.place) }
                         td data-label="Verdict" { (verdict(checked.verdict)) }
                         td data-label="Our figure" { (checked.figure) }
-                        td {
+                        td.comment {
                             (checked.comment)
                             @if !claim.see.is_empty() {
-                                " See "
+                                "\nSee "
                                 @for (index, id) in claim.see.iter().enumerate() {
                                     @if index > 0 { "; " }
                                     a href=(format!("#{id}")) { (title(id)) }

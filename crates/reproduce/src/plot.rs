@@ -5,7 +5,9 @@
 
 use crate::data::{FamilyData, Sample};
 use crate::paper::{Figure, Measure};
+use core::ops::Range;
 use plotters::backend::SVGBackend;
+use plotters::coord::combinators::WithKeyPoints;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
@@ -19,13 +21,13 @@ pub(crate) const GROUND: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);
 /// Of the axes; the legend below them takes what it needs.
 const SIZE: (u32, u32) = (720, 400);
 /// Of a row of the legend.
-const ROW: u32 = 24;
+const ROW: u32 = 27;
 /// Where a label begins in its column.
 const LABEL_X: u32 = 48;
-const TEXT: u32 = 17;
-/// The width that a letter takes on average is half of the text's height; no sans-serif face has
-/// labels that need more than this.
-const LETTER: u32 = 10;
+const TEXT: u32 = 19;
+/// The room for a letter. On average they are half as wide as the text is high; no sans-serif face
+/// has labels that need more than this.
+const LETTER: u32 = 11;
 const FONT: &str = "sans-serif";
 
 /// Paul Tol's "bright" and "muted" schemes, those that are legible on white and on black.
@@ -136,8 +138,8 @@ fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>
     let mut builder = ChartBuilder::on(&above);
     builder
         .margin(12)
-        .x_label_area_size(44)
-        .y_label_area_size(72);
+        .x_label_area_size(50)
+        .y_label_area_size(86);
     let samples = || curves.iter().flat_map(|curve| curve.points.iter());
     let (x_low, x_high) = positive(samples().map(|sample| sample.x));
     let (y_low, y_high) = positive(samples().map(|sample| sample.value));
@@ -159,13 +161,35 @@ fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>
     let y = frame.y_low..top * if figure.logarithmic { 1.4 } else { 1.05 };
     match (data.family.x_logarithmic, figure.logarithmic) {
         (false, false) => frame.fill(&mut builder.build_cartesian_2d(x, y)?)?,
-        (false, true) => frame.fill(&mut builder.build_cartesian_2d(x, y.log_scale())?)?,
-        (true, false) => frame.fill(&mut builder.build_cartesian_2d(x.log_scale(), y)?)?,
+        (false, true) => frame.fill(&mut builder.build_cartesian_2d(x, decades(y))?)?,
+        (true, false) => frame.fill(&mut builder.build_cartesian_2d(decades(x), y)?)?,
         (true, true) => {
-            frame.fill(&mut builder.build_cartesian_2d(x.log_scale(), y.log_scale())?)?;
+            frame.fill(&mut builder.build_cartesian_2d(decades(x), decades(y))?)?;
         }
     }
     legend(&below, curves)
+}
+
+type Decades = WithKeyPoints<LogCoord<f64>>;
+
+/// Far more powers of ten than a figure spans.
+const MARKED: u8 = 40;
+
+/// A logarithmic axis with marks at powers of ten, and between them where those are few.
+fn decades(range: Range<f64>) -> Decades {
+    let within: &[f64] = match (range.end / range.start).log10() {
+        span if span >= 2.0 => &[1.0],
+        span if span >= 0.7 => &[1.0, 2.0, 5.0],
+        _ => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+    };
+    let first = range.start.log10().floor();
+    let marks = (0..=MARKED)
+        .map(|decade| 10_f64.powf(first + f64::from(decade)))
+        .take_while(|decade| *decade <= range.end)
+        .flat_map(|decade| within.iter().map(move |mark| mark * decade))
+        .filter(|mark| range.contains(mark))
+        .collect();
+    range.log_scale().with_key_points(marks)
 }
 
 /// The lowest and the highest of those above 0; 0.1 and 1 of none.

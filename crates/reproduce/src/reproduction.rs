@@ -2,7 +2,7 @@
 
 use crate::claims::Checked;
 use crate::data::{Data, FamilyData};
-use crate::paper::{Family, Line, Paper};
+use crate::paper::{Family, Figure, Line, Paper};
 use crate::plot::DrawError;
 use crate::{csv, page, plot};
 use fulmar_sim::experiment::{Experiment, PointResult};
@@ -15,6 +15,9 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct Reproduction {
     paper: &'static Paper,
+    /// Only this figure, without page and claims.
+    only: Option<&'static Figure>,
+    families: Vec<&'static Family>,
     experiment: Experiment,
     /// Which of its points each family's are, by line and value. Points that families share are
     /// run once.
@@ -28,7 +31,8 @@ pub struct Outcome {
     pub claims: Vec<Checked>,
     /// How many figures there are.
     pub figures: usize,
-    /// The page, `claims.json`, and of each figure a picture and its data.
+    /// The page, `claims.json`, and of each figure a picture and its data; the latter two alone if
+    /// only a figure was asked for.
     pub files: Vec<OutputFile>,
 }
 
@@ -69,10 +73,34 @@ impl Reproduction {
     /// # Errors
     /// `runs` is out of range.
     pub fn new(paper: &'static Paper, runs: Option<usize>) -> Result<Self, ScenarioError> {
+        Self::of(paper, None, runs)
+    }
+
+    /// Prepares one figure of a paper, with the runs that it needs; `None` if the paper has no
+    /// figure of that name.
+    ///
+    /// # Errors
+    /// `runs` is out of range.
+    pub fn figure(
+        paper: &'static Paper,
+        name: &str,
+        runs: Option<usize>,
+    ) -> Option<Result<Self, ScenarioError>> {
+        let figure = paper.figures().find(|figure| figure.id == name)?;
+        Some(Self::of(paper, Some(figure), runs))
+    }
+
+    fn of(
+        paper: &'static Paper,
+        only: Option<&'static Figure>,
+        runs: Option<usize>,
+    ) -> Result<Self, ScenarioError> {
+        let wanted = |family: &&Family| only.is_none_or(|figure| figure.family == family.id);
+        let families: Vec<_> = paper.families.iter().filter(wanted).collect();
         let mut all: Vec<Point> = Vec::new();
         let mut known = BTreeMap::new();
         let mut places = Vec::new();
-        for family in paper.families {
+        for family in &families {
             for line in family.lines {
                 for point in points(&document(family, line, runs)?)? {
                     let next = all.len();
@@ -91,6 +119,8 @@ impl Reproduction {
         };
         Ok(Self {
             paper,
+            only,
+            families,
             experiment,
             places,
         })
@@ -116,11 +146,10 @@ impl Reproduction {
         command: &str,
     ) -> Result<Outcome, ReproductionError> {
         let data = self.data(results)?;
-        let claims = self.paper.claims.iter().copied().flatten();
-        let claims: Vec<Checked> = claims.map(|claim| claim.judge(&data)).collect();
         let mut files = Vec::new();
         let mut drawings = Vec::new();
-        for figure in self.paper.figures() {
+        let wanted = |figure: &&Figure| self.only.is_none_or(|only| only.id == figure.id);
+        for figure in self.paper.figures().filter(wanted) {
             let family = data
                 .family(figure.family)
                 .ok_or(ReproductionError::NoFamily(figure.id))?;
@@ -135,6 +164,15 @@ impl Reproduction {
             });
             drawings.push((figure, svg));
         }
+        if self.only.is_some() {
+            return Ok(Outcome {
+                claims: Vec::new(),
+                figures: drawings.len(),
+                files,
+            });
+        }
+        let claims = self.paper.claims.iter().copied().flatten();
+        let claims: Vec<Checked> = claims.map(|claim| claim.judge(&data)).collect();
         files.push(OutputFile {
             name: "claims.json".to_owned(),
             text: claims_json(&claims)?,
@@ -161,7 +199,7 @@ impl Reproduction {
             let places = places.by_ref().take(family.x_values.len());
             places.map(|place| Rc::clone(&results[*place])).collect()
         };
-        let families = self.paper.families.iter().map(|family| FamilyData {
+        let families = self.families.iter().copied().map(|family| FamilyData {
             family,
             lines: family.lines.iter().map(|_| line(family)).collect(),
         });

@@ -15,14 +15,14 @@ nav{border:1px solid var(--faint);border-radius:4px;padding:.3rem 1rem}nav ul{pa
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,34rem),1fr));gap:1rem 2rem}
 figure{margin:0;min-width:0}figcaption,small{color:var(--soft)}figcaption{font-size:.9rem}svg{display:block;width:100%;height:auto}
 pre{overflow-x:auto;padding:.7rem;border:1px solid var(--faint);border-radius:4px}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.92rem}
+.wide{overflow-x:auto}.comment{white-space:pre-line}table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--faint)}
 .claims td:nth-child(1){width:22%}.claims td:nth-child(2){width:12%}.claims td:nth-child(4){width:18%}
 tr:target,figure:target{outline:2px solid var(--link);outline-offset:2px}
 .reproduced,.partly,.not{font-weight:600}.reproduced{color:var(--yes)}.partly{color:var(--half)}.not{color:var(--no)}
 svg [fill='#222223' i]{fill:var(--ink)}svg [stroke='#222223' i]{stroke:var(--ink)}
 svg [stroke='#DDDDDE' i]{stroke:var(--faint)}svg [fill='#FFFFFE' i]{fill:var(--ground)}
-@media screen and (max-width:45rem){body{padding:1rem}figure svg{min-width:34rem}
+@media screen and (max-width:45rem){body{padding:1rem}
 thead{display:none}table,tbody,tr,td{display:block}tr{padding:.6rem 0;border-bottom:1px solid var(--faint)}.claims td:nth-child(n){width:auto}
 td{border:0;padding:.1rem 0}td[data-label]::before{content:attr(data-label) ': ';color:var(--soft)}}
 @media print{:root{color-scheme:light;--ink:#000;--ground:#fff;--faint:#ccc;--soft:#444;--link:#000;--yes:#1a7a3a;--half:#8a5a00;--no:#b3261e}

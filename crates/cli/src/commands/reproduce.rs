@@ -18,6 +18,8 @@ Examples:
       page/index.html, claims.json, and a CSV and an SVG of each figure
   fulmar reproduce aerotp-hybrid --out quick/ --runs 5
       the same with fewer runs for each point: wider intervals
+  fulmar reproduce aerotp-hybrid --figure modes-goodput --out figure/
+      figure/modes-goodput.svg and .csv, from the runs of that figure alone
 
 Figures of the papers that are not made yet are told on stderr and on the page. An interrupt leaves
 the papers that are finished.
@@ -33,6 +35,9 @@ pub(crate) struct ReproduceArgs {
     /// Where the pages go; the directory is made. Files of the same names are replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Only this figure, as the page names its data: a picture and a CSV, from the runs it needs.
+    #[arg(long, value_name = "NAME")]
+    figure: Option<String>,
     /// Runs for each point, instead of each figure's own number.
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
@@ -75,6 +80,11 @@ fn choice(name: &str) -> Result<Choice, String> {
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
     let papers: Vec<&'static Paper> = match args.paper {
         Choice::One(paper) => vec![paper],
+        Choice::All if args.figure.is_some() => {
+            let problem =
+                anyhow::anyhow!("--figure names a figure of one paper; name the paper, not `all`");
+            return Err(problem).or_exit(Exit::Usage);
+        }
         Choice::All => PAPERS.to_vec(),
     };
     let places: Vec<Place> = papers
@@ -122,7 +132,16 @@ impl Place {
     /// The number of runs is out of range, or the directory cannot be made: before the runs, since
     /// nobody wants to wait for an error that was there from the start.
     fn new(paper: &'static Paper, args: &ReproduceArgs) -> Result<Self, Failure> {
-        let reproduction = Reproduction::new(paper, args.runs).or_exit(Exit::Usage)?;
+        let reproduction = match &args.figure {
+            None => Reproduction::new(paper, args.runs),
+            Some(name) => Reproduction::figure(paper, name, args.runs)
+                .with_context(|| {
+                    let paper = paper.name;
+                    format!("{paper} has no figure `{name}`; its page names them: the CSV files beside it")
+                })
+                .or_exit(Exit::Usage)?,
+        };
+        let reproduction = reproduction.or_exit(Exit::Usage)?;
         let directory = match args.paper {
             Choice::One(_) => args.out.clone(),
             Choice::All => args.out.join(paper.name),
@@ -180,7 +199,7 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
     let mut attempts = Vec::new();
     for (place, made) in places.iter().zip(made) {
         let paper = place.reproduction.paper();
-        for part in paper.missing() {
+        for part in paper.missing().iter().filter(|_| args.figure.is_none()) {
             eprintln!("fulmar: not made yet: {}: {}", part.place, part.what);
         }
         if made.broken > 0 {
@@ -208,7 +227,11 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
         }
     }
     if whole {
-        output::line(&args.out.join("index.html").display().to_string())?;
+        let page = match &args.figure {
+            None => "index.html".to_owned(),
+            Some(figure) => format!("{figure}.svg"),
+        };
+        output::line(&args.out.join(page).display().to_string())?;
     }
     Ok(worst)
 }

@@ -114,10 +114,17 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 ratio(&all?)
             };
             let (short, long) = (spread("mack")?, spread("mack-20mb")?);
+            let most = |family| data.mean(family, "MACK of 365", WORST, "goodput_bps");
+            let (little, much) = (most("mack")?, most("mack-20mb")?);
             Some(Finding {
                 verdict: Verdict::of(short < 1.1 && long >= 1.1, long > short),
                 figure: format!("factor {short:.2} with 1 MB, {long:.2} with 20 MB"),
-                comment: "Of the highest to the lowest goodput at 1e-4.".to_owned(),
+                comment: format!(
+                    "Of the highest to the lowest goodput at 1e-4. More data makes less of a difference: the end of a transfer, which is \
+                     nothing but waiting for MACKs that do not fill, is a smaller part of it. MACKs of 365 have {} with 1 MB and {} with 20 MB.",
+                    rate(little),
+                    rate(much)
+                ),
             })
         },
     },
@@ -265,15 +272,22 @@ fn indifferent(data: &Data) -> Option<Finding> {
         let (_, goodput, delay) = *spreads.last()?;
         let comment = if view.is_printed() {
             let worst = |line, name| data.mean(STYLE, line, "365", name);
+            let short = |name: &str| {
+                let sizes = ["1", "10", "50", "100", "200", "300", "365"];
+                let all = sizes.map(|size| data.mean(STYLE, LISTED_SHORT, size, name));
+                ratio(&all.into_iter().collect::<Option<Vec<f64>>>()?)
+            };
             format!(
                 "A lost packet is known as lost when a later one is acknowledged: a MACK that waits for company has the repair wait, and every \
                  repair of a repair. At 1e-4 with 365 the mean delay is {}; {} if no MACK is lost, {} if a MACK waits for 20 ms at most, and {} with ours, which \
-                 waits 5 ms. A model whose MACKs wait for less than a round trip, or whose sender repeats after a fixed time whatever is \
-                 acknowledged, shows no difference.",
+                 waits 5 ms. Among MACKs of 1 to 365 that wait for 20 ms at most, goodput differs by a factor of {:.2} and delay by {:.2}: \
+                 the paper's claim holds for MACKs that do not wait.",
                 seconds(worst(LISTED, "delay_mean_s")?),
                 seconds(worst(LISTED_CLEAN, "delay_mean_s")?),
                 seconds(worst(LISTED_SHORT, "delay_mean_s")?),
-                seconds(worst(CUMULATIVE, "delay_mean_s")?)
+                seconds(worst(CUMULATIVE, "delay_mean_s")?),
+                short("goodput_bps")?,
+                short("delay_mean_s")?
             )
         } else {
             String::new()

@@ -17,7 +17,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         id: "tcp-handshake",
         place: "section II.A",
         says: "TCP's handshake takes a round trip more before data flow.",
-        criterion: "With 10 ms one way, reproduced if TCP's first data comes a round trip (20 ms) later than UDP's, within 10 %; partly if later.",
+        criterion: "Reproduced if, with 10 ms one way, TCP's first data comes a round trip (20 ms) later than UDP's, within 10 %; partly if later.",
         see: &["modes-10ms-delay"],
         check: |data| {
             in_each(data, LATENT, |view| {

@@ -43,6 +43,35 @@ pub(super) const WHY_STRENGTH: Section = Section {
     ],
 };
 
+pub(super) const WHY_WAITS: Section = Section {
+    title: "Why: how long NACKs alone wait for an answer",
+    intro: "Delivery is in order: while the receiver waits for a packet it has asked for, all that came later waits too. Without acknowledgements \
+        nobody learns that the request or its answer was lost.",
+    figures: &[
+        Figure::of(
+            "waits-goodput",
+            OURS,
+            "Goodput by the wait, NACK at 1e-4",
+            &WAITS,
+            GOODPUT,
+        ),
+        Figure::of(
+            "waits-delay",
+            OURS,
+            "Delay by the wait, NACK at 1e-4",
+            &WAITS,
+            DELAY,
+        ),
+        Figure::of(
+            "waits-delivered",
+            OURS,
+            "Delivered data by the wait, NACK at 1e-4",
+            &WAITS,
+            DELIVERED,
+        ),
+    ],
+};
+
 pub(super) const WHY_MACK: Section = Section {
     title: "Why: when a MACK is sent, and what it says",
     intro: "At 1e-4: the paper's MACK as in Figures 4 to 7; the same when no acknowledgement is ever lost; when it waits for 20 ms at \
@@ -146,6 +175,32 @@ pub(super) const STRENGTH: Family = Family {
         "AeroTP reliable, same words" => ["flow.mode=reliable"],
     ),
     conditions: "As Figures 8 to 11, at a bit error rate of 1e-4.",
+};
+
+pub(super) const NEAR: &str = "10 us";
+
+pub(super) const WAITS: Family = Family {
+    id: "waits",
+    scenario: SCENARIO,
+    sets: &[
+        "flow.transport=aerotp",
+        "flow.first=after-interval",
+        "hop.frame_check=false",
+        "hop.ber=1e-4",
+        "flow.mode=nack",
+        "flow.fec_words=4",
+    ],
+    x_path: "flow.wait_requested",
+    x_values: &[
+        "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1000ms", "2000ms",
+    ],
+    x_label: "longest wait for what was asked for / ms",
+    x_logarithmic: true,
+    lines: aerotp!(
+        NEAR => [],
+        "10 ms" => ["hop.delay=10ms"],
+    ),
+    conditions: "The mode with NACKs alone of Figures 8 to 11, at a bit error rate of 1e-4.",
 };
 
 pub(super) const LISTED: &str = "list, waits 1 s";

@@ -67,15 +67,20 @@ pub(super) fn in_each(
     };
     let (first, others) = readings.split_first()?;
     let mut finding = check(&view(first))?;
-    for other in others {
+    for (index, other) in others.iter().enumerate() {
         let told = check(&view(other)).map_or_else(
             || "no value".to_owned(),
             |found| format!("{} ({})", found.verdict.name(), found.figure),
         );
-        let sentence = format!(" With {}: {told}.", other.name);
+        let first = index == 0;
+        let lead = if first {
+            "\nOther readings. With "
+        } else {
+            " With "
+        };
+        let sentence = format!("{lead}{}: {told}.", other.name);
         finding.comment.push_str(&sentence);
     }
-    finding.comment = finding.comment.trim_start().to_owned();
     Some(finding)
 }
 

@@ -28,6 +28,7 @@ pub const HYBRID: Paper = Paper {
         MACK_OCTET_10MS,
         MACK_20MB,
         extra::STRENGTH,
+        extra::WAITS,
         extra::STYLE,
         extra::NARROW,
         extra::STOP,
@@ -45,6 +46,7 @@ pub const HYBRID: Paper = Paper {
             figures: &MACK_FIGURES,
         },
         extra::WHY_STRENGTH,
+        extra::WHY_WAITS,
         extra::WHY_MACK,
         extra::WHY_TCP,
         Section {
