@@ -39,6 +39,14 @@ fn an_unknown_paper_and_no_runs_are_refused() {
             "run.runs",
         ),
         (vec!["aerotp-multi-mode"], "--out"),
+        (
+            vec!["aerotp-hybrid", "--figure", "none", "--out", out],
+            "no figure `none`",
+        ),
+        (
+            vec!["all", "--figure", "modes-delay", "--out", out],
+            "name the paper",
+        ),
     ] {
         let output = reproduce(&arguments).assert().code(2).get_output().clone();
         let told = String::from_utf8(output.stderr).expect("text");
@@ -58,4 +66,21 @@ fn a_place_that_cannot_be_made_is_told_before_the_runs() {
         .clone();
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(told.contains(out), "{told}");
+}
+
+#[test]
+fn a_figure_alone_is_a_picture_and_its_data() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().to_str().expect("a text");
+    let figure = ["--figure", "stop-delay", "--runs", "2", "--out", out];
+    reproduce(&["aerotp-hybrid"])
+        .args(figure)
+        .assert()
+        .success();
+    let mut names: Vec<_> = std::fs::read_dir(out)
+        .expect("the directory")
+        .map(|entry| entry.expect("a file").file_name())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["stop-delay.csv", "stop-delay.svg"]);
 }

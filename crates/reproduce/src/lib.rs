@@ -35,3 +35,32 @@ pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
 
 /// Every paper of which figures are made, in the order of the overview. One more is one more row.
 pub const PAPERS: [&Paper; 2] = [&MULTI_MODE, &HYBRID];
+
+#[cfg(test)]
+mod tests {
+    use super::{PAPERS, Reproduction};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_paper_has_valid_scenarios_and_its_tables_name_what_there_is() {
+        for paper in PAPERS {
+            let reproduction = Reproduction::new(paper, Some(1));
+            assert!(reproduction.is_ok(), "{reproduction:?}");
+            let families: BTreeSet<&str> = paper.families.iter().map(|family| family.id).collect();
+            assert_eq!(families.len(), paper.families.len(), "{}", paper.name);
+            let figures: BTreeSet<&str> = paper.figures().map(|figure| figure.id).collect();
+            assert_eq!(figures.len(), paper.figures().count(), "{}", paper.name);
+            for figure in paper.figures() {
+                assert!(families.contains(figure.family), "{}", figure.id);
+            }
+            let claims = || paper.claims.iter().copied().flatten();
+            let ids: BTreeSet<&str> = claims().map(|claim| claim.id).collect();
+            assert_eq!(ids.len(), claims().count(), "{}", paper.name);
+            for claim in claims() {
+                assert!(claim.criterion.starts_with("Reproduced "), "{}", claim.id);
+                let known = |id: &&str| figures.contains(id);
+                assert!(claim.see.iter().all(known), "{}: {:?}", claim.id, claim.see);
+            }
+        }
+    }
+}
