@@ -59,6 +59,14 @@ pub(crate) const OVERHEAD: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
+/// From the request to connect to the first data at the receiving transport.
+pub(crate) const FIRST_ARRIVAL: Measure = Measure {
+    name: "first_arrival_s",
+    label: "time to first data",
+    statistic: Statistic::Mean,
+    ..DELAY
+};
+
 /// What no scheme exceeds, and none that drops damaged packets.
 pub(crate) const BOUNDS: &[(&str, &str)] = &[
     ("capacity_bps", "capacity of the link"),

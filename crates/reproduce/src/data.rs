@@ -139,6 +139,11 @@ impl Data {
     pub(crate) fn mean(&self, family: &str, line: &str, x: &str, name: &str) -> Option<f64> {
         self.at(family, line, x, name)?.mean
     }
+
+    /// Each run's value, where it has one.
+    pub(crate) fn each(&self, family: &str, line: &str, x: &str, name: &str) -> Option<Vec<f64>> {
+        Some(runs(self.point(family, line, x)?, name))
+    }
 }
 
 #[cfg(test)]

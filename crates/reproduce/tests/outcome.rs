@@ -5,6 +5,8 @@ use fulmar_sim::experiment::{PointResult, Progress};
 use std::sync::OnceLock;
 
 const RUNS: usize = 2;
+/// No claim may vanish unnoticed.
+const CLAIMS: usize = 63;
 
 fn reproduction() -> Reproduction {
     Reproduction::new(&MULTI_MODE, Some(RUNS)).expect("the tables are valid scenarios")
@@ -89,7 +91,7 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
         .iter()
         .filter_map(|file| Some((file, file.name.strip_suffix(".csv")?)))
         .collect();
-    assert_eq!(data.len(), 36);
+    assert_eq!(data.len(), 49);
     for (file, name) in data {
         let mut rows = file
             .text
@@ -103,13 +105,14 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
         let mut count = 0;
         for row in rows {
             let number = |index: usize| row[index].parse::<f64>().ok();
-            assert!(number(2) <= Some(RUNS as f64), "{row:?}");
+            let other = row[0].starts_with("ns-3");
+            assert!(other || number(2) <= Some(RUNS as f64), "{row:?}");
             if let (Some(mean), Some(low), Some(high)) = (number(3), number(4), number(5)) {
                 assert!(low <= mean && mean <= high, "{row:?}");
                 count += 1;
             }
         }
-        assert!(count >= 14, "{}: {count}", file.name);
+        assert!(count >= 10, "{}: {count}", file.name);
         let picture = text(&format!("{name}.svg"));
         assert!(text("index.html").contains(picture), "{}", file.name);
     }
@@ -118,11 +121,12 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
 #[test]
 fn each_claim_is_told_once_with_a_figure_and_a_criterion() {
     let claims = claims(files());
-    assert_eq!(claims.len(), 41);
+    assert_eq!(claims.len(), CLAIMS);
     let mut ids: Vec<_> = claims.iter().map(|claim| &claim.id).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 41);
+    assert_eq!(ids.len(), CLAIMS);
+    assert_eq!(MULTI_MODE.missing(), []);
     for claim in &claims {
         // Two runs may lose nothing at all, and then a claim on growth has nothing to judge by.
         let judged = claim.figure.contains(|c: char| c.is_ascii_digit());

@@ -1,28 +1,80 @@
 //! Experiments of ours that show why a claim does not come out, or comes out otherwise.
 
-use crate::airborne::{DELAY, DELIVERED, RATES, SCENARIO};
+use super::overlays;
+use super::tables::{SETUP_FAMILY, aerotp};
+use crate::airborne::{DELAY, DELIVERED, FIRST_ARRIVAL, GOODPUT, OVERHEAD, RATES, SCENARIO};
 use crate::overlay::Overlay;
 use crate::paper::{Family, Figure, Line, Statistic};
 
-const HOLES: &str = "holes";
+/// Sources of other rates, and the code that keeps packets from being lost.
+pub(super) const QUEUES: &str = "queue";
+pub(super) const TCPS: &str = "tcp";
+pub(super) const GAPS: &str = "setup-interval";
 
-macro_rules! aerotp {
-    ($label:literal, $($set:literal),+) => {
+pub(super) const AS_NS3: &str = "NewReno as in ns-3";
+pub(super) const SACK: &str = "NewReno with SACK";
+pub(super) const UNCONTROLLED: &str = "no control with SACK";
+pub(super) const PATIENT: &str = "never gives up 1000 s";
+pub(super) const SPLIT: &str = "split at gateways";
+pub(super) const GAP_PAPER: &str = "AeroTP 333 writes/s";
+
+/// The reliable mode's queue.
+pub(super) const QUEUE_FAMILY: Family = Family {
+    id: QUEUES,
+    lines: &[
+        aerotp!("4.416 Mbit/s", "flow.mode=reliable"),
+        aerotp!("1.2 Mbit/s", "flow.mode=reliable", "flow.rate=1.2mbit"),
+        aerotp!("0.4 Mbit/s", "flow.mode=reliable", "flow.rate=0.4mbit"),
+        aerotp!(
+            "4.416 and 32 words",
+            "flow.mode=reliable",
+            "flow.fec_words=32"
+        ),
+    ],
+    conditions: "The reliable mode of Figures 21-24 with sources of three rates. At 1e-4 the link carries 1.5 Mbit/s \
+        in packets that arrive whole.",
+    ..HOLE_FAMILY
+};
+
+/// Which choices of a TCP make which part of its curves.
+pub(super) const TCP_FAMILY: Family = Family {
+    id: TCPS,
+    lines: &[
         Line {
-            label: $label,
-            sets: &[
-                "flow.transport=aerotp",
-                "flow.first=after-interval",
-                "hop.frame_check=false",
-                $($set),+
-            ],
-        }
-    };
-}
+            label: AS_NS3,
+            sets: &[],
+        },
+        Line {
+            label: SACK,
+            sets: &["tcp.sack=true"],
+        },
+        Line {
+            label: UNCONTROLLED,
+            sets: &["tcp.sack=true", "tcp.congestion=none"],
+        },
+        Line {
+            label: "timer from 0.2 s",
+            sets: &["tcp.rto_min=200ms"],
+        },
+        Line {
+            label: PATIENT,
+            sets: &["tcp.data_retries=100", "run.duration=1000s"],
+        },
+        Line {
+            label: "cut off at 10 s",
+            sets: &["run.duration=10s"],
+        },
+        aerotp!(SPLIT, "flow.transport=gateway", "flow.mode=near-reliable"),
+    ],
+    conditions: "The TCP of Figures 21-24, one thing changed at a time: SACK; no congestion control, a window of \
+        what the receiver offers; a timer as short as the wait of delayed acknowledgements; no end of repeats, and \
+        1000 s; cut off at 10 s; the connection split at two gateways, with AeroTP's near-reliable mode between.",
+    ..HOLE_FAMILY
+};
 
 /// Whether the quasi-reliable mode waits for what is missing.
 pub(super) const HOLE_FAMILY: Family = Family {
-    id: HOLES,
+    id: "holes",
     scenario: SCENARIO,
     sets: &[],
     x_path: "hop.ber",
@@ -61,6 +113,35 @@ pub(super) const HOLE_FAMILY: Family = Family {
     conditions: "As the quasi-reliable mode above; without the wait, data behind a hole are delivered at once.",
 };
 
+/// The time between the source's packets.
+pub(super) const GAP_FAMILY: Family = Family {
+    id: GAPS,
+    lines: &[
+        Line {
+            label: "AeroTP 375 writes/s",
+            sets: &[
+                "flow.transport=aerotp",
+                "flow.mode=reliable",
+                "flow.first=after-interval",
+                "flow.write=1400B",
+                "flow.rate=4.2mbit",
+            ],
+        },
+        Line {
+            label: GAP_PAPER,
+            sets: &[
+                "flow.transport=aerotp",
+                "flow.mode=reliable",
+                "flow.first=after-interval",
+                "flow.write=1400B",
+                "flow.rate=3.7333mbit",
+            ],
+        },
+    ],
+    conditions: "AeroTP as in Figure 12, with 2.67 ms and 3 ms from packet to packet.",
+    ..SETUP_FAMILY
+};
+
 const HEADERS_ALONE: Overlay = Overlay {
     label: "all but hit network headers",
     like: None,
@@ -77,20 +158,74 @@ const HEADERS_ALONE: Overlay = Overlay {
     joined: true,
 };
 
+pub(super) const SETUP_FIGURES: [Figure; 1] = [Figure {
+    logarithmic: false,
+    ..Figure::of(
+        "setup-interval",
+        "Our experiment on Figure 12",
+        "AeroTP's set-up with 2.67 ms and with 3 ms from packet to packet",
+        &GAP_FAMILY,
+        FIRST_ARRIVAL,
+    )
+    .overlaid(overlays::SETUP_PAPER)
+}];
+
 pub(super) const STRENGTH_FIGURES: [Figure; 2] = [
     Figure::of(
         "hole-delay",
-        "our experiment on Figures 14 and 18",
+        "Our experiment on Figures 14 and 18",
         "Delay of the quasi-reliable mode with and without waiting for holes",
         &HOLE_FAMILY,
         DELAY,
     ),
     Figure::of(
         "header-delivered",
-        "our experiment on Figures 13, 15 and 19",
+        "Our experiment on Figures 13, 15 and 19",
         "Delivered data, and what a hit network header alone would leave",
         &HOLE_FAMILY,
         DELIVERED,
     )
     .overlaid(&[HEADERS_ALONE]),
+];
+
+pub(super) const BER_FIGURES: [Figure; 5] = [
+    Figure::of(
+        "queue-delay",
+        "Our experiment on Figure 22",
+        "Delay of the reliable mode by the rate of its source",
+        &QUEUE_FAMILY,
+        DELAY,
+    )
+    .overlaid(overlays::IDEAL_DELAY),
+    Figure::of(
+        "tcp-goodput",
+        "Our experiment on Figure 21",
+        "Goodput of TCP, one thing changed at a time",
+        &TCP_FAMILY,
+        GOODPUT,
+    ),
+    Figure::of(
+        "tcp-delay",
+        "Our experiment on Figure 22",
+        "Delay of TCP, one thing changed at a time",
+        &TCP_FAMILY,
+        DELAY,
+    )
+    .overlaid(overlays::IDEAL_DELAY),
+    Figure::of(
+        "tcp-delivered",
+        "Our experiment on Figure 23",
+        "What TCP delivers, one thing changed at a time",
+        &TCP_FAMILY,
+        DELIVERED,
+    ),
+    Figure::of(
+        "tcp-overhead",
+        "Our experiment on Figure 24",
+        "Overhead of TCP, one thing changed at a time",
+        &TCP_FAMILY,
+        OVERHEAD,
+    )
+    .overlaid(overlays::IDEAL_OVERHEAD)
+    .logarithmic(),
 ];

@@ -1,9 +1,16 @@
-//! `aerotp-multi-mode`: set-up against loss, strengths of parity, and all modes against the bit error rate.
+//! `aerotp-multi-mode`: set-up against loss, strengths of parity, aggregation of acknowledgements, and all
+//! modes against the bit error rate, under every reading of what the paper leaves open.
 
 mod causes;
 mod claims_ber;
+mod claims_design;
+mod claims_saturation;
 mod claims_setup;
 mod claims_strength;
+mod design;
+mod mack;
+mod overlays;
+mod readings;
 mod strength;
 mod tables;
 mod variants;

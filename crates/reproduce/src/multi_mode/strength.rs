@@ -9,8 +9,10 @@ pub(super) const BY_STRENGTH: &str = "rate-by-strength";
 pub(super) const BY_AMOUNT: &str = "strength-by-amount";
 
 /// The strengths, as the lines name them and as the scenario does.
-pub(super) const STRENGTHS: [(&str, &str); 8] = [
+pub(super) const STRENGTHS: [(&str, &str); 10] = [
     ("0 words", "0"),
+    ("2 words", "2"),
+    ("4 words", "4"),
     ("8 words", "8"),
     ("16 words", "16"),
     ("32 words", "32"),
@@ -45,6 +47,8 @@ pub(super) const RATE_FAMILY: Family = Family {
     x_logarithmic: false,
     lines: &[
         quasi!("0 words", "flow.fec_words=0"),
+        quasi!("2 words", "flow.fec_words=2"),
+        quasi!("4 words", "flow.fec_words=4"),
         quasi!("8 words", "flow.fec_words=8"),
         quasi!("16 words", "flow.fec_words=16"),
         quasi!("32 words", "flow.fec_words=32"),
@@ -62,7 +66,7 @@ pub(super) const RATE_FAMILY: Family = Family {
 pub(super) const STRENGTH_FAMILY: Family = Family {
     id: BY_STRENGTH,
     x_path: "flow.fec_words",
-    x_values: &["0", "8", "16", "32", "64", "96", "128", "256"],
+    x_values: &["0", "2", "4", "8", "16", "32", "64", "96", "128", "256"],
     x_label: "parity words of 32 bits in a packet",
     lines: &[
         quasi!("BER 0", "hop.ber=0"),
@@ -162,7 +166,7 @@ pub(super) const FIGURES: [Figure; 9] = [
     ),
     Figure::of(
         "amount-overhead",
-        "our experiment on Figure 20",
+        "Our experiment on Figure 20",
         "Overhead against the amount of data",
         &AMOUNT_FAMILY,
         OVERHEAD,

@@ -1,8 +1,10 @@
 //! Figures 21-24 under the other readings of what the paper leaves open: latency, unit of the
 //! error rate, stop time and send buffer; and with 20 MB.
 
+use super::overlays;
 use super::tables::{COMPARED, COMPARED_128K};
 use crate::airborne::{DELAY, DELIVERED, GOODPUT, OCTET_RATES, OVERHEAD, RATES, SCENARIO};
+use crate::overlay::Overlay;
 use crate::paper::{Family, Figure};
 
 const PER_OCTET: &str = "error rate per octet";
@@ -10,7 +12,7 @@ const PER_OCTET: &str = "error rate per octet";
 pub(super) const LATE: Family = Family {
     id: "ber-10ms",
     scenario: SCENARIO,
-    sets: &["hop.delay=10ms"],
+    sets: &["hop.delay=10ms", "run.runs=100"],
     x_path: "hop.ber",
     x_values: RATES,
     x_label: "bit error rate",
@@ -50,54 +52,90 @@ pub(super) const BULK: Family = Family {
     ..LATE
 };
 
+const NONE: &[Overlay] = &[];
+const IDEAL_PER_OCTET: [&[Overlay]; 4] = [
+    NONE,
+    overlays::IDEAL_DELAY_OCTET,
+    NONE,
+    overlays::IDEAL_OVERHEAD_OCTET,
+];
+
 macro_rules! figures {
-    ($name:ident, $family:expr, $suffix:literal, $reading:literal) => {
+    ($name:ident, $family:expr, $suffix:literal, $reading:literal, $overlays:expr) => {
         pub(super) const $name: [Figure; 4] = [
             Figure::of(
                 concat!("ber-goodput-", $suffix),
-                "Figure 21, other reading",
+                "Figure 21",
                 concat!("Goodput, ", $reading),
                 &$family,
                 GOODPUT,
-            ),
+            )
+            .overlaid($overlays[0]),
             Figure::of(
                 concat!("ber-delay-", $suffix),
-                "Figure 22, other reading",
+                "Figure 22",
                 concat!("Delay, ", $reading),
                 &$family,
                 DELAY,
-            ),
+            )
+            .overlaid($overlays[1]),
             Figure::of(
                 concat!("ber-delivered-", $suffix),
-                "Figure 23, other reading",
+                "Figure 23",
                 concat!("Delivered data, ", $reading),
                 &$family,
                 DELIVERED,
-            ),
+            )
+            .overlaid($overlays[2]),
             Figure::of(
                 concat!("ber-overhead-", $suffix),
-                "Figure 24, other reading",
+                "Figure 24",
                 concat!("Overhead, ", $reading),
                 &$family,
                 OVERHEAD,
             )
+            .overlaid($overlays[3])
             .logarithmic(),
         ];
     };
 }
 
-figures!(LATE_FIGURES, LATE, "10ms", "10 ms");
-figures!(OCTET_FIGURES, OCTET, "octet", "error rate per octet");
+figures!(
+    LATE_FIGURES,
+    LATE,
+    "10ms",
+    "10 ms",
+    [
+        overlays::GOODPUT_LATE,
+        overlays::DELAY_LATE,
+        overlays::DELIVERED_LATE,
+        overlays::OVERHEAD_LATE
+    ]
+);
+figures!(
+    OCTET_FIGURES,
+    OCTET,
+    "octet",
+    "error rate per octet",
+    IDEAL_PER_OCTET
+);
 figures!(
     OCTET_SHORT_FIGURES,
     OCTET_SHORT,
     "octet-10s",
-    "error rate per octet, 10 s, 128 KiB"
+    "error rate per octet, 10 s, 128 KiB",
+    IDEAL_PER_OCTET
 );
 figures!(
     OCTET_SHORT_LATE_FIGURES,
     OCTET_SHORT_LATE,
     "octet-10s-10ms",
-    "error rate per octet, 10 s, 128 KiB, 10 ms"
+    "error rate per octet, 10 s, 128 KiB, 10 ms",
+    [
+        NONE,
+        overlays::IDEAL_DELAY_OCTET_LATE,
+        NONE,
+        overlays::IDEAL_OVERHEAD_OCTET
+    ]
 );
-figures!(BULK_FIGURES, BULK, "20mb", "20 MB");
+figures!(BULK_FIGURES, BULK, "20mb", "20 MB", [NONE; 4]);

@@ -1,0 +1,484 @@
+//! Results that the abstract, Table I and sections I to III state without a figure.
+
+use super::causes::{AS_NS3, SACK, SPLIT, TCPS, UNCONTROLLED};
+use super::design::{OUTAGE, OUTAGE_AEROTP, OUTAGE_TCP, RAMP, RAMP_1, RAMP_10, RAMP_AEROTP};
+use super::readings::{LOSSY, WORST, judged, percent};
+use super::strength::{BY_AMOUNT, BY_RATE, STRENGTHS};
+use super::tables::{
+    BER, DATAGRAM, NACK_MACK, NEAR, PARITY, QUASI, RELIABLE, SETUP, SETUP_AEROTP, SETUP_TCP, TCP,
+    UDP, UNRELIABLE,
+};
+use crate::claims::{Claim, Finding, Verdict};
+use crate::data::Data;
+
+const GOODPUT: &str = "goodput_bps";
+const CONTROL: &str = "wire_bytes.control";
+const SENT_AGAIN: &str = "wire_bytes.retransmission";
+
+/// Both ways, in the set-up's scenario and in that of short transfers.
+const SETUP_ROUND_TRIP_S: f64 = 0.01;
+const RAMP_ROUND_TRIP_S: f64 = 0.1;
+/// Of the lossy link.
+const LINK_BPS: f64 = 5e6;
+
+pub(super) const CLAIMS: [Claim; 18] = [
+    Claim {
+        id: "traditional-fail",
+        place: "abstract, section II.A",
+        says: "TCP and UDP do not perform efficiently over a lossy wireless link.",
+        criterion: "Reproduced if both deliver less than half at 1e-4, partly if one.",
+        see: &["ber-goodput", "ber-delivered"],
+        check: |data| {
+            judged(data, |view| {
+                let (tcp, udp) = (view.share(TCP, WORST)?, view.share(UDP, WORST)?);
+                Some(Finding {
+                    verdict: Verdict::of(tcp.max(udp) < 0.5, tcp.min(udp) < 0.5),
+                    figure: format!("TCP delivers {}, UDP {}", percent(tcp), percent(udp)),
+                    comment: String::new(),
+                })
+            })
+        },
+    },
+    Claim {
+        id: "tcp-mistakes-loss",
+        place: "section II.A",
+        says: "TCP takes every loss for congestion and shrinks its window, which wastes bandwidth.",
+        criterion: "Reproduced if at 1e-5, where no queue overflows, TCP with SACK has at least twice the goodput once \
+            its congestion control is off; partly if more.",
+        see: &["tcp-goodput"],
+        check: mistakes_loss,
+    },
+    Claim {
+        id: "split-helps",
+        place: "section II.A",
+        says: "Split connections get round it.",
+        criterion: "Reproduced if at 1e-5 TCP through two gateways has at least twice the goodput of TCP from end to end, \
+            partly if more.",
+        see: &["tcp-goodput"],
+        check: split_helps,
+    },
+    Claim {
+        id: "handshake",
+        place: "Table I, sections II.A and III.C",
+        says: "TCP's handshake costs a round trip before the first data; AeroTP's data ride on its first packet.",
+        criterion: "Reproduced if without loss TCP's first data come one round trip later, within 10 %; partly if later.",
+        see: &["setup-delay"],
+        check: |data| {
+            let first = |line| data.mean(SETUP, line, "0%", "first_arrival_s");
+            let later = first(SETUP_TCP)? - first(SETUP_AEROTP)?;
+            let trips = later / SETUP_ROUND_TRIP_S;
+            Some(Finding {
+                verdict: Verdict::of((trips - 1.0).abs() <= 0.1, later > 0.0),
+                figure: format!("{:.2} ms later, the round trip is 10", later * 1e3),
+                comment: String::new(),
+            })
+        },
+    },
+    Claim {
+        id: "short-contact",
+        place: "section IV.A",
+        says: "AeroTP can use paths that exist for a few seconds, while TCP is still connecting.",
+        criterion: "Reproduced if at 20 % loss AeroTP has data at the sink within 3 s in every run, and TCP not in a \
+            quarter of them; partly if not in some.",
+        see: &["setup-delay"],
+        check: short_contact,
+    },
+    Claim {
+        id: "second-packet",
+        place: "section IV.A",
+        says: "If AeroTP's first packet is lost, the second or a later one makes the connection.",
+        criterion: "Reproduced if at 20 % loss the first arrival in every run is a whole number of the source's \
+            intervals later than without loss, and no timer more; partly if in 95 % of them.",
+        see: &["setup-delay"],
+        check: second_packet,
+    },
+    Claim {
+        id: "slow-start",
+        place: "sections II.A and III.A",
+        says: "With slow start TCP takes many round trips until it uses the bandwidth; AeroTP sends at the link's \
+            rate at once.",
+        criterion: "Reproduced if for 500 kB TCP takes at least three round trips longer than AeroTP, with an initial \
+            window of 10 and of 1; partly if one.",
+        see: &["ramp-goodput"],
+        check: slow_start,
+    },
+    Claim {
+        id: "outage-short",
+        place: "section II.A",
+        says: "In short outages TCP's congestion control adds retransmissions.",
+        criterion: "Reproduced if over an outage of 1 s TCP sends twice as much again as AeroTP and ends later, partly \
+            if one of both.",
+        see: &["outage-last"],
+        check: outage_short,
+    },
+    Claim {
+        id: "outage-long",
+        place: "section II.A",
+        says: "In longer outages TCP's connection is terminated.",
+        criterion: "Reproduced if TCP gives up in an outage of 200 s or less, and AeroTP, told to be patient, \
+            completes; partly if TCP gives up.",
+        see: &["outage-delivered", "outage-last"],
+        check: outage_long,
+    },
+    Claim {
+        id: "selective-repeat",
+        place: "Table I, sections III.C and IV",
+        says: "AeroTP's ARQ is a selective repeat: only what is lost is sent again, and all data get through with high \
+            probability.",
+        criterion: "Reproduced if from 5e-5 on every run completes with at least 95 % of the goodput that an ARQ can \
+            have at most, partly with 80 %.",
+        see: &["ber-goodput"],
+        check: selective_repeat,
+    },
+    Claim {
+        id: "integrity",
+        place: "Table I, section III.B",
+        says: "The checks of header (CRC-16) and payload (CRC-32) notice what bit errors damage.",
+        criterion: "Reproduced if in none of AeroTP's runs of Figures 13-24 a wrong octet was delivered, partly if one in \
+            a million.",
+        see: &["ber-delivered", "strength-delivered"],
+        check: integrity,
+    },
+    Claim {
+        id: "negative-acks",
+        place: "Table I",
+        says: "Negative acknowledgements are optional.",
+        criterion: "Reproduced if the reliable mode without them and the NACK+MACK mode with them both complete every \
+            run, partly if one does.",
+        see: &["ber-delivered"],
+        check: |data| {
+            let least = |line| {
+                let done = LOSSY.iter().map(|x| data.mean(BER, line, x, "completed"));
+                let done: Vec<f64> = done.collect::<Option<_>>()?;
+                done.into_iter().reduce(f64::min)
+            };
+            let (without, with) = (least(RELIABLE)?, least(NACK_MACK)?);
+            Some(Finding {
+                verdict: Verdict::of(without.min(with) >= 1.0, without.max(with) >= 1.0),
+                figure: format!("{} without, {} with", percent(without), percent(with)),
+                comment: "Shares of the runs that complete.".to_owned(),
+            })
+        },
+    },
+    Claim {
+        id: "decoupled",
+        place: "Table I, section III.A",
+        says: "Error control is decoupled from rate control: loss does not slow the sender down.",
+        criterion: "Reproduced if at 1e-4 the reliable mode keeps the link 95 % busy until its last delivery, partly 80 %.",
+        see: &["ber-goodput"],
+        check: decoupled,
+    },
+    Claim {
+        id: "lean-segment",
+        place: "section III.B",
+        says: "For a link of little bandwidth, AeroTP's segment carries less than the headers of TCP and IP.",
+        criterion: "Reproduced if for 500 kB in full packets AeroTP's packets take at least a tenth fewer octets beyond \
+            the data than TCP's, partly if fewer.",
+        see: &["ramp-goodput"],
+        check: lean_segment,
+    },
+    Claim {
+        id: "near-reliable-lean",
+        place: "section III.D",
+        says: "The near-reliable mode takes only a limited number of acknowledgements, and less bandwidth than the \
+            reliable mode.",
+        criterion: "Reproduced if its control packets take fewer octets than the reliable mode's at each rate, partly if \
+            at half of them.",
+        see: &["ber-overhead"],
+        check: near_reliable,
+    },
+    Claim {
+        id: "quasi-no-acks",
+        place: "section III.D",
+        says: "The quasi-reliable mode has neither acknowledgements nor retransmissions.",
+        criterion: "Reproduced if nothing is sent again and 20 MB take no more control octets than 1 MB, partly if nothing \
+            is sent again.",
+        see: &["amount-overhead"],
+        check: quasi_no_acks,
+    },
+    Claim {
+        id: "quasi-arbitrary",
+        place: "section III.D",
+        says: "By its strength, the quasi-reliable mode gives any statistical reliability, but no guarantee.",
+        criterion: "Reproduced if at 1e-4 strengths up to 8 words lose ever less, stronger ones at most 0.1 % beyond the \
+            packets whose network header was hit, and none delivers all; partly if 8 words lose less than none.",
+        see: &["strength-delivered"],
+        check: quasi_arbitrary,
+    },
+    Claim {
+        id: "unreliable-plain",
+        place: "section III.D",
+        says: "The unreliable modes correct nothing themselves: they deliver what the link does, as UDP.",
+        criterion: "Reproduced if both deliver what UDP delivers at each rate, within 2 % of the data; partly within 5 %.",
+        see: &["ber-delivered"],
+        check: unreliable_plain,
+    },
+];
+
+fn mistakes_loss(data: &Data) -> Option<Finding> {
+    let goodput = |line| data.mean(TCPS, line, "1e-5", GOODPUT);
+    let (with, without) = (goodput(SACK)?, goodput(UNCONTROLLED)?);
+    let dropped = data.mean(TCPS, SACK, "1e-5", "wire_loss.queue")?;
+    let times = without / with;
+    Some(Finding {
+        verdict: Verdict::of(times >= 2.0 && dropped <= 0.0, times > 1.0),
+        figure: format!("{:.2} Mbit/s instead of {:.2}", without / 1e6, with / 1e6),
+        comment: "What then still separates TCP from AeroTP are its timeouts of at least 1 s."
+            .to_owned(),
+    })
+}
+
+fn split_helps(data: &Data) -> Option<Finding> {
+    let goodput = |line| data.mean(TCPS, line, "1e-5", GOODPUT);
+    let (split, whole) = (goodput(SPLIT)?, goodput(AS_NS3)?);
+    Some(Finding {
+        verdict: Verdict::of(split >= 2.0 * whole, split > whole),
+        figure: format!("{:.2} Mbit/s instead of {:.2}", split / 1e6, whole / 1e6),
+        comment: "Between our gateways runs AeroTP's near-reliable mode.".to_owned(),
+    })
+}
+
+fn short_contact(data: &Data) -> Option<Finding> {
+    let runs = data.at(SETUP, SETUP_TCP, "20%", "completed")?.n;
+    let late = |line| {
+        let times = data.each(SETUP, line, "20%", "first_arrival_s")?;
+        let here = times.iter().filter(|time| **time <= 3.0).count();
+        Some(1.0 - here as f64 / runs as f64)
+    };
+    let (tcp, aerotp) = (late(SETUP_TCP)?, late(SETUP_AEROTP)?);
+    Some(Finding {
+        verdict: Verdict::of(tcp >= 0.25 && aerotp <= 0.0, tcp > aerotp),
+        figure: format!(
+            "TCP not in {} of the runs, AeroTP in {}",
+            percent(tcp),
+            percent(aerotp)
+        ),
+        comment: String::new(),
+    })
+}
+
+fn second_packet(data: &Data) -> Option<Finding> {
+    /// 1400 octets at 4.2 Mbit/s.
+    const INTERVAL_S: f64 = 1400.0 * 8.0 / 4.2e6;
+    let clean = data.mean(SETUP, SETUP_AEROTP, "0%", "first_arrival_s")?;
+    let times = data.each(SETUP, SETUP_AEROTP, "20%", "first_arrival_s")?;
+    let whole = |time: &&f64| {
+        let intervals = (**time - clean) / INTERVAL_S;
+        // A packet waits for the one before it on the link, half an interval at most.
+        (intervals - intervals.round()).abs() < 0.01
+    };
+    let share = times.iter().filter(whole).count() as f64 / times.len() as f64;
+    let latest = times.iter().copied().reduce(f64::max)?;
+    Some(Finding {
+        verdict: Verdict::of(share >= 1.0, share >= 0.95),
+        figure: format!(
+            "{} of the runs, the latest after {:.1} ms",
+            percent(share),
+            latest * 1e3
+        ),
+        comment: "Retransmissions may come in between, and are counted against it.".to_owned(),
+    })
+}
+
+fn slow_start(data: &Data) -> Option<Finding> {
+    let last = |line| data.mean(RAMP, line, "500kB", "last_delivery_s");
+    let aerotp = last(RAMP_AEROTP)?;
+    let trips = |line| Some((last(line)? - aerotp) / RAMP_ROUND_TRIP_S);
+    let (ten, one) = (trips(RAMP_10)?, trips(RAMP_1)?);
+    Some(Finding {
+        verdict: Verdict::of(ten.min(one) >= 3.0, ten.max(one) >= 3.0),
+        figure: format!("{ten:.1} and {one:.1} round trips longer"),
+        comment: "Of 100 ms; one of them is the handshake.".to_owned(),
+    })
+}
+
+fn outage_short(data: &Data) -> Option<Finding> {
+    let of = |line, name| data.mean(OUTAGE, line, "0.5s+1s", name);
+    let (tcp, aerotp) = (of(OUTAGE_TCP, SENT_AGAIN)?, of(OUTAGE_AEROTP, SENT_AGAIN)?);
+    let (late, soon) = (
+        of(OUTAGE_TCP, "last_delivery_s")?,
+        of(OUTAGE_AEROTP, "last_delivery_s")?,
+    );
+    let (more, later) = (tcp >= 2.0 * aerotp, late > soon);
+    Some(Finding {
+        verdict: Verdict::of(more && later, more || later),
+        figure: format!(
+            "{:.0} kB sent again, AeroTP {:.0} kB; done after {late:.1} s, AeroTP {soon:.1} s",
+            tcp / 1e3,
+            aerotp / 1e3
+        ),
+        comment: String::new(),
+    })
+}
+
+fn outage_long(data: &Data) -> Option<Finding> {
+    let gave_up = |x: &&str| data.mean(OUTAGE, OUTAGE_TCP, x, "gave_up");
+    let lengths = ["0.5s+10s", "0.5s+30s", "0.5s+100s", "0.5s+200s"];
+    let ends: Vec<f64> = lengths.iter().map(gave_up).collect::<Option<_>>()?;
+    let first = lengths.iter().zip(&ends).find(|(_, share)| **share >= 1.0);
+    let patient = data.mean(OUTAGE, OUTAGE_AEROTP, "0.5s+200s", "completed")?;
+    let figure = first.map_or_else(
+        || "TCP never gives up in 200 s".to_owned(),
+        |(length, _)| format!("TCP gives up in {}", length.trim_start_matches("0.5s+")),
+    );
+    Some(Finding {
+        verdict: Verdict::of(first.is_some() && patient >= 1.0, first.is_some()),
+        figure,
+        comment: "After 6 repeats, as in ns-3. AeroTP's own patience is 120 s by default."
+            .to_owned(),
+    })
+}
+
+fn selective_repeat(data: &Data) -> Option<Finding> {
+    let mut least = 1.0_f64;
+    let mut done = 1.0_f64;
+    for x in ["5e-5", "7.5e-5", WORST] {
+        let of = |name| data.mean(BER, RELIABLE, x, name);
+        least = least.min(of("efficiency_arq")?);
+        done = done.min(of("completed")?);
+    }
+    Some(Finding {
+        verdict: Verdict::of(done >= 1.0 && least >= 0.95, done >= 1.0 && least >= 0.8),
+        figure: format!("{} of the bound at least", percent(least)),
+        comment:
+            "The bound counts headers as payload, which are 2.7 %, and nothing for the last repair."
+                .to_owned(),
+    })
+}
+
+fn integrity(data: &Data) -> Option<Finding> {
+    let modes = [
+        RELIABLE, PARITY, NEAR, NACK_MACK, QUASI, UNRELIABLE, DATAGRAM,
+    ];
+    let modes = modes.map(|line| (BER, line));
+    let strengths = STRENGTHS.map(|(line, _)| (BY_RATE, line));
+    let (mut wrong, mut damaged, mut delivered) = (0.0, 0.0, 0.0);
+    for (family, line) in modes.into_iter().chain(strengths) {
+        for x in LOSSY {
+            let total = |name| {
+                let summary = data.at(family, line, x, name)?;
+                Some(summary.mean? * summary.n as f64)
+            };
+            wrong += total("corrupt_bytes")?;
+            damaged += total("wire_damaged")?;
+            delivered += total("delivered_bytes")?;
+        }
+    }
+    Some(Finding {
+        verdict: Verdict::of(wrong <= 0.0, wrong <= delivered / 1e6),
+        figure: format!("{wrong:.0} wrong octets after {damaged:.0} damaged packets"),
+        comment: String::new(),
+    })
+}
+
+fn decoupled(data: &Data) -> Option<Finding> {
+    let of = |name| data.mean(BER, RELIABLE, WORST, name);
+    let sent = of("wire_bytes.source")? + of(SENT_AGAIN)?;
+    let busy = 8.0 * sent / of("last_delivery_s")? / LINK_BPS;
+    Some(Finding {
+        verdict: Verdict::of(busy >= 0.95, busy >= 0.8),
+        figure: format!("{} busy", percent(busy)),
+        comment: "With 70 % of the packets damaged.".to_owned(),
+    })
+}
+
+fn lean_segment(data: &Data) -> Option<Finding> {
+    let beyond = |line| {
+        let of = |name| data.mean(RAMP, line, "500kB", name);
+        Some(of("wire_bytes.source")? - of("delivered_bytes")?)
+    };
+    let (aerotp, tcp) = (beyond(RAMP_AEROTP)?, beyond(RAMP_10)?);
+    Some(Finding {
+        verdict: Verdict::of(aerotp <= 0.9 * tcp, aerotp < tcp),
+        figure: format!("{:.1} kB, TCP {:.1} kB for 500 kB", aerotp / 1e3, tcp / 1e3),
+        comment: "TCP with timestamps, as in ns-3. Ours runs over IP; over AeroNP, which the paper foresees, 20 octets of \
+            each packet would be others."
+            .to_owned(),
+    })
+}
+
+fn near_reliable(data: &Data) -> Option<Finding> {
+    let rates = core::iter::once("0").chain(LOSSY);
+    let control = |line, x| data.mean(BER, line, x, CONTROL);
+    let pairs = rates.map(|x| Some((control(NEAR, x)?, control(RELIABLE, x)?)));
+    let pairs: Vec<(f64, f64)> = pairs.collect::<Option<_>>()?;
+    let fewer = pairs.iter().filter(|(near, full)| near < full).count();
+    let ((near, full), (near_worst, full_worst)) = (*pairs.first()?, *pairs.last()?);
+    Some(Finding {
+        verdict: Verdict::of(fewer == pairs.len(), 2 * fewer >= pairs.len()),
+        figure: format!(
+            "{:.1} kB, reliable {:.1} kB without errors",
+            near / 1e3,
+            full / 1e3
+        ),
+        comment: format!(
+            "Fewer at {fewer} of {} rates. Its requests grow with the loss: at 1e-4 they take {:.1} kB, the reliable mode's \
+             acknowledgements {:.1} kB.",
+            pairs.len(),
+            near_worst / 1e3,
+            full_worst / 1e3
+        ),
+    })
+}
+
+fn quasi_no_acks(data: &Data) -> Option<Finding> {
+    let of = |x, name| data.mean(BY_AMOUNT, "32 words", x, name);
+    let again = data.mean(BY_RATE, "32 words", WORST, SENT_AGAIN)?;
+    let (little, much) = (of("1MB", CONTROL)?, of("20MB", CONTROL)?);
+    let share = much / of("20MB", "delivered_bytes")?;
+    Some(Finding {
+        verdict: Verdict::of(again <= 0.0 && much <= little, again <= 0.0),
+        figure: format!("{again:.0} B sent again; {} of the data in control packets", percent(share)),
+        comment: "Ours tell the sender at which rate packets arrive, so that it can follow the link (ADR-0011). They confirm \
+            nothing and ask for nothing."
+            .to_owned(),
+    })
+}
+
+fn quasi_arbitrary(data: &Data) -> Option<Finding> {
+    let missing = |(line, _): &(&str, &str)| {
+        let of = |name| data.mean(BY_RATE, line, WORST, name);
+        Some(1.0 - of("delivered_bytes")? / of("offered_bytes")?)
+    };
+    let lost: Vec<f64> = STRENGTHS.iter().map(missing).collect::<Option<_>>()?;
+    let weak = lost
+        .iter()
+        .zip(STRENGTHS)
+        .take_while(|(_, (_, words))| *words != "16");
+    let weak: Vec<f64> = weak.map(|(lost, _)| *lost).collect();
+    // 160 bits, none of which may be hit.
+    let headers = 1.0 - (1.0 - 1e-4_f64).powi(160);
+    let strong = &lost[weak.len()..];
+    let falls = weak.windows(2).all(|pair| pair[1] < pair[0]);
+    // Runs differ: 0.1 % and the spread of 100 runs.
+    let near = strong.iter().all(|lost| *lost <= headers + 0.001);
+    let some = lost.iter().all(|lost| *lost > 0.0);
+    Some(Finding {
+        verdict: Verdict::of(falls && near && some, weak.last() < weak.first()),
+        figure: format!(
+            "{} lost without parity, {} with 4 words, {} with 16",
+            percent(*lost.first()?),
+            percent(*lost.get(2)?),
+            percent(*strong.first()?)
+        ),
+        comment: format!("Hit network headers alone are {}.", percent(headers)),
+    })
+}
+
+fn unreliable_plain(data: &Data) -> Option<Finding> {
+    let share = |line, x| {
+        let of = |name| data.mean(BER, line, x, name);
+        Some(of("delivered_bytes")? / of("offered_bytes")?)
+    };
+    let mut most = 0.0_f64;
+    for x in LOSSY {
+        for line in [UNRELIABLE, DATAGRAM] {
+            most = most.max((share(line, x)? - share(UDP, x)?).abs());
+        }
+    }
+    Some(Finding {
+        verdict: Verdict::of(most <= 0.02, most <= 0.05),
+        figure: format!("within {} of the data", percent(most)),
+        comment: String::new(),
+    })
+}

@@ -1,0 +1,133 @@
+//! Runs on what sections I to III say of TCP and of AeroTP's design, of which the paper has no figure.
+
+use super::tables::aerotp;
+use crate::airborne::{DELIVERED, GOODPUT, OVERHEAD, SCENARIO};
+use crate::paper::{Family, Figure, Line, Measure, Statistic};
+
+pub(super) const RAMP: &str = "slow-start";
+pub(super) const OUTAGE: &str = "outage";
+pub(super) const PACKED: &str = "full-packets";
+
+pub(super) const RAMP_10: &str = "TCP initial window 10";
+pub(super) const RAMP_1: &str = "TCP initial window 1";
+pub(super) const RAMP_AEROTP: &str = "AeroTP reliable";
+
+pub(super) const OUTAGE_TCP: &str = "TCP NewReno";
+pub(super) const OUTAGE_AEROTP: &str = "AeroTP reliable";
+
+pub(super) const FULL: &str = "full packets";
+pub(super) const WRITES: &str = "writes of 1472 octets";
+
+/// Short transfers over a long round trip.
+pub(super) const RAMP_FAMILY: Family = Family {
+    id: RAMP,
+    scenario: SCENARIO,
+    sets: &["flow.traffic=bulk", "hop.delay=50ms", "run.runs=2"],
+    x_path: "flow.bytes",
+    x_values: &["15kB", "50kB", "150kB", "500kB", "1500kB", "5000kB"],
+    x_label: "data to send / kB",
+    x_logarithmic: true,
+    lines: &[
+        Line {
+            label: RAMP_10,
+            sets: &[],
+        },
+        Line {
+            label: RAMP_1,
+            sets: &["tcp.initial_window=1"],
+        },
+        aerotp!(RAMP_AEROTP, "flow.mode=reliable"),
+    ],
+    conditions: "As much as the axis says, as fast as the transport can, over 5 Mbit/s with 50 ms and without errors, \
+        which leaves nothing to chance. The goodput counts from the request to connect on.",
+};
+
+/// 1 MB with the link gone for a while.
+pub(super) const OUTAGE_FAMILY: Family = Family {
+    id: OUTAGE,
+    sets: &["run.duration=1000s", "run.runs=2"],
+    x_path: "hop.outages",
+    x_values: &[
+        "0.5s+0.1s",
+        "0.5s+0.3s",
+        "0.5s+1s",
+        "0.5s+3s",
+        "0.5s+10s",
+        "0.5s+30s",
+        "0.5s+100s",
+        "0.5s+200s",
+    ],
+    x_label: "length of the outage / s",
+    lines: &[
+        Line {
+            label: OUTAGE_TCP,
+            sets: &[],
+        },
+        aerotp!(
+            OUTAGE_AEROTP,
+            "flow.mode=reliable",
+            "flow.give_up_after=1000s"
+        ),
+    ],
+    conditions: "1 MB as in Figures 21-24 without errors, and the lossy link gone from 0.5 s on, for as long as the axis \
+        says. TCP gives up after 6 repeats of a segment, as in ns-3; AeroTP is told to be patient.",
+    ..RAMP_FAMILY
+};
+
+/// Packets of 1500 octets to the last.
+pub(super) const PACKED_FAMILY: Family = Family {
+    id: PACKED,
+    sets: &["run.runs=2"],
+    x_path: "flow.fec_words",
+    x_values: &["0", "8", "16", "32", "64", "96", "128", "256"],
+    x_label: "parity words of 32 bits in a packet",
+    x_logarithmic: false,
+    lines: &[
+        aerotp!(FULL, "flow.mode=quasi-reliable", "flow.traffic=bulk"),
+        aerotp!(WRITES, "flow.mode=quasi-reliable"),
+    ],
+    conditions: "1 MB in quasi-reliable mode without errors, once as fast as the transport can, which makes every packet \
+        full, and once in the writes of Figures 13-20, of which weak strengths leave a small packet behind each.",
+    ..RAMP_FAMILY
+};
+
+const LAST: Measure = Measure {
+    name: "last_delivery_s",
+    unit: 1.0,
+    unit_name: "s",
+    label: "time of the last delivery",
+    statistic: Statistic::Mean,
+};
+
+pub(super) const FIGURES: [Figure; 3] = [
+    Figure::of(
+        "ramp-goodput",
+        "Our experiment on section II.A",
+        "Goodput of short transfers, 50 ms one way",
+        &RAMP_FAMILY,
+        GOODPUT,
+    ),
+    Figure::of(
+        "outage-delivered",
+        "Our experiment on section II.A",
+        "Delivered data with an outage",
+        &OUTAGE_FAMILY,
+        DELIVERED,
+    ),
+    Figure::of(
+        "outage-last",
+        "Our experiment on section II.A",
+        "Last delivery with an outage; before it, if the connection is given up",
+        &OUTAGE_FAMILY,
+        LAST,
+    )
+    .logarithmic(),
+];
+
+pub(super) const PACKED_FIGURES: [Figure; 1] = [Figure::of(
+    "packed-overhead",
+    "Our experiment on Figure 20",
+    "Overhead against the FEC strength, with full packets and with the source's writes",
+    &PACKED_FAMILY,
+    OVERHEAD,
+)];
