@@ -74,7 +74,10 @@ impl Flow {
 
     /// Whether data wait for a handshake.
     pub(crate) const fn has_handshake(&self) -> bool {
-        matches!(self.plan.transport, TransportPlan::Tcp(_))
+        matches!(
+            self.plan.transport,
+            TransportPlan::Tcp(_) | TransportPlan::LtTcp(_)
+        )
     }
 
     /// The application makes its next write.
@@ -93,7 +96,7 @@ pub(crate) fn promise(flow: &FlowPlan) -> Promise {
         TransportPlan::Aerotp(plan) => plan.as_ref(),
         TransportPlan::Gateway(plan) => &plan.aerotp,
         // As with UDP, damage may cancel out in the checksum.
-        TransportPlan::Tcp(_) => {
+        TransportPlan::Tcp(_) | TransportPlan::LtTcp(_) => {
             return Promise {
                 order: Order::Complete,
                 damage_permitted: true,

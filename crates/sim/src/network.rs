@@ -293,6 +293,7 @@ impl Network {
                     Protocol::UDP => here.datagram,
                     Protocol::AEROTP => here.aerotp,
                     Protocol::TCP => here.tcp,
+                    Protocol::LT_TCP => here.lt_tcp,
                     _ => None,
                 };
                 match stack {

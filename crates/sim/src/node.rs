@@ -29,4 +29,6 @@ pub(crate) struct Node {
     pub(crate) aerotp: Option<StackId>,
     /// TCP, if a flow uses it here.
     pub(crate) tcp: Option<StackId>,
+    /// LT-TCP, if a flow uses it here.
+    pub(crate) lt_tcp: Option<StackId>,
 }

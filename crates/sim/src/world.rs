@@ -18,7 +18,7 @@ use crate::scenario::{AerotpPlan, AppDirection, FlowPlan, Plan, TransportPlan};
 use crate::stack::aerotp::AerotpStack;
 use crate::stack::datagram::DatagramStack;
 use crate::stack::gateway::GatewayStack;
-use crate::stack::tcp::{GAVE_UP, TcpStack};
+use crate::stack::stream::{GAVE_UP, StreamStack};
 use crate::stack::{Context, Stack, StackCounts};
 use crate::topology::{self, Ends};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -187,6 +187,7 @@ impl World {
             TransportPlan::Datagram => &mut place.datagram,
             TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut place.aerotp,
             TransportPlan::Tcp(_) => &mut place.tcp,
+            TransportPlan::LtTcp(_) => &mut place.lt_tcp,
         };
         if let Some(id) = *known {
             return id;
@@ -215,7 +216,11 @@ impl World {
             }
             TransportPlan::Tcp(_) => {
                 let stream = rng.child(&format!("node-{}/tcp", address.0));
-                Stack::Tcp(Box::new(TcpStack::new(address, stream)))
+                Stack::Tcp(Box::new(StreamStack::new(address, stream)))
+            }
+            TransportPlan::LtTcp(_) => {
+                let stream = rng.child(&format!("node-{}/lt-tcp", address.0));
+                Stack::LtTcp(Box::new(StreamStack::new(address, stream)))
             }
             TransportPlan::Aerotp(plan) => {
                 let config = endpoint_config(rate, plan);

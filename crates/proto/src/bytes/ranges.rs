@@ -14,6 +14,11 @@ impl RangeSet {
         self.runs.len()
     }
 
+    /// The runs in ascending order.
+    pub fn runs(&self) -> core::slice::Iter<'_, Range<u64>> {
+        self.runs.iter()
+    }
+
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
         self.runs.is_empty()

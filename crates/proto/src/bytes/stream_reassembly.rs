@@ -62,6 +62,11 @@ impl StreamReassembly {
         self.runs.run_at(position)
     }
 
+    /// The runs beyond the first hole, lowest first.
+    pub fn runs(&self) -> core::slice::Iter<'_, Range<u64>> {
+        self.runs.runs()
+    }
+
     /// Takes `octets`, which begin at `position`, as far as they are new and within the room.
     /// Returns the range taken or known within it, empty if nothing of it is of use.
     pub fn insert(&mut self, position: u64, octets: &[u8]) -> Range<u64> {

@@ -22,6 +22,7 @@
 pub mod aerotp;
 pub mod checksum;
 pub mod link;
+pub mod lt_tcp;
 pub mod network;
 mod seq;
 pub mod tcp;

@@ -43,6 +43,8 @@ impl Protocol {
     pub const UDP: Self = Self(17);
     /// AeroTP: the first number RFC 3692 leaves to experiments, for IANA assigned none.
     pub const AEROTP: Self = Self(253);
+    /// LT-TCP: the other number that RFC 3692 leaves to experiments.
+    pub const LT_TCP: Self = Self(254);
 }
 
 /// Why a packet is dropped at a hop.

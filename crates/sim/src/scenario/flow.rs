@@ -3,6 +3,7 @@
 use super::ScenarioError;
 use super::aerotp::{self, AerotpPlan};
 use super::gateway::{self, GatewayPlan};
+use super::lt_tcp::{self, LtTcpPlan};
 use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
@@ -51,6 +52,8 @@ pub enum TransportPlan {
     Gateway(Box<GatewayPlan>),
     /// TCP.
     Tcp(Box<TcpPlan>),
+    /// LT-TCP.
+    LtTcp(Box<LtTcpPlan>),
 }
 
 #[derive(Clone, Copy)]
@@ -59,6 +62,7 @@ enum TransportName {
     Aerotp,
     Gateway,
     Tcp,
+    LtTcp,
 }
 
 #[derive(Clone, Copy)]
@@ -67,9 +71,10 @@ enum TrafficName {
     ConstantRate,
 }
 
-const TRANSPORTS: [(&str, TransportName); 4] = [
+const TRANSPORTS: [(&str, TransportName); 5] = [
     ("aerotp", TransportName::Aerotp),
     ("gateway", TransportName::Gateway),
+    ("lt-tcp", TransportName::LtTcp),
     ("tcp", TransportName::Tcp),
     ("udp", TransportName::Udp),
 ];
@@ -104,6 +109,7 @@ pub(super) const KEYS: Keys = &[
         "mtu",
         "send_rate",
         "tcp",
+        "lt_tcp",
     ],
     &aerotp::KEYS,
     &gateway::KEYS,
@@ -117,16 +123,20 @@ const MTU_MAX: u64 = 65_535;
 const MTU_MIN: u64 = 68;
 
 impl FlowPlan {
-    /// Reads a flow. `tcp` is the table `[tcp]`, what all flows of that transport have in common.
+    /// Reads a flow. `tcp` and `lt_tcp` are the tables `[tcp]` and `[lt_tcp]`, what all flows of
+    /// that transport have in common.
     pub(super) fn read(
         reader: &TableReader<'_>,
         tcp: Option<&TableReader<'_>>,
+        lt_tcp: Option<&TableReader<'_>>,
     ) -> Result<Self, ScenarioError> {
         let own_tcp = reader.table("tcp", tcp::KEYS)?;
+        let own_lt_tcp = reader.table("lt_tcp", lt_tcp::KEYS)?;
         let transport = reader.choice("transport", &TRANSPORTS)?.ok_or_else(|| {
             reader.wrong(
                 "transport",
-                "is missing; write transport = \"aerotp\", \"gateway\", \"tcp\" or \"udp\"",
+                "is missing; write transport = \"aerotp\", \"gateway\", \"lt-tcp\", \"tcp\" or \
+                 \"udp\"",
             )
         })?;
         let mtu: ByteCount = reader.value_or("mtu", MTU)?;
@@ -154,6 +164,12 @@ impl FlowPlan {
                 let plan = TcpPlan::read(&tables, mtu)?;
                 let payload = plan.payload();
                 (TransportPlan::Tcp(Box::new(plan)), payload)
+            }
+            TransportName::LtTcp => {
+                let tables: Vec<_> = lt_tcp.into_iter().chain(&own_lt_tcp).collect();
+                let plan = LtTcpPlan::read(reader, &tables, mtu)?;
+                let payload = plan.payload();
+                (TransportPlan::LtTcp(Box::new(plan)), payload)
             }
         };
         let traffic = traffic(reader, payload)?;
@@ -206,6 +222,17 @@ impl FlowPlan {
         match &self.transport {
             TransportPlan::Tcp(plan) => plan,
             _ => unreachable!("only TCP stacks ask"),
+        }
+    }
+
+    /// LT-TCP's settings.
+    ///
+    /// # Panics
+    /// The flow has another transport.
+    pub(crate) fn lt_tcp(&self) -> &LtTcpPlan {
+        match &self.transport {
+            TransportPlan::LtTcp(plan) => plan,
+            _ => unreachable!("only LT-TCP stacks ask"),
         }
     }
 

@@ -9,7 +9,9 @@ mod flow;
 mod gateway;
 mod hop;
 mod link;
+mod lt_tcp;
 pub mod plan;
+mod read;
 pub mod sweep;
 mod tcp;
 
@@ -20,6 +22,7 @@ pub use fulmar_settings::{Origin, SettingsError as ScenarioError};
 pub use gateway::GatewayPlan;
 pub use hop::{HopPlan, LanPlan, ReadTrace};
 pub use link::LinkPlan;
+pub use lt_tcp::LtTcpPlan;
 pub use plan::{Plan, RUNS_MAX, RunPlan};
 pub use sweep::{Point, points, points_with};
 pub use tcp::TcpPlan;

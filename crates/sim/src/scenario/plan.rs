@@ -3,7 +3,7 @@
 use super::ScenarioError;
 use super::flow::{self, FlowPlan, TransportPlan};
 use super::hop::{self, HopPlan, LanPlan, ReadTrace};
-use super::tcp;
+use super::{lt_tcp, tcp};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
 use fulmar_settings::{Keys, TableReader};
@@ -36,7 +36,7 @@ pub struct Plan {
 
 /// `sweep` is read by [`super::sweep`]; the last two are for people.
 const KEYS: Keys = &[&[
-    "run", "lan", "hop", "flow", "tcp", "sweep", "title", "about",
+    "run", "lan", "hop", "flow", "tcp", "lt_tcp", "sweep", "title", "about",
 ]];
 const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
 
@@ -87,7 +87,8 @@ impl Plan {
             return Err(root.wrong("flow", problem));
         }
         let tcp = root.table("tcp", tcp::KEYS)?;
-        let flows = Self::read_flows(&root, &flows, tcp.as_ref())?;
+        let lt_tcp = root.table("lt_tcp", lt_tcp::KEYS)?;
+        let flows = Self::read_flows(&root, &flows, (tcp.as_ref(), lt_tcp.as_ref()))?;
         // Both speak AeroTP, and a node has one endpoint for it.
         let bare = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Aerotp(_));
         let spliced = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Gateway(_));
@@ -107,11 +108,11 @@ impl Plan {
     fn read_flows(
         root: &TableReader<'_>,
         readers: &[TableReader<'_>],
-        tcp: Option<&TableReader<'_>>,
+        (tcp, lt_tcp): (Option<&TableReader<'_>>, Option<&TableReader<'_>>),
     ) -> Result<Vec<FlowPlan>, ScenarioError> {
         let mut flows: Vec<FlowPlan> = Vec::new();
         for reader in readers {
-            let first = FlowPlan::read(reader, tcp)?;
+            let first = FlowPlan::read(reader, tcp, lt_tcp)?;
             let count = reader.whole("count", 1..=FLOWS_MAX as u64)?.unwrap_or(1);
             let spacing = reader.duration("spacing")?.unwrap_or_default();
             let count = u32::try_from(count).unwrap_or(u32::MAX);

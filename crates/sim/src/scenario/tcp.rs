@@ -1,6 +1,7 @@
 //! The keys of `[tcp]` and `[flow.tcp]`.
 
 use super::ScenarioError;
+use super::read::{narrow, set};
 use fulmar_proto::transport::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig};
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
@@ -99,17 +100,6 @@ impl TcpPlan {
         let timestamps = if self.config.timestamps { 12 } else { 0 };
         ByteCount(u64::from(self.config.mss) - timestamps)
     }
-}
-
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
-    }
-}
-
-/// The bounds were checked when the number was read.
-fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
-    T::try_from(number).unwrap_or_default()
 }
 
 fn read_window(

@@ -8,7 +8,7 @@
 pub(crate) mod aerotp;
 pub(crate) mod datagram;
 pub(crate) mod gateway;
-pub(crate) mod tcp;
+pub(crate) mod stream;
 
 use crate::flow::Flow;
 use crate::network::Network;
@@ -16,10 +16,12 @@ use crate::node::NodeId;
 use aerotp::AerotpStack;
 use datagram::DatagramStack;
 use fulmar_proto::machine::{Datagram, Deadline, Machine};
+use fulmar_proto::transport::lt_tcp::LtTcpEndpoint;
+use fulmar_proto::transport::tcp::TcpEndpoint;
 use fulmar_proto::units::Instant;
 use gateway::GatewayStack;
 use serde::Serialize;
-use tcp::TcpStack;
+use stream::StreamStack;
 
 /// What a stack may touch while it is drained.
 #[derive(Debug)]
@@ -38,7 +40,8 @@ pub(crate) enum Stack {
     Datagram(Box<DatagramStack>),
     Aerotp(Box<AerotpStack>),
     Gateway(Box<GatewayStack>),
-    Tcp(Box<TcpStack>),
+    Tcp(Box<StreamStack<TcpEndpoint>>),
+    LtTcp(Box<StreamStack<LtTcpEndpoint>>),
 }
 
 /// What a transport knows about lost pieces, summed over its connections.
@@ -72,6 +75,7 @@ impl Stack {
             Self::Datagram(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Aerotp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Tcp(stack) => stack.machine.handle_datagram(now, datagram),
+            Self::LtTcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Gateway(stack) => stack.handle_datagram(now, datagram),
         }
     }
@@ -81,6 +85,7 @@ impl Stack {
             Self::Datagram(stack) => stack.machine.handle_deadline(now),
             Self::Aerotp(stack) => stack.machine.handle_deadline(now),
             Self::Tcp(stack) => stack.machine.handle_deadline(now),
+            Self::LtTcp(stack) => stack.machine.handle_deadline(now),
             Self::Gateway(stack) => stack.handle_deadline(now),
         }
     }
@@ -90,6 +95,7 @@ impl Stack {
             Self::Datagram(stack) => stack.machine.next_deadline(),
             Self::Aerotp(stack) => stack.machine.next_deadline(),
             Self::Tcp(stack) => stack.machine.next_deadline(),
+            Self::LtTcp(stack) => stack.machine.next_deadline(),
             Self::Gateway(stack) => stack.next_deadline(),
         }
     }
@@ -101,6 +107,7 @@ impl Stack {
             Self::Datagram(_) | Self::Gateway(_) => {}
             Self::Aerotp(stack) => stack.listen(flow),
             Self::Tcp(stack) => stack.listen(flow),
+            Self::LtTcp(stack) => stack.listen(flow),
         }
     }
 
@@ -111,6 +118,7 @@ impl Stack {
             Self::Datagram(_) => {}
             Self::Aerotp(stack) => stack.connect(now, index, flow),
             Self::Tcp(stack) => stack.connect(index, flow),
+            Self::LtTcp(stack) => stack.connect(index, flow),
             Self::Gateway(stack) => stack.connect(now, index, flow),
         }
     }
@@ -121,6 +129,7 @@ impl Stack {
             Self::Datagram(stack) => stack.write(now, index, flow),
             Self::Aerotp(stack) => stack.write(now, index, flow),
             Self::Tcp(stack) => stack.write(now, index, flow),
+            Self::LtTcp(stack) => stack.write(now, index, flow),
             Self::Gateway(stack) => stack.write(now, index, flow),
         }
     }
@@ -131,6 +140,7 @@ impl Stack {
             Self::Datagram(stack) => stack.drain(now, context),
             Self::Aerotp(stack) => stack.drain(now, context),
             Self::Tcp(stack) => stack.drain(now, context),
+            Self::LtTcp(stack) => stack.drain(now, context),
             Self::Gateway(stack) => stack.drain(now, context),
         }
     }
@@ -141,6 +151,7 @@ impl Stack {
             Self::Datagram(stack) => stack.counts(),
             Self::Aerotp(stack) => stack.counts(),
             Self::Tcp(stack) => stack.counts(),
+            Self::LtTcp(stack) => stack.counts(),
             Self::Gateway(stack) => stack.counts(),
         }
     }

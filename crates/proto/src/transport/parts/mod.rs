@@ -1,5 +1,6 @@
 //! Parts that transports are put together from. Each owns its state, its timers and its tests.
 
+pub(in crate::transport) mod congestion;
 mod delivery;
 mod follower;
 mod pacer;

@@ -1,6 +1,6 @@
 //! What a user may choose of a TCP, and what is sane.
 
-use super::congestion::Algorithm;
+use crate::transport::parts::congestion::Algorithm;
 use crate::units::{ByteCount, Duration};
 
 /// Bounds of the retransmission timeout (RFC 6298).

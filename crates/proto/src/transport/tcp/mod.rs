@@ -10,7 +10,7 @@
 //! | `sender` | what leaves, what is lost, timers (RFC 6298, 6582, 6675, 3042, 5682, 9937, 3168) |
 //! | `receiver` | reassembly, window, when to acknowledge (RFC 5681, 2018) |
 //! | `scoreboard` | which segments are out, arrived, lost |
-//! | `congestion` | the window: RFC 5681, RFC 9438 and 8312, none |
+//! | `parts::congestion` | the window: RFC 5681, RFC 9438 and 8312, none |
 //!
 //! # Does not
 //! - Pace: a window's segments leave at once.
@@ -23,7 +23,6 @@
 //! what connections share; `docs/models/tcp.md` for what agrees with ns-3 and what does not.
 
 mod config;
-mod congestion;
 mod connection;
 mod endpoint;
 mod event;
@@ -32,10 +31,10 @@ mod receiver;
 mod scoreboard;
 mod sender;
 
+pub use crate::transport::parts::congestion::Algorithm;
 pub use config::{
     DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, Sharing, TcpConfig, TcpConfigError,
 };
-pub use congestion::Algorithm;
 pub use endpoint::{TcpCounters, TcpEndpoint, TcpEndpointConfig, TcpStatus};
 pub use event::{
     TcpCloseReason, TcpConnectError, TcpConnectionId, TcpEvent, TcpState, TcpWriteError,

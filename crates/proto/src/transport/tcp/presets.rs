@@ -1,7 +1,7 @@
 //! TCPs by name.
 
 use super::config::{DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, Sharing, TcpConfig};
-use super::congestion::Algorithm;
+use crate::transport::parts::congestion::Algorithm;
 use crate::units::{ByteCount, Duration};
 
 /// A TCP of some paper, time or system.

@@ -17,9 +17,9 @@ mod rate_reduction;
 mod timeouts;
 
 use super::config::TcpConfig;
-use super::congestion::{self, CongestionControl};
 use super::scoreboard::Scoreboard;
 use crate::bytes::SendBuffer;
+use crate::transport::parts::congestion::{self, Beginning, CongestionControl};
 use crate::transport::parts::{RtoLimits, RttEstimator};
 use crate::units::{ByteCount, Duration, Instant};
 use core::ops::Range;
@@ -139,13 +139,23 @@ pub(super) fn rto_limits(config: &TcpConfig) -> RtoLimits {
     }
 }
 
+/// The rule that `config` names, for segments of `mss` octets.
+fn start_control(config: &TcpConfig, mss: u32) -> Box<dyn CongestionControl> {
+    let beginning = Beginning {
+        mss,
+        segments: config.growth.initial_window,
+        byte_counting: config.growth.byte_counting,
+    };
+    congestion::start(config.growth.algorithm, beginning)
+}
+
 impl Sender {
     /// A sender after the handshake, in segments of `mss` octets. `rtt` may have a sample.
     pub(super) fn new(config: &TcpConfig, mss: u32, sack: bool, rtt: RttEstimator) -> Self {
         Self {
             buffer: SendBuffer::new(config.send_buffer.as_usize()),
             board: Scoreboard::default(),
-            control: congestion::start(config, mss),
+            control: start_control(config, mss),
             rtt,
             stage: Stage::Open,
             config: *config,
@@ -177,7 +187,7 @@ impl Sender {
     pub(super) fn agree(&mut self, mss: u32, sack: bool, threshold: Option<u64>) {
         self.mss = u64::from(mss);
         self.sack = sack;
-        self.control = congestion::start(&self.config, mss);
+        self.control = start_control(&self.config, mss);
         if let Some(threshold) = threshold {
             self.control.set_threshold(threshold);
         }

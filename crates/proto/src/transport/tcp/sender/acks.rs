@@ -2,8 +2,8 @@
 
 use super::rate_reduction::RateReduction;
 use super::{Frto, Sender, Stage};
+use crate::transport::parts::congestion::Acked;
 use crate::transport::tcp::config::ReduceFrom;
-use crate::transport::tcp::congestion::Acked;
 use crate::units::{Duration, Instant};
 use core::ops::Range;
 

@@ -5,7 +5,7 @@ use crate::units::Instant;
 
 /// The window of RFC 5681.
 #[derive(Clone, Debug)]
-pub(super) struct NewReno {
+pub(in crate::transport) struct NewReno {
     mss: u64,
     window: u64,
     threshold: u64,
@@ -16,7 +16,7 @@ pub(super) struct NewReno {
 }
 
 impl NewReno {
-    pub(super) const fn new(mss: u64, window: u64, byte_counting: bool) -> Self {
+    pub(in crate::transport) const fn new(mss: u64, window: u64, byte_counting: bool) -> Self {
         Self {
             mss,
             window,

@@ -16,14 +16,14 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// Which text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Revision {
+pub(in crate::transport) enum Revision {
     Rfc9438,
     Rfc8312,
 }
 
 /// The window, in segments.
 #[derive(Clone, Debug)]
-pub(super) struct Cubic {
+pub(in crate::transport) struct Cubic {
     revision: Revision,
     /// What an acknowledgement adds in slow start, at most.
     slow_start_step: f64,
@@ -46,7 +46,12 @@ struct Epoch {
 }
 
 impl Cubic {
-    pub(super) fn new(mss: u64, window: u64, revision: Revision, byte_counting: bool) -> Self {
+    pub(in crate::transport) fn new(
+        mss: u64,
+        window: u64,
+        revision: Revision,
+        byte_counting: bool,
+    ) -> Self {
         let window = window as f64 / mss as f64;
         Self {
             revision,

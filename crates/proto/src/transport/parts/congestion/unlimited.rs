@@ -5,7 +5,7 @@ use crate::units::Instant;
 
 /// The peer's window alone limits what is out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unlimited;
+pub(in crate::transport) struct Unlimited;
 
 impl CongestionControl for Unlimited {
     fn window(&self) -> u64 {

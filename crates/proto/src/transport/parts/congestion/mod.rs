@@ -7,7 +7,6 @@ mod cubic;
 mod newreno;
 mod unlimited;
 
-use super::config::TcpConfig;
 use crate::units::{Duration, Instant};
 use cubic::{Cubic, Revision};
 use newreno::NewReno;
@@ -29,17 +28,19 @@ pub enum Algorithm {
 
 /// Octets were cumulatively acknowledged outside of fast recovery.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acked {
+pub(in crate::transport) struct Acked {
     /// When.
-    pub(super) now: Instant,
+    pub(in crate::transport) now: Instant,
     /// How many.
-    pub(super) octets: u64,
+    pub(in crate::transport) octets: u64,
     /// The smoothed round trip, if there is one.
-    pub(super) rtt: Option<Duration>,
+    pub(in crate::transport) rtt: Option<Duration>,
 }
 
 /// A rule for the congestion window.
-pub(super) trait CongestionControl: core::fmt::Debug + Send {
+pub(in crate::transport) trait CongestionControl:
+    core::fmt::Debug + Send
+{
     /// The window.
     fn window(&self) -> u64;
     /// The slow start threshold; `u64::MAX` until a loss sets it.
@@ -60,12 +61,26 @@ pub(super) trait CongestionControl: core::fmt::Debug + Send {
     fn set_threshold(&mut self, threshold: u64);
 }
 
-/// The rule that `config` names, for segments of `mss` octets.
-pub(super) fn start(config: &TcpConfig, mss: u32) -> Box<dyn CongestionControl> {
-    let mss = u64::from(mss);
-    let window = mss * u64::from(config.growth.initial_window);
-    let counting = config.growth.byte_counting;
-    match config.growth.algorithm {
+/// How a window begins and what counts towards its growth.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::transport) struct Beginning {
+    /// The octets of a segment.
+    pub(in crate::transport) mss: u32,
+    /// The first window in segments.
+    pub(in crate::transport) segments: u16,
+    /// Acknowledged octets count, not acknowledgements (RFC 3465).
+    pub(in crate::transport) byte_counting: bool,
+}
+
+/// The rule of that name.
+pub(in crate::transport) fn start(
+    algorithm: Algorithm,
+    beginning: Beginning,
+) -> Box<dyn CongestionControl> {
+    let mss = u64::from(beginning.mss);
+    let window = mss * u64::from(beginning.segments);
+    let counting = beginning.byte_counting;
+    match algorithm {
         Algorithm::NewReno => Box::new(NewReno::new(mss, window, counting)),
         Algorithm::Cubic => Box::new(Cubic::new(mss, window, Revision::Rfc9438, counting)),
         Algorithm::Cubic2018 => Box::new(Cubic::new(mss, window, Revision::Rfc8312, counting)),

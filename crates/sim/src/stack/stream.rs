@@ -1,21 +1,118 @@
-//! TCP in the simulator: one endpoint for each node, a connection for each flow.
+//! Transports of octet streams in the simulator, TCP and LT-TCP: one endpoint for each node, a
+//! connection for each flow.
 
-use super::{Context, StackCounts};
+use super::{Context, Recovered, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
-use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
+use crate::scenario::FlowPlan;
+use fulmar_proto::machine::{Deadline, Driver, Machine, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::lt_tcp::LtTcpEndpoint;
 use fulmar_proto::transport::tcp::{
-    TcpCloseReason, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
+    TcpCloseReason, TcpConnectError, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
+    TcpWriteError,
 };
 use fulmar_proto::units::Instant;
+use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::BTreeMap;
 
-/// A node's TCP and its applications.
+/// What a stack asks of an endpoint; the settings are those of a flow's plan.
+pub(crate) trait StreamEndpoint: Machine<Event = TcpEvent> {
+    /// What the network header says is in the packet.
+    const PROTOCOL: Protocol;
+
+    fn begin(config: TcpEndpointConfig, rng: Rng) -> Self;
+    fn accept_at(&mut self, port: Port, plan: &FlowPlan) -> Result<(), TcpConnectError>;
+    fn open(
+        &mut self,
+        path: PathId,
+        port: Port,
+        plan: &FlowPlan,
+    ) -> Result<TcpConnectionId, TcpConnectError>;
+    fn write(&mut self, id: TcpConnectionId, octets: &[u8]) -> Result<usize, TcpWriteError>;
+    fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>>;
+    fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>);
+    fn close(&mut self, id: TcpConnectionId);
+    fn counts(&self) -> StackCounts;
+}
+
+/// Implements what both endpoints have by the same names.
+macro_rules! stream_endpoint {
+    ($endpoint:ty, $protocol:expr, $config:ident, $counts:item) => {
+        impl StreamEndpoint for $endpoint {
+            const PROTOCOL: Protocol = $protocol;
+
+            fn begin(config: TcpEndpointConfig, rng: Rng) -> Self {
+                Self::new(config, rng)
+            }
+            fn accept_at(&mut self, port: Port, plan: &FlowPlan) -> Result<(), TcpConnectError> {
+                self.listen(port, plan.$config().config)
+            }
+            fn open(
+                &mut self,
+                path: PathId,
+                port: Port,
+                plan: &FlowPlan,
+            ) -> Result<TcpConnectionId, TcpConnectError> {
+                self.connect(path, port, port, plan.$config().config)
+            }
+            fn write(
+                &mut self,
+                id: TcpConnectionId,
+                octets: &[u8],
+            ) -> Result<usize, TcpWriteError> {
+                self.write(id, octets)
+            }
+            fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>> {
+                self.read(id)
+            }
+            fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>) {
+                self.recycle(id, octets);
+            }
+            fn close(&mut self, id: TcpConnectionId) {
+                self.close(id);
+            }
+            $counts
+        }
+    };
+}
+
+stream_endpoint!(
+    TcpEndpoint,
+    Protocol::TCP,
+    tcp,
+    fn counts(&self) -> StackCounts {
+        let counters = self.counters();
+        StackCounts {
+            damaged: counters.checksum,
+            timeouts: counters.timeouts,
+            ..StackCounts::default()
+        }
+    }
+);
+
+stream_endpoint!(
+    LtTcpEndpoint,
+    Protocol::LT_TCP,
+    lt_tcp,
+    fn counts(&self) -> StackCounts {
+        let counters = self.counters();
+        StackCounts {
+            recovered: Recovered {
+                fec_block: counters.recovered,
+                ..Recovered::default()
+            },
+            damaged: counters.checksum,
+            timeouts: counters.timeouts,
+        }
+    }
+);
+
+/// A node's endpoint and its applications.
 #[derive(Debug)]
-pub(crate) struct TcpStack {
-    pub(super) machine: Guarded<TcpEndpoint>,
+pub(crate) struct StreamStack<E: StreamEndpoint> {
+    pub(super) machine: Guarded<E>,
     ends: Ends,
 }
 
@@ -32,14 +129,14 @@ struct Ends {
 /// How many octets are offered to a machine at once.
 const WRITE_MAX: u64 = 64 * 1024;
 
-impl TcpStack {
+impl<E: StreamEndpoint> StreamStack<E> {
     pub(crate) fn new(local: NodeAddress, rng: Rng) -> Self {
         let config = TcpEndpointConfig {
             local,
             connections_max: usize::from(u16::MAX),
         };
         Self {
-            machine: Guarded::new(TcpEndpoint::new(config, rng)),
+            machine: Guarded::new(E::begin(config, rng)),
             ends: Ends::default(),
         }
     }
@@ -47,14 +144,12 @@ impl TcpStack {
     pub(super) fn listen(&mut self, flow: &Flow) {
         self.machine
             .app()
-            .listen(flow.port, flow.plan.tcp().config)
+            .accept_at(flow.port, &flow.plan)
             .expect("reading a plan checks its settings");
     }
 
     pub(super) fn connect(&mut self, index: usize, flow: &mut Flow) {
-        let config = flow.plan.tcp().config;
-        let machine = self.machine.app();
-        match machine.connect(flow.path, flow.port, flow.port, config) {
+        match self.machine.app().open(flow.path, flow.port, &flow.plan) {
             Ok(id) => {
                 self.ends.senders.insert(index, id);
                 self.ends.flows.insert(id, (index, true));
@@ -76,18 +171,19 @@ impl TcpStack {
     }
 
     pub(super) fn counts(&self) -> StackCounts {
-        let counters = self.machine.inner().counters();
-        StackCounts {
-            damaged: counters.checksum,
-            timeouts: counters.timeouts,
-            ..StackCounts::default()
-        }
+        self.machine.inner().counts()
     }
 }
 
 impl Ends {
     /// Writes what the application has until the machine takes no more; closes after the last.
-    fn write(&mut self, now: Instant, machine: &mut TcpEndpoint, index: usize, flow: &mut Flow) {
+    fn write<E: StreamEndpoint>(
+        &mut self,
+        now: Instant,
+        machine: &mut E,
+        index: usize,
+        flow: &mut Flow,
+    ) {
         let Some(&id) = self.senders.get(&index) else {
             return;
         };
@@ -117,7 +213,7 @@ struct StackDriver<'a, 'b> {
     ends: &'a mut Ends,
 }
 
-impl Driver<Guarded<TcpEndpoint>> for StackDriver<'_, '_> {
+impl<E: StreamEndpoint> Driver<Guarded<E>> for StackDriver<'_, '_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.context.network.buffer()
     }
@@ -125,10 +221,10 @@ impl Driver<Guarded<TcpEndpoint>> for StackDriver<'_, '_> {
     fn send(&mut self, now: Instant, transmit: Transmit) {
         let node = self.context.node;
         let network = &mut *self.context.network;
-        network.send(now, node, Protocol::TCP, transmit, 0);
+        network.send(now, node, E::PROTOCOL, transmit, 0);
     }
 
-    fn deliver(&mut self, now: Instant, machine: &mut Guarded<TcpEndpoint>, event: TcpEvent) {
+    fn deliver(&mut self, now: Instant, machine: &mut Guarded<E>, event: TcpEvent) {
         let machine = machine.app();
         match event {
             TcpEvent::Incoming { id, local, .. } => {

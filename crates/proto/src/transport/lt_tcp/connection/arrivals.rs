@@ -1,0 +1,309 @@
+//! Segments that arrive.
+
+use super::Connection;
+use crate::machine::Ecn;
+use crate::transport::lt_tcp::sender::FeedbackArrival;
+use crate::transport::tcp::{TcpCloseReason, TcpEvent, TcpState};
+use crate::units::Instant;
+use crate::wire::lt_tcp::{Extension, Feedback, LtSegment, UnitHeader};
+use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSeq};
+use core::ops::Range;
+
+/// What the endpoint should do about a segment besides draining the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport::lt_tcp) enum Reply {
+    /// Nothing.
+    None,
+    /// Answer with a reset.
+    Reset,
+}
+
+/// RFC 7323, section 2.3.
+const SHIFT_MAX: u8 = 14;
+
+impl Connection {
+    /// Becomes the answer to a SYN that came to a listener.
+    pub(in crate::transport::lt_tcp) fn accept(&mut self, syn: &TcpHeader) {
+        self.passive = true;
+        self.state = TcpState::SynReceived;
+        self.take_syn(syn);
+    }
+
+    /// The peer's position of `seq`, near what is expected; -1 is its SYN.
+    fn position(&self, seq: TcpSeq) -> i64 {
+        let next = self.receiver.next();
+        let expected = self.irs.plus(1).plus(wire(next));
+        next.cast_signed() + i64::from(seq.distance_from(expected))
+    }
+
+    /// Our position that `ack` stands for, -1 for our SYN.
+    fn acked_by(&self, ack: TcpSeq) -> i64 {
+        let una = self.sender.una();
+        let first = self.iss.plus(1).plus(wire(una));
+        una.cast_signed() + i64::from(ack.distance_from(first))
+    }
+
+    fn is_beyond_sent(&self, ack: TcpSeq) -> bool {
+        self.acked_by(ack) > self.sender.sent_end().cast_signed()
+    }
+
+    /// A segment of this connection arrived.
+    pub(in crate::transport::lt_tcp) fn on_segment(
+        &mut self,
+        now: Instant,
+        segment: LtSegment<'_>,
+        ecn: Ecn,
+    ) -> Reply {
+        match self.state {
+            TcpState::Closed => Reply::None,
+            TcpState::SynSent => self.on_segment_in_syn_sent(now, &segment),
+            _ => self.on_segment_synchronized(now, segment, ecn),
+        }
+    }
+
+    fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &LtSegment<'_>) -> Reply {
+        let header = &segment.header;
+        let acks = header.flags.has(TcpFlags::ACK);
+        let resets = header.flags.has(TcpFlags::RST);
+        // Nothing but the SYN was sent.
+        if acks && header.ack != self.iss.plus(1) {
+            return if resets { Reply::None } else { Reply::Reset };
+        }
+        if resets {
+            if acks {
+                self.end(TcpCloseReason::Refused);
+            }
+            return Reply::None;
+        }
+        if !header.flags.has(TcpFlags::SYN) {
+            return Reply::None;
+        }
+        self.take_syn(header);
+        if acks {
+            self.establish(now, header);
+            self.receiver.owe_now();
+        } else {
+            // Simultaneous open.
+            self.state = TcpState::SynReceived;
+            self.handshake.due = true;
+        }
+        Reply::None
+    }
+
+    /// What the peer's SYN says.
+    fn take_syn(&mut self, syn: &TcpHeader) {
+        self.irs = syn.seq;
+        let both = TcpFlags::ECE | TcpFlags::CWR;
+        // RFC 3168, section 6.1.1: a SYN asks with both bits, a SYN-ACK agrees with one.
+        let ecn = if syn.flags.has(TcpFlags::ACK) {
+            syn.flags.has(TcpFlags::ECE) && !syn.flags.has(TcpFlags::CWR)
+        } else {
+            syn.flags.has(both)
+        };
+        self.agreed.ecn = ecn && self.config.ecn;
+        self.agreed.shifts = match syn.options.window_scale {
+            Some(shift) => (self.own_shift(), shift.min(SHIFT_MAX)),
+            None => (0, 0),
+        };
+        if let Some(mss) = syn.options.mss {
+            self.sender.agree(mss);
+        }
+        self.sender.set_peer_window(u64::from(syn.window));
+    }
+
+    /// The shift that tells our whole receive buffer.
+    pub(super) fn own_shift(&self) -> u8 {
+        let buffer = self.config.receive_buffer.0;
+        let fits = |shift: &u8| u16::try_from(buffer >> shift).is_ok();
+        (0..=SHIFT_MAX).find(fits).unwrap_or(SHIFT_MAX)
+    }
+
+    /// Our SYN is acknowledged.
+    fn establish(&mut self, now: Instant, header: &TcpHeader) {
+        let handshake = core::mem::take(&mut self.handshake);
+        let rtt = self.sender.rtt_mut();
+        match (handshake.tries, handshake.sent_at) {
+            // Karn: a SYN that was sent twice gives no sample.
+            (0 | 1, Some(sent_at)) => rtt.on_sample(now.saturating_since(sent_at)),
+            _ => rtt.on_progress(),
+        }
+        self.state = if self.sender.is_finishing() {
+            TcpState::FinWait1
+        } else {
+            TcpState::Established
+        };
+        let window = self.window_of(header);
+        self.sender.set_peer_window(window);
+        self.events.push_back(if self.passive {
+            TcpEvent::Incoming {
+                id: self.id,
+                path: self.key.path,
+                local: self.key.local,
+                remote: self.key.remote,
+            }
+        } else {
+            TcpEvent::Connected(self.id)
+        });
+    }
+
+    /// The peer's window in octets. Those of SYNs are not shifted.
+    fn window_of(&self, header: &TcpHeader) -> u64 {
+        let shift = if header.flags.has(TcpFlags::SYN) {
+            0
+        } else {
+            self.agreed.shifts.1
+        };
+        u64::from(header.window) << shift
+    }
+
+    fn on_segment_synchronized(&mut self, now: Instant, segment: LtSegment<'_>, ecn: Ecn) -> Reply {
+        let header = &segment.header;
+        let flags = header.flags;
+        let position = self.position(header.seq);
+        if flags.has(TcpFlags::RST) {
+            self.on_reset(position);
+            return Reply::None;
+        }
+        if flags.has(TcpFlags::SYN) {
+            // The peer did not get our SYN-ACK, or our answer to its own; another SYN is a
+            // stranger's, and the answer makes its sender reset (RFC 5961, section 4).
+            if self.state == TcpState::SynReceived && position == -1 {
+                self.handshake.due = true;
+            } else {
+                self.receiver.owe_now();
+            }
+            return Reply::None;
+        }
+        if !flags.has(TcpFlags::ACK) {
+            return Reply::None;
+        }
+        if self.state == TcpState::SynReceived {
+            if self.acked_by(header.ack) < 0 || self.is_beyond_sent(header.ack) {
+                return Reply::Reset;
+            }
+            self.establish(now, header);
+        }
+        let Some(ack) = self.acceptable_ack(header) else {
+            return Reply::None;
+        };
+        match segment.extension {
+            Extension::None => {}
+            Extension::Unit(unit, octets) => {
+                let window = self.window_of(header);
+                let acked = self.sender.on_ack(now, ack, window);
+                self.after_ack(now, acked);
+                self.take_unit(now, header, (position, &unit, octets), ecn);
+            }
+            Extension::Feedback(feedback) => self.take_feedback(now, header, ack, feedback),
+        }
+        Reply::None
+    }
+
+    /// The acknowledgement as a position, if it is one that the peer can mean. Old ones count as
+    /// the oldest that is not acknowledged.
+    fn acceptable_ack(&self, header: &TcpHeader) -> Option<u64> {
+        if self.is_beyond_sent(header.ack) {
+            return None;
+        }
+        Some(u64::try_from(self.acked_by(header.ack)).unwrap_or(0))
+    }
+
+    /// RFC 5961, section 3: only what is exactly expected resets; else an answer asks again.
+    fn on_reset(&mut self, position: i64) {
+        if position != self.receiver.next().cast_signed() {
+            self.receiver.owe_now();
+            return;
+        }
+        self.end(match self.state {
+            TcpState::SynReceived => TcpCloseReason::Refused,
+            // Everything of both sides is acknowledged but a FIN (RFC 9293, section 3.10.7.4).
+            TcpState::Closing | TcpState::LastAck | TcpState::TimeWait => TcpCloseReason::Finished,
+            _ => TcpCloseReason::Reset,
+        });
+    }
+
+    fn take_feedback(&mut self, now: Instant, header: &TcpHeader, ack: u64, feedback: Feedback) {
+        let arrival = FeedbackArrival {
+            ack,
+            window: self.window_of(header),
+            runs: self.runs_of(&feedback),
+            feedback,
+            echoes_congestion: self.agreed.ecn && header.flags.has(TcpFlags::ECE),
+        };
+        let acked = self.sender.on_feedback(now, arrival);
+        self.after_ack(now, acked);
+    }
+
+    /// The runs of a feedback as positions of ours.
+    fn runs_of(&self, feedback: &Feedback) -> Vec<Range<u64>> {
+        let ranges = feedback.runs.iter().filter_map(|run| {
+            let start = u64::try_from(self.acked_by(run.start)).ok()?;
+            let end = u64::try_from(self.acked_by(run.end)).ok()?;
+            (start < end).then_some(start..end)
+        });
+        ranges.collect()
+    }
+
+    fn after_ack(&mut self, now: Instant, acked: u64) {
+        if acked > 0 && self.write_refused && !self.sender.is_finishing() {
+            self.write_refused = false;
+            self.events.push_back(TcpEvent::Writable(self.id));
+        }
+        if self.sender.is_fin_acked() {
+            match self.state {
+                TcpState::FinWait1 => self.state = TcpState::FinWait2,
+                TcpState::Closing => self.wait_time(now),
+                TcpState::LastAck => self.end(TcpCloseReason::Finished),
+                _ => {}
+            }
+        }
+    }
+
+    fn wait_time(&mut self, now: Instant) {
+        self.state = TcpState::TimeWait;
+        self.time_wait = Some(now + self.config.time_wait);
+    }
+
+    /// Takes a unit and the FIN.
+    fn take_unit(
+        &mut self,
+        now: Instant,
+        header: &TcpHeader,
+        (position, unit, octets): (i64, &UnitHeader, &[u8]),
+        ecn: Ecn,
+    ) {
+        if self.state == TcpState::Closed {
+            return;
+        }
+        if self.agreed.ecn {
+            self.receiver.on_ecn(ecn, header.flags.has(TcpFlags::CWR));
+        }
+        let Ok(position) = u64::try_from(position) else {
+            self.receiver.owe_now();
+            return;
+        };
+        let fin = header.flags.has(TcpFlags::FIN);
+        let was_readable = self.receiver.is_readable();
+        self.receiver.on_unit(now, position, unit, octets, fin);
+        if self.receiver.is_readable() && !was_readable {
+            self.events.push_back(TcpEvent::Readable(self.id));
+        }
+        if self.receiver.is_finished() {
+            match self.state {
+                TcpState::Established => self.state = TcpState::CloseWait,
+                TcpState::FinWait1 => self.state = TcpState::Closing,
+                TcpState::FinWait2 => self.wait_time(now),
+                // A late copy: the peer may not have heard.
+                TcpState::TimeWait => self.time_wait = Some(now + self.config.time_wait),
+                _ => {}
+            }
+            self.tell_finish();
+        }
+    }
+}
+
+/// A position modulo 2^32.
+#[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
+pub(super) const fn wire(position: u64) -> u32 {
+    position as u32
+}

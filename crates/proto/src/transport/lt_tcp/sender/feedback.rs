@@ -1,0 +1,198 @@
+//! What feedback does to a sender.
+
+use super::super::loss_estimate::share;
+use super::super::redundancy::reactive;
+use super::{Sender, Silence};
+use crate::transport::parts::congestion::Acked;
+use crate::units::Instant;
+use crate::wire::lt_tcp::{Feedback, REPORTS_MAX};
+use core::ops::Range;
+
+/// Acceptable feedback.
+#[derive(Clone, Debug)]
+pub(in crate::transport::lt_tcp) struct FeedbackArrival {
+    /// The position expected next.
+    pub(in crate::transport::lt_tcp) ack: u64,
+    /// The window, from there.
+    pub(in crate::transport::lt_tcp) window: u64,
+    /// What it says of units.
+    pub(in crate::transport::lt_tcp) feedback: Feedback,
+    /// Its runs as positions.
+    pub(in crate::transport::lt_tcp) runs: Vec<Range<u64>>,
+    /// Whether a congestion mark is echoed.
+    pub(in crate::transport::lt_tcp) echoes_congestion: bool,
+}
+
+/// A segment that says that the window was reduced may be lost; so many say it.
+const REDUCED_TOLD: u8 = 3;
+
+impl Sender {
+    /// Takes feedback whose acknowledgement lies between `una` and what was sent, and says how many
+    /// octets it acknowledges newly.
+    pub(in crate::transport::lt_tcp) fn on_feedback(
+        &mut self,
+        now: Instant,
+        arrival: FeedbackArrival,
+    ) -> u64 {
+        let acked = self.on_ack(now, arrival.ack, arrival.window);
+        let Some(left) = self.flight.on_feedback(arrival.feedback.arrived_end) else {
+            return acked;
+        };
+        if let Some(sent_at) = left.sent_at {
+            self.rtt.on_sample(now.saturating_since(sent_at));
+        } else if left.advanced {
+            self.rtt.on_progress();
+        }
+        let arrived = arrival.feedback.arrivals.wrapping_sub(self.arrivals);
+        self.arrivals = arrival.feedback.arrivals;
+        if left.advanced {
+            self.on_progress(now);
+        }
+        if self
+            .reduced_until
+            .is_some_and(|until| self.flight.end() >= until)
+        {
+            self.reduced_until = None;
+        }
+        if left.count > 0 {
+            // Those that arrived have their share of the octets that left.
+            let arrived = u64::from(arrived).min(left.count);
+            self.grow(now, left.octets * arrived / left.count);
+        }
+        self.loss = (
+            share(arrival.feedback.loss),
+            share(arrival.feedback.deviation),
+        );
+        self.runs = arrival.runs;
+        self.take_reports(&arrival.feedback);
+        if arrival.echoes_congestion {
+            self.on_mark(now);
+        }
+        self.settle(now, false);
+        self.wait_for_window(now);
+        acked
+    }
+
+    /// Takes the acknowledgement and the window of any segment; says how many octets are newly
+    /// acknowledged.
+    pub(in crate::transport::lt_tcp) fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: u64,
+        window: u64,
+    ) -> u64 {
+        let acked = ack.saturating_sub(self.una);
+        self.una = self.una.max(ack);
+        if ack == self.una {
+            self.set_peer_window(window);
+        }
+        if acked == 0 {
+            return 0;
+        }
+        while self.blocks.front().is_some_and(|b| b.end() <= self.una) {
+            self.blocks.pop_front();
+        }
+        // Parity is made of whole blocks.
+        let keep = self.blocks.front().map_or(self.next, |block| block.start);
+        self.buffer.release(keep.min(self.una));
+        self.on_progress(now);
+        self.wait_for_window(now);
+        acked
+    }
+
+    /// Something new came back.
+    fn on_progress(&mut self, now: Instant) {
+        self.tries = 0;
+        self.probed = false;
+        self.silence = None;
+        self.timer = None;
+        if self.is_waiting() {
+            self.start_timer(now);
+        }
+    }
+
+    fn grow(&mut self, now: Instant, octets: u64) {
+        let used = core::mem::take(&mut self.limited);
+        if used && octets > 0 && self.reduced_until.is_none() {
+            let rtt = self.rtt.smoothed();
+            self.control.on_acked(Acked { now, octets, rtt });
+        }
+    }
+
+    /// What the receiver has of each block.
+    fn take_reports(&mut self, feedback: &Feedback) {
+        let complete = feedback.reports.len() < REPORTS_MAX;
+        for block in &mut self.blocks {
+            let id = block.id();
+            let report = feedback.reports.iter().find(|report| report.block == id);
+            block.known = report.is_some() || complete;
+            if block.known {
+                let k = block.shape.k;
+                block.needed = report.map_or(k, |report| report.needed.min(k));
+            }
+            if block.needed == 0 {
+                block.queued = 0;
+            }
+        }
+    }
+
+    /// RFC 3168: the window is halved, once in a round trip.
+    fn on_mark(&mut self, now: Instant) {
+        if self.reduced_until.is_some() {
+            return;
+        }
+        self.counts.marks += 1;
+        let base = self.control.window();
+        self.control.on_loss(now, base);
+        self.reduced_until = Some(self.flight.next());
+        self.marked_at = Some(now);
+        self.tell_reduced = REDUCED_TOLD;
+    }
+
+    /// Settles what left, and asks for parity where that shows that too little will come.
+    pub(super) fn settle(&mut self, now: Instant, in_time: bool) {
+        while let Some(sent) = self.flight.settle(in_time) {
+            let Some(number) = sent.block else {
+                // A FIN that arrived is acknowledged as soon as all before it is here.
+                self.fin_out = false;
+                continue;
+            };
+            let first = self.blocks.front().map_or(0, |block| block.number);
+            let index = number.checked_sub(first);
+            let index = index.and_then(|index| usize::try_from(index).ok());
+            if let Some(block) = index.and_then(|index| self.blocks.get_mut(index)) {
+                block.open = block.open.saturating_sub(1);
+                block.round = block.round.saturating_sub(u16::from(sent.reactive));
+            }
+        }
+        self.plan_repair();
+        self.settle_at = match self.settle_at {
+            _ if !self.flight.has_doubtful() => None,
+            None => Some(now + self.reordering_window()),
+            at => at,
+        };
+    }
+
+    /// One round of RFEC for each block that cannot be whole with what is out.
+    pub(super) fn plan_repair(&mut self) {
+        let loss = self.expected_loss().max(self.loss.0);
+        let chance = self.config.fec.reactive.value();
+        for block in &mut self.blocks {
+            let out = block.open + block.unsent();
+            let needed = u16::from(block.needed);
+            if block.known && block.round == 0 && block.queued == 0 && needed > out {
+                let units = reactive(u32::from(block.needed), loss, chance);
+                let units = u16::try_from(units).unwrap_or(u16::MAX);
+                block.queued = units.saturating_sub(out).max(needed - out);
+            }
+        }
+    }
+
+    /// Begins a silence in which little leaves.
+    pub(super) const fn fall_silent(&mut self, allowance: u8) {
+        self.silence = Some(Silence {
+            allowance,
+            uncoded: 1,
+        });
+    }
+}
