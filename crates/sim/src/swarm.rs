@@ -6,12 +6,14 @@
 //! and outages of up to a minute; one to three flows in either direction in the modes that promise
 //! everything; wake-ups that come late. The checks are those of issue 2, must-hold 7.
 //!
-//! The same seed draws a session of gateways too, whose flows cross restarts of either side.
+//! The same seed draws a session of LT-TCP, and one of gateways, whose flows cross restarts of
+//! either side.
 //!
 //! # Sources
 //! The shape, a seed that draws a world and checkers that know only promises, is the one that
 //! `TigerBeetle` and `FoundationDB` made known.
 
+mod lt_tcp;
 mod splice;
 
 use crate::experiment::{ExperimentError, Progress, pool};
@@ -52,7 +54,7 @@ pub struct SessionReport {
     pub hosts_lost: u64,
 }
 
-/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of gateways.
+/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of LT-TCP, one of gateways.
 ///
 /// # Errors
 /// The drawn scenario cannot be read, which is a fault of the drawing.
@@ -67,7 +69,9 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
     let end = world.run(cancel);
     let metrics = Metrics::of(&world, end, plan.hops.len(), None);
     let gateways = splice::session(seed, cancel);
+    let lt_tcp = lt_tcp::session(seed, cancel)?;
     let mut broken = broken(&world, end);
+    broken.extend(lt_tcp.broken.iter().map(|what| format!("lt-tcp: {what}")));
     broken.extend(
         gateways
             .broken
@@ -77,9 +81,11 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
     Ok(SessionReport {
         seed,
         broken,
-        delivered_bytes: metrics.flow.delivered_bytes + gateways.delivered_bytes,
-        packet_hops: world.wire().packet_hops + gateways.packets,
-        packets_lost: metrics.wire_loss.total() + gateways.packets_lost,
+        delivered_bytes: metrics.flow.delivered_bytes
+            + lt_tcp.delivered_bytes
+            + gateways.delivered_bytes,
+        packet_hops: world.wire().packet_hops + lt_tcp.packet_hops + gateways.packets,
+        packets_lost: metrics.wire_loss.total() + lt_tcp.packets_lost + gateways.packets_lost,
         packets_damaged: metrics.wire_damaged + gateways.packets_damaged,
         flows_finished: gateways.flows_finished,
         flows_resumed: gateways.flows_resumed,
@@ -271,15 +277,26 @@ impl Draw {
     }
 
     fn hop(&mut self, index: u64, hops: u64) {
+        let delay = self.hop_head();
+        if self.rng.chance(0.3) {
+            let packets = self.between(2, 200);
+            self.line(format_args!("queue = \"{packets} packets\""));
+        }
+        self.directions(index, hops, delay);
+    }
+
+    /// Rate and delay, and the delay in milliseconds.
+    fn hop_head(&mut self) -> f64 {
         let rate = self.scale(200.0, 100_000.0);
         self.line(format_args!("[[hop]]"));
         self.line(format_args!("rate = \"{rate:.0}kbit\""));
         let delay = self.scale(0.01, 300.0);
         self.line(format_args!("delay = \"{delay:.3}ms\""));
-        if self.rng.chance(0.3) {
-            let packets = self.between(2, 200);
-            self.line(format_args!("queue = \"{packets} packets\""));
-        }
+        delay
+    }
+
+    /// The faults of each direction.
+    fn directions(&mut self, index: u64, hops: u64, delay: f64) {
         for direction in ["forward", "reverse"] {
             self.line(format_args!("[hop.{direction}]"));
             self.errors(hops);
@@ -350,23 +367,7 @@ impl Draw {
         let modes = ["reliable", "near-reliable", "nack-mack"];
         let mode = self.one_of(&modes);
         self.line(format_args!("mode = \"{mode}\""));
-        let bytes = if self.rng.chance(0.2) {
-            self.scale(1.0, 2_000.0)
-        } else {
-            self.scale(2_000.0, 500_000.0)
-        };
-        self.line(format_args!("bytes = \"{bytes:.0}B\""));
-        if self.rng.chance(0.4) {
-            let (rate, write) = (self.scale(50.0, 5_000.0), self.between(1, 4_000));
-            self.line(format_args!("traffic = \"constant-rate\""));
-            self.line(format_args!("rate = \"{rate:.0}kbit\""));
-            self.line(format_args!("write = \"{write}B\""));
-        }
-        if self.rng.chance(0.3) {
-            self.line(format_args!("direction = \"reverse\""));
-        }
-        let start = self.scale(0.001, 60.0);
-        self.line(format_args!("start = \"{start:.3}s\""));
+        self.traffic();
         // Damage within 3e-5 per bit leaves most packets whole; parity is an option, not a need.
         let words = self.one_of(&[0, 0, 4, 9, 24, 64]);
         self.line(format_args!("fec_words = {words}"));
@@ -389,6 +390,27 @@ impl Draw {
             let buffer = self.between(2_000, 64_000);
             self.line(format_args!("send_buffer = \"{buffer}B\""));
         }
+    }
+
+    /// What is sent, from where and when.
+    fn traffic(&mut self) {
+        let bytes = if self.rng.chance(0.2) {
+            self.scale(1.0, 2_000.0)
+        } else {
+            self.scale(2_000.0, 500_000.0)
+        };
+        self.line(format_args!("bytes = \"{bytes:.0}B\""));
+        if self.rng.chance(0.4) {
+            let (rate, write) = (self.scale(50.0, 5_000.0), self.between(1, 4_000));
+            self.line(format_args!("traffic = \"constant-rate\""));
+            self.line(format_args!("rate = \"{rate:.0}kbit\""));
+            self.line(format_args!("write = \"{write}B\""));
+        }
+        if self.rng.chance(0.3) {
+            self.line(format_args!("direction = \"reverse\""));
+        }
+        let start = self.scale(0.001, 60.0);
+        self.line(format_args!("start = \"{start:.3}s\""));
     }
 }
 

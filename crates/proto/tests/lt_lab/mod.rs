@@ -13,38 +13,42 @@ use std::collections::BTreeMap;
 
 /// What the path does, in shares of the segments.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    pub loss: f64,
+pub(crate) struct Faults {
+    pub(crate) loss: f64,
     /// Losses in a row on average; below 1 they are independent.
-    pub burst: f64,
-    pub damage: f64,
-    pub double: f64,
-    pub reorder: f64,
-    pub mark: f64,
+    pub(crate) burst: f64,
+    pub(crate) damage: f64,
+    pub(crate) double: f64,
+    pub(crate) reorder: f64,
+    pub(crate) mark: f64,
 }
 
 /// One way, each direction.
-pub const DELAY: Duration = Duration::from_millis(20);
+pub(crate) const DELAY: Duration = Duration::from_millis(20);
+/// Between two segments of a side.
+const SPACING: Duration = Duration::from_micros(20);
 
-pub struct Side {
+pub(crate) struct Side {
     machine: Strict<LtTcpEndpoint>,
-    pub app: App,
+    pub(crate) app: App,
     deadline: Option<Deadline>,
     /// The last segment was lost: bursts go on.
     losing: bool,
+    /// When the last segment will have left.
+    busy_until: Instant,
 }
 
 #[derive(Default)]
-pub struct App {
+pub(crate) struct App {
     id: Option<TcpConnectionId>,
-    pub to_write: Vec<u8>,
+    pub(crate) to_write: Vec<u8>,
     written: usize,
-    pub received: Vec<u8>,
-    pub closed: Option<TcpCloseReason>,
+    pub(crate) received: Vec<u8>,
+    pub(crate) closed: Option<TcpCloseReason>,
     /// Segments sent, by kind.
-    pub sent_kinds: BTreeMap<Kind, u64>,
+    pub(crate) sent_kinds: BTreeMap<Kind, u64>,
     /// The application does not read.
-    pub deaf: bool,
+    pub(crate) deaf: bool,
     out: Vec<u8>,
     sent: Vec<(Vec<u8>, Ecn)>,
 }
@@ -99,23 +103,28 @@ impl Driver<Strict<LtTcpEndpoint>> for App {
     }
 }
 
-pub struct Lab {
-    pub rng: Rng,
-    pub faults: Faults,
-    pub sides: [Side; 2],
-    pub now: Instant,
+pub(crate) struct Lab {
+    pub(crate) rng: Rng,
+    pub(crate) faults: Faults,
+    pub(crate) sides: [Side; 2],
+    pub(crate) now: Instant,
     /// Segments on their way, by arrival: to whom, their octets and marks.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>, Ecn)>,
     flown: u64,
 }
 
-pub fn below(rng: &mut Rng, bound: u64) -> usize {
+pub(crate) fn below(rng: &mut Rng, bound: u64) -> usize {
     usize::try_from(rng.below(bound)).expect("small")
 }
 
 impl Lab {
     /// An opener with `content` to send and a listener.
-    pub fn new(seed: u64, faults: Faults, content: Vec<u8>, configs: [LtTcpConfig; 2]) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        faults: Faults,
+        content: Vec<u8>,
+        configs: &[LtTcpConfig; 2],
+    ) -> Self {
         let rng = Rng::from_seed(seed);
         let sides = [1, 2].map(|local| {
             let endpoint = TcpEndpointConfig {
@@ -128,6 +137,7 @@ impl Lab {
                 app: App::default(),
                 deadline: None,
                 losing: false,
+                busy_until: Instant::START,
             }
         });
         let mut lab = Self {
@@ -148,24 +158,25 @@ impl Lab {
         lab
     }
 
-    pub fn status(&self, side: usize) -> Option<LtTcpStatus> {
+    pub(crate) fn status(&self, side: usize) -> Option<LtTcpStatus> {
         let side = &self.sides[side];
         side.machine.inner().status(side.app.id?)
     }
 
-    pub fn counters(&self, side: usize) -> LtTcpCounters {
+    pub(crate) fn counters(&self, side: usize) -> LtTcpCounters {
         self.sides[side].machine.inner().counters()
     }
 
     /// The application of `side` reads again.
-    pub fn listen_up(&mut self, side: usize) {
+    pub(crate) fn listen_up(&mut self, side: usize) {
         let Side { machine, app, .. } = &mut self.sides[side];
         app.deaf = false;
         app.read(machine.app());
     }
 
     /// Hands `octets` to `side`, as if its peer had sent them.
-    pub fn inject(&mut self, side: usize, octets: &[u8]) {
+    pub(crate) fn inject(&mut self, side: usize, octets: &[u8]) {
+        self.drain();
         let datagram = Datagram {
             path: PathId(if side == 0 { 2 } else { 1 }),
             octets,
@@ -175,11 +186,12 @@ impl Lab {
         self.drain();
     }
 
-    pub fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         let (rng, faults, now) = (&mut self.rng, self.faults, self.now);
         for (from, side) in self.sides.iter_mut().enumerate() {
             side.deadline = drain(&mut side.machine, now, &mut side.app);
             for (octets, ecn) in side.app.sent.drain(..) {
+                side.busy_until = side.busy_until.max(now) + SPACING;
                 for _ in 0..=u8::from(rng.chance(faults.double)) {
                     if is_lost(rng, &faults, &mut side.losing) {
                         continue;
@@ -194,7 +206,7 @@ impl Lab {
                     let late = if is_late { rng.below(40) } else { 0 };
                     let marked = ecn == Ecn::Capable && rng.chance(faults.mark);
                     let ecn = if marked { Ecn::Congested } else { ecn };
-                    let at = now + DELAY + Duration::from_millis(late);
+                    let at = side.busy_until + DELAY + Duration::from_millis(late);
                     self.flown += 1;
                     self.flying
                         .insert((at, self.flown), (1 - from, octets, ecn));
@@ -204,7 +216,7 @@ impl Lab {
     }
 
     /// Lets the next thing happen; `false` if nothing will.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         let arrival = self.flying.keys().next().map(|(at, _)| *at);
         let wakes = self.sides.iter().filter_map(|s| Some(s.deadline?.at));
         let Some(next) = arrival.into_iter().chain(wakes).min() else {
@@ -234,7 +246,7 @@ impl Lab {
     }
 
     /// Lets `span` pass.
-    pub fn run_for(&mut self, span: Duration) {
+    pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
             self.drain();
@@ -245,7 +257,7 @@ impl Lab {
     }
 
     /// Runs to the end and says what broke.
-    pub fn run(&mut self) -> Result<(), String> {
+    pub(crate) fn run(&mut self) -> Result<(), String> {
         let end = self.now + Duration::from_secs(48 * 3600);
         loop {
             self.drain();
@@ -282,7 +294,7 @@ fn is_lost(rng: &mut Rng, faults: &Faults, losing: &mut bool) -> bool {
     *losing
 }
 
-pub fn content(rng: &mut Rng, len: usize) -> Vec<u8> {
+pub(crate) fn content(rng: &mut Rng, len: usize) -> Vec<u8> {
     let mut octets = vec![0; len];
     rng.fill(&mut octets);
     octets

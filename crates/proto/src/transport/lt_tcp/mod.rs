@@ -19,6 +19,8 @@
 //! # Does not
 //! - Take loss for congestion: on a path whose queues drop without marking, the window grows to
 //!   the peer's buffer. A timeout halves the window, at most once in a silence.
+//! - Open from both sides at once: a SYN without an acknowledgement, which anyone can forge, is no
+//!   answer to ours.
 //! - Pace, open with data, scale beyond 2^16 transmissions in flight, or resume after idle.
 //!
 //! # Sources

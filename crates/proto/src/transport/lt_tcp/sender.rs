@@ -42,6 +42,8 @@ struct Silence {
     allowance: u8,
     /// Source units to send again uncoded, before any parity.
     uncoded: u8,
+    /// No mark came before it, so that the window may be what it was if none comes after it.
+    unmarked: bool,
 }
 
 /// One direction's sending.

@@ -75,17 +75,10 @@ impl Connection {
             }
             return Reply::None;
         }
-        if !header.flags.has(TcpFlags::SYN) {
-            return Reply::None;
-        }
-        self.take_syn(header);
-        if acks {
+        if header.flags.has(TcpFlags::SYN) && acks {
+            self.take_syn(header);
             self.establish(now, header);
             self.receiver.owe_now();
-        } else {
-            // Simultaneous open.
-            self.state = TcpState::SynReceived;
-            self.handshake.due = true;
         }
         Reply::None
     }
@@ -165,11 +158,15 @@ impl Connection {
             return Reply::None;
         }
         if flags.has(TcpFlags::SYN) {
-            // The peer did not get our SYN-ACK, or our answer to its own; another SYN is a
-            // stranger's, and the answer makes its sender reset (RFC 5961, section 4).
-            if self.state == TcpState::SynReceived && position == -1 {
+            if self.state == TcpState::SynReceived {
+                // Ours got lost; or the first one was nobody's (RFC 9293, section 3.10.7.4).
+                if position != -1 {
+                    self.take_syn(header);
+                }
                 self.handshake.due = true;
             } else {
+                // The peer did not get our answer to its SYN, or it is a stranger's: then the
+                // answer makes its sender reset (RFC 5961, section 4).
                 self.receiver.owe_now();
             }
             return Reply::None;
@@ -199,13 +196,27 @@ impl Connection {
         Reply::None
     }
 
-    /// The acknowledgement as a position, if it is one that the peer can mean. Old ones count as
-    /// the oldest that is not acknowledged.
+    /// The acknowledgement as a position, if it is one that the peer can mean: not beyond what was
+    /// sent, and no older than what a send buffer holds (RFC 5961, section 5).
     fn acceptable_ack(&self, header: &TcpHeader) -> Option<u64> {
-        if self.is_beyond_sent(header.ack) {
+        let ack = self.acked_by(header.ack);
+        let oldest = self.sender.una().saturating_sub(self.config.send_buffer.0);
+        if self.is_beyond_sent(header.ack) || ack < oldest.cast_signed() {
             return None;
         }
-        Some(u64::try_from(self.acked_by(header.ack)).unwrap_or(0))
+        Some(u64::try_from(ack).unwrap_or(0))
+    }
+
+    /// The position of a unit, if the window or what was received lately has it.
+    fn acceptable_position(&self, position: i64) -> Option<u64> {
+        let position = u64::try_from(position).ok()?;
+        let oldest = self
+            .receiver
+            .next()
+            .saturating_sub(self.config.receive_buffer.0);
+        (oldest..=self.receiver.window_end())
+            .contains(&position)
+            .then_some(position)
     }
 
     /// RFC 5961, section 3: only what is exactly expected resets; else an answer asks again.
@@ -275,13 +286,13 @@ impl Connection {
         if self.state == TcpState::Closed {
             return;
         }
-        if self.agreed.ecn {
-            self.receiver.on_ecn(ecn, header.flags.has(TcpFlags::CWR));
-        }
-        let Ok(position) = u64::try_from(position) else {
+        let Some(position) = self.acceptable_position(position) else {
             self.receiver.owe_now();
             return;
         };
+        if self.agreed.ecn {
+            self.receiver.on_ecn(ecn, header.flags.has(TcpFlags::CWR));
+        }
         let fin = header.flags.has(TcpFlags::FIN);
         let was_readable = self.receiver.is_readable();
         self.receiver.on_unit(now, position, unit, octets, fin);

@@ -1,7 +1,7 @@
 //! What feedback does to a sender.
 
 use super::super::loss_estimate::share;
-use super::super::redundancy::reactive;
+use super::super::redundancy::{LOSS_MAX, reactive};
 use super::{Sender, Silence};
 use crate::transport::parts::congestion::Acked;
 use crate::units::Instant;
@@ -25,6 +25,10 @@ pub(in crate::transport::lt_tcp) struct FeedbackArrival {
 
 /// A segment that says that the window was reduced may be lost; so many say it.
 const REDUCED_TOLD: u8 = 3;
+/// The chance that what leaves after a timeout brings an answer, if the way back loses as much.
+const ANSWERED: f64 = 0.9;
+/// At the least one unit as it was and one of parity.
+const SILENT_UNITS_MIN: u8 = 2;
 
 impl Sender {
     /// Takes feedback whose acknowledgement lies between `una` and what was sent, and says how many
@@ -46,6 +50,10 @@ impl Sender {
         let arrived = arrival.feedback.arrivals.wrapping_sub(self.arrivals);
         self.arrivals = arrival.feedback.arrivals;
         if left.advanced {
+            if self.silence.is_some_and(|silence| silence.unmarked) && !arrival.echoes_congestion {
+                // What was lost was lost to errors: a queue would have marked what came through.
+                self.control.undo(now);
+            }
             self.on_progress(now);
         }
         if self
@@ -188,11 +196,15 @@ impl Sender {
         }
     }
 
-    /// Begins a silence in which little leaves.
-    pub(super) const fn fall_silent(&mut self, allowance: u8) {
+    /// A silence begins or goes on: little leaves.
+    pub(super) fn fall_silent(&mut self, unmarked: bool) {
+        // Whether a unit brings an answer takes two ways.
+        let arrives = 1.0 - self.loss.0.min(LOSS_MAX);
+        let units = reactive(1, 1.0 - arrives * arrives, ANSWERED);
         self.silence = Some(Silence {
-            allowance,
+            allowance: u8::try_from(units).unwrap_or(u8::MAX).max(SILENT_UNITS_MIN),
             uncoded: 1,
+            unmarked: self.silence.map_or(unmarked, |silence| silence.unmarked),
         });
     }
 }

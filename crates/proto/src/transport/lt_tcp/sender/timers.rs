@@ -12,10 +12,11 @@ pub(super) struct Timer {
     probes: bool,
 }
 
+/// What the oldest block sends after a timeout, if nothing is known of it; the silence's allowance
+/// is mostly less.
+const SILENT_QUEUE: u8 = 16;
 /// As many doublings of any timeout reach its maximum.
 const DOUBLINGS_MAX: u32 = 16;
-/// Units that leave after each timeout until something comes back: one as it was, one of parity.
-const SILENT_UNITS: u8 = 2;
 
 impl Sender {
     /// When to call [`Sender::handle_deadline`].
@@ -112,9 +113,10 @@ impl Sender {
 
     fn time_out(&mut self, now: Instant) {
         let window = self.control.window();
+        let marked = self.was_marked_lately(now);
         if self.silence.is_none() {
-            // Without a mark, a silence is the path's, and one halving must do.
-            if self.was_marked_lately(now) {
+            // Without a mark one halving must do, until it is known what the silence was.
+            if marked {
                 self.control.on_timeout(now, window, false);
             } else {
                 self.control.on_loss(now, window);
@@ -127,10 +129,10 @@ impl Sender {
         }
         self.settle(now, true);
         self.fin_out = false;
-        self.fall_silent(SILENT_UNITS);
+        self.fall_silent(!marked);
         // The oldest block leaves again, whatever was heard of it.
         if let Some(block) = self.blocks.front_mut() {
-            block.queued = block.queued.max(1);
+            block.queued = block.queued.max(u16::from(SILENT_QUEUE));
         } else {
             self.probe_due = true;
         }
