@@ -208,11 +208,8 @@ impl World {
             TransportPlan::Gateway(plan) => {
                 let config = endpoint_config(rate, &plan.aerotp);
                 let stream = rng.child(&format!("node-{}/gateway", address.0));
-                Stack::Gateway(Box::new(GatewayStack::new(
-                    &plan.splicer(),
-                    config,
-                    &stream,
-                )))
+                let stack = GatewayStack::new(&plan.splicer(), config, &stream);
+                Stack::Gateway(Box::new(stack))
             }
             TransportPlan::Tcp(_) => {
                 let stream = rng.child(&format!("node-{}/tcp", address.0));

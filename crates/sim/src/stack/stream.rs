@@ -31,6 +31,7 @@ pub(crate) trait StreamEndpoint: Machine<Event = TcpEvent> {
         plan: &FlowPlan,
     ) -> Result<TcpConnectionId, TcpConnectError>;
     fn write(&mut self, id: TcpConnectionId, octets: &[u8]) -> Result<usize, TcpWriteError>;
+    fn room(&self, id: TcpConnectionId) -> usize;
     fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>>;
     fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>);
     fn close(&mut self, id: TcpConnectionId);
@@ -63,6 +64,9 @@ macro_rules! stream_endpoint {
                 octets: &[u8],
             ) -> Result<usize, TcpWriteError> {
                 self.write(id, octets)
+            }
+            fn room(&self, id: TcpConnectionId) -> usize {
+                self.room(id)
             }
             fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>> {
                 self.read(id)

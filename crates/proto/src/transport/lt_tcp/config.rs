@@ -64,7 +64,7 @@ impl Default for LtTcpConfig {
             granularity: 10,
             units_max: 128,
             fec: LtFec {
-                proactive: share(0.97),
+                proactive: share(0.5),
                 reactive: share(0.97),
                 deviations: 1.0,
                 floor: share(0.001),

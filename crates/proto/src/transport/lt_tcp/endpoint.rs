@@ -223,6 +223,12 @@ impl LtTcpEndpoint {
             .unwrap_or(Err(TcpWriteError::Closed))
     }
 
+    /// How many octets [`LtTcpEndpoint::write`] would take; 0 of a connection that is over.
+    pub fn room(&self, id: TcpConnectionId) -> usize {
+        let connection = self.connections.get(&id);
+        connection.map_or(0, |connection| connection.sender().room_to_write())
+    }
+
     /// Takes the next octets in order. Give the vector back with [`LtTcpEndpoint::recycle`].
     pub fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>> {
         self.with(id, Connection::read).flatten()

@@ -61,10 +61,18 @@ pub(super) fn shape(config: &LtTcpConfig, window: u64, available: u64, loss: f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Probability;
+
+    /// The defaults, with the chance of the spec's rule.
+    fn config() -> LtTcpConfig {
+        let mut config = LtTcpConfig::default();
+        config.fec.proactive = Probability::new(0.97).unwrap();
+        config
+    }
 
     #[test]
     fn units_shrink_with_the_window_and_blocks_grow_with_it() {
-        let config = LtTcpConfig::default();
+        let config = config();
         assert_eq!(grain(&config, 4_380), (438, 10));
         assert_eq!(grain(&config, 100), (200, 10), "never below the minimum");
         assert_eq!(grain(&config, 14_460), (1_446, 10));
@@ -74,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_block_has_no_parity_without_loss_and_a_share_of_its_units_with_it() {
-        let config = LtTcpConfig::default();
+        let config = config();
         let clean = shape(&config, 28_920, 1 << 20, 0.0);
         assert_eq!((clean.length, clean.k, clean.n), (28_920, 20, 20));
         assert_eq!(shape(&config, 28_920, 1 << 20, 0.000_9), clean);
@@ -85,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_short_block_is_protected_no_less() {
-        let config = LtTcpConfig::default();
+        let config = config();
         let short = shape(&config, 28_920, 100, 0.1);
         // One of two arrives with 0.99.
         assert_eq!((short.length, short.k, short.n), (100, 1, 2));

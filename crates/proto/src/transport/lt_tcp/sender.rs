@@ -166,6 +166,11 @@ impl Sender {
         self.buffer.write(octets)
     }
 
+    /// How many octets fit.
+    pub(super) fn room_to_write(&self) -> usize {
+        self.buffer.free()
+    }
+
     /// No octet follows those written.
     pub(super) fn finish(&mut self) {
         self.fin_at.get_or_insert(self.buffer.end());

@@ -56,6 +56,10 @@ impl Machine for LtTcpEndpoint {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        // A driver that wakes late may bring something else first.
+        if self.deadlines.first().is_some_and(|(at, _)| *at <= now) {
+            self.handle_deadline(now);
+        }
         if let Some((path, octets)) = self.resets.pop_front() {
             out.extend_from_slice(&octets);
             return Some(transmit(path, octets.len(), Kind::Control, Ecn::NotCapable));
