@@ -99,6 +99,20 @@ impl Config {
         }
     }
 
+    /// The longest from handing over a packet of `len` octets, as soon as [`Channel::takes`] allows
+    /// it, until its last bit has left: its transmission, and for a terminal the buffer before
+    /// it and the answer to its request. Outages come on top.
+    pub fn access_max(&self, len: ByteCount) -> Duration {
+        let time_to_send = |len| {
+            self.rate
+                .map_or(Duration::ZERO, |rate| rate.time_to_send(len))
+        };
+        let terminal = self.dama.map_or(Duration::ZERO, |dama| {
+            dama.wait_max() + time_to_send(self.queue.bytes.unwrap_or_default())
+        });
+        time_to_send(len) + terminal
+    }
+
     /// Checks what no model checks itself.
     pub(crate) fn check_plain_fields(&self) -> Result<(), ConfigError> {
         if self.rate == Some(Bitrate::ZERO) {

@@ -60,6 +60,17 @@ impl Dama {
         u64::try_from(frames).unwrap_or(u64::MAX).max(1)
     }
 
+    /// The longest that an idle terminal's packet waits for its slots.
+    pub(crate) fn wait_max(self) -> Duration {
+        match self.assignment {
+            Assignment::Constant => Duration::ZERO,
+            Assignment::Rate | Assignment::Volume => {
+                let frames = u32::try_from(self.response_frames() + 1).unwrap_or(u32::MAX);
+                self.frame.saturating_mul(frames)
+            }
+        }
+    }
+
     /// # Errors
     /// The first field out of range.
     pub(crate) fn check(self) -> Result<(), ConfigError> {

@@ -2,6 +2,7 @@
 
 use super::arq::{Arq, ArqConfig};
 use super::plain::Plain;
+use super::slacp::{Slacp, SlacpConfig};
 use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use crate::machine::Deadline;
 use crate::rng::Rng;
@@ -16,6 +17,9 @@ pub struct Medium {
     pub back_rate: Option<Bitrate>,
     /// Propagation there and back.
     pub round_trip: Duration,
+    /// How long a frame and its answer may take from being handed over until their last bit has
+    /// left: transmission, buffers below, waiting for capacity.
+    pub access: Duration,
 }
 
 impl Medium {
@@ -39,6 +43,8 @@ pub enum LinkLayer {
     Plain,
     /// Retransmission.
     Arq(ArqConfig),
+    /// See [`Slacp`].
+    Slacp(SlacpConfig),
 }
 
 impl LinkLayer {
@@ -48,6 +54,7 @@ impl LinkLayer {
         match self {
             Self::Plain => Link::Plain(Plain::default()),
             Self::Arq(config) => Link::Arq(Box::new(Arq::new(*config, medium, rng))),
+            Self::Slacp(config) => Link::Slacp(Box::new(Slacp::new(*config, medium, rng))),
         }
     }
 }
@@ -59,6 +66,8 @@ pub enum Link {
     Plain(Plain),
     /// See [`Arq`].
     Arq(Box<Arq>),
+    /// See [`Slacp`].
+    Slacp(Box<Slacp>),
 }
 
 /// Calls the method of whichever machine it is.
@@ -67,6 +76,7 @@ macro_rules! of_each {
         match $self {
             Link::Plain($machine) => $call,
             Link::Arq($machine) => $call,
+            Link::Slacp($machine) => $call,
         }
     };
 }

@@ -35,6 +35,7 @@ mod layer;
 mod packet;
 mod parts;
 mod plain;
+mod slacp;
 mod strict;
 
 pub use arq::{Arq, ArqConfig, ArqScheme};
@@ -43,4 +44,5 @@ pub use drain::{LinkDriver, drain};
 pub use layer::{Link, LinkLayer, Medium};
 pub use packet::{FlowHash, FrameClass, FrameTransmit, LinkMachine, LinkPacket};
 pub use plain::Plain;
+pub use slacp::{LaneSettings, Slacp, SlacpConfig, SlacpConfigError};
 pub use strict::Strict;

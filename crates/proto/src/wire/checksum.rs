@@ -38,6 +38,14 @@ pub fn crc32(octets: &[u8]) -> u32 {
     crc32fast::hash(octets)
 }
 
+/// The same over `prefix` and `octets` behind it.
+pub fn crc32_after(prefix: &[u8], octets: &[u8]) -> u32 {
+    let mut check = crc32fast::Hasher::new();
+    check.update(prefix);
+    check.update(octets);
+    check.finalize()
+}
+
 /// A one's-complement sum in the making (RFC 1071). Sixteen-bit words, most significant octet
 /// first; an odd octet at the end of a piece counts as padded with zero, so only the last piece may
 /// be odd.

@@ -1,9 +1,9 @@
 //! The keys of `[hop.link]` and `[hop.red]`.
 
-use super::ScenarioError;
+use super::{ScenarioError, slacp};
 use core::ops::RangeInclusive;
 use fulmar_channel::{QueueLimit, RedConfig};
-use fulmar_proto::link::{ArqConfig, LinkLayer};
+use fulmar_proto::link::{ArqConfig, LinkLayer, SlacpConfig};
 use fulmar_settings::{Keys, TableReader};
 
 /// The link layer of a hop, and the queue above it.
@@ -22,14 +22,16 @@ pub struct LinkPlan {
 enum Preset {
     Plain,
     Arq(ArqConfig),
+    Slacp,
 }
 
-const LAYERS: [(&str, Preset); 5] = [
+const LAYERS: [(&str, Preset); 6] = [
     ("plain", Preset::Plain),
     ("stop-and-wait", Preset::Arq(ArqConfig::STOP_AND_WAIT)),
     ("go-back-n", Preset::Arq(ArqConfig::GO_BACK_N)),
     ("selective-repeat", Preset::Arq(ArqConfig::SELECTIVE_REPEAT)),
     ("ll-arq", Preset::Arq(ArqConfig::LL_ARQ)),
+    ("slacp", Preset::Slacp),
 ];
 
 /// The keys of `[hop.link]`. Those of another layer are let stand, so that one file can compare
@@ -37,6 +39,7 @@ const LAYERS: [(&str, Preset); 5] = [
 const KEYS: Keys = &[
     &["layer", "window"],
     &["retries", "in_order", "retransmit_after"],
+    &slacp::KEYS,
 ];
 
 const RED_KEYS: Keys = &[&["min", "max", "probability", "weight"]];
@@ -82,10 +85,11 @@ impl LinkPlan {
 }
 
 impl Preset {
-    const fn unchanged(self) -> LinkLayer {
+    fn unchanged(self) -> LinkLayer {
         match self {
             Self::Plain => LinkLayer::Plain,
             Self::Arq(config) => LinkLayer::Arq(config),
+            Self::Slacp => LinkLayer::Slacp(SlacpConfig::default()),
         }
     }
 
@@ -93,6 +97,7 @@ impl Preset {
         Ok(match self {
             Self::Plain => LinkLayer::Plain,
             Self::Arq(config) => LinkLayer::Arq(read_arq(config, link)?),
+            Self::Slacp => LinkLayer::Slacp(slacp::read(link)?),
         })
     }
 }

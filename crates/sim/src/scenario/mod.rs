@@ -12,6 +12,7 @@ mod link;
 mod lt_tcp;
 pub mod plan;
 mod read;
+mod slacp;
 pub mod sweep;
 mod tcp;
 

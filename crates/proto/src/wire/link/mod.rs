@@ -16,6 +16,7 @@ pub mod arq;
 mod check;
 mod number;
 pub mod plain;
+pub mod slacp;
 
 pub use check::{FrameReject, LinkKind, open, seal};
 pub use number::FrameNumber;

@@ -1,0 +1,52 @@
+//! The keys of `[hop.link]` that SLACP has.
+
+use super::ScenarioError;
+use fulmar_proto::link::{LaneSettings, SlacpConfig};
+use fulmar_settings::{Keys, TableReader};
+
+/// The keys of `[hop.link]`.
+pub(super) const KEYS: [&str; 7] = [
+    "lanes",
+    "persistence",
+    "arq",
+    "fec",
+    "urgent",
+    "redundancy",
+    "ack_delay",
+];
+
+/// The keys of `[hop.link.urgent]`.
+const LANE_KEYS: Keys = &[&["persistence", "arq", "fec"]];
+
+/// The settings that `link` gives; the others are as they are without a table.
+pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, ScenarioError> {
+    let plain = SlacpConfig::default();
+    let narrow = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
+    let urgent = match link.table("urgent", LANE_KEYS)? {
+        Some(urgent) => lane(&urgent, plain.urgent)?,
+        None => plain.urgent,
+    };
+    let lanes = link.whole("lanes", 1..=7)?;
+    let config = SlacpConfig {
+        lanes: lanes.map_or(plain.lanes, narrow),
+        ordinary: lane(link, plain.ordinary)?,
+        urgent,
+        redundancy: link.value_or("redundancy", plain.redundancy)?,
+        ack_delay: link.duration("ack_delay")?.unwrap_or(plain.ack_delay),
+    };
+    match config.check() {
+        Ok(()) => Ok(config),
+        Err(error) => Err(link.wrong(error.field, format!("must be {}", error.allowed))),
+    }
+}
+
+fn lane(reader: &TableReader<'_>, plain: LaneSettings) -> Result<LaneSettings, ScenarioError> {
+    let persistence = reader.whole("persistence", 0..=4)?;
+    Ok(LaneSettings {
+        arq: reader.value_or("arq", plain.arq)?,
+        fec: reader.value_or("fec", plain.fec)?,
+        persistence: persistence.map_or(plain.persistence, |times| {
+            u8::try_from(times).unwrap_or(u8::MAX)
+        }),
+    })
+}
