@@ -13,8 +13,9 @@ use fulmar_sim::report::link::LinkMetrics;
 /// `../../shared/reference/ll_latency.csv`, the slides' table "Average Link Latency".
 const PER_PERCENT: [u32; 6] = [0, 10, 20, 30, 40, 50];
 const LL_ARQ_MS: [f64; 6] = [10.83, 32.18, 45.63, 59.64, 80.19, 98.80];
+const LL_HARQ_MS: [f64; 6] = [10.83, 14.21, 15.15, 17.04, 18.47, 19.01];
 
-fn saturated(layer: &str, per_percent: u32) -> LinkMetrics {
+fn saturated(layer: &str, per_percent: u32, period: &str) -> LinkMetrics {
     let text = format!(
         r#"
 [run]
@@ -25,7 +26,7 @@ delay = "10ms"
 queue = "20 packets"
 link = "{layer}"
 [hop.forward]
-loss = "on-off {per_percent}% period 20ms"
+loss = "on-off {per_percent}% period {period}"
 [[flow]]
 transport = "udp"
 traffic = "constant-rate"
@@ -45,7 +46,7 @@ fn mean_ms(link: &LinkMetrics) -> f64 {
 #[test]
 fn ll_arq_has_the_published_latency_at_every_error_rate() {
     for (per, published) in PER_PERCENT.into_iter().zip(LL_ARQ_MS) {
-        let mean = mean_ms(&saturated("ll-arq", per));
+        let mean = mean_ms(&saturated("ll-arq", per, "20ms"));
         let off = mean / published - 1.0;
         assert!(
             off.abs() <= 0.05,
@@ -55,9 +56,26 @@ fn ll_arq_has_the_published_latency_at_every_error_rate() {
 }
 
 #[test]
+fn ll_harq_has_the_published_latency_whatever_the_period_of_the_errors() {
+    for period in ["20ms", "50ms", "100ms"] {
+        for (per, published) in PER_PERCENT.into_iter().zip(LL_HARQ_MS) {
+            let mean = mean_ms(&saturated("ll-harq", per, period));
+            let off = mean / published - 1.0;
+            assert!(
+                off.abs() <= 0.20 && mean <= 25.0,
+                "{per} %, {period}: {mean:.2} ms, {published} published"
+            );
+        }
+    }
+}
+
+#[test]
 fn selective_repeat_uses_the_link_and_go_back_n_and_stop_and_wait_do_not() {
-    let [selective, back, stop] = ["selective-repeat", "go-back-n", "stop-and-wait"]
-        .map(|layer| saturated(layer, 10).goodput_bps.expect("packets came"));
+    let [selective, back, stop] = ["selective-repeat", "go-back-n", "stop-and-wait"].map(|layer| {
+        saturated(layer, 10, "20ms")
+            .goodput_bps
+            .expect("packets came")
+    });
     // What arrives of 10 Mbit/s, less the frames' 11 of 1051 octets: 8.9 Mbit/s; ON and OFF make
     // the loss of one run differ from its mean by at most 2 %.
     assert!((selective / 8.905e6 - 1.0).abs() < 0.02, "{selective}");

@@ -1,6 +1,7 @@
 //! The list of link layers: settings by name, and the machines they become.
 
 use super::arq::{Arq, ArqConfig};
+use super::harq::{HarqConfig, LlHarq};
 use super::plain::Plain;
 use super::slacp::{Slacp, SlacpConfig};
 use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
@@ -43,6 +44,8 @@ pub enum LinkLayer {
     Plain,
     /// Retransmission.
     Arq(ArqConfig),
+    /// Parity, and one more round.
+    LlHarq(HarqConfig),
     /// See [`Slacp`].
     Slacp(SlacpConfig),
 }
@@ -54,6 +57,7 @@ impl LinkLayer {
         match self {
             Self::Plain => Link::Plain(Plain::default()),
             Self::Arq(config) => Link::Arq(Box::new(Arq::new(*config, medium, rng))),
+            Self::LlHarq(config) => Link::LlHarq(Box::new(LlHarq::new(*config, medium, rng))),
             Self::Slacp(config) => Link::Slacp(Box::new(Slacp::new(*config, medium, rng))),
         }
     }
@@ -66,6 +70,8 @@ pub enum Link {
     Plain(Plain),
     /// See [`Arq`].
     Arq(Box<Arq>),
+    /// See [`LlHarq`].
+    LlHarq(Box<LlHarq>),
     /// See [`Slacp`].
     Slacp(Box<Slacp>),
 }
@@ -76,6 +82,7 @@ macro_rules! of_each {
         match $self {
             Link::Plain($machine) => $call,
             Link::Arq($machine) => $call,
+            Link::LlHarq($machine) => $call,
             Link::Slacp($machine) => $call,
         }
     };

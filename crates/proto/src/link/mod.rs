@@ -31,6 +31,7 @@
 mod arq;
 mod counters;
 mod drain;
+mod harq;
 mod layer;
 mod packet;
 mod parts;
@@ -41,6 +42,7 @@ mod strict;
 pub use arq::{Arq, ArqConfig, ArqScheme};
 pub use counters::{FrameCounts, LinkCounters};
 pub use drain::{LinkDriver, drain};
+pub use harq::{HarqConfig, LlHarq};
 pub use layer::{Link, LinkLayer, Medium};
 pub use packet::{FlowHash, FrameClass, FrameTransmit, LinkMachine, LinkPacket};
 pub use plain::Plain;

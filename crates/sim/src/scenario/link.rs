@@ -3,7 +3,7 @@
 use super::{ScenarioError, slacp};
 use core::ops::RangeInclusive;
 use fulmar_channel::{QueueLimit, RedConfig};
-use fulmar_proto::link::{ArqConfig, LinkLayer, SlacpConfig};
+use fulmar_proto::link::{ArqConfig, HarqConfig, LinkLayer, SlacpConfig};
 use fulmar_settings::{Keys, TableReader};
 
 /// The link layer of a hop, and the queue above it.
@@ -22,15 +22,17 @@ pub struct LinkPlan {
 enum Preset {
     Plain,
     Arq(ArqConfig),
+    LlHarq,
     Slacp,
 }
 
-const LAYERS: [(&str, Preset); 6] = [
+const LAYERS: [(&str, Preset); 7] = [
     ("plain", Preset::Plain),
     ("stop-and-wait", Preset::Arq(ArqConfig::STOP_AND_WAIT)),
     ("go-back-n", Preset::Arq(ArqConfig::GO_BACK_N)),
     ("selective-repeat", Preset::Arq(ArqConfig::SELECTIVE_REPEAT)),
     ("ll-arq", Preset::Arq(ArqConfig::LL_ARQ)),
+    ("ll-harq", Preset::LlHarq),
     ("slacp", Preset::Slacp),
 ];
 
@@ -39,6 +41,7 @@ const LAYERS: [(&str, Preset); 6] = [
 const KEYS: Keys = &[
     &["layer", "window"],
     &["retries", "in_order", "retransmit_after"],
+    &["fragments", "failure", "repair_failure", "memory"],
     &slacp::KEYS,
 ];
 
@@ -46,6 +49,9 @@ const RED_KEYS: Keys = &[&["min", "max", "probability", "weight"]];
 
 /// Far more than helps on any link.
 const RETRIES_MAX: u64 = 100;
+
+/// A thousand seconds of units at a thousand a second.
+const MEMORY_MAX: u64 = 1_000_000;
 
 /// The longest queue that a limit can name.
 const QUEUE_PACKETS_MAX: u64 = 1 << 24;
@@ -89,6 +95,7 @@ impl Preset {
         match self {
             Self::Plain => LinkLayer::Plain,
             Self::Arq(config) => LinkLayer::Arq(config),
+            Self::LlHarq => LinkLayer::LlHarq(HarqConfig::default()),
             Self::Slacp => LinkLayer::Slacp(SlacpConfig::default()),
         }
     }
@@ -97,6 +104,7 @@ impl Preset {
         Ok(match self {
             Self::Plain => LinkLayer::Plain,
             Self::Arq(config) => LinkLayer::Arq(read_arq(config, link)?),
+            Self::LlHarq => LinkLayer::LlHarq(read_harq(link)?),
             Self::Slacp => LinkLayer::Slacp(slacp::read(link)?),
         })
     }
@@ -125,6 +133,19 @@ fn read_arq(preset: ArqConfig, link: &TableReader<'_>) -> Result<ArqConfig, Scen
         in_order: link.value_or("in_order", preset.in_order)?,
         retransmit_after: retransmit_after.or(preset.retransmit_after),
         ..preset
+    })
+}
+
+fn read_harq(link: &TableReader<'_>) -> Result<HarqConfig, ScenarioError> {
+    let preset = HarqConfig::default();
+    let fragments_max = u64::from(HarqConfig::FRAGMENTS_MAX);
+    let window_max = u64::from(HarqConfig::WINDOW_MAX);
+    Ok(HarqConfig {
+        fragments: number(link, "fragments", 1..=fragments_max, preset.fragments)?,
+        failure: link.value_or("failure", preset.failure)?,
+        repair_failure: link.value_or("repair_failure", preset.repair_failure)?,
+        memory: number(link, "memory", 1..=MEMORY_MAX, preset.memory)?,
+        window: number(link, "window", 1..=window_max, preset.window)?,
     })
 }
 

@@ -102,7 +102,6 @@ impl ReleaseWindow {
     }
 
     /// Nothing more can come of this number: what waits behind it goes on.
-    #[cfg(test)]
     pub(crate) fn pass_over(&mut self, number: FrameNumber) {
         if self.look(number) == Placed::Taken {
             self.passed_over += 1;

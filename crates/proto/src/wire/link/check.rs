@@ -53,6 +53,12 @@ impl LinkKind {
     pub const ARQ_ADVANCE: Self = Self(0x22);
     /// What has arrived at an ARQ receiver.
     pub const ARQ_ACK: Self = Self(0x23);
+    /// A unit of LL-HARQ's first round.
+    pub const HARQ_FIRST: Self = Self(0x30);
+    /// A unit of its second round.
+    pub const HARQ_SECOND: Self = Self(0x31);
+    /// What a receiver of LL-HARQ needs.
+    pub const HARQ_FEEDBACK: Self = Self(0x32);
 }
 
 /// Ends the frame that begins at `start` of `out` with its check.

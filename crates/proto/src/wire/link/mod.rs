@@ -14,6 +14,7 @@
 
 pub mod arq;
 mod check;
+pub mod harq;
 mod number;
 pub mod plain;
 pub mod slacp;

@@ -1,0 +1,130 @@
+//! One end of a hop with LL-HARQ: routes frames between its halves.
+
+use super::HarqConfig;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
+use crate::machine::Deadline;
+use crate::rng::Rng;
+use crate::units::{ByteCount, Duration, Instant};
+use crate::wire::link::arq::Epoch;
+use crate::wire::link::harq::HarqFrame;
+
+/// Added to every derived time, so that on a medium that takes no time an answer is there first.
+const CLOCK_STEP: Duration = Duration::from_micros(20);
+
+/// The longest packet that a block takes: a network packet's length has 16 bits.
+const PACKET_BYTES_MAX: usize = 65_535;
+
+/// One end of a hop with LL-HARQ.
+#[derive(Clone, Debug)]
+pub struct LlHarq {
+    medium: Medium,
+    epoch: Epoch,
+    /// The longest frame that went either way: what feedback may have to wait for.
+    longest: ByteCount,
+    sender: Sender,
+    receiver: Receiver,
+    counters: LinkCounters,
+}
+
+impl LlHarq {
+    /// An end over `medium`, whose life gets a name from `rng`.
+    pub fn new(config: HarqConfig, medium: Medium, rng: &mut Rng) -> Self {
+        // Below 2^16.
+        let epoch = Epoch(u16::try_from(rng.below(1 << 16)).unwrap_or_default());
+        Self {
+            medium,
+            epoch,
+            longest: ByteCount::ZERO,
+            sender: Sender::new(config, epoch),
+            receiver: Receiver::new(config, medium.round_trip),
+            counters: LinkCounters::default(),
+        }
+    }
+
+    /// From the start of a block's last unit to its feedback at the latest: the way there and back,
+    /// the gap that the receiver waits for, and feedback that was lost and repeated.
+    fn patience(&self) -> Duration {
+        let there = self.medium.frame_time(self.longest);
+        let back = self.medium.back_frame_time(self.longest);
+        self.medium.round_trip + there * 12 + back * 3 + CLOCK_STEP * 3
+    }
+}
+
+impl LinkMachine for LlHarq {
+    fn ready(&self) -> bool {
+        self.sender.ready()
+    }
+
+    fn offer(&mut self, _now: Instant, packet: LinkPacket<'_>) {
+        let len = packet.octets.len();
+        if !self.sender.ready() || len == 0 || len > PACKET_BYTES_MAX {
+            self.counters.refused += 1;
+            return;
+        }
+        self.counters.offered += 1;
+        self.sender.offer(packet);
+    }
+
+    fn handle_frame(&mut self, now: Instant, octets: &[u8]) {
+        let frame = match HarqFrame::parse(octets) {
+            Ok(frame) => frame,
+            Err(reason) => {
+                self.counters.reject(reason);
+                return;
+            }
+        };
+        self.longest = self.longest.max(ByteCount::of(octets));
+        match frame {
+            HarqFrame::Unit(unit, content) => {
+                let time = self.medium.back_frame_time(ByteCount::of(octets)) + CLOCK_STEP;
+                self.receiver
+                    .unit(now, unit, content, time, &mut self.counters);
+            }
+            HarqFrame::Feedback {
+                epoch,
+                next,
+                loss,
+                needs,
+            } => {
+                if epoch != self.epoch || !self.sender.feedback(next, loss, needs) {
+                    self.counters.unexpected += 1;
+                }
+            }
+        }
+        self.counters.skipped = self.receiver.passed_over();
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        self.sender.handle_deadline(now);
+        self.receiver.handle_deadline(now);
+        self.counters.skipped = self.receiver.passed_over();
+    }
+
+    fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        let frame = self.receiver.poll(now, out).or_else(|| {
+            let patience = self.patience();
+            let unit_time = self.medium.frame_time(self.longest) + CLOCK_STEP;
+            self.sender
+                .poll(now, (patience, unit_time), &mut self.counters, out)
+        })?;
+        self.longest = self.longest.max(ByteCount::from_usize(frame.len));
+        self.counters.frames.add(frame.class, 1);
+        Some(frame)
+    }
+
+    fn poll_packet(&mut self, out: &mut Vec<u8>) -> Option<usize> {
+        let len = self.receiver.pop(out)?;
+        self.counters.released += 1;
+        Some(len)
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        Deadline::earlier(self.sender.next_deadline(), self.receiver.next_deadline())
+    }
+
+    fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+}

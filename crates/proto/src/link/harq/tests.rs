@@ -1,0 +1,267 @@
+//! Two ends, frame by frame: each case says which frames arrive.
+
+use super::{HarqConfig, LlHarq};
+use crate::link::{
+    FlowHash, FrameClass, LinkMachine, LinkPacket, Medium, Strict,
+    parts::{ParityPlan, units_for},
+};
+use crate::machine::{Kind, Priority};
+use crate::rng::Rng;
+use crate::units::{Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
+use crate::wire::link::FrameNumber;
+use crate::wire::link::arq::Epoch;
+use crate::wire::link::harq::{HarqFrame, Unit};
+
+const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
+const ROUND_TRIP: Duration = Duration::from_millis(20);
+const DELAY: Duration = Duration::from_millis(10);
+
+struct Pair {
+    config: HarqConfig,
+    now: Instant,
+    sender: Strict<LlHarq>,
+    receiver: Strict<LlHarq>,
+}
+
+/// A frame and what it is for.
+type Sent = (FrameClass, Vec<u8>);
+
+fn end(config: HarqConfig, name: &str) -> Strict<LlHarq> {
+    let medium = Medium {
+        rate: Some(RATE),
+        back_rate: Some(RATE),
+        round_trip: ROUND_TRIP,
+        access: Duration::ZERO,
+    };
+    let mut rng = Rng::from_seed(1).child(name);
+    Strict::new(LlHarq::new(config, medium, &mut rng))
+}
+
+fn frames(machine: &mut Strict<LlHarq>, now: Instant) -> Vec<Sent> {
+    std::iter::from_fn(|| {
+        let mut octets = Vec::new();
+        let frame = machine.poll_frame(now, &mut octets)?;
+        Some((frame.class, octets))
+    })
+    .collect()
+}
+
+fn packets(machine: &mut Strict<LlHarq>) -> Vec<Vec<u8>> {
+    std::iter::from_fn(|| {
+        let mut octets = Vec::new();
+        machine.poll_packet(&mut octets).map(|_| octets)
+    })
+    .collect()
+}
+
+fn packet(number: u8) -> Vec<u8> {
+    vec![number; 1_000]
+}
+
+impl Pair {
+    fn new() -> Self {
+        let config = HarqConfig::default();
+        Self {
+            config,
+            now: Instant::START,
+            sender: end(config, "sender"),
+            receiver: end(config, "receiver"),
+        }
+    }
+
+    /// The units of a packet's first round.
+    fn send(&mut self, number: u8) -> Vec<Sent> {
+        let octets = packet(number);
+        let offered = LinkPacket {
+            octets: &octets,
+            flow: FlowHash(0),
+            priority: Priority(0),
+            kind: Kind::Source,
+            deadline: None,
+        };
+        self.sender.offer(self.now, offered);
+        let sent = frames(&mut self.sender, self.now);
+        self.now += RATE.time_to_send(ByteCount(1_000));
+        sent
+    }
+
+    /// The packets that these frames release.
+    fn arrive<'a>(&mut self, sent: impl IntoIterator<Item = &'a Sent>) -> Vec<Vec<u8>> {
+        sent.into_iter()
+            .flat_map(|(_, octets)| {
+                self.receiver.handle_frame(self.now, octets);
+                packets(&mut self.receiver)
+            })
+            .collect()
+    }
+
+    /// Waits until the receiver's next deadline and hands over what it then says.
+    fn receiver_waits(&mut self) -> Vec<Vec<u8>> {
+        let deadline = self.receiver.next_deadline().expect("it waits for a block");
+        self.now = self.now.max(deadline.at);
+        self.receiver.handle_deadline(self.now);
+        packets(&mut self.receiver)
+    }
+
+    /// Hands the receiver's feedback to the sender, `times` over; what it answers.
+    fn feed_back(&mut self, times: usize) -> Vec<Sent> {
+        let feedback = frames(&mut self.receiver, self.now);
+        assert_eq!(feedback.len(), 1, "one feedback says everything");
+        self.now += DELAY;
+        let mut answers = Vec::new();
+        for _ in 0..times {
+            self.sender.handle_frame(self.now, &feedback[0].1);
+            assert!(packets(&mut self.sender).is_empty());
+            answers.extend(frames(&mut self.sender, self.now));
+        }
+        answers
+    }
+}
+
+#[test]
+fn a_clean_hop_carries_the_packets_own_units_alone() {
+    let mut pair = Pair::new();
+    for number in 0..50 {
+        let sent = pair.send(number);
+        assert_eq!(sent.len(), usize::from(pair.config.fragments));
+        assert!(sent.iter().all(|(class, _)| *class == FrameClass::Data));
+        assert_eq!(pair.arrive(&sent), [packet(number)]);
+        assert!(pair.feed_back(1).is_empty());
+    }
+    assert_eq!(pair.sender.next_deadline(), None);
+    assert_eq!(pair.receiver.next_deadline(), None);
+}
+
+#[test]
+fn a_block_has_one_answer_however_often_it_is_asked_for() {
+    let mut pair = Pair::new();
+    let sent = pair.send(7);
+    assert!(pair.arrive(&sent[..3]).is_empty());
+    // The last two are lost: the gap tells.
+    assert!(pair.receiver_waits().is_empty());
+    let answer = pair.feed_back(3);
+    // Two are needed where two of five were lost: the estimate after five units of its memory.
+    let loss = 0.4 * (1.0 - 0.999_f64.powi(5));
+    let loss = PacketErrorRate::new(loss).unwrap();
+    let planned = units_for(2, loss, pair.config.repair_failure);
+    assert_eq!(answer.len(), usize::try_from(planned).unwrap());
+    assert!(answer.iter().all(|(class, _)| *class == FrameClass::Parity));
+    assert_eq!(pair.arrive(&answer), [packet(7)]);
+    assert_eq!(pair.receiver.counters().recovered_by_arq, 1);
+    assert_eq!(pair.sender.next_deadline(), None, "its part is over");
+}
+
+#[test]
+fn what_the_answer_does_not_bring_is_passed_over_in_order_and_in_time() {
+    let mut pair = Pair::new();
+    let lost = pair.send(1);
+    assert!(pair.arrive(&lost[..2]).is_empty());
+    let behind = pair.send(2);
+    assert!(pair.arrive(&behind).is_empty(), "it waits for its turn");
+    let asked = pair.now;
+    // Its answer is lost, all of it.
+    assert!(!pair.feed_back(1).is_empty());
+    let mut released = Vec::new();
+    while released.is_empty() {
+        released = pair.receiver_waits();
+        frames(&mut pair.receiver, pair.now);
+    }
+    assert_eq!(released, [packet(2)]);
+    assert_eq!(pair.receiver.counters().skipped, 1);
+    // A round trip, and the time of the blocks that may go before (25 units of 211 octets).
+    let bound = ROUND_TRIP + RATE.time_to_send(ByteCount(25 * 250));
+    let waited = pair.now.saturating_since(asked);
+    assert!(waited <= bound, "{waited:?}");
+    assert!(pair.arrive(&lost).is_empty(), "its turn has passed");
+}
+
+#[test]
+fn feedback_about_later_blocks_is_heard_while_an_answer_is_on_its_way() {
+    let mut pair = Pair::new();
+    let lost = pair.send(0);
+    assert!(pair.arrive(&lost[..3]).is_empty());
+    let later = pair.send(1);
+    assert!(pair.arrive(&later[..1]).is_empty());
+    // Block 0 is answered, which ends the sender's part in it.
+    let answer = pair.feed_back(1);
+    assert!(!answer.is_empty());
+    // The receiver still waits for block 0 when it says that block 1 is complete.
+    assert!(pair.arrive(&later[1..]).is_empty());
+    assert!(pair.feed_back(1).is_empty());
+    assert_eq!(pair.sender.next_deadline(), None, "nothing is awaited");
+    assert_eq!(pair.arrive(&answer), [packet(0), packet(1)]);
+}
+
+#[test]
+fn a_block_of_which_nothing_is_heard_is_answered_as_if_nothing_had_arrived() {
+    let mut pair = Pair::new();
+    pair.send(3);
+    let deadline = pair.sender.next_deadline().expect("feedback is awaited");
+    pair.now = deadline.at;
+    pair.sender.handle_deadline(pair.now);
+    assert!(packets(&mut pair.sender).is_empty());
+    let answer = frames(&mut pair.sender, pair.now);
+    assert_eq!(pair.arrive(&answer), [packet(3)]);
+    assert_eq!(pair.sender.next_deadline(), None, "one answer is all");
+}
+
+#[test]
+fn parity_comes_with_loss_and_goes_with_it() {
+    let mut pair = Pair::new();
+    let k = usize::from(pair.config.fragments);
+    let mut lossy = 0;
+    for number in 0..200 {
+        let sent = pair.send(number);
+        // One unit in five.
+        pair.arrive(&sent[1..]);
+        pair.feed_back(1);
+        lossy = sent.len();
+    }
+    let plan = ParityPlan {
+        failure: pair.config.failure,
+        floor: HarqConfig::floor(),
+    };
+    // Never more than for a loss of one in five.
+    let most = plan.units(5, PacketErrorRate::new(0.2).unwrap());
+    assert!(k < lossy && lossy <= usize::try_from(most).unwrap());
+    // The estimate falls from below 0.2 to the floor of 0.001 within 1000 ln(200) units.
+    for number in 0..=u8::MAX {
+        for _ in 0..5 {
+            let sent = pair.send(number);
+            pair.arrive(&sent);
+            for (_, octets) in frames(&mut pair.receiver, pair.now) {
+                pair.sender.handle_frame(pair.now, &octets);
+                packets(&mut pair.sender);
+                frames(&mut pair.sender, pair.now);
+            }
+        }
+    }
+    assert_eq!(pair.send(0).len(), k);
+}
+
+#[test]
+fn a_life_that_one_unit_names_is_not_believed_and_one_that_two_name_is() {
+    let mut pair = Pair::new();
+    let sent = pair.send(1);
+    assert_eq!(pair.arrive(&sent), [packet(1)]);
+    let unit = Unit {
+        epoch: Epoch(12_345),
+        block: FrameNumber(0),
+        index: 0,
+        k: 5,
+        n: 5,
+        second_round: false,
+    };
+    let mut forged = Vec::new();
+    HarqFrame::Unit(unit, b"not ours").encode(&mut forged);
+    pair.receiver.handle_frame(pair.now, &forged);
+    assert!(packets(&mut pair.receiver).is_empty());
+    let sent = pair.send(2);
+    assert_eq!(pair.arrive(&sent), [packet(2)]);
+    // The sender restarts: its first unit is not believed, and asked for again.
+    pair.sender = end(pair.config, "the sender's second life");
+    let sent = pair.send(3);
+    assert!(pair.arrive(&sent).is_empty());
+    let answer = pair.feed_back(1);
+    assert_eq!(pair.arrive(&answer), [packet(3)]);
+}
