@@ -15,7 +15,7 @@ use fulmar_proto::transport::tcp::{
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use fulmar_proto::wire::tcp::AddressPair;
+use fulmar_proto::wire::tcp::{AddressPair, TcpHeader};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
@@ -146,7 +146,9 @@ impl Driver<Tcp> for Ends {
     }
 
     fn send(&mut self, now: Instant, transmit: Transmit) {
-        self.to_kernel.seen.note(&self.addresses, &self.buffer);
+        self.to_kernel
+            .seen
+            .note(&self.addresses, &self.buffer, false);
         let packet = ip::packet(&self.addresses, transmit.ecn, &self.buffer);
         self.to_kernel.carry(now, packet);
     }
@@ -165,6 +167,8 @@ pub(crate) struct Host {
     ends: Ends,
     from_kernel: Way,
     deadline: Option<Deadline>,
+    /// The kernel has acknowledged our FIN, and our acknowledgement of its own has reached it.
+    kernel_is_over: bool,
 }
 
 impl Host {
@@ -188,6 +192,7 @@ impl Host {
             },
             from_kernel: Way::new(link, &rng.child("from kernel")),
             deadline: None,
+            kernel_is_over: false,
         }
     }
 
@@ -206,6 +211,7 @@ impl Host {
     /// Opens a connection to the kernel's `port` for `flow`.
     pub(crate) fn connect(&mut self, port: u16, config: TcpConfig, flow: Flow) {
         let now = self.wake();
+        self.kernel_is_over = false;
         let config = self.fitted(config);
         let id = self.tcp.app().connect(PATH, OUR_PORT, Port(port), config);
         self.ends.flow = Flow {
@@ -218,6 +224,7 @@ impl Host {
     /// Listens at [`OUR_PORT`]; the next connection is `flow`'s.
     pub(crate) fn listen(&mut self, config: TcpConfig, flow: Flow) {
         let now = self.wake();
+        self.kernel_is_over = false;
         let config = self.fitted(config);
         self.tcp.app().listen(OUR_PORT, config).expect("sound");
         self.ends.flow = flow;
@@ -305,7 +312,9 @@ impl Host {
             let packet = &packet[..len];
             let back = self.ends.addresses.reversed();
             let (_, segment) = ip::segment(&back, packet).expect("the kernel sends TCP alone");
-            self.from_kernel.seen.note(&back, segment);
+            self.from_kernel
+                .seen
+                .note(&back, segment, self.kernel_is_over);
             self.from_kernel.carry(self.clock.now(), packet.to_vec());
         }
         let now = self.wake();
@@ -318,9 +327,21 @@ impl Host {
             }
         }
         while let Some(packet) = self.ends.to_kernel.arrived(now) {
+            self.kernel_is_over |= self.ends_the_kernels(&packet);
             // What damage made of it may be no IP packet any more.
             let _taken = self.port.send(&packet);
         }
+    }
+
+    /// Whether a packet that reaches the kernel is the last thing it waits for. It answers what
+    /// comes after that, such as acknowledgements of what it sent twice, with resets (RFC 9293,
+    /// section 3.10.7.1).
+    fn ends_the_kernels(&self, packet: &[u8]) -> bool {
+        let (ours, kernels) = (&self.ends.to_kernel.seen, &self.from_kernel.seen);
+        let header = ip::segment(&self.ends.addresses, packet)
+            .and_then(|(_, octets)| TcpHeader::parse(&self.ends.addresses, octets).ok());
+        let ack = header.map(|segment| segment.header.ack);
+        ours.end.is_some() && kernels.ack == ours.end && kernels.end.is_some() && ack == kernels.end
     }
 
     fn sleep(&self) {

@@ -1,6 +1,6 @@
 //! What crossed the link in one direction, as a bystander would count it.
 
-use fulmar_proto::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions};
+use fulmar_proto::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq};
 
 /// Counts of one direction, before loss.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,12 +15,19 @@ pub(crate) struct Seen {
     /// With a window of zero, SYNs and resets apart.
     pub(crate) shut: u64,
     pub(crate) resets: u64,
+    /// Resets once the sender had sent and received everything: no connection was left to harm.
+    pub(crate) late_resets: u64,
     /// The last SYN's.
     pub(crate) syn: Option<TcpOptions>,
+    /// The number after the FIN.
+    pub(super) end: Option<TcpSeq>,
+    /// The last acknowledgement.
+    pub(super) ack: Option<TcpSeq>,
 }
 
 impl Seen {
-    pub(super) fn note(&mut self, addresses: &AddressPair, segment: &[u8]) {
+    /// Counts `segment`; `is_over` says that its sender has sent and received everything.
+    pub(super) fn note(&mut self, addresses: &AddressPair, segment: &[u8], is_over: bool) {
         let segment = TcpHeader::parse(addresses, segment).expect("undamaged before the link");
         let header = &segment.header;
         self.segments += 1;
@@ -28,8 +35,18 @@ impl Seen {
         if header.flags.has(TcpFlags::SYN) {
             self.syn = Some(header.options);
         } else if header.flags.has(TcpFlags::RST) {
-            self.resets += 1;
+            let resets = if is_over {
+                &mut self.late_resets
+            } else {
+                &mut self.resets
+            };
+            *resets += 1;
         } else {
+            self.ack = header.flags.has(TcpFlags::ACK).then_some(header.ack);
+            if header.flags.has(TcpFlags::FIN) {
+                let len = u32::try_from(segment.sequence_len()).expect("below the MTU");
+                self.end = Some(header.seq.plus(len));
+            }
             let stamped = header.options.timestamps.is_some();
             self.stamped += u64::from(stamped);
             self.unstamped += u64::from(!stamped);
