@@ -88,7 +88,7 @@ impl Claim {
             figure: "none".to_owned(),
             comment: "The runs have no value to judge by; take more of them.".to_owned(),
         });
-        let comment = format!("{} {}", self.criterion, finding.comment);
+        let comment = format!("{}\n{}", self.criterion, finding.comment.trim());
         Checked {
             id: self.id.to_owned(),
             place: self.place.to_owned(),

@@ -96,6 +96,14 @@ fn median(sorted: &[f64]) -> Option<f64> {
     })
 }
 
+/// The standard deviation over the mean.
+fn relative_deviation(values: &[f64]) -> Option<f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    let freedom = values.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
+    Some((squares.sum::<f64>() / freedom as f64).sqrt() / mean)
+}
+
 /// Which of `n` sorted values hold the median between them in 95 of 100 cases at least: each is
 /// below it with probability 1/2. `None` below six values.
 fn median_interval(n: usize) -> Option<(usize, usize)> {
@@ -144,6 +152,12 @@ impl Data {
     pub(crate) fn each(&self, family: &str, line: &str, x: &str, name: &str) -> Option<Vec<f64>> {
         Some(runs(self.point(family, line, x)?, name))
     }
+
+    /// The standard deviation of single runs over their mean: unlike an interval it does not shrink
+    /// with the number of runs. `None` below two runs.
+    pub(crate) fn spread(&self, family: &str, line: &str, x: &str, name: &str) -> Option<f64> {
+        relative_deviation(&self.each(family, line, x, name)?)
+    }
 }
 
 #[cfg(test)]
@@ -157,6 +171,20 @@ mod tests {
         for (text, number) in cases.into_iter().chain(outages) {
             assert!((x_number(text) - number).abs() < 1e-12, "{text}");
         }
+    }
+
+    #[test]
+    fn the_spread_of_single_runs_does_not_depend_on_their_number() {
+        assert_eq!(relative_deviation(&[4.0]), None);
+        let few = relative_deviation(&[3.0, 5.0]).expect("two runs");
+        assert!((few - 2.0_f64.sqrt() / 4.0).abs() < 1e-12, "{few}");
+        // Of values drawn again and again it stays, and half an interval falls with the root.
+        let many: Vec<f64> = core::iter::repeat_n([3.0, 5.0], 50).flatten().collect();
+        let many = relative_deviation(&many).expect("100 runs");
+        assert!(
+            (many - (100.0_f64 / 99.0).sqrt() / 4.0).abs() < 1e-12,
+            "{many}"
+        );
     }
 
     #[test]

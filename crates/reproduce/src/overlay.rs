@@ -31,8 +31,19 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
+    /// What its table says at `x`, in the table's unit.
+    pub(crate) fn at(&self, x: f64) -> Option<f64> {
+        let points = self.scaled(1.0).into_iter();
+        let mut here = points.filter(|point| (point.x - x).abs() <= 1e-9 * x.abs());
+        Some(here.next()?.value)
+    }
+
     /// The points, in the unit of `measure`.
     pub(crate) fn points(&self, measure: &Measure) -> Vec<Sample> {
+        self.scaled(measure.unit)
+    }
+
+    fn scaled(&self, unit: f64) -> Vec<Sample> {
         let mut rows = self.table.1.lines().map(|row| row.split(','));
         let header: Vec<&str> = rows.next().into_iter().flatten().collect();
         let column = |name: &str| header.iter().position(|known| *known == name);
@@ -46,10 +57,10 @@ impl Overlay {
             }
             let value = number(self.y)?;
             let half = self.half.and_then(number);
-            let end = |sign: f64| Some((value + sign * half?) / measure.unit);
+            let end = |sign: f64| Some((value + sign * half?) / unit);
             Some(Sample {
                 x: number(self.x.0)? / self.x.1,
-                value: value / measure.unit,
+                value: value / unit,
                 low: end(-1.0),
                 high: end(1.0),
                 n: self.n.and_then(text).map_or(Some(1), |n| n.parse().ok())?,

@@ -45,6 +45,11 @@ pub(crate) struct Section {
 }
 
 impl Paper {
+    /// What [`Reproduction::figure`](crate::Reproduction::figure) takes.
+    pub fn figure_names(&self) -> impl Iterator<Item = &'static str> {
+        self.figures().map(|figure| figure.id)
+    }
+
     /// Every figure, in the order of the page.
     pub(crate) fn figures(&self) -> impl Iterator<Item = &'static Figure> {
         self.sections.iter().flat_map(|section| section.figures)

@@ -25,9 +25,9 @@ const ROW: u32 = 27;
 /// Where a label begins in its column.
 const LABEL_X: u32 = 48;
 const TEXT: u32 = 19;
-/// The room for a letter. On average they are half as wide as the text is high; no sans-serif face
-/// has labels that need more than this.
-const LETTER: u32 = 11;
+/// The room for a letter. The widest of the sans-serif faces in use, `DejaVu` Sans, takes 8 for the
+/// labels that there are.
+const LETTER: u32 = 9;
 const FONT: &str = "sans-serif";
 
 /// Paul Tol's "bright" and "muted" schemes, those that are legible on white and on black.
@@ -178,7 +178,8 @@ const MARKED: u8 = 40;
 /// A logarithmic axis with marks at powers of ten, and between them where those are few.
 fn decades(range: Range<f64>) -> Decades {
     let within: &[f64] = match (range.end / range.start).log10() {
-        span if span >= 2.0 => &[1.0],
+        // A third of them is far enough apart for a label on either axis.
+        span if span >= 3.0 => &[1.0],
         span if span >= 0.7 => &[1.0, 2.0, 5.0],
         _ => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
     };

@@ -114,7 +114,7 @@ impl Reproduction {
         }
         let experiment = Experiment {
             scenario: paper.name.to_owned(),
-            points: all,
+            points: mixed(all, &mut places),
             options: WorldOptions::default(),
         };
         Ok(Self {
@@ -209,6 +209,30 @@ impl Reproduction {
     }
 }
 
+/// The points in an order in which those of one family lie far apart, and `places` in it: what is
+/// done of such an experiment at any time says how long the rest takes.
+fn mixed(points: Vec<Point>, places: &mut [usize]) -> Vec<Point> {
+    let count = points.len();
+    let coprime = |stride: &usize| divisor(*stride, count) == 1;
+    // Near the golden section, whose multiples lie most evenly.
+    let stride = (count * 618 / 1000..count).find(coprime).unwrap_or(1);
+    let mut position = vec![0; count];
+    for next in 0..count {
+        position[next * stride % count] = next;
+    }
+    for place in places {
+        *place = position[*place];
+    }
+    let mut numbered: Vec<(usize, Point)> = position.into_iter().zip(points).collect();
+    numbered.sort_unstable_by_key(|(position, _)| *position);
+    numbered.into_iter().map(|(_, point)| point).collect()
+}
+
+/// The greatest that divides both.
+fn divisor(a: usize, b: usize) -> usize {
+    if a == 0 { b } else { divisor(b % a, a) }
+}
+
 /// A list of claims as `claims.json` has it.
 pub(crate) fn claims_json(claims: &[Checked]) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(claims)? + "\n")
@@ -230,4 +254,40 @@ fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Documen
 /// The family's sweep as `--set` takes it.
 pub(crate) fn sweep(family: &Family) -> String {
     format!("sweep.{}=[{}]", family.x_path, family.x_values.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PAPERS;
+
+    #[test]
+    fn points_that_are_mixed_are_those_of_their_places() {
+        for paper in PAPERS {
+            let made = Reproduction::new(paper, Some(1)).expect("the tables are valid");
+            let points = &made.experiment.points;
+            let mut places = made.places.iter();
+            for family in &made.families {
+                for line in family.lines {
+                    let own = points_of(family, line);
+                    for (own, place) in own.iter().zip(places.by_ref()) {
+                        assert_eq!(own.parameters, points[*place].parameters, "{}", family.id);
+                    }
+                }
+            }
+            assert_eq!(places.next(), None);
+            // The 20 MB of a family do not lie together.
+            let costs: Vec<u64> = (0..points.len()).map(|p| made.experiment.cost(p)).collect();
+            let quarter: u64 = costs[..costs.len() / 4].iter().sum();
+            let share = quarter as f64 / costs.iter().sum::<u64>() as f64;
+            assert!((share - 0.25).abs() < 0.05, "{}: {share}", paper.name);
+        }
+    }
+
+    fn points_of(family: &Family, line: &Line) -> Vec<Point> {
+        let document = document(family, line, Some(1)).expect("it is valid");
+        let points = points(&document).expect("it is valid");
+        assert_eq!(points.len(), family.x_values.len());
+        points
+    }
 }

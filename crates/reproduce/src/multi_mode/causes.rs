@@ -16,14 +16,28 @@ pub(super) const SACK: &str = "NewReno with SACK";
 pub(super) const UNCONTROLLED: &str = "no control with SACK";
 pub(super) const PATIENT: &str = "never gives up 1000 s";
 pub(super) const SPLIT: &str = "split at gateways";
+pub(super) const QUICK: &str = "timer from 0.2 s";
+pub(super) const CUT: &str = "cut off at 10 s";
 pub(super) const GAP_PAPER: &str = "AeroTP 333 writes/s";
+
+pub(super) const TIMERS: &str = "setup-timers";
+pub(super) const TIMERS_EVEN: &str = "TCP timers stay at 3 s";
+
+pub(super) const HOLES: &str = "holes";
+pub(super) const HOLES_PLAIN: &str = "0 words no wait";
+pub(super) const HOLES_PARITY: &str = "32 words no wait";
+
+pub(super) const SLOW: &str = "1.2 Mbit/s";
+
+pub(super) const SLACK: &str = "slack";
+pub(super) const SLACK_SLOW: &str = "1.2 Mbit/s no wait";
 
 /// The reliable mode's queue.
 pub(super) const QUEUE_FAMILY: Family = Family {
     id: QUEUES,
     lines: &[
         aerotp!("4.416 Mbit/s", "flow.mode=reliable"),
-        aerotp!("1.2 Mbit/s", "flow.mode=reliable", "flow.rate=1.2mbit"),
+        aerotp!(SLOW, "flow.mode=reliable", "flow.rate=1.2mbit"),
         aerotp!("0.4 Mbit/s", "flow.mode=reliable", "flow.rate=0.4mbit"),
         aerotp!(
             "4.416 and 32 words",
@@ -53,7 +67,7 @@ pub(super) const TCP_FAMILY: Family = Family {
             sets: &["tcp.sack=true", "tcp.congestion=none"],
         },
         Line {
-            label: "timer from 0.2 s",
+            label: QUICK,
             sets: &["tcp.rto_min=200ms"],
         },
         Line {
@@ -61,7 +75,7 @@ pub(super) const TCP_FAMILY: Family = Family {
             sets: &["tcp.data_retries=100", "run.duration=1000s"],
         },
         Line {
-            label: "cut off at 10 s",
+            label: CUT,
             sets: &["run.duration=10s"],
         },
         aerotp!(SPLIT, "flow.transport=gateway", "flow.mode=near-reliable"),
@@ -74,7 +88,7 @@ pub(super) const TCP_FAMILY: Family = Family {
 
 /// Whether the quasi-reliable mode waits for what is missing.
 pub(super) const HOLE_FAMILY: Family = Family {
-    id: "holes",
+    id: HOLES,
     scenario: SCENARIO,
     sets: &[],
     x_path: "hop.ber",
@@ -88,7 +102,7 @@ pub(super) const HOLE_FAMILY: Family = Family {
             "flow.fec_words=0"
         ),
         aerotp!(
-            "0 words no wait",
+            HOLES_PLAIN,
             "flow.mode=quasi-reliable",
             "flow.fec_words=0",
             "flow.wait_lost=0s"
@@ -99,7 +113,7 @@ pub(super) const HOLE_FAMILY: Family = Family {
             "flow.fec_words=32"
         ),
         aerotp!(
-            "32 words no wait",
+            HOLES_PARITY,
             "flow.mode=quasi-reliable",
             "flow.fec_words=32",
             "flow.wait_lost=0s"
@@ -111,6 +125,54 @@ pub(super) const HOLE_FAMILY: Family = Family {
         ),
     ],
     conditions: "As the quasi-reliable mode above; without the wait, data behind a hole are delivered at once.",
+};
+
+/// Whether strong parity has room on the link.
+pub(super) const SLACK_FAMILY: Family = Family {
+    id: SLACK,
+    sets: &["hop.ber=1e-4"],
+    x_path: "flow.fec_words",
+    x_values: &["0", "2", "4", "8", "16", "32", "64", "96", "128", "256"],
+    x_label: "parity words of 32 bits in a packet",
+    lines: &[
+        aerotp!("4.416 Mbit/s waits 20 ms", "flow.mode=quasi-reliable"),
+        aerotp!(
+            "4.416 Mbit/s no wait",
+            "flow.mode=quasi-reliable",
+            "flow.wait_lost=0s"
+        ),
+        aerotp!(
+            "1.2 Mbit/s waits 20 ms",
+            "flow.mode=quasi-reliable",
+            "flow.rate=1.2mbit"
+        ),
+        aerotp!(
+            SLACK_SLOW,
+            "flow.mode=quasi-reliable",
+            "flow.rate=1.2mbit",
+            "flow.wait_lost=0s"
+        ),
+    ],
+    conditions: "As Figure 18 at a bit error rate of 1e-4, with the source's rate and with one that leaves room for 256 words; \
+        with and without waiting for holes.",
+    ..HOLE_FAMILY
+};
+
+/// Whether TCP's timers double.
+pub(super) const TIMER_FAMILY: Family = Family {
+    id: TIMERS,
+    lines: &[
+        Line {
+            label: "TCP timers double",
+            sets: &[],
+        },
+        Line {
+            label: TIMERS_EVEN,
+            sets: &["tcp.rto_max=3s"],
+        },
+    ],
+    conditions: "TCP as in Figure 12, and with timers that stay at 3 s, however often they run out.",
+    ..SETUP_FAMILY
 };
 
 /// The time between the source's packets.
@@ -158,24 +220,43 @@ const HEADERS_ALONE: Overlay = Overlay {
     joined: true,
 };
 
-pub(super) const SETUP_FIGURES: [Figure; 1] = [Figure {
-    logarithmic: false,
-    ..Figure::of(
-        "setup-interval",
-        "Our experiment on Figure 12",
-        "AeroTP's set-up with 2.67 ms and with 3 ms from packet to packet",
-        &GAP_FAMILY,
-        FIRST_ARRIVAL,
-    )
-    .overlaid(overlays::SETUP_PAPER)
-}];
+pub(super) const SETUP_FIGURES: [Figure; 2] = [
+    Figure {
+        logarithmic: false,
+        ..Figure::of(
+            "setup-interval",
+            "Our experiment on Figure 12",
+            "AeroTP's set-up with 2.67 ms and with 3 ms from packet to packet",
+            &GAP_FAMILY,
+            FIRST_ARRIVAL,
+        )
+        .overlaid(overlays::SETUP_PAPER)
+    },
+    Figure {
+        logarithmic: false,
+        ..Figure::of(
+            "setup-timers",
+            "Our experiment on Figure 12",
+            "TCP's set-up with timers that double, and that do not",
+            &TIMER_FAMILY,
+            FIRST_ARRIVAL,
+        )
+    },
+];
 
-pub(super) const STRENGTH_FIGURES: [Figure; 2] = [
+pub(super) const STRENGTH_FIGURES: [Figure; 3] = [
     Figure::of(
         "hole-delay",
         "Our experiment on Figures 14 and 18",
         "Delay of the quasi-reliable mode with and without waiting for holes",
         &HOLE_FAMILY,
+        DELAY,
+    ),
+    Figure::of(
+        "slack-delay",
+        "Our experiment on Figure 18",
+        "Delay against the FEC strength, with and without room on the link, at 1e-4",
+        &SLACK_FAMILY,
         DELAY,
     ),
     Figure::of(

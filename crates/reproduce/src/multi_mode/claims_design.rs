@@ -1,7 +1,10 @@
 //! Results that the abstract, Table I and sections I to III state without a figure.
 
 use super::causes::{AS_NS3, SACK, SPLIT, TCPS, UNCONTROLLED};
-use super::design::{OUTAGE, OUTAGE_AEROTP, OUTAGE_TCP, RAMP, RAMP_1, RAMP_10, RAMP_AEROTP};
+use super::design::{
+    FEEDBACK, FEEDBACK_PARITY, OUTAGE, OUTAGE_AEROTP, OUTAGE_TCP, RAMP, RAMP_1, RAMP_10,
+    RAMP_AEROTP, REPORTS, REPORTS_ONE, REPORTS_TWO,
+};
 use super::readings::{LOSSY, WORST, judged, percent};
 use super::strength::{BY_AMOUNT, BY_RATE, STRENGTHS};
 use super::tables::{
@@ -184,7 +187,7 @@ pub(super) const CLAIMS: [Claim; 18] = [
             reliable mode.",
         criterion: "Reproduced if its control packets take fewer octets than the reliable mode's at each rate, partly if \
             at half of them.",
-        see: &["ber-overhead"],
+        see: &["feedback-control"],
         check: near_reliable,
     },
     Claim {
@@ -193,7 +196,7 @@ pub(super) const CLAIMS: [Claim; 18] = [
         says: "The quasi-reliable mode has neither acknowledgements nor retransmissions.",
         criterion: "Reproduced if nothing is sent again and 20 MB take no more control octets than 1 MB, partly if nothing \
             is sent again.",
-        see: &["amount-overhead"],
+        see: &["reports-control"],
         check: quasi_no_acks,
     },
     Claim {
@@ -223,8 +226,7 @@ fn mistakes_loss(data: &Data) -> Option<Finding> {
     Some(Finding {
         verdict: Verdict::of(times >= 2.0 && dropped <= 0.0, times > 1.0),
         figure: format!("{:.2} Mbit/s instead of {:.2}", without / 1e6, with / 1e6),
-        comment: "What then still separates TCP from AeroTP are its timeouts of at least 1 s."
-            .to_owned(),
+        comment: String::new(),
     })
 }
 
@@ -319,7 +321,10 @@ fn outage_long(data: &Data) -> Option<Finding> {
     let patient = data.mean(OUTAGE, OUTAGE_AEROTP, "0.5s+200s", "completed")?;
     let figure = first.map_or_else(
         || "TCP never gives up in 200 s".to_owned(),
-        |(length, _)| format!("TCP gives up in {}", length.trim_start_matches("0.5s+")),
+        |(length, _)| {
+            let length = length.trim_start_matches("0.5s+").trim_end_matches('s');
+            format!("TCP gives up in an outage of {length} s")
+        },
     );
     Some(Finding {
         verdict: Verdict::of(first.is_some() && patient >= 1.0, first.is_some()),
@@ -412,11 +417,12 @@ fn near_reliable(data: &Data) -> Option<Finding> {
             full / 1e3
         ),
         comment: format!(
-            "Fewer at {fewer} of {} rates. Its requests grow with the loss: at 1e-4 they take {:.1} kB, the reliable mode's \
-             acknowledgements {:.1} kB.",
+            "Fewer at {fewer} of {} rates. Its requests grow with the loss: at 1e-4 its control packets take {:.1} kB, the \
+             reliable mode's {:.1} kB. With 32 words of parity, which leave it little to ask for, they take {:.1} kB.",
             pairs.len(),
             near_worst / 1e3,
-            full_worst / 1e3
+            full_worst / 1e3,
+            data.mean(FEEDBACK, FEEDBACK_PARITY, WORST, CONTROL)? / 1e3
         ),
     })
 }
@@ -426,12 +432,20 @@ fn quasi_no_acks(data: &Data) -> Option<Finding> {
     let again = data.mean(BY_RATE, "32 words", WORST, SENT_AGAIN)?;
     let (little, much) = (of("1MB", CONTROL)?, of("20MB", CONTROL)?);
     let share = much / of("20MB", "delivered_bytes")?;
+    let sent = |line, x| data.mean(REPORTS, line, x, CONTROL);
     Some(Finding {
         verdict: Verdict::of(again <= 0.0 && much <= little, again <= 0.0),
-        figure: format!("{again:.0} B sent again; {} of the data in control packets", percent(share)),
-        comment: "Ours tell the sender at which rate packets arrive, so that it can follow the link (ADR-0011). They confirm \
-            nothing and ask for nothing."
-            .to_owned(),
+        figure: format!(
+            "{again:.0} B sent again; {} of the data in control packets",
+            percent(share)
+        ),
+        comment: format!(
+            "Ours tell the sender at which rate packets arrive, so that it can follow the link (ADR-0011). They confirm nothing \
+             and ask for nothing, but go by time: 1 MB at half the source's rate takes {:.1} kB of them, as 2 MB at the whole \
+             rate do ({:.1} kB).",
+            sent(REPORTS_ONE, "2.208mbit")? / 1e3,
+            sent(REPORTS_TWO, "4.416mbit")? / 1e3
+        ),
     })
 }
 

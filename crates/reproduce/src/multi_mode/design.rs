@@ -1,7 +1,7 @@
 //! Runs on what sections I to III say of TCP and of AeroTP's design, of which the paper has no figure.
 
 use super::tables::aerotp;
-use crate::airborne::{DELIVERED, GOODPUT, OVERHEAD, SCENARIO};
+use crate::airborne::{DELIVERED, GOODPUT, OVERHEAD, RATES, SCENARIO};
 use crate::paper::{Family, Figure, Line, Measure, Statistic};
 
 pub(super) const RAMP: &str = "slow-start";
@@ -14,6 +14,13 @@ pub(super) const RAMP_AEROTP: &str = "AeroTP reliable";
 
 pub(super) const OUTAGE_TCP: &str = "TCP NewReno";
 pub(super) const OUTAGE_AEROTP: &str = "AeroTP reliable";
+
+pub(super) const FEEDBACK: &str = "feedback";
+pub(super) const FEEDBACK_PARITY: &str = "near-reliable 32 words";
+
+pub(super) const REPORTS: &str = "reports";
+pub(super) const REPORTS_ONE: &str = "1 MB";
+pub(super) const REPORTS_TWO: &str = "2 MB";
 
 pub(super) const FULL: &str = "full packets";
 pub(super) const WRITES: &str = "writes of 1472 octets";
@@ -91,6 +98,56 @@ pub(super) const PACKED_FAMILY: Family = Family {
     ..RAMP_FAMILY
 };
 
+/// What near-reliable receivers say, with and without parity.
+pub(super) const FEEDBACK_FAMILY: Family = Family {
+    id: FEEDBACK,
+    sets: &[],
+    x_path: "hop.ber",
+    x_values: RATES,
+    x_label: "bit error rate",
+    x_logarithmic: false,
+    lines: &[
+        aerotp!("reliable", "flow.mode=reliable"),
+        aerotp!("near-reliable", "flow.mode=near-reliable"),
+        aerotp!(
+            FEEDBACK_PARITY,
+            "flow.mode=near-reliable",
+            "flow.fec_words=32"
+        ),
+    ],
+    conditions: "The reliable and the near-reliable mode of Figures 21-24, and the latter with parity that leaves little to \
+        ask for.",
+    ..RAMP_FAMILY
+};
+
+/// What goes back in quasi-reliable mode, by how long a transfer takes.
+pub(super) const REPORTS_FAMILY: Family = Family {
+    id: REPORTS,
+    sets: &["run.runs=2"],
+    x_path: "flow.rate",
+    x_values: &["1.104mbit", "2.208mbit", "4.416mbit"],
+    x_label: "rate of the source / Mbit/s",
+    x_logarithmic: false,
+    lines: &[
+        aerotp!(REPORTS_ONE, "flow.mode=quasi-reliable", "flow.fec_words=32"),
+        aerotp!(
+            REPORTS_TWO,
+            "flow.mode=quasi-reliable",
+            "flow.fec_words=32",
+            "flow.bytes=2MB"
+        ),
+    ],
+    conditions: "The quasi-reliable mode of Figures 13-20 with 32 words and without errors, for sources that take one, two and \
+        four times as long.",
+    ..RAMP_FAMILY
+};
+
+const CONTROL: Measure = Measure {
+    name: "wire_bytes.control",
+    label: "control packets, both ways",
+    ..OVERHEAD
+};
+
 const LAST: Measure = Measure {
     name: "last_delivery_s",
     unit: 1.0,
@@ -99,7 +156,7 @@ const LAST: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
-pub(super) const FIGURES: [Figure; 3] = [
+pub(super) const FIGURES: [Figure; 5] = [
     Figure::of(
         "ramp-goodput",
         "Our experiment on section II.A",
@@ -122,6 +179,21 @@ pub(super) const FIGURES: [Figure; 3] = [
         LAST,
     )
     .logarithmic(),
+    Figure::of(
+        "feedback-control",
+        "Our experiment on section III.D",
+        "Control octets of the near-reliable mode, with and without parity",
+        &FEEDBACK_FAMILY,
+        CONTROL,
+    )
+    .logarithmic(),
+    Figure::of(
+        "reports-control",
+        "Our experiment on section III.D",
+        "Control octets of the quasi-reliable mode by the rate of its source",
+        &REPORTS_FAMILY,
+        CONTROL,
+    ),
 ];
 
 pub(super) const PACKED_FIGURES: [Figure; 1] = [Figure::of(

@@ -41,7 +41,8 @@ const fn reading(name: &'static str, family: &'static str, unit: &'static str) -
 
 /// The results under one reading.
 pub(super) struct View<'a> {
-    data: &'a Data,
+    /// All runs, for what does not depend on the reading.
+    pub(super) data: &'a Data,
     reading: Reading,
 }
 
@@ -54,6 +55,12 @@ impl View<'_> {
 
     pub(super) fn mean(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
         self.at(line, rate, name)?.mean
+    }
+
+    /// How far single runs spread, relative to their mean.
+    pub(super) fn spread(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
+        let rate = format!("{rate}{}", self.reading.unit);
+        self.data.spread(self.reading.family, line, &rate, name)
     }
 
     /// The share of the data that a line delivers on average.
@@ -91,17 +98,12 @@ impl View<'_> {
 pub(super) fn judged(data: &Data, check: fn(&View<'_>) -> Option<Finding>) -> Option<Finding> {
     let under = |reading| check(&View { data, reading });
     let mut finding = under(MAIN)?;
-    let mut separator = "Other readings:";
+    let mut separator = "\nOther readings:";
     for reading in OTHERS {
         if let Some(other) = under(reading) {
             let _ = write!(
                 finding.comment,
-                "{}{separator} {}: {} ({})",
-                if finding.comment.is_empty() || separator == ";" {
-                    ""
-                } else {
-                    " "
-                },
+                "{separator} {}: {} ({})",
                 reading.name,
                 other.verdict.name(),
                 other.figure
@@ -113,6 +115,12 @@ pub(super) fn judged(data: &Data, check: fn(&View<'_>) -> Option<Finding>) -> Op
         finding.comment.push('.');
     }
     Some(finding)
+}
+
+/// The same orders of a line of another family, by bit error rate.
+pub(super) fn growth_of(data: &Data, family: &str, line: &str) -> Option<f64> {
+    let delay = |rate| data.mean(family, line, rate, "delay_mean_s");
+    Some((delay(WORST)? / delay("0")?).log10())
 }
 
 pub(super) fn percent(share: f64) -> String {

@@ -28,12 +28,14 @@ pub const MULTI_MODE: Paper = Paper {
     families: &[
         SETUP_FAMILY,
         causes::GAP_FAMILY,
+        causes::TIMER_FAMILY,
         mack::FAMILY,
         strength::RATE_FAMILY,
         strength::STRENGTH_FAMILY,
         strength::AMOUNT_FAMILY,
         design::PACKED_FAMILY,
         causes::HOLE_FAMILY,
+        causes::SLACK_FAMILY,
         BER_FAMILY,
         causes::QUEUE_FAMILY,
         causes::TCP_FAMILY,
@@ -44,6 +46,8 @@ pub const MULTI_MODE: Paper = Paper {
         variants::BULK,
         design::RAMP_FAMILY,
         design::OUTAGE_FAMILY,
+        design::FEEDBACK_FAMILY,
+        design::REPORTS_FAMILY,
     ],
     sections: &[
         Section {
@@ -52,9 +56,9 @@ pub const MULTI_MODE: Paper = Paper {
             figures: &SETUP_FIGURES,
         },
         Section {
-            title: "Why AeroTP's set-up differs by half a millisecond",
-            intro: "A lost first packet costs one interval of the source. The paper's two values fit 3 ms from packet to \
-                packet, and not the 2.67 ms of its 4.416 Mbit/s.",
+            title: "Why set-up differs from the paper's",
+            intro: "A lost first packet costs AeroTP one interval of the source. The paper's two values fit 3 ms from packet to \
+                packet, and not the 2.67 ms of its 4.416 Mbit/s. TCP's curve bends because its timers double.",
             figures: &causes::SETUP_FIGURES,
         },
         Section {
@@ -70,13 +74,13 @@ pub const MULTI_MODE: Paper = Paper {
         },
         Section {
             title: "Why the strengths differ from the paper's",
-            intro: "What waiting for holes does to the delay, what a hit network header costs, and how the overhead grows \
-                when every packet is full.",
+            intro: "What waiting for holes does to the delay, what strong parity does where the link has room for it, and what \
+                a hit network header costs.",
             figures: &causes::STRENGTH_FIGURES,
         },
         Section {
             title: "The overhead's growth",
-            intro: "",
+            intro: "With every packet full, and with the source's writes.",
             figures: &design::PACKED_FIGURES,
         },
         Section {
@@ -122,8 +126,8 @@ pub const MULTI_MODE: Paper = Paper {
             figures: &variants::BULK_FIGURES,
         },
         Section {
-            title: "What sections I to III say of TCP",
-            intro: "Slow start over a round trip of 100 ms, and outages.",
+            title: "What Table I and sections I to III say",
+            intro: "Slow start over a round trip of 100 ms, outages, and what goes back to the sender.",
             figures: &design::FIGURES,
         },
     ],
