@@ -1,6 +1,10 @@
 //! `fulmar reproduce` from outside: what it writes, and how it ends.
 
+mod processes;
+
 use assert_cmd::Command;
+use processes::{Running, fulmar, until};
+use rustix::process::Signal;
 
 fn reproduce(arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("fulmar").expect("the binary of this package");
@@ -48,7 +52,11 @@ fn an_unknown_paper_and_no_runs_are_refused() {
         (vec!["aerotp-multi-mode"], "--out"),
         (
             vec!["aerotp-hybrid", "--figure", "none", "--out", out],
-            "no figure `none`",
+            "no figure `none`; known are modes-goodput, ",
+        ),
+        (
+            vec!["aerotp-hybrid", "--figure", "mode-goodput", "--out", out],
+            "no figure `mode-goodput`; did you mean `modes-goodput`?",
         ),
         (
             vec!["all", "--figure", "modes-delay", "--out", out],
@@ -58,21 +66,55 @@ fn an_unknown_paper_and_no_runs_are_refused() {
         let output = reproduce(&arguments).assert().code(2).get_output().clone();
         let told = String::from_utf8(output.stderr).expect("text");
         assert!(told.contains(named), "{told}");
+        let left = std::fs::read_dir(out).expect("the directory").count();
+        assert_eq!(left, 0, "{arguments:?}");
     }
 }
 
 #[test]
-fn a_place_that_cannot_be_made_is_told_before_the_runs() {
+fn a_place_that_cannot_be_made_or_written_to_is_told_before_the_runs() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let out = file.path().join("page");
-    let out = out.to_str().expect("a text");
-    let output = reproduce(&["aerotp-multi-mode", "--out", out])
-        .assert()
-        .code(5)
-        .get_output()
-        .clone();
-    let told = String::from_utf8(output.stderr).expect("text");
-    assert!(told.contains(out), "{told}");
+    let below = file.path().join("page");
+    // Linux's /proc is there, and nobody can make a file in it.
+    let places = [below.to_str().expect("a text"), "/proc"];
+    for out in places
+        .into_iter()
+        .filter(|out| *out != "/proc" || cfg!(target_os = "linux"))
+    {
+        let output = reproduce(&["aerotp-multi-mode", "--out", out])
+            .assert()
+            .code(5)
+            .get_output()
+            .clone();
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert!(told.contains("--out") && told.contains(out), "{told}");
+        assert!(!told.contains("runs"), "{told}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_it_cleanly_and_leaves_what_was_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let old = directory.path().join("index.html");
+    std::fs::write(&old, "of an earlier time").expect("room");
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let out = directory.path().display();
+        let mut running = Running::start(fulmar(&format!("reproduce all --out {out}")));
+        until("some processor time", || running.processor_ticks() >= 50);
+        running.signal(signal);
+        let (status, said) = running.end();
+        assert_eq!(status.code(), Some(code), "{said}");
+        assert!(
+            said.contains("interrupted; 0 of 2 papers were written"),
+            "{said}"
+        );
+        let kept = std::fs::read_to_string(&old).expect("it is still there");
+        assert_eq!(kept, "of an earlier time");
+        for paper in fulmar_reproduce::PAPERS {
+            let files = std::fs::read_dir(directory.path().join(paper.name));
+            assert_eq!(files.expect("the directory").count(), 0, "{}", paper.name);
+        }
+    }
 }
 
 #[test]
@@ -90,4 +132,20 @@ fn a_figure_alone_is_a_picture_and_its_data() {
         .collect();
     names.sort_unstable();
     assert_eq!(names, ["stop-delay.csv", "stop-delay.svg"]);
+}
+
+#[test]
+fn the_files_do_not_depend_on_the_number_of_threads() {
+    let made = |jobs: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let out = directory.path().to_str().expect("a text");
+        let figure = ["--figure", "modes-goodput", "--runs", "2", "--jobs", jobs];
+        reproduce(&["aerotp-hybrid", "--out", out])
+            .args(figure)
+            .assert()
+            .success();
+        ["modes-goodput.csv", "modes-goodput.svg"]
+            .map(|name| std::fs::read(directory.path().join(name)).expect("the file"))
+    };
+    assert_eq!(made("1"), made("3"));
 }

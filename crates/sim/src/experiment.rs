@@ -9,7 +9,7 @@ use crate::report::link::HopMetrics;
 use crate::report::record::{Metrics, RunRecord, SCHEMA};
 use crate::scenario::{AppDirection, Plan, Point};
 use crate::world::{EndReason, World, WorldOptions};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use fulmar_channel::{BitErrors, Config};
 use fulmar_proto::units::BitErrorRate;
 use rayon::prelude::*;
@@ -52,7 +52,20 @@ pub struct Progress {
     pub cancel: Arc<AtomicBool>,
     /// Runs that are done, or were dropped after the request to stop.
     pub done: AtomicUsize,
+    /// What those were expected to cost together ([`Experiment::cost`]).
+    pub cost: AtomicU64,
 }
+
+impl Progress {
+    /// One more is done, of this expected cost.
+    pub(crate) fn advance(&self, cost: u64) {
+        self.cost.fetch_add(cost, Ordering::Relaxed);
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// As much as one run is taken to cost at most, so that those of a million add up.
+const COST_MAX: u64 = 1 << 40;
 
 /// Why an experiment gave no results.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +84,25 @@ impl Experiment {
     /// How many runs there are in all.
     pub fn run_count(&self) -> usize {
         self.points.iter().map(|point| point.plan.run.runs).sum()
+    }
+
+    /// What a run of a point is expected to cost, beside those of other points: the octets that its
+    /// applications send.
+    pub fn cost(&self, point: usize) -> u64 {
+        let flows = self.points[point].plan.flows.iter();
+        let octets = flows.map(|flow| flow.traffic.total().0);
+        let octets = octets.fold(0, u64::saturating_add);
+        octets.clamp(1, COST_MAX)
+    }
+
+    /// That of all runs.
+    pub fn total_cost(&self) -> u64 {
+        let points = self.points.iter().enumerate();
+        let costs = points.map(|(index, point)| {
+            let runs = u64::try_from(point.plan.run.runs).unwrap_or(u64::MAX);
+            self.cost(index).saturating_mul(runs)
+        });
+        costs.fold(0, u64::saturating_add)
     }
 
     /// Runs everything on `jobs` threads (0: one for each core). Cancelling ends early with the
@@ -93,7 +125,7 @@ impl Experiment {
                     let record = (!progress.cancel.load(Ordering::Relaxed))
                         .then(|| self.one(point, run, &progress.cancel))
                         .flatten();
-                    progress.done.fetch_add(1, Ordering::Relaxed);
+                    progress.advance(self.cost(point));
                     record
                 })
                 .collect()
@@ -135,7 +167,7 @@ impl Experiment {
                     {
                         keep(&record)?;
                     }
-                    progress.done.fetch_add(1, Ordering::Relaxed);
+                    progress.advance(self.cost(point));
                     Ok(())
                 })
         }))

@@ -137,7 +137,7 @@ pub fn sessions(
             .into_par_iter()
             .map(|seed| {
                 let report = (!progress.cancel.load(Relaxed)).then(|| checked(seed, progress));
-                progress.done.fetch_add(1, Relaxed);
+                progress.advance(1);
                 report.filter(|_| !progress.cancel.load(Relaxed))
             })
             .collect()

@@ -1,14 +1,20 @@
 //! `fulmar reproduce PAPER`, `fulmar reproduce all`: the papers' figures and claims, run again.
 
-use super::watch::{stoppable, watch};
+use super::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
 use core::sync::atomic::Ordering;
 use fulmar_reproduce::{Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, overview};
+use fulmar_settings::suggestion;
 use fulmar_sim::experiment::Progress;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// A paper's page, and the files over all papers.
+const PAGE: &str = "index.html";
+const OVERVIEW: [&str; 2] = [PAGE, "claims.json"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +28,7 @@ Examples:
       figure/modes-goodput.svg and .csv, from the runs of that figure alone
 
 Figures of the papers that are not made yet are told on stderr and on the page. An interrupt leaves
-the papers that are finished.
+the papers that are finished, and no overview over half of them.
 ";
 
 /// The arguments of `fulmar reproduce`.
@@ -91,10 +97,10 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
         .into_iter()
         .map(|paper| Place::new(paper, args))
         .collect::<Result<_, _>>()?;
-    let runs = |place: &Place| place.reproduction.experiment().run_count() as u64;
     let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);
-    let made: Vec<Made> = watch(places.iter().map(runs).sum(), "runs", &progress, || {
+    let experiments = places.iter().map(|place| place.reproduction.experiment());
+    let made: Vec<Made> = watch(&Total::runs(experiments), &progress, || {
         let mut made = Vec::new();
         for place in &places {
             let Some(one) = place.make(args, &progress) else {
@@ -129,15 +135,15 @@ struct Made {
 
 impl Place {
     /// # Errors
-    /// The number of runs is out of range, or the directory cannot be made: before the runs, since
-    /// nobody wants to wait for an error that was there from the start.
+    /// The number of runs is out of range, or the directory cannot be made or written to: before the
+    /// runs, since nobody wants to wait for an error that was there from the start.
     fn new(paper: &'static Paper, args: &ReproduceArgs) -> Result<Self, Failure> {
         let reproduction = match &args.figure {
             None => Reproduction::new(paper, args.runs),
             Some(name) => Reproduction::figure(paper, name, args.runs)
                 .with_context(|| {
-                    let paper = paper.name;
-                    format!("{paper} has no figure `{name}`; its page names them: the CSV files beside it")
+                    let hint = suggestion(name, paper.figure_names());
+                    format!("--figure: {} has no figure `{name}`; {hint}", paper.name)
                 })
                 .or_exit(Exit::Usage)?,
         };
@@ -146,9 +152,7 @@ impl Place {
             Choice::One(_) => args.out.clone(),
             Choice::All => args.out.join(paper.name),
         };
-        std::fs::create_dir_all(&directory)
-            .with_context(|| format!("making the directory {}", directory.display()))
-            .or_exit(Exit::Device)?;
+        writable(&directory).or_exit(Exit::Device)?;
         Ok(Self {
             reproduction,
             directory,
@@ -181,8 +185,7 @@ impl Place {
             Ok(outcome) => outcome,
             Err(error) => return failed(error.into(), Exit::Failed),
         };
-        let mut files = outcome.files.iter();
-        match files.try_for_each(|file| write(&self.directory, file)) {
+        match self.write(args, &outcome.files) {
             Ok(()) => Some(Made {
                 outcome: Ok(outcome),
                 exit: if broken > 0 { Exit::Failed } else { Exit::Done },
@@ -190,6 +193,24 @@ impl Place {
             }),
             Err(error) => failed(error, Exit::Device),
         }
+    }
+}
+
+impl Place {
+    /// Writes the files, the page last. Earlier pages go first, the overview too: what is there
+    /// after an interrupt is whole.
+    fn write(&self, args: &ReproduceArgs, files: &[OutputFile]) -> anyhow::Result<()> {
+        if matches!(args.paper, Choice::All) {
+            OVERVIEW
+                .iter()
+                .try_for_each(|name| remove(&args.out.join(name)))?;
+        }
+        let (pages, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.name == PAGE);
+        if !pages.is_empty() {
+            remove(&self.directory.join(PAGE))?;
+        }
+        let mut files = others.into_iter().chain(pages);
+        files.try_for_each(|file| write(&self.directory, file))
     }
 }
 
@@ -228,7 +249,7 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
     }
     if whole {
         let page = match &args.figure {
-            None => "index.html".to_owned(),
+            None => PAGE.to_owned(),
             Some(figure) => format!("{figure}.svg"),
         };
         output::line(&args.out.join(page).display().to_string())?;
@@ -245,7 +266,76 @@ fn command(name: &str, runs: Option<usize>) -> String {
     )
 }
 
+/// Beside each file while it is written, and to try whether a directory can be written to.
+const PART: &str = ".part";
+
+/// Makes the directory, and a file in it that is removed again.
+fn writable(directory: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("--out: making the directory {}", directory.display()))?;
+    let probe = directory.join(PART);
+    std::fs::write(&probe, "")
+        .and_then(|()| std::fs::remove_file(&probe))
+        .with_context(|| format!("--out: writing to the directory {}", directory.display()))
+}
+
+/// The whole file or none of it, whenever the command is ended.
 fn write(directory: &Path, file: &OutputFile) -> anyhow::Result<()> {
     let path = directory.join(&file.name);
-    std::fs::write(&path, &file.text).with_context(|| format!("writing {}", path.display()))
+    let part = directory.join(format!("{}{PART}", file.name));
+    std::fs::write(&part, &file.text)
+        .and_then(|()| std::fs::rename(&part, &path))
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+/// Removes a file of an earlier time, if it is there.
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str) -> OutputFile {
+        OutputFile {
+            name: name.to_owned(),
+            text: "new".to_owned(),
+        }
+    }
+
+    #[test]
+    fn when_writing_fails_no_page_of_an_earlier_time_stands_beside_the_new_data() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let args = ReproduceArgs {
+            paper: Choice::All,
+            out: directory.path().to_owned(),
+            figure: None,
+            runs: Some(1),
+            jobs: 1,
+        };
+        let place = Place::new(PAPERS[0], &args).expect("room");
+        let there = |path: &str| directory.path().join(path).exists();
+        let page = format!("{}/{PAGE}", PAPERS[0].name);
+        for name in [page.as_str(), OVERVIEW[0], OVERVIEW[1]] {
+            std::fs::write(directory.path().join(name), "old").expect("room");
+        }
+        let files = [file("a.csv"), file("none/b.csv"), file(PAGE)];
+        place
+            .write(&args, &files)
+            .expect_err("there is no place for b");
+        let left = [page.as_str(), OVERVIEW[0], OVERVIEW[1]].map(there);
+        assert_eq!(left, [false; 3]);
+        place
+            .write(&args, &[file(PAGE), file("a.csv")])
+            .expect("room");
+        assert!(there(&page));
+        let count = std::fs::read_dir(&place.directory).expect("it").count();
+        assert_eq!(count, 2, "no part is left");
+    }
 }

@@ -5,7 +5,7 @@ mod store;
 mod swarm;
 
 use super::traces::Traces;
-use super::watch::{stoppable, watch};
+use super::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::signals::Signals;
 use anyhow::Context;
@@ -143,10 +143,14 @@ fn sweep(
     }
     if found < planned {
         let progress = stoppable(signals);
-        progress.done.store(found, Ordering::Relaxed);
         let missing = store.missing();
+        let there = experiment.indices().filter(|index| !missing(*index));
+        let cost = there.map(|index| experiment.cost(index.point));
+        let cost = cost.fold(0, u64::saturating_add);
+        progress.done.store(found, Ordering::Relaxed);
+        progress.cost.store(cost, Ordering::Relaxed);
         let keep = |record: &RunRecord| store.keep(record);
-        watch(planned as u64, "runs", &progress, || {
+        watch(&Total::runs([experiment]), &progress, || {
             experiment.run_wanted(jobs, &progress, missing, keep)
         })?
         .or_exit(Exit::Device)?
@@ -256,9 +260,9 @@ fn compute(
     jobs: usize,
     signals: &Signals,
 ) -> Result<Vec<PointResult>, Failure> {
-    let total = experiment.run_count() as u64;
     let progress = stoppable(signals);
-    watch(total, "runs", &progress, || experiment.run(jobs, &progress))?.or_exit(Exit::Device)
+    let total = Total::runs([experiment]);
+    watch(&total, &progress, || experiment.run(jobs, &progress))?.or_exit(Exit::Device)
 }
 
 /// The swept paths, in the order of the sweep.

@@ -1,7 +1,7 @@
 //! `fulmar sim --swarm N`: random sessions under random faults.
 
 use super::SimArgs;
-use crate::commands::watch::{stoppable, watch};
+use crate::commands::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
@@ -37,7 +37,8 @@ pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
     let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);
     let work = || sessions(seed..seed.saturating_add(count), args.jobs, &progress);
-    let totals = watch(count, "sessions", &progress, work)?.or_exit(Exit::Device)?;
+    let all = Total::of("sessions", count, count);
+    let totals = watch(&all, &progress, work)?.or_exit(Exit::Device)?;
     if args.json {
         output::record(&SwarmRecord {
             record: "swarm",
