@@ -1,6 +1,6 @@
 //! A figure's data as comma-separated values (RFC 4180).
 
-use crate::data::{FamilyData, Sample, sample, x_number};
+use crate::data::{FamilyData, Sample, sample};
 use crate::paper::{Figure, Measure, Statistic};
 use core::fmt::Write as _;
 
@@ -28,14 +28,14 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     }
     text += "\r\n";
     for (line, points) in family.lines.iter().zip(&data.lines) {
-        for (x, point) in family.x_values.iter().zip(points) {
+        for ((x, place), point) in family.x_values.iter().zip(family.x_places()).zip(points) {
             let of = |statistic: &Statistic| {
                 let statistic = *statistic;
                 let measure = Measure {
                     statistic,
                     ..figure.measure
                 };
-                sample(x_number(x), point, &measure)
+                sample(place, point, &measure)
             };
             let samples: Vec<Option<Sample>> = statistics.iter().map(of).collect();
             row(&mut text, line.label, x, &samples);

@@ -30,19 +30,44 @@ pub(crate) struct Sample {
     pub(crate) n: usize,
 }
 
-/// The number in a swept value: `20` of `20%`, `150` of `150kB`, and of an outage `1s+30s` its
-/// length, 30.
-pub(crate) fn x_number(text: &str) -> f64 {
+/// The number in a swept value: `20` of `20%`, `150` of `150kB`, of an outage `1s+30s` its length,
+/// 30, and of `rbdc timeout 2` the last word. `None` of a name.
+fn x_number(text: &str) -> Option<f64> {
     let last = text.rsplit('+').next().unwrap_or(text);
-    let digits = last.trim_end_matches(|c: char| c == '%' || c.is_alphabetic() || c == ' ');
-    digits.parse().expect("the tables' values are numbers")
+    let number = |text: &str| {
+        let digits = text.trim_end_matches(|c: char| c == '%' || c.is_alphabetic() || c == ' ');
+        digits.parse().ok()
+    };
+    number(last).or_else(|| number(last.rsplit(' ').next()?))
+}
+
+impl Family {
+    /// Where each value stands on the axis: at its number, or in order if they are names.
+    pub(crate) fn x_places(&self) -> Vec<f64> {
+        let numbers = self.x_values.iter().map(|text| x_number(text));
+        let numbers: Option<Vec<f64>> = numbers.collect();
+        numbers.unwrap_or_else(|| (0_u32..).map(f64::from).take(self.x_values.len()).collect())
+    }
+
+    /// What an axis of names says at `x`: the end of the name, which is what differs; `None` of an
+    /// axis of numbers.
+    pub(crate) fn x_name(&self, x: f64) -> Option<&'static str> {
+        if self.x_values.iter().all(|text| x_number(text).is_some()) {
+            return None;
+        }
+        let mut places = self.x_values.iter().zip(self.x_places());
+        let here = places.find(|(_, place)| (place - x).abs() < 1e-9);
+        Some(here.map_or("", |(name, _)| {
+            name.rsplit([' ', '-']).next().unwrap_or(name)
+        }))
+    }
 }
 
 impl FamilyData {
     /// A measure over a line, in its unit, where there is one.
     pub(crate) fn curve(&self, line: usize, measure: &Measure) -> Vec<Sample> {
         let points = self.lines.get(line).into_iter().flatten();
-        let values = self.family.x_values.iter().map(|text| x_number(text));
+        let values = self.family.x_places().into_iter();
         values
             .zip(points)
             .filter_map(|(x, point)| sample(x, point, measure))
@@ -168,9 +193,12 @@ mod tests {
     fn the_number_of_a_swept_value_is_without_its_unit() {
         let cases = [("1e-5", 1e-5), ("20%", 20.0), ("150kB", 150.0)];
         let outages = [("1s+30s", 30.0), ("1s+0.5s", 0.5), ("1e-5 per octet", 1e-5)];
-        for (text, number) in cases.into_iter().chain(outages) {
-            assert!((x_number(text) - number).abs() < 1e-12, "{text}");
+        let words = [("rbdc timeout 4", 4.0), ("vbdc response 530ms", 530.0)];
+        for (text, number) in cases.into_iter().chain(outages).chain(words) {
+            let found = x_number(text).expect("a number");
+            assert!((found - number).abs() < 1e-12, "{text}");
         }
+        assert_eq!(x_number("slacp low"), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The AeroTP papers' figures and claims, run again in the simulator.
+//! The papers' figures and claims, run again in the simulator.
 //!
 //! A [`Paper`] is a table: families of runs, figures over them, and claims of the paper in our own
 //! words, each with a check. [`Reproduction`] makes one experiment of all runs, and of its results
@@ -10,7 +10,7 @@
 //! - No clock, file or socket here; the caller runs the experiment and writes the files.
 //!
 //! Sources: `aerotp-multi-mode` and `aerotp-hybrid`, the AeroTP papers; conditions as in
-//! reference/README.md (ns-3).
+//! reference/README.md (ns-3). `slacp`, the slides of Kojo (FDPW 2005).
 
 mod airborne;
 mod claims;
@@ -24,6 +24,7 @@ mod page;
 mod paper;
 mod plot;
 mod reproduction;
+mod slacp;
 mod style;
 
 pub use claims::{Checked, Verdict};
@@ -32,9 +33,10 @@ pub use multi_mode::MULTI_MODE;
 pub use overview::{Attempt, overview};
 pub use paper::Paper;
 pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
+pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. One more is one more row.
-pub const PAPERS: [&Paper; 2] = [&MULTI_MODE, &HYBRID];
+pub const PAPERS: [&Paper; 3] = [&MULTI_MODE, &HYBRID, &SLACP];
 
 #[cfg(test)]
 mod tests {

@@ -232,7 +232,10 @@ impl Frame<'_> {
             .axis_desc_style(text)
             .x_desc(self.data.family.x_label)
             .y_desc(self.figure.measure.caption())
-            .x_label_formatter(&|x| number(*x))
+            .x_label_formatter(&|x| match self.data.family.x_name(*x) {
+                Some(name) => name.to_owned(),
+                None => number(*x),
+            })
             .y_label_formatter(&|y| number(*y))
             .draw()?;
         for curve in self.curves {

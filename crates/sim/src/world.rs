@@ -428,6 +428,12 @@ impl World {
         self.flows.iter().map(|flow| &flow.meter)
     }
 
+    /// The meters of the flows that are measured.
+    pub fn measured(&self) -> impl Iterator<Item = &FlowMeter> {
+        let flows = self.flows.iter().filter(|flow| flow.plan.measured);
+        flows.map(|flow| &flow.meter)
+    }
+
     /// What the transports counted, all together.
     pub(crate) fn transport_counts(&self) -> StackCounts {
         let mut sum = StackCounts::default();

@@ -347,6 +347,11 @@ impl FlowMeter {
         self.last_delivery.map(|at| at.saturating_since(self.start))
     }
 
+    /// When the flow starts, and its last delivery.
+    pub fn lifetime(&self) -> Option<(Instant, Instant)> {
+        Some((self.start, self.last_delivery?))
+    }
+
     /// From the first submission to the last delivery.
     pub fn span(&self) -> Option<(Instant, Instant)> {
         Some((self.first_submission?, self.last_delivery?))

@@ -57,9 +57,12 @@ pub struct Metrics {
     pub end_reason: Cow<'static, str>,
     /// When the run ended.
     pub duration_s: f64,
-    /// Application octets the flows set out to send.
+    /// From the start of the first measured flow to the last octet that an application gets of any.
+    #[serde(default)]
+    pub elapsed_s: Option<f64>,
+    /// Application octets the measured flows set out to send.
     pub offered_bytes: u64,
-    /// The measures of all flows together.
+    /// The measures of all measured flows together.
     #[serde(flatten)]
     pub flow: FlowMetrics,
     /// Octets put on the measured hops, both directions, minus delivered octets times hops.
@@ -172,7 +175,12 @@ impl FlowMetrics {
 impl Metrics {
     /// The measures of a world that has ended.
     pub fn of(world: &World, end: EndReason, hops: usize, yardsticks: Option<Yardsticks>) -> Self {
-        let meters: Vec<&FlowMeter> = world.meters().collect();
+        let meters: Vec<&FlowMeter> = world.measured().collect();
+        let starts = meters.iter().filter_map(|m| Some(m.lifetime()?.0));
+        let ends = meters.iter().filter_map(|m| Some(m.lifetime()?.1));
+        let elapsed = ends
+            .max()
+            .and_then(|end| Some(end.saturating_since(starts.min()?)));
         let flow = FlowMetrics::of(&meters);
         let wire = world.wire();
         let counts = world.transport_counts();
@@ -181,9 +189,10 @@ impl Metrics {
         let capacity_bps = yardsticks.map(|y| y.capacity_bps);
         let arq_bound_bps = yardsticks.map(|y| y.arq_bound_bps);
         Self {
-            completed: meters.iter().all(|m| m.is_complete()),
+            completed: world.meters().all(FlowMeter::is_complete),
             end_reason: Cow::Borrowed(end.name()),
             duration_s: world.now().as_secs_f64(),
+            elapsed_s: elapsed.map(seconds),
             offered_bytes: meters.iter().map(|m| m.total().0).sum(),
             overhead_bytes: wire.octets.total().cast_signed() - carried.cast_signed(),
             wire_bytes: wire.octets,

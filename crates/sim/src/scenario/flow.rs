@@ -30,6 +30,9 @@ pub struct FlowPlan {
     pub mtu: ByteCount,
     /// What the transport is told its path carries; the lowest rate on the way when not given.
     pub send_rate: Option<Bitrate>,
+    /// Whether its octets and times are in the measures. Those of a flow that only prepares the
+    /// ground for another are not.
+    pub measured: bool,
 }
 
 /// Which end has the sending application.
@@ -108,6 +111,7 @@ pub(super) const KEYS: Keys = &[
         "direction",
         "mtu",
         "send_rate",
+        "measured",
         "tcp",
         "lt_tcp",
     ],
@@ -188,6 +192,7 @@ impl FlowPlan {
             payload,
             mtu,
             send_rate: reader.value("send_rate")?,
+            measured: reader.value_or("measured", true)?,
         };
         Ok(plan)
     }

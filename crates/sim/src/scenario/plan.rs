@@ -89,6 +89,9 @@ impl Plan {
         let tcp = root.table("tcp", tcp::KEYS)?;
         let lt_tcp = root.table("lt_tcp", lt_tcp::KEYS)?;
         let flows = Self::read_flows(&root, &flows, (tcp.as_ref(), lt_tcp.as_ref()))?;
+        if !flows.iter().any(|flow| flow.measured) {
+            return Err(root.wrong("flow", "cannot all have measured = false"));
+        }
         // Both speak AeroTP, and a node has one endpoint for it.
         let bare = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Aerotp(_));
         let spliced = |flow: &FlowPlan| matches!(flow.transport, TransportPlan::Gateway(_));

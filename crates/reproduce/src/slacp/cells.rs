@@ -1,0 +1,182 @@
+//! The cells of the slides' charts, an error model under an assignment of capacity, and comparisons
+//! of runs that met the same series of errors.
+
+use super::tables::{ENHANCED, ENHANCED_SLACP, MODELS, REFERENCE, REFERENCE_SLACP};
+use crate::claims::Verdict;
+use crate::data::Data;
+use fulmar_sim::measure::statistics::{Summary, summarise};
+
+/// Families of one transfer by assignment, and those of four.
+pub(super) const ONE: [&str; 3] = ["cra", "rbdc", "vbdc"];
+pub(super) const FOUR: [&str; 3] = ["cra-4", "rbdc-4", "vbdc-4"];
+
+/// The same TCP without SLACP and with it.
+pub(super) const BY_LINK: [(&str, &str); 2] =
+    [(REFERENCE, REFERENCE_SLACP), (ENHANCED, ENHANCED_SLACP)];
+/// Both TCPs without SLACP, and both with it.
+pub(super) const BY_TCP: [(&str, &str); 2] =
+    [(REFERENCE, ENHANCED), (REFERENCE_SLACP, ENHANCED_SLACP)];
+pub(super) const LINES: [&str; 4] = [REFERENCE, ENHANCED, REFERENCE_SLACP, ENHANCED_SLACP];
+
+pub(super) const NONE: &str = "none";
+pub(super) const CALIBRATED: &str = "slacp huge-calibrated";
+/// The models with errors, by what they lose.
+pub(super) const LOSSY: &[&str] = MODELS.split_at(1).1;
+/// Those that the slides call high and above.
+pub(super) const HIGH: &[&str] = MODELS.split_at(3).1;
+
+/// A curve of a chart at a model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell<'a> {
+    pub(super) family: &'a str,
+    pub(super) line: &'a str,
+    pub(super) x: &'a str,
+}
+
+pub(super) const fn cell<'a>(family: &'a str, line: &'a str, x: &'a str) -> Cell<'a> {
+    Cell { family, line, x }
+}
+
+impl Cell<'_> {
+    /// Its mean elapsed time in seconds.
+    pub(super) fn elapsed(self, data: &Data) -> Option<f64> {
+        data.mean(self.family, self.line, self.x, "elapsed_s")
+    }
+
+    fn each(self, data: &Data) -> Option<Vec<f64>> {
+        data.each(self.family, self.line, self.x, "elapsed_s")
+    }
+}
+
+/// How much longer transfers take in one cell than in another, run by run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Difference {
+    pub(super) mean: f64,
+    half: f64,
+}
+
+impl Difference {
+    /// By more than its interval.
+    pub(super) fn is_longer(self) -> bool {
+        self.mean - self.half > 0.0
+    }
+
+    /// Shorter by more than its interval.
+    pub(super) fn is_shorter(self) -> bool {
+        self.mean + self.half < 0.0
+    }
+
+    /// `-1.20 ± 0.31 s`, `+125 ± 14 s`.
+    pub(super) fn text(self) -> String {
+        let digits = if self.half < 10.0 { 2 } else { 0 };
+        format!("{:+.digits$} ± {:.digits$} s", self.mean, self.half)
+    }
+}
+
+/// The difference of some pairs of cells, all together. `None` if some run did not get through.
+pub(super) fn difference(data: &Data, pairs: &[(Cell<'_>, Cell<'_>)]) -> Option<Difference> {
+    let mut differences = Vec::new();
+    for (longer, shorter) in pairs {
+        let (longer, shorter) = (longer.each(data)?, shorter.each(data)?);
+        if longer.len() != shorter.len() {
+            return None;
+        }
+        differences.extend(longer.iter().zip(&shorter).map(|(a, b)| a - b));
+    }
+    let Summary { mean, ci95, .. } = summarise(differences.into_iter().map(Some));
+    // The same in every run has no interval, and needs none; a single run has none either.
+    Some(Difference {
+        mean: mean?,
+        half: ci95.unwrap_or(f64::INFINITY),
+    })
+}
+
+/// How a conclusion over many cells is judged. Of comparisons that have intervals a few come out
+/// too close to tell, and where no packet is lost all runs are the same to a fraction of a second.
+pub(super) const RULE: &str = "Reproduced if that is so in nine of ten cells, by more than their intervals, and in none the other way \
+    round by more than its interval and 1 %; partly if in most.";
+
+/// How many of some comparisons come out one way, the other, and too close to tell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) longer: Vec<String>,
+    pub(super) shorter: Vec<String>,
+    pub(super) open: Vec<String>,
+}
+
+impl Tally {
+    /// Adds how `pair`'s first cell compares with its second.
+    pub(super) fn add(
+        &mut self,
+        data: &Data,
+        name: &str,
+        pair: (Cell<'_>, Cell<'_>),
+    ) -> Option<()> {
+        let found = difference(data, &[pair])?;
+        let base = pair.1.elapsed(data)?;
+        let list = if found.is_longer() {
+            &mut self.longer
+        } else if found.is_shorter() && found.mean < -0.01 * base {
+            &mut self.shorter
+        } else {
+            &mut self.open
+        };
+        list.push(format!("{name} {}", found.text()));
+        Some(())
+    }
+
+    /// By [`RULE`].
+    pub(super) fn verdict(&self) -> Verdict {
+        let (all, longer) = (self.all(), self.longer.len());
+        Verdict::of(
+            10 * longer >= 9 * all && self.shorter.is_empty(),
+            2 * longer > all,
+        )
+    }
+
+    /// In how many cells the first is the longer one, and in how many the shorter.
+    pub(super) fn figure(&self, word: &str) -> String {
+        let (longer, all) = (self.longer.len(), self.all());
+        format!(
+            "{word} in {longer} of {all} cells, the other way round in {}",
+            self.shorter.len()
+        )
+    }
+
+    pub(super) fn all(&self) -> usize {
+        self.longer.len() + self.shorter.len() + self.open.len()
+    }
+
+    /// The exceptions in words: where the first is not the longer one.
+    pub(super) fn exceptions(&self) -> String {
+        let list = |lead: &str, names: &[String]| {
+            if names.is_empty() {
+                String::new()
+            } else {
+                format!(" {lead}: {}.", names.join("; "))
+            }
+        };
+        list("Otherwise", &self.shorter) + &list("Too close to tell", &self.open)
+    }
+}
+
+/// `slacp huge-calibrated` without the word before it.
+pub(super) fn short(model: &str) -> &str {
+    model.trim_start_matches("slacp ")
+}
+
+/// A cell in words: `RBDC, enhanced TCP, high`.
+pub(super) fn name(family: &str, line: &str, model: &str) -> String {
+    let dama = family.trim_end_matches("-4").to_uppercase();
+    let flows = if family.ends_with("-4") {
+        " 4 flows"
+    } else {
+        ""
+    };
+    format!("{dama}{flows}, {line}, {}", short(model))
+}
+
+/// `66.9 s`.
+pub(super) fn seconds(value: f64) -> String {
+    format!("{value:.1} s")
+}

@@ -1,0 +1,184 @@
+//! What the slides say of the three ways to get capacity.
+
+use super::cells::{
+    CALIBRATED, HIGH, LINES, NONE, ONE, RULE, Tally, cell, difference, name, seconds,
+};
+use super::experiments::{
+    CLEAN_BARE, CLEAN_SLACP, HIGH_BARE, HIGH_SLACP, RBDC_ANSWERS, TIMEOUTS, VBDC_ANSWERS,
+};
+use super::tables::{ENHANCED, ENHANCED_SLACP, MODELS, REFERENCE, REFERENCE_SLACP};
+use crate::claims::{Claim, Finding, Verdict};
+use crate::data::Data;
+
+const CONCLUSIONS: &str = "Slide \"Conclusions\"";
+const CHARTS: &[&str] = &["cra-elapsed", "rbdc-elapsed", "vbdc-elapsed"];
+
+const RULE_EXCEPTED: &str = "Reproduced if, but for the cells of which the slides say otherwise (high error rates without SLACP), \
+    transfers are shorter over RBDC in nine of ten, by more than their intervals, and in none longer by more than its interval and \
+    1 %; partly if in most.";
+
+pub(super) const CLAIMS: [Claim; 4] = [
+    Claim {
+        id: "cra-best",
+        place: CONCLUSIONS,
+        says: "CRA yields the best performance.",
+        criterion: RULE,
+        see: CHARTS,
+        check: cra_best,
+    },
+    Claim {
+        id: "rbdc-before-vbdc",
+        place: CONCLUSIONS,
+        says: "RBDC performs better than VBDC.",
+        criterion: RULE_EXCEPTED,
+        see: CHARTS,
+        check: rbdc_before_vbdc,
+    },
+    Claim {
+        id: "rbdc-collapses",
+        place: "Slides \"RBDC Interaction with TCP Error Recovery\" and \"Conclusions\"",
+        says: "With high error rates TCP performs very poorly with RBDC.",
+        criterion: "Reproduced if, without SLACP, at the highest loss both TCPs take longer over RBDC than over VBDC, by more than \
+            the interval, although RBDC is the faster one without errors; partly if one does.",
+        see: &["rbdc-elapsed", "vbdc-elapsed", "timeout-elapsed"],
+        check: rbdc_collapses,
+    },
+    Claim {
+        id: "slow-allocation-slow-recovery",
+        place: CONCLUSIONS,
+        says: "The longer capacity takes to be allocated, the slower is error recovery.",
+        criterion: "Reproduced if what errors cost (high, against none) is more over RBDC and VBDC than over CRA, for each TCP with \
+            SLACP and without, and grows from the shortest to the longest answer of the control centre; partly if the former.",
+        see: &["answer-rbdc-elapsed", "answer-vbdc-elapsed"],
+        check: slow_recovery,
+    },
+];
+
+fn cra_best(data: &Data) -> Option<Finding> {
+    let mut tally = Tally::default();
+    for line in LINES {
+        for model in MODELS {
+            for other in ["rbdc", "vbdc"] {
+                let pair = (cell(other, line, model), cell("cra", line, model));
+                tally.add(data, &name(other, line, model), pair)?;
+            }
+        }
+    }
+    Some(Finding {
+        verdict: tally.verdict(),
+        figure: tally.figure("shorter"),
+        comment: tally.exceptions(),
+    })
+}
+
+fn rbdc_before_vbdc(data: &Data) -> Option<Finding> {
+    let (mut tally, mut excepted) = (Tally::default(), Tally::default());
+    for line in LINES {
+        for model in MODELS {
+            let pair = (cell("vbdc", line, model), cell("rbdc", line, model));
+            let bare = [REFERENCE, ENHANCED].contains(&line);
+            let tally = if bare && HIGH.contains(model) {
+                &mut excepted
+            } else {
+                &mut tally
+            };
+            tally.add(data, &name("vbdc", line, model), pair)?;
+        }
+    }
+    Some(Finding {
+        verdict: tally.verdict(),
+        figure: tally.figure("shorter"),
+        comment: format!(
+            "Where the slides say otherwise: shorter at {} of {}, longer at {}.{}",
+            excepted.longer.len(),
+            excepted.all(),
+            excepted.shorter.len(),
+            tally.exceptions()
+        ),
+    })
+}
+
+fn rbdc_collapses(data: &Data) -> Option<Finding> {
+    let worse = |line, model| {
+        let pair = (cell("rbdc", line, model), cell("vbdc", line, model));
+        difference(data, &[pair])
+    };
+    let mut collapsed = 0;
+    let mut places = Vec::new();
+    for line in [REFERENCE, ENHANCED] {
+        let first = worse(line, NONE)?.is_shorter();
+        collapsed += usize::from(first && worse(line, CALIBRATED)?.is_longer());
+        let from = MODELS
+            .iter()
+            .find(|model| worse(line, model).is_some_and(|d| d.mean > 0.0));
+        places.push(from.map_or("nowhere", |model| super::cells::short(model)));
+    }
+    let at = |line| cell("rbdc", line, CALIBRATED).elapsed(data);
+    let kept = |x: &str| data.mean("timeout", ENHANCED, x, "elapsed_s");
+    let (default, long) = (kept(TIMEOUTS[1])?, kept(TIMEOUTS[4])?);
+    Some(Finding {
+        verdict: Verdict::of(collapsed == 2, collapsed == 1),
+        figure: format!(
+            "at huge (calibrated) {} (reference) and {} (enhanced), VBDC {} and {}",
+            seconds(at(REFERENCE)?),
+            seconds(at(ENHANCED)?),
+            seconds(cell("vbdc", REFERENCE, CALIBRATED).elapsed(data)?),
+            seconds(cell("vbdc", ENHANCED, CALIBRATED).elapsed(data)?)
+        ),
+        comment: format!(
+            "RBDC is the slower one from {} (reference) and from {} (enhanced) on. While TCP waits for its timer it sends nothing, and \
+             the assigned rate expires; each retransmission then waits for a new one. Kept for 15 super-frames instead of 2, the rate \
+             outlives more of these waits: {} instead of {}. With SLACP at huge (calibrated): {} (reference), {} (enhanced).",
+            places.first()?,
+            places.get(1)?,
+            seconds(long),
+            seconds(default),
+            seconds(at(REFERENCE_SLACP)?),
+            seconds(at(ENHANCED_SLACP)?)
+        ),
+    })
+}
+
+fn slow_recovery(data: &Data) -> Option<Finding> {
+    let mut slower = true;
+    let mut costs = Vec::new();
+    for line in LINES {
+        let cost = |family| {
+            let at = |model| cell(family, line, model).elapsed(data);
+            Some(at("slacp high")? - at(NONE)?)
+        };
+        let of: Vec<f64> = ONE.into_iter().map(cost).collect::<Option<_>>()?;
+        let [cra, rbdc, vbdc] = of[..] else {
+            return None;
+        };
+        slower &= cra < rbdc && cra < vbdc;
+        costs.push(format!("{line} {cra:.0}, {rbdc:.0} and {vbdc:.0} s"));
+    }
+    let mut grows = true;
+    let mut spans = Vec::new();
+    for (family, answers) in [("answer-rbdc", RBDC_ANSWERS), ("answer-vbdc", VBDC_ANSWERS)] {
+        for (high, clean) in [(HIGH_SLACP, CLEAN_SLACP), (HIGH_BARE, CLEAN_BARE)] {
+            let cost = |x: &str| {
+                let at = |line| data.mean(family, line, x, "elapsed_s");
+                Some(at(high)? - at(clean)?)
+            };
+            let (first, last) = (cost(answers.first()?)?, cost(answers.last()?)?);
+            grows &= first < last;
+            let link = if high == HIGH_SLACP {
+                "with"
+            } else {
+                "without"
+            };
+            let dama = family.trim_start_matches("answer-").to_uppercase();
+            spans.push(format!("{dama} {link} SLACP {first:.0} to {last:.0} s"));
+        }
+    }
+    Some(Finding {
+        verdict: Verdict::of(slower && grows, slower),
+        figure: format!("errors cost {} (CRA, RBDC, VBDC)", costs.join("; ")),
+        comment: format!(
+            "From an answer after 132 ms to one after 1060 ms, for the enhanced TCP: {}.",
+            spans.join("; ")
+        ),
+    })
+}

@@ -1,0 +1,350 @@
+//! What the slides say of the TCPs: enhancements, overshoot and its cures, four flows.
+
+use super::cells::{
+    BY_TCP, Difference, FOUR, LINES, LOSSY, NONE, ONE, RULE, Tally, cell, difference, name, short,
+};
+use super::cures::{BOTH, CBI, NO_DAASS, PLAIN};
+use super::experiments::{QUEUE_LINES, QUEUES};
+use super::tables::{MODELS, REFERENCE};
+use crate::claims::{Claim, Finding, Verdict};
+use crate::data::Data;
+
+const CONCLUSIONS: &str = "Slide \"Conclusions\"";
+const OVERSHOOT: &str = "Slide \"Slow-Start overshoot problem\"";
+const CHARTS: &[&str] = &["cra-elapsed", "rbdc-elapsed", "vbdc-elapsed"];
+const CURES: &[&str] = &[
+    "cures-vbdc-elapsed",
+    "cures-rbdc-elapsed",
+    "cures-cra-elapsed",
+];
+
+pub(super) const CLAIMS: [Claim; 9] = [
+    Claim {
+        id: "enhanced-better",
+        place: CONCLUSIONS,
+        says: "Enhanced TCP performs better than reference TCP.",
+        criterion: RULE,
+        see: CHARTS,
+        check: |data| enhanced(data, &ONE),
+    },
+    Claim {
+        id: "enhanced-better-4",
+        place: "Slide \"4 flows\"",
+        says: "Enhanced TCP performs better than reference TCP, also with four flows.",
+        criterion: RULE,
+        see: &["cra-4-elapsed", "rbdc-4-elapsed", "vbdc-4-elapsed"],
+        check: |data| enhanced(data, &FOUR),
+    },
+    Claim {
+        id: "enhanced-above-all-without-slacp",
+        place: CONCLUSIONS,
+        says: "Enhanced TCP is better in particular when SLACP does not repair.",
+        criterion: "Reproduced if under each assignment and at each error model with losses it saves more seconds without SLACP than \
+            with it; partly at most places.",
+        see: CHARTS,
+        check: above_all,
+    },
+    Claim {
+        id: "overshoot-loses-segments",
+        place: OVERSHOOT,
+        says: "The exponential opening of the congestion window overshoots the terminal's queue and loses several segments.",
+        criterion: "Reproduced if on an error-free link every transfer loses at least two segments at full queues; partly if those of the \
+            enhanced TCP do.",
+        see: &["queue-dropped"],
+        check: overshoot,
+    },
+    Claim {
+        id: "overshoot-worse-enhanced",
+        place: OVERSHOOT,
+        says: "The overshoot is more serious for the enhanced TCP, which is more aggressive.",
+        criterion: "Reproduced if on an error-free link it loses more segments at full queues than the reference TCP, under each \
+            assignment, with SLACP and without; partly at most of these.",
+        see: &["queue-dropped"],
+        check: overshoot_enhanced,
+    },
+    Claim {
+        id: "overshoot-costs",
+        place: CONCLUSIONS,
+        says: "Because of the overshoot enhanced TCP is slower than reference TCP in some tests.",
+        criterion: "Reproduced if it is slower in some cell of the charts, by more than its interval and 1 %; partly if it is with \
+            another queue above the link, of which the slides say nothing.",
+        see: &["queue-elapsed", "queue-dropped"],
+        check: overshoot_costs,
+    },
+    Claim {
+        id: "cbi-helps",
+        place: "Slides \"Attacking Slow-Start overshoot\" and \"Conclusions\"",
+        says: "Reuse of ssthresh (CBI) helps against the overshoot.",
+        criterion: "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on \
+            average, by more than the interval; partly if they are over another assignment.",
+        see: CURES,
+        check: |data| cure(data, CBI),
+    },
+    Claim {
+        id: "no-daass-helps",
+        place: "Slides \"Attacking Slow-Start overshoot\" and \"Conclusions\"",
+        says: "Acknowledging every segment in slow start (DAASS) makes TCP too aggressive: disabling it helps, too.",
+        criterion: "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on \
+            average, by more than the interval; partly if they are over another assignment.",
+        see: CURES,
+        check: |data| cure(data, NO_DAASS),
+    },
+    Claim {
+        id: "four-better-than-one",
+        place: "Slide \"Conclusions\"",
+        says: "Four flows transfer the same amount of data faster than one.",
+        criterion: RULE,
+        see: &["cra-4-elapsed", "rbdc-4-elapsed", "vbdc-4-elapsed"],
+        check: four,
+    },
+];
+
+fn enhanced(data: &Data, families: &[&str]) -> Option<Finding> {
+    let mut tally = Tally::default();
+    for family in families {
+        for (reference, enhanced) in BY_TCP {
+            for model in MODELS {
+                let pair = (
+                    cell(family, reference, model),
+                    cell(family, enhanced, model),
+                );
+                let link = if reference == REFERENCE {
+                    "without"
+                } else {
+                    "SLACP"
+                };
+                tally.add(data, &name(family, link, model), pair)?;
+            }
+        }
+    }
+    Some(Finding {
+        verdict: tally.verdict(),
+        figure: tally.figure("shorter"),
+        comment: tally.exceptions(),
+    })
+}
+
+fn above_all(data: &Data) -> Option<Finding> {
+    let (mut more, mut all) = (0, 0);
+    let mut others = Vec::new();
+    for family in ONE {
+        for model in LOSSY {
+            let saved = |(reference, enhanced)| {
+                let pair = (
+                    cell(family, reference, model),
+                    cell(family, enhanced, model),
+                );
+                Some(difference(data, &[pair])?.mean)
+            };
+            let (without, with) = (saved(BY_TCP[0])?, saved(BY_TCP[1])?);
+            all += 1;
+            if without > with {
+                more += 1;
+            } else {
+                let dama = family.to_uppercase();
+                others.push(format!(
+                    "{dama}, {}: {without:.1} and {with:.1} s",
+                    short(model)
+                ));
+            }
+        }
+    }
+    let except = if others.is_empty() {
+        String::new()
+    } else {
+        format!("Otherwise (without and with): {}.", others.join("; "))
+    };
+    Some(Finding {
+        verdict: Verdict::of(more == all, 2 * more > all),
+        figure: format!("saves more at {more} of {all}"),
+        comment: except,
+    })
+}
+
+fn dropped(data: &Data, family: &str, line: &str) -> Option<f64> {
+    data.mean(family, line, NONE, "wire_loss.queue")
+}
+
+/// Segments lost at full queues on an error-free link: reference and enhanced, without and with
+/// SLACP, by assignment.
+fn drops(data: &Data) -> Option<Vec<(String, f64, f64)>> {
+    let mut drops = Vec::new();
+    for family in ONE {
+        for (reference, enhanced) in BY_TCP {
+            let link = if reference == REFERENCE {
+                "without"
+            } else {
+                "SLACP"
+            };
+            let (reference, enhanced) = (
+                dropped(data, family, reference)?,
+                dropped(data, family, enhanced)?,
+            );
+            drops.push((
+                format!("{} {link}", family.to_uppercase()),
+                reference,
+                enhanced,
+            ));
+        }
+    }
+    Some(drops)
+}
+
+fn list(drops: &[(String, f64, f64)]) -> String {
+    let text = |(name, reference, enhanced): &(String, f64, f64)| {
+        format!("{name} {reference:.0} and {enhanced:.0}")
+    };
+    drops.iter().map(text).collect::<Vec<_>>().join("; ")
+}
+
+fn overshoot(data: &Data) -> Option<Finding> {
+    let drops = drops(data)?;
+    let (reference, enhanced) = (
+        drops.iter().all(|(_, reference, _)| *reference >= 2.0),
+        drops.iter().all(|(_, _, enhanced)| *enhanced >= 2.0),
+    );
+    Some(Finding {
+        verdict: Verdict::of(reference && enhanced, enhanced),
+        figure: format!("reference and enhanced: {}", list(&drops)),
+        comment: "Segments of about 700.".to_owned(),
+    })
+}
+
+fn overshoot_enhanced(data: &Data) -> Option<Finding> {
+    let drops = drops(data)?;
+    let more = drops
+        .iter()
+        .filter(|(_, reference, enhanced)| enhanced > reference)
+        .count();
+    Some(Finding {
+        verdict: Verdict::of(more == drops.len(), 2 * more > drops.len()),
+        figure: format!("more at {more} of {}", drops.len()),
+        comment: format!(
+            "Reference and enhanced: {}. The reference TCP's window is 64 kB at most, which also bounds its overshoot.",
+            list(&drops)
+        ),
+    })
+}
+
+fn overshoot_costs(data: &Data) -> Option<Finding> {
+    let mut tally = Tally::default();
+    for family in ONE.iter().chain(&FOUR) {
+        for (reference, enhanced) in BY_TCP {
+            for model in MODELS {
+                let pair = (
+                    cell(family, reference, model),
+                    cell(family, enhanced, model),
+                );
+                let link = if reference == REFERENCE {
+                    "without"
+                } else {
+                    "SLACP"
+                };
+                tally.add(data, &name(family, link, model), pair)?;
+            }
+        }
+    }
+    let mut others = Tally::default();
+    for [reference, enhanced] in QUEUE_LINES {
+        for size in QUEUES {
+            let pair = (
+                cell("queue", reference, size),
+                cell("queue", enhanced, size),
+            );
+            let dama = reference.split(',').next().unwrap_or(reference);
+            others.add(data, &format!("{dama}, {size}"), pair)?;
+        }
+    }
+    let at_queue = |line| data.mean("queue", line, "115.2kB", "wire_loss.queue");
+    let named = |lead: &str, names: &[String]| match names {
+        [] => format!("{lead}: nowhere."),
+        _ => format!("{lead}: {}.", names.join("; ")),
+    };
+    Some(Finding {
+        verdict: Verdict::of(!tally.shorter.is_empty(), !others.shorter.is_empty()),
+        figure: format!("slower in {} of {} cells", tally.shorter.len(), tally.all()),
+        comment: format!(
+            "{} {} With a queue of 115.2 kB the enhanced TCP loses {:.0} segments there over RBDC, the reference TCP, whose window ends \
+             at 64 kB, {:.0}.",
+            named(
+                "Slower (reference less enhanced) in the charts",
+                &tally.shorter
+            ),
+            named(
+                "On an error-free link with SLACP, by the router's queue",
+                &others.shorter
+            ),
+            at_queue(QUEUE_LINES[1][1])?,
+            at_queue(QUEUE_LINES[1][0])?
+        ),
+    })
+}
+
+/// The difference that a cure makes over all models: negative if it helps.
+fn cured(data: &Data, family: &str, line: &str, models: &[&str]) -> Option<Difference> {
+    let pairs = models
+        .iter()
+        .map(|model| (cell(family, line, model), cell(family, PLAIN, model)));
+    difference(data, &pairs.collect::<Vec<_>>())
+}
+
+fn cure(data: &Data, line: &str) -> Option<Finding> {
+    let of = |family| cured(data, family, line, MODELS);
+    let vbdc = of("cures-vbdc")?;
+    let others = [("RBDC", of("cures-rbdc")?), ("CRA", of("cures-cra")?)];
+    let elsewhere = others.iter().any(|(_, other)| other.is_shorter());
+    let clean = cured(data, "cures-vbdc", line, &[NONE])?;
+    let both = cured(data, "cures-vbdc", BOTH, MODELS)?;
+    let text = |(name, difference): &(&str, Difference)| format!("{name} {}", difference.text());
+    let bare = [
+        ("VBDC", of("cures-vbdc-bare")?),
+        ("RBDC", of("cures-rbdc-bare")?),
+        ("CRA", of("cures-cra-bare")?),
+    ];
+    let four = [
+        ("VBDC", of("cures-vbdc-4")?),
+        ("RBDC", of("cures-rbdc-4")?),
+        ("CRA", of("cures-cra-4")?),
+    ];
+    let join = |list: &[(&str, Difference)]| list.iter().map(text).collect::<Vec<_>>().join(", ");
+    Some(Finding {
+        verdict: Verdict::of(vbdc.is_shorter(), elsewhere),
+        figure: format!("{} on average", vbdc.text()),
+        comment: format!(
+            "Without errors {}. Other assignments: {}. Both cures together over VBDC: {}. Four flows: {}. Without SLACP: {}.",
+            clean.text(),
+            join(&others),
+            both.text(),
+            join(&four),
+            join(&bare)
+        ),
+    })
+}
+
+fn four(data: &Data) -> Option<Finding> {
+    let (mut tally, mut clean) = (Tally::default(), Tally::default());
+    for (one, four) in ONE.into_iter().zip(FOUR) {
+        for line in LINES {
+            for model in MODELS {
+                let pair = (cell(one, line, model), cell(four, line, model));
+                let tally = if *model == NONE {
+                    &mut clean
+                } else {
+                    &mut tally
+                };
+                tally.add(data, &name(one, line, model), pair)?;
+            }
+        }
+    }
+    Some(Finding {
+        verdict: tally.verdict(),
+        figure: tally.figure("sooner"),
+        comment: format!(
+            "Without errors, where one flow fills the link, too: sooner at {} of {}, later at {}.{}",
+            clean.longer.len(),
+            clean.all(),
+            clean.shorter.len(),
+            tally.exceptions()
+        ),
+    })
+}

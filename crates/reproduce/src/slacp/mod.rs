@@ -1,0 +1,11 @@
+//! SLACP under TCP over a satellite return link (Kojo, FDPW 2005, slides).
+
+mod cells;
+mod claims_dama;
+mod claims_slacp;
+mod claims_tcp;
+mod cures;
+mod experiments;
+mod tables;
+
+pub use tables::SLACP;
