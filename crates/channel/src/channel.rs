@@ -4,6 +4,7 @@ use crate::bits::BitProcess;
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::dama::Terminal;
+use crate::fading::FadingProcess;
 use crate::flips::Flips;
 use crate::loss::LossProcess;
 use crate::outage::OutageClock;
@@ -23,6 +24,7 @@ pub struct Channel {
     outages: OutageClock,
     loss: LossProcess,
     bits: BitProcess,
+    fading: Option<FadingProcess>,
     path: Path,
     copies: Option<Copies>,
     counters: Counters,
@@ -60,7 +62,7 @@ struct Copies {
 
 impl Channel {
     /// A channel whose models draw from streams below `rng`: `loss`, `bits`, `jitter`, `reorder`,
-    /// `duplicate` and `dama`.
+    /// `duplicate`, `dama` and `fading`.
     ///
     /// # Errors
     /// The first field of `config` that is out of range.
@@ -92,6 +94,10 @@ impl Channel {
             outages: OutageClock::new(&config.outages)?,
             loss: LossProcess::new(&config.loss, rng.child("loss"))?,
             bits: BitProcess::new(config.bits, rng.child("bits")),
+            fading: match &config.fading {
+                Some(fading) => Some(FadingProcess::new(fading, rng)?),
+                None => None,
+            },
             path: path(rng),
             copies,
             counters: Counters::default(),
@@ -158,10 +164,16 @@ impl Channel {
         let Transmission { start, end, marked } = transmission;
         self.counters.transmitted_packets += 1;
         self.counters.transmitted_bytes += len;
-        let out = self.outages.takes(start, end);
+        let mut out = self.outages.takes(start, end);
         let lost = self.loss.takes(start, end);
-        let flips = self.bits.pass(len);
-        let arrival = self.path.arrive(end);
+        let mut flips = self.bits.pass(len);
+        let mut gone = end;
+        if let Some(fading) = &mut self.fading {
+            out |= fading.takes(start, end, len);
+            flips = flips.and(fading.flips());
+            gone += fading.delay(end);
+        }
+        let arrival = self.path.arrive(gone);
         let copied = self.copies.as_mut().is_some_and(Copies::draw);
         if out {
             return self.drop_for(DropReason::Outage);
@@ -172,7 +184,9 @@ impl Channel {
         let duplicate = match &mut self.copies {
             Some(copies) if copied => {
                 self.counters.duplicated_packets += 1;
-                Some(copies.make(end, len))
+                let (at, flips) = copies.make(gone, len);
+                let faded = self.fading.as_mut().map(FadingProcess::flips_of_copy);
+                Some((at, flips.and(faded.unwrap_or_default())))
             }
             _ => None,
         };
@@ -228,7 +242,10 @@ impl Channel {
     /// Whether a replayed trace came to its end before the packets did: what was decided since is
     /// worth nothing, and the driver must end the run with this error.
     pub fn trace_used_up(&self) -> Option<UsedUp> {
-        self.loss.used_up()
+        let fading = self.fading.as_ref();
+        self.loss
+            .used_up()
+            .or_else(|| fading.and_then(FadingProcess::used_up))
     }
 
     /// What the channel was made from.

@@ -3,6 +3,7 @@
 use crate::bits::BitErrors;
 use crate::channel::Channel;
 use crate::dama::Dama;
+use crate::fading::Fading;
 use crate::loss::{LossModel, computed_rate};
 use crate::outage::OutagePlan;
 use crate::path::{Jitter, Reorder};
@@ -29,6 +30,8 @@ pub struct Config {
     pub loss: LossModel,
     /// Bits inverted in flight.
     pub bits: BitErrors,
+    /// Received power that fades: more inverted bits, darkness, and the delay of a pass.
+    pub fading: Option<Fading>,
     /// Spans in which nothing gets through.
     pub outages: OutagePlan,
     /// Packets held back so that others overtake them.
@@ -81,11 +84,16 @@ impl Config {
     }
 
     /// The probability that a packet of `len` octets, once on the link and outside of outages,
-    /// does not arrive intact: 1 - (1 - mean loss) × (1 - P(some bit inverted)).
+    /// does not arrive intact: 1 - (1 - mean loss) × (1 - P(some bit inverted)), and the same of
+    /// fading, by its law.
     pub fn packet_error_rate(&self, len: ByteCount) -> PacketErrorRate {
         let arrives = 1.0 - self.loss.mean_loss().value();
         let intact = 1.0 - self.bits.packet_error_rate(len).value();
-        computed_rate(1.0 - arrives * intact)
+        let (lit, unfaded) = self.fading.as_ref().map_or((1.0, 1.0), |fading| {
+            let hit = fading.packet_error_rate(len).value();
+            (1.0 - fading.dark_share(), 1.0 - hit)
+        });
+        computed_rate(1.0 - arrives * intact * lit * unfaded)
     }
 
     /// Refuses what leaves a verdict open, for drivers that ask once for each packet.

@@ -62,6 +62,20 @@ impl Flips {
         }
     }
 
+    /// The bits that two independent causes invert together: what both hit is as it was sent.
+    pub(crate) fn and(self, other: Self) -> Self {
+        if other.is_empty() {
+            return self;
+        }
+        if self.is_empty() {
+            return other;
+        }
+        let mut both = [self.as_slice(), other.as_slice()].concat();
+        both.sort_unstable();
+        let once = both.chunk_by(|a, b| a == b).filter(|run| run.len() == 1);
+        Self::from_positions(once.flatten().copied())
+    }
+
     /// The positions in ascending order.
     pub fn as_slice(&self) -> &[u32] {
         match &self.0 {
@@ -169,6 +183,15 @@ mod tests {
         assert_eq!(octets, [0x80, 0x01]);
         assert!(damage.lower_header_hit());
         assert_eq!((damage.lower_bits, damage.upper_bits), (3, 2));
+    }
+
+    #[test]
+    fn what_two_causes_invert_is_as_it_was_sent() {
+        let (a, b) = ([1, 5, 9], [0, 5, 11]);
+        let both = Flips::from_positions(a).and(Flips::from_positions(b));
+        assert_eq!(both.as_slice(), [0, 1, 9, 11]);
+        assert_eq!(Flips::NONE.and(both.clone()), both);
+        assert_eq!(both.clone().and(Flips::NONE), both);
     }
 
     #[test]

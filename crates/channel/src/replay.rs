@@ -201,6 +201,8 @@ pub struct Replay {
      record a longer one"
 )]
 pub struct UsedUp {
+    /// Of what it is a trace: `loss` or `fading`.
+    pub field: &'static str,
     /// The trace.
     pub name: String,
     /// How long it is, in packets or time.
@@ -282,6 +284,7 @@ impl ReplayProcess {
 
     pub(crate) fn used_up(&self) -> Option<UsedUp> {
         self.used_up.then(|| UsedUp {
+            field: "loss",
             name: self.name.clone(),
             length: self.trace.to_string(),
         })

@@ -44,7 +44,7 @@ bytes = "10kB"
 "#;
 
 /// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 69] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 72] = [
     (
         r#"title = "a base""#,
         r#"titel = "a base""#,
@@ -467,6 +467,27 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 69] = [
         r#"loss = "trace scenario.toml loop""#,
         13,
         "hop.0.loss",
+        "scenario.toml:1: `columns`: ",
+    ),
+    (
+        r#"ber = "1e-5""#,
+        r#"fading = "faslt""#,
+        14,
+        "hop.0.fading",
+        "`faslt` does not describe fading: write `fasolt`, `kiodo`",
+    ),
+    (
+        r#"ber = "1e-5""#,
+        r#"fading = "log-normal 0.1 time 2""#,
+        14,
+        "hop.0.fading",
+        "no unit",
+    ),
+    (
+        r#"ber = "1e-5""#,
+        r#"fading = "trace scenario.toml""#,
+        14,
+        "hop.0.fading",
         "scenario.toml:1: `columns`: ",
     ),
     (

@@ -11,7 +11,7 @@ use crate::scenario::{AppDirection, Plan, Point};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use fulmar_channel::{BitErrors, Config};
-use fulmar_proto::units::BitErrorRate;
+use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate, Probability};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -227,20 +227,30 @@ pub fn yardsticks_of(plan: &Plan) -> Option<Yardsticks> {
         .hops
         .iter()
         .map(|hop| direction(&hop.forward, &hop.reverse));
-    yardsticks(hops.chain(lan).map(law), flow.mtu)
+    let laws = hops.chain(lan).map(|config| law(config, flow.mtu));
+    yardsticks(laws)
 }
 
-/// The long-run law of a channel, outside of outages.
-fn law(config: &Config) -> HopLaw {
+/// The long-run law of a channel, outside of outages, for packets of this length.
+fn law(config: &Config, packet: ByteCount) -> HopLaw {
     let ber = match config.bits {
         BitErrors::None => BitErrorRate::ZERO,
         BitErrors::Independent(rate) => rate,
         // One of eight bits of a hit octet is inverted.
         BitErrors::PerOctet(rate) => BitErrorRate::new(rate.value() / 8.0).unwrap_or_default(),
     };
+    let law = HopLaw::steady(config.rate, config.loss.mean_loss(), ber, packet);
+    let Some(fading) = &config.fading else {
+        return law;
+    };
+    let arrives = (1.0 - law.loss.value()) * (1.0 - fading.dark_share());
+    let hit = fading.packet_error_rate(packet).value();
+    // Two symmetric channels in series: 1 - 2B multiplies.
+    let unbiased = (1.0 - 2.0 * ber.value()) * (1.0 - 2.0 * fading.equivalent_rate().value());
     HopLaw {
         rate: config.rate,
-        loss: config.loss.mean_loss(),
-        ber,
+        loss: PacketErrorRate::new(1.0 - arrives).unwrap_or_default(),
+        ber: BitErrorRate::new((1.0 - unbiased) / 2.0).unwrap_or_default(),
+        intact: Probability::new(law.intact.value() * (1.0 - hit)).unwrap_or_default(),
     }
 }

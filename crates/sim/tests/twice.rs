@@ -28,6 +28,7 @@ rate = "8mbit"
 delay = "3ms"
 jitter = "2ms reordering"
 loss = "on-off 5% period 50ms"
+fading = "gamma-gamma 0.6 time 1ms ber 1e-5 over 1s blocked 1ms..5ms every 50ms..100ms"
 outages = "100ms+200ms"
 [[flow]]
 transport = "aerotp"

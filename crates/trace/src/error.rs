@@ -27,6 +27,16 @@ pub enum TraceError {
         /// What is wrong and what would be right.
         problem: String,
     },
+    /// A sample of a recording that has no lines.
+    #[error("{name}: sample {sample}: {problem}")]
+    Sample {
+        /// The file as the user named it.
+        name: String,
+        /// The sample, from 1.
+        sample: u64,
+        /// What is wrong and what would be right.
+        problem: String,
+    },
     /// The recording as a whole.
     #[error("{name}: {problem}")]
     Whole {

@@ -1,9 +1,11 @@
-//! Recorded loss: read from tables and captures, for replay and for fitting models to it.
+//! Recordings: of loss, read from tables and captures, for replay and for fitting models to it; and
+//! of optical power, read from tables and MATLAB files, for replay.
 //!
 //! ```text
 //!  CSV ---------- lines -> table ----+---> Losses ----> fit: Bernoulli, Gilbert, Gilbert-Elliott,
 //!  pcap, pcapng - capture -> sequence +       |               two states by time
 //!                                            +--------> Trace, for `loss = "trace FILE"`
+//!  CSV, .mat ---- power --------------------------------> PowerTrace, for `fading = "trace FILE"`
 //! ```
 //!
 //! # Promises
@@ -20,11 +22,13 @@ mod error;
 pub mod fit;
 mod lines;
 mod losses;
+mod power;
 mod sequence;
 mod table;
 
 pub use capture::{CaptureOptions, Protocol, is_capture, read_capture};
 pub use error::TraceError;
 pub use losses::{Counts, Group, Losses};
+pub use power::{PowerOptions, read_power};
 pub use sequence::{SequenceOptions, Tracker};
 pub use table::{Recording, read_table};

@@ -41,7 +41,7 @@ impl<'a, R: Read> Lines<'a, R> {
             self.number += 1;
             if self.text.len() > LINE_OCTETS_MAX {
                 let problem = format!("the line is longer than {LINE_OCTETS_MAX} octets");
-                return Err(self.error("line", problem + "; this is no table of losses"));
+                return Err(self.error("line", problem + "; this is no table with a row to a line"));
             }
             if self.number == 1 && self.text.starts_with(b"\xEF\xBB\xBF") {
                 self.text.drain(..3);
@@ -57,7 +57,7 @@ impl<'a, R: Read> Lines<'a, R> {
         }
         match str::from_utf8(&self.text) {
             Ok(text) => Ok(Some(text.trim())),
-            Err(_) => Err(self.error("line", "is no text; captures begin with their magic number")),
+            Err(_) => Err(self.error("line", "is no text, and no file of a kind that is known")),
         }
     }
 

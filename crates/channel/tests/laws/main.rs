@@ -13,6 +13,7 @@ mod arrival;
 mod bits;
 mod dama;
 mod determinism;
+mod fading;
 mod loss;
 mod outages;
 mod rate_and_queue;

@@ -2,6 +2,7 @@
 
 use super::traces::Traces;
 use crate::exit::{Exit, Failure};
+use fulmar_channel::fading::Fading;
 use fulmar_channel::preset::Preset;
 use fulmar_channel::{
     BitErrors, Config, Jitter, LossModel, OutagePlan, QueueLimit, Reorder, TextError,
@@ -44,6 +45,11 @@ macro_rules! link_args {
             #[arg(id = concat!($prefix, "ber"), long = concat!($prefix, "ber"))]
             #[arg(value_name = "MODEL", hide_short_help = $hide)]
             ber: Option<BitErrors>,
+            /// Received power that fades: fasolt, kiodo, atenaa, testbed, 'gamma-gamma 0.6 time 4ms',
+            /// 'log-normal 0.1 time 2ms ber 1e-5', 'trace POWER.csv loop'.
+            #[arg(id = concat!($prefix, "fading"), long = concat!($prefix, "fading"))]
+            #[arg(value_name = "MODEL", hide_short_help = $hide)]
+            fading: Option<Fading>,
             /// When nothing gets through: 10s+2s (start+length), 'every 30s for 2s' or none.
             #[arg(id = concat!($prefix, "outage"), long = concat!($prefix, "outage"))]
             #[arg(value_name = "PLAN", hide_short_help = $hide)]
@@ -78,6 +84,9 @@ macro_rules! link_args {
                 config.bits = self.ber.unwrap_or(config.bits);
                 if let Some(loss) = &self.loss {
                     config.loss = loss.clone();
+                }
+                if self.fading.is_some() {
+                    config.fading.clone_from(&self.fading);
                 }
                 if let Some(outages) = &self.outage {
                     config.outages = outages.clone();
@@ -139,9 +148,7 @@ impl LinkArgs {
                 exit: Exit::Usage,
                 cause: anyhow::anyhow!("the {direction} link's {problem}"),
             };
-            traces
-                .put_into(config)
-                .map_err(|error| failure(&format!("loss: {error}")))?;
+            traces.put_into(config).map_err(|error| failure(&error))?;
             config.validate().map_err(|error| failure(&error))?;
         }
         Ok(Link { up, down })
@@ -163,6 +170,9 @@ pub(crate) fn describe(config: &Config) -> String {
     }
     if config.bits != BitErrors::None {
         parts.push(format!("ber {}", config.bits));
+    }
+    if let Some(fading) = &config.fading {
+        parts.push(format!("fading {fading}"));
     }
     if !config.outages.is_empty() {
         parts.push(format!("outages {}", config.outages));

@@ -222,7 +222,7 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
     }
     // A scenario and its traces lie together; what comes from stdin lies where the user is.
     let traces = Traces::below(path.parent().unwrap_or(Path::new("")));
-    let points = points_with(&document, &|name| traces.get(name)).or_exit(Exit::Usage)?;
+    let points = points_with(&document, &traces).or_exit(Exit::Usage)?;
     let mut digest = blake3::Hasher::new();
     traces.digest(&mut digest);
     for point in &points {

@@ -1,8 +1,11 @@
-//! The files of `loss = "trace FILE"`: each is read once, however many points name it.
+//! The files of `loss = "trace FILE"` and `fading = "trace FILE"`: each is read once, however many
+//! points name it.
 
 use core::cell::RefCell;
+use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
 use fulmar_channel::{Config, LossModel, Trace};
-use fulmar_trace::{SequenceOptions, is_capture, read_table};
+use fulmar_sim::scenario::Recordings;
+use fulmar_trace::{PowerOptions, SequenceOptions, is_capture, read_power, read_table};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,55 +16,103 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Traces {
     directory: PathBuf,
-    known: RefCell<BTreeMap<String, Known>>,
+    losses: Known<Trace>,
+    powers: Known<PowerTrace>,
 }
 
-#[derive(Debug)]
-struct Known {
-    trace: Arc<Trace>,
-    digest: blake3::Hash,
-}
+/// What was read, by its name and how it was read, with the digest of what was read of the file.
+type Known<T> = RefCell<BTreeMap<String, (Arc<T>, blake3::Hash)>>;
 
 impl Traces {
     /// Traces whose names are relative to `directory`.
     pub(crate) fn below(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
-            known: RefCell::default(),
+            losses: RefCell::default(),
+            powers: RefCell::default(),
         }
     }
 
-    /// The trace of this name, or what is wrong with it, in one line.
-    pub(crate) fn get(&self, name: &str) -> Result<Arc<Trace>, String> {
-        if let Some(known) = self.known.borrow().get(name) {
-            return Ok(Arc::clone(&known.trace));
-        }
-        let (trace, digest) = read(&self.directory.join(name))?;
-        let trace = Arc::new(trace);
-        let known = Known {
-            trace: Arc::clone(&trace),
-            digest,
-        };
-        self.known.borrow_mut().insert(name.to_owned(), known);
-        Ok(trace)
-    }
-
-    /// Puts the trace that `config` names, if it names one, into it.
+    /// Puts the traces that `config` names, if it names some, into it.
     pub(crate) fn put_into(&self, config: &mut Config) -> Result<(), String> {
         if let LossModel::Replay(replay) = &mut config.loss
             && replay.trace.is_none()
         {
-            replay.trace = Some(self.get(&replay.name)?);
+            let trace = self.loss(&replay.name);
+            replay.trace = Some(trace.map_err(|error| format!("loss: {error}"))?);
+        }
+        if let Some(missing) = config.fading.as_ref().and_then(Fading::missing_trace) {
+            let failed = |error: &dyn core::fmt::Display| format!("fading: {error}");
+            let trace = self.power(missing).map_err(|error| failed(&error))?;
+            let whole = config.fading.take().map(|fading| fading.with_trace(trace));
+            config.fading = whole.transpose().map_err(|error| failed(&error))?;
         }
         Ok(())
     }
 
     /// Names and contents of all that were read.
     pub(crate) fn digest(&self, into: &mut blake3::Hasher) {
-        for (name, known) in self.known.borrow().iter() {
+        let mut known = |name: &str, digest: &blake3::Hash| {
             into.update(format!("{name:?}").as_bytes());
-            into.update(known.digest.as_bytes());
+            into.update(digest.as_bytes());
+        };
+        for (name, (_, digest)) in self.losses.borrow().iter() {
+            known(name, digest);
         }
+        for (name, (_, digest)) in self.powers.borrow().iter() {
+            known(name, digest);
+        }
+    }
+
+    fn known<T>(
+        &self,
+        known: &Known<T>,
+        key: String,
+        name: &str,
+        read: impl FnOnce(&str, &mut Hashed<BufReader<File>>) -> Result<T, String>,
+    ) -> Result<Arc<T>, String> {
+        if let Some((trace, _)) = known.borrow().get(&key) {
+            return Ok(Arc::clone(trace));
+        }
+        let path = self.directory.join(name);
+        let shown = path.display().to_string();
+        let unreadable = |error: io::Error| {
+            format!(
+                "cannot read the trace {shown}: {error}; write `trace FILE`, with a FILE of this directory"
+            )
+        };
+        let mut reader = BufReader::new(File::open(&path).map_err(unreadable)?);
+        if is_capture(reader.fill_buf().map_err(unreadable)?) {
+            return Err(format!(
+                "{shown} is a capture; make a table of it: fulmar fit {shown} --port PORT --trace losses.csv"
+            ));
+        }
+        let mut reader = Hashed {
+            reader,
+            hasher: blake3::Hasher::new(),
+        };
+        let trace = Arc::new(read(&shown, &mut reader)?);
+        let entry = (Arc::clone(&trace), reader.hasher.finalize());
+        known.borrow_mut().insert(key, entry);
+        Ok(trace)
+    }
+}
+
+impl Recordings for Traces {
+    fn loss(&self, name: &str) -> Result<Arc<Trace>, String> {
+        self.known(&self.losses, name.to_owned(), name, |shown, reader| {
+            let recording = read_table(shown, reader, SequenceOptions::default());
+            Ok(recording.map_err(|error| error.to_string())?.into_trace())
+        })
+    }
+
+    fn power(&self, recorded: &Recorded) -> Result<Arc<PowerTrace>, String> {
+        let options = PowerOptions::from(recorded);
+        let key = format!("{} {options:?}", recorded.name);
+        self.known(&self.powers, key, &recorded.name, |shown, reader| {
+            let power = read_power(shown, BufReader::new(reader), options);
+            power.map_err(|error| error.to_string())
+        })
     }
 }
 
@@ -77,26 +128,4 @@ impl<R: Read> Read for Hashed<R> {
         self.hasher.update(into.get(..len).unwrap_or_default());
         Ok(len)
     }
-}
-
-fn read(path: &Path) -> Result<(Trace, blake3::Hash), String> {
-    let shown = path.display().to_string();
-    let unreadable = |error: io::Error| {
-        format!(
-            "cannot read the trace {shown}: {error}; write `trace FILE`, with a FILE of this directory"
-        )
-    };
-    let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
-    if is_capture(reader.fill_buf().map_err(unreadable)?) {
-        return Err(format!(
-            "{shown} is a capture; make a table of it: fulmar fit {shown} --port PORT --trace losses.csv"
-        ));
-    }
-    let mut reader = Hashed {
-        reader,
-        hasher: blake3::Hasher::new(),
-    };
-    let recording = read_table(&shown, &mut reader, SequenceOptions::default());
-    let recording = recording.map_err(|error| error.to_string())?;
-    Ok((recording.into_trace(), reader.hasher.finalize()))
 }

@@ -61,12 +61,8 @@ impl Condition {
             Self::Clean => (PacketErrorRate::ZERO, BitErrorRate::ZERO),
             Self::Lossy => (loss(), ber()),
         };
-        let law = HopLaw {
-            rate: config.rate,
-            loss,
-            ber,
-        };
-        let bound = yardsticks(std::iter::once(law), MTU).expect("the preset has a rate");
+        let law = HopLaw::steady(config.rate, loss, ber, MTU);
+        let bound = yardsticks(std::iter::once(law)).expect("the preset has a rate");
         Bitrate::from_bits_per_second(1).scaled(bound.capacity_bps)
     }
 }

@@ -26,7 +26,7 @@ pub enum EmulatorError {
         source: io::Error,
     },
     /// A replayed trace came to its end.
-    #[error("the {direction} link's loss: {error}")]
+    #[error("the {direction} link's {}: {error}", error.field)]
     Trace {
         /// `up` or `down`.
         direction: &'static str,

@@ -2,6 +2,8 @@
 
 use super::ScenarioError;
 use super::link::LinkPlan;
+use core::fmt::Display;
+use fulmar_channel::fading::{Fading, PowerTrace, Recorded};
 use fulmar_channel::{Config, LossModel, QueueLimit, Trace};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
@@ -12,13 +14,14 @@ use std::sync::Arc;
 const QUEUE_PACKETS: u32 = 100;
 
 /// The keys of one direction, by the names of [`Config`]'s fields (`ber` is its `bits`).
-const DIRECTION_KEYS: [&str; 10] = [
+const DIRECTION_KEYS: [&str; 11] = [
     "rate",
     "delay",
     "queue",
     "ecn_threshold",
     "loss",
     "ber",
+    "fading",
     "outages",
     "reorder",
     "duplicate",
@@ -45,9 +48,34 @@ pub(super) const KEYS: Keys = &[
 /// The keys of `[lan]`.
 pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue", "framing"]];
 
-/// Gives the trace of a `loss = "trace FILE"` by the file's name, or says what is wrong with it. The
-/// simulator itself has no files.
-pub type ReadTrace<'a> = &'a dyn Fn(&str) -> Result<Arc<Trace>, String>;
+/// Who has files: gives what was recorded, or says what is wrong with it in one line.
+pub trait Recordings {
+    /// The trace of a `loss = "trace FILE"`, by the file's name.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    fn loss(&self, name: &str) -> Result<Arc<Trace>, String>;
+
+    /// The power of a `fading = "trace FILE"`.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    fn power(&self, recorded: &Recorded) -> Result<Arc<PowerTrace>, String>;
+}
+
+/// There are no files.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRecordings;
+
+impl Recordings for NoRecordings {
+    fn loss(&self, name: &str) -> Result<Arc<Trace>, String> {
+        Err(format!("the trace {name} cannot be had here"))
+    }
+
+    fn power(&self, recorded: &Recorded) -> Result<Arc<PowerTrace>, String> {
+        Err(format!("the trace {} cannot be had here", recorded.name))
+    }
+}
 
 /// One measured hop: a channel for each direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +105,7 @@ pub struct LanPlan {
 impl HopPlan {
     pub(super) fn read(
         reader: &TableReader<'_>,
-        traces: ReadTrace<'_>,
+        recordings: &dyn Recordings,
     ) -> Result<Self, ScenarioError> {
         let rate: Bitrate = reader.required("rate", "\"5mbit\"")?;
         let plain = Config {
@@ -85,11 +113,11 @@ impl HopPlan {
             queue: QueueLimit::packets(QUEUE_PACKETS),
             ..Config::default()
         };
-        let both = direction(&plain, reader, traces)?;
+        let both = direction(&plain, reader, recordings)?;
         check(&both, reader)?;
         let one = |key| match reader.table(key, &[&DIRECTION_KEYS, &TERMINAL_KEYS])? {
             Some(own) => {
-                let mut config = direction(&both, &own, traces)?;
+                let mut config = direction(&both, &own, recordings)?;
                 config.dama = own.value("dama")?;
                 check(&config, &own)?;
                 Ok(config)
@@ -136,14 +164,23 @@ fn framing(reader: &TableReader<'_>) -> Result<ByteCount, ScenarioError> {
 fn direction(
     base: &Config,
     reader: &TableReader<'_>,
-    traces: ReadTrace<'_>,
+    recordings: &dyn Recordings,
 ) -> Result<Config, ScenarioError> {
     let mut loss = reader.value_or("loss", base.loss.clone())?;
     if let LossModel::Replay(replay) = &mut loss
         && replay.trace.is_none()
     {
-        let trace = traces(&replay.name).map_err(|problem| reader.wrong("loss", problem))?;
+        let trace = recordings
+            .loss(&replay.name)
+            .map_err(|problem| reader.wrong("loss", problem))?;
         replay.trace = Some(trace);
+    }
+    let mut fading = reader.value("fading")?.or_else(|| base.fading.clone());
+    if let Some(missing) = fading.as_ref().and_then(Fading::missing_trace) {
+        let problem = |problem: &dyn Display| reader.wrong("fading", problem);
+        let trace = recordings.power(missing).map_err(|error| problem(&error))?;
+        let whole = fading.map(|fading| fading.with_trace(trace)).transpose();
+        fading = whole.map_err(|error| problem(&error))?;
     }
     let span =
         |key, default: Duration| Ok::<_, ScenarioError>(reader.duration(key)?.unwrap_or(default));
@@ -154,6 +191,7 @@ fn direction(
         ecn_threshold: reader.value("ecn_threshold")?.or(base.ecn_threshold),
         loss,
         bits: reader.value_or("ber", base.bits)?,
+        fading,
         outages: reader.value_or("outages", base.outages.clone())?,
         reorder: reader.value("reorder")?.or(base.reorder),
         duplicate: reader.value_or("duplicate", base.duplicate)?,

@@ -21,7 +21,7 @@ pub use flow::{AppDirection, FlowPlan, TransportPlan};
 pub use fulmar_settings::Document;
 pub use fulmar_settings::{Origin, SettingsError as ScenarioError};
 pub use gateway::GatewayPlan;
-pub use hop::{HopPlan, LanPlan, ReadTrace};
+pub use hop::{HopPlan, LanPlan, NoRecordings, Recordings};
 pub use link::LinkPlan;
 pub use lt_tcp::LtTcpPlan;
 pub use plan::{Plan, RUNS_MAX, RunPlan};

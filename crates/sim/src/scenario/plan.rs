@@ -2,7 +2,7 @@
 
 use super::ScenarioError;
 use super::flow::{self, FlowPlan, TransportPlan};
-use super::hop::{self, HopPlan, LanPlan, ReadTrace};
+use super::hop::{self, HopPlan, LanPlan, NoRecordings, Recordings};
 use super::{lt_tcp, tcp};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
@@ -53,16 +53,18 @@ impl Plan {
     /// # Errors
     /// As [`Plan::read_with`].
     pub fn read(document: &Document) -> Result<Self, ScenarioError> {
-        let none = |name: &str| Err(format!("the trace {name} cannot be had here"));
-        Self::read_with(document, &none)
+        Self::read_with(document, &NoRecordings)
     }
 
-    /// Reads a document, and the traces it names with `traces`.
+    /// Reads a document, and the traces it names out of `recordings`.
     ///
     /// # Errors
     /// The first key that is unknown, missing or out of range, with its place and the remedy; or a
     /// trace that cannot be read.
-    pub fn read_with(document: &Document, traces: ReadTrace<'_>) -> Result<Self, ScenarioError> {
+    pub fn read_with(
+        document: &Document,
+        recordings: &dyn Recordings,
+    ) -> Result<Self, ScenarioError> {
         let root = TableReader::root(&document.name, &document.root, KEYS)?;
         let run = Self::read_run(&root)?;
         // They are for people, but a list would be a slip.
@@ -79,7 +81,7 @@ impl Plan {
         }
         let hops = hops
             .iter()
-            .map(|hop| HopPlan::read(hop, traces))
+            .map(|hop| HopPlan::read(hop, recordings))
             .collect::<Result<_, _>>()?;
         let flows = root.tables("flow", flow::KEYS)?;
         if flows.is_empty() || flows.len() > FLOWS_MAX {

@@ -7,7 +7,7 @@
 //! ```
 
 use super::ScenarioError;
-use super::hop::ReadTrace;
+use super::hop::Recordings;
 use super::plan::Plan;
 use fulmar_settings::{Document, Node, Origin, Tree};
 use std::collections::BTreeMap;
@@ -45,15 +45,15 @@ pub fn points(document: &Document) -> Result<Vec<Point>, ScenarioError> {
 }
 
 /// Lists the points of `document`, the last axis varying fastest. Without a sweep there is one.
-/// Traces are had from `traces`, once for every point that names them.
+/// Traces are had from `recordings`, once for every point that names them.
 ///
 /// # Errors
 /// A sweep is malformed, or a point means nothing.
 pub fn points_with(
     document: &Document,
-    traces: ReadTrace<'_>,
+    recordings: &dyn Recordings,
 ) -> Result<Vec<Point>, ScenarioError> {
-    points_of(document, &|document| Plan::read_with(document, traces))
+    points_of(document, &|document| Plan::read_with(document, recordings))
 }
 
 type ReadPlan<'a> = &'a dyn Fn(&Document) -> Result<Plan, ScenarioError>;

@@ -1,0 +1,283 @@
+//! A fading channel as it is described, and what is computed from the description once.
+
+use super::pass::Pass;
+use super::prepared::{Prepared, spacing_of};
+use super::trace::{Cut, PowerTrace};
+use super::turbulence::Turbulence;
+use super::walk::Fades;
+use crate::config::ConfigError;
+use crate::loss::computed_rate;
+use crate::outage::{OutageClock, OutagePlan};
+use crate::replay::AtEnd;
+use crate::series::Series;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{
+    BitErrorRate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate, format_duration,
+};
+use std::sync::Arc;
+
+/// What the received power does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// It follows a random process.
+    Synthetic(Synthetic),
+    /// It is as it was recorded.
+    Recorded(Recorded),
+}
+
+/// Power with a law and a correlation time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Synthetic {
+    /// The law.
+    pub turbulence: Turbulence,
+    /// After this time the correlation of the Gaussian process behind the power is 1/e; 1 us to
+    /// 1000 s.
+    pub correlation: Duration,
+    /// If given, the power is a function of this number alone, as that of a recording: the same
+    /// both ways and in every run. Otherwise of the run's seed and the direction.
+    pub seed: Option<u64>,
+    /// If given, the mean power is what gives the long-term bit error rate in the first so much of
+    /// this very course of power, as measurements are scaled; otherwise, what gives it in the mean
+    /// over all courses. Deep fades are so rare that most courses of a minute have none in the mean's
+    /// sense. At most 2^24 samples.
+    pub over: Option<Duration>,
+}
+
+/// Power out of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// The file as the user named it.
+    pub name: String,
+    /// What happens at its end.
+    pub at_end: AtEnd,
+    /// What is cut out before it is scaled, and put back. Samples without any light always are.
+    pub cut: Option<Cut>,
+    /// If given, the samples are so far apart whatever the file says.
+    pub spacing: Option<Duration>,
+    /// Only this part of the file is used.
+    pub part: Option<Part>,
+}
+
+/// A span of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where it begins, from the recording's start.
+    pub from: Duration,
+    /// How long it is; more than zero.
+    pub length: Duration,
+}
+
+/// The description of a fading channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FadingModel {
+    /// What the received power does.
+    pub source: Source,
+    /// The mean of the short-term bit error rate over time, without what is dark; above zero and
+    /// below 0.5. The mean power follows from it.
+    pub long_term: BitErrorRate,
+    /// Obstructions in the line of sight, the `bad` intervals: dark.
+    pub obstruction: Option<Series>,
+    /// Losses of tracking: dark.
+    pub tracking: OutagePlan,
+    /// A satellite that moves: its delay is added to the channel's, its power falls with the
+    /// square of the distance, and log-normal scintillation with the cube (an assumption).
+    pub pass: Option<Pass>,
+}
+
+/// A fading channel, ready to be used: [`FadingModel`] with its mean power.
+#[derive(Clone, Debug)]
+pub struct Fading {
+    model: FadingModel,
+    prepared: Option<Arc<Prepared>>,
+}
+
+/// Two are equal if their descriptions are and both or neither have their trace.
+impl PartialEq for Fading {
+    fn eq(&self, other: &Self) -> bool {
+        self.model == other.model && self.prepared.is_some() == other.prepared.is_some()
+    }
+}
+
+impl Fading {
+    /// Computes the mean power by the law. A recorded one waits for its trace: [`Fading::with_trace`].
+    ///
+    /// # Errors
+    /// The first value out of range.
+    pub fn new(model: FadingModel) -> Result<Self, ConfigError> {
+        model.check()?;
+        let prepared = match &model.source {
+            Source::Synthetic(_) => Some(Arc::new(Prepared::new(&model, None)?)),
+            Source::Recorded(_) => None,
+        };
+        Ok(Self { model, prepared })
+    }
+
+    /// What has to be read from a file and is still missing.
+    pub fn missing_trace(&self) -> Option<&Recorded> {
+        match &self.model.source {
+            Source::Recorded(recorded) if self.prepared.is_none() => Some(recorded),
+            _ => None,
+        }
+    }
+
+    /// The mean power over all courses of a synthetic process that has the long-term bit error rate
+    /// asked for (at the start of a pass); `None` of a recording, whose unit of power is unknown.
+    pub fn mean_power(&self) -> Option<OpticalPower> {
+        let prepared = self.prepared.as_ref()?;
+        match &self.model.source {
+            Source::Synthetic(_) => OpticalPower::from_watts(prepared.factor),
+            Source::Recorded(_) => None,
+        }
+    }
+
+    /// The generator of what the medium does: of the description's own seed, if it has one, else below
+    /// `rng`, which is that of the fading.
+    pub(crate) fn medium(&self, rng: &Rng) -> Rng {
+        match &self.model.source {
+            Source::Synthetic(Synthetic {
+                seed: Some(seed), ..
+            }) => Rng::from_seed(*seed).child("fading"),
+            _ => rng.clone(),
+        }
+    }
+
+    /// The same with the trace it names, scaled to its long-term bit error rate.
+    ///
+    /// # Errors
+    /// There is nothing in the trace, or it cannot be scaled.
+    pub fn with_trace(self, trace: Arc<PowerTrace>) -> Result<Self, ConfigError> {
+        let prepared = Some(Arc::new(Prepared::new(&self.model, Some(trace))?));
+        Ok(Self { prepared, ..self })
+    }
+
+    /// The description.
+    pub const fn model(&self) -> &FadingModel {
+        &self.model
+    }
+
+    /// # Errors
+    /// The trace is missing.
+    pub(crate) fn prepared(&self) -> Result<&Arc<Prepared>, ConfigError> {
+        self.prepared.as_ref().ok_or_else(|| {
+            let name = self.missing_trace().map_or("", |recorded| &recorded.name);
+            ConfigError::new(
+                "fading.trace",
+                name,
+                "a power trace that was read from its file",
+            )
+        })
+    }
+
+    /// Power and short-term bit error rate, sample by sample, as a channel that is given `rng`
+    /// meets them.
+    ///
+    /// # Errors
+    /// The trace is missing.
+    pub fn fades(&self, rng: &Rng) -> Result<Fades, ConfigError> {
+        Fades::new(self, rng)
+    }
+
+    /// The share of time without any light, in the long run.
+    pub fn dark_share(&self) -> f64 {
+        let blocked = self
+            .model
+            .obstruction
+            .as_ref()
+            .map_or(0.0, |series| series.bad_share().value());
+        let unlit = self.prepared.as_ref().map_or(0.0, |p| p.unlit_share());
+        1.0 - (1.0 - blocked) * (1.0 - unlit)
+    }
+
+    /// The share of packets of `len` octets in which a bit is inverted, of those that meet light, if
+    /// the power stays as it is during each. Zero while a trace is missing.
+    pub fn packet_error_rate(&self, len: ByteCount) -> PacketErrorRate {
+        let share = self
+            .prepared
+            .as_ref()
+            .map_or(0.0, |p| p.hit_share(len.bits()));
+        computed_rate(share)
+    }
+
+    /// The constant bit error rate that leaves a code as much as these fades do: its binary entropy
+    /// is the mean of theirs. Zero while a trace is missing.
+    pub fn equivalent_rate(&self) -> BitErrorRate {
+        let rate = self.prepared.as_ref().map_or(0.0, |p| p.equivalent_rate());
+        BitErrorRate::new(rate).unwrap_or_default()
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+/// As many as a recording holds.
+const SAMPLES_SCALED_MAX: u32 = 1 << 24;
+
+impl FadingModel {
+    fn check(&self) -> Result<(), ConfigError> {
+        let rate = self.long_term.value();
+        if !(1e-15..=0.4).contains(&rate) {
+            let allowed = "1e-15 to 0.4; darkness alone gives 0.5";
+            return Err(ConfigError::new("fading.ber", rate, allowed));
+        }
+        match &self.source {
+            Source::Synthetic(synthetic) => {
+                synthetic.turbulence.check()?;
+                let times = Duration::from_micros(1)..=1_000 * SECOND;
+                if !times.contains(&synthetic.correlation) {
+                    let given = format_duration(synthetic.correlation);
+                    return Err(ConfigError::new("fading.time", given, "1us to 1000s"));
+                }
+                synthetic.over.map_or(Ok(()), |over| {
+                    let longest = spacing_of(synthetic.correlation) * SAMPLES_SCALED_MAX;
+                    if over.is_zero() || over > longest {
+                        let allowed = format!("above 0s, at most {}", format_duration(longest));
+                        let given = format_duration(over);
+                        return Err(ConfigError::new("fading.over", given, allowed));
+                    }
+                    Ok(())
+                })?;
+            }
+            Source::Recorded(recorded) => {
+                if let Some(cut) = recorded.cut
+                    && !(0.1..=100.0).contains(&cut.depth_decibels)
+                {
+                    let given = format!("{}dB", cut.depth_decibels);
+                    return Err(ConfigError::new("fading.cut", given, "0.1dB to 100dB"));
+                }
+                let spacings = Duration::from_nanos(1)..=1_000 * SECOND;
+                if let Some(spacing) = recorded.spacing
+                    && !spacings.contains(&spacing)
+                {
+                    let given = format_duration(spacing);
+                    return Err(ConfigError::new("fading.spacing", given, "1ns to 1000s"));
+                }
+                if recorded.part.is_some_and(|part| part.length.is_zero()) {
+                    return Err(ConfigError::new("fading.part", "0s", "a length above 0s"));
+                }
+            }
+        }
+        if let Some(series) = &self.obstruction {
+            series.check().map_err(|error| ConfigError {
+                field: "fading.blocked",
+                ..error
+            })?;
+        }
+        OutageClock::new(&self.tracking).map_err(|error| ConfigError {
+            field: "fading.lost",
+            ..error
+        })?;
+        self.pass.map_or(Ok(()), check_pass)
+    }
+}
+
+fn check_pass(pass: Pass) -> Result<(), ConfigError> {
+    if !(100e3..=100e6).contains(&pass.altitude.metres()) {
+        let allowed = "an altitude of 100km to 100000km";
+        return Err(ConfigError::new("fading.pass", pass.altitude, allowed));
+    }
+    let (near, far): (Distance, Distance) = (pass.altitude, pass.horizon());
+    if pass.start < near || pass.start >= far {
+        let far = Distance::from_metres(far.metres().floor()).unwrap_or_default();
+        let allowed = format!("a start between the altitude, {near}, and the horizon, {far}");
+        return Err(ConfigError::new("fading.pass", pass.start, allowed));
+    }
+    Ok(())
+}
