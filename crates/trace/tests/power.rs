@@ -105,111 +105,118 @@ fn a_part_is_cut_out_of_a_recording_that_is_read_no_further() {
     );
 }
 
+const TIMED: PowerOptions = PowerOptions {
+    part: None,
+    spacing: None,
+};
+
+/// A table, how it is read, and what is said of it: where, and the remedy.
+const BROKEN_TABLES: &[(&str, PowerOptions, &str, &str)] = &[
+    ("", TIMED, "power.csv:", "a row for each sample"),
+    (
+        "voltage,time_s\n1,0\n",
+        TIMED,
+        "power.csv:1: `columns`",
+        "power_w, power_nw",
+    ),
+    (
+        "power_w,power_nw\n1,2\n",
+        TIMED,
+        "power.csv:1: `columns`",
+        "keep one column",
+    ),
+    (
+        "1,2,3\n",
+        TIMED,
+        "power.csv:1: `columns`",
+        "name the columns",
+    ),
+    (
+        "power\n1\n2\n",
+        TIMED,
+        "power.csv:1: `columns`",
+        "spacing 100us",
+    ),
+    (
+        "time_s,power\n0,1\n",
+        TIMED,
+        "power.csv:",
+        "not two samples",
+    ),
+    ("time_s,power\n", TIMED, "power.csv:", "not two samples"),
+    ("power\n", EVERY_100_US, "power.csv:", "no sample"),
+    (
+        "power\n1\nNaN\n",
+        EVERY_100_US,
+        "power.csv:3: `power`",
+        "cut the file there",
+    ),
+    (
+        "power\n1\ninf\n",
+        EVERY_100_US,
+        "power.csv:3: `power`",
+        "cut the file there",
+    ),
+    (
+        "power_w\n1\n-2e-9\n",
+        EVERY_100_US,
+        "power.csv:3: `power_w`",
+        "dark level",
+    ),
+    (
+        "power\n1\n\"\"\n",
+        EVERY_100_US,
+        "power.csv:3: `power`",
+        "nothing is given",
+    ),
+    (
+        "power\n1\n1;5\n",
+        EVERY_100_US,
+        "power.csv:3: `power`",
+        "not a number",
+    ),
+    (
+        "power\n1\n1,5\n",
+        EVERY_100_US,
+        "power.csv:3: `columns`",
+        "there are 2, and 1",
+    ),
+    (
+        "time_s,power\n0,1\n0.1\n",
+        TIMED,
+        "power.csv:3: `columns`",
+        "there are 1, and 2",
+    ),
+    (
+        "time_s,power\n0,1\n0.1,1\n0.1,1\n",
+        TIMED,
+        "power.csv:4: `time_s`",
+        "not later",
+    ),
+    (
+        "time_s,power\n0,1\n0.1,1\nNaN,1\n",
+        TIMED,
+        "power.csv:4: `time_s`",
+        "12.5",
+    ),
+    (
+        "time_s,power\n5,1\n5.1,1\n5.4,1\n",
+        TIMED,
+        "power.csv:4: `time_s`",
+        "part 0s+0.100s",
+    ),
+    (
+        "time_s,power\n0,1\n0.1,1\n0.12,1\n",
+        TIMED,
+        "power.csv:4: `time_s`",
+        "one distance",
+    ),
+    ("\u{1}\u{2}\n", TIMED, "power.csv:1", "power_w"),
+];
+
 #[test]
 fn each_kind_of_broken_table_is_told_with_its_line_and_the_remedy() {
-    let timed = PowerOptions::default();
-    for (text, options, place, words) in [
-        ("", timed, "power.csv:", "a row for each sample"),
-        (
-            "voltage,time_s\n1,0\n",
-            timed,
-            "power.csv:1: `columns`",
-            "power_w, power_nw",
-        ),
-        (
-            "power_w,power_nw\n1,2\n",
-            timed,
-            "power.csv:1: `columns`",
-            "keep one column",
-        ),
-        (
-            "1,2,3\n",
-            timed,
-            "power.csv:1: `columns`",
-            "name the columns",
-        ),
-        (
-            "power\n1\n2\n",
-            timed,
-            "power.csv:1: `columns`",
-            "spacing 100us",
-        ),
-        (
-            "time_s,power\n0,1\n",
-            timed,
-            "power.csv:",
-            "not two samples",
-        ),
-        ("time_s,power\n", timed, "power.csv:", "not two samples"),
-        ("power\n", EVERY_100_US, "power.csv:", "no sample"),
-        (
-            "power\n1\nNaN\n",
-            EVERY_100_US,
-            "power.csv:3: `power`",
-            "cut the file there",
-        ),
-        (
-            "power\n1\ninf\n",
-            EVERY_100_US,
-            "power.csv:3: `power`",
-            "cut the file there",
-        ),
-        (
-            "power_w\n1\n-2e-9\n",
-            EVERY_100_US,
-            "power.csv:3: `power_w`",
-            "dark level",
-        ),
-        (
-            "power\n1\n\"\"\n",
-            EVERY_100_US,
-            "power.csv:3: `power`",
-            "nothing is given",
-        ),
-        (
-            "power\n1\n1;5\n",
-            EVERY_100_US,
-            "power.csv:3: `power`",
-            "not a number",
-        ),
-        (
-            "power\n1\n1,5\n",
-            EVERY_100_US,
-            "power.csv:3: `columns`",
-            "there are 2, and 1",
-        ),
-        (
-            "time_s,power\n0,1\n0.1\n",
-            timed,
-            "power.csv:3: `columns`",
-            "there are 1, and 2",
-        ),
-        (
-            "time_s,power\n0,1\n0.1,1\n0.1,1\n",
-            timed,
-            "power.csv:4: `time_s`",
-            "not later",
-        ),
-        (
-            "time_s,power\n0,1\n0.1,1\nNaN,1\n",
-            timed,
-            "power.csv:4: `time_s`",
-            "12.5",
-        ),
-        (
-            "time_s,power\n5,1\n5.1,1\n5.4,1\n",
-            timed,
-            "power.csv:4: `time_s`",
-            "part 0s+0.100s",
-        ),
-        (
-            "time_s,power\n0,1\n0.1,1\n0.12,1\n",
-            timed,
-            "power.csv:4: `time_s`",
-            "one distance",
-        ),
-        ("\u{1}\u{2}\n", timed, "power.csv:1", "power_w"),
-    ] {
+    for &(text, options, place, words) in BROKEN_TABLES {
         let error = read(text.as_bytes(), options).unwrap_err();
         assert!(
             error.starts_with(place) && error.contains(words),
@@ -217,7 +224,7 @@ fn each_kind_of_broken_table_is_told_with_its_line_and_the_remedy() {
         );
         assert!(!error.contains('\n'), "{text:?}: {error}");
     }
-    assert!(read(b"\xFF\xFE\n", timed).unwrap_err().contains("no text"));
+    assert!(read(b"\xFF\xFE\n", TIMED).unwrap_err().contains("no text"));
 }
 
 /// Rows without end, and how many octets were taken of them.
@@ -319,6 +326,7 @@ fn read_matlab(octets: &[u8], options: PowerOptions) -> Result<PowerTrace, Strin
 }
 
 const VALUES: [f64; 5] = [1.0, 0.25, 0.0, 3.5, 0.125];
+const SINGLE_VALUES: [f32; 5] = [1.0, 0.25, 0.0, 3.5, 0.125];
 
 #[test]
 fn a_vector_of_any_kind_of_numbers_is_read_compressed_or_not() {
@@ -338,10 +346,7 @@ fn a_vector_of_any_kind_of_numbers_is_read_compressed_or_not() {
             Ok(expected.clone())
         );
     }
-    let floats: Vec<u8> = VALUES
-        .iter()
-        .flat_map(|&v| (v as f32).to_le_bytes())
-        .collect();
+    let floats: Vec<u8> = SINGLE_VALUES.iter().flat_map(|v| v.to_le_bytes()).collect();
     let single = array(7, 0, &[5, 1], b"power", &element(7, &floats));
     assert_eq!(read_matlab(&file(&[single]), EVERY_100_US), Ok(expected));
     // MATLAB stores doubles that are small whole numbers in fewer octets, and few of them in the tag.
