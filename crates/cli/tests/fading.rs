@@ -7,16 +7,16 @@ use std::fs;
 
 /// A second of power, 1 kHz: light, a fade to a hundredth from 0.4 s on, light again from 0.5 s on.
 fn power() -> String {
-    let mut text = String::from("time_s,power_nw\n");
-    for sample in 0..1000 {
+    let row = |sample: i32| {
         let power = if (400..500).contains(&sample) {
             1.0
         } else {
             100.0
         };
-        text += &format!("{:.3},{power}\n", f64::from(sample) * 1e-3);
-    }
-    text
+        format!("{:.3},{power}\n", f64::from(sample) * 1e-3)
+    };
+    let rows: String = (0..1000).map(row).collect();
+    format!("time_s,power_nw\n{rows}")
 }
 
 const SCENARIO: &str = "[run]\nduration = \"3s\"\n[hop]\nrate = \"622mbit\"\n[hop.forward]\n\
@@ -124,7 +124,7 @@ fn the_emulator_takes_presets_and_recordings_and_refuses_what_is_none() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     for _ in 0..30 {
         socket.send_to(b"a datagram", &to).expect("room");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        processes::moment();
     }
     let (status, said) = emulator.end();
     assert_eq!(status.code(), Some(1), "{said}");
