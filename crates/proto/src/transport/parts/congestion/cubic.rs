@@ -30,9 +30,21 @@ pub(in crate::transport) struct Cubic {
     mss: u64,
     window: f64,
     threshold: Option<f64>,
+    /// Section 4.7's `W_max`; 0 after a timeout, when the next stage begins at its own.
     window_max: f64,
+    /// The window before the last reduction, `cwnd_prior`.
+    prior: f64,
     epoch: Option<Epoch>,
-    before: (f64, Option<f64>, f64),
+    before: Before,
+}
+
+/// What a reduction changes.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    window: f64,
+    threshold: Option<f64>,
+    window_max: f64,
+    prior: f64,
 }
 
 /// A stage of congestion avoidance, from its first acknowledgement.
@@ -40,9 +52,9 @@ pub(in crate::transport) struct Cubic {
 struct Epoch {
     start: Instant,
     k: f64,
+    /// The window at K.
+    peak: f64,
     reno: f64,
-    /// Above this Reno's estimate grows by a whole segment for each window (section 4.3).
-    prior: f64,
 }
 
 impl Cubic {
@@ -60,8 +72,14 @@ impl Cubic {
             window,
             threshold: None,
             window_max: 0.0,
+            prior: window,
             epoch: None,
-            before: (window, None, 0.0),
+            before: Before {
+                window,
+                threshold: None,
+                window_max: 0.0,
+                prior: window,
+            },
         }
     }
 
@@ -76,11 +94,17 @@ impl Cubic {
     }
 
     fn remember(&mut self) {
-        self.before = (self.window, self.threshold, self.window_max);
+        self.before = Before {
+            window: self.window,
+            threshold: self.threshold,
+            window_max: self.window_max,
+            prior: self.prior,
+        };
     }
 
     fn reduce(&mut self, base: u64) {
         let base = base as f64 / self.mss as f64;
+        self.prior = self.window;
         // Section 4.7, fast convergence: a window below the last one leaves room.
         self.window_max = if self.window < self.window_max {
             self.window * f64::midpoint(1.0, BETA)
@@ -103,17 +127,16 @@ impl Cubic {
             Epoch {
                 start: acked.now,
                 k: (gap / C).cbrt(),
+                peak: window_max.max(window),
                 reno: window,
-                prior: window_max.max(window),
             }
         });
         let rtt = acked.rtt.unwrap_or_default();
         let since = acked.now.saturating_since(epoch.start);
-        let peak = self
-            .window_max
-            .max(if epoch.k == 0.0 { window } else { 0.0 });
-        let cubic = |t: f64| C * (t - epoch.k).powi(3) + peak;
-        let is_past = epoch.reno >= epoch.prior && self.revision == Revision::Rfc9438;
+        let (k, peak) = (epoch.k, epoch.peak);
+        let cubic = |t: f64| C * (t - k).powi(3) + peak;
+        // Section 4.3: from there on Reno's estimate grows by a whole segment for each window.
+        let is_past = epoch.reno >= self.prior && self.revision == Revision::Rfc9438;
         let alpha = if is_past { 1.0 } else { ALPHA };
         epoch.reno += alpha * segments / self.window;
         if cubic(since.as_secs_f64()) < epoch.reno {
@@ -156,12 +179,21 @@ impl CongestionControl for Cubic {
             self.remember();
             self.reduce(base);
         }
+        // Section 4.8: the stage that follows has K = 0, and its maximum is where it begins.
+        self.window_max = 0.0;
         self.epoch = None;
         self.window = 1.0;
     }
 
     fn undo(&mut self, _now: Instant) {
-        (self.window, self.threshold, self.window_max) = self.before;
+        let Before {
+            window,
+            threshold,
+            window_max,
+            prior,
+        } = self.before;
+        (self.window, self.threshold) = (window, threshold);
+        (self.window_max, self.prior) = (window_max, prior);
         self.epoch = None;
     }
 
@@ -227,6 +259,19 @@ mod tests {
             (window / expected - 1.0).abs() < 0.05,
             "{window}, {expected}"
         );
+    }
+
+    /// Section 4.8.
+    #[test]
+    fn after_a_timeout_the_curve_begins_flat_at_the_threshold() {
+        let mut cubic = Cubic::new(MSS, 1000 * MSS, Revision::Rfc9438, false);
+        cubic.on_timeout(Instant::START, 1000 * MSS, false);
+        cubic.window = 700.0;
+        // The last of six rounds begins at 2.5 s, with the curve at 700 + 0.4 x 15.6, and aims at 3 s,
+        // at 700 + 0.4 x 27. With the old maximum of 1000 the curve would be steepest at its
+        // beginning: 910.
+        let window = grown(&mut cubic, 3, Duration::from_millis(500));
+        assert!((706.2..=710.8).contains(&window), "{window}");
     }
 
     #[test]
