@@ -252,6 +252,54 @@ fn frto_goes_back_to_repeating_at_a_duplicate() {
     assert_eq!(drill.counters().spurious_timeouts, 0);
 }
 
+/// RFC 5682, section 2.1, step 2b.
+#[test]
+fn frto_repeats_at_once_when_the_peers_window_has_no_room_for_new_data() {
+    let mut drill = sending(6, |c| c.recovery.frto = true);
+    drill.advance(1_000);
+    assert_eq!(drill.ranges(), [(segment(0), 1000)]);
+    drill.window = 5_000;
+    drill.peer(ACK, 1, segment(1), &[]);
+    assert_eq!(
+        drill.ranges(),
+        [(segment(1), 1000), (segment(2), 1000)],
+        "six segments are out, and the window ends behind the sixth"
+    );
+}
+
+/// RFC 5682, section 2.1, step 1: the first timeout's repair is not over.
+#[test]
+fn frto_does_not_begin_again_before_the_first_repair_is_over() {
+    let mut drill = sending(6, |c| c.recovery.frto = true);
+    drill.advance(1_000);
+    drill.peer(ACK, 1, segment(1), &[]);
+    drill.all_sent();
+    drill.advance(2_000);
+    assert_eq!(drill.ranges(), [(segment(1), 1000)]);
+    drill.peer(ACK, 1, segment(2), &[]);
+    assert_eq!(
+        drill.ranges(),
+        [(segment(2), 1000), (segment(3), 1000)],
+        "no new data"
+    );
+}
+
+/// RFC 9293, section 3.8.6: the FIN waits, what fits the window does not.
+#[test]
+fn a_window_of_one_segment_holds_back_the_fin_alone() {
+    let mut drill = Drill::established(reference(|c| c.growth.initial_window = 1), MSS);
+    drill.write(2_000);
+    assert_eq!(drill.ranges(), [(segment(0), 1000)]);
+    drill.close();
+    drill.window = 1_000;
+    drill.peer(ACK, 1, segment(1), &[]);
+    let last = drill.sent();
+    assert_eq!((last.range(), last.has(FIN)), ((segment(1), 1000), false));
+    drill.peer(ACK, 1, segment(2), &[]);
+    let fin = drill.sent();
+    assert_eq!((fin.range(), fin.has(FIN)), ((segment(2), 0), true));
+}
+
 /// RFC 6582, section 3.2, step 1: duplicates of what was sent again in vain are not believed.
 #[test]
 fn a_careful_sender_does_not_take_its_own_repetitions_for_a_loss() {
@@ -304,6 +352,32 @@ fn a_congestion_mark_halves_once_for_each_window_and_says_so() {
     assert!(!drill.all_sent().iter().any(|s| s.has(TcpFlags::CWR)));
     drill.peer(ACK | TcpFlags::ECE, 1, segment(9), &[]);
     assert_eq!(drill.counters().marks, 2, "another window");
+}
+
+/// RFC 3168, section 6.1.2: the peer echoes marks until it hears of any reduction.
+#[test]
+fn a_lost_segment_and_a_timeout_say_that_the_window_was_reduced_where_ecn_is_agreed() {
+    for (ecn, times_out) in [(true, false), (true, true), (false, false)] {
+        let mut config = reference(|c| c.growth.initial_window = 8);
+        config.ecn = ecn;
+        let mut drill = Drill::connect(config);
+        drill.sent();
+        drill.options.mss = Some(MSS);
+        drill.peer(tcp_drill::SYN | ACK | TcpFlags::ECE, 0, 1, &[]);
+        drill.options.mss = None;
+        drill.write(50_000);
+        drill.all_sent();
+        if times_out {
+            drill.advance(3_000);
+        } else {
+            duplicates(&mut drill, 3);
+        }
+        assert!(!drill.sent().has(TcpFlags::CWR), "it is sent again");
+        drill.peer(ACK, 1, segment(8), &[]);
+        let new = drill.all_sent();
+        let told = new.iter().filter(|s| s.has(TcpFlags::CWR)).count();
+        assert_eq!(told, usize::from(ecn), "times out: {times_out}");
+    }
 }
 
 /// RFC 5681, section 4.1.

@@ -74,6 +74,15 @@ pub(super) struct Plan {
     pub(super) again: bool,
 }
 
+/// Why no new segment leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// The congestion window has no room.
+    ByCongestion,
+    /// The peer's window, Nagle's rule, or nothing to send.
+    ByOthers,
+}
+
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendCounts {
@@ -315,8 +324,9 @@ impl Sender {
         {
             return (room >= range.end - range.start).then(|| self.plan(range, true));
         }
-        self.new_data(room)
-            .or_else(|| self.third_and_fourth_rule(room))
+        let new = self.new_data(room);
+        self.limited |= new == Err(Held::ByCongestion);
+        new.ok().or_else(|| self.third_and_fourth_rule(room))
     }
 
     /// F-RTO sends new data instead of what may not be lost.
@@ -338,39 +348,37 @@ impl Sender {
         }
     }
 
-    fn new_data(&mut self, room: u64) -> Option<Plan> {
+    /// The next segment that was never sent.
+    fn new_data(&self, room: u64) -> Result<Plan, Held> {
         let unsent = self.end().saturating_sub(self.next);
         if unsent == 0 {
-            return None;
+            return Err(Held::ByOthers);
         }
-        // The FIN needs no room in a segment.
-        let fin = u64::from(
-            self.fin_at
-                .is_some_and(|fin| unsent <= self.mss + 1 && fin >= self.next),
-        );
-        let len = unsent.min(self.mss + fin);
         let peer = self.edge.saturating_sub(self.next);
+        // The FIN needs no room in a segment, but a place in the peer's window.
+        let fits = |fin: u64| unsent <= self.mss + 1 && fin >= self.next && unsent != peer + 1;
+        let fin = u64::from(self.fin_at.is_some_and(fits));
+        let len = unsent.min(self.mss + fin);
         if len > peer {
             return self.squeezed(room, peer);
         }
         if len - fin > room {
-            self.limited = true;
-            return None;
+            return Err(Held::ByCongestion);
         }
         let small = len < self.mss && fin == 0;
         if small && self.config.nagle && self.flight() > 0 {
-            return None;
+            return Err(Held::ByOthers);
         }
-        Some(self.plan(self.next..self.next + len, false))
+        Ok(self.plan(self.next..self.next + len, false))
     }
 
     /// The peer's window is too small for the segment: a part of it leaves if that is at least half
     /// of the largest window (RFC 9293, section 3.8.6.2.1), else a timer waits.
-    fn squeezed(&mut self, room: u64, peer: u64) -> Option<Plan> {
+    fn squeezed(&self, room: u64, peer: u64) -> Result<Plan, Held> {
         if peer > 0 && peer >= self.window_max / 2 && peer <= room {
-            return Some(self.plan(self.next..self.next + peer, false));
+            return Ok(self.plan(self.next..self.next + peer, false));
         }
-        None
+        Err(Held::ByOthers)
     }
 
     /// RFC 6675's rules 3 and 4, in fast recovery with SACK when there is nothing else to send.

@@ -155,7 +155,7 @@ impl Connection {
         let flags = TcpFlags::NONE
             .with(TcpFlags::FIN, plan.fin)
             .with(TcpFlags::PSH, self.sender.is_pushed(plan))
-            .with(TcpFlags::CWR, reduced);
+            .with(TcpFlags::CWR, reduced && self.agreed.ecn);
         let header = self.header(now, seq, flags);
         let mut scratch = core::mem::take(&mut self.scratch);
         let octets = self.sender.octets(plan, &mut scratch);

@@ -59,7 +59,7 @@ impl Sender {
         if arrival.echoes_congestion {
             self.on_mark(now);
         }
-        if arrival.updates_window || acked > 0 {
+        if arrival.updates_window && acked == 0 {
             self.set_peer_window(arrival.window);
         }
         if arrival.window == 0 {
@@ -74,6 +74,7 @@ impl Sender {
         let used = core::mem::take(&mut self.limited) || !self.config.growth.validation;
         let covered = self.board.on_acked_before(arrival.ack);
         self.una = arrival.ack;
+        self.set_peer_window(arrival.window);
         self.buffer.release(arrival.ack.min(self.buffer.end()));
         self.duplicates = 0;
         self.extra_sent = 0;
@@ -94,7 +95,8 @@ impl Sender {
             Stage::Recovery { partial, .. } => {
                 self.on_partial();
                 // RFC 6582, section 4, "impatient": a recovery that takes long ends by timeout.
-                restart_timer = !partial;
+                // With SACK RFC 6298's rule holds (RFC 6675, section 6).
+                restart_timer = self.sack || !partial;
             }
             Stage::Loss { until, frto } => {
                 if self.una >= until {
@@ -206,6 +208,7 @@ impl Sender {
         if self.reduced_until.is_none() {
             self.control.on_loss(now, base);
         }
+        self.tell_reduced = true;
         self.stage = Stage::Recovery {
             until: self.next,
             partial: false,
@@ -256,8 +259,9 @@ impl Sender {
     /// The first acknowledgements after a timeout (RFC 5682, section 2.1).
     fn doubt_timeout(&mut self, now: Instant, until: u64, step: Frto, any_original: bool) {
         let next_step = match step {
-            // Step 2b: it advances, but does not cover everything: send new data.
-            Frto::First if self.una < until && self.end() > self.next => Frto::Second,
+            // Step 2b: it advances, but does not cover everything: send new data, if there are any
+            // and the windows let them out.
+            Frto::First if self.una < until && self.new_data(self.room()).is_ok() => Frto::Second,
             // Step 3b: what was sent once arrives, so the timeout was spurious.
             Frto::Second if any_original => {
                 self.counts.spurious_timeouts += 1;

@@ -65,17 +65,19 @@ impl Sender {
 
     fn time_out(&mut self, now: Instant) {
         let again = matches!(self.stage, Stage::Loss { .. }) && self.board.is_head_resent();
-        let in_recovery = matches!(self.stage, Stage::Recovery { .. });
+        // RFC 5682, section 2.1, step 1: an earlier repair is not over.
+        let is_repairing = self.stage != Stage::Open;
         let base = self.reduction_base();
         if self.edge > self.una {
             self.control.on_timeout(now, base, again);
+            self.tell_reduced = true;
         }
         if !self.sack || self.board.is_head_sacked() {
             // The receiver took back what it said it had (RFC 2018, section 8), or it was a guess.
             self.board.forget_sacks();
         }
         self.board.hold_all_lost();
-        let doubt = self.config.recovery.frto && !again && !in_recovery;
+        let doubt = self.config.recovery.frto && !is_repairing;
         self.stage = Stage::Loss {
             until: self.next,
             frto: if doubt { Frto::First } else { Frto::Off },
