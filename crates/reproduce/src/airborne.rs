@@ -59,6 +59,15 @@ pub(crate) const OVERHEAD: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
+/// From the start of the run.
+pub(crate) const LAST: Measure = Measure {
+    name: "last_delivery_s",
+    unit: 1.0,
+    unit_name: "s",
+    label: "time of the last delivery",
+    statistic: Statistic::Mean,
+};
+
 /// From the request to connect to the first data at the receiving transport.
 pub(crate) const FIRST_ARRIVAL: Measure = Measure {
     name: "first_arrival_s",

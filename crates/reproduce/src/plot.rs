@@ -138,6 +138,8 @@ fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>
     let mut builder = ChartBuilder::on(&above);
     builder
         .margin(12)
+        // Half of the last label on the axis below.
+        .margin_right(26)
         .x_label_area_size(50)
         .y_label_area_size(86);
     let samples = || curves.iter().flat_map(|curve| curve.points.iter());

@@ -25,8 +25,9 @@ svg [stroke='#DDDDDE' i]{stroke:var(--faint)}svg [fill='#FFFFFE' i]{fill:var(--g
 @media screen and (max-width:45rem){body{padding:1rem}
 thead{display:none}table,tbody,tr,td{display:block}tr{padding:.6rem 0;border-bottom:1px solid var(--faint)}.claims td:nth-child(n){width:auto}
 td{border:0;padding:.1rem 0}td[data-label]::before{content:attr(data-label) ': ';color:var(--soft)}}
-@media print{:root{color-scheme:light;--ink:#000;--ground:#fff;--faint:#ccc;--soft:#444;--link:#000;--yes:#1a7a3a;--half:#8a5a00;--no:#b3261e}
-body{max-width:none;padding:0;font-size:9pt}.figures{grid-template-columns:1fr 1fr;gap:.6rem 1rem}figure,tr{break-inside:avoid}h2,h3{break-after:avoid}pre{white-space:pre-wrap}}
+@media print{:root{color-scheme:light;--ink:#000;--ground:#fff;--faint:#ccc;--soft:#444;--link:#000;--yes:#1a7a3a;--half:#8a5a00;--no:#b3261e;font-size:9pt}
+.claims td:nth-child(1){width:17%}.claims td:nth-child(2){width:11%}.claims td:nth-child(4){width:15%}th,td{padding:.3rem .4rem}
+body{max-width:none;padding:0;font-size:9pt}.figures{grid-template-columns:1fr 1fr;gap:.6rem 1rem}figure,tr{break-inside:avoid}h2,h3,h3+p{break-after:avoid}pre{white-space:pre-wrap}}
 ";
 
 /// A page that needs no other file.

@@ -1,7 +1,7 @@
 //! Runs that are not in the paper and show why a claim comes out as it does.
 
 use super::tables::{BOTH, HUNDRED, NACK, ONE, QUASI, RELIABLE, TCP, TEN};
-use crate::airborne::{DELAY, DELIVERED, GOODPUT, OVERHEAD, RATES, SCENARIO};
+use crate::airborne::{DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO};
 use crate::paper::{Family, Figure, Line, Section};
 
 /// Their place: none of the paper's.
@@ -99,6 +99,13 @@ pub(super) const WHY_MACK: Section = Section {
             OVERHEAD,
         )
         .logarithmic(),
+        Figure::of(
+            "tail-last",
+            OURS,
+            "Last delivery by the amount of data, 365 acknowledgements to a MACK, 1e-4",
+            &TAIL,
+            LAST,
+        ),
         Figure::of(
             "narrow-goodput",
             OURS,
@@ -232,6 +239,35 @@ pub(super) const STYLE: Family = Family {
         CUMULATIVE => [],
     ),
     conditions: "As Figures 4 to 7, at a bit error rate of 1e-4.",
+};
+
+pub(super) const TAIL_SHORT: &str = "waits 20 ms";
+pub(super) const TAIL_LONG: &str = "waits 1 s";
+
+pub(super) const TAIL: Family = Family {
+    id: "tail",
+    scenario: SCENARIO,
+    sets: &[
+        "flow.transport=aerotp",
+        "flow.first=after-interval",
+        "hop.frame_check=false",
+        "flow.mode=reliable",
+        "flow.mack_style=listed",
+        "flow.mack_repeats=1",
+        "flow.mack=365",
+        "hop.ber=1e-4",
+    ],
+    x_path: "flow.bytes",
+    x_values: &["1MB", "2MB", "4MB"],
+    x_label: "data to send / MB",
+    x_logarithmic: false,
+    lines: aerotp!(
+        TAIL_SHORT => ["flow.mack_flush=20ms"],
+        "waits 250 ms" => ["flow.mack_flush=250ms"],
+        TAIL_LONG => ["flow.mack_flush=1s"],
+    ),
+    conditions: "As Figures 4 to 7, at a bit error rate of 1e-4, with 365 acknowledgements to a MACK: what a transfer takes for \
+        each MB, and what besides, by how long a MACK waits.",
 };
 
 pub(super) const NARROW: Family = Family {

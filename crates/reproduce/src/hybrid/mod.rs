@@ -1,6 +1,7 @@
 //! Comparison of adaptive transport-layer error control: AeroTP with ARQ, FEC and both.
 
 mod claims_aggregation;
+mod claims_delivery;
 mod claims_design;
 mod claims_modes;
 mod experiments;

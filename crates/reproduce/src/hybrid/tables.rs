@@ -1,7 +1,7 @@
 //! The paper's families of runs and figures, under each reading of its conditions.
 
 use super::experiments as extra;
-use super::{claims_aggregation, claims_design, claims_modes};
+use super::{claims_aggregation, claims_delivery, claims_design, claims_modes};
 use crate::airborne::{DELAY, DELIVERED, GOODPUT, OCTET_RATES, OVERHEAD, RATES, SCENARIO};
 use crate::paper::{Family, Figure, Line, Paper, Section};
 
@@ -30,6 +30,7 @@ pub const HYBRID: Paper = Paper {
         extra::STRENGTH,
         extra::WAITS,
         extra::STYLE,
+        extra::TAIL,
         extra::NARROW,
         extra::STOP,
         extra::TCPS,
@@ -92,6 +93,7 @@ pub const HYBRID: Paper = Paper {
     ],
     claims: &[
         &claims_modes::CLAIMS,
+        &claims_delivery::CLAIMS,
         &claims_aggregation::CLAIMS,
         &claims_design::CLAIMS,
     ],

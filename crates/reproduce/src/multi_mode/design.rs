@@ -1,8 +1,8 @@
 //! Runs on what sections I to III say of TCP and of AeroTP's design, of which the paper has no figure.
 
 use super::tables::aerotp;
-use crate::airborne::{DELIVERED, GOODPUT, OVERHEAD, RATES, SCENARIO};
-use crate::paper::{Family, Figure, Line, Measure, Statistic};
+use crate::airborne::{DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO};
+use crate::paper::{Family, Figure, Line, Measure};
 
 pub(super) const RAMP: &str = "slow-start";
 pub(super) const OUTAGE: &str = "outage";
@@ -125,7 +125,13 @@ pub(super) const REPORTS_FAMILY: Family = Family {
     id: REPORTS,
     sets: &["run.runs=2"],
     x_path: "flow.rate",
-    x_values: &["1.104mbit", "2.208mbit", "4.416mbit"],
+    x_values: &[
+        "0.552mbit",
+        "1.104mbit",
+        "2.208mbit",
+        "3.312mbit",
+        "4.416mbit",
+    ],
     x_label: "rate of the source / Mbit/s",
     x_logarithmic: false,
     lines: &[
@@ -137,8 +143,8 @@ pub(super) const REPORTS_FAMILY: Family = Family {
             "flow.bytes=2MB"
         ),
     ],
-    conditions: "The quasi-reliable mode of Figures 13-20 with 32 words and without errors, for sources that take one, two and \
-        four times as long.",
+    conditions: "The quasi-reliable mode of Figures 13-20 with 32 words and without errors, for sources of five rates: the \
+        slower, the longer it takes.",
     ..RAMP_FAMILY
 };
 
@@ -146,14 +152,6 @@ const CONTROL: Measure = Measure {
     name: "wire_bytes.control",
     label: "control packets, both ways",
     ..OVERHEAD
-};
-
-const LAST: Measure = Measure {
-    name: "last_delivery_s",
-    unit: 1.0,
-    unit_name: "s",
-    label: "time of the last delivery",
-    statistic: Statistic::Mean,
 };
 
 pub(super) const FIGURES: [Figure; 5] = [
