@@ -152,14 +152,20 @@ fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>
         figure,
         data,
         curves,
-        x_low: if data.family.x_logarithmic {
+        x_low: if data.family.x_name(0.0).is_some() {
+            -NAME_ROOM
+        } else if data.family.x_logarithmic {
             x_low / 1.1
         } else {
             0.0
         },
         y_low: if figure.logarithmic { y_low * 0.7 } else { 0.0 },
     };
-    let x = frame.x_low..x_high * 1.02;
+    let x_end = match data.family.x_name(x_high) {
+        Some(_) => x_high + NAME_ROOM,
+        None => x_high * 1.02,
+    };
+    let x = frame.x_low..x_end;
     let y = frame.y_low..top * if figure.logarithmic { 1.4 } else { 1.05 };
     match (data.family.x_logarithmic, figure.logarithmic) {
         (false, false) => frame.fill(&mut builder.build_cartesian_2d(x, y)?)?,
@@ -171,6 +177,9 @@ fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>
     }
     legend(&below, curves)
 }
+
+/// Beside the first and the last name of an axis of names, in steps from name to name.
+const NAME_ROOM: f64 = 0.5;
 
 type Decades = WithKeyPoints<LogCoord<f64>>;
 

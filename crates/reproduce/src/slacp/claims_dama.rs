@@ -177,7 +177,7 @@ fn slow_recovery(data: &Data) -> Option<Finding> {
         verdict: Verdict::of(slower && grows, slower),
         figure: format!("errors cost {} (CRA, RBDC, VBDC)", costs.join("; ")),
         comment: format!(
-            "From an answer after 132 ms to one after 1060 ms, for the enhanced TCP: {}.",
+            "From an answer after 265 ms to one after 1060 ms, for the enhanced TCP: {}.",
             spans.join("; ")
         ),
     })

@@ -145,15 +145,14 @@ const fn experiment(
     }
 }
 
-pub(super) const RBDC_ANSWERS: [&str; 5] = [
-    "rbdc response 132ms",
+/// Whole super-frames, for that is when answers come into force; the default is the third.
+pub(super) const RBDC_ANSWERS: [&str; 4] = [
     "rbdc response 265ms",
     "rbdc response 530ms",
     "rbdc response 795ms",
     "rbdc response 1060ms",
 ];
-pub(super) const VBDC_ANSWERS: [&str; 5] = [
-    "vbdc response 132ms",
+pub(super) const VBDC_ANSWERS: [&str; 4] = [
     "vbdc response 265ms",
     "vbdc response 530ms",
     "vbdc response 795ms",
@@ -248,6 +247,19 @@ pub(super) const BUFFER: Family = experiment(
     by_dama!(),
 );
 
+pub(super) const BUFFER_4: Family = experiment(
+    "buffer-4",
+    &[
+        "flow.bytes=250kB",
+        "flow.count=4",
+        "hop.forward.loss=slacp high",
+    ],
+    "hop.forward.queue",
+    &BUFFERS,
+    "buffer that requests are made for / kB",
+    by_dama!(),
+);
+
 pub(super) const QUEUES: [&str; 6] = ["7.2kB", "14.4kB", "28.8kB", "57.6kB", "115.2kB", "230.4kB"];
 
 /// The name of a line: the TCP and the assignment.
@@ -285,7 +297,7 @@ pub(super) const QUEUE: Family = experiment(
 );
 
 pub(super) const WHY_BUFFERS: Section = Section {
-    title: "Why: buffers on an error-free link",
+    title: "Why: buffers",
     intro: "Requests are made for what stands in the terminal's buffer. What it holds less than the link carries from a packet to \
         its slots (0.93 s on average, 14.9 kB at 128 kbit/s) leaves capacity unused, errors or not. The router's queue above is \
         what slow start overshoots.",
@@ -295,6 +307,12 @@ pub(super) const WHY_BUFFERS: Section = Section {
             OURS,
             "Enhanced TCP with SLACP, no errors, by the terminal's buffer",
             &BUFFER,
+        ),
+        elapsed(
+            "buffer-4-elapsed",
+            OURS,
+            "Four flows with SLACP at high, by the terminal's buffer",
+            &BUFFER_4,
         ),
         elapsed(
             "queue-elapsed",

@@ -37,6 +37,7 @@ pub const SLACP: Paper = Paper {
         experiments::ANSWER_VBDC,
         experiments::TIMEOUT,
         experiments::BUFFER,
+        experiments::BUFFER_4,
         experiments::QUEUE,
         experiments::PERSISTENCE,
         experiments::REDUNDANCY,

@@ -14,7 +14,7 @@ use crate::rng::Rng;
 use crate::units::Instant;
 use crate::wire::link::FrameReject;
 use crate::wire::link::slacp::{
-    self, Ack, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
+    self, Ack, BlockPlace, Challenge, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
 };
 use std::collections::VecDeque;
 
@@ -22,8 +22,6 @@ use std::collections::VecDeque;
 const URGENT: u8 = 7;
 /// The longest packet: number and packet are a symbol, whose length has 16 bits.
 const PACKET_MAX: usize = 65_533;
-/// Lives of the peer that are known to be over.
-const PAST_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Waiting {
@@ -42,6 +40,8 @@ struct Introduction {
     /// It goes out even if there is no other frame.
     asked: bool,
     last: Option<Instant>,
+    /// What the peer wants to hear in it.
+    answer: Challenge,
     /// The peer has acknowledged this incarnation.
     met: bool,
 }
@@ -53,11 +53,14 @@ pub struct Slacp {
     timing: Timing,
     introduction: Introduction,
     peer: Incarnation,
-    past: VecDeque<Incarnation>,
+    /// What a hello of another life has to answer; it changes when one did.
+    challenge: Challenge,
+    /// A challenge goes out.
+    challenge_due: bool,
     pub(super) senders: Vec<LaneSender>,
-    receivers: Vec<LaneReceiver>,
+    pub(super) receivers: Vec<LaneReceiver>,
     collectors: Vec<Collector>,
-    retransmissions: Retransmissions,
+    pub(super) retransmissions: Retransmissions,
     waiting: Option<Waiting>,
     /// When to answer a frame that failed its check: it may be of a life that is not known here.
     doubt: Option<Instant>,
@@ -77,10 +80,12 @@ impl Slacp {
                 due: true,
                 asked: false,
                 last: None,
+                answer: Challenge::NONE,
                 met: false,
             },
             peer: Incarnation::UNKNOWN,
-            past: VecDeque::new(),
+            challenge: Challenge::NONE.after(me),
+            challenge_due: false,
             senders: Lane::all()
                 .map(|lane| LaneSender::new(settings(&config, lane)))
                 .collect(),
@@ -130,25 +135,24 @@ impl Slacp {
         }
     }
 
+    /// A hello of a life that is not the known one. It may have been held up since that life was
+    /// over; only one that answers the present challenge is believed.
     fn hello(
         &mut self,
         now: Instant,
-        incarnation: Incarnation,
+        (incarnation, answer): (Incarnation, Challenge),
         under_way: LaneSet,
         starts: [FrameSeq; LANES],
     ) {
         if incarnation == self.peer {
             return;
         }
-        if self.past.contains(&incarnation) {
-            self.counters.unexpected += 1;
-            return;
-        }
         if self.peer != Incarnation::UNKNOWN {
-            if self.past.len() >= PAST_MAX {
-                self.past.pop_front();
+            if answer != self.challenge {
+                self.challenge_due = true;
+                return;
             }
-            self.past.push_back(self.peer);
+            self.challenge = self.challenge.after(self.introduction.me.0);
         }
         self.peer = incarnation;
         for (lane, start) in Lane::all().zip(starts) {
@@ -198,8 +202,19 @@ impl Slacp {
         }
     }
 
+    /// Answers a challenge, each one once a round trip.
+    fn challenged(&mut self, now: Instant, challenge: Challenge) {
+        if core::mem::replace(&mut self.introduction.answer, challenge) == challenge {
+            self.introduce(now);
+        } else {
+            self.introduction.due = true;
+            self.introduction.asked = true;
+        }
+    }
+
     fn something_to_send(&self) -> bool {
         self.introduction.asked
+            || self.challenge_due
             || self.waiting.is_some()
             || !self.retransmissions.is_empty()
             || self.receivers.iter().any(|receiver| receiver.ack_due)
@@ -218,12 +233,17 @@ impl Slacp {
         self.introduction.due = false;
         self.introduction.asked = false;
         self.introduction.last = Some(now);
-        slacp::encode_hello(self.introduction.me, under_way, starts, out);
+        let Introduction { me, answer, .. } = self.introduction;
+        slacp::encode_hello(me, answer, under_way, starts, out);
     }
 
-    /// An acknowledgement or a floor, if one is due.
+    /// A challenge, an acknowledgement or a floor, if one is due.
     fn write_control(&mut self, out: &mut Vec<u8>) -> bool {
         let me = self.introduction.me;
+        if core::mem::take(&mut self.challenge_due) {
+            slacp::encode_challenge(self.challenge, out);
+            return true;
+        }
         for (lane, receiver) in Lane::all().zip(&mut self.receivers) {
             if core::mem::take(&mut receiver.ack_due) {
                 let ends = (receiver.expected(), receiver.end());
@@ -327,9 +347,11 @@ impl LinkMachine for Slacp {
             }
             Ok(SlacpFrame::Hello {
                 incarnation,
+                answer,
                 under_way,
                 starts,
-            }) => self.hello(now, incarnation, under_way, starts),
+            }) => self.hello(now, (incarnation, answer), under_way, starts),
+            Ok(SlacpFrame::Challenge { challenge }) => self.challenged(now, challenge),
             Err(reason) => {
                 self.counters.reject(reason);
                 if reason == FrameReject::Check {
@@ -347,11 +369,10 @@ impl LinkMachine for Slacp {
         }
         if self.doubt.is_some_and(|at| at <= now) {
             self.doubt = None;
-            // Says whom this end knows; a sender that is another one introduces itself then.
+            // Says whom this end knows, so that a sender that is another one introduces itself; and who
+            // this end is, for such a sender may not know that either, and then reads only a hello.
             self.receivers[0].ack_due = true;
-            if self.peer == Incarnation::UNKNOWN {
-                self.introduce(now);
-            }
+            self.introduce(now);
         }
     }
 

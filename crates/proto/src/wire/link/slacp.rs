@@ -7,12 +7,15 @@
 //!  2 parity   first | k   2 | block 1 | index 1 | symbol        | check 4
 //!  3 ack      first | expected 2                | peer 4 | end 2 | (start 2, count 2)... | check 4
 //!  4 control  first | floor 2                   |                 check 4    form 0: floor
-//!             first | 0   2 | incarnation 4 | lanes 1 | start 2 (8 times) | check 4    form 1: hello
+//!             first | 0   2 | incarnation 4 | answer 4 | lanes 1 | start 2 (8 times) | check 4    form 1: hello
+//!             first | 0   2 | challenge 4 |   check 4    form 2: challenge
 //! ```
 //!
 //! Seven octets around a packet, nine around a retransmission. The check is a CRC-32 over the sender's
 //! *incarnation*, a number drawn at its birth, and the frame: what a restarted end's predecessor
-//! sent fails the check, as damage does. A hello says the number, under incarnation zero.
+//! sent fails the check, as damage does. A hello says the number, under incarnation zero. A hello may
+//! itself be one of a former life that was held up: whoever knows another life challenges it, also under
+//! incarnation zero, and believes a hello that answers.
 //!
 //! # Source
 //! spec/protocols.md 3.1 infers 7 octets with a length and a CRC-16, since the slides show none. A
@@ -92,6 +95,22 @@ pub struct Incarnation(pub u32);
 impl Incarnation {
     /// What an end is taken for that has not said hello.
     pub const UNKNOWN: Self = Self(0);
+}
+
+/// A number that only who hears it can answer: proof that a hello is of now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Challenge(pub u32);
+
+impl Challenge {
+    /// A hello that answers none.
+    pub const NONE: Self = Self(0);
+
+    /// Another one, never [`Challenge::NONE`], in steps that `seed` gives.
+    #[must_use]
+    pub const fn after(self, seed: u32) -> Self {
+        let next = self.0.wrapping_add(seed | 1);
+        Self(if next == 0 { 1 } else { next })
+    }
 }
 
 /// A place in a block of retransmissions.
@@ -186,10 +205,17 @@ pub enum SlacpFrame<'a> {
     Hello {
         /// Its incarnation.
         incarnation: Incarnation,
+        /// The last challenge it heard.
+        answer: Challenge,
         /// The lanes on which packets are under way that nobody has acknowledged.
         under_way: LaneSet,
         /// Where each lane's numbers go on.
         starts: [FrameSeq; LANES],
+    },
+    /// A hello was heard of another life than the known one: is it of now?
+    Challenge {
+        /// What is to be answered.
+        challenge: Challenge,
     },
 }
 
@@ -200,6 +226,7 @@ const ACK: u8 = 3;
 const CONTROL: u8 = 4;
 const FORM_FLOOR: u8 = 0;
 const FORM_HELLO: u8 = 1;
+const FORM_CHALLENGE: u8 = 2;
 
 fn first(kind: u8, lane: Lane, form: u8) -> u8 {
     kind << 5 | lane.0 << 2 | form
@@ -297,17 +324,26 @@ pub fn encode_floor(from: Incarnation, lane: Lane, floor: FrameSeq, out: &mut Ve
 /// Appends a hello.
 pub fn encode_hello(
     incarnation: Incarnation,
+    answer: Challenge,
     under_way: LaneSet,
     starts: [FrameSeq; LANES],
     out: &mut Vec<u8>,
 ) {
     let mut draft = Draft::new(out, first(CONTROL, Lane(0), FORM_HELLO), 0)
         .with(&incarnation.0.to_be_bytes())
+        .with(&answer.0.to_be_bytes())
         .with(&[under_way.0]);
     for start in starts {
         draft = draft.with(&start.0.to_be_bytes());
     }
     draft.seal(Incarnation::UNKNOWN);
+}
+
+/// Appends a challenge.
+pub fn encode_challenge(challenge: Challenge, out: &mut Vec<u8>) {
+    Draft::new(out, first(CONTROL, Lane(0), FORM_CHALLENGE), 0)
+        .with(&challenge.0.to_be_bytes())
+        .seal(Incarnation::UNKNOWN);
 }
 
 /// Reads a frame of the end that is known as `from`. Until it has said hello nothing else of it
@@ -323,11 +359,15 @@ pub fn parse(octets: &[u8], from: Incarnation) -> Result<SlacpFrame<'_>, FrameRe
         .split_first_chunk::<3>()
         .ok_or(FrameReject::Truncated)?;
     let (kind, lane, form) = (first >> 5, Lane(first >> 2 & 7), first & 3);
-    let hello = kind == CONTROL && form == FORM_HELLO;
-    if !hello && from == Incarnation::UNKNOWN {
+    let introduces = kind == CONTROL && [FORM_HELLO, FORM_CHALLENGE].contains(&form);
+    if !introduces && from == Incarnation::UNKNOWN {
         return Err(FrameReject::Check);
     }
-    let sealed_by = if hello { Incarnation::UNKNOWN } else { from };
+    let sealed_by = if introduces {
+        Incarnation::UNKNOWN
+    } else {
+        from
+    };
     if crc32_after(&sealed_by.0.to_be_bytes(), content) != u32::from_be_bytes(*check) {
         return Err(FrameReject::Check);
     }
@@ -364,6 +404,12 @@ pub fn parse(octets: &[u8], from: Incarnation) -> Result<SlacpFrame<'_>, FrameRe
         (ACK, 0) => parse_ack(seq, rest).map(|ack| SlacpFrame::Ack { lane, ack }),
         (CONTROL, FORM_FLOOR) if rest.is_empty() => Ok(SlacpFrame::Floor { lane, floor: seq }),
         (CONTROL, FORM_HELLO) => parse_hello(rest),
+        (CONTROL, FORM_CHALLENGE) => match <[u8; 4]>::try_from(rest) {
+            Ok(challenge) => Ok(SlacpFrame::Challenge {
+                challenge: Challenge(u32::from_be_bytes(challenge)),
+            }),
+            Err(_) => Err(FrameReject::Shape),
+        },
         (DATA | CONTROL, 0) => Err(FrameReject::Shape),
         _ => Err(FrameReject::Kind),
     }
@@ -414,6 +460,9 @@ fn parse_hello(rest: &[u8]) -> Result<SlacpFrame<'static>, FrameReject> {
     let (incarnation, rest) = rest
         .split_first_chunk::<4>()
         .ok_or(FrameReject::Truncated)?;
+    let (answer, rest) = rest
+        .split_first_chunk::<4>()
+        .ok_or(FrameReject::Truncated)?;
     let (&under_way, rest) = rest.split_first().ok_or(FrameReject::Truncated)?;
     let incarnation = Incarnation(u32::from_be_bytes(*incarnation));
     let mut starts = [FrameSeq::default(); LANES];
@@ -425,6 +474,7 @@ fn parse_hello(rest: &[u8]) -> Result<SlacpFrame<'static>, FrameReject> {
     }
     Ok(SlacpFrame::Hello {
         incarnation,
+        answer: Challenge(u32::from_be_bytes(*answer)),
         under_way: LaneSet(under_way),
         starts,
     })

@@ -1,13 +1,14 @@
 //! SLACP between two ends: what is lost comes back, in order, once, or is given up in time.
 
 mod pair;
+mod sessions;
 
 use super::{LaneSettings, SlacpConfig};
 use crate::link::LinkMachine;
-use crate::rng::Rng;
 use crate::units::{Duration, Instant};
 use pair::{DELAY, Pair, intact, packets};
 use proptest::prelude::*;
+use sessions::{Weather, in_order_and_once, storm};
 
 /// Types of frames, as in their first octet.
 const DATA: u8 = 0;
@@ -261,23 +262,6 @@ fn settings_out_of_range_are_refused() {
     );
 }
 
-/// Packets carry their number in front.
-fn in_order_and_once(released: &[Vec<u8>]) -> bool {
-    let number = |packet: &Vec<u8>| packet.get(..4).map(<[u8]>::to_vec);
-    released
-        .windows(2)
-        .all(|two| number(&two[0]) < number(&two[1]))
-}
-
-/// How a random medium treats frames.
-#[derive(Clone, Copy, Debug)]
-struct Weather {
-    loss: f64,
-    repeat: f64,
-    late: f64,
-    damage: f64,
-}
-
 fn weather() -> impl Strategy<Value = Weather> {
     (0.0..0.6_f64, 0.0..0.2_f64, 0.0..0.2_f64, 0.0..0.1_f64).prop_map(
         |(loss, repeat, late, damage)| Weather {
@@ -287,30 +271,6 @@ fn weather() -> impl Strategy<Value = Weather> {
             damage,
         },
     )
-}
-
-fn storm(pair: &mut Pair, weather: Weather, seed: u64) {
-    let mut rng = Rng::from_seed(seed);
-    pair.fate = Box::new(move |_, _, frame| {
-        if rng.chance(weather.loss) {
-            return Vec::new();
-        }
-        if rng.chance(weather.damage) {
-            let bit = usize::try_from(rng.below(frame.len() as u64 * 8)).unwrap_or_default();
-            frame[bit / 8] ^= 1 << (bit % 8);
-        }
-        let copies = 1 + usize::from(rng.chance(weather.repeat));
-        (0..copies)
-            .map(|_| {
-                let late = if rng.chance(weather.late) {
-                    rng.below(1_000)
-                } else {
-                    0
-                };
-                Duration::from_millis(late)
-            })
-            .collect()
-    });
 }
 
 proptest! {

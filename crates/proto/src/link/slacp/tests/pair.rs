@@ -7,11 +7,23 @@ use crate::link::{
 use crate::machine::{Kind, Priority};
 use crate::rng::Rng;
 use crate::units::{Bitrate, Duration, Instant};
+use crate::wire::link::slacp::{SLACP_BLOCK_OVERHEAD_BYTES, SLACP_OVERHEAD_BYTES};
 use std::collections::{BTreeMap, VecDeque};
+
+/// Octets of a frame's check, behind the packet.
+const CHECK: usize = 4;
 
 /// One way.
 pub(super) const DELAY: Duration = Duration::from_millis(100);
 const RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000);
+
+/// What the ends know of the wire.
+pub(super) const MEDIUM: Medium = Medium {
+    rate: Some(RATE),
+    back_rate: Some(RATE),
+    round_trip: Duration::from_millis(200),
+    access: Duration::from_millis(30),
+};
 
 /// What becomes of a frame: when its copies arrive, after [`DELAY`] and the time given here.
 pub(super) type Fate = Vec<Duration>;
@@ -37,6 +49,7 @@ struct End {
     busy_until: Instant,
     wake: Option<Instant>,
     released: Vec<Vec<u8>>,
+    released_at: Vec<Instant>,
     births: u64,
 }
 
@@ -49,6 +62,8 @@ pub(super) struct Pair {
     /// Arrivals by time and order of sending: to which end.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     sent: u64,
+    /// When each packet first came to end 1 in a frame of its own.
+    pub(super) arrived: BTreeMap<Vec<u8>, Instant>,
     /// Every frame that was sent, by the end that sent it: its first octet's type, and when.
     pub(super) log: Vec<(usize, u8, Instant)>,
     /// Decides about each frame: which end sends it, its number, its octets.
@@ -81,8 +96,9 @@ impl LinkDriver for Port<'_> {
         &mut self.up
     }
 
-    fn deliver(&mut self, _now: Instant, _len: usize) {
+    fn deliver(&mut self, now: Instant, _len: usize) {
         self.pair.ends[self.from].released.push(self.up.clone());
+        self.pair.ends[self.from].released_at.push(now);
     }
 
     fn can_send(&self) -> bool {
@@ -119,6 +135,7 @@ impl Pair {
             busy_until: Instant::START,
             wake: None,
             released: Vec::new(),
+            released_at: Vec::new(),
             births: 0,
         };
         let mut pair = Self {
@@ -128,6 +145,7 @@ impl Pair {
             ends: [end(), end()],
             flying: BTreeMap::new(),
             sent: 0,
+            arrived: BTreeMap::new(),
             log: Vec::new(),
             fate: Box::new(|_, _, _| intact()),
         };
@@ -139,18 +157,13 @@ impl Pair {
     /// An end begins anew, without memory, and so does the node above it: what it was given before
     /// is forgotten.
     pub(super) fn restart(&mut self, end: usize) {
-        let medium = Medium {
-            rate: Some(RATE),
-            back_rate: Some(RATE),
-            round_trip: DELAY * 2,
-            access: Duration::from_millis(30),
-        };
         let births = self.ends[end].births;
         let mut rng = Rng::from_seed(self.seed).child(&format!("end-{end}/{births}"));
-        let machine = Strict::new(Slacp::new(self.config, medium, &mut rng));
+        let machine = Strict::new(Slacp::new(self.config, MEDIUM, &mut rng));
         self.ends[end].machine = Some(machine);
         self.ends[end].births += 1;
         self.ends[end].released.clear();
+        self.ends[end].released_at.clear();
         self.ends[end].wake = None;
     }
 
@@ -167,6 +180,16 @@ impl Pair {
 
     /// A frame out of nowhere.
     pub(super) fn inject(&mut self, end: usize, octets: &[u8]) {
+        let before = match (end, octets.first().map(|first| first >> 5)) {
+            (1, Some(0)) => Some(SLACP_OVERHEAD_BYTES - CHECK),
+            (1, Some(1)) => Some(SLACP_BLOCK_OVERHEAD_BYTES - CHECK),
+            _ => None,
+        };
+        let packet =
+            before.and_then(|before| octets.get(before..octets.len().saturating_sub(CHECK)));
+        if let Some(packet) = packet {
+            self.arrived.entry(packet.to_vec()).or_insert(self.now);
+        }
         if let Some(machine) = &mut self.ends[end].machine {
             machine.handle_frame(self.now, octets);
         }
@@ -230,11 +253,20 @@ impl Pair {
     /// Lets things happen until nothing does; fails when that takes more than ten minutes.
     pub(super) fn run_out(&mut self) {
         let more = self.run_for(Duration::from_secs(600));
-        assert!(!more, "a link without packets must come to rest");
+        assert!(
+            !more,
+            "a link without packets must come to rest, seed {}",
+            self.seed
+        );
     }
 
     pub(super) fn released(&self, end: usize) -> &[Vec<u8>] {
         &self.ends[end].released
+    }
+
+    /// When each of them was.
+    pub(super) fn released_at(&self, end: usize) -> &[Instant] {
+        &self.ends[end].released_at
     }
 
     pub(super) fn machine(&self, end: usize) -> &Slacp {

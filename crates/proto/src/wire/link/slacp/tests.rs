@@ -28,9 +28,13 @@ fn golden_octets() {
     assert_eq!(ack[..13], [0x68, 0, 10, 0, 0, 0, 9, 0, 20, 0, 11, 0, 3]);
     let floor = written(|out| encode_floor(ME, LANE, FrameSeq(5), out));
     assert_eq!(floor[..3], [0x88, 0, 5]);
-    let hello = written(|out| encode_hello(ME, LaneSet(4), [FrameSeq(1); LANES], out));
-    assert_eq!(hello[..10], [0x81, 0, 0, 1, 2, 3, 4, 4, 0, 1]);
-    assert_eq!(hello.len(), 3 + 4 + 1 + 16 + 4);
+    let hello =
+        written(|out| encode_hello(ME, Challenge(9), LaneSet(4), [FrameSeq(1); LANES], out));
+    assert_eq!(hello[..14], [0x81, 0, 0, 1, 2, 3, 4, 0, 0, 0, 9, 4, 0, 1]);
+    assert_eq!(hello.len(), 3 + 4 + 4 + 1 + 16 + 4);
+    let challenge = written(|out| encode_challenge(Challenge(0x0A0B_0C0D), out));
+    assert_eq!(challenge[..7], [0x82, 0, 0, 10, 11, 12, 13]);
+    assert_eq!(challenge.len(), 3 + 4 + 4);
 }
 
 #[test]
@@ -52,8 +56,15 @@ fn what_contradicts_itself_is_refused() {
     assert_eq!(refused(12, u16::MAX), Some(FrameReject::Shape));
     let empty = written(|out| encode_data(ME, LANE, FrameSeq(0), b"", out));
     assert_eq!(parse(&empty, ME), Err(FrameReject::Shape));
-    let unknown =
-        written(|out| encode_hello(Incarnation::UNKNOWN, LaneSet(0), [FrameSeq(0); LANES], out));
+    let unknown = written(|out| {
+        encode_hello(
+            Incarnation::UNKNOWN,
+            Challenge::NONE,
+            LaneSet(0),
+            [FrameSeq(0); LANES],
+            out,
+        );
+    });
     assert_eq!(parse(&unknown, ME), Err(FrameReject::Shape));
     let place = BlockPlace { block: 0, index: 0 };
     let none = written(|out| encode_parity(ME, LANE, 0, place, b"symbol", out));
@@ -66,7 +77,8 @@ fn frames_of_another_incarnation_fail_the_check_and_a_hello_does_not() {
     assert!(parse(&data, ME).is_ok());
     assert_eq!(parse(&data, Incarnation(5)), Err(FrameReject::Check));
     assert_eq!(parse(&data, Incarnation::UNKNOWN), Err(FrameReject::Check));
-    let hello = written(|out| encode_hello(ME, LaneSet(4), [FrameSeq(0); LANES], out));
+    let hello =
+        written(|out| encode_hello(ME, Challenge::NONE, LaneSet(4), [FrameSeq(0); LANES], out));
     assert!(parse(&hello, Incarnation(5)).is_ok());
     // Not even what was sealed under zero passes for a data frame.
     let forged = written(|out| encode_data(Incarnation::UNKNOWN, LANE, FrameSeq(0), b"x", out));
@@ -95,6 +107,14 @@ proptest! {
         prop_assert_eq!(parse(&frame, ME), Ok(parity));
         let frame = written(|out| encode_floor(ME, lane, seq, out));
         prop_assert_eq!(parse(&frame, ME), Ok(SlacpFrame::Floor { lane, floor: seq }));
+        let challenge = Challenge(u32::from(seq.0));
+        let frame = written(|out| encode_challenge(challenge, out));
+        prop_assert_eq!(parse(&frame, Incarnation(5)), Ok(SlacpFrame::Challenge { challenge }));
+        let starts = [seq; LANES];
+        let under_way = LaneSet(block);
+        let frame = written(|out| encode_hello(ME, challenge, under_way, starts, out));
+        let hello = SlacpFrame::Hello { incarnation: ME, answer: challenge, under_way, starts };
+        prop_assert_eq!(parse(&frame, Incarnation::UNKNOWN), Ok(hello));
     }
 
     #[test]
