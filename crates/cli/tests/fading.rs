@@ -114,9 +114,9 @@ fn the_emulator_takes_presets_and_recordings_and_refuses_what_is_none() {
         "{told}"
     );
 
-    // Dark for 100 ms, light for 100 ms, and then nothing is known.
+    // Dark for 10 ms, light for 10 ms, and then nothing is known.
     let mut command = processes::fulmar("emulate --listen 127.0.0.1:0 --to 127.0.0.1:9");
-    let fading = format!("trace {path} spacing 100ms");
+    let fading = format!("trace {path} spacing 10ms");
     command.arg("--up-fading").arg(fading);
     command.arg("--down-fading").arg("testbed over 1s");
     let mut emulator = processes::Running::start(command);
@@ -128,6 +128,6 @@ fn the_emulator_takes_presets_and_recordings_and_refuses_what_is_none() {
     }
     let (status, said) = emulator.end();
     assert_eq!(status.code(), Some(1), "{said}");
-    let (link, used_up) = ("the up link's fading: the trace ", "(200ms) is used up");
+    let (link, used_up) = ("the up link's fading: the trace ", "(20ms) is used up");
     assert!(said.contains(link) && said.contains(used_up), "{said}");
 }
