@@ -3,7 +3,9 @@
 //! The baseline of every comparison. A datagram gets a real UDP header with its checksum and
 //! leaves at once, or at a configured rate; at the far end a datagram whose checksum holds is
 //! delivered, in whatever order and number the path produced. There is no connection, no
-//! acknowledgement and no state but the queue before the pacer.
+//! acknowledgement and no state but the queue before the pacer. A datagram may be sent several times
+//! over, one copy behind the other: the plainest forward error correction, which costs its share of
+//! the rate whether anything is lost or not.
 //!
 //! # Promises
 //! - The queue is bounded; what does not fit is refused, and [`Event::Writable`] follows.
@@ -12,13 +14,15 @@
 //!   that a wrong octet may be delivered (Stone, Partridge, SIGCOMM 2000, measured it in the wild).
 //!
 //! # Sources
-//! RFC 768.
+//! RFC 768. Copies: Epple, "Performance optimization of free-space optical communication
+//! protocols", section 3.1.
 
 use crate::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
 use crate::units::{Bitrate, ByteCount, Instant};
 use crate::wire::aerotp::Port;
 use crate::wire::network::NodeAddress;
 use crate::wire::udp::{Between, UDP_HEADER_BYTES, UdpHeader, UdpReject};
+use core::num::NonZeroU8;
 use std::collections::VecDeque;
 
 /// What the endpoint knows of the path, and its bounds.
@@ -94,11 +98,22 @@ pub struct Route {
     pub destination: Port,
 }
 
+/// A datagram before the pacer.
+#[derive(Debug)]
+struct Waiting {
+    route: Route,
+    payload: Vec<u8>,
+    /// Copies that are still to be sent.
+    copies: NonZeroU8,
+    /// One was sent.
+    is_repeated: bool,
+}
+
 /// One node's UDP.
 #[derive(Debug)]
 pub struct DatagramEndpoint {
     config: DatagramConfig,
-    queue: VecDeque<(Route, Vec<u8>)>,
+    queue: VecDeque<Waiting>,
     queued: ByteCount,
     refused: bool,
     send_at: Instant,
@@ -132,6 +147,19 @@ impl DatagramEndpoint {
     /// # Errors
     /// It is too long, or as much as may wait does already.
     pub fn send(&mut self, route: Route, payload: &[u8]) -> Result<(), SendError> {
+        self.send_copies(route, payload, NonZeroU8::MIN)
+    }
+
+    /// Queues one datagram to be sent so many times, one behind the other. It takes the room of one.
+    ///
+    /// # Errors
+    /// It is too long, or as much as may wait does already.
+    pub fn send_copies(
+        &mut self,
+        route: Route,
+        payload: &[u8],
+        copies: NonZeroU8,
+    ) -> Result<(), SendError> {
         let max = self.config.payload_max.as_usize();
         if payload.len() > max {
             let len = payload.len();
@@ -145,7 +173,12 @@ impl DatagramEndpoint {
         self.queued = after;
         let mut octets = self.spare.pop().unwrap_or_default();
         octets.extend_from_slice(payload);
-        self.queue.push_back((route, octets));
+        self.queue.push_back(Waiting {
+            route,
+            payload: octets,
+            copies,
+            is_repeated: false,
+        });
         Ok(())
     }
 
@@ -203,8 +236,15 @@ impl Machine for DatagramEndpoint {
         if self.config.rate.is_some() && now < self.send_at {
             return None;
         }
-        let (route, payload) = self.queue.pop_front()?;
-        self.queued = self.queued.saturating_sub(ByteCount::of(&payload));
+        let front = self.queue.front_mut()?;
+        let (route, is_repeated) = (front.route, front.is_repeated);
+        let is_last = if let Some(left) = NonZeroU8::new(front.copies.get() - 1) {
+            front.copies = left;
+            front.is_repeated = true;
+            false
+        } else {
+            true
+        };
         let header = UdpHeader {
             source: route.source,
             destination: route.destination,
@@ -214,24 +254,31 @@ impl Machine for DatagramEndpoint {
             destination: NodeAddress(route.path.0),
         };
         let header = header
-            .to_octets(between, &payload)
+            .to_octets(between, &front.payload)
             .expect("payload_max keeps a datagram below 65,536 octets");
         out.extend_from_slice(&header);
-        out.extend_from_slice(&payload);
-        let len = UDP_HEADER_BYTES + payload.len();
-        self.recycle(payload);
+        out.extend_from_slice(&front.payload);
+        let len = UDP_HEADER_BYTES + front.payload.len();
+        if is_last && let Some(sent) = self.queue.pop_front() {
+            self.queued = self.queued.saturating_sub(ByteCount::of(&sent.payload));
+            self.recycle(sent.payload);
+            if core::mem::take(&mut self.refused) {
+                self.events.push_back(Event::Writable);
+            }
+        }
         if let Some(rate) = self.config.rate {
             let on_link = ByteCount::from_usize(len) + self.config.lower_overhead;
             self.send_at = self.send_at.max(now) + rate.time_to_send(on_link);
-        }
-        if core::mem::take(&mut self.refused) {
-            self.events.push_back(Event::Writable);
         }
         self.counters.sent += 1;
         Some(Transmit {
             path: route.path,
             len,
-            kind: Kind::Source,
+            kind: if is_repeated {
+                Kind::Retransmission
+            } else {
+                Kind::Source
+            },
             priority: Priority::default(),
             ecn: Ecn::NotCapable,
         })
@@ -311,6 +358,29 @@ mod tests {
             }
         }
         assert_eq!(b.inner().counters().checksum, 1);
+    }
+
+    #[test]
+    fn copies_follow_their_datagram_and_each_takes_its_time() {
+        let mut a = endpoint(1, Some(12_000_000));
+        let three = NonZeroU8::new(3).unwrap();
+        a.app().send_copies(ROUTE, &[7; 1472], three).unwrap();
+        a.app().send(ROUTE, &[9; 1472]).unwrap();
+        let mut now = Instant::START;
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let mut octets = Vec::new();
+            let transmit = a.poll_transmit(now, &mut octets).unwrap();
+            assert!(a.poll_transmit(now, &mut Vec::new()).is_none());
+            seen.push((octets[UDP_HEADER_BYTES], transmit.kind));
+            now += Duration::from_millis(1);
+            a.handle_deadline(now);
+        }
+        let again = Kind::Retransmission;
+        let expected = [(7, Kind::Source), (7, again), (7, again), (9, Kind::Source)];
+        assert_eq!(seen, expected);
+        assert!(a.inner().is_idle());
+        assert_eq!(a.inner().counters().sent, 4);
     }
 
     #[test]

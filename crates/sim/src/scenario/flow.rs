@@ -4,8 +4,10 @@ use super::ScenarioError;
 use super::aerotp::{self, AerotpPlan};
 use super::gateway::{self, GatewayPlan};
 use super::lt_tcp::{self, LtTcpPlan};
+use super::read::narrow;
 use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
+use core::num::NonZeroU8;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
 use fulmar_proto::wire::udp::UDP_HEADER_BYTES;
@@ -14,6 +16,8 @@ use fulmar_settings::{Keys, TableReader};
 /// One flow: an application at one end that sends to one at the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowPlan {
+    /// How often UDP sends each datagram; other transports know better.
+    pub copies: NonZeroU8,
     /// What carries it.
     pub transport: TransportPlan,
     /// What is sent, and when.
@@ -111,6 +115,7 @@ pub(super) const KEYS: Keys = &[
         "direction",
         "mtu",
         "send_rate",
+        "copies",
         "measured",
         "tcp",
         "lt_tcp",
@@ -123,6 +128,8 @@ pub(super) const KEYS: Keys = &[
 const MTU: ByteCount = ByteCount(1500);
 /// The longest packet a 16-bit length allows.
 const MTU_MAX: u64 = 65_535;
+/// More than helps on any link: each takes its share of the rate.
+const COPIES_MAX: u64 = 100;
 /// The shortest that every header and one octet fit into (RFC 791's minimum reassembly length).
 const MTU_MIN: u64 = 68;
 
@@ -181,7 +188,9 @@ impl FlowPlan {
             Traffic::Bulk { .. } => payload,
             Traffic::ConstantRate { write, .. } => write,
         };
+        let copies = reader.whole("copies", 1..=COPIES_MAX)?.map(narrow);
         let plan = Self {
+            copies: copies.and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN),
             transport,
             traffic,
             start: reader.duration("start")?.unwrap_or_default(),

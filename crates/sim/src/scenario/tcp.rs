@@ -2,6 +2,7 @@
 
 use super::ScenarioError;
 use super::read::{narrow, set};
+use core::num::NonZeroU8;
 use fulmar_proto::transport::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig};
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
@@ -49,6 +50,7 @@ pub(super) const KEYS: Keys = &[&[
     "ecn",
     "nagle",
     "keep_out_of_order",
+    "runs_kept",
     "receive_buffer",
     "send_buffer",
     "unsent",
@@ -192,6 +194,9 @@ fn read_options(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), 
         &mut config.keep_out_of_order,
         reader.value("keep_out_of_order")?,
     );
+    if let Some(runs) = reader.whole("runs_kept", 1..=255)? {
+        config.runs_kept_max = NonZeroU8::new(narrow(runs));
+    }
     set(&mut config.time_wait, reader.duration("time_wait")?);
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) struct DatagramStack {
 /// What writing needs besides the machine.
 #[derive(Debug, Default)]
 struct WriteSide {
-    /// Stream positions of the datagrams that were given to the machine and not sent yet.
+    /// Stream positions of the datagrams that were given to the machine and not sent yet, each copy's.
     tags: VecDeque<u64>,
     /// Flows that a full queue turned away.
     waiting: VecDeque<usize>,
@@ -77,13 +77,16 @@ impl WriteSide {
             if self.write.is_empty() {
                 return;
             }
-            if machine.send(route, &self.write).is_err() {
+            let copies = flow.plan.copies;
+            if machine.send_copies(route, &self.write, copies).is_err() {
                 if !self.waiting.contains(&index) {
                     self.waiting.push_back(index);
                 }
                 return;
             }
-            self.tags.push_back(offset);
+            for _ in 0..copies.get() {
+                self.tags.push_back(offset);
+            }
             flow.accept(now, self.write.len() as u64);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::transport::parts::congestion::Algorithm;
 use crate::units::{ByteCount, Duration};
+use core::num::NonZeroU8;
 
 /// Bounds of the retransmission timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,10 @@ pub struct TcpConfig {
     pub nagle: bool,
     /// The receiver keeps what comes out of order. Without, the transfer is a go-back-N.
     pub keep_out_of_order: bool,
+    /// Runs beyond the first hole that the receiver keeps, at most, if that is a limit: what would begin
+    /// another is dropped, as by a receiver that keeps no more than it can tell in one segment's SACK
+    /// option (four blocks, three beside timestamps; free-space-optics paper, section 4.1.2).
+    pub runs_kept_max: Option<NonZeroU8>,
     /// Octets received and not read, at most.
     pub receive_buffer: ByteCount,
     /// Octets written and not acknowledged, at most.

@@ -21,16 +21,20 @@ pub enum Preset {
     LinuxLike,
     /// RFC 793 without congestion control, a go-back-N (free-space-optics paper).
     Rfc793NoCc,
+    /// The same paper's selective repeat: SACK without congestion control. It keeps every run; four
+    /// (three with timestamps) is [`TcpConfig::runs_kept_max`].
+    SackNoCc,
 }
 
 impl Preset {
     /// All of them by name.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 6] = [
         ("reference", Self::Reference),
         ("enhanced", Self::Enhanced),
         ("newreno-2005", Self::NewReno2005),
         ("linux-like", Self::LinuxLike),
         ("rfc793-no-cc", Self::Rfc793NoCc),
+        ("sack-no-cc", Self::SackNoCc),
     ];
 
     /// The settings, for an MTU of 1500 octets.
@@ -41,6 +45,7 @@ impl Preset {
             Self::NewReno2005 => NEWRENO_2005,
             Self::LinuxLike => LINUX_LIKE,
             Self::Rfc793NoCc => RFC793_NO_CC,
+            Self::SackNoCc => SACK_NO_CC,
         }
     }
 }
@@ -90,6 +95,7 @@ const REFERENCE: TcpConfig = TcpConfig {
     ecn: false,
     nagle: false,
     keep_out_of_order: true,
+    runs_kept_max: None,
     receive_buffer: ByteCount(4 << 20),
     send_buffer: ByteCount(4 << 20),
     unsent_max: None,
@@ -182,4 +188,14 @@ const RFC793_NO_CC: TcpConfig = TcpConfig {
     window_scaling: true,
     keep_out_of_order: false,
     ..REFERENCE
+};
+
+const SACK_NO_CC: TcpConfig = TcpConfig {
+    recovery: Recovery {
+        sack: true,
+        duplicates: 3,
+        ..RFC793_NO_CC.recovery
+    },
+    keep_out_of_order: true,
+    ..RFC793_NO_CC
 };

@@ -7,6 +7,7 @@ use super::config::TcpConfig;
 use crate::bytes::StreamReassembly;
 use crate::machine::Ecn;
 use crate::units::Instant;
+use core::num::NonZeroU8;
 use core::ops::Range;
 
 /// Whether and when an acknowledgement is owed.
@@ -41,6 +42,7 @@ pub(super) struct Receiver {
     buffer: u64,
     acks: super::config::DelayedAcks,
     keep_out_of_order: bool,
+    runs_kept_max: Option<NonZeroU8>,
     in_order_since_ack: u8,
     owed: Owed,
     gap_seen: bool,
@@ -61,6 +63,7 @@ impl Receiver {
             buffer: config.receive_buffer.0,
             acks: config.acks,
             keep_out_of_order: config.keep_out_of_order,
+            runs_kept_max: config.runs_kept_max,
             in_order_since_ack: 0,
             owed: Owed::Nothing,
             gap_seen: false,
@@ -110,7 +113,7 @@ impl Receiver {
         }
         let before = self.reassembly.next();
         if !octets.is_empty() {
-            if position > before && !self.keep_out_of_order {
+            if position > before && !self.keeps(position, octets.len() as u64) {
                 self.owed = Owed::Now;
                 return;
             }
@@ -133,6 +136,19 @@ impl Receiver {
         } else if fin {
             self.owed = Owed::Now;
         }
+    }
+
+    /// Whether octets beyond the first hole are kept: they belong to a run that is there, or there is
+    /// room for another run.
+    fn keeps(&self, position: u64, len: u64) -> bool {
+        let Some(most) = self.runs_kept_max else {
+            return self.keep_out_of_order;
+        };
+        let end = position.saturating_add(len);
+        let mut runs = self.reassembly.runs();
+        let belongs = runs.any(|run| run.start <= end && position <= run.end);
+        self.keep_out_of_order
+            && (belongs || self.reassembly.runs().len() < usize::from(most.get()))
     }
 
     fn delay(&mut self, now: Instant) {
