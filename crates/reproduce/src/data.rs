@@ -30,9 +30,16 @@ pub(crate) struct Sample {
     pub(crate) n: usize,
 }
 
+/// A swept value without what is the same of all: `30%` of `on-off 30% period 20ms`.
+pub(crate) fn short(text: &str) -> &str {
+    let mut words = text.split(' ');
+    words.find(|word| word.ends_with('%')).unwrap_or(text)
+}
+
 /// The number in a swept value: `20` of `20%`, `150` of `150kB`, of an outage `1s+30s` its length,
 /// 30, and of `rbdc timeout 2` the last word. `None` of a name.
 fn x_number(text: &str) -> Option<f64> {
+    let text = short(text);
     let last = text.rsplit('+').next().unwrap_or(text);
     let number = |text: &str| {
         let digits = text.trim_end_matches(|c: char| c == '%' || c.is_alphabetic() || c == ' ');
@@ -193,7 +200,11 @@ mod tests {
     fn the_number_of_a_swept_value_is_without_its_unit() {
         let cases = [("1e-5", 1e-5), ("20%", 20.0), ("150kB", 150.0)];
         let outages = [("1s+30s", 30.0), ("1s+0.5s", 0.5), ("1e-5 per octet", 1e-5)];
-        let words = [("rbdc timeout 4", 4.0), ("vbdc response 530ms", 530.0)];
+        let words = [
+            ("rbdc timeout 4", 4.0),
+            ("vbdc response 530ms", 530.0),
+            ("on-off 30% period 20ms", 30.0),
+        ];
         for (text, number) in cases.into_iter().chain(outages).chain(words) {
             let found = x_number(text).expect("a number");
             assert!((found - number).abs() < 1e-12, "{text}");

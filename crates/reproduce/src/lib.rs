@@ -10,13 +10,16 @@
 //! - No clock, file or socket here; the caller runs the experiment and writes the files.
 //!
 //! Sources: `aerotp-multi-mode` and `aerotp-hybrid`, the AeroTP papers; conditions as in
-//! reference/README.md (ns-3). `slacp`, the slides of Kojo (FDPW 2005).
+//! reference/README.md (ns-3). `slacp`, the slides of Kojo (FDPW 2005). `lt-tcp`, the LT-TCP +
+//! LL-HARQ slides.
 
 mod airborne;
 mod claims;
 mod csv;
 mod data;
+mod exhibit;
 mod hybrid;
+mod lt_tcp;
 mod multi_mode;
 mod overlay;
 mod overview;
@@ -29,6 +32,7 @@ mod style;
 
 pub use claims::{Checked, Verdict};
 pub use hybrid::HYBRID;
+pub use lt_tcp::LT_TCP;
 pub use multi_mode::MULTI_MODE;
 pub use overview::{Attempt, overview};
 pub use paper::Paper;
@@ -36,7 +40,7 @@ pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. One more is one more row.
-pub const PAPERS: [&Paper; 3] = [&MULTI_MODE, &HYBRID, &SLACP];
+pub const PAPERS: [&Paper; 4] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP];
 
 #[cfg(test)]
 mod tests {

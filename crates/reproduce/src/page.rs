@@ -31,6 +31,10 @@ pub(crate) fn page(
         @for (index, section) in paper.sections.iter().enumerate() {
             (figures(index, section, drawings, &judged))
         }
+        @if !paper.exhibits.is_empty() {
+            h2 id="tables" { "Tables" }
+            @for exhibit in paper.exhibits { (exhibit.markup(data)) }
+        }
         h2 id="conditions" { "Conditions" }
         ul { @for note in paper.notes { li { (note) } } }
         @for family in &data.families { (conditions(family.family, runs(family))) }
@@ -86,6 +90,12 @@ fn contents(paper: &Paper) -> Markup {
                         @for (index, section) in paper.sections.iter().enumerate() {
                             li { a href=(format!("#{}", anchor(index))) { (section.title) } }
                         }
+                    }
+                }
+                @if !paper.exhibits.is_empty() {
+                    li {
+                        a href="#tables" { "Tables" }
+                        ul { @for exhibit in paper.exhibits { li { a href=(format!("#{}", exhibit.id)) { (exhibit.title) } } } }
                     }
                 }
                 li { a href="#conditions" { "Conditions" } }

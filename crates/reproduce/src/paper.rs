@@ -1,6 +1,7 @@
 //! What a paper's reproduction consists of, as tables.
 
 use crate::claims::Claim;
+use crate::exhibit::Exhibit;
 use crate::overlay::Overlay;
 
 /// A paper: what is run, what is drawn of it, and what the paper says about it.
@@ -12,6 +13,8 @@ pub struct Paper {
     pub title: &'static str,
     pub(crate) families: &'static [Family],
     pub(crate) sections: &'static [Section],
+    /// Tables, after the figures.
+    pub(crate) exhibits: &'static [Exhibit],
     /// In the order of the page, a slice for each of the paper's topics.
     pub(crate) claims: &'static [&'static [Claim]],
     pub(crate) missing: &'static [Missing],

@@ -171,6 +171,9 @@ impl Reproduction {
                 files,
             });
         }
+        for exhibit in self.paper.exhibits {
+            files.push(exhibit.file(&data));
+        }
         let claims = self.paper.claims.iter().copied().flatten();
         let claims: Vec<Checked> = claims.map(|claim| claim.judge(&data)).collect();
         files.push(OutputFile {

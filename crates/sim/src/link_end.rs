@@ -31,7 +31,8 @@ pub(crate) struct LinkId(pub(crate) usize);
 pub(crate) struct LinkEnd {
     /// Absent only while it is being drained.
     machine: Option<Box<GuardedLink<Link>>>,
-    queue: PacketQueue<PacketId>,
+    /// Each packet, and since when it waits.
+    queue: PacketQueue<(PacketId, Instant)>,
     /// The node it stands at.
     node: NodeId,
     /// The way its frames take.
@@ -49,7 +50,7 @@ pub(crate) struct LinkEnd {
 impl LinkEnd {
     pub(crate) fn new(
         machine: Link,
-        queue: PacketQueue<PacketId>,
+        queue: PacketQueue<(PacketId, Instant)>,
         (node, way, peer): (NodeId, WayId, LinkId),
     ) -> Self {
         Self {
@@ -96,7 +97,7 @@ impl Network {
         let capable = NetworkHeader::parse(octets).is_ok_and(|p| p.header.ecn != Ecn::NotCapable);
         let len = ByteCount::of(octets);
         let end = &mut self.links[link.0];
-        match end.queue.push(now, packet, len, capable) {
+        match end.queue.push(now, (packet, now), len, capable) {
             Queued::Waits { marked } => {
                 if marked && mark_congested(&mut self.pool.packet_mut(packet).octets) {
                     end.meter.marked += 1;
@@ -203,7 +204,8 @@ impl LinkDriver for Port<'_> {
             ..
         } = &mut *self.network;
         let end = &mut links[self.link.0];
-        let id = end.queue.pop(now)?;
+        let (id, since) = end.queue.pop(now)?;
+        end.meter.wait(now.saturating_since(since));
         let packet = pool.packet_mut(id);
         let (kind, tag) = (packet.kind, packet.tag);
         descending.clear();

@@ -16,7 +16,7 @@ use core::time::Duration;
 use fulmar_channel::{Channel, Config, ConfigError, PacketQueue};
 use fulmar_proto::link::Medium;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::ByteCount;
+use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::NodeAddress;
 use std::collections::VecDeque;
 
@@ -86,7 +86,7 @@ fn below(config: &Config, link: Option<LinkId>) -> Config {
 /// RED's typical packet (Floyd and Jacobson's simulations): it only scales idle time.
 const TYPICAL_PACKET: ByteCount = ByteCount(1_000);
 
-fn queue(config: &Config, plan: &LinkPlan, rng: &Rng) -> PacketQueue<PacketId> {
+fn queue(config: &Config, plan: &LinkPlan, rng: &Rng) -> PacketQueue<(PacketId, Instant)> {
     let queue = PacketQueue::new(plan.queue.unwrap_or(config.queue), config.ecn_threshold);
     match plan.red {
         Some(red) => {

@@ -91,6 +91,7 @@ pub const HYBRID: Paper = Paper {
             figures: &MACK_20MB_FIGURES,
         },
     ],
+    exhibits: &[],
     claims: &[
         &claims_modes::CLAIMS,
         &claims_delivery::CLAIMS,

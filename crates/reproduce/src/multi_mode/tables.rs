@@ -131,6 +131,7 @@ pub const MULTI_MODE: Paper = Paper {
             figures: &design::FIGURES,
         },
     ],
+    exhibits: &[],
     claims: &[
         &claims_design::CLAIMS,
         &claims_setup::CLAIMS,

@@ -82,6 +82,7 @@ pub const SLACP: Paper = Paper {
         experiments::WHY_BUFFERS,
         experiments::SENSITIVITY,
     ],
+    exhibits: &[],
     claims: &[
         &claims_slacp::CLAIMS,
         &claims_dama::CLAIMS,

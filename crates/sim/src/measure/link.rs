@@ -44,6 +44,8 @@ pub struct LinkMeter {
     last_release: Option<Instant>,
     forgotten: u64,
     latencies: Vec<Duration>,
+    /// Of the packets that the layer took, in the queue above it.
+    waited: Duration,
     /// Packets refused by the queue above the link, for lack of room.
     pub queue_full: u64,
     /// Packets dropped early by RED.
@@ -66,6 +68,11 @@ fn hash(octets: &[u8]) -> u64 {
 }
 
 impl LinkMeter {
+    /// The packet that the layer takes next stood in the queue above it for so long.
+    pub(crate) fn wait(&mut self, span: Duration) {
+        self.waited = self.waited.saturating_add(span);
+    }
+
     /// The layer takes a packet.
     pub(crate) fn offer(&mut self, now: Instant, octets: &[u8], identity: Identity) {
         self.offered += 1;
@@ -139,6 +146,11 @@ impl LinkMeter {
     /// The spans from offer to release, in the order of release.
     pub fn latencies(&self) -> &[Duration] {
         &self.latencies
+    }
+
+    /// Mean span in the queue above the layer, of the packets that it took.
+    pub fn wait_mean_s(&self) -> Option<f64> {
+        (self.offered > 0).then(|| self.waited.as_secs_f64() / self.offered as f64)
     }
 
     /// Released octets per second between the first offer and the last release, as bits.

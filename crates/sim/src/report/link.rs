@@ -17,6 +17,12 @@ pub struct LinkMetrics {
     pub latency_p99_s: Option<f64>,
     /// The longest such span.
     pub latency_max_s: Option<f64>,
+    /// Mean span in the queue above the layer; of several hops the mean.
+    pub wait_mean_s: Option<f64>,
+    /// Of all hops together, if all have link layers: what a packet and its answer take on the way
+    /// there and back, the sum of every hop's mean span in the queue and in the layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_s: Option<f64>,
     /// 8 x released octets / (last release - first offer); of several hops the mean.
     pub goodput_bps: Option<f64>,
     /// Packets that the layer took and that never came out, as a share of those it took.
@@ -82,6 +88,7 @@ impl LinkMetrics {
             meters().flat_map(LinkMeter::latencies).copied().collect();
         latencies.sort_unstable();
         let seconds = |span: Duration| span.as_secs_f64();
+        let waits: Vec<f64> = meters().filter_map(LinkMeter::wait_mean_s).collect();
         let goodputs: Vec<f64> = meters().filter_map(LinkMeter::goodput_bps).collect();
         let mean = goodputs.iter().sum::<f64>() / goodputs.len() as f64;
         let (offered, lost) = (sum(LinkMeter::offered), sum(LinkMeter::lost));
@@ -89,6 +96,9 @@ impl LinkMetrics {
             latency_mean_s: mean_seconds(&latencies),
             latency_p99_s: percentile(&latencies, 0.99).map(seconds),
             latency_max_s: latencies.last().copied().map(seconds),
+            wait_mean_s: (!waits.is_empty())
+                .then(|| waits.iter().sum::<f64>() / waits.len() as f64),
+            round_trip_s: None,
             goodput_bps: (!goodputs.is_empty()).then_some(mean),
             residual_loss: (offered > 0).then(|| lost as f64 / offered as f64),
             offered_packets: offered,
@@ -107,12 +117,27 @@ impl LinkMetrics {
         })
     }
 
-    /// Over all hops in the direction of the first flow; `None` if no hop has a link layer.
-    pub fn of_first_flow(world: &World) -> Option<Self> {
+    /// Over all of the world's `hops` in the direction of the first flow; `None` if none has a link
+    /// layer.
+    pub fn of_first_flow(world: &World, hops: usize) -> Option<Self> {
         let first = usize::from(world.first_flow_is_reverse());
         let directions: Vec<Direction<'_>> = world.links().skip(first).step_by(2).collect();
-        Self::of(&directions)
+        let round_trip_s = (world.link_hops().len() == hops)
+            .then(|| round_trip_s(world))
+            .flatten();
+        Self::of(&directions).map(|metrics| Self {
+            round_trip_s,
+            ..metrics
+        })
     }
+}
+
+/// The sum of both directions' mean spans over every hop; `None` if a way was not taken.
+fn round_trip_s(world: &World) -> Option<f64> {
+    let spans = world
+        .links()
+        .map(|(meter, _)| Some(meter.wait_mean_s()? + mean_seconds(meter.latencies())?));
+    spans.sum()
 }
 
 impl HopMetrics {

@@ -207,7 +207,7 @@ impl Metrics {
             efficiency_arq: share(arq_bound_bps),
             capacity_bps,
             arq_bound_bps,
-            link: LinkMetrics::of_first_flow(world),
+            link: LinkMetrics::of_first_flow(world, hops),
             flow,
         }
     }

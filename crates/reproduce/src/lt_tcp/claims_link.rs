@@ -1,0 +1,217 @@
+//! What the slides say of the link layers.
+
+use super::tables::{ARQ, HARQ, LT_HARQ, NARROW, PERCENT, TCP_ARQ, TCP_HARQ};
+use super::view::{LOSSY, WORST, above, at, list, megabits, millis, over};
+use crate::claims::{Claim, Finding, Verdict};
+use crate::data::Data;
+
+/// The slides' table, in seconds.
+const ARQ_LATENCY: [f64; 6] = [0.01083, 0.03218, 0.04563, 0.05964, 0.08019, 0.09880];
+const HARQ_LATENCY: [f64; 6] = [0.01083, 0.01421, 0.01515, 0.01704, 0.01847, 0.01901];
+/// Table I, in seconds and as shares.
+const TABLE_LATENCY: [f64; 6] = [0.01108, 0.01469, 0.01565, 0.01773, 0.01936, 0.02008];
+const TABLE_RESIDUAL: [f64; 6] = [0.0, 0.0, 0.0001, 0.0008, 0.0061, 0.0399];
+/// In bit/s.
+const TABLE_LINK_GOODPUT: [f64; 6] = [9.93e6, 7.81e6, 6.35e6, 5.02e6, 3.77e6, 2.41e6];
+
+const LATENCY: &str = "link.latency_mean_s";
+
+pub(super) const CLAIMS: [Claim; 9] = [
+    Claim {
+        id: "arq-latency",
+        place: "slide \"Link level goodput\", table",
+        says: "LL-ARQ's mean latency of a hop is 10.83, 32.18, 45.63, 59.64, 80.19 and 98.80 ms at 0 to 50 %.",
+        criterion: "Reproduced within 5 % at every error rate, partly within 20 %.",
+        see: &["saturated-latency", "saturated-latency-100"],
+        check: |data| latency(data, ARQ, &ARQ_LATENCY, 0.05, 0.20, f64::INFINITY),
+    },
+    Claim {
+        id: "harq-latency",
+        place: "slide \"Link level goodput\", table",
+        says: "LL-HARQ's mean latency of a hop is 10.83, 14.21, 15.15, 17.04, 18.47 and 19.01 ms at 0 to 50 %.",
+        criterion: "Reproduced within 20 % at every error rate and below 25 ms throughout, partly below 25 ms.",
+        see: &["saturated-latency", "saturated-latency-100"],
+        check: |data| latency(data, HARQ, &HARQ_LATENCY, 0.20, f64::INFINITY, 0.025),
+    },
+    Claim {
+        id: "latency-order",
+        place: "slide \"Link level goodput\"",
+        says: "The latency of a hop is much better with LL-HARQ than with LL-ARQ.",
+        criterion: "Reproduced if LL-HARQ's is less than half of LL-ARQ's at every error rate above 0, partly if less.",
+        see: &["saturated-latency", "chain-latency"],
+        check: |data| {
+            let arq = over(data, "chain", TCP_ARQ, LOSSY, LATENCY)?;
+            let harq = over(data, "chain", TCP_HARQ, LOSSY, LATENCY)?;
+            let shares: Vec<f64> = harq
+                .iter()
+                .zip(&arq)
+                .map(|(harq, arq)| harq / arq)
+                .collect();
+            Some(Finding {
+                verdict: Verdict::of(
+                    shares.iter().all(|share| *share < 0.5),
+                    shares.iter().all(|share| *share < 1.0),
+                ),
+                figure: format!("{} % of LL-ARQ's", list(&shares, 0.01, 0)),
+                comment: "Of TCP-SACK over four hops.".to_owned(),
+            })
+        },
+    },
+    Claim {
+        id: "latency-bounded",
+        place: "slides \"Features\" and \"Summary\"",
+        says: "One ARQ attempt at most keeps the latency of the link under tight control.",
+        criterion: "Reproduced if 99 % of the packets take less than 45 ms, two round trips of a hop and 5 ms, at every error rate.",
+        see: &["saturated-latency"],
+        check: |data| {
+            let worst = over(data, "saturated", HARQ, &PERCENT, "link.latency_p99_s")?;
+            let other = over(data, "saturated", ARQ, &PERCENT, "link.latency_p99_s")?;
+            Some(Finding {
+                verdict: Verdict::of(worst.iter().all(|p99| *p99 < 0.045), false),
+                figure: millis(&worst),
+                comment: format!("The 99th percentiles; LL-ARQ's are {}.", millis(&other)),
+            })
+        },
+    },
+    Claim {
+        id: "no-parity-on-a-clean-link",
+        place: "slide \"Summary\"",
+        says: "No FEC is provisioned if there is no loss.",
+        criterion: "Reproduced if LL-HARQ sends no unit of parity at 0 %.",
+        see: &["saturated-goodput"],
+        check: |data| {
+            let parity = at(data, "chain", LT_HARQ, 0, "link.frames_parity")?;
+            Some(Finding {
+                verdict: Verdict::of(parity <= 0.0, false),
+                figure: format!("{parity:.0} units of parity a run at 0 %"),
+                comment: String::new(),
+            })
+        },
+    },
+    Claim {
+        id: "link-goodput-order",
+        place: "slide \"Link level goodput\"",
+        says: "With TCP-SACK over one hop, LL-HARQ's link goodput is significantly above LL-ARQ's.",
+        criterion: "Reproduced if it is higher at every error rate above 0, partly at most.",
+        see: &["hop-link-goodput", "saturated-goodput"],
+        check: link_goodput_order,
+    },
+    Claim {
+        id: "table-link-goodput",
+        place: "Table I",
+        says: "LT-TCP over LL-HARQ, four hops: link goodput of 9.93, 7.81, 6.35, 5.02, 3.77 and 2.41 Mbit/s.",
+        criterion: "Reproduced if ours is within 10 % or above at every error rate, partly within 30 %.",
+        see: &["chain-link-goodput", "light-goodput"],
+        check: |data| {
+            let ours = over(data, "chain", LT_HARQ, &PERCENT, "link.goodput_bps")?;
+            let least = least_ratio(&ours, &TABLE_LINK_GOODPUT);
+            Some(Finding {
+                verdict: Verdict::of(least >= 0.9, least >= 0.7),
+                figure: megabits(&ours),
+                comment: "The units' ten octets of header cost 5 % of a packet of 1350 octets in five units; the rest is parity. At 10 % the slides' \
+                    7.81 of 10 Mbit/s leave 1.28 units for each of the packet's, all headers and the second round included; five units with \
+                    one failure in a hundred by the binomial law need 1.6."
+                    .to_owned(),
+            })
+        },
+    },
+    Claim {
+        id: "table-residual",
+        place: "Table I",
+        says: "The link's residual loss is 0.00, 0.00, 0.01, 0.08, 0.61 and 3.99 %: small, and not zero.",
+        criterion: "Reproduced if ours is at most the printed one and 0.02 % at every error rate and above 0 at 50 %, partly if at most 4 % throughout.",
+        see: &["chain-residual", "saturated-residual"],
+        check: |data| {
+            let ours = over(data, "chain", LT_HARQ, &PERCENT, "link.residual_loss")?;
+            let mut pairs = ours.iter().zip(&TABLE_RESIDUAL);
+            let low = pairs.all(|(ours, table)| *ours <= table + 2e-4);
+            let some = ours.last().is_some_and(|worst| *worst > 0.0);
+            Some(Finding {
+                verdict: Verdict::of(low && some, ours.iter().all(|share| *share <= 0.04)),
+                figure: format!("{} %", list(&ours, 0.01, 2)),
+                comment: String::new(),
+            })
+        },
+    },
+    Claim {
+        id: "table-latency",
+        place: "Table I",
+        says: "LT-TCP over LL-HARQ, four hops: mean latency of a hop of 11.08, 14.69, 15.65, 17.73, 19.36 and 20.08 ms.",
+        criterion: "Reproduced within 20 % at every error rate, partly below 25 ms.",
+        see: &["chain-latency"],
+        check: |data| {
+            let ours = over(data, "chain", LT_HARQ, &PERCENT, LATENCY)?;
+            let off = farthest(&ours, &TABLE_LATENCY);
+            Some(Finding {
+                verdict: Verdict::of(off <= 0.20, ours.iter().all(|mean| *mean < 0.025)),
+                figure: millis(&ours),
+                comment: format!("At most {:.0} % off.", 100.0 * off),
+            })
+        },
+    },
+];
+
+/// The largest deviation from the published values, as a share.
+fn farthest(ours: &[f64], published: &[f64]) -> f64 {
+    let pairs = ours.iter().zip(published);
+    let off = pairs.map(|(ours, published)| (ours / published - 1.0).abs());
+    off.fold(0.0, f64::max)
+}
+
+/// The lowest share of the published values that is reached.
+pub(super) fn least_ratio(ours: &[f64], published: &[f64]) -> f64 {
+    let pairs = ours.iter().zip(published);
+    let shares = pairs.map(|(ours, published)| ours / published);
+    shares.fold(f64::INFINITY, f64::min)
+}
+
+fn latency(
+    data: &Data,
+    line: &str,
+    published: &[f64],
+    near: f64,
+    far: f64,
+    most: f64,
+) -> Option<Finding> {
+    let ours = over(data, "saturated", line, &PERCENT, LATENCY)?;
+    let off = farthest(&ours, published);
+    let bounded = ours.iter().all(|mean| *mean < most);
+    let slow = data.family("saturated-100")?;
+    let slow: Option<Vec<f64>> = slow
+        .family
+        .x_values
+        .iter()
+        .map(|x| data.mean("saturated-100", line, x, LATENCY))
+        .collect();
+    let slow = slow?;
+    Some(Finding {
+        verdict: Verdict::of(off <= near && bounded, off <= far && bounded),
+        figure: millis(&ours),
+        comment: format!(
+            "At most {:.1} % off. With ON and OFF of 100 ms: {}, at most {:.1} % off.",
+            100.0 * off,
+            millis(&slow),
+            100.0 * farthest(&slow, published)
+        ),
+    })
+}
+
+fn link_goodput_order(data: &Data) -> Option<Finding> {
+    let goodput = |line| over(data, "hop", line, LOSSY, "link.goodput_bps");
+    let (arq, harq, narrow) = (goodput(TCP_ARQ)?, goodput(TCP_HARQ)?, goodput(NARROW)?);
+    let mut found = above(
+        &harq,
+        &arq,
+        format!("{}, LL-ARQ {}", megabits(&harq), megabits(&arq)),
+    );
+    let worst = at(data, "saturated", ARQ, WORST, "link.goodput_bps")?;
+    found.comment = format!(
+        "{} An LL-ARQ that repeats exactly what was lost, with a window that never stands still, has all the goodput that a channel allows ({:.2} of \
+         5 Mbit/s when saturated at 50 %), and no parity can be above it. The published latencies are those of such an LL-ARQ, so what holds it down on the slides must be \
+         something else. If at most 16 frames are outstanding, its link goodput is {}, and LL-HARQ's is above it.",
+        found.comment,
+        worst / 1e6,
+        megabits(&narrow)
+    );
+    Some(found)
+}

@@ -1,0 +1,69 @@
+//! Any transport over any link layer over three channels (issue 5, must-hold 5): our own experiment.
+
+use super::tables::GOODPUT;
+use crate::exhibit::{Cells, Exhibit};
+use crate::paper::{Family, Line};
+
+pub(super) const LAYERS: &[&str] = &[
+    "plain",
+    "stop-and-wait",
+    "go-back-n",
+    "selective-repeat",
+    "ll-arq",
+    "ll-harq",
+    "slacp",
+];
+
+const fn family(id: &'static str, sets: &'static [&'static str]) -> Family {
+    Family {
+        id,
+        scenario: (
+            "scenarios/link-matrix.toml",
+            include_str!("../../../../scenarios/link-matrix.toml"),
+        ),
+        sets,
+        x_path: "hop.link",
+        x_values: LAYERS,
+        x_label: "link layer",
+        x_logarithmic: false,
+        lines: &[
+            Line {
+                label: "AeroTP reliable",
+                sets: &["flow.transport=aerotp", "flow.mode=reliable"],
+            },
+            Line {
+                label: "AeroTP NACK+MACK",
+                sets: &["flow.transport=aerotp", "flow.mode=nack-mack"],
+            },
+            Line {
+                label: "TCP",
+                sets: &[],
+            },
+            Line {
+                label: "LT-TCP",
+                sets: &["flow.transport=lt-tcp"],
+            },
+        ],
+        conditions: "One bulk flow for 10 s over one hop of 10 Mbit/s and 10 ms, both ways alike; a queue of 100 packets with RED (20 to 60) above \
+            the link layer; packets of 1350 octets. TCP is linux-like with ECN.",
+    }
+}
+
+pub(super) const RANDOM: Family = family("matrix-random", &["hop.loss=5%"]);
+pub(super) const ON_OFF: Family = family("matrix-on-off", &["hop.loss=on-off 30% period 50ms"]);
+pub(super) const BITS: Family = family("matrix-bits", &["hop.ber=1e-5"]);
+
+pub(super) const HEAT: Exhibit = Exhibit {
+    id: "matrix",
+    title: "Any transport over any link layer",
+    intro: "Goodput in Mbit/s with 95 % intervals; the deeper the colour, the nearer to the best over that channel. Not of the slides: our own \
+        experiment.",
+    cells: Cells::Heat {
+        families: &[
+            ("matrix-random", "5 % of the frames"),
+            ("matrix-on-off", "on-off, 30 % on average, 50 ms"),
+            ("matrix-bits", "one bit in 100,000 inverted"),
+        ],
+        measure: GOODPUT,
+    },
+};
