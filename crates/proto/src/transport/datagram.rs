@@ -372,6 +372,7 @@ mod tests {
             let mut octets = Vec::new();
             let transmit = a.poll_transmit(now, &mut octets).unwrap();
             assert!(a.poll_transmit(now, &mut Vec::new()).is_none());
+            assert_eq!(a.poll_event(), None);
             seen.push((octets[UDP_HEADER_BYTES], transmit.kind));
             now += Duration::from_millis(1);
             a.handle_deadline(now);
