@@ -77,6 +77,25 @@ fn acknowledgements_are_delayed_only_after_the_first_gap_if_so_configured() {
     drill.silent();
 }
 
+/// What ns-3 does.
+#[test]
+fn a_listener_acknowledges_the_first_segment_at_once_if_so_configured() {
+    let mut drill = receiving(|c| c.acks.first_at_once = true);
+    segment(&mut drill, 0);
+    assert_eq!(drill.sent().ack, at(1));
+    segment(&mut drill, 1);
+    drill.silent();
+    segment(&mut drill, 2);
+    assert_eq!(drill.sent().ack, at(3));
+    let mut drill = receiving(|c| c.acks.first_at_once = true);
+    segment(&mut drill, 1);
+    assert_eq!(drill.sent().ack, at(0), "that was the first");
+    segment(&mut drill, 0);
+    assert_eq!(drill.sent().ack, at(2), "a gap is filled");
+    segment(&mut drill, 2);
+    drill.silent();
+}
+
 /// RFC 2018, section 4: the first block holds what came last; the others are the latest told.
 #[test]
 fn sack_blocks_begin_with_the_newest() {

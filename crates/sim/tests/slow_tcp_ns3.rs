@@ -3,6 +3,8 @@
 //! Method: `scenarios/ns3-airborne.toml`, 400 runs a point against ns-3's 100 (CUBIC 25). Each
 //! measure must agree within the joint 95 % interval or 10 %. ns-3's goodput counts from the first
 //! octet delivered, ours from the first submitted: here ns-3's is computed from our records.
+//! Where few runs of ns-3 lie outside by chance, and at error rates between, thousands of runs of
+//! the same program (`bench/ns3/airborne.cc`) are compared with 1000 of ours.
 
 mod fixture;
 #[path = "fixture/ns3.rs"]
@@ -11,10 +13,12 @@ mod ns3;
 use fixture::run;
 use fulmar_sim::report::record::Metrics;
 use ns3::{Comparison, Row, Table, means, medians, shares};
+use std::sync::OnceLock;
 
 const SCENARIO: &str = include_str!("../../../scenarios/ns3-airborne.toml");
 const NEWRENO: &str = include_str!("../../../reference/ns3/s1_udp_newreno.csv");
 const CUBIC: &str = include_str!("../../../reference/ns3/s1_cubic_bbr_ns3.44.csv");
+const MORE_RUNS: &str = include_str!("../../../reference/ns3/s1_more_runs.csv");
 const BOUND: &str = include_str!("../../../reference/ns3/s1_ideal_arq_bound.csv");
 const LATENCIES: [&str; 2] = ["10us", "10ms"];
 const BIT_ERROR_RATES: [&str; 6] = ["0", "1e-06", "1e-05", "2.5e-05", "5e-05", "0.0001"];
@@ -120,13 +124,69 @@ fn disagreements(text: &'static str, protocol: &str, sets: &[&str]) -> Vec<Compa
     bad
 }
 
-/// Exactly what is named in `known` may be outside of its interval. One comparison in twenty is by
-/// chance; more than that would be no chance.
+/// Nothing is outside of its interval but what is named in `by_chance`, and of these ns-3's many
+/// runs, of which the table's are the first, agree with ours: the table's interval was missed by
+/// ns-3 itself. One comparison in twenty is by chance; more than that would be no chance.
 #[track_caller]
-fn assert_only(bad: &[Comparison], known: &[&str]) {
+fn assert_only(bad: &[Comparison], by_chance: &[&str]) {
     let names: Vec<&str> = bad.iter().map(|c| c.what.as_str()).collect();
+    assert_eq!(names, by_chance, "{bad:#?}");
+    assert!(by_chance.len() * 20 <= COMPARED);
+    for miss in bad {
+        let same = |c: &&Comparison| c.what == miss.what;
+        let many = many_runs().iter().find(same).expect("ns-3 ran again there");
+        assert!(many.agrees(), "{many:#?}");
+        // It is the table that moved, and to where ours is.
+        assert!(
+            (many.theirs - miss.ours).abs() < (miss.theirs - miss.ours).abs() / 2.0,
+            "{many:#?}, {miss:#?}"
+        );
+    }
+}
+
+/// Every measure against thousands of runs of ns-3.
+fn many_runs() -> &'static [Comparison] {
+    static COMPARED: OnceLock<Vec<Comparison>> = OnceLock::new();
+    COMPARED.get_or_init(|| {
+        let mut all = Vec::new();
+        let table = Table::read(MORE_RUNS);
+        for line in MORE_RUNS.lines().skip(1) {
+            let fields: Vec<&str> = line.split(',').collect();
+            let &[protocol, latency, _, ber, ..] = &fields[..] else {
+                panic!("`{line}` is no row");
+            };
+            let sets = match protocol {
+                "newreno" => &["tcp.sack=false"][..],
+                "newreno-sack" => &["tcp.sack=true"],
+                _ => &NS3_CUBIC,
+            };
+            let runs = metrics(latency, ber, 1000, sets);
+            let row = row(&table, protocol, latency, ber);
+            all.extend(comparisons(
+                &format!("{protocol}, {latency}, {ber}"),
+                &runs,
+                &row,
+            ));
+        }
+        all
+    })
+}
+
+/// The error rates at which a table lies outside, and two between those of the tables. Thousands
+/// of runs show one difference that the tables' hundred did not: where 70 % of the frames are lost
+/// and the round trip is short, ours gets through a tenth more. Its cause is not known
+/// (docs/models/tcp.md has what was tried).
+#[test]
+fn tcp_agrees_with_thousands_of_runs_but_in_two_sums_at_the_highest_loss() {
+    let compared = many_runs();
+    assert_eq!(compared.len(), (8 + 12) * 5);
+    let bad: Vec<_> = compared.iter().filter(|c| !c.agrees()).collect();
+    let names: Vec<&str> = bad.iter().map(|c| c.what.as_str()).collect();
+    let known = [
+        "newreno, 10us, 0.0001: delivered",
+        "newreno, 10us, 0.0001: overhead",
+    ];
     assert_eq!(names, known, "{bad:#?}");
-    assert!(known.len() * 20 <= COMPARED + 20);
 }
 
 #[test]
@@ -138,8 +198,7 @@ fn udp_agrees_at_every_bit_error_rate() {
 #[test]
 fn newreno_without_sack_agrees_at_every_bit_error_rate() {
     let bad = disagreements(NEWRENO, "newreno", &["tcp.sack=false"]);
-    // 17 kB in one or two bursts: the median lies between two modes (README of the reference,
-    // section 2, caveats).
+    // Of forty hundreds of ns-3's runs three have such a median; that of 4000 runs is 2975 bit/s.
     assert_only(&bad, &["newreno, 10ms, 0.0001: median goodput"]);
 }
 
@@ -149,11 +208,9 @@ fn newreno_with_sack_agrees_at_every_bit_error_rate() {
     assert_only(&bad, &[]);
 }
 
-/// ns-3's rate reduction counts each duplicate as a segment more than it tells of, which neither
-/// RFC 6937 nor RFC 9937 does, and recovers faster than with ours where windows are larger; the
-/// model page has the figures with and without.
+/// Of 160 times 25 runs of ns-3, three or four each have medians as far off.
 #[test]
-fn cubic_agrees_at_every_bit_error_rate_but_in_three_medians() {
+fn cubic_agrees_at_every_bit_error_rate_but_in_three_medians_of_25_runs() {
     let bad = disagreements(CUBIC, "cubic", &NS3_CUBIC);
     assert_only(
         &bad,
@@ -172,9 +229,9 @@ fn without_errors_every_octet_is_accounted_for() {
         let udp = &metrics(latency, "0", 1, &["flow.transport=udp"])[0];
         let tcp = &metrics(latency, "0", 1, &[])[0];
         assert_eq!(udp.overhead_bytes, 20_400);
-        // ns-3's 110,492, less two acknowledgements: its receiver answers the very first segment at
-        // once, and sends its FIN by itself. Its SYNs tell no MSS, which would take 4 octets of each.
-        assert_eq!(tcp.overhead_bytes, 110_492 - 2 * 54 + 2 * 4);
+        // ns-3's 110,492, less an acknowledgement: its receiver sends its FIN by itself. Its SYNs
+        // tell no MSS, which would take 4 octets of each.
+        assert_eq!(tcp.overhead_bytes, 110_492 - 54 + 2 * 4);
         for (metrics, protocol) in [(udp, "udp"), (tcp, "newreno")] {
             let row = row(&table, protocol, latency, "0");
             // The reference is printed with seven digits.
@@ -190,14 +247,22 @@ fn without_errors_every_octet_is_accounted_for() {
     }
 }
 
+/// UDP at rates between those of the table: nothing but the frames' own losses.
 #[test]
-fn a_bit_error_rate_between_the_tables_agrees_too() {
-    // README of the reference, section 2: NewReno at 3.5e-5 and 10 us delivers 627 kB; its interval
-    // for 25 runs is 107 kB.
-    let runs = metrics("10us", "3.5e-5", 400, &[]);
-    let delivered: Vec<f64> = runs.iter().map(|m| m.flow.delivered_bytes as f64).collect();
-    let compared = means("delivered", &delivered, 627e3, 107e3);
-    assert!(compared.agrees(), "{compared:?}");
+fn udp_follows_the_law_of_its_frames_at_other_bit_error_rates() {
+    for (ber, rate) in [("3.5e-5", 3.5e-5_f64), ("7.5e-5", 7.5e-5)] {
+        for latency in LATENCIES {
+            let runs = metrics(latency, ber, 1000, &["flow.transport=udp"]);
+            let delivered: Vec<f64> = runs.iter().map(|m| m.flow.delivered_bytes as f64).collect();
+            let law = OFFERED * (1.0 - rate).powi(8 * 1502);
+            let compared = means("delivered", &delivered, law, 0.0);
+            // 1000 runs have an interval of 0.2 %; the tenth that `agrees` allows says nothing here.
+            assert!(
+                (compared.low..=compared.high).contains(&law),
+                "{compared:?}"
+            );
+        }
+    }
 }
 
 #[test]

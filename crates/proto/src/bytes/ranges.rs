@@ -19,6 +19,11 @@ impl RangeSet {
         self.runs.iter()
     }
 
+    /// Octets of memory taken, used or not.
+    pub const fn memory_bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<Range<u64>>()
+    }
+
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
         self.runs.is_empty()

@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 const FRAGMENT_COST: usize = 64;
 /// Vectors kept for reuse, at most.
 const SPARE_MAX: usize = 8;
+/// The longest segment that a network layer hands over.
+const SEGMENT_MAX: usize = 65_535;
 /// Runs beyond the first hole, at most: a sender that leaves more will send them again.
 const RUNS_MAX: usize = 1024;
 
@@ -65,6 +67,31 @@ impl StreamReassembly {
     /// The runs beyond the first hole, lowest first.
     pub fn runs(&self) -> core::slice::Iter<'_, Range<u64>> {
         self.runs.runs()
+    }
+
+    /// Octets of memory taken, used or not.
+    pub fn memory_bytes(&self) -> usize {
+        let chunks = self.ready.iter().chain(&self.spare);
+        let octets: usize = chunks.map(Vec::capacity).sum();
+        let fragments: usize = self.fragments.values().map(Vec::capacity).sum();
+        let places = self.ready.capacity() + self.spare.capacity();
+        let entry = size_of::<(u64, Vec<u8>)>();
+        octets
+            + fragments
+            + places * size_of::<Vec<u8>>()
+            + self.fragments.len() * entry
+            + self.runs.memory_bytes()
+    }
+
+    /// What it takes at most with room for `capacity` octets, of which each may come by itself.
+    pub const fn memory_max(capacity: usize) -> usize {
+        // A vector has eight octets at least; lists of them double.
+        let ready = capacity * (2 * size_of::<Vec<u8>>() + 8);
+        let entry = size_of::<(u64, Vec<u8>)>() + 8;
+        let fragments = (2 * capacity / FRAGMENT_COST + RUNS_MAX) * entry + 2 * capacity;
+        let runs = 4 * RUNS_MAX * size_of::<Range<u64>>();
+        // Vectors that are kept stay as long as they once were.
+        ready + fragments + runs + 3 * SPARE_MAX * SEGMENT_MAX
     }
 
     /// Takes `octets`, which begin at `position`, as far as they are new and within the room.

@@ -29,6 +29,7 @@ pub(super) const KEYS: Keys = &[&[
     "delayed_ack",
     "ack_every",
     "ack_after_slow_start",
+    "ack_first_at_once",
     "sack",
     "duplicates",
     "limited_transmit",
@@ -186,6 +187,7 @@ fn read_options(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), 
         &mut acks.after_slow_start,
         reader.value("ack_after_slow_start")?,
     );
+    set(&mut acks.first_at_once, reader.value("ack_first_at_once")?);
     set(&mut config.window_scaling, reader.value("window_scaling")?);
     set(&mut config.timestamps, reader.value("timestamps")?);
     set(&mut config.ecn, reader.value("ecn")?);

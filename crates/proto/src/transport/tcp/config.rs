@@ -25,6 +25,8 @@ pub struct DelayedAcks {
     /// Delayed acknowledgements after slow start (RFC 2760, section 3.2): each segment is
     /// acknowledged at once until the first gap shows that the peer's slow start has ended.
     pub after_slow_start: bool,
+    /// A listener's end acknowledges the first segment at once, as ns-3 does.
+    pub first_at_once: bool,
 }
 
 /// How a sender tells loss and what it does then.

@@ -10,7 +10,9 @@ mod departures;
 use super::config::TcpConfig;
 use super::event::{TcpCloseReason, TcpConnectionId, TcpEvent, TcpState, TcpWriteError};
 use super::receiver::{Owed, Receiver};
+use super::scoreboard::Scoreboard;
 use super::sender::{Sender, rto_limits};
+use crate::bytes::StreamReassembly;
 use crate::machine::{Deadline, PathId};
 use crate::transport::parts::RttEstimator;
 use crate::units::{Duration, Instant};
@@ -99,6 +101,10 @@ pub(super) struct Connection {
     scratch: Vec<u8>,
 }
 
+/// The longest segment that a network layer hands over.
+const SEGMENT_MAX: usize = 65_535;
+/// Events that wait for the endpoint, and options.
+const OTHER_BYTES_MAX: usize = 4_096;
 /// Without the option a peer takes this (RFC 9293, section 3.7.1).
 const MSS_DEFAULT: u32 = 536;
 /// RFC 6298, section 5.7: a SYN that had to be sent again says that the path is slow.
@@ -160,6 +166,23 @@ impl Connection {
     /// The state.
     pub(super) const fn state(&self) -> TcpState {
         self.state
+    }
+
+    /// Octets of memory taken.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let events = self.events.capacity() * size_of::<TcpEvent>();
+        let parts = self.sender.memory_bytes() + self.receiver.memory_bytes();
+        size_of::<Self>() + parts + events + self.scratch.capacity()
+    }
+
+    /// The most that a connection with `config` takes, whatever its peer sends and asks for.
+    pub(super) fn memory_max(config: &TcpConfig) -> usize {
+        let (send, receive) = (
+            config.send_buffer.as_usize(),
+            config.receive_buffer.as_usize(),
+        );
+        let sender = 2 * send + Scoreboard::memory_max(send) + SEGMENT_MAX;
+        size_of::<Self>() + sender + StreamReassembly::memory_max(receive) + OTHER_BYTES_MAX
     }
 
     /// The send side, to look at.

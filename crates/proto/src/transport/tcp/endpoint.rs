@@ -296,6 +296,24 @@ impl TcpEndpoint {
         })
     }
 
+    /// Octets of memory that connections, answers that wait and lessons take.
+    pub fn memory_bytes(&self) -> usize {
+        let connections: usize = self.connections.values().map(|c| c.memory_bytes()).sum();
+        let resets: usize = self
+            .resets
+            .iter()
+            .map(|(_, octets)| octets.capacity())
+            .sum();
+        let events = self.events.capacity() * size_of::<TcpEvent>();
+        let lessons = self.lessons.len() * size_of::<(PathId, Learned)>();
+        connections + resets + events + lessons
+    }
+
+    /// What a connection with `config` takes at most, whatever its peer sends and asks for.
+    pub fn connection_memory_max(config: &TcpConfig) -> usize {
+        Connection::memory_max(config)
+    }
+
     /// Connections that are not over.
     pub fn connections(&self) -> usize {
         self.connections.len()

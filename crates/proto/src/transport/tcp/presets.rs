@@ -63,6 +63,7 @@ const REFERENCE: TcpConfig = TcpConfig {
         time: Duration::from_millis(200),
         every: 2,
         after_slow_start: false,
+        first_at_once: false,
     },
     recovery: Recovery {
         sack: false,
@@ -105,6 +106,7 @@ const REFERENCE: TcpConfig = TcpConfig {
 const ENHANCED: TcpConfig = TcpConfig {
     acks: DelayedAcks {
         after_slow_start: true,
+        first_at_once: false,
         ..REFERENCE.acks
     },
     recovery: Recovery {
@@ -140,6 +142,7 @@ const LINUX_LIKE: TcpConfig = TcpConfig {
         time: Duration::from_millis(40),
         every: 2,
         after_slow_start: true,
+        first_at_once: false,
     },
     recovery: Recovery {
         sack: true,
@@ -175,6 +178,7 @@ const RFC793_NO_CC: TcpConfig = TcpConfig {
         time: Duration::ZERO,
         every: 1,
         after_slow_start: false,
+        first_at_once: false,
     },
     recovery: Recovery {
         duplicates: 0,

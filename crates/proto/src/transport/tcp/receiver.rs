@@ -72,6 +72,11 @@ impl Receiver {
         }
     }
 
+    /// Octets of memory that reassembly takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.reassembly.memory_bytes()
+    }
+
     /// The position expected next, the FIN's included.
     pub(super) const fn next(&self) -> u64 {
         self.reassembly.next() + if self.finished { 1 } else { 0 }
@@ -149,6 +154,13 @@ impl Receiver {
         let belongs = runs.any(|run| run.start <= end && position <= run.end);
         self.keep_out_of_order
             && (belongs || self.reassembly.runs().len() < usize::from(most.get()))
+    }
+
+    /// The handshake is over, and the peer opened it.
+    pub(super) fn expect_first(&mut self) {
+        if self.acks.first_at_once {
+            self.in_order_since_ack = self.acks.every.saturating_sub(1);
+        }
     }
 
     fn delay(&mut self, now: Instant) {

@@ -73,6 +73,17 @@ impl Scoreboard {
         self.pipe
     }
 
+    /// Octets of memory taken, used or not.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.segments.capacity() * size_of::<Sent>()
+    }
+
+    /// What it takes at most for `octets` of a stream that are out: each may be a segment, and room
+    /// is taken by doubling.
+    pub(super) const fn memory_max(octets: usize) -> usize {
+        2 * (octets + 2) * size_of::<Sent>()
+    }
+
     /// Whether something lost waits to be sent again.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost_waiting > 0

@@ -242,6 +242,11 @@ impl Sender {
         self.una >= self.buffer.end()
     }
 
+    /// Octets of memory that buffer and scoreboard take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.buffer.memory_bytes() + self.board.memory_bytes()
+    }
+
     pub(super) const fn una(&self) -> u64 {
         self.una
     }

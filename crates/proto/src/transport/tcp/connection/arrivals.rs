@@ -142,6 +142,9 @@ impl Connection {
         };
         self.window_from = (0, 0);
         self.sender.set_peer_window(self.window_of(header));
+        if self.passive {
+            self.receiver.expect_first();
+        }
         self.events.push_back(if self.passive {
             TcpEvent::Incoming {
                 id: self.id,
