@@ -188,8 +188,6 @@ fn forged_segments_of_any_content_neither_stop_a_transfer_nor_change_an_octet() 
     for seed in 0..20 {
         let mut lab = lab(seed, Faults::default(), 200_000);
         let mut rng = Rng::from_seed(seed).child("forger");
-        // Both numbers are agreed on.
-        lab.run_for(Duration::from_millis(90));
         lab.faults.loss = 0.1;
         for _ in 0..300 {
             let to = below(&mut rng, 2);
@@ -201,6 +199,37 @@ fn forged_segments_of_any_content_neither_stop_a_transfer_nor_change_an_octet() 
         }
         let outcome = lab.run();
         assert_eq!(outcome, Ok(()), "seed {seed}");
+    }
+}
+
+/// A SYN of nobody, before the peer's or between the peer's and its acknowledgement, had taken the
+/// place of the peer's numbers.
+#[test]
+fn forged_syns_before_the_handshake_s_end_do_not_keep_the_peer_out() {
+    for after in 0..100 {
+        let mut lab = lab(1, Faults::default(), 10_000);
+        lab.run_for(Duration::from_millis(after));
+        for seq in [7, 1 << 31, u32::MAX] {
+            let header = TcpHeader {
+                source: Port(5),
+                destination: Port(80),
+                seq: TcpSeq(seq),
+                flags: TcpFlags::SYN,
+                window: 1,
+                ..TcpHeader::default()
+            };
+            let mut octets = Vec::new();
+            let addresses = AddressPair::nodes(NodeAddress(1), NodeAddress(2));
+            write_segment(
+                &header,
+                &Extension::None,
+                &addresses,
+                &mut Vec::new(),
+                &mut octets,
+            );
+            lab.inject(1, &octets);
+        }
+        assert_eq!(lab.run(), Ok(()), "after {after} ms");
     }
 }
 

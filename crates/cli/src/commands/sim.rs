@@ -45,8 +45,8 @@ pub(crate) struct SimArgs {
     /// The scenario, a TOML file; `-` is stdin.
     #[arg(required_unless_present = "swarm")]
     scenario: Option<PathBuf>,
-    /// Instead of a scenario, run N random sessions of AeroTP and of gateways under random faults and
-    /// check that nothing is lost, doubled or altered and that all ends. --seed is the first one's.
+    /// Instead of a scenario, run N random sessions each of AeroTP, of gateways and of LT-TCP under random
+    /// faults and check that nothing is lost, doubled or altered and that all ends. --seed is the first one's.
     #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "csv"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     swarm: Option<u64>,

@@ -78,7 +78,7 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
         failures,
     } = totals;
     output::line(&format!(
-        "{sessions} sessions, each of AeroTP and of gateways, {delivered_bytes} octets delivered \
+        "{sessions} sessions, each of AeroTP, of gateways and of LT-TCP, {delivered_bytes} octets delivered \
          and compared, {packet_hops} packet hops, {packets_lost} packets lost, {packets_damaged} \
          damaged, {gateway_restarts} restarts of gateways, {links_held} links held for down, \
          {hosts_lost} hosts lost, {flows_finished} ends of flows finished, {flows_resumed} went on, \

@@ -14,7 +14,7 @@ use crate::machine::{Deadline, PathId};
 use crate::transport::tcp::{TcpCloseReason, TcpConnectionId, TcpEvent, TcpState, TcpWriteError};
 use crate::units::Instant;
 use crate::wire::aerotp::Port;
-use crate::wire::tcp::TcpSeq;
+use crate::wire::tcp::{TcpHeader, TcpSeq};
 use std::collections::VecDeque;
 
 pub(super) use arrivals::Reply;
@@ -32,8 +32,12 @@ pub(super) struct Key {
 struct Handshake {
     /// Our SYN is to be sent.
     due: bool,
+    /// A SYN asks for it: that is no try of ours.
+    asked: bool,
     tries: u8,
     sent_at: Option<Instant>,
+    /// It was sent more than once: no sample of the round trip (Karn).
+    again: bool,
     timer: Option<Instant>,
 }
 
@@ -54,6 +58,9 @@ pub(super) struct Connection {
     config: LtTcpConfig,
     /// It came to a listener.
     passive: bool,
+    /// SYNs that came to the listener and may be the peer's, the newest last. Which of them is shows
+    /// with the first segment that acknowledges ours, for which a forger must see the path.
+    syns: Vec<TcpHeader>,
     iss: TcpSeq,
     irs: TcpSeq,
     sender: Sender,
@@ -77,6 +84,7 @@ impl Connection {
             state: TcpState::SynSent,
             config: *config,
             passive: false,
+            syns: Vec::new(),
             iss: TcpSeq(iss),
             irs: TcpSeq(0),
             sender: Sender::new(config),
@@ -167,9 +175,14 @@ impl Connection {
         if self.state == TcpState::Closed {
             return;
         }
+        let known = !self.passive || self.state != TcpState::SynReceived;
         self.state = TcpState::Closed;
         self.handshake.timer = None;
         self.time_wait = None;
+        if !known {
+            // The application was never told of it.
+            return;
+        }
         self.events.push_back(TcpEvent::Closed { id: self.id, why });
     }
 

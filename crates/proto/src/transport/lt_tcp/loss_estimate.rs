@@ -87,6 +87,11 @@ impl LossEstimate {
         low(self.arrivals)
     }
 
+    /// E.
+    pub(super) const fn loss(&self) -> f64 {
+        self.loss
+    }
+
     /// E and V in units of 1/65535.
     pub(super) fn told(&self) -> (u16, u16) {
         (told(self.loss), told(self.deviation))

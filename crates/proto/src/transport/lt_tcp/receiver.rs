@@ -28,6 +28,8 @@ pub(super) enum Owed {
 
 /// Blocks under reconstruction, at most. A sender of ours has no more of them out.
 pub(super) const BLOCKS_MAX: usize = 64;
+/// Above this loss each unit is answered (docs/models/lt-tcp.md, "Feedback").
+const LOSS_OF_EACH: f64 = 0.1;
 
 /// What was received, and what to say about it. Positions are octets of the peer's stream.
 #[derive(Debug)]
@@ -194,10 +196,20 @@ impl Receiver {
         }
     }
 
+    /// Units to one feedback. Where many units are lost, feedback may be, too, and a window without
+    /// any stands still until a timeout.
+    fn feedback_every(&self) -> u8 {
+        if self.estimate.loss() > LOSS_OF_EACH {
+            1
+        } else {
+            self.every
+        }
+    }
+
     fn delay(&mut self, now: Instant) {
         self.since_feedback = self.since_feedback.saturating_add(1);
         self.owed = match self.owed {
-            _ if self.since_feedback >= self.every || self.delay.is_zero() => Owed::Now,
+            _ if self.since_feedback >= self.feedback_every() || self.delay.is_zero() => Owed::Now,
             Owed::Nothing => Owed::At(now + self.delay),
             owed => owed,
         };

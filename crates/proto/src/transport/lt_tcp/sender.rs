@@ -83,8 +83,9 @@ pub(super) struct Sender {
     settle_at: Option<Instant>,
     persist: Option<Instant>,
     persist_count: u32,
-    probe_due: bool,
-    /// A probe left since the last progress.
+    /// Probes that are to leave.
+    probes_due: u8,
+    /// They left since the last progress.
     probed: bool,
     tries: u32,
     silence: Option<Silence>,
@@ -143,7 +144,7 @@ impl Sender {
             settle_at: None,
             persist: None,
             persist_count: 0,
-            probe_due: false,
+            probes_due: 0,
             probed: false,
             tries: 0,
             silence: None,

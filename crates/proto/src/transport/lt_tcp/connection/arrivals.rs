@@ -18,6 +18,8 @@ pub(in crate::transport::lt_tcp) enum Reply {
     Reset,
 }
 
+/// SYNs between which the first acknowledgement decides; older ones are forgotten.
+const SYNS_MAX: usize = 8;
 /// RFC 7323, section 2.3.
 const SHIFT_MAX: u8 = 14;
 
@@ -26,7 +28,35 @@ impl Connection {
     pub(in crate::transport::lt_tcp) fn accept(&mut self, syn: &TcpHeader) {
         self.passive = true;
         self.state = TcpState::SynReceived;
+        self.answer(syn);
+    }
+
+    /// Answers a SYN that came to the listener: any may be the peer's, or nobody's (RFC 9293,
+    /// section 3.10.7.4, would hold to the first, which lets a forger keep the peer out).
+    fn answer(&mut self, syn: &TcpHeader) {
+        self.syns.retain(|known| known.seq != syn.seq);
+        if self.syns.len() >= SYNS_MAX {
+            self.syns.remove(0);
+        }
+        self.syns.push(*syn);
         self.take_syn(syn);
+    }
+
+    /// The SYN behind which a segment may lie that acknowledges ours. The peer has sent nothing that
+    /// we could have acknowledged, so it is within the first window.
+    fn take_peer(&mut self, header: &TcpHeader) -> bool {
+        let window = self.config.receive_buffer.0;
+        let is_peer = |syn: &&TcpHeader| {
+            let ahead = header.seq.distance_from(syn.seq.plus(1));
+            u64::try_from(ahead).is_ok_and(|ahead| ahead <= window)
+        };
+        let Some(syn) = self.syns.iter().rev().find(is_peer).copied() else {
+            return false;
+        };
+        self.syns = Vec::new();
+        self.take_syn(&syn);
+        self.agree(&syn);
+        true
     }
 
     /// The peer's position of `seq`, near what is expected; -1 is its SYN.
@@ -77,13 +107,15 @@ impl Connection {
         }
         if header.flags.has(TcpFlags::SYN) && acks {
             self.take_syn(header);
+            self.agree(header);
             self.establish(now, header);
             self.receiver.owe_now();
         }
         Reply::None
     }
 
-    /// What the peer's SYN says.
+    /// What the peer's SYN says about its numbers and what our answer to it must say. Another SYN
+    /// may take its place.
     fn take_syn(&mut self, syn: &TcpHeader) {
         self.irs = syn.seq;
         let both = TcpFlags::ECE | TcpFlags::CWR;
@@ -98,6 +130,10 @@ impl Connection {
             Some(shift) => (self.own_shift(), shift.min(SHIFT_MAX)),
             None => (0, 0),
         };
+    }
+
+    /// What the peer's SYN says about its limits; only the peer's may.
+    fn agree(&mut self, syn: &TcpHeader) {
         if let Some(mss) = syn.options.mss {
             self.sender.agree(mss);
         }
@@ -115,10 +151,9 @@ impl Connection {
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let handshake = core::mem::take(&mut self.handshake);
         let rtt = self.sender.rtt_mut();
-        match (handshake.tries, handshake.sent_at) {
-            // Karn: a SYN that was sent twice gives no sample.
-            (0 | 1, Some(sent_at)) => rtt.on_sample(now.saturating_since(sent_at)),
-            _ => rtt.on_progress(),
+        match handshake.sent_at.filter(|_| !handshake.again) {
+            Some(sent_at) => rtt.on_sample(now.saturating_since(sent_at)),
+            None => rtt.on_progress(),
         }
         self.state = if self.sender.is_finishing() {
             TcpState::FinWait1
@@ -152,18 +187,21 @@ impl Connection {
     fn on_segment_synchronized(&mut self, now: Instant, segment: LtSegment<'_>, ecn: Ecn) -> Reply {
         let header = &segment.header;
         let flags = header.flags;
-        let position = self.position(header.seq);
+        let mut position = self.position(header.seq);
         if flags.has(TcpFlags::RST) {
+            if self.state == TcpState::SynReceived {
+                self.refuse(header.seq);
+                return Reply::None;
+            }
             self.on_reset(position);
             return Reply::None;
         }
         if flags.has(TcpFlags::SYN) {
             if self.state == TcpState::SynReceived {
-                // Ours got lost; or the first one was nobody's (RFC 9293, section 3.10.7.4).
-                if position != -1 {
-                    self.take_syn(header);
-                }
+                // Ours got lost; or one of them is nobody's.
+                self.answer(header);
                 self.handshake.due = true;
+                self.handshake.asked = true;
             } else {
                 // The peer did not get our answer to its SYN, or it is a stranger's: then the
                 // answer makes its sender reset (RFC 5961, section 4).
@@ -178,6 +216,10 @@ impl Connection {
             if self.acked_by(header.ack) < 0 || self.is_beyond_sent(header.ack) {
                 return Reply::Reset;
             }
+            if !self.take_peer(header) {
+                return Reply::None;
+            }
+            position = self.position(header.seq);
             self.establish(now, header);
         }
         let Some(ack) = self.acceptable_ack(header) else {
@@ -219,6 +261,15 @@ impl Connection {
             .then_some(position)
     }
 
+    /// The peer knows nothing of the SYN before `seq`; another may be its own.
+    fn refuse(&mut self, seq: TcpSeq) {
+        self.syns.retain(|syn| syn.seq.plus(1) != seq);
+        match self.syns.last().copied() {
+            Some(syn) => self.take_syn(&syn),
+            None => self.end(TcpCloseReason::Refused),
+        }
+    }
+
     /// RFC 5961, section 3: only what is exactly expected resets; else an answer asks again.
     fn on_reset(&mut self, position: i64) {
         if position != self.receiver.next().cast_signed() {
@@ -226,7 +277,6 @@ impl Connection {
             return;
         }
         self.end(match self.state {
-            TcpState::SynReceived => TcpCloseReason::Refused,
             // Everything of both sides is acknowledged but a FIN (RFC 9293, section 3.10.7.4).
             TcpState::Closing | TcpState::LastAck | TcpState::TimeWait => TcpCloseReason::Finished,
             _ => TcpCloseReason::Reset,

@@ -94,9 +94,11 @@ impl Connection {
             let asks = self.config.ecn && self.handshake.tries < 3;
             header.flags = TcpFlags::SYN.with(TcpFlags::ECE | TcpFlags::CWR, asks);
         }
-        self.handshake.tries = self.handshake.tries.saturating_add(1);
-        self.handshake.sent_at = Some(now);
-        self.handshake.timer = Some(now + self.sender.rto());
+        self.handshake.again |= self.handshake.sent_at.replace(now).is_some();
+        if !core::mem::take(&mut self.handshake.asked) {
+            self.handshake.tries = self.handshake.tries.saturating_add(1);
+            self.handshake.timer = Some(now + self.sender.rto());
+        }
         self.write_bare(&header, addresses, out)
     }
 

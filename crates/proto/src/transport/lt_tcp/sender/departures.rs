@@ -32,7 +32,8 @@ impl Sender {
         out: &mut Vec<u8>,
     ) -> Option<Planned> {
         out.clear();
-        if core::mem::take(&mut self.probe_due) {
+        if let Some(fewer) = self.probes_due.checked_sub(1) {
+            self.probes_due = fewer;
             return Some(self.bare(now, self.next, false));
         }
         if self.silence.is_some_and(|silence| silence.allowance == 0)

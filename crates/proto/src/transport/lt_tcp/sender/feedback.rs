@@ -196,13 +196,18 @@ impl Sender {
         }
     }
 
-    /// A silence begins or goes on: little leaves.
-    pub(super) fn fall_silent(&mut self, unmarked: bool) {
+    /// How many units make an answer likely.
+    pub(super) fn units_until_answer(&self) -> u8 {
         // Whether a unit brings an answer takes two ways.
         let arrives = 1.0 - self.loss.0.min(LOSS_MAX);
         let units = reactive(1, 1.0 - arrives * arrives, ANSWERED);
+        u8::try_from(units).unwrap_or(u8::MAX)
+    }
+
+    /// A silence begins or goes on: little leaves.
+    pub(super) fn fall_silent(&mut self, unmarked: bool) {
         self.silence = Some(Silence {
-            allowance: u8::try_from(units).unwrap_or(u8::MAX).max(SILENT_UNITS_MIN),
+            allowance: self.units_until_answer().max(SILENT_UNITS_MIN),
             uncoded: 1,
             unmarked: self.silence.map_or(unmarked, |silence| silence.unmarked),
         });

@@ -87,7 +87,7 @@ impl Sender {
         if self.persist.is_some_and(|at| at <= now) {
             self.persist = None;
             self.persist_count += 1;
-            self.probe_due = true;
+            self.probes_due = self.units_until_answer();
         }
         let Some(timer) = self.timer.filter(|timer| timer.at <= now) else {
             return true;
@@ -98,7 +98,7 @@ impl Sender {
         }
         if timer.probes {
             self.probed = true;
-            self.probe_due = true;
+            self.probes_due = self.units_until_answer();
             self.start_timer(now);
             return true;
         }
@@ -134,7 +134,7 @@ impl Sender {
         if let Some(block) = self.blocks.front_mut() {
             block.queued = block.queued.max(u16::from(SILENT_QUEUE));
         } else {
-            self.probe_due = true;
+            self.probes_due = self.units_until_answer();
         }
         self.start_timer(now);
     }
