@@ -206,8 +206,8 @@ class Page(unittest.TestCase):
         figures = len(list(page.parent.glob("*.svg")))
         # In the document's structure: each figure, and the drawing in it.
         self.assertEqual(len(re.findall(rb"/S\s*/Figure\b", pdf)), 2 * figures)
-        # Six figures or fifteen claims fill no more than one sheet.
-        least = figures / 6 + len(self.claims(page.parent)) / 15
+        # A sheet holds six figures, or forty claims of one line each, and no more.
+        least = figures / 6 + len(self.claims(page.parent)) / 40
         self.assertGreaterEqual(len(re.findall(rb"/Type\s*/Page\b", pdf)), least)
         self.assertEqual(DARK_GROUND.findall(drawn(pdf)), [])
 
