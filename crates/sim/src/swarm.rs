@@ -6,13 +6,14 @@
 //! and outages of up to a minute; one to three flows in either direction in the modes that promise
 //! everything; wake-ups that come late. The checks are those of issue 2, must-hold 7.
 //!
-//! The same seed draws a session of LT-TCP, and one of gateways, whose flows cross restarts of
-//! either side.
+//! The same seed draws a session of LT-TCP, one of each link layer, and one of gateways, whose
+//! flows cross restarts of either side.
 //!
 //! # Sources
 //! The shape, a seed that draws a world and checkers that know only promises, is the one that
 //! `TigerBeetle` and `FoundationDB` made known.
 
+mod links;
 mod lt_tcp;
 mod splice;
 
@@ -38,6 +39,12 @@ pub struct SessionReport {
     pub delivered_bytes: u64,
     /// Packets that crossed a hop.
     pub packet_hops: u64,
+    /// Frames that link layers sent.
+    pub link_frames: u64,
+    /// Of those, frames that their media lost.
+    pub link_frames_lost: u64,
+    /// Restarts of their ends.
+    pub link_restarts: u64,
     /// Packets lost on the way.
     pub packets_lost: u64,
     /// Packets that went on with inverted bits.
@@ -54,7 +61,8 @@ pub struct SessionReport {
     pub hosts_lost: u64,
 }
 
-/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of LT-TCP, one of gateways.
+/// Draws, runs and checks the sessions of `seed`: one of AeroTP, one of LT-TCP, one of each link
+/// layer, one of gateways.
 ///
 /// # Errors
 /// The drawn scenario cannot be read, which is a fault of the drawing.
@@ -70,8 +78,10 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
     let metrics = Metrics::of(&world, end, plan.hops.len(), None);
     let gateways = splice::session(seed, cancel);
     let lt_tcp = lt_tcp::session(seed, cancel)?;
+    let links = links::session(seed, cancel);
     let mut broken = broken(&world, end);
     broken.extend(lt_tcp.broken.iter().map(|what| format!("lt-tcp: {what}")));
+    broken.extend(links.broken);
     broken.extend(
         gateways
             .broken
@@ -83,8 +93,12 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
         broken,
         delivered_bytes: metrics.flow.delivered_bytes
             + lt_tcp.delivered_bytes
+            + links.delivered_bytes
             + gateways.delivered_bytes,
         packet_hops: world.wire().packet_hops + lt_tcp.packet_hops + gateways.packets,
+        link_frames: links.frames,
+        link_frames_lost: links.frames_lost,
+        link_restarts: links.restarts,
         packets_lost: metrics.wire_loss.total() + lt_tcp.packets_lost + gateways.packets_lost,
         packets_damaged: metrics.wire_damaged + gateways.packets_damaged,
         flows_finished: gateways.flows_finished,
@@ -104,6 +118,12 @@ pub struct SwarmTotals {
     pub delivered_bytes: u64,
     /// Packets that crossed a hop.
     pub packet_hops: u64,
+    /// Frames that link layers sent.
+    pub link_frames: u64,
+    /// Of those, frames that their media lost.
+    pub link_frames_lost: u64,
+    /// Restarts of their ends.
+    pub link_restarts: u64,
     /// Packets lost on the way.
     pub packets_lost: u64,
     /// Packets that went on with inverted bits.
@@ -147,6 +167,9 @@ pub fn sessions(
         totals.sessions += 1;
         totals.delivered_bytes += report.delivered_bytes;
         totals.packet_hops += report.packet_hops;
+        totals.link_frames += report.link_frames;
+        totals.link_frames_lost += report.link_frames_lost;
+        totals.link_restarts += report.link_restarts;
         totals.packets_lost += report.packets_lost;
         totals.packets_damaged += report.packets_damaged;
         totals.flows_finished += report.flows_finished;
@@ -180,6 +203,9 @@ fn checked(seed: u64, progress: &Progress) -> SessionReport {
         broken: vec![broken],
         delivered_bytes: 0,
         packet_hops: 0,
+        link_frames: 0,
+        link_frames_lost: 0,
+        link_restarts: 0,
         packets_lost: 0,
         packets_damaged: 0,
         flows_finished: 0,

@@ -46,6 +46,7 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
     assert!(totals.packets_lost > 5_000 && totals.packets_damaged > 500);
     assert!(totals.flows_finished > 1_200 && totals.flows_resumed > 400);
     assert!(totals.gateway_restarts > 400);
+    assert!(totals.link_frames_lost > 100_000 && totals.link_restarts > 2_000);
     assert!(totals.links_held > 800 && totals.hosts_lost > 25);
 }
 

@@ -2,7 +2,8 @@
 
 use super::claims_link::least_ratio;
 use super::tables::{
-    BOTH_WAYS_LT, BOTH_WAYS_TCP, LIGHT, LT_ARQ, LT_HARQ, MEDIUM, PERCENT, SMALL, TCP_ARQ, TCP_HARQ,
+    BOTH_WAYS_LT, BOTH_WAYS_TCP, LIGHT, LT_ARQ, LT_HARQ, MEDIUM, NARROW, PERCENT, SMALL, TCP_ARQ,
+    TCP_HARQ,
 };
 use super::view::{LOSSY, WORST, above, at, half, list, megabits, millis, over};
 use crate::claims::{Claim, Finding, Verdict};
@@ -154,7 +155,8 @@ fn table_goodput(data: &Data) -> Option<Finding> {
 
 fn sack_order(data: &Data) -> Option<Finding> {
     let goodput = |line| over(data, "chain", line, LOSSY, GOODPUT);
-    let (arq, harq, small) = (goodput(TCP_ARQ)?, goodput(TCP_HARQ)?, goodput(SMALL)?);
+    let (arq, harq) = (goodput(TCP_ARQ)?, goodput(TCP_HARQ)?);
+    let (small, narrow) = (goodput(SMALL)?, goodput(NARROW)?);
     let mut found = above(
         &harq,
         &arq,
@@ -162,9 +164,10 @@ fn sack_order(data: &Data) -> Option<Finding> {
     );
     found.comment = format!(
         "{} With windows as wide as the path, ten flows fill it however long the round trip, and what LL-ARQ keeps of the link's goodput they have. With ns-2's \
-         default window of 20 packets TCP-SACK over LL-ARQ has {}.",
+         default window of 20 packets TCP-SACK over LL-ARQ has {}, which does not explain the slides'; an LL-ARQ with 16 frames outstanding leaves it {}.",
         found.comment,
-        megabits(&small)
+        megabits(&small),
+        megabits(&narrow)
     );
     Some(found)
 }

@@ -32,8 +32,8 @@ const fn family(id: &'static str, sets: &'static [&'static str]) -> Family {
                 sets: &["flow.transport=aerotp", "flow.mode=reliable"],
             },
             Line {
-                label: "AeroTP NACK+MACK",
-                sets: &["flow.transport=aerotp", "flow.mode=nack-mack"],
+                label: "AeroTP near-reliable",
+                sets: &["flow.transport=aerotp", "flow.mode=near-reliable"],
             },
             Line {
                 label: "TCP",
@@ -60,9 +60,9 @@ pub(super) const HEAT: Exhibit = Exhibit {
         experiment.",
     cells: Cells::Heat {
         families: &[
-            ("matrix-random", "5 % of the frames"),
-            ("matrix-on-off", "on-off, 30 % on average, 50 ms"),
-            ("matrix-bits", "one bit in 100,000 inverted"),
+            ("matrix-random", "5 % of the frames lost"),
+            ("matrix-on-off", "on-off 30 % with 50 ms"),
+            ("matrix-bits", "bit error rate 1e-5"),
         ],
         measure: GOODPUT,
     },

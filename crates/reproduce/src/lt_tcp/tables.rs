@@ -159,7 +159,10 @@ const CHAIN: Family = family(
     "chain",
     CHAIN_FILE,
     "hop.forward.loss",
-    combinations!(SMALL => ["hop.link.layer=ll-arq", "flow.tcp.receive_buffer=20kB"]),
+    combinations!(
+        SMALL => ["hop.link.layer=ll-arq", "flow.tcp.receive_buffer=20kB"],
+        NARROW => ["hop.link.layer=ll-arq", "hop.link.window=16"],
+    ),
 );
 
 const LIGHT_CHAIN: Family = family(

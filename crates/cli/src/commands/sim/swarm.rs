@@ -68,6 +68,9 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
         sessions,
         delivered_bytes,
         packet_hops,
+        link_frames,
+        link_frames_lost,
+        link_restarts,
         packets_lost,
         packets_damaged,
         flows_finished,
@@ -78,9 +81,10 @@ fn tell(totals: &SwarmTotals) -> Result<(), Failure> {
         failures,
     } = totals;
     output::line(&format!(
-        "{sessions} sessions, each of AeroTP, of gateways and of LT-TCP, {delivered_bytes} octets delivered \
+        "{sessions} sessions, each of AeroTP, LT-TCP, every link layer and gateways, {delivered_bytes} octets delivered \
          and compared, {packet_hops} packet hops, {packets_lost} packets lost, {packets_damaged} \
-         damaged, {gateway_restarts} restarts of gateways, {links_held} links held for down, \
+         damaged, {link_frames} frames of link layers, {link_frames_lost} of them lost, \
+         {link_restarts} restarts of their ends, {gateway_restarts} restarts of gateways, {links_held} links held for down, \
          {hosts_lost} hosts lost, {flows_finished} ends of flows finished, {flows_resumed} went on, \
          {} sessions broke a promise",
         failures.len()
