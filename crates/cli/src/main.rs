@@ -8,6 +8,7 @@ mod demo;
 mod exit;
 mod output;
 mod signals;
+mod workers;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};

@@ -102,6 +102,7 @@ fn a_value_that_would_do_nothing_is_a_usage_error_that_names_its_flag() {
     fails(&to_nobody, 2, &["127.0.0.1:0", "port 0"]);
     fails("sim x.toml --show", 2, &["--show"]);
     fails("sim x.toml --runs 0", 2, &["--runs", "1..=1000000"]);
+    fails("sim x.toml --jobs 100000", 2, &["--jobs", "0..=1024"]);
     fails("sim --swarm 2 --show", 2, &["--show", "--swarm 1"]);
 }
 

@@ -4,6 +4,7 @@ use super::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
+use crate::workers::Workers;
 use anyhow::Context;
 use core::sync::atomic::Ordering;
 use fulmar_reproduce::{Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, overview};
@@ -47,9 +48,8 @@ pub(crate) struct ReproduceArgs {
     /// Runs for each point, instead of each figure's own number.
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
-    /// Worker threads; 0 takes every core. The pages do not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    jobs: usize,
+    #[command(flatten)]
+    workers: Workers,
 }
 
 /// What to make.
@@ -169,7 +169,11 @@ impl Place {
                 broken: 0,
             })
         };
-        let results = match self.reproduction.experiment().run(args.jobs, progress) {
+        let results = match self
+            .reproduction
+            .experiment()
+            .run(args.workers.jobs, progress)
+        {
             Ok(results) => results,
             Err(error) => return failed(error.into(), Exit::Device),
         };
@@ -317,7 +321,7 @@ mod tests {
             out: directory.path().to_owned(),
             figure: None,
             runs: Some(1),
-            jobs: 1,
+            workers: Workers { jobs: 1 },
         };
         let place = Place::new(PAPERS[0], &args).expect("room");
         let there = |path: &str| directory.path().join(path).exists();

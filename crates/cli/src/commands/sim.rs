@@ -8,6 +8,7 @@ use super::traces::Traces;
 use super::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::signals::Signals;
+use crate::workers::Workers;
 use anyhow::Context;
 use core::sync::atomic::Ordering;
 use fulmar_sim::experiment::{Experiment, PointResult};
@@ -63,9 +64,8 @@ pub(crate) struct SimArgs {
     /// The first run's seed; the others follow by one.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Worker threads; 0 takes every core. Results do not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    jobs: usize,
+    #[command(flatten)]
+    workers: Workers,
     /// Print records, one JSON object a line, instead of text.
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -89,9 +89,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     let (experiment, digest) = read(args)?;
     let signals = Signals::catch(&[])?;
     if let Some(directory) = &args.out {
-        return sweep(directory, &experiment, &digest, args.jobs, &signals);
+        return sweep(directory, &experiment, &digest, args.workers.jobs, &signals);
     }
-    let results = compute(&experiment, args.jobs, &signals)?;
+    let results = compute(&experiment, args.workers.jobs, &signals)?;
     let varied = varied(&experiment);
     let interrupted = signals.exit();
     if interrupted.is_some() {

@@ -36,7 +36,13 @@ pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
     }
     let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);
-    let work = || sessions(seed..seed.saturating_add(count), args.jobs, &progress);
+    let work = || {
+        sessions(
+            seed..seed.saturating_add(count),
+            args.workers.jobs,
+            &progress,
+        )
+    };
     let all = Total::of("sessions", count, count);
     let totals = watch(&all, &progress, work)?.or_exit(Exit::Device)?;
     if args.json {
