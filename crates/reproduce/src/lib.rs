@@ -26,6 +26,7 @@ mod overview;
 mod page;
 mod paper;
 mod plot;
+mod reading;
 mod reproduction;
 mod slacp;
 mod style;

@@ -41,8 +41,8 @@ fn claims(files: &[OutputFile]) -> Vec<Checked> {
     serde_json::from_str(&file.expect("claims.json").text).expect("the schema of claims")
 }
 
-/// A run depends on its point and seed alone, so every fourth point stands for the others.
-const AGAIN: usize = 4;
+/// A run depends on its point and seed alone, so every eighth point stands for the others.
+const AGAIN: usize = 8;
 
 #[test]
 fn the_same_runs_give_the_same_octets_for_every_number_of_threads() {
@@ -110,7 +110,7 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
         .iter()
         .filter_map(|file| Some((file, file.name.strip_suffix(".csv")?)))
         .collect();
-    assert_eq!(data.len(), 53);
+    assert_eq!(data.len(), 74);
     for (file, name) in data {
         let mut rows = file
             .text

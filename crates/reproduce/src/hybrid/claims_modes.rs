@@ -2,7 +2,8 @@
 
 use super::experiments::QUASI_NO_WAIT;
 use super::reading::{
-    ALL, HIGH, LOSSY, MODES, View, WORST, count, falls, in_each, kilobytes, percent, rate, seconds,
+    ALL, BACKS_OFF, HIGH, LOSSY, MODES, View, WORST, backs_off, count, falls, in_each, kilobytes,
+    percent, rate, seconds,
 };
 use super::tables::{BOTH, NACK, QUASI, RELIABLE, TCP, UDP};
 use crate::claims::{Claim, Finding, Verdict};
@@ -48,9 +49,9 @@ pub(super) const CLAIMS: [Claim; 12] = [
         id: "goodput-tcp",
         place: GOODPUT,
         says: "TCP backs off significantly as the error rate grows.",
-        criterion: "Reproduced if, at the highest rate at which it delivers half of the data, its goodput is less than a tenth of that at 0; partly if less than half.",
+        criterion: BACKS_OFF,
         see: &["modes-goodput"],
-        check: |data| in_each(data, MODES, tcp_backs_off),
+        check: |data| in_each(data, MODES, |view| backs_off(view, TCP)),
     },
     Claim {
         id: "goodput-udp-above",
@@ -142,7 +143,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         id: "delay-tcp",
         place: DELAY,
         says: "At 1e-4 TCP's delay is nearly double that of the reliable mode.",
-        criterion: "Reproduced if the ratio is 1.5 to 2.5, partly if above.",
+        criterion: "Reproduced if the ratio is 1.5 to 2.5, partly if 1 to 4.",
         see: &["modes-delay", "stop-delay"],
         check: tcp_delay,
     },
@@ -180,17 +181,6 @@ fn drops(view: &View<'_>, line: &str) -> Option<Finding> {
     Some(Finding {
         verdict: Verdict::of(share < 0.5, share < 0.9),
         figure: format!("to {} at 1e-4", percent(share)),
-        comment: String::new(),
-    })
-}
-
-fn tcp_backs_off(view: &View<'_>) -> Option<Finding> {
-    let sound = |x: &&&str| view.share(TCP, x).is_some_and(|share| share >= 0.5);
-    let highest = LOSSY.iter().rfind(sound)?;
-    let share = view.goodput(TCP, highest)? / view.goodput(TCP, "0")?;
-    Some(Finding {
-        verdict: Verdict::of(share < 0.1, share < 0.5),
-        figure: format!("to {} at {highest}", percent(share)),
         comment: String::new(),
     })
 }
@@ -279,7 +269,7 @@ fn tcp_delay(data: &Data) -> Option<Finding> {
         let (tcp, reliable) = (view.delay(TCP, WORST)?, view.delay(RELIABLE, WORST)?);
         let ratio = tcp / reliable;
         Some(Finding {
-            verdict: Verdict::of((1.5..=2.5).contains(&ratio), ratio > 2.5),
+            verdict: Verdict::of((1.5..=2.5).contains(&ratio), (1.0..=4.0).contains(&ratio)),
             figure: format!(
                 "{ratio:.1} times ({}, reliable {})",
                 seconds(tcp),

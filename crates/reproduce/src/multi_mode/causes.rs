@@ -28,6 +28,8 @@ pub(super) const HOLES_PLAIN: &str = "0 words no wait";
 pub(super) const HOLES_PARITY: &str = "32 words no wait";
 
 pub(super) const SLOW: &str = "1.2 Mbit/s";
+pub(super) const SLOWER: &str = "0.4 Mbit/s";
+pub(super) const SLOW_PARITY: &str = "0.4 and 32 words";
 
 pub(super) const SLACK: &str = "slack";
 pub(super) const SLACK_SLOW: &str = "1.2 Mbit/s no wait";
@@ -38,7 +40,13 @@ pub(super) const QUEUE_FAMILY: Family = Family {
     lines: &[
         aerotp!("4.416 Mbit/s", "flow.mode=reliable"),
         aerotp!(SLOW, "flow.mode=reliable", "flow.rate=1.2mbit"),
-        aerotp!("0.4 Mbit/s", "flow.mode=reliable", "flow.rate=0.4mbit"),
+        aerotp!(SLOWER, "flow.mode=reliable", "flow.rate=0.4mbit"),
+        aerotp!(
+            SLOW_PARITY,
+            "flow.mode=reliable",
+            "flow.rate=0.4mbit",
+            "flow.fec_words=32"
+        ),
         aerotp!(
             "4.416 and 32 words",
             "flow.mode=reliable",

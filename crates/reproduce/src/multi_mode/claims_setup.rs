@@ -7,8 +7,8 @@ use crate::data::Data;
 
 const PLACE: &str = "section IV.A, Figure 12";
 const MEASURE: &str = "first_arrival_s";
-const LINEAR: &str = "Reproduced if the growth up to 10 % loss is 45 to 55 % of that up to 20 %, or its interval contains \
-    50 %; partly if the delay grows at every step.";
+const LINEAR: &str = "Reproduced if the growth up to 10 % loss is 45 to 55 % of that up to 20 %, and its interval ends within \
+    40 and 60 %; partly if the delay grows at every step.";
 
 pub(super) const CLAIMS: [Claim; 7] = [
     Claim {
@@ -146,7 +146,8 @@ fn linear(data: &Data, line: &str, why: &str) -> Option<Finding> {
         .map(|x| at(x)?.mean)
         .collect::<Option<_>>()?;
     let grows = means.windows(2).all(|pair| pair[0] < pair[1]);
-    let straight = (share - 0.5).abs() <= half.max(0.05);
+    let off = (share - 0.5).abs();
+    let straight = off <= 0.05 && off + half <= 0.1;
     Some(Finding {
         verdict: Verdict::of(straight, grows),
         figure: format!("{:.0} % of the growth at half the loss", 100.0 * share),

@@ -9,6 +9,7 @@ pub(super) const OUTAGE: &str = "outage";
 pub(super) const PACKED: &str = "full-packets";
 
 pub(super) const RAMP_10: &str = "TCP initial window 10";
+pub(super) const RAMP_PLAIN: &str = "TCP without timestamps";
 pub(super) const RAMP_1: &str = "TCP initial window 1";
 pub(super) const RAMP_AEROTP: &str = "AeroTP reliable";
 
@@ -42,6 +43,10 @@ pub(super) const RAMP_FAMILY: Family = Family {
         Line {
             label: RAMP_1,
             sets: &["tcp.initial_window=1"],
+        },
+        Line {
+            label: RAMP_PLAIN,
+            sets: &["tcp.timestamps=false"],
         },
         aerotp!(RAMP_AEROTP, "flow.mode=reliable"),
     ],

@@ -1,6 +1,6 @@
 //! The quasi-reliable mode with 0 to 256 parity words a packet (section IV.C, Figures 13-20).
 
-use crate::airborne::{DELAY, DELIVERED, GOODPUT, OVERHEAD, RATES, SCENARIO};
+use crate::airborne::{DELAY, DELIVERED, GOODPUT, OCTET_RATES, OVERHEAD, RATES, SCENARIO};
 use crate::paper::{Family, Figure, Line};
 
 /// Strengths against the bit error rate, and the other way round: the same runs.
@@ -90,8 +90,32 @@ pub(super) const AMOUNT_FAMILY: Family = Family {
         quasi!("32 words", "flow.fec_words=32"),
         quasi!("128 words", "flow.fec_words=128"),
     ],
-    sets: &["run.runs=2"],
-    conditions: "As above without bit errors, which leaves nothing to chance; 1 to 20 MB.",
+    sets: &["run.runs=10", "hop.jitter=1ms"],
+    conditions: "As above without bit errors, with up to 1 ms of jitter by chance; 1 to 20 MB.",
+    ..RATE_FAMILY
+};
+
+/// The same under other readings of the paper's conditions.
+pub(super) const LATE_FAMILY: Family = Family {
+    id: "strength-10ms",
+    sets: &["hop.delay=10ms"],
+    conditions: "As Figures 13-16, with a latency of 10 ms on the lossy link.",
+    ..RATE_FAMILY
+};
+
+pub(super) const OCTET_FAMILY: Family = Family {
+    id: "strength-octet",
+    x_values: OCTET_RATES,
+    x_label: "error rate per octet",
+    conditions: "As Figures 13-16, with the error rate per octet: ns-3's default unit.",
+    ..RATE_FAMILY
+};
+
+pub(super) const BULK_FAMILY: Family = Family {
+    id: "strength-20mb",
+    sets: &["flow.bytes=20MB", "run.duration=1000s", "run.runs=10"],
+    x_values: &["0", "1e-5", "5e-5", "1e-4"],
+    conditions: "As Figures 13-16, with 20 MB, at four of the rates.",
     ..RATE_FAMILY
 };
 
@@ -172,3 +196,44 @@ pub(super) const FIGURES: [Figure; 9] = [
         OVERHEAD,
     ),
 ];
+
+/// Figures 13-16 of another family.
+macro_rules! readings {
+    ($name:ident, $family:ident, $suffix:literal, $reading:literal) => {
+        pub(super) const $name: [Figure; 4] = [
+            Figure::of(
+                concat!("strength-goodput-", $suffix),
+                PLACES[0],
+                concat!("Goodput of FEC strengths, ", $reading),
+                &$family,
+                GOODPUT,
+            ),
+            Figure::of(
+                concat!("strength-delay-", $suffix),
+                PLACES[1],
+                concat!("Delay of FEC strengths, ", $reading),
+                &$family,
+                DELAY,
+            ),
+            Figure::of(
+                concat!("strength-delivered-", $suffix),
+                PLACES[2],
+                concat!("Delivered data of FEC strengths, ", $reading),
+                &$family,
+                DELIVERED,
+            ),
+            Figure::of(
+                concat!("strength-overhead-", $suffix),
+                PLACES[3],
+                concat!("Overhead of FEC strengths, ", $reading),
+                &$family,
+                OVERHEAD,
+            )
+            .logarithmic(),
+        ];
+    };
+}
+
+readings!(LATE_FIGURES, LATE_FAMILY, "10ms", "10 ms");
+readings!(OCTET_FIGURES, OCTET_FAMILY, "octet", "error rate per octet");
+readings!(BULK_FIGURES, BULK_FAMILY, "20mb", "20 MB");

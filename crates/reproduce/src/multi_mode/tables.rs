@@ -30,9 +30,15 @@ pub const MULTI_MODE: Paper = Paper {
         causes::GAP_FAMILY,
         causes::TIMER_FAMILY,
         mack::FAMILY,
+        mack::LATE_FAMILY,
+        mack::OCTET_FAMILY,
+        mack::BULK_FAMILY,
         strength::RATE_FAMILY,
         strength::STRENGTH_FAMILY,
         strength::AMOUNT_FAMILY,
+        strength::LATE_FAMILY,
+        strength::OCTET_FAMILY,
+        strength::BULK_FAMILY,
         design::PACKED_FAMILY,
         causes::HOLE_FAMILY,
         causes::SLACK_FAMILY,
@@ -126,6 +132,36 @@ pub const MULTI_MODE: Paper = Paper {
             figures: &variants::BULK_FIGURES,
         },
         Section {
+            title: "Strengths: 10 ms",
+            intro: "Figures 17-20 are of the same runs, by strength: their claims have what they come to.",
+            figures: &strength::LATE_FIGURES,
+        },
+        Section {
+            title: "Strengths: error rate per octet",
+            intro: "",
+            figures: &strength::OCTET_FIGURES,
+        },
+        Section {
+            title: "Strengths: 20 MB",
+            intro: "",
+            figures: &strength::BULK_FIGURES,
+        },
+        Section {
+            title: "Acknowledgements aggregated: 10 ms",
+            intro: "",
+            figures: &mack::LATE_FIGURES,
+        },
+        Section {
+            title: "Acknowledgements aggregated: error rate per octet",
+            intro: "",
+            figures: &mack::OCTET_FIGURES,
+        },
+        Section {
+            title: "Acknowledgements aggregated: 20 MB",
+            intro: "",
+            figures: &mack::BULK_FIGURES,
+        },
+        Section {
             title: "What Table I and sections I to III say",
             intro: "Slow start over a round trip of 100 ms, outages, and what goes back to the sender.",
             figures: &design::FIGURES,
@@ -154,6 +190,8 @@ pub const MULTI_MODE: Paper = Paper {
         "The bound of plain ARQ is what no scheme can beat that throws damaged packets away.",
         "Overhead is what is put on all links, in both directions, less what is delivered; a transport \
          that gives up saves it.",
+        "Of Table I, multipath and partial paths are not judged: the paper runs AeroTP over one path from end to end, and \
+         shows neither. Flow and congestion control by AeroNP's signals are not either.",
         "Sentences of sections I to III that state a purpose, a rule or a field are no results and are not judged: quality of \
          service, translation at gateways, the MTU that follows the slots of a TDMA link, the acknowledgements passed through \
          to TCP. Related work's results are not judged either, but for split connections.",

@@ -1,0 +1,254 @@
+//! The readings of the AeroTP papers' conditions, and a claim's judgement under each.
+
+use crate::airborne::RATES;
+use crate::claims::{Finding, Verdict};
+use crate::data::Data;
+
+/// A family that runs the same experiment under other conditions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    family: &'static str,
+    name: &'static str,
+    octets: bool,
+}
+
+impl Reading {
+    /// Of error rates per bit. What is printed is the first of a list.
+    pub(crate) const fn per_bit(family: &'static str, name: &'static str) -> Self {
+        Self {
+            family,
+            name,
+            octets: false,
+        }
+    }
+
+    /// Of error rates per octet.
+    pub(crate) const fn per_octet(family: &'static str, name: &'static str) -> Self {
+        Self {
+            family,
+            name,
+            octets: true,
+        }
+    }
+}
+
+/// The name of the conditions as printed.
+pub(crate) const PRINTED: &str = "as printed";
+
+/// Every rate of the figures, as the claims name them.
+pub(crate) const ALL: &[&str] = RATES;
+/// Those above 0.
+pub(crate) const LOSSY: &[&str] = ALL.split_at(1).1;
+/// Those at which most figures part.
+pub(crate) const HIGH: &[&str] = ALL.split_at(3).1;
+/// The highest.
+pub(crate) const WORST: &str = "1e-4";
+
+/// What counts as all of the data where a paper says so of a share: of 25 runs of 680 writes, 17 writes.
+pub(crate) const FULL: f64 = 0.999;
+
+/// The runs of one reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) data: &'a Data,
+    reading: Reading,
+}
+
+/// Judges a claim under each reading: the first gives verdict and figure, the others are told in
+/// the comment.
+pub(crate) fn in_each(
+    data: &Data,
+    readings: &[Reading],
+    check: impl Fn(&View<'_>) -> Option<Finding>,
+) -> Option<Finding> {
+    let view = |reading: &Reading| View {
+        data,
+        reading: *reading,
+    };
+    let (first, others) = readings.split_first()?;
+    let mut finding = check(&view(first))?;
+    for (index, other) in others.iter().enumerate() {
+        let told = check(&view(other)).map_or_else(
+            || "no value".to_owned(),
+            |found| format!("{} ({})", found.verdict.name(), found.figure),
+        );
+        let first = index == 0;
+        let lead = if first {
+            "\nOther readings. With "
+        } else {
+            " With "
+        };
+        let sentence = format!("{lead}{}: {told}.", other.name);
+        finding.comment.push_str(&sentence);
+    }
+    Some(finding)
+}
+
+impl View<'_> {
+    /// Whether this is the reading that gives the verdict.
+    pub(crate) fn is_printed(&self) -> bool {
+        self.reading.name == PRINTED
+    }
+
+    /// A rate as the family's table has it.
+    fn x(&self, rate: &str) -> String {
+        let unit = if self.reading.octets {
+            " per octet"
+        } else {
+            ""
+        };
+        format!("{rate}{unit}")
+    }
+
+    /// A measure's mean at a rate.
+    pub(crate) fn at(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
+        self.data
+            .mean(self.reading.family, line, &self.x(rate), name)
+    }
+
+    /// Half the width of its interval.
+    pub(crate) fn half(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
+        let x = self.x(rate);
+        self.data.at(self.reading.family, line, &x, name)?.ci95
+    }
+
+    /// In bit/s.
+    pub(crate) fn goodput(&self, line: &str, rate: &str) -> Option<f64> {
+        self.at(line, rate, "goodput_bps")
+    }
+
+    /// In seconds.
+    pub(crate) fn delay(&self, line: &str, rate: &str) -> Option<f64> {
+        self.at(line, rate, "delay_mean_s")
+    }
+
+    /// In octets.
+    pub(crate) fn overhead(&self, line: &str, rate: &str) -> Option<f64> {
+        self.at(line, rate, "overhead_bytes")
+    }
+
+    /// In octets.
+    pub(crate) fn repeated(&self, line: &str, rate: &str) -> Option<f64> {
+        self.at(line, rate, "wire_bytes.retransmission")
+    }
+
+    /// The share of the data that arrived.
+    pub(crate) fn share(&self, line: &str, rate: &str) -> Option<f64> {
+        Some(self.at(line, rate, "delivered_bytes")? / self.at(line, rate, "offered_bytes")?)
+    }
+
+    /// Two lines' measures at each of some rates.
+    pub(crate) fn pairs<'r>(
+        &self,
+        rates: &[&'r str],
+        of: impl Fn(&Self, &str) -> Option<(f64, f64)>,
+    ) -> Option<Vec<(&'r str, f64, f64)>> {
+        let pairs = rates.iter().map(|&rate| {
+            let (a, b) = of(self, rate)?;
+            Some((rate, a, b))
+        });
+        pairs.collect()
+    }
+
+    /// A measure's mean at a value that is no rate.
+    pub(crate) fn beside(&self, line: &str, x: &str, name: &str) -> Option<f64> {
+        self.data.mean(self.reading.family, line, x, name)
+    }
+
+    /// The rates of this reading, as claims name them.
+    pub(crate) fn rates(&self) -> Option<Vec<&'static str>> {
+        let values = self.data.family(self.reading.family)?.family.x_values;
+        let number = |x: &&'static str| x.split(' ').next();
+        values.iter().map(number).collect()
+    }
+
+    /// The probability that a number of octets has a wrong bit, at a rate.
+    pub(crate) fn hit(&self, octets: u8, rate: &str) -> Option<f64> {
+        let rate: f64 = rate.parse().ok()?;
+        let trials = if self.reading.octets { 1 } else { 8 } * i32::from(octets);
+        Some(1.0 - (1.0 - rate).powi(trials))
+    }
+
+    /// How far single runs spread, relative to their mean.
+    pub(crate) fn spread(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
+        self.data
+            .spread(self.reading.family, line, &self.x(rate), name)
+    }
+
+    /// The share of the data at 0 and every rate above.
+    pub(crate) fn shares(&self, line: &str) -> Option<Vec<f64>> {
+        ALL.iter().map(|rate| self.share(line, rate)).collect()
+    }
+
+    /// The least of those at some rates.
+    pub(crate) fn least_share(&self, line: &str, rates: &[&str]) -> Option<f64> {
+        let shares = rates.iter().map(|rate| self.share(line, rate));
+        let shares: Vec<f64> = shares.collect::<Option<_>>()?;
+        shares.into_iter().reduce(f64::min)
+    }
+
+    /// Whether `line` delivers at least `share` at a rate.
+    pub(crate) fn delivers(&self, line: &str, rate: &str, share: f64) -> bool {
+        self.share(line, rate).is_some_and(|ours| ours >= share)
+    }
+
+    /// Orders of magnitude from the delay at 0 to that at the highest rate.
+    pub(crate) fn growth(&self, line: &str) -> Option<f64> {
+        Some((self.delay(line, WORST)? / self.delay(line, "0")?).log10())
+    }
+}
+
+/// Those of a line of another family, by bit error rate.
+pub(crate) fn growth_of(data: &Data, family: &str, line: &str) -> Option<f64> {
+    let delay = |rate| data.mean(family, line, rate, "delay_mean_s");
+    Some((delay(WORST)? / delay("0")?).log10())
+}
+
+/// `12.3 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// `2.50 ms` or `1.95 s`.
+pub(crate) fn seconds(value: f64) -> String {
+    if value < 1.0 {
+        format!("{:.2} ms", value * 1e3)
+    } else {
+        format!("{value:.2} s")
+    }
+}
+
+/// `4.416 Mbit/s`.
+pub(crate) fn rate(value: f64) -> String {
+    format!("{:.3} Mbit/s", value / 1e6)
+}
+
+/// `74 kB`.
+pub(crate) fn kilobytes(value: f64) -> String {
+    format!("{:.0} kB", value / 1e3)
+}
+
+/// How many of `pairs` fulfil `holds`.
+pub(crate) fn count(pairs: &[(&str, f64, f64)], holds: impl Fn(f64, f64) -> bool) -> usize {
+    pairs.iter().filter(|(_, a, b)| holds(*a, *b)).count()
+}
+
+/// Whether each value is less than the one before.
+pub(crate) fn falls(values: &[f64]) -> bool {
+    values.windows(2).all(|pair| pair[1] < pair[0])
+}
+
+/// How both papers' sentence that TCP backs off is judged.
+pub(crate) const BACKS_OFF: &str = "Reproduced if, at the highest rate at which it delivers half of the data, its goodput is less than a tenth of \
+    that at 0; partly if less than half.";
+
+/// Judges it: the goodput of a run that delivers a block or two has no meaning.
+pub(crate) fn backs_off(view: &View<'_>, tcp: &str) -> Option<Finding> {
+    let highest = LOSSY.iter().rfind(|x| view.delivers(tcp, x, 0.5))?;
+    let share = view.goodput(tcp, highest)? / view.goodput(tcp, "0")?;
+    Some(Finding {
+        verdict: Verdict::of(share < 0.1, share < 0.5),
+        figure: format!("to {} at {highest}", percent(share)),
+        comment: String::new(),
+    })
+}
