@@ -90,8 +90,8 @@ pub(super) const AMOUNT_FAMILY: Family = Family {
         quasi!("32 words", "flow.fec_words=32"),
         quasi!("128 words", "flow.fec_words=128"),
     ],
-    sets: &["run.runs=10", "hop.jitter=1ms"],
-    conditions: "As above without bit errors, with up to 1 ms of jitter by chance; 1 to 20 MB.",
+    sets: &["run.runs=10", "hop.jitter=10us"],
+    conditions: "As above without bit errors, with up to 10 us of jitter by chance; 1 to 20 MB.",
     ..RATE_FAMILY
 };
 
