@@ -1,6 +1,8 @@
 //! What a reproduction writes: a page that needs nothing else, claims by their schema, data.
 
-use fulmar_reproduce::{Checked, MULTI_MODE, OutputFile, Reproduction, Verdict};
+use fulmar_reproduce::{
+    Attempt, Checked, HYBRID, MULTI_MODE, OutputFile, Reproduction, Verdict, overview,
+};
 use fulmar_sim::experiment::{PointResult, Progress};
 use std::sync::OnceLock;
 
@@ -110,7 +112,7 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
         .iter()
         .filter_map(|file| Some((file, file.name.strip_suffix(".csv")?)))
         .collect();
-    assert_eq!(data.len(), 74);
+    assert_eq!(data.len(), 75);
     for (file, name) in data {
         let mut rows = file
             .text
@@ -191,4 +193,53 @@ fn half_an_experiment_makes_no_page() {
     let planned = reproduction().experiment().points.len();
     let there = format!("{} of {planned} points", planned - 1);
     assert!(error.to_string().contains(&there), "{error}");
+}
+
+/// Of the hybrid paper.
+const HYBRID_CLAIMS: usize = 49;
+
+#[test]
+fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
+    // One run a point, for time's sake; every sixteenth point again, by one thread.
+    let made = Reproduction::new(&HYBRID, Some(1)).expect("the tables are valid scenarios");
+    let results = made.experiment().run(2, &Progress::default());
+    let results = results.expect("threads start");
+    let mut some = made.experiment().clone();
+    let mut number = 0;
+    some.points.retain(|_| {
+        number += 1;
+        number % 16 == 1
+    });
+    let mut mixed = results.clone();
+    let again = some.run(1, &Progress::default()).expect("threads start");
+    for (index, mut point) in again.into_iter().enumerate() {
+        let known = &mut mixed[index * 16];
+        for (run, known) in point.runs.iter_mut().zip(&known.runs) {
+            run.point = known.point;
+        }
+        *known = point;
+    }
+    let both = [results, mixed].map(|results| {
+        let outcome = made.outcome(results, "fulmar reproduce all");
+        let outcome = outcome.expect("every figure can be drawn");
+        let files = outcome.files.clone();
+        let attempt = Attempt {
+            paper: &HYBRID,
+            outcome: Ok(outcome),
+        };
+        let all = overview(&[attempt], "fulmar reproduce all").expect("claims are JSON");
+        (files, all)
+    });
+    assert_eq!(both[0], both[1]);
+    let (files, all) = &both[0];
+    assert_eq!(claims(files).len(), HYBRID_CLAIMS);
+    let listed = claims(all);
+    assert_eq!(listed.len(), HYBRID_CLAIMS);
+    for claim in &listed {
+        assert!(claim.id.starts_with("aerotp-hybrid/"), "{}", claim.id);
+        assert!(claim.comment.starts_with("Reproduced "), "{claim:?}");
+        assert!(!claim.figure.contains("NaN") && !claim.figure.contains("inf"));
+        let judged = claim.figure.contains(|c: char| c.is_ascii_digit());
+        assert!(judged || claim.figure == "none", "{claim:?}");
+    }
 }

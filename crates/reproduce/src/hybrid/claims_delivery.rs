@@ -1,10 +1,11 @@
 //! What the paper says its modes deliver and cost beside TCP and UDP (section IV.F, Figures 10 and 11).
 
-use super::experiments::{TCP_QUICK, TCP_STUBBORN};
+use super::experiments::{TCP_FREE, TCP_QUICK, TCP_STUBBORN};
 use super::reading::{ALL, HIGH, MODES, View, WORST, count, falls, in_each, kilobytes, percent};
 use super::tables::{BOTH, NACK, QUASI, RELIABLE, TCP, UDP};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
+use crate::reading::FULL;
 
 const DELIVERED: &str = "section IV.F, Figure 10";
 const OVERHEAD: &str = "section IV.F, Figure 11";
@@ -22,7 +23,7 @@ pub(super) const CLAIMS: [Claim; 8] = [
         id: "delivered-nack",
         place: DELIVERED,
         says: "The hybrid with NACKs alone starts losing data above 2.5e-5.",
-        criterion: "Reproduced if it delivers 99.5 % up to 2.5e-5 and ever less above, less than 99.5 % at 1e-4; partly if it delivers less at 1e-4 than at 0.",
+        criterion: "Reproduced if it delivers 99.9 % at each rate up to 2.5e-5 and ever less above, less than 99.9 % at 1e-4; partly if it delivers less at 1e-4 than at 0.",
         see: &["modes-delivered", "strength-delivered"],
         check: |data| in_each(data, MODES, nack_loses),
     },
@@ -68,17 +69,31 @@ pub(super) const CLAIMS: [Claim; 8] = [
     Claim {
         id: "delivered-tcp",
         place: DELIVERED,
-        says: "TCP cannot deliver all data, for its connection times out in the end.",
-        criterion: "Reproduced if it delivers less than 99 % at 1e-4 and a run in two at least gives up there; partly if it delivers less.",
+        says: "TCP cannot deliver all data, for each loss shrinks its window, and its connection times out in the end.",
+        criterion: "Reproduced if at 1e-4 it delivers less than 99 %, a run in two at least gives up, and one without congestion control \
+            delivers 99 %; partly if it delivers less than 99 %.",
         see: &["modes-delivered", "tcps-delivered"],
         check: |data| {
             in_each(data, MODES, |view| {
                 let share = view.share(TCP, WORST)?;
                 let gave_up = view.at(TCP, WORST, "gave_up")?;
+                let of = |name| data.mean("tcps", TCP_FREE, WORST, name);
+                let free = of("delivered_bytes")? / of("offered_bytes")?;
                 Some(Finding {
-                    verdict: Verdict::of(share < 0.99 && gave_up >= 0.5, share < 0.99),
+                    verdict: Verdict::of(
+                        share < 0.99 && gave_up >= 0.5 && free >= 0.99,
+                        share < 0.99,
+                    ),
                     figure: format!("{} at 1e-4, {} gave up", percent(share), percent(gave_up)),
-                    comment: String::new(),
+                    comment: if view.is_printed() {
+                        format!(
+                            "Without congestion control, and with SACK, it delivers {} at 1e-4: the window is a part of the cause. The other is \
+                             the timer, which doubles whenever a repeat is lost, as 70 % are there, and ends the connection after six.",
+                            percent(free)
+                        )
+                    } else {
+                        String::new()
+                    },
                 })
             })
         },
@@ -151,6 +166,7 @@ fn complete(view: &View<'_>) -> Option<Finding> {
 fn nack_loses(view: &View<'_>) -> Option<Finding> {
     let share = |x: &str| view.share(NACK, x);
     let (low, edge, worst) = (share("1e-5")?, share("2.5e-5")?, share(WORST)?);
+    let below = view.least_share(NACK, &ALL[..5])?;
     let above: Option<Vec<f64>> = ALL.iter().skip(4).map(|x| share(x)).collect();
     let clean = share("0")?;
     let comment = if view.is_printed() {
@@ -167,7 +183,7 @@ fn nack_loses(view: &View<'_>) -> Option<Finding> {
     };
     Some(Finding {
         verdict: Verdict::of(
-            edge >= 0.995 && falls(&above?) && worst < 0.995,
+            below >= FULL && falls(&above?) && worst < FULL,
             worst < clean,
         ),
         figure: format!(
@@ -196,15 +212,20 @@ fn hybrids_cost(view: &View<'_>) -> Option<Finding> {
     let over_quasi = view.overhead(BOTH, WORST)? / view.overhead(QUASI, WORST)?;
     let over_reliable = view.overhead(BOTH, WORST)? / view.overhead(RELIABLE, WORST)?;
     let comment = if view.is_printed() {
-        let weak = |line| view.data.mean("strength", line, "2", "overhead_bytes");
+        let words = |line, x| view.data.mean("strength", line, x, "overhead_bytes");
+        let same = "AeroTP reliable, same words";
         format!(
             "Parity costs more than it saves only while few packets are damaged; then it spares the reliable mode's retransmissions. And what is not \
-             delivered counts as overhead, of which the quasi-reliable mode has more. A code that corrects little is nearer to the paper's order: with 2 \
-             words NACK+MACK has {} at 1e-4, the quasi-reliable mode {}, and the reliable mode without parity {}. Which experiment would bring the hybrids \
-             above the reliable mode at high rates as well is not shown.",
-            kilobytes(weak(BOTH)?),
-            kilobytes(weak(QUASI)?),
-            kilobytes(view.overhead(RELIABLE, WORST)?)
+             delivered counts as overhead, of which the quasi-reliable mode has more. It is the code's strength: at 1e-4 without parity NACK+MACK \
+             has {}, the reliable mode {} and the quasi-reliable mode {}, which is the paper's order; with 2 words {}, {} (the reliable mode with the same) and {}. NACK \
+             alone stays below the reliable mode ({} without parity), for it does not send again what it never saw.",
+            kilobytes(words(BOTH, "0")?),
+            kilobytes(words(same, "0")?),
+            kilobytes(words(QUASI, "0")?),
+            kilobytes(words(BOTH, "2")?),
+            kilobytes(words(same, "2")?),
+            kilobytes(words(QUASI, "2")?),
+            kilobytes(words(NACK, "0")?)
         )
     } else {
         String::new()

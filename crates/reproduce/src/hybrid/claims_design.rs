@@ -1,10 +1,12 @@
 //! What the paper says of ARQ, FEC and both in general, and of its two hybrids (sections II and III).
 
+use super::experiments::{BACK_AEROTP, BACK_AEROTP_LOSSY, BACK_TCP, BACK_TCP_LOSSY};
 use super::reading::{
-    ALL, HIGH, MODES, Reading, WORST, count, in_each, kilobytes, percent, rate, seconds,
+    ALL, HIGH, MODES, Reading, View, WORST, count, in_each, kilobytes, percent, rate, seconds,
 };
 use super::tables::{BOTH, NACK, QUASI, RELIABLE, TCP, UDP};
 use crate::claims::{Claim, Finding, Verdict};
+use crate::data::Data;
 
 const SCHEMES: &str = "section II.B";
 const HYBRIDS: &str = "section III";
@@ -12,7 +14,7 @@ const HYBRIDS: &str = "section III";
 /// Those in which a round trip is long enough to be told from the rest.
 const LATENT: &[Reading] = &[MODES[1], MODES[3]];
 
-pub(super) const CLAIMS: [Claim; 12] = [
+pub(super) const CLAIMS: [Claim; 15] = [
     Claim {
         id: "tcp-handshake",
         place: "section II.A",
@@ -36,6 +38,33 @@ pub(super) const CLAIMS: [Claim; 12] = [
                 })
             })
         },
+    },
+    Claim {
+        id: "tcp-ack-stream",
+        place: "section II.A",
+        says: "TCP is inefficient on asymmetric links, for it needs a highly reliable stream of acknowledgements.",
+        criterion: "Reproduced if, against an even link, TCP has at most half of the goodput on a way back of 20 kbit/s, and on one that loses every second packet, where \
+            AeroTP has 90 %; partly if so on one of both.",
+        see: &["back-goodput"],
+        check: ack_stream,
+    },
+    Claim {
+        id: "hybrid-moderate",
+        place: SCHEMES,
+        says: "Hybrid error control combines both and performs better in moderate error conditions.",
+        criterion: "Reproduced if, from 1e-5 to 5e-5, NACK+MACK has at least 99 % of the goodput of the reliable and of the quasi-reliable mode, less delay than the \
+            former, and delivers more than the latter; partly if at most of these rates.",
+        see: &["modes-goodput", "modes-delay", "modes-delivered"],
+        check: |data| in_each(data, MODES, moderate),
+    },
+    Claim {
+        id: "arq-trade",
+        place: "section IV.E",
+        says: "ARQ pays for reliability with the delay of what is lost and with overhead on the way back.",
+        criterion: "Reproduced if, at 1e-5, the reliable mode's delay is longer than without errors, acknowledgements are on the link, and every run completes; partly if one \
+            is missing.",
+        see: &["modes-delay", "modes-delivered"],
+        check: |data| in_each(data, MODES, trade),
     },
     Claim {
         id: "arq-throughput",
@@ -289,3 +318,70 @@ pub(super) const CLAIMS: [Claim; 12] = [
         },
     },
 ];
+
+fn ack_stream(data: &Data) -> Option<Finding> {
+    let goodput = |line, x| data.mean("way-back", line, x, "goodput_bps");
+    let share = |narrow, line, x| Some(goodput(narrow, x)? / goodput(line, "5000kbit")?);
+    let (tcp, ours) = (
+        share(BACK_TCP, BACK_TCP, "20kbit")?,
+        share(BACK_AEROTP, BACK_AEROTP, "20kbit")?,
+    );
+    let lossy = share(BACK_TCP_LOSSY, BACK_TCP, "5000kbit")?;
+    let ours_lossy = share(BACK_AEROTP_LOSSY, BACK_AEROTP, "5000kbit")?;
+    let (narrow, lost) = (tcp <= 0.5 && ours >= 0.9, lossy <= 0.5 && ours_lossy >= 0.9);
+    Some(Finding {
+        verdict: Verdict::of(narrow && lost, narrow || lost),
+        figure: format!(
+            "{} of the goodput at 20 kbit/s, AeroTP {}; {} with half lost, AeroTP {}",
+            percent(tcp),
+            percent(ours),
+            percent(lossy),
+            percent(ours_lossy)
+        ),
+        comment: "TCP's acknowledgements are cumulative: one says what those lost before it said. What it cannot do is send fewer.".to_owned(),
+    })
+}
+
+fn moderate(view: &View<'_>) -> Option<Finding> {
+    let rates = ["1e-5", "2.5e-5", "3.5e-5", "5e-5"];
+    let mut held = 0;
+    for x in rates {
+        let goodput = view.goodput(BOTH, x)?;
+        let best = view.goodput(RELIABLE, x)?.max(view.goodput(QUASI, x)?);
+        let sooner = view.delay(BOTH, x)? < view.delay(RELIABLE, x)?;
+        let more = view.share(BOTH, x)? > view.share(QUASI, x)?;
+        held += usize::from(goodput >= 0.99 * best && sooner && more);
+    }
+    Some(Finding {
+        verdict: Verdict::of(held == rates.len(), 2 * held > rates.len()),
+        figure: format!(
+            "at 2.5e-5 {}, {} and {}; reliable {}, {}; quasi-reliable {}, {}",
+            rate(view.goodput(BOTH, "2.5e-5")?),
+            seconds(view.delay(BOTH, "2.5e-5")?),
+            percent(view.share(BOTH, "2.5e-5")?),
+            rate(view.goodput(RELIABLE, "2.5e-5")?),
+            seconds(view.delay(RELIABLE, "2.5e-5")?),
+            rate(view.goodput(QUASI, "2.5e-5")?),
+            percent(view.share(QUASI, "2.5e-5")?)
+        ),
+        comment: String::new(),
+    })
+}
+
+fn trade(view: &View<'_>) -> Option<Finding> {
+    let (clean, lossy) = (view.delay(RELIABLE, "0")?, view.delay(RELIABLE, "1e-5")?);
+    let control = view.at(RELIABLE, "1e-5", "wire_bytes.control")?;
+    let done = view.at(RELIABLE, "1e-5", "completed")?;
+    let signs = [lossy > clean, control > 0.0, done >= 1.0];
+    let held = signs.iter().filter(|sign| **sign).count();
+    Some(Finding {
+        verdict: Verdict::of(held == 3, held == 2),
+        figure: format!(
+            "{} instead of {}, {} of acknowledgements",
+            seconds(lossy),
+            seconds(clean),
+            kilobytes(control)
+        ),
+        comment: String::new(),
+    })
+}

@@ -2,6 +2,8 @@
 
 use super::tables::{BOTH, HUNDRED, NACK, ONE, QUASI, RELIABLE, TCP, TEN};
 use crate::airborne::{DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO};
+use crate::multi_mode::causes::TCP_GOODPUT;
+use crate::multi_mode::design::{OUTAGE_AGAIN, OUTAGE_DELIVERED, OUTAGE_LAST, RAMP_GOODPUT};
 use crate::paper::{Family, Figure, Line, Section};
 
 /// Their place: none of the paper's.
@@ -296,6 +298,56 @@ pub(super) const NARROW: Family = Family {
     conditions: "As Figures 4 to 7 without bit errors; the way back is slower than the way there.",
 };
 
+pub(super) const BACK_TCP: &str = "TCP NewReno";
+pub(super) const BACK_TCP_LOSSY: &str = "TCP, half lost on the way back";
+pub(super) const BACK_AEROTP: &str = "AeroTP reliable";
+pub(super) const BACK_AEROTP_LOSSY: &str = "AeroTP, half lost on the way back";
+
+/// What transports need of the way back.
+pub(super) const BACK: Family = Family {
+    id: "way-back",
+    lines: aerotp!(
+        BACK_TCP => [],
+        BACK_TCP_LOSSY => ["hop.reverse.loss=50%"],
+        BACK_AEROTP => [
+            "flow.transport=aerotp",
+            "flow.first=after-interval",
+            "hop.frame_check=false",
+            "flow.mode=reliable"
+        ],
+        BACK_AEROTP_LOSSY => [
+            "flow.transport=aerotp",
+            "flow.first=after-interval",
+            "hop.frame_check=false",
+            "flow.mode=reliable",
+            "hop.reverse.loss=50%"
+        ],
+    ),
+    sets: &["hop.jitter=10us"],
+    conditions: "1 MB as in Figures 8 to 11, with no errors on the way there; the way back is slower, or loses every second packet. AeroTP with our \
+        MACK, which waits 5 ms at most.",
+    ..NARROW
+};
+
+pub(super) const WHY_BACK: Section = Section {
+    title: "What section II says of TCP",
+    intro: "Loss without congestion, slow start over a round trip of 100 ms, outages, and a way back that is narrow or lossy.",
+    figures: &[
+        TCP_GOODPUT,
+        RAMP_GOODPUT,
+        OUTAGE_DELIVERED,
+        OUTAGE_LAST,
+        OUTAGE_AGAIN,
+        Figure::of(
+            "back-goodput",
+            OURS,
+            "Goodput by the rate of the way back",
+            &BACK,
+            GOODPUT,
+        ),
+    ],
+};
+
 pub(super) const STOP: Family = Family {
     id: "stop",
     scenario: SCENARIO,
@@ -317,6 +369,7 @@ pub(super) const STOP: Family = Family {
 };
 
 pub(super) const TCP_QUICK: &str = "timeout 0.2 s at least";
+pub(super) const TCP_FREE: &str = "no congestion control";
 pub(super) const TCP_STUBBORN: &str = "0.2 s, never gives up";
 
 pub(super) const TCPS: Family = Family {
@@ -330,6 +383,7 @@ pub(super) const TCPS: Family = Family {
     lines: aerotp!(
         TCP => [],
         TCP_QUICK => ["tcp.rto_min=200ms"],
+        TCP_FREE => ["tcp.congestion=none", "tcp.sack=true"],
         TCP_STUBBORN => ["tcp.rto_min=200ms", "tcp.data_retries=255"],
         RELIABLE => [
             "flow.transport=aerotp",

@@ -59,7 +59,7 @@ pub(super) const QUEUE_FAMILY: Family = Family {
 };
 
 /// Which choices of a TCP make which part of its curves.
-pub(super) const TCP_FAMILY: Family = Family {
+pub(crate) const TCP_FAMILY: Family = Family {
     id: TCPS,
     lines: &[
         Line {
@@ -277,6 +277,14 @@ pub(super) const STRENGTH_FIGURES: [Figure; 3] = [
     .overlaid(&[HEADERS_ALONE]),
 ];
 
+pub(crate) const TCP_GOODPUT: Figure = Figure::of(
+    "tcp-goodput",
+    "Our experiment on Figure 21",
+    "Goodput of TCP, one thing changed at a time",
+    &TCP_FAMILY,
+    GOODPUT,
+);
+
 pub(super) const BER_FIGURES: [Figure; 5] = [
     Figure::of(
         "queue-delay",
@@ -286,13 +294,7 @@ pub(super) const BER_FIGURES: [Figure; 5] = [
         DELAY,
     )
     .overlaid(overlays::IDEAL_DELAY),
-    Figure::of(
-        "tcp-goodput",
-        "Our experiment on Figure 21",
-        "Goodput of TCP, one thing changed at a time",
-        &TCP_FAMILY,
-        GOODPUT,
-    ),
+    TCP_GOODPUT,
     Figure::of(
         "tcp-delay",
         "Our experiment on Figure 22",

@@ -1,9 +1,9 @@
 //! Results that the abstract, Table I and sections I to III state without a figure.
 
-use super::causes::{AS_NS3, SACK, SPLIT, TCPS, UNCONTROLLED};
+use super::causes::{AS_NS3, SPLIT, TCPS};
 use super::design::{
-    FEEDBACK, FEEDBACK_PARITY, OUTAGE, OUTAGE_AEROTP, OUTAGE_TCP, RAMP, RAMP_1, RAMP_10,
-    RAMP_AEROTP, RAMP_PLAIN, REPORTS, REPORTS_ONE, REPORTS_TWO,
+    FEEDBACK, FEEDBACK_PARITY, RAMP, RAMP_10, RAMP_AEROTP, RAMP_PLAIN, REPORTS, REPORTS_ONE,
+    REPORTS_TWO,
 };
 use super::readings::{ALL, LOSSY, WORST, judged, percent};
 use super::strength::{BY_AMOUNT, BY_RATE, STRENGTHS};
@@ -20,11 +20,10 @@ const SENT_AGAIN: &str = "wire_bytes.retransmission";
 
 /// Both ways, in the set-up's scenario and in that of short transfers.
 const SETUP_ROUND_TRIP_S: f64 = 0.01;
-const RAMP_ROUND_TRIP_S: f64 = 0.1;
 /// Of the lossy link.
 const LINK_BPS: f64 = 5e6;
 
-pub(super) const CLAIMS: [Claim; 18] = [
+pub(super) const CLAIMS: [Claim; 14] = [
     Claim {
         id: "traditional-fail",
         place: "abstract, section II.A",
@@ -41,15 +40,6 @@ pub(super) const CLAIMS: [Claim; 18] = [
                 })
             })
         },
-    },
-    Claim {
-        id: "tcp-mistakes-loss",
-        place: "section II.A",
-        says: "TCP takes every loss for congestion and shrinks its window, which wastes bandwidth.",
-        criterion: "Reproduced if at 1e-5, where no queue overflows, TCP with SACK has at least twice the goodput once \
-            its congestion control is off; partly if more.",
-        see: &["tcp-goodput"],
-        check: mistakes_loss,
     },
     Claim {
         id: "split-helps",
@@ -94,34 +84,6 @@ pub(super) const CLAIMS: [Claim; 18] = [
             intervals later than without loss, and no timer more; partly if in 95 % of them.",
         see: &["setup-delay"],
         check: second_packet,
-    },
-    Claim {
-        id: "slow-start",
-        place: "sections II.A and III.A",
-        says: "With slow start TCP takes many round trips until it uses the bandwidth; AeroTP sends at the link's \
-            rate at once.",
-        criterion: "Reproduced if for 500 kB TCP takes at least three round trips longer than AeroTP, with an initial \
-            window of 10 and of 1; partly if one.",
-        see: &["ramp-goodput"],
-        check: slow_start,
-    },
-    Claim {
-        id: "outage-short",
-        place: "section II.A",
-        says: "In short outages TCP's congestion control adds retransmissions.",
-        criterion: "Reproduced if over an outage of 1 s TCP sends twice as much again as AeroTP and ends later, partly \
-            if one of both.",
-        see: &["outage-last"],
-        check: outage_short,
-    },
-    Claim {
-        id: "outage-long",
-        place: "section II.A",
-        says: "In longer outages TCP's connection is terminated.",
-        criterion: "Reproduced if TCP gives up in an outage of 200 s or less, and AeroTP, told to be patient, \
-            completes; partly if TCP gives up.",
-        see: &["outage-delivered", "outage-last"],
-        check: outage_long,
     },
     Claim {
         id: "selective-repeat",
@@ -218,18 +180,6 @@ pub(super) const CLAIMS: [Claim; 18] = [
     },
 ];
 
-fn mistakes_loss(data: &Data) -> Option<Finding> {
-    let goodput = |line| data.mean(TCPS, line, "1e-5", GOODPUT);
-    let (with, without) = (goodput(SACK)?, goodput(UNCONTROLLED)?);
-    let dropped = data.mean(TCPS, SACK, "1e-5", "wire_loss.queue")?;
-    let times = without / with;
-    Some(Finding {
-        verdict: Verdict::of(times >= 2.0 && dropped <= 0.0, times > 1.0),
-        figure: format!("{:.2} Mbit/s instead of {:.2}", without / 1e6, with / 1e6),
-        comment: String::new(),
-    })
-}
-
 fn split_helps(data: &Data) -> Option<Finding> {
     let goodput = |line| data.mean(TCPS, line, "1e-5", GOODPUT);
     let (split, whole) = (goodput(SPLIT)?, goodput(AS_NS3)?);
@@ -279,58 +229,6 @@ fn second_packet(data: &Data) -> Option<Finding> {
             latest * 1e3
         ),
         comment: "Retransmissions may come in between, and are counted against it.".to_owned(),
-    })
-}
-
-fn slow_start(data: &Data) -> Option<Finding> {
-    let last = |line| data.mean(RAMP, line, "500kB", "last_delivery_s");
-    let aerotp = last(RAMP_AEROTP)?;
-    let trips = |line| Some((last(line)? - aerotp) / RAMP_ROUND_TRIP_S);
-    let (ten, one) = (trips(RAMP_10)?, trips(RAMP_1)?);
-    Some(Finding {
-        verdict: Verdict::of(ten.min(one) >= 3.0, ten.max(one) >= 3.0),
-        figure: format!("{ten:.1} and {one:.1} round trips longer"),
-        comment: "Of 100 ms; one of them is the handshake.".to_owned(),
-    })
-}
-
-fn outage_short(data: &Data) -> Option<Finding> {
-    let of = |line, name| data.mean(OUTAGE, line, "0.5s+1s", name);
-    let (tcp, aerotp) = (of(OUTAGE_TCP, SENT_AGAIN)?, of(OUTAGE_AEROTP, SENT_AGAIN)?);
-    let (late, soon) = (
-        of(OUTAGE_TCP, "last_delivery_s")?,
-        of(OUTAGE_AEROTP, "last_delivery_s")?,
-    );
-    let (more, later) = (tcp >= 2.0 * aerotp, late > soon);
-    Some(Finding {
-        verdict: Verdict::of(more && later, more || later),
-        figure: format!(
-            "{:.0} kB sent again, AeroTP {:.0} kB; done after {late:.1} s, AeroTP {soon:.1} s",
-            tcp / 1e3,
-            aerotp / 1e3
-        ),
-        comment: String::new(),
-    })
-}
-
-fn outage_long(data: &Data) -> Option<Finding> {
-    let gave_up = |x: &&str| data.mean(OUTAGE, OUTAGE_TCP, x, "gave_up");
-    let lengths = ["0.5s+10s", "0.5s+30s", "0.5s+100s", "0.5s+200s"];
-    let ends: Vec<f64> = lengths.iter().map(gave_up).collect::<Option<_>>()?;
-    let first = lengths.iter().zip(&ends).find(|(_, share)| **share >= 1.0);
-    let patient = data.mean(OUTAGE, OUTAGE_AEROTP, "0.5s+200s", "completed")?;
-    let figure = first.map_or_else(
-        || "TCP never gives up in 200 s".to_owned(),
-        |(length, _)| {
-            let length = length.trim_start_matches("0.5s+").trim_end_matches('s');
-            format!("TCP gives up in an outage of {length} s")
-        },
-    );
-    Some(Finding {
-        verdict: Verdict::of(first.is_some() && patient >= 1.0, first.is_some()),
-        figure,
-        comment: "After 6 repeats, as in ns-3. AeroTP's own patience is 120 s by default."
-            .to_owned(),
     })
 }
 

@@ -1,13 +1,14 @@
 //! `aerotp-multi-mode`: set-up against loss, strengths of parity, aggregation of acknowledgements, and all
 //! modes against the bit error rate, under every reading of what the paper leaves open.
 
-mod causes;
+pub(crate) mod causes;
 mod claims_ber;
 mod claims_design;
+pub(crate) mod claims_drawbacks;
 mod claims_saturation;
 mod claims_setup;
 mod claims_strength;
-mod design;
+pub(crate) mod design;
 mod mack;
 mod overlays;
 mod readings;

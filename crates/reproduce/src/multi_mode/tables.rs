@@ -1,8 +1,8 @@
 //! The paper's families of runs and figures.
 
 use super::{
-    causes, claims_ber, claims_design, claims_saturation, claims_setup, claims_strength, design,
-    mack, overlays, strength, variants,
+    causes, claims_ber, claims_design, claims_drawbacks, claims_saturation, claims_setup,
+    claims_strength, design, mack, overlays, strength, variants,
 };
 use crate::airborne::{DELAY, DELIVERED, FIRST_ARRIVAL, GOODPUT, OVERHEAD, RATES, SCENARIO};
 use crate::paper::{Family, Figure, Line, Paper, Section};
@@ -52,6 +52,7 @@ pub const MULTI_MODE: Paper = Paper {
         variants::BULK,
         design::RAMP_FAMILY,
         design::OUTAGE_FAMILY,
+        design::MOMENT_FAMILY,
         design::FEEDBACK_FAMILY,
         design::REPORTS_FAMILY,
     ],
@@ -162,13 +163,19 @@ pub const MULTI_MODE: Paper = Paper {
             figures: &mack::BULK_FIGURES,
         },
         Section {
+            title: "What section II says of TCP",
+            intro: "Slow start over a round trip of 100 ms, and outages.",
+            figures: &design::TCP_FIGURES,
+        },
+        Section {
             title: "What Table I and sections I to III say",
-            intro: "Slow start over a round trip of 100 ms, outages, and what goes back to the sender.",
+            intro: "What goes back to the sender.",
             figures: &design::FIGURES,
         },
     ],
     exhibits: &[],
     claims: &[
+        &claims_drawbacks::CLAIMS,
         &claims_design::CLAIMS,
         &claims_setup::CLAIMS,
         &mack::CLAIMS,
