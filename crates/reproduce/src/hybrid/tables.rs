@@ -129,9 +129,26 @@ pub const HYBRID: Paper = Paper {
     ],
 };
 
-const CONDITIONS: &str = "680 writes of 1472 octets (1 MB) at 4.416 Mbit/s over 10 Gbit/s, 5 Mbit/s with 10 us and bit errors in both \
-    directions, 10 Gbit/s; at most 300 s. TCP is NewReno as ns-3 has it (reference/README.md, S1), and gives up after 6 repeats of a \
-    segment. The link drops damaged frames of TCP and UDP; AeroTP gets them, with the damage.";
+macro_rules! conditions {
+    ($size:literal, $latency:literal, $errors:literal, $stop:literal) => {
+        concat!(
+            $size,
+            " in writes of 1472 octets at 4.416 Mbit/s over 10 Gbit/s, 5 Mbit/s with ",
+            $latency,
+            " and ",
+            $errors,
+            " in both directions, 10 Gbit/s; at most ",
+            $stop,
+            ". TCP is NewReno as ns-3 has it (reference/README.md, S1), and gives up after 6 repeats of a segment. The link drops \
+             damaged frames of TCP and UDP; AeroTP gets them, with the damage."
+        )
+    };
+}
+const PRINTED: &str = conditions!("1 MB", "10 us", "bit errors", "300 s");
+const SLOW: &str = conditions!("1 MB", "10 ms", "bit errors", "300 s");
+const OCTETS: &str = conditions!("1 MB", "10 us", "octets hit", "300 s");
+const OCTETS_SLOW: &str = conditions!("1 MB", "10 ms", "octets hit", "300 s");
+const MUCH: &str = conditions!("20 MB", "10 us", "bit errors", "1200 s");
 
 const AEROTP: [&str; 3] = [
     "flow.transport=aerotp",
@@ -219,6 +236,7 @@ const fn family(
     sets: &'static [&'static str],
     octets: bool,
     lines: &'static [Line],
+    conditions: &'static str,
 ) -> Family {
     Family {
         id,
@@ -233,22 +251,34 @@ const fn family(
         },
         x_logarithmic: false,
         lines,
-        conditions: CONDITIONS,
+        conditions,
     }
 }
 
 const LONG: &[&str] = &["flow.bytes=20MB", "run.duration=1200s", "run.runs=10"];
 
-const MODES: Family = family("modes", &[], false, MODE_LINES);
-const MODES_10MS: Family = family("modes-10ms", &["hop.delay=10ms"], false, MODE_LINES);
-const MODES_OCTET: Family = family("modes-octet", &[], true, MODE_LINES);
-const MODES_OCTET_10MS: Family = family("modes-octet-10ms", &["hop.delay=10ms"], true, MODE_LINES);
-const MODES_20MB: Family = family("modes-20mb", LONG, false, MODE_LINES);
-const MACK: Family = family("mack", &[], false, MACK_LINES);
-const MACK_10MS: Family = family("mack-10ms", &["hop.delay=10ms"], false, MACK_LINES);
-const MACK_OCTET: Family = family("mack-octet", &[], true, MACK_LINES);
-const MACK_OCTET_10MS: Family = family("mack-octet-10ms", &["hop.delay=10ms"], true, MACK_LINES);
-const MACK_20MB: Family = family("mack-20mb", LONG, false, MACK_LINES);
+const MODES: Family = family("modes", &[], false, MODE_LINES, PRINTED);
+const MODES_10MS: Family = family("modes-10ms", &["hop.delay=10ms"], false, MODE_LINES, SLOW);
+const MODES_OCTET: Family = family("modes-octet", &[], true, MODE_LINES, OCTETS);
+const MODES_OCTET_10MS: Family = family(
+    "modes-octet-10ms",
+    &["hop.delay=10ms"],
+    true,
+    MODE_LINES,
+    OCTETS_SLOW,
+);
+const MODES_20MB: Family = family("modes-20mb", LONG, false, MODE_LINES, MUCH);
+const MACK: Family = family("mack", &[], false, MACK_LINES, PRINTED);
+const MACK_10MS: Family = family("mack-10ms", &["hop.delay=10ms"], false, MACK_LINES, SLOW);
+const MACK_OCTET: Family = family("mack-octet", &[], true, MACK_LINES, OCTETS);
+const MACK_OCTET_10MS: Family = family(
+    "mack-octet-10ms",
+    &["hop.delay=10ms"],
+    true,
+    MACK_LINES,
+    OCTETS_SLOW,
+);
+const MACK_20MB: Family = family("mack-20mb", LONG, false, MACK_LINES, MUCH);
 
 /// The paper's four figures of a family.
 macro_rules! four {
