@@ -86,21 +86,7 @@ impl Document {
             return Err(SettingsError::new(origin, assignment, problem));
         };
         let (path, value) = (path.trim(), value.trim());
-        // A list in brackets, so that sweeps and outages can be given on the command line.
-        let node = match value.strip_prefix('[').and_then(|v| v.strip_suffix(']')) {
-            Some(items) => Node::List(
-                items
-                    .split(',')
-                    .map(|item| item.trim().trim_matches('"'))
-                    .filter(|item| !item.is_empty())
-                    .map(|item| Tree {
-                        node: Node::Leaf(item.to_owned()),
-                        origin: origin.clone(),
-                    })
-                    .collect(),
-            ),
-            None => Node::Leaf(value.trim_matches('"').to_owned()),
-        };
+        let node = value_node(value, LIST_DEPTH_MAX, &origin);
         self.put(path, &Tree { node, origin })
     }
 
@@ -188,6 +174,36 @@ impl Document {
         }
         all
     }
+}
+
+/// A list of lists is what a sweep over pairs takes.
+const LIST_DEPTH_MAX: u8 = 2;
+
+/// What a value on the command line means: a list in brackets, of lists up to `depth` levels, or
+/// text.
+fn value_node(text: &str, depth: u8, origin: &Origin) -> Node {
+    let inner = text.strip_prefix('[').and_then(|v| v.strip_suffix(']'));
+    let Some(inner) = inner.filter(|_| depth > 0) else {
+        return Node::Leaf(text.trim_matches('"').to_owned());
+    };
+    let mut open = 0_usize;
+    let items = inner.split(|letter| {
+        match letter {
+            '[' => open += 1,
+            ']' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && open == 0
+    });
+    let items = items.map(str::trim).filter(|item| !item.is_empty());
+    Node::List(
+        items
+            .map(|item| Tree {
+                node: value_node(item, depth - 1, origin),
+                origin: origin.clone(),
+            })
+            .collect(),
+    )
 }
 
 fn put_below(

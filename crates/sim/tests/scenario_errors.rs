@@ -187,6 +187,37 @@ fn sweeps_are_crossed_and_pairs_are_zipped() {
 }
 
 #[test]
+fn a_sweep_that_changes_nothing_is_refused() {
+    let tcp = GOOD.replace("\"udp\"", "\"tcp\"");
+    let own = "[flow.tcp]\npreset = \"enhanced\"\n";
+    let sweep =
+        "[sweep]\n\"hop.ber\" = [0, 1e-5]\n\"tcp.preset\" = [\"reference\", \"linux-like\"]\n";
+    for (text, is_told) in [
+        (format!("{tcp}{sweep}"), false),
+        (format!("{tcp}{own}{sweep}"), true),
+        (format!("{GOOD}{sweep}"), true),
+    ] {
+        let told = points(&Document::parse("my.toml", &text).unwrap());
+        let told = told.err().map(|error| error.to_string());
+        let names_it = told
+            .as_ref()
+            .is_some_and(|told| told.contains("`sweep.tcp.preset`: changes nothing"));
+        assert_eq!(names_it, is_told, "{told:?}");
+    }
+}
+
+#[test]
+fn lists_of_lists_can_be_given_on_the_command_line() {
+    let mut document = Document::parse("my.toml", GOOD).unwrap();
+    document
+        .set("sweep.flow.bytes, run.seed=[[1MB, 1], [\"2MB\", 7]]")
+        .unwrap();
+    let points = points(&document).unwrap();
+    assert_eq!(points.len(), 2);
+    assert_eq!(points[1].plan.run.seed, 7);
+}
+
+#[test]
 fn a_direction_can_differ_from_the_hop() {
     let text = format!("{GOOD}[hop.forward]\nloss = \"10%\"\n[hop.reverse]\nrate = \"1mbit\"\n");
     let plan = Plan::read(&Document::parse("my.toml", &text).unwrap()).unwrap();

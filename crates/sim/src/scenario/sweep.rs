@@ -96,7 +96,31 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<Point>, Scen
     for axis in &axes {
         check_replaced(document, &axes, axis, read)?;
     }
+    refuse_idle(&axes, &points)?;
     Ok(points)
+}
+
+/// Rows that differ in their label alone would pass for a result.
+fn refuse_idle(axes: &[Axis], points: &[Point]) -> Result<(), ScenarioError> {
+    let mut stride = points.len();
+    for axis in axes {
+        let levels = axis.levels.len();
+        let above = stride;
+        stride /= levels;
+        // The points at this axis's first level, each beside its neighbours at the others.
+        let differs = points.iter().enumerate().any(|(index, point)| {
+            index % above < stride
+                && (1..levels).any(|level| points[index + level * stride].plan != point.plan)
+        });
+        if levels > 1 && !differs {
+            let problem = "changes nothing: each value gives the same runs; another key may stand \
+                           over it, such as one of [flow.tcp] over [tcp], or the transport has no \
+                           use for it";
+            let field = format!("sweep.{}", axis.paths.join(", "));
+            return Err(ScenarioError::new(axis.origin.clone(), field, problem));
+        }
+    }
+    Ok(())
 }
 
 /// A value that a sweep replaces at every point is told of all the same if it is wrong: it may be
