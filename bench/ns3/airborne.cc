@@ -36,6 +36,7 @@ struct Counters
     Time first;                  // when the first octets arrived
     Time last;                   // when the last octets arrived
     bool gaveUp = false;
+    uint32_t timeouts = 0;       // how often the sender entered the state after a timeout
 };
 
 Counters counters;
@@ -80,8 +81,15 @@ Closed(Ptr<Socket>)
 }
 
 void
+CongestionState(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t state)
+{
+    counters.timeouts += state == TcpSocketState::CA_LOSS;
+}
+
+void
 WatchSocket(Ptr<OnOffApplication> source)
 {
+    source->GetSocket()->TraceConnectWithoutContext("CongState", MakeCallback(&CongestionState));
     source->GetSocket()->SetCloseCallbacks(MakeCallback(&Closed), MakeCallback(&GaveUp));
 }
 
@@ -174,7 +182,7 @@ Run(const std::string& latency, double bitErrorRate, uint32_t run)
     {
         std::printf("%.9g", static_cast<double>(counters.delivered) * 8 / span);
     }
-    std::printf("\n");
+    std::printf(",%u\n", counters.timeouts);
     Simulator::Destroy();
 }
 
@@ -190,7 +198,7 @@ main(int argc, char* argv[])
     }
     const uint32_t runs = std::stoul(argv[4]);
     SetUpTcp(argv[1]);
-    std::printf("run,delivered_bytes,overhead_bytes,gave_up,delay_s,goodput_bps\n");
+    std::printf("run,delivered_bytes,overhead_bytes,gave_up,delay_s,goodput_bps,tcp_rto\n");
     for (uint32_t run = 1; run <= runs; ++run)
     {
         Run(argv[2], std::stod(argv[3]), run);

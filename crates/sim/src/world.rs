@@ -442,6 +442,7 @@ impl World {
             sum.recovered += counts.recovered;
             sum.damaged += counts.damaged;
             sum.timeouts += counts.timeouts;
+            sum.timeout_repairs += counts.timeout_repairs;
         }
         sum
     }

@@ -189,6 +189,33 @@ fn tcp_agrees_with_thousands_of_runs_but_in_two_sums_at_the_highest_loss() {
     assert_eq!(names, known, "{bad:#?}");
 }
 
+/// How often a connection enters the state after a timeout, as ns-3 counts it. 4000 runs of ns-3
+/// have 3.07 ± 0.11 at the point that does not agree, and 4.23 ± 0.12 at its twin of 10 us, where
+/// ours has 3.58: the difference named above.
+#[test]
+fn newreno_times_out_as_often_but_at_the_highest_loss_with_10_ms() {
+    let table = Table::read(NEWRENO);
+    let mut bad = Vec::new();
+    for (protocol, sack) in [
+        ("newreno", "tcp.sack=false"),
+        ("newreno-sack", "tcp.sack=true"),
+    ] {
+        for latency in LATENCIES {
+            for ber in BIT_ERROR_RATES {
+                let runs = metrics(latency, ber, 400, &[sack]);
+                let repairs: Vec<f64> = runs.iter().map(|m| m.timeout_repairs as f64).collect();
+                let row = row(&table, protocol, latency, ber);
+                let name = format!("{protocol}, {latency}, {ber}");
+                let (theirs, ci) = (row.number("tcp_rto_mean"), row.number("tcp_rto_ci95"));
+                bad.push(means(&name, &repairs, theirs, ci));
+            }
+        }
+    }
+    bad.retain(|compared| !compared.agrees());
+    let names: Vec<&str> = bad.iter().map(|c| c.what.as_str()).collect();
+    assert_eq!(names, ["newreno, 10ms, 0.0001"], "{bad:#?}");
+}
+
 #[test]
 fn udp_agrees_at_every_bit_error_rate() {
     let bad = disagreements(NEWRENO, "udp", &["flow.transport=udp"]);
@@ -245,6 +272,16 @@ fn without_errors_every_octet_is_accounted_for() {
             assert!((goodput / theirs - 1.0).abs() < 1e-6, "{goodput}, {theirs}");
         }
     }
+}
+
+/// The reference's section 5.2, with the same two differences as above.
+#[test]
+fn segments_of_536_octets_take_as_long_and_as_much() {
+    let tcp = &metrics("10us", "0", 1, &["tcp.mss=536B"])[0];
+    assert_eq!(tcp.overhead_bytes, 165_572 - 54 + 2 * 4);
+    let delay_ms = tcp.flow.delay_mean_s.expect("delivered") * 1e3;
+    // Printed with four digits.
+    assert!((delay_ms - 2.625).abs() < 5e-4, "{delay_ms}");
 }
 
 /// UDP at rates between those of the table: nothing but the frames' own losses.

@@ -79,6 +79,8 @@ pub struct Metrics {
     pub recovered: Recovered,
     /// Retransmission timeouts, where the transport counts them (TCP).
     pub timeouts: u64,
+    /// Of these, those that began a repair: nothing that timed out before was still missing.
+    pub timeout_repairs: u64,
     /// Whether a transport gave up a flow of which nothing came back for too long.
     pub gave_up: bool,
     /// Pieces that never arrived, by cause.
@@ -201,6 +203,7 @@ impl Metrics {
             wire_damaged: wire.damaged,
             recovered: counts.recovered,
             timeouts: counts.timeouts,
+            timeout_repairs: counts.timeout_repairs,
             gave_up: world.has_given_up(),
             residual_loss: residual(&meters, counts.damaged),
             efficiency: share(capacity_bps),

@@ -52,6 +52,8 @@ pub(crate) struct StackCounts {
     pub(crate) damaged: u64,
     /// Retransmission timeouts.
     pub(crate) timeouts: u64,
+    /// Of these, those that began a repair (TCP).
+    pub(crate) timeout_repairs: u64,
 }
 
 /// TPDUs that were missing or damaged and were put right, by what did it.

@@ -91,6 +91,7 @@ stream_endpoint!(
         StackCounts {
             damaged: counters.checksum,
             timeouts: counters.timeouts,
+            timeout_repairs: counters.timeout_repairs,
             ..StackCounts::default()
         }
     }
@@ -109,6 +110,7 @@ stream_endpoint!(
             },
             damaged: counters.checksum,
             timeouts: counters.timeouts,
+            timeout_repairs: 0,
         }
     }
 );

@@ -36,6 +36,8 @@ pub struct TcpCounters {
     pub refused: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Of these, those that began a repair: nothing that timed out before was still missing.
+    pub timeout_repairs: u64,
     /// Of these, found to be spurious by F-RTO.
     pub spurious_timeouts: u64,
     /// Fast recoveries begun.
@@ -343,6 +345,7 @@ impl TcpCounters {
     fn add(&mut self, connection: &Connection) {
         let counts = connection.sender().counts();
         self.timeouts += counts.timeouts;
+        self.timeout_repairs += counts.timeout_repairs;
         self.spurious_timeouts += counts.spurious_timeouts;
         self.fast_recoveries += counts.fast_recoveries;
         self.resent += counts.resent;

@@ -87,6 +87,7 @@ enum Held {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendCounts {
     pub(super) timeouts: u64,
+    pub(super) timeout_repairs: u64,
     pub(super) fast_recoveries: u64,
     pub(super) spurious_timeouts: u64,
     pub(super) resent: u64,

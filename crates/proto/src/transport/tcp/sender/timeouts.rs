@@ -59,6 +59,8 @@ impl Sender {
         }
         self.tries += 1;
         self.counts.timeouts += 1;
+        let begins = !matches!(self.stage, Stage::Loss { .. });
+        self.counts.timeout_repairs += u64::from(begins);
         self.time_out(now);
         true
     }
