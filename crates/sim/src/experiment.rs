@@ -87,12 +87,14 @@ impl Experiment {
     }
 
     /// What a run of a point is expected to cost, beside those of other points: the octets that its
-    /// applications send.
+    /// applications send, or that its narrowest hop carries until the run ends if that is less.
     pub fn cost(&self, point: usize) -> u64 {
-        let flows = self.points[point].plan.flows.iter();
-        let octets = flows.map(|flow| flow.traffic.total().0);
+        let plan = &self.points[point].plan;
+        let octets = plan.flows.iter().map(|flow| flow.traffic.total().0);
         let octets = octets.fold(0, u64::saturating_add);
-        octets.clamp(1, COST_MAX)
+        let rates = plan.hops.iter().filter_map(|hop| hop.forward.rate);
+        let carried = rates.map(|rate| rate.bytes_in(plan.run.duration).0).min();
+        octets.min(carried.unwrap_or(COST_MAX)).clamp(1, COST_MAX)
     }
 
     /// That of all runs.
@@ -252,5 +254,31 @@ fn law(config: &Config, packet: ByteCount) -> HopLaw {
         loss: PacketErrorRate::new(1.0 - arrives).unwrap_or_default(),
         ber: BitErrorRate::new((1.0 - unbiased) / 2.0).unwrap_or_default(),
         intact: Probability::new(law.intact.value() * (1.0 - hit)).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Document, points};
+
+    #[test]
+    fn a_source_without_end_costs_what_the_link_carries() {
+        let cost = |bytes: &str| {
+            let text = format!(
+                "[run]\nduration = \"10s\"\n[[hop]]\nrate = \"8mbit\"\n[flow]\ntransport = \"udp\"\n\
+                 traffic = \"bulk\"\nbytes = \"{bytes}\"\n"
+            );
+            let document = Document::parse("my.toml", &text).expect("sound");
+            let points = points(&document).expect("sound");
+            let experiment = Experiment {
+                scenario: String::new(),
+                points,
+                options: WorldOptions::default(),
+            };
+            experiment.cost(0)
+        };
+        assert_eq!(cost("10GB"), 10_000_000);
+        assert_eq!(cost("1MB"), 1_000_000);
     }
 }
