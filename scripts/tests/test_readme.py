@@ -28,14 +28,14 @@ class Readme(unittest.TestCase):
         subprocess.run([*build.split(), "--locked"], cwd=ROOT, check=True, timeout=1200)
 
     def test_experiments_run_as_shown(self):
-        shown = commands("fulmar sim") + commands("fulmar plan") + commands("fulmar reproduce")
-        self.assertEqual(len(shown), 6)
+        shown = [line for verb in ("sim", "plan", "reproduce", "doctor") for line in commands(f"fulmar {verb}")]
+        self.assertEqual(len(shown), 7)
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(ROOT / "scenarios", pathlib.Path(folder) / "scenarios")
             for command in shown:
                 with self.subTest(command):
                     argv = [str(FULMAR), *shlex.split(command)[1:]]
-                    run = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=300)
+                    run = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=1200)
                     self.assertEqual(run.returncode, 0, run.stderr)
                     self.assertTrue(run.stdout.strip() or run.stderr.strip())
 

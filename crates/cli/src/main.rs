@@ -15,9 +15,9 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Reliable data over lossy links: file transfer, a link emulator and a simulator.
+/// Reliable data over lossy links: gateways, file transfer, a link emulator and a simulator.
 #[derive(Debug, Parser)]
-#[command(name = "fulmar", version, about, max_term_width = 100, after_help = exit::EXIT_CODES)]
+#[command(name = "fulmar", version, max_term_width = 100, after_help = exit::EXIT_CODES)]
 #[command(
     propagate_version = true,
     subcommand_required = true,
@@ -34,8 +34,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Print what a shell needs to complete the arguments of fulmar.
+    Completions(commands::completions::CompletionsArgs),
     /// Send a real file over a bad link in every mode, and compare.
     Demo(commands::demo::DemoArgs),
+    /// Find what this machine or a gateway's configuration lacks, each with the cure.
+    Doctor(commands::doctor::DoctorArgs),
     /// Carry UDP datagrams (no root) or all IP traffic (--tun) over an emulated lossy link.
     Emulate(Box<commands::emulate::EmulateArgs>),
     /// Find the loss model behind a recorded loss: a table, or a capture of a numbered flow.
@@ -47,11 +51,13 @@ enum Command {
     GatewayKeeper(commands::gateway_keeper::GatewayKeeperArgs),
     /// Make keys for gateways, or print the public half of one.
     Keygen(commands::keygen::KeygenArgs),
+    /// Print or write the manual pages.
+    Man(commands::man::ManArgs),
     /// Say what theory expects of a link: goodput, best packet length, window, way back.
     Plan(commands::plan::PlanArgs),
     /// Receive files over AeroTP.
     Recv(commands::recv::RecvArgs),
-    /// Run the AeroTP papers' figures again and check what they claim: one page, data, pictures.
+    /// Run the papers' figures again and check what they claim: pages, data, pictures.
     Reproduce(commands::reproduce::ReproduceArgs),
     /// Send a file over AeroTP, verified, and resumed if it was cut off.
     Send(commands::send::SendArgs),
@@ -113,12 +119,15 @@ fn main() -> ExitCode {
         Err(exit) => return exit,
     };
     let outcome = match cli.command {
+        Command::Completions(args) => commands::completions::run(&args, command()),
         Command::Demo(args) => commands::demo::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),
         Command::Fit(args) => commands::fit::run(&args),
         Command::Gateway(args) => commands::gateway::run(&args, cli.verbose),
         Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
+        Command::Man(args) => commands::man::run(&args, command()),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
         Command::Reproduce(args) => commands::reproduce::run(&args),

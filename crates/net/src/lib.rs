@@ -10,6 +10,7 @@
 pub mod clock;
 pub mod custody;
 mod descriptors;
+pub mod doctor;
 pub mod emulator;
 pub mod entropy;
 pub mod gateway;

@@ -76,7 +76,11 @@ struct Start<'a> {
     metrics: Option<SocketAddr>,
 }
 
-fn read(path: &Path) -> Result<GatewayConfig, Failure> {
+/// A configuration from its file.
+///
+/// # Errors
+/// It cannot be read, or says something wrong.
+pub(super) fn read(path: &Path) -> Result<GatewayConfig, Failure> {
     let text = fs::read_to_string(path).map_err(|error| {
         let (exit, remedy) = match error.kind() {
             io::ErrorKind::NotFound => (

@@ -1,14 +1,17 @@
 //! One module for each verb: its arguments as typed, what they mean, and what is printed.
 
 mod address;
+pub(crate) mod completions;
 mod connection;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod emulate;
 pub(crate) mod fit;
 pub(crate) mod gateway;
 pub(crate) mod gateway_keeper;
 pub(crate) mod keygen;
 mod link;
+pub(crate) mod man;
 pub(crate) mod plan;
 mod progress;
 pub(crate) mod recv;

@@ -43,4 +43,6 @@ mod turns;
 
 pub use command::Control;
 pub use error::GatewayError;
+pub(crate) use start::peer_address;
 pub use start::{End, Gateway, check};
+pub(crate) use state_place::base as state_base;

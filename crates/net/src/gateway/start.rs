@@ -101,7 +101,10 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> GatewayError {
 }
 
 /// Where a peer is, as the carrier's socket calls it.
-fn peer_address(config: &GatewayConfig, peer: usize) -> Result<Option<SocketAddr>, GatewayError> {
+pub(crate) fn peer_address(
+    config: &GatewayConfig,
+    peer: usize,
+) -> Result<Option<SocketAddr>, GatewayError> {
     let Some(peer) = config.peers.get(peer) else {
         return Ok(None);
     };

@@ -36,7 +36,7 @@ pub(super) fn default_base(
 }
 
 /// The one of this process.
-pub(super) fn base() -> Option<PathBuf> {
+pub(crate) fn base() -> Option<PathBuf> {
     default_base(
         |name| env::var_os(name),
         rustix::process::geteuid().is_root(),

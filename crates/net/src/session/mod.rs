@@ -65,4 +65,6 @@ pub use machine::{SESSION_OVERHEAD, Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
 pub use sizes::Sizes;
 pub use state_file::{StateDirectory, StateFileError};
-pub use wire::{Capability, HelloError, SESSION_VERSION};
+pub use wire::{
+    Capability, HelloError, QUESTION_BYTES, SESSION_VERSION, version_answer, version_question,
+};

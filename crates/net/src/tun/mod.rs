@@ -22,3 +22,11 @@ mod privilege;
 pub use address::{AddressError, InterfaceAddress};
 pub use error::TunError;
 pub use port::{TunEnd, TunPort};
+
+/// Whether this process may make devices, before it tries.
+///
+/// # Errors
+/// [`TunError::Privilege`] or [`TunError::NoDriver`].
+pub(crate) fn may_make_devices() -> Result<(), TunError> {
+    privilege::check(false)
+}

@@ -12,4 +12,4 @@ mod port;
 pub use batch::{Batch, Received};
 pub use driver::{Application, DriverError, Step, UdpDriver};
 pub use paths::{Path, PathTable, PathTableConfig};
-pub use port::{PortConfig, PortCounters, SocketBuffers, UdpPort};
+pub use port::{Offloads, PortConfig, PortCounters, SocketBuffers, UdpPort};

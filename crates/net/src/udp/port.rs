@@ -56,6 +56,15 @@ impl SocketBuffers {
     }
 }
 
+/// Datagrams in one piece of work for the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offloads {
+    /// Generic segmentation offload.
+    pub send_segments: usize,
+    /// Generic receive offload.
+    pub receive_segments: usize,
+}
+
 /// What a port saw, in datagrams unless named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortCounters {
@@ -158,6 +167,15 @@ impl UdpPort {
     /// What the kernel granted.
     pub const fn buffers(&self) -> SocketBuffers {
         self.buffers
+    }
+
+    /// How many datagrams of one size the kernel takes in one piece (GSO), and how many of one flow it
+    /// hands over in one (GRO); 1 without the offload.
+    pub fn offloads(&self) -> Offloads {
+        Offloads {
+            send_segments: self.state.max_gso_segments(),
+            receive_segments: self.state.gro_segments(),
+        }
     }
 
     /// Whether another datagram may be queued. After `false`, wait until the socket is writable and

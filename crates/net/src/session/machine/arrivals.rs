@@ -12,7 +12,8 @@ use crate::session::peer::Peer;
 use crate::session::seal::Sealed;
 use crate::session::sizes::NetworkHeaders;
 use crate::session::wire::{
-    DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, SESSION_VERSION,
+    DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, QUESTION_VERSION,
+    SESSION_VERSION,
 };
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
@@ -105,7 +106,10 @@ impl<M: Machine> Session<M> {
                 initiation_from,
             } => {
                 let ours = SESSION_VERSION;
-                self.refuse(now, path, None, RefuseReason::Version { ours, theirs });
+                // A question is no caller that has to be turned away.
+                if theirs != QUESTION_VERSION {
+                    self.refuse(now, path, None, RefuseReason::Version { ours, theirs });
+                }
                 if let Some(receiver) = initiation_from
                     && self.guard.may_refuse(now)
                 {

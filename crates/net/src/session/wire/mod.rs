@@ -4,6 +4,7 @@ mod header;
 mod hello;
 mod message;
 mod notice;
+mod question;
 
 pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
@@ -11,3 +12,5 @@ pub use hello::{Capability, HelloError};
 pub(super) use hello::{HELLO_BYTES, Hello};
 pub(super) use message::{FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, Probe};
 pub(super) use notice::Notice;
+pub(super) use question::QUESTION_VERSION;
+pub use question::{QUESTION_BYTES, version_answer, version_question};

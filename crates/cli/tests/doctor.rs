@@ -1,0 +1,141 @@
+//! `fulmar doctor` says what is wrong and what to do, tells good from bad by its exit code, and leaves
+//! no trace; completions and manual pages tell of every command.
+
+mod processes;
+
+use processes::{Running, fulmar, run, said};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn configuration(place: &Path, name: &str, peer: &str) -> PathBuf {
+    let file = place.join(format!("{name}.toml"));
+    let text = format!(
+        "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{0}/{name}\"\n\
+         [security]\nkind = \"none\"\n[[peer]]\nname = \"other\"\nrate = \"10mbit\"\n{peer}\n\
+         [egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n",
+        place.display()
+    );
+    fs::write(&file, text).expect("room");
+    file
+}
+
+fn findings(file: &Path) -> (Option<i32>, Vec<Value>) {
+    let output = run(&format!("doctor --json -c {}", file.display()));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let records = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    (output.status.code(), records.collect())
+}
+
+fn about<'a>(findings: &'a [Value], check: &str) -> &'a Value {
+    let found = findings.iter().find(|finding| finding["check"] == check);
+    found.unwrap_or_else(|| panic!("nothing about {check}: {findings:?}"))
+}
+
+#[test]
+fn a_peer_that_answers_is_good_and_hears_of_no_caller_and_one_that_has_gone_is_bad() {
+    let place = tempfile::tempdir().expect("room");
+    let ground = configuration(place.path(), "ground", "");
+    let arguments = format!("gateway --json --log-format json -c {}", ground.display());
+    let mut ground = Running::start(fulmar(&arguments));
+    let address = ground.address();
+
+    let air = configuration(place.path(), "air", &format!("address = \"{address}\""));
+    let (code, found) = findings(&air);
+    let peer = about(&found, "peer other");
+    assert_eq!(peer["verdict"], "good", "{peer}");
+    assert!(
+        peer["found"]
+            .as_str()
+            .expect("text")
+            .contains("answers after")
+    );
+    // A machine may be poor in something; nothing here is impossible on it.
+    assert_eq!(code, Some(0), "{found:?}");
+    assert!(
+        !place.path().join("air").exists(),
+        "it made the state directory"
+    );
+
+    ground.signal(Signal::TERM);
+    let (_, log) = ground.end();
+    assert!(
+        !log.contains("handshake_refused") && !log.contains("WARN\",\"event\":\"peer"),
+        "{log}"
+    );
+
+    let (code, found) = findings(&air);
+    let peer = about(&found, "peer other");
+    assert_eq!(peer["verdict"], "bad", "{peer}");
+    assert!(
+        peer["remedy"]
+            .as_str()
+            .expect("text")
+            .contains("start the gateway")
+    );
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_told_before_anything_is_tried() {
+    let place = tempfile::tempdir().expect("room");
+    let file = place.path().join("wrong.toml");
+    fs::write(&file, "[gatewai]\n").expect("room");
+    let output = run(&format!("doctor -c {}", file.display()));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    assert!(said(&output).contains("wrong.toml:1"), "{}", said(&output));
+}
+
+/// The verbs that `--help` lists.
+fn verbs() -> Vec<String> {
+    let help = String::from_utf8(run("--help").stdout).expect("text");
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let verbs = listed
+        .take_while(|line| !line.is_empty())
+        // A description that goes on stands further in.
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .filter(|verb| verb != "help");
+    let verbs: Vec<_> = verbs.collect();
+    assert!(verbs.iter().any(|verb| verb == "gateway"), "{help}");
+    verbs
+}
+
+#[test]
+fn each_command_has_a_manual_page_with_its_flags_and_exit_codes() {
+    let place = tempfile::tempdir().expect("room");
+    let output = run(&format!("man --out {}", place.path().display()));
+    assert!(output.status.success(), "{}", said(&output));
+    for verb in verbs() {
+        let page = place.path().join(format!("fulmar-{verb}.1"));
+        let page = fs::read_to_string(page).unwrap_or_else(|error| panic!("{verb}: {error}"));
+        assert!(page.contains("Exit codes"), "{verb}");
+        assert!(page.contains(".SH OPTIONS"), "{verb}");
+    }
+    let whole = fs::read_to_string(place.path().join("fulmar.1")).expect("the whole command's");
+    assert_eq!(
+        String::from_utf8(run("man").stdout)
+            .expect("text")
+            .trim_end(),
+        whole.trim_end()
+    );
+    assert!(
+        !place.path().join("fulmar-gateway-keeper.1").exists(),
+        "it is started by gateways only"
+    );
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&format!("completions {shell}"));
+        let script = String::from_utf8(output.stdout).expect("text");
+        for verb in verbs() {
+            assert!(script.contains(&verb), "{shell}: {verb}");
+        }
+    }
+}

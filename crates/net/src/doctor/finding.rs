@@ -1,0 +1,79 @@
+//! The result of one check.
+
+use core::error::Error;
+use serde::Serialize;
+
+/// How well the machine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// It works, but slower or less exactly, or some other use would not work.
+    Poor,
+    /// What was asked for cannot work.
+    Bad,
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub check: String,
+    /// How it is.
+    pub verdict: Verdict,
+    /// What was seen, with its unit.
+    pub found: String,
+    /// What to do about it; present unless the verdict is good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn good(check: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            check: check.into(),
+            verdict: Verdict::Good,
+            found: found.into(),
+            remedy: None,
+        }
+    }
+
+    pub(super) fn poor(
+        check: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            verdict: Verdict::Poor,
+            remedy: Some(remedy.into()),
+            ..Self::good(check, found)
+        }
+    }
+
+    pub(super) fn bad(
+        check: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            verdict: Verdict::Bad,
+            ..Self::poor(check, found, remedy)
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let said = inner.to_string();
+        if !line.contains(&said) {
+            line += ": ";
+            line += &said;
+        }
+        cause = inner.source();
+    }
+    line
+}

@@ -1,0 +1,130 @@
+//! What one gateway's configuration needs of this machine and of the way to its peers.
+
+use super::finding::{Finding, chain};
+use super::{peers, privileges};
+use crate::gateway::config::GatewayConfig;
+use crate::gateway::{check, state_base};
+use crate::udp::{PortConfig, UdpPort};
+use fulmar_proto::units::ByteCount;
+use rustix::fs::{Access, access, statvfs};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Looks at keys, places, ports and peers. Peers are asked which version they speak, which leaves no
+/// trace in their sessions; nothing is written.
+pub fn gateway(config: &GatewayConfig) -> Vec<Finding> {
+    let mut findings = vec![keys(config), port(config)];
+    if let Some(directory) = config.state_dir.clone().or_else(state_base) {
+        findings.push(writable("state directory", &directory));
+    }
+    if let Some(directory) = &config.custody.directory {
+        findings.push(room(directory, config.custody.limit));
+    }
+    if !config.transparent.is_empty()
+        && let Err((found, remedy)) = privileges::transparent_socket()
+    {
+        findings.push(Finding::bad("[[transparent]]", found, remedy));
+    }
+    findings.extend(peers::reachable(config));
+    findings
+}
+
+fn keys(config: &GatewayConfig) -> Finding {
+    const CHECK: &str = "keys and rules";
+    match check(config) {
+        Ok(()) => Finding::good(CHECK, format!("read; security {}", config.security.name())),
+        Err(error) => Finding::bad(
+            CHECK,
+            chain(&error),
+            "fulmar gateway --check -c FILE says more; fulmar keygen makes keys",
+        ),
+    }
+}
+
+fn port(config: &GatewayConfig) -> Finding {
+    let check = format!("UDP port {}", config.listen);
+    match UdpPort::bind(config.listen, PortConfig::default()) {
+        Ok(_) => Finding::good(check, "free"),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::poor(
+            check,
+            "in use",
+            "if this gateway runs already, all is well; else stop what has it (ss -ulpn), or write \
+             another listen",
+        ),
+        Err(error) => Finding::bad(
+            check,
+            error.to_string(),
+            "write an address of this machine in listen, or none before the colon",
+        ),
+    }
+}
+
+/// The nearest ancestor that exists must take a new directory.
+fn writable(check: &str, directory: &Path) -> Finding {
+    let shown = directory.display();
+    let Some(existing) = directory.ancestors().find(|place| place.exists()) else {
+        return Finding::bad(
+            check,
+            format!("{shown} has no parent"),
+            "write an absolute path",
+        );
+    };
+    match access(existing, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Finding::good(check, shown.to_string()),
+        Err(error) => Finding::bad(
+            check,
+            format!("{}: {error}", existing.display()),
+            format!("let this user write there, or make {shown} and give it to this user"),
+        ),
+    }
+}
+
+fn room(directory: &Path, limit: ByteCount) -> Finding {
+    const CHECK: &str = "custody directory";
+    let finding = writable(CHECK, directory);
+    let existing = directory.ancestors().find(|place| place.exists());
+    let Some(Ok(space)) = existing.map(statvfs) else {
+        return finding;
+    };
+    if finding.remedy.is_some() {
+        return finding;
+    }
+    let free = ByteCount(space.f_bavail.saturating_mul(space.f_frsize));
+    let found = format!("{}: {free} free, limit {limit}", directory.display());
+    if free < limit {
+        let remedy =
+            "free some space, or lower [custody] limit: clients wait while the disk is full";
+        Finding::poor(CHECK, found, remedy)
+    } else {
+        Finding::good(CHECK, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Verdict;
+
+    #[test]
+    fn a_directory_that_can_be_made_is_good_and_stays_unmade() {
+        let root = tempfile::tempdir().unwrap();
+        let wanted = root.path().join("a/b");
+        assert_eq!(writable("state directory", &wanted).verdict, Verdict::Good);
+        assert!(!wanted.exists());
+        // What is no directory takes none.
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let verdict = writable("state directory", &file.join("b")).verdict;
+        assert_eq!(verdict, Verdict::Bad);
+    }
+
+    #[test]
+    fn less_room_than_custody_may_take_is_poor() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(room(root.path(), ByteCount(1)).verdict, Verdict::Good);
+        assert_eq!(
+            room(root.path(), ByteCount(u64::MAX)).verdict,
+            Verdict::Poor
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! What the kernel and the administrator allow.
+
+use super::finding::Finding;
+use crate::descriptors;
+use rustix::process::{Resource, getrlimit};
+use rustix::system::uname;
+
+/// Two descriptors a flow: a gateway's default bound is 4,096 flows.
+const OPEN_FILES_WANTED: u64 = 8_192;
+
+/// The kernel's name and release.
+pub(super) fn kernel() -> Vec<Finding> {
+    let name = uname();
+    let found = format!(
+        "{} {}",
+        name.sysname().to_string_lossy(),
+        name.release().to_string_lossy()
+    );
+    vec![Finding::good("kernel", found)]
+}
+
+/// How many files and sockets this process may have.
+pub(super) fn open_files() -> Finding {
+    descriptors::raise_limit();
+    judge_open_files(getrlimit(Resource::Nofile).maximum)
+}
+
+fn judge_open_files(hard: Option<u64>) -> Finding {
+    const CHECK: &str = "open files";
+    match hard {
+        Some(hard) if hard < OPEN_FILES_WANTED => Finding::poor(
+            CHECK,
+            format!("at most {hard}, about {} flows", hard / 2),
+            format!(
+                "raise the hard limit: LimitNOFILE={OPEN_FILES_WANTED} in the unit, or ulimit -Hn"
+            ),
+        ),
+        Some(hard) => Finding::good(CHECK, format!("at most {hard}")),
+        None => Finding::good(CHECK, "no limit"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Verdict;
+
+    #[test]
+    fn a_low_hard_limit_is_poor_and_says_how_many_flows_it_allows() {
+        let finding = judge_open_files(Some(1_024));
+        assert_eq!(finding.verdict, Verdict::Poor);
+        assert!(finding.found.contains("512 flows"), "{finding:?}");
+        assert_eq!(judge_open_files(Some(8_192)).verdict, Verdict::Good);
+        assert_eq!(judge_open_files(None).verdict, Verdict::Good);
+    }
+}
