@@ -3,6 +3,7 @@
 use crate::paper::{Family, Measure, Statistic};
 use fulmar_sim::experiment::PointResult;
 use fulmar_sim::measure::statistics::Summary;
+use fulmar_sim::report::record::RunRecord;
 use std::rc::Rc;
 
 /// The results of a paper's runs.
@@ -108,14 +109,17 @@ pub(crate) fn sample(x: f64, point: &PointResult, measure: &Measure) -> Option<S
     })
 }
 
+/// A measure of a run.
+fn number(run: &RunRecord, name: &str) -> Option<f64> {
+    let mut numbers = run.numbers().into_iter();
+    let value = numbers.find(|(known, _)| known == name)?.1?;
+    value.is_finite().then_some(value)
+}
+
 /// A measure in each run that has it.
 fn runs(point: &PointResult, name: &str) -> Vec<f64> {
-    let of = |numbers: Vec<(String, Option<f64>)>| {
-        let mut numbers = numbers.into_iter();
-        numbers.find(|(known, _)| known == name)?.1
-    };
-    let runs = point.runs.iter().map(|run| of(run.numbers()));
-    runs.flatten().filter(|value| value.is_finite()).collect()
+    let runs = point.runs.iter();
+    runs.filter_map(|run| number(run, name)).collect()
 }
 
 /// Of sorted values.
@@ -183,6 +187,20 @@ impl Data {
     /// Each run's value, where it has one.
     pub(crate) fn each(&self, family: &str, line: &str, x: &str, name: &str) -> Option<Vec<f64>> {
         Some(runs(self.point(family, line, x)?, name))
+    }
+
+    /// Every run's value, in the order of the runs; `None` if one did not deliver everything, or has no
+    /// value. What two points met the same errors in can be compared run by run.
+    pub(crate) fn every_complete(
+        &self,
+        family: &str,
+        line: &str,
+        x: &str,
+        name: &str,
+    ) -> Option<Vec<f64>> {
+        let runs = &self.point(family, line, x)?.runs;
+        let value = |run: &RunRecord| number(run, name).filter(|_| run.metrics.completed);
+        runs.iter().map(value).collect()
     }
 
     /// The standard deviation of single runs over their mean: unlike an interval it does not shrink

@@ -1,10 +1,12 @@
 //! What a reproduction writes: a page that needs nothing else, claims by their schema, data.
 
 use fulmar_reproduce::{
-    Attempt, Checked, HYBRID, MULTI_MODE, OutputFile, Reproduction, Verdict, overview,
+    Attempt, Checked, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, Reproduction, SLACP, Verdict,
+    overview,
 };
 use fulmar_sim::experiment::{PointResult, Progress};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 const RUNS: usize = 2;
 /// No claim may vanish unnoticed.
@@ -195,16 +197,16 @@ fn half_an_experiment_makes_no_page() {
     assert!(error.to_string().contains(&there), "{error}");
 }
 
-/// Of the hybrid paper.
-const HYBRID_CLAIMS: usize = 49;
-
-#[test]
-fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
-    // One run a point, for time's sake; every sixteenth point again, by one thread.
-    let made = Reproduction::new(&HYBRID, Some(1)).expect("the tables are valid scenarios");
-    let results = made.experiment().run(2, &Progress::default());
+/// One run a point of at most `longest`, for time's sake; every sixteenth point again, by one thread.
+fn keeps_its_claims_and_its_octets(paper: &'static Paper, count: usize, longest: Duration) {
+    let made = Reproduction::new(paper, Some(1)).expect("the tables are valid scenarios");
+    let mut short = made.experiment().clone();
+    for point in &mut short.points {
+        point.plan.run.duration = point.plan.run.duration.min(longest);
+    }
+    let results = short.run(2, &Progress::default());
     let results = results.expect("threads start");
-    let mut some = made.experiment().clone();
+    let mut some = short;
     let mut number = 0;
     some.points.retain(|_| {
         number += 1;
@@ -212,6 +214,7 @@ fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
     });
     let mut mixed = results.clone();
     let again = some.run(1, &Progress::default()).expect("threads start");
+    assert!(!again.is_empty());
     for (index, mut point) in again.into_iter().enumerate() {
         let known = &mut mixed[index * 16];
         for (run, known) in point.runs.iter_mut().zip(&known.runs) {
@@ -224,7 +227,7 @@ fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
         let outcome = outcome.expect("every figure can be drawn");
         let files = outcome.files.clone();
         let attempt = Attempt {
-            paper: &HYBRID,
+            paper,
             outcome: Ok(outcome),
         };
         let all = overview(&[attempt], "fulmar reproduce all").expect("claims are JSON");
@@ -232,14 +235,30 @@ fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
     });
     assert_eq!(both[0], both[1]);
     let (files, all) = &both[0];
-    assert_eq!(claims(files).len(), HYBRID_CLAIMS);
+    assert_eq!(claims(files).len(), count);
     let listed = claims(all);
-    assert_eq!(listed.len(), HYBRID_CLAIMS);
+    assert_eq!(listed.len(), count);
+    let prefix = format!("{}/", paper.name);
     for claim in &listed {
-        assert!(claim.id.starts_with("aerotp-hybrid/"), "{}", claim.id);
+        assert!(claim.id.starts_with(&prefix), "{}", claim.id);
         assert!(claim.comment.starts_with("Reproduced "), "{claim:?}");
         assert!(!claim.figure.contains("NaN") && !claim.figure.contains("inf"));
         let judged = claim.figure.contains(|c: char| c.is_ascii_digit());
         assert!(judged || claim.figure == "none", "{claim:?}");
     }
+}
+
+#[test]
+fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
+    keeps_its_claims_and_its_octets(&HYBRID, 49, Duration::MAX);
+}
+
+#[test]
+fn the_slacp_slides_keep_their_claims_and_their_octets() {
+    keeps_its_claims_and_its_octets(&SLACP, 19, Duration::MAX);
+}
+
+#[test]
+fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
+    keeps_its_claims_and_its_octets(&LT_TCP, 17, Duration::from_secs(3));
 }

@@ -44,7 +44,7 @@ impl Cell<'_> {
     }
 
     fn each(self, data: &Data) -> Option<Vec<f64>> {
-        data.each(self.family, self.line, self.x, "elapsed_s")
+        data.every_complete(self.family, self.line, self.x, "elapsed_s")
     }
 }
 
@@ -73,7 +73,8 @@ impl Difference {
     }
 }
 
-/// The difference of some pairs of cells, all together. `None` if some run did not get through.
+/// The difference of some pairs of cells, all together. `None` if some run did not deliver
+/// everything.
 pub(super) fn difference(data: &Data, pairs: &[(Cell<'_>, Cell<'_>)]) -> Option<Difference> {
     let mut differences = Vec::new();
     for (longer, shorter) in pairs {

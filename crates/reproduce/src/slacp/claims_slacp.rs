@@ -1,8 +1,7 @@
 //! What the slides say of SLACP itself, and of their error models.
 
 use super::cells::{
-    BY_LINK, CALIBRATED, FOUR, HIGH, LOSSY, NONE, ONE, Tally, cell, difference, name, seconds,
-    short,
+    BY_LINK, CALIBRATED, FOUR, HIGH, NONE, ONE, Tally, cell, difference, name, seconds,
 };
 use super::experiments::{AT_64, AT_128, PACKETS, PERSISTENCES};
 use super::tables::{ENHANCED, MODELS, REFERENCE_SLACP};
@@ -322,10 +321,6 @@ fn persistence(data: &Data) -> Option<Finding> {
             "further tries after the second save {:.1} % at most",
             100.0 * two
         ),
-        comment: format!(
-            "Those after the first save up to {:.0} %. Up to {} a single one does: bursts are shorter than a repair's round.",
-            100.0 * one,
-            short(LOSSY.get(4)?)
-        ),
+        comment: format!("Those after the first save up to {:.0} %.", 100.0 * one),
     })
 }
