@@ -1,6 +1,6 @@
 // The AeroTP papers' TCP scenario as scenarios/ns3-airborne.toml has it, for ns-3.37 and 3.44: comma-separated values, a
 // line a run. The file `more-runs` makes reference/ns3/s1_more_runs.csv with it.
-//   airborne PROTOCOL LATENCY BER RUNS       PROTOCOL: newreno, newreno-sack, cubic
+//   airborne PROTOCOL LATENCY BER RUNS [MIN_RTO]       PROTOCOL: newreno, newreno-sack, cubic; MIN_RTO: 1s
 // The build line is in the file `build`.
 
 #include "ns3/applications-module.h"
@@ -96,7 +96,7 @@ WatchSocket(Ptr<OnOffApplication> source)
 // The TCP of scenarios/ns3-airborne.toml. What is not named is ns-3's default: Nagle off, a first timeout of
 // 3 s for SYNs, at least 1 s for data, 6 tries, acknowledgements of two segments or after 200 ms.
 void
-SetUpTcp(const std::string& protocol)
+SetUpTcp(const std::string& protocol, const std::string& minRto)
 {
     const bool cubic = protocol == "cubic";
     const bool sack = protocol != "newreno";
@@ -105,6 +105,7 @@ SetUpTcp(const std::string& protocol)
     Config::SetDefault("ns3::TcpL4Protocol::RecoveryType",
                        TypeIdValue(cubic ? TcpPrrRecovery::GetTypeId() : TcpClassicRecovery::GetTypeId()));
     Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(sack));
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", StringValue(minRto));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1448));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
     Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(BUFFER_BYTES));
@@ -191,13 +192,13 @@ Run(const std::string& latency, double bitErrorRate, uint32_t run)
 int
 main(int argc, char* argv[])
 {
-    if (argc != 5)
+    if (argc != 5 && argc != 6)
     {
-        std::cerr << "airborne: say PROTOCOL LATENCY BER RUNS\n";
+        std::cerr << "airborne: say PROTOCOL LATENCY BER RUNS [MIN_RTO]\n";
         return 2;
     }
     const uint32_t runs = std::stoul(argv[4]);
-    SetUpTcp(argv[1]);
+    SetUpTcp(argv[1], argc == 6 ? argv[5] : "1s");
     std::printf("run,delivered_bytes,overhead_bytes,gave_up,delay_s,goodput_bps,tcp_rto\n");
     for (uint32_t run = 1; run <= runs; ++run)
     {

@@ -2,19 +2,19 @@
 //! parity, and a hostile peer harms nothing.
 
 #[expect(dead_code, reason = "other tests use the rest")]
-mod lt_lab;
+mod stream_lab;
 
 use fulmar_proto::machine::Kind;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::lt_tcp::LtTcpConfig;
+use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::lt_tcp::{BlockReport, Extension, Feedback, UnitHeader, write_segment};
 use fulmar_proto::wire::network::NodeAddress;
 use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
-use lt_lab::{Faults, Lab, below, content};
+use stream_lab::{Faults, Lab, below, content};
 
-fn lab(seed: u64, faults: Faults, len: usize) -> Lab {
+fn lab(seed: u64, faults: Faults, len: usize) -> Lab<LtTcpEndpoint> {
     let mut rng = Rng::from_seed(seed).child("content");
     let configs = [LtTcpConfig {
         data_retries: 100,
@@ -23,10 +23,10 @@ fn lab(seed: u64, faults: Faults, len: usize) -> Lab {
         receive_buffer: ByteCount(16 << 20),
         ..LtTcpConfig::default()
     }; 2];
-    Lab::new(seed, faults, content(&mut rng, len), &configs)
+    Lab::<LtTcpEndpoint>::new(seed, faults, content(&mut rng, len), &configs)
 }
 
-fn count(lab: &Lab, kind: Kind) -> u64 {
+fn count(lab: &Lab<LtTcpEndpoint>, kind: Kind) -> u64 {
     let kinds = &lab.sides[0].app.sent_kinds;
     kinds.get(&kind).copied().unwrap_or(0)
 }
@@ -96,7 +96,7 @@ fn without_ecn_on_either_side_marks_mean_nothing_and_all_arrives() {
             mark: 1.0,
             ..Faults::default()
         };
-        let mut lab = Lab::new(4, faults, content(&mut rng, 100_000), &configs);
+        let mut lab = Lab::<LtTcpEndpoint>::new(4, faults, content(&mut rng, 100_000), &configs);
         assert_eq!(lab.run(), Ok(()));
         assert_eq!(lab.counters(0).marks, 0);
     }

@@ -2,12 +2,12 @@
 //! close, whatever the path does.
 
 #[expect(dead_code, reason = "other tests use the rest")]
-mod lt_lab;
+mod stream_lab;
 
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::lt_tcp::LtTcpConfig;
+use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration, Probability};
-use lt_lab::{Faults, Lab, below, content};
+use stream_lab::{Faults, Lab, below, content};
 
 fn faults(rng: &mut Rng) -> Faults {
     let scale = rng.unit_f64();
@@ -53,7 +53,7 @@ fn what_is_written_comes_out_once_and_in_order_whatever_the_path_does() {
             let faults = faults(&mut rng);
             let configs = [config(&mut rng), config(&mut rng)];
             let len = below(&mut rng, 60_000);
-            let mut lab = Lab::new(seed, faults, content(&mut rng, len), &configs);
+            let mut lab = Lab::<LtTcpEndpoint>::new(seed, faults, content(&mut rng, len), &configs);
             if rng.chance(0.5) {
                 let len = below(&mut rng, 60_000);
                 lab.sides[1].app.to_write = content(&mut rng, len);
@@ -80,7 +80,8 @@ fn every_loss_up_to_sixty_percent_single_or_in_bursts_is_repaired() {
                     syn_retries: 60,
                     ..LtTcpConfig::default()
                 }; 2];
-                let mut lab = Lab::new(seed, faults, content(&mut rng, 300_000), &configs);
+                let mut lab =
+                    Lab::<LtTcpEndpoint>::new(seed, faults, content(&mut rng, 300_000), &configs);
                 let outcome = lab.run();
                 assert_eq!(outcome, Ok(()), "{loss} {burst} seed {seed}");
             }
@@ -99,7 +100,7 @@ fn a_receiver_that_does_not_read_stops_the_sender_and_lets_it_go_on() {
         loss: 0.2,
         ..Faults::default()
     };
-    let mut lab = Lab::new(3, faults, content(&mut rng, 100_000), &configs);
+    let mut lab = Lab::<LtTcpEndpoint>::new(3, faults, content(&mut rng, 100_000), &configs);
     lab.sides[1].app.deaf = true;
     lab.run_for(Duration::from_secs(60));
     assert!(lab.sides[1].app.received.is_empty());

@@ -194,3 +194,15 @@ fn ecn_is_asked_for_agreed_on_and_not_asked_for_again() {
     let answer = listener.sent();
     assert!(answer.has(TcpFlags::ECE) && !answer.has(TcpFlags::CWR));
 }
+
+/// RFC 9293, section 3.10.7.4: a passive open that is reset goes back to listening.
+#[test]
+fn an_application_does_not_hear_of_the_end_of_what_it_was_never_told_of() {
+    let mut drill = Drill::listening(reference(|_| {}));
+    drill.peer(SYN, 0, 0, &[]);
+    assert_eq!(drill.sent().flags, SYN | ACK);
+    drill.peer(RST, 1, 0, &[]);
+    assert_eq!(drill.events, []);
+    drill.advance(600_000);
+    assert_eq!(drill.all_sent(), []);
+}

@@ -252,6 +252,20 @@ fn frto_goes_back_to_repeating_at_a_duplicate() {
     assert_eq!(drill.counters().spurious_timeouts, 0);
 }
 
+/// RFC 5681, section 3.1: what acknowledges new data opens the window, though it ends a repair. With
+/// ns-3's side a window of one segment stays one.
+#[test]
+fn the_acknowledgement_that_ends_a_repair_opens_the_window_unless_as_in_ns_3() {
+    for (grows, segments) in [(true, 2), (false, 1)] {
+        let mut drill = sending(1, |c| c.growth.at_repair_end = grows);
+        drill.advance(1_000);
+        assert_eq!(drill.ranges(), [(segment(0), 1000)], "timed out");
+        drill.peer(ACK, 1, segment(1), &[]);
+        assert_eq!(window(&drill), 1000 * segments);
+        assert_eq!(drill.all_sent().len() as u64, segments);
+    }
+}
+
 /// RFC 5682, section 2.1, step 2b.
 #[test]
 fn frto_repeats_at_once_when_the_peers_window_has_no_room_for_new_data() {

@@ -19,17 +19,21 @@ const SCENARIO: &str = include_str!("../../../scenarios/ns3-airborne.toml");
 const NEWRENO: &str = include_str!("../../../reference/ns3/s1_udp_newreno.csv");
 const CUBIC: &str = include_str!("../../../reference/ns3/s1_cubic_bbr_ns3.44.csv");
 const MORE_RUNS: &str = include_str!("../../../reference/ns3/s1_more_runs.csv");
+const SHORT_TIMER: &str = include_str!("../../../reference/ns3/s1_short_timer.csv");
 const BOUND: &str = include_str!("../../../reference/ns3/s1_ideal_arq_bound.csv");
 const LATENCIES: [&str; 2] = ["10us", "10ms"];
 const BIT_ERROR_RATES: [&str; 6] = ["0", "1e-06", "1e-05", "2.5e-05", "5e-05", "0.0001"];
 const OFFERED: f64 = 1_000_960.0;
 
-/// ns-3.44's CUBIC: RFC 8312 in whole segments, with SACK and rate reduction in recovery.
-const NS3_CUBIC: [&str; 5] = [
+/// ns-3.44's CUBIC: RFC 8312 in whole segments, with SACK and rate reduction in recovery. Its slow
+/// start counts the segments that an acknowledgement newly tells of, all of them, which makes up for
+/// the growth that it leaves out at the end of a repair.
+const NS3_CUBIC: [&str; 6] = [
     "tcp.congestion=cubic-rfc8312",
     "tcp.sack=true",
     "tcp.reduce=window",
     "tcp.window_validation=true",
+    "tcp.growth_at_repair_end=true",
     "tcp.rate_reduction=true",
 ];
 
@@ -172,28 +176,24 @@ fn many_runs() -> &'static [Comparison] {
     })
 }
 
-/// The error rates at which a table lies outside, and two between those of the tables. Thousands
-/// of runs show one difference that the tables' hundred did not: where 70 % of the frames are lost
-/// and the round trip is short, ours gets through a tenth more. Its cause is not known
-/// (docs/models/tcp.md has what was tried).
+/// The error rates at which a table lies outside, and two between those of the tables.
 #[test]
-fn tcp_agrees_with_thousands_of_runs_but_in_two_sums_at_the_highest_loss() {
+fn tcp_agrees_with_thousands_of_runs() {
     let compared = many_runs();
     assert_eq!(compared.len(), (8 + 12) * 5);
     let bad: Vec<_> = compared.iter().filter(|c| !c.agrees()).collect();
-    let names: Vec<&str> = bad.iter().map(|c| c.what.as_str()).collect();
-    let known = [
-        "newreno, 10us, 0.0001: delivered",
-        "newreno, 10us, 0.0001: overhead",
-    ];
-    assert_eq!(names, known, "{bad:#?}");
+    assert!(bad.is_empty(), "{bad:#?}");
 }
 
-/// How often a connection enters the state after a timeout, as ns-3 counts it. 4000 runs of ns-3
-/// have 3.07 ± 0.11 at the point that does not agree, and 4.23 ± 0.12 at its twin of 10 us, where
-/// ours has 3.58: the difference named above.
+/// How often a connection enters the state after a timeout, as ns-3 counts it.
+fn compare_timeouts(name: &str, runs: &[Metrics], row: &Row<'_>) -> Comparison {
+    let repairs: Vec<f64> = runs.iter().map(|m| m.timeout_repairs as f64).collect();
+    let (theirs, ci) = (row.number("tcp_rto_mean"), row.number("tcp_rto_ci95"));
+    means(&format!("{name}: timeouts"), &repairs, theirs, ci)
+}
+
 #[test]
-fn newreno_times_out_as_often_but_at_the_highest_loss_with_10_ms() {
+fn newreno_times_out_as_often() {
     let table = Table::read(NEWRENO);
     let mut bad = Vec::new();
     for (protocol, sack) in [
@@ -203,17 +203,59 @@ fn newreno_times_out_as_often_but_at_the_highest_loss_with_10_ms() {
         for latency in LATENCIES {
             for ber in BIT_ERROR_RATES {
                 let runs = metrics(latency, ber, 400, &[sack]);
-                let repairs: Vec<f64> = runs.iter().map(|m| m.timeout_repairs as f64).collect();
                 let row = row(&table, protocol, latency, ber);
                 let name = format!("{protocol}, {latency}, {ber}");
-                let (theirs, ci) = (row.number("tcp_rto_mean"), row.number("tcp_rto_ci95"));
-                bad.push(means(&name, &repairs, theirs, ci));
+                bad.push(compare_timeouts(&name, &runs, &row));
             }
         }
     }
     bad.retain(|compared| !compared.agrees());
-    let names: Vec<&str> = bad.iter().map(|c| c.what.as_str()).collect();
-    assert_eq!(names, ["newreno, 10ms, 0.0001"], "{bad:#?}");
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
+/// A timeout as short as acknowledgements may be delayed repairs what is not lost, segment for
+/// segment, if the window does not grow with the acknowledgements that end such repairs. That is
+/// ns-3's side; with RFC 5681's, half of the overhead is gone and nine in ten of the timeouts.
+#[test]
+fn newreno_with_a_timer_as_short_as_delayed_acknowledgements_agrees() {
+    let table = Table::read(SHORT_TIMER);
+    let quick = "tcp.rto_min=200ms";
+    let mut compared = Vec::new();
+    for latency in LATENCIES {
+        for ber in ["1e-05", "2.5e-05", "3.5e-05", "5e-05", "0.0001"] {
+            let runs = metrics(latency, ber, 400, &[quick]);
+            let row = row(&table, "newreno", latency, ber);
+            let name = format!("newreno, {latency}, {ber}");
+            compared.extend(comparisons(&name, &runs, &row));
+            compared.push(compare_timeouts(&name, &runs, &row));
+        }
+    }
+    // One in twenty lies outside by chance; these two do, of sixty.
+    compared.retain(|c| !c.agrees());
+    let names: Vec<&str> = compared.iter().map(|c| c.what.as_str()).collect();
+    let outside = [
+        "newreno, 10us, 0.0001: timeouts",
+        "newreno, 10ms, 0.0001: median goodput",
+    ];
+    assert_eq!(names, outside, "{compared:#?}");
+
+    let row = row(&table, "newreno", "10us", "2.5e-05");
+    let grown = metrics(
+        "10us",
+        "2.5e-5",
+        400,
+        &[quick, "tcp.growth_at_repair_end=true"],
+    );
+    let overheads: Vec<f64> = grown.iter().map(|m| m.overhead_bytes as f64).collect();
+    let overhead = means(
+        "overhead",
+        &overheads,
+        row.number("overhead_bytes_mean") / 2.0,
+        row.number("overhead_bytes_ci95") / 2.0,
+    );
+    assert!(overhead.high < overhead.theirs, "{overhead:?}");
+    let timeouts = compare_timeouts("grown", &grown, &row);
+    assert!(timeouts.high < timeouts.theirs / 5.0, "{timeouts:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use fulmar_net::tun::TunPort;
 use fulmar_net::wait::{Interest, wait};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::parts::StreamEndpoint;
 use fulmar_proto::transport::tcp::{
     TcpCloseReason, TcpConfig, TcpConnectionId, TcpCounters, TcpEndpoint, TcpEndpointConfig,
     TcpEvent, TcpStatus,

@@ -7,6 +7,7 @@
 
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Strict, Transmit};
 use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::parts::StreamEndpoint;
 use fulmar_proto::transport::tcp::{
     Preset, TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent, TcpStatus,
 };

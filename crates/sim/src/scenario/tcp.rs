@@ -25,6 +25,7 @@ pub(super) const KEYS: Keys = &[&[
     "byte_counting",
     "window_validation",
     "growth_at_recovery_end",
+    "growth_at_repair_end",
     "restart_after_idle",
     "delayed_ack",
     "ack_every",
@@ -129,6 +130,10 @@ fn read_window(
     set(
         &mut growth.at_recovery_end,
         reader.value("growth_at_recovery_end")?,
+    );
+    set(
+        &mut growth.at_repair_end,
+        reader.value("growth_at_repair_end")?,
     );
     set(
         &mut growth.restart_after_idle,

@@ -5,87 +5,34 @@ use super::{Context, Recovered, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use crate::scenario::FlowPlan;
-use fulmar_proto::machine::{Deadline, Driver, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::lt_tcp::LtTcpEndpoint;
+use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
+use fulmar_proto::transport::parts::StreamEndpoint;
 use fulmar_proto::transport::tcp::{
-    TcpCloseReason, TcpConnectError, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
-    TcpWriteError,
+    TcpCloseReason, TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
 };
 use fulmar_proto::units::Instant;
-use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::BTreeMap;
 
-/// What a stack asks of an endpoint; the settings are those of a flow's plan.
-pub(crate) trait StreamEndpoint: Machine<Event = TcpEvent> {
+/// What a stack asks of an endpoint besides.
+pub(crate) trait SimulatedStream: StreamEndpoint {
     /// What the network header says is in the packet.
     const PROTOCOL: Protocol;
 
-    fn begin(config: TcpEndpointConfig, rng: Rng) -> Self;
-    fn accept_at(&mut self, port: Port, plan: &FlowPlan) -> Result<(), TcpConnectError>;
-    fn open(
-        &mut self,
-        path: PathId,
-        port: Port,
-        plan: &FlowPlan,
-    ) -> Result<TcpConnectionId, TcpConnectError>;
-    fn write(&mut self, id: TcpConnectionId, octets: &[u8]) -> Result<usize, TcpWriteError>;
-    fn room(&self, id: TcpConnectionId) -> usize;
-    fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>>;
-    fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>);
-    fn close(&mut self, id: TcpConnectionId);
+    /// One connection's settings.
+    fn settings(plan: &FlowPlan) -> Self::Settings;
     fn counts(&self) -> StackCounts;
 }
 
-/// Implements what both endpoints have by the same names.
-macro_rules! stream_endpoint {
-    ($endpoint:ty, $protocol:expr, $config:ident, $counts:item) => {
-        impl StreamEndpoint for $endpoint {
-            const PROTOCOL: Protocol = $protocol;
+impl SimulatedStream for TcpEndpoint {
+    const PROTOCOL: Protocol = Protocol::TCP;
 
-            fn begin(config: TcpEndpointConfig, rng: Rng) -> Self {
-                Self::new(config, rng)
-            }
-            fn accept_at(&mut self, port: Port, plan: &FlowPlan) -> Result<(), TcpConnectError> {
-                self.listen(port, plan.$config().config)
-            }
-            fn open(
-                &mut self,
-                path: PathId,
-                port: Port,
-                plan: &FlowPlan,
-            ) -> Result<TcpConnectionId, TcpConnectError> {
-                self.connect(path, port, port, plan.$config().config)
-            }
-            fn write(
-                &mut self,
-                id: TcpConnectionId,
-                octets: &[u8],
-            ) -> Result<usize, TcpWriteError> {
-                self.write(id, octets)
-            }
-            fn room(&self, id: TcpConnectionId) -> usize {
-                self.room(id)
-            }
-            fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>> {
-                self.read(id)
-            }
-            fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>) {
-                self.recycle(id, octets);
-            }
-            fn close(&mut self, id: TcpConnectionId) {
-                self.close(id);
-            }
-            $counts
-        }
-    };
-}
+    fn settings(plan: &FlowPlan) -> TcpConfig {
+        plan.tcp().config
+    }
 
-stream_endpoint!(
-    TcpEndpoint,
-    Protocol::TCP,
-    tcp,
     fn counts(&self) -> StackCounts {
         let counters = self.counters();
         StackCounts {
@@ -95,12 +42,15 @@ stream_endpoint!(
             ..StackCounts::default()
         }
     }
-);
+}
 
-stream_endpoint!(
-    LtTcpEndpoint,
-    Protocol::LT_TCP,
-    lt_tcp,
+impl SimulatedStream for LtTcpEndpoint {
+    const PROTOCOL: Protocol = Protocol::LT_TCP;
+
+    fn settings(plan: &FlowPlan) -> LtTcpConfig {
+        plan.lt_tcp().config
+    }
+
     fn counts(&self) -> StackCounts {
         let counters = self.counters();
         StackCounts {
@@ -113,11 +63,11 @@ stream_endpoint!(
             timeout_repairs: 0,
         }
     }
-);
+}
 
 /// A node's endpoint and its applications.
 #[derive(Debug)]
-pub(crate) struct StreamStack<E: StreamEndpoint> {
+pub(crate) struct StreamStack<E: SimulatedStream> {
     pub(super) machine: Guarded<E>,
     ends: Ends,
 }
@@ -135,14 +85,14 @@ struct Ends {
 /// How many octets are offered to a machine at once.
 const WRITE_MAX: u64 = 64 * 1024;
 
-impl<E: StreamEndpoint> StreamStack<E> {
+impl<E: SimulatedStream> StreamStack<E> {
     pub(crate) fn new(local: NodeAddress, rng: Rng) -> Self {
         let config = TcpEndpointConfig {
             local,
             connections_max: usize::from(u16::MAX),
         };
         Self {
-            machine: Guarded::new(E::begin(config, rng)),
+            machine: Guarded::new(E::new(config, rng)),
             ends: Ends::default(),
         }
     }
@@ -150,12 +100,13 @@ impl<E: StreamEndpoint> StreamStack<E> {
     pub(super) fn listen(&mut self, flow: &Flow) {
         self.machine
             .app()
-            .accept_at(flow.port, &flow.plan)
+            .listen(flow.port, E::settings(&flow.plan))
             .expect("reading a plan checks its settings");
     }
 
     pub(super) fn connect(&mut self, index: usize, flow: &mut Flow) {
-        match self.machine.app().open(flow.path, flow.port, &flow.plan) {
+        let (machine, settings) = (self.machine.app(), E::settings(&flow.plan));
+        match machine.connect(flow.path, flow.port, flow.port, settings) {
             Ok(id) => {
                 self.ends.senders.insert(index, id);
                 self.ends.flows.insert(id, (index, true));
@@ -183,7 +134,7 @@ impl<E: StreamEndpoint> StreamStack<E> {
 
 impl Ends {
     /// Writes what the application has until the machine takes no more; closes after the last.
-    fn write<E: StreamEndpoint>(
+    fn write<E: SimulatedStream>(
         &mut self,
         now: Instant,
         machine: &mut E,
@@ -219,7 +170,7 @@ struct StackDriver<'a, 'b> {
     ends: &'a mut Ends,
 }
 
-impl<E: StreamEndpoint> Driver<Guarded<E>> for StackDriver<'_, '_> {
+impl<E: SimulatedStream> Driver<Guarded<E>> for StackDriver<'_, '_> {
     fn buffer(&mut self) -> &mut Vec<u8> {
         self.context.network.buffer()
     }

@@ -2,44 +2,22 @@
 //!
 //! Sequence numbers exist on the wire alone. Inside, both directions count positions of their
 //! stream from 0 in 64 bits, a SYN lies before position 0 and a FIN takes the position after the
-//! last octet; translation is here and in the two files beside it.
+//! last octet; translation is `parts::stream`'s and done in the two files beside this.
 
 mod arrivals;
 mod departures;
 
 use super::config::LtTcpConfig;
-use super::receiver::{Owed, Receiver};
+use super::endpoint::LtTcpCounters;
+use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::machine::{Deadline, PathId};
-use crate::transport::tcp::{TcpCloseReason, TcpConnectionId, TcpEvent, TcpState, TcpWriteError};
+use crate::machine::Deadline;
+use crate::transport::parts::stream::{Key, Numbers, Passed, States, StreamConnection};
+use crate::transport::tcp::{TcpCloseReason, TcpConnectionId, TcpWriteError};
 use crate::units::Instant;
-use crate::wire::aerotp::Port;
-use crate::wire::tcp::{TcpHeader, TcpSeq};
-use std::collections::VecDeque;
+use crate::wire::tcp::TcpHeader;
 
 pub(super) use arrivals::Reply;
-
-/// Which connection: its path and ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) path: PathId,
-    pub(super) local: Port,
-    pub(super) remote: Port,
-}
-
-/// The handshake of our side.
-#[derive(Clone, Copy, Debug, Default)]
-struct Handshake {
-    /// Our SYN is to be sent.
-    due: bool,
-    /// A SYN asks for it: that is no try of ours.
-    asked: bool,
-    tries: u8,
-    sent_at: Option<Instant>,
-    /// It was sent more than once: no sample of the round trip (Karn).
-    again: bool,
-    timer: Option<Instant>,
-}
 
 /// What both SYNs agreed on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,25 +30,19 @@ struct Agreed {
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) id: TcpConnectionId,
-    pub(super) key: Key,
-    state: TcpState,
+    states: States,
     config: LtTcpConfig,
-    /// It came to a listener.
-    passive: bool,
     /// SYNs that came to the listener and may be the peer's, the newest last. Which of them is shows
     /// with the first segment that acknowledges ours, for which a forger must see the path.
     syns: Vec<TcpHeader>,
-    iss: TcpSeq,
-    irs: TcpSeq,
+    numbers: Numbers,
     sender: Sender,
     receiver: Receiver,
-    handshake: Handshake,
+    /// A SYN asks for ours: that is no try of ours.
+    syn_asked: bool,
+    /// Ours was sent more than once: no sample of the round trip (Karn).
+    syn_sent_again: bool,
     agreed: Agreed,
-    time_wait: Option<Instant>,
-    write_refused: bool,
-    finish_told: bool,
-    events: VecDeque<TcpEvent>,
     octets: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -79,33 +51,18 @@ impl Connection {
     /// A connection in SYN-SENT, its SYN due.
     pub(super) fn open(id: TcpConnectionId, key: Key, config: &LtTcpConfig, iss: u32) -> Self {
         Self {
-            id,
-            key,
-            state: TcpState::SynSent,
+            states: States::new(id, key, config.time_wait),
             config: *config,
-            passive: false,
             syns: Vec::new(),
-            iss: TcpSeq(iss),
-            irs: TcpSeq(0),
+            numbers: Numbers::new(iss),
             sender: Sender::new(config),
             receiver: Receiver::new(config),
-            handshake: Handshake {
-                due: true,
-                ..Handshake::default()
-            },
+            syn_asked: false,
+            syn_sent_again: false,
             agreed: Agreed::default(),
-            time_wait: None,
-            write_refused: false,
-            finish_told: false,
-            events: VecDeque::new(),
             octets: Vec::new(),
             scratch: Vec::new(),
         }
-    }
-
-    /// The state.
-    pub(super) const fn state(&self) -> TcpState {
-        self.state
     }
 
     /// The send side, to look at.
@@ -120,13 +77,9 @@ impl Connection {
 
     /// Writes as much of `octets` as there is room for.
     pub(super) fn write(&mut self, octets: &[u8]) -> Result<usize, TcpWriteError> {
-        match self.state {
-            TcpState::Closed | TcpState::TimeWait => return Err(TcpWriteError::Closed),
-            _ if self.sender.is_finishing() => return Err(TcpWriteError::Finishing),
-            _ => {}
-        }
+        self.states.check_write(self.sender.is_finishing())?;
         let taken = self.sender.write(octets);
-        self.write_refused = taken < octets.len();
+        self.states.on_written(taken, octets.len());
         Ok(taken)
     }
 
@@ -142,115 +95,49 @@ impl Connection {
         self.receiver.recycle(octets);
     }
 
-    /// No more will be written. What was written is still sent; before there was an answer to the
-    /// SYN, a connection without any is forgotten.
+    /// No more will be written.
     pub(super) fn close(&mut self) {
-        match self.state {
-            TcpState::SynSent if self.sender.is_all_acked() => self.end(TcpCloseReason::Aborted),
-            TcpState::SynSent | TcpState::SynReceived | TcpState::Established => {
-                self.sender.finish();
-                if self.state == TcpState::Established {
-                    self.state = TcpState::FinWait1;
-                }
-            }
-            TcpState::CloseWait => {
-                self.sender.finish();
-                self.state = TcpState::LastAck;
-            }
-            _ => {}
+        if self.states.close(self.sender.is_all_acked()) {
+            self.sender.finish();
         }
-    }
-
-    /// Ends it at once. `true` if the peer should hear of it.
-    pub(super) fn abort(&mut self) -> bool {
-        let peer_knows = !matches!(
-            self.state,
-            TcpState::SynSent | TcpState::TimeWait | TcpState::Closed
-        );
-        self.end(TcpCloseReason::Aborted);
-        peer_knows
-    }
-
-    fn end(&mut self, why: TcpCloseReason) {
-        if self.state == TcpState::Closed {
-            return;
-        }
-        let known = !self.passive || self.state != TcpState::SynReceived;
-        self.state = TcpState::Closed;
-        self.handshake.timer = None;
-        self.time_wait = None;
-        if !known {
-            // The application was never told of it.
-            return;
-        }
-        self.events.push_back(TcpEvent::Closed { id: self.id, why });
     }
 
     fn tell_finish(&mut self) {
-        if self.receiver.is_finished() && !self.receiver.is_readable() && !self.finish_told {
-            self.finish_told = true;
-            self.events.push_back(TcpEvent::PeerFinished(self.id));
+        if self.receiver.is_finished() && !self.receiver.is_readable() {
+            self.states.tell_finish();
+        }
+    }
+}
+
+impl StreamConnection for Connection {
+    type Ledger = LtTcpCounters;
+
+    fn states(&self) -> &States {
+        &self.states
+    }
+
+    fn states_mut(&mut self) -> &mut States {
+        &mut self.states
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let (owed, sender) = (self.receiver.answers.owed(), self.sender.next_deadline());
+        self.states.next_deadline(owed, "delayed feedback", sender)
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        match self.states.handle_deadline(now, self.config.syn_retries) {
+            Passed::End => return,
+            Passed::Syn => self.sender.rtt_mut().on_silence(),
+            Passed::Nothing => {}
+        }
+        self.receiver.answers.handle_deadline(now);
+        if self.states.state().may_send() && !self.sender.handle_deadline(now) {
+            self.states.end(TcpCloseReason::TimedOut);
         }
     }
 
-    /// The next event.
-    pub(super) fn poll_event(&mut self) -> Option<TcpEvent> {
-        self.events.pop_front()
-    }
-
-    /// When to call [`Connection::handle_deadline`].
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        let named = |at: Option<Instant>, why| at.map(|at| Deadline { at, why });
-        if self.state == TcpState::Closed {
-            return None;
-        }
-        let feedback = match self.receiver.owed() {
-            Owed::At(at) => Some(at),
-            Owed::Nothing | Owed::Now => None,
-        };
-        let own = Deadline::earlier(
-            named(self.handshake.timer, "SYN timeout"),
-            named(self.time_wait, "TIME-WAIT"),
-        );
-        let own = Deadline::earlier(own, named(feedback, "delayed feedback"));
-        let sending = self.sender.next_deadline();
-        Deadline::earlier(own, sending.filter(|_| self.may_send()))
-    }
-
-    /// Whether octets and FIN of ours may leave.
-    fn may_send(&self) -> bool {
-        matches!(
-            self.state,
-            TcpState::Established
-                | TcpState::FinWait1
-                | TcpState::CloseWait
-                | TcpState::Closing
-                | TcpState::LastAck
-        )
-    }
-
-    /// A timer may have run out.
-    pub(super) fn handle_deadline(&mut self, now: Instant) {
-        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if self.state == TcpState::Closed {
-            return;
-        }
-        if due(self.time_wait) {
-            self.end(TcpCloseReason::Finished);
-            return;
-        }
-        if due(self.handshake.timer) {
-            self.handshake.timer = None;
-            if self.handshake.tries > self.config.syn_retries {
-                self.end(TcpCloseReason::TimedOut);
-                return;
-            }
-            self.sender.rtt_mut().on_silence();
-            self.handshake.due = true;
-        }
-        self.receiver.handle_deadline(now);
-        if self.may_send() && !self.sender.handle_deadline(now) {
-            self.end(TcpCloseReason::TimedOut);
-        }
+    fn book(&self, ledger: &mut LtTcpCounters) {
+        ledger.add(self);
     }
 }

@@ -8,23 +8,12 @@ mod incoming;
 use super::config::LtTcpConfig;
 use super::loss_estimate::LossEstimate;
 use crate::bytes::StreamReassembly;
-use crate::machine::Ecn;
+use crate::transport::parts::stream::Answers;
 use crate::units::{Duration, Instant};
 use crate::wire::lt_tcp::{BlockReport, REPORTS_MAX, RUNS_MAX, UnitHeader};
 use core::ops::Range;
 use incoming::{Incoming, Taken};
 use std::collections::BTreeMap;
-
-/// Whether and when feedback is owed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owed {
-    /// Nothing to say.
-    Nothing,
-    /// At this instant.
-    At(Instant),
-    /// At once.
-    Now,
-}
 
 /// Blocks under reconstruction, at most. A sender of ours has no more of them out.
 pub(super) const BLOCKS_MAX: usize = 64;
@@ -45,12 +34,10 @@ pub(super) struct Receiver {
     every: u8,
     delay: Duration,
     buffer: u64,
-    since_feedback: u8,
-    owed: Owed,
+    /// What is owed to the peer.
+    pub(super) answers: Answers,
     /// The window that was told last.
     told: u64,
-    /// Congestion was marked and the sender has not said that it knows.
-    echo_congestion: bool,
     recovered: u64,
 }
 
@@ -66,10 +53,8 @@ impl Receiver {
             every: config.ack_every,
             delay: config.ack_delay,
             buffer: config.receive_buffer.0,
-            since_feedback: 0,
-            owed: Owed::Nothing,
+            answers: Answers::new(),
             told: config.receive_buffer.0,
-            echo_congestion: false,
             recovered: 0,
         }
     }
@@ -119,7 +104,7 @@ impl Receiver {
                 self.fin_at.get_or_insert(position);
             }
             self.finish();
-            self.owed = Owed::Now;
+            self.answers.owe_now();
             return;
         }
         let source = unit.is_source();
@@ -134,7 +119,7 @@ impl Receiver {
         let begins = self.newest.is_none_or(|newest| start > newest);
         let is_new = self.estimate.on_arrival(unit.ordinal, begins);
         if start + u64::from(unit.length) > self.window_end() {
-            self.owed = Owed::Now;
+            self.answers.owe_now();
             return;
         }
         if begins {
@@ -152,7 +137,7 @@ impl Receiver {
         if is_new && in_order && expected && !ends_block && !self.finished {
             self.delay(now);
         } else {
-            self.owed = Owed::Now;
+            self.answers.owe_now();
         }
     }
 
@@ -207,12 +192,8 @@ impl Receiver {
     }
 
     fn delay(&mut self, now: Instant) {
-        self.since_feedback = self.since_feedback.saturating_add(1);
-        self.owed = match self.owed {
-            _ if self.since_feedback >= self.feedback_every() || self.delay.is_zero() => Owed::Now,
-            Owed::Nothing => Owed::At(now + self.delay),
-            owed => owed,
-        };
+        let every = self.feedback_every();
+        self.answers.wait(now, every, self.delay, false);
     }
 
     /// What has become of the blocks beyond what is expected next, oldest first.
@@ -231,54 +212,17 @@ impl Receiver {
         &self.estimate
     }
 
-    /// Congestion marks: `reduced` is the sender's answer to the echo.
-    pub(super) fn on_ecn(&mut self, ecn: Ecn, reduced: bool) {
-        if reduced {
-            self.echo_congestion = false;
-        }
-        if ecn == Ecn::Congested {
-            self.echo_congestion = true;
-            self.owed = Owed::Now;
-        }
-    }
-
-    /// Whether feedback echoes a congestion mark.
-    pub(super) const fn echoes_congestion(&self) -> bool {
-        self.echo_congestion
-    }
-
-    /// Something must be answered at once.
-    pub(super) const fn owe_now(&mut self) {
-        self.owed = Owed::Now;
-    }
-
-    /// Whether feedback is owed.
-    pub(super) const fn owed(&self) -> Owed {
-        self.owed
-    }
-
-    /// The delayed feedback's time has come.
-    pub(super) fn handle_deadline(&mut self, now: Instant) {
-        if matches!(self.owed, Owed::At(at) if at <= now) {
-            self.owed = Owed::Now;
-        }
-    }
-
     /// Feedback with the present window left.
     pub(super) const fn on_feedback_sent(&mut self) {
         self.told = self.window_end();
-        self.owed = Owed::Nothing;
-        self.since_feedback = 0;
+        self.answers.on_sent();
     }
 
     /// Takes the next octets in order.
     pub(super) fn read(&mut self) -> Option<Vec<u8>> {
         let chunk = self.reassembly.read()?;
-        // A window that was almost shut opens: the peer waits for that.
         let told = self.told.saturating_sub(self.next());
-        if told < self.buffer / 2 && self.window() >= told + self.buffer / 2 {
-            self.owed = Owed::Now;
-        }
+        self.answers.on_read(told, self.window(), self.buffer);
         Some(chunk)
     }
 

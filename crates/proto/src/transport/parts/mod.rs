@@ -7,6 +7,7 @@ mod pacer;
 mod rate_control;
 mod rtt;
 mod scoreboard;
+pub(in crate::transport) mod stream;
 
 pub use delivery::{DelaySample, DeliveryMeter, DeliveryReport, DeliveryWindow};
 pub use follower::LinkFollower;
@@ -14,3 +15,4 @@ pub use pacer::Pacer;
 pub use rate_control::{LinkReport, RateControl};
 pub use rtt::{RtoLimits, RttEstimator};
 pub use scoreboard::{Outstanding, Scoreboard, Settled};
+pub use stream::StreamEndpoint;

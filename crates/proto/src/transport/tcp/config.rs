@@ -88,6 +88,11 @@ pub struct Growth {
     /// The acknowledgement that ends a fast recovery lets the window grow, too: ns-3 does so, RFC
     /// 6582 leaves it at the threshold.
     pub at_recovery_end: bool,
+    /// The acknowledgement that ends the repair after a timeout lets the window grow, as any other
+    /// of new data does (RFC 5681, equations 2 and 3). Otherwise it does by the whole segments above
+    /// what was sent before the timeout, as in ns-3: a window of one segment then stays one for as
+    /// long as each is repaired by a timeout.
+    pub at_repair_end: bool,
     /// After a silence of a timeout the window begins anew (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
 }

@@ -3,15 +3,16 @@
 mod drive;
 
 use super::config::TcpConfig;
-use super::connection::{Connection, Key, Learned};
-use super::event::{TcpConnectError, TcpConnectionId, TcpEvent, TcpState, TcpWriteError};
+use super::connection::{Connection, Learned};
+use super::event::{TcpConnectError, TcpConnectionId, TcpState, TcpWriteError};
 use crate::machine::PathId;
 use crate::rng::Rng;
+use crate::transport::parts::stream::{Key, StreamConnection, Table, stream_endpoint};
 use crate::units::{Duration, Instant};
 use crate::wire::aerotp::Port;
 use crate::wire::network::NodeAddress;
 use crate::wire::tcp::AddressPair;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 /// The endpoint's settings.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +66,6 @@ pub struct TcpStatus {
     pub all_acked: bool,
 }
 
-/// Resets that may wait to be sent; more strangers are ignored.
-const RESETS_MAX: usize = 64;
 /// Paths whose lessons are kept.
 const LESSONS_MAX: usize = 1024;
 
@@ -75,37 +74,19 @@ const LESSONS_MAX: usize = 1024;
 pub struct TcpEndpoint {
     config: TcpEndpointConfig,
     rng: Rng,
-    listeners: BTreeMap<Port, TcpConfig>,
-    connections: BTreeMap<TcpConnectionId, Box<Connection>>,
-    keys: BTreeMap<Key, TcpConnectionId>,
     addresses: BTreeMap<PathId, AddressPair>,
-    /// Connections that may have something to send, in turn.
-    ready: VecDeque<TcpConnectionId>,
-    deadlines: BTreeSet<(Instant, TcpConnectionId)>,
-    events: VecDeque<TcpEvent>,
-    resets: VecDeque<(PathId, Vec<u8>)>,
-    lessons: BTreeMap<PathId, Learned>,
-    next_id: u64,
-    counters: TcpCounters,
+    table: Table<Connection, TcpConfig>,
 }
 
+stream_endpoint!(TcpEndpoint, TcpConfig);
+
 impl TcpEndpoint {
-    /// An endpoint with nothing to do. Initial sequence numbers come from `rng`.
-    pub fn new(config: TcpEndpointConfig, rng: Rng) -> Self {
+    fn with(config: TcpEndpointConfig, rng: Rng) -> Self {
         Self {
             config,
             rng,
-            listeners: BTreeMap::new(),
-            connections: BTreeMap::new(),
-            keys: BTreeMap::new(),
             addresses: BTreeMap::new(),
-            ready: VecDeque::new(),
-            deadlines: BTreeSet::new(),
-            events: VecDeque::new(),
-            resets: VecDeque::new(),
-            lessons: BTreeMap::new(),
-            next_id: 0,
-            counters: TcpCounters::default(),
+            table: Table::new(config.connections_max),
         }
     }
 
@@ -115,53 +96,17 @@ impl TcpEndpoint {
         self.addresses.insert(path, addresses);
     }
 
-    /// Accepts connections to `port`.
-    ///
-    /// # Errors
-    /// A setting is out of range.
-    pub fn listen(&mut self, port: Port, config: TcpConfig) -> Result<(), TcpConnectError> {
-        config.check()?;
-        self.listeners.insert(port, config);
-        Ok(())
-    }
-
-    /// Opens a connection to `remote` at `path`.
-    ///
-    /// # Errors
-    /// A setting is out of range, the ports are in use, or there are too many connections.
-    pub fn connect(
-        &mut self,
-        path: PathId,
-        local: Port,
-        remote: Port,
-        config: TcpConfig,
-    ) -> Result<TcpConnectionId, TcpConnectError> {
-        config.check()?;
-        if self.connections.len() >= self.config.connections_max {
-            return Err(TcpConnectError::TooMany(self.config.connections_max));
-        }
-        let key = Key {
-            path,
-            local,
-            remote,
-        };
-        if self.keys.contains_key(&key) {
-            return Err(TcpConnectError::InUse(local, remote));
-        }
-        Ok(self.add(key, &config))
-    }
-
     fn add(&mut self, key: Key, config: &TcpConfig) -> TcpConnectionId {
-        let id = TcpConnectionId(self.next_id);
-        self.next_id += 1;
         let secrets = (self.secret(), self.secret());
-        let learned = self.lessons.get(&key.path).copied().unwrap_or_default();
-        let mut connection = Connection::open(id, key, config, secrets, learned);
-        connection.is_ready = true;
-        self.ready.push_back(id);
-        self.connections.insert(id, Box::new(connection));
-        self.keys.insert(key, id);
-        id
+        let lessons = &self.table.ledger.lessons;
+        let learned = lessons.get(&key.path).copied().unwrap_or_default();
+        let open = |id| Connection::open(id, key, config, secrets, learned);
+        self.table.add(key, open)
+    }
+
+    /// The addresses of segments to `path`.
+    fn addresses_to(&self, path: PathId) -> AddressPair {
+        addresses_to(&self.addresses, self.config.local, path)
     }
 
     /// 32 random bits.
@@ -169,127 +114,13 @@ impl TcpEndpoint {
         u32::try_from(self.rng.below(1 << 32)).unwrap_or_default()
     }
 
-    /// Runs `call` on a connection and notices what it changed.
-    fn with<T>(
-        &mut self,
-        id: TcpConnectionId,
-        call: impl FnOnce(&mut Connection) -> T,
-    ) -> Option<T> {
-        let connection = self.connections.get_mut(&id)?;
-        let result = call(connection);
-        if !core::mem::replace(&mut connection.is_ready, true) {
-            self.ready.push_back(id);
-        }
-        self.settle(id);
-        Some(result)
-    }
-
-    /// Takes a connection's events and deadline, and forgets it when it is over.
-    fn settle(&mut self, id: TcpConnectionId) {
-        let Some(connection) = self.connections.get_mut(&id) else {
-            return;
-        };
-        while let Some(event) = connection.poll_event() {
-            self.events.push_back(event);
-        }
-        if connection.state() == TcpState::Closed {
-            self.forget(id);
-            return;
-        }
-        let at = connection.next_deadline().map(|deadline| deadline.at);
-        let known = core::mem::replace(&mut connection.filed, at);
-        if at == known {
-            return;
-        }
-        if let Some(known) = known {
-            self.deadlines.remove(&(known, id));
-        }
-        if let Some(at) = at {
-            self.deadlines.insert((at, id));
-        }
-    }
-
-    fn forget(&mut self, id: TcpConnectionId) {
-        let Some(connection) = self.connections.remove(&id) else {
-            return;
-        };
-        if let Some(at) = connection.filed {
-            self.deadlines.remove(&(at, id));
-        }
-        if self.keys.get(&connection.key) == Some(&id) {
-            self.keys.remove(&connection.key);
-        }
-        self.counters.add(&connection);
-        let path = connection.key.path;
-        if self.lessons.len() < LESSONS_MAX || self.lessons.contains_key(&path) {
-            let Learned { threshold, rtt } = connection.lessons();
-            let lesson = self.lessons.entry(path).or_default();
-            lesson.threshold = threshold.or(lesson.threshold);
-            lesson.rtt = rtt.or(lesson.rtt);
-        }
-    }
-
-    /// Writes as much of `octets` as there is room for and says how much that was;
-    /// [`TcpEvent::Writable`] follows when it was less than all.
-    ///
-    /// # Errors
-    /// The connection is over, or was closed for writing.
-    pub fn write(&mut self, id: TcpConnectionId, octets: &[u8]) -> Result<usize, TcpWriteError> {
-        self.with(id, |connection| connection.write(octets))
-            .unwrap_or(Err(TcpWriteError::Closed))
-    }
-
-    /// How many octets [`TcpEndpoint::write`] would take; 0 of a connection that is over.
-    pub fn room(&self, id: TcpConnectionId) -> usize {
-        let connection = self.connections.get(&id);
-        connection.map_or(0, |connection| connection.sender().room_to_write())
-    }
-
-    /// Takes the next octets in order. Give the vector back with [`TcpEndpoint::recycle`].
-    pub fn read(&mut self, id: TcpConnectionId) -> Option<Vec<u8>> {
-        self.with(id, Connection::read).flatten()
-    }
-
-    /// Takes back a vector that was read.
-    pub fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.recycle(octets);
-        }
-    }
-
-    /// Closes the connection for writing. What was written is still sent.
-    pub fn close(&mut self, id: TcpConnectionId) {
-        self.with(id, Connection::close);
-    }
-
-    /// Ends the connection at once, with a reset.
-    pub fn abort(&mut self, now: Instant, id: TcpConnectionId) {
-        let Some(connection) = self.connections.get_mut(&id) else {
-            return;
-        };
-        let path = connection.key.path;
-        if connection.abort() {
-            let mut octets = Vec::new();
-            let addresses = addresses_to(&self.addresses, self.config.local, path);
-            connection.write_reset(now, &addresses, &mut octets);
-            self.queue_reset(path, octets);
-        }
-        self.settle(id);
-    }
-
-    fn queue_reset(&mut self, path: PathId, octets: Vec<u8>) {
-        if self.resets.len() < RESETS_MAX {
-            self.resets.push_back((path, octets));
-        }
-    }
-
     /// A look at a connection, unless it is over.
     pub fn status(&self, id: TcpConnectionId) -> Option<TcpStatus> {
-        let connection = self.connections.get(&id)?;
+        let connection = self.table.get(id)?;
         let sender = connection.sender();
         let (window, threshold) = sender.windows();
         Some(TcpStatus {
-            state: connection.state(),
+            state: connection.states().state(),
             window,
             threshold,
             rtt: sender.rtt().smoothed(),
@@ -300,15 +131,9 @@ impl TcpEndpoint {
 
     /// Octets of memory that connections, answers that wait and lessons take.
     pub fn memory_bytes(&self) -> usize {
-        let connections: usize = self.connections.values().map(|c| c.memory_bytes()).sum();
-        let resets: usize = self
-            .resets
-            .iter()
-            .map(|(_, octets)| octets.capacity())
-            .sum();
-        let events = self.events.capacity() * size_of::<TcpEvent>();
-        let lessons = self.lessons.len() * size_of::<(PathId, Learned)>();
-        connections + resets + events + lessons
+        let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
+        let lessons = self.table.ledger.lessons.len() * size_of::<(PathId, Learned)>();
+        connections + self.table.memory_bytes() + lessons
     }
 
     /// What a connection with `config` takes at most, whatever its peer sends and asks for.
@@ -316,15 +141,10 @@ impl TcpEndpoint {
         Connection::memory_max(config)
     }
 
-    /// Connections that are not over.
-    pub fn connections(&self) -> usize {
-        self.connections.len()
-    }
-
     /// The counters, those of open connections included.
     pub fn counters(&self) -> TcpCounters {
-        let mut counters = self.counters;
-        for connection in self.connections.values() {
+        let mut counters = self.table.ledger.counters;
+        for connection in self.table.iter() {
             counters.add(connection);
         }
         counters
@@ -339,6 +159,27 @@ fn addresses_to(
 ) -> AddressPair {
     let nodes = AddressPair::nodes(local, NodeAddress(path.0));
     known.get(&path).copied().unwrap_or(nodes)
+}
+
+/// What is kept of connections that are over.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) counters: TcpCounters,
+    lessons: BTreeMap<PathId, Learned>,
+}
+
+impl Ledger {
+    /// `connection` is over.
+    pub(super) fn book(&mut self, connection: &Connection) {
+        self.counters.add(connection);
+        let path = connection.states().key().path;
+        if self.lessons.len() < LESSONS_MAX || self.lessons.contains_key(&path) {
+            let Learned { threshold, rtt } = connection.lessons();
+            let lesson = self.lessons.entry(path).or_default();
+            lesson.threshold = threshold.or(lesson.threshold);
+            lesson.rtt = rtt.or(lesson.rtt);
+        }
+    }
 }
 
 impl TcpCounters {

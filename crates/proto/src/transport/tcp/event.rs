@@ -51,12 +51,12 @@ impl TcpState {
     }
 
     /// Whether both SYNs are acknowledged.
-    pub(super) const fn is_synchronized(self) -> bool {
+    pub(in crate::transport) const fn is_synchronized(self) -> bool {
         !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
     }
 
     /// Whether octets and FIN of ours may leave.
-    pub(super) const fn may_send(self) -> bool {
+    pub(in crate::transport) const fn may_send(self) -> bool {
         matches!(
             self,
             Self::Established | Self::FinWait1 | Self::CloseWait | Self::Closing | Self::LastAck

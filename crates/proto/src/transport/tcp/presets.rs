@@ -81,6 +81,7 @@ const REFERENCE: TcpConfig = TcpConfig {
         byte_counting: false,
         validation: false,
         at_recovery_end: false,
+        at_repair_end: true,
         restart_after_idle: true,
     },
     sharing: Sharing {
@@ -160,6 +161,7 @@ const LINUX_LIKE: TcpConfig = TcpConfig {
         byte_counting: true,
         validation: true,
         at_recovery_end: false,
+        at_repair_end: true,
         restart_after_idle: true,
     },
     rto: RtoBounds {

@@ -5,30 +5,15 @@
 
 use super::config::TcpConfig;
 use crate::bytes::StreamReassembly;
-use crate::machine::Ecn;
+use crate::transport::parts::stream::Answers;
 use crate::units::Instant;
 use core::num::NonZeroU8;
 use core::ops::Range;
-
-/// Whether and when an acknowledgement is owed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owed {
-    /// Nothing to say.
-    Nothing,
-    /// With the next segment, or at this instant.
-    At(Instant),
-    /// At once.
-    Now,
-}
 
 /// Blocks told in one acknowledgement, at most, and so remembered.
 const REMEMBERED: usize = 4;
 
 /// What was received, and what to say about it. Positions are octets of the peer's stream.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four facts without a common order"
-)]
 #[derive(Debug)]
 pub(super) struct Receiver {
     reassembly: StreamReassembly,
@@ -43,13 +28,11 @@ pub(super) struct Receiver {
     acks: super::config::DelayedAcks,
     keep_out_of_order: bool,
     runs_kept_max: Option<NonZeroU8>,
-    in_order_since_ack: u8,
-    owed: Owed,
+    /// What is owed to the peer.
+    pub(super) answers: Answers,
     gap_seen: bool,
     /// Positions in runs beyond a hole, most recent first.
     recent: Vec<u64>,
-    /// Congestion was marked and the sender has not said that it knows (RFC 3168, section 6.1.3).
-    echo_congestion: bool,
 }
 
 impl Receiver {
@@ -64,11 +47,9 @@ impl Receiver {
             acks: config.acks,
             keep_out_of_order: config.keep_out_of_order,
             runs_kept_max: config.runs_kept_max,
-            in_order_since_ack: 0,
-            owed: Owed::Nothing,
+            answers: Answers::new(),
             gap_seen: false,
             recent: Vec::new(),
-            echo_congestion: false,
         }
     }
 
@@ -119,7 +100,7 @@ impl Receiver {
         let before = self.reassembly.next();
         if !octets.is_empty() {
             if position > before && !self.keeps(position, octets.len() as u64) {
-                self.owed = Owed::Now;
+                self.answers.owe_now();
                 return;
             }
             let had_holes = self.reassembly.has_holes();
@@ -132,14 +113,14 @@ impl Receiver {
             if in_order && !had_holes {
                 self.delay(now);
             } else {
-                self.owed = Owed::Now;
+                self.answers.owe_now();
             }
         }
         if !self.finished && self.end.is_some_and(|end| end <= self.reassembly.next()) {
             self.finished = true;
-            self.owed = Owed::Now;
+            self.answers.owe_now();
         } else if fin {
-            self.owed = Owed::Now;
+            self.answers.owe_now();
         }
     }
 
@@ -159,20 +140,14 @@ impl Receiver {
     /// The handshake is over, and the peer opened it.
     pub(super) fn expect_first(&mut self) {
         if self.acks.first_at_once {
-            self.in_order_since_ack = self.acks.every.saturating_sub(1);
+            self.answers.expect(self.acks.every.saturating_sub(1));
         }
     }
 
     fn delay(&mut self, now: Instant) {
-        self.in_order_since_ack = self.in_order_since_ack.saturating_add(1);
-        let at_once = self.acks.time.is_zero()
-            || self.in_order_since_ack >= self.acks.every
-            || (self.acks.after_slow_start && !self.gap_seen);
-        self.owed = match self.owed {
-            _ if at_once => Owed::Now,
-            Owed::Nothing => Owed::At(now + self.acks.time),
-            owed => owed,
-        };
+        let at_once = self.acks.after_slow_start && !self.gap_seen;
+        self.answers
+            .wait(now, self.acks.every, self.acks.time, at_once);
     }
 
     fn remember(&mut self, position: u64) {
@@ -190,54 +165,17 @@ impl Receiver {
         runs.filter_map(|&position| self.reassembly.run_at(position).cloned())
     }
 
-    /// Congestion marks: `reduced` is the sender's answer to the echo.
-    pub(super) fn on_ecn(&mut self, ecn: Ecn, reduced: bool) {
-        if reduced {
-            self.echo_congestion = false;
-        }
-        if ecn == Ecn::Congested {
-            self.echo_congestion = true;
-            self.owed = Owed::Now;
-        }
-    }
-
-    /// Whether acknowledgements echo a congestion mark.
-    pub(super) const fn echoes_congestion(&self) -> bool {
-        self.echo_congestion
-    }
-
-    /// Something must be answered at once.
-    pub(super) const fn owe_now(&mut self) {
-        self.owed = Owed::Now;
-    }
-
-    /// Whether an acknowledgement is owed.
-    pub(super) const fn owed(&self) -> Owed {
-        self.owed
-    }
-
-    /// The delayed acknowledgement's time has come.
-    pub(super) fn handle_deadline(&mut self, now: Instant) {
-        if matches!(self.owed, Owed::At(at) if at <= now) {
-            self.owed = Owed::Now;
-        }
-    }
-
     /// A segment with an acknowledgement and the present window left.
     pub(super) fn on_acknowledged(&mut self) {
         self.edge = self.edge.max(self.next() + self.window());
-        self.owed = Owed::Nothing;
-        self.in_order_since_ack = 0;
+        self.answers.on_sent();
     }
 
     /// Takes the next octets in order.
     pub(super) fn read(&mut self) -> Option<Vec<u8>> {
         let chunk = self.reassembly.read()?;
-        // A window that was almost shut opens: the peer waits for that.
         let told = self.edge.saturating_sub(self.next());
-        if told < self.buffer / 2 && self.window() >= told + self.buffer / 2 {
-            self.owed = Owed::Now;
-        }
+        self.answers.on_read(told, self.window(), self.buffer);
         Some(chunk)
     }
 

@@ -3,11 +3,11 @@
 use super::Connection;
 use crate::machine::Ecn;
 use crate::transport::lt_tcp::sender::FeedbackArrival;
-use crate::transport::tcp::{TcpCloseReason, TcpEvent, TcpState};
+use crate::transport::parts::stream::{SHIFT_MAX, asks_for_ecn, shift_for};
+use crate::transport::tcp::{TcpCloseReason, TcpState};
 use crate::units::Instant;
 use crate::wire::lt_tcp::{Extension, Feedback, LtSegment, UnitHeader};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSeq};
-use core::ops::Range;
 
 /// What the endpoint should do about a segment besides draining the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,11 @@ pub(in crate::transport::lt_tcp) enum Reply {
 
 /// SYNs between which the first acknowledgement decides; older ones are forgotten.
 const SYNS_MAX: usize = 8;
-/// RFC 7323, section 2.3.
-const SHIFT_MAX: u8 = 14;
 
 impl Connection {
     /// Becomes the answer to a SYN that came to a listener.
     pub(in crate::transport::lt_tcp) fn accept(&mut self, syn: &TcpHeader) {
-        self.passive = true;
-        self.state = TcpState::SynReceived;
+        self.states.accept();
         self.answer(syn);
     }
 
@@ -61,16 +58,12 @@ impl Connection {
 
     /// The peer's position of `seq`, near what is expected; -1 is its SYN.
     fn position(&self, seq: TcpSeq) -> i64 {
-        let next = self.receiver.next();
-        let expected = self.irs.plus(1).plus(wire(next));
-        next.cast_signed() + i64::from(seq.distance_from(expected))
+        self.numbers.position(seq, self.receiver.next())
     }
 
     /// Our position that `ack` stands for, -1 for our SYN.
     fn acked_by(&self, ack: TcpSeq) -> i64 {
-        let una = self.sender.una();
-        let first = self.iss.plus(1).plus(wire(una));
-        una.cast_signed() + i64::from(ack.distance_from(first))
+        self.numbers.acked_by(ack, self.sender.una())
     }
 
     fn is_beyond_sent(&self, ack: TcpSeq) -> bool {
@@ -84,7 +77,7 @@ impl Connection {
         segment: LtSegment<'_>,
         ecn: Ecn,
     ) -> Reply {
-        match self.state {
+        match self.states.state() {
             TcpState::Closed => Reply::None,
             TcpState::SynSent => self.on_segment_in_syn_sent(now, &segment),
             _ => self.on_segment_synchronized(now, segment, ecn),
@@ -96,12 +89,12 @@ impl Connection {
         let acks = header.flags.has(TcpFlags::ACK);
         let resets = header.flags.has(TcpFlags::RST);
         // Nothing but the SYN was sent.
-        if acks && header.ack != self.iss.plus(1) {
+        if acks && header.ack != self.numbers.our_seq(0) {
             return if resets { Reply::None } else { Reply::Reset };
         }
         if resets {
             if acks {
-                self.end(TcpCloseReason::Refused);
+                self.states.end(TcpCloseReason::Refused);
             }
             return Reply::None;
         }
@@ -109,7 +102,7 @@ impl Connection {
             self.take_syn(header);
             self.agree(header);
             self.establish(now, header);
-            self.receiver.owe_now();
+            self.receiver.answers.owe_now();
         }
         Reply::None
     }
@@ -117,17 +110,10 @@ impl Connection {
     /// What the peer's SYN says about its numbers and what our answer to it must say. Another SYN
     /// may take its place.
     fn take_syn(&mut self, syn: &TcpHeader) {
-        self.irs = syn.seq;
-        let both = TcpFlags::ECE | TcpFlags::CWR;
-        // RFC 3168, section 6.1.1: a SYN asks with both bits, a SYN-ACK agrees with one.
-        let ecn = if syn.flags.has(TcpFlags::ACK) {
-            syn.flags.has(TcpFlags::ECE) && !syn.flags.has(TcpFlags::CWR)
-        } else {
-            syn.flags.has(both)
-        };
-        self.agreed.ecn = ecn && self.config.ecn;
+        self.numbers.theirs = syn.seq;
+        self.agreed.ecn = asks_for_ecn(syn) && self.config.ecn;
         self.agreed.shifts = match syn.options.window_scale {
-            Some(shift) => (self.own_shift(), shift.min(SHIFT_MAX)),
+            Some(shift) => (shift_for(self.config.receive_buffer), shift.min(SHIFT_MAX)),
             None => (0, 0),
         };
     }
@@ -140,38 +126,16 @@ impl Connection {
         self.sender.set_peer_window(u64::from(syn.window));
     }
 
-    /// The shift that tells our whole receive buffer.
-    pub(super) fn own_shift(&self) -> u8 {
-        let buffer = self.config.receive_buffer.0;
-        let fits = |shift: &u8| u16::try_from(buffer >> shift).is_ok();
-        (0..=SHIFT_MAX).find(fits).unwrap_or(SHIFT_MAX)
-    }
-
     /// Our SYN is acknowledged.
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
-        let handshake = core::mem::take(&mut self.handshake);
+        let handshake = self.states.establish(self.sender.is_finishing());
         let rtt = self.sender.rtt_mut();
-        match handshake.sent_at.filter(|_| !handshake.again) {
+        match handshake.sent_at.filter(|_| !self.syn_sent_again) {
             Some(sent_at) => rtt.on_sample(now.saturating_since(sent_at)),
             None => rtt.on_progress(),
         }
-        self.state = if self.sender.is_finishing() {
-            TcpState::FinWait1
-        } else {
-            TcpState::Established
-        };
         let window = self.window_of(header);
         self.sender.set_peer_window(window);
-        self.events.push_back(if self.passive {
-            TcpEvent::Incoming {
-                id: self.id,
-                path: self.key.path,
-                local: self.key.local,
-                remote: self.key.remote,
-            }
-        } else {
-            TcpEvent::Connected(self.id)
-        });
     }
 
     /// The peer's window in octets. Those of SYNs are not shifted.
@@ -189,7 +153,7 @@ impl Connection {
         let flags = header.flags;
         let mut position = self.position(header.seq);
         if flags.has(TcpFlags::RST) {
-            if self.state == TcpState::SynReceived {
+            if self.states.state() == TcpState::SynReceived {
                 self.refuse(header.seq);
                 return Reply::None;
             }
@@ -197,22 +161,22 @@ impl Connection {
             return Reply::None;
         }
         if flags.has(TcpFlags::SYN) {
-            if self.state == TcpState::SynReceived {
+            if self.states.state() == TcpState::SynReceived {
                 // Ours got lost; or one of them is nobody's.
                 self.answer(header);
-                self.handshake.due = true;
-                self.handshake.asked = true;
+                self.states.handshake.due = true;
+                self.syn_asked = true;
             } else {
                 // The peer did not get our answer to its SYN, or it is a stranger's: then the
                 // answer makes its sender reset (RFC 5961, section 4).
-                self.receiver.owe_now();
+                self.receiver.answers.owe_now();
             }
             return Reply::None;
         }
         if !flags.has(TcpFlags::ACK) {
             return Reply::None;
         }
-        if self.state == TcpState::SynReceived {
+        if self.states.state() == TcpState::SynReceived {
             if self.acked_by(header.ack) < 0 || self.is_beyond_sent(header.ack) {
                 return Reply::Reset;
             }
@@ -266,17 +230,17 @@ impl Connection {
         self.syns.retain(|syn| syn.seq.plus(1) != seq);
         match self.syns.last().copied() {
             Some(syn) => self.take_syn(&syn),
-            None => self.end(TcpCloseReason::Refused),
+            None => self.states.end(TcpCloseReason::Refused),
         }
     }
 
     /// RFC 5961, section 3: only what is exactly expected resets; else an answer asks again.
     fn on_reset(&mut self, position: i64) {
         if position != self.receiver.next().cast_signed() {
-            self.receiver.owe_now();
+            self.receiver.answers.owe_now();
             return;
         }
-        self.end(match self.state {
+        self.states.end(match self.states.state() {
             // Everything of both sides is acknowledged but a FIN (RFC 9293, section 3.10.7.4).
             TcpState::Closing | TcpState::LastAck | TcpState::TimeWait => TcpCloseReason::Finished,
             _ => TcpCloseReason::Reset,
@@ -287,7 +251,7 @@ impl Connection {
         let arrival = FeedbackArrival {
             ack,
             window: self.window_of(header),
-            runs: self.runs_of(&feedback),
+            runs: self.numbers.runs_of(&feedback.runs, self.sender.una()),
             feedback,
             echoes_congestion: self.agreed.ecn && header.flags.has(TcpFlags::ECE),
         };
@@ -295,34 +259,13 @@ impl Connection {
         self.after_ack(now, acked);
     }
 
-    /// The runs of a feedback as positions of ours.
-    fn runs_of(&self, feedback: &Feedback) -> Vec<Range<u64>> {
-        let ranges = feedback.runs.iter().filter_map(|run| {
-            let start = u64::try_from(self.acked_by(run.start)).ok()?;
-            let end = u64::try_from(self.acked_by(run.end)).ok()?;
-            (start < end).then_some(start..end)
-        });
-        ranges.collect()
-    }
-
     fn after_ack(&mut self, now: Instant, acked: u64) {
-        if acked > 0 && self.write_refused && !self.sender.is_finishing() {
-            self.write_refused = false;
-            self.events.push_back(TcpEvent::Writable(self.id));
+        if acked > 0 {
+            self.states.tell_room(!self.sender.is_finishing());
         }
         if self.sender.is_fin_acked() {
-            match self.state {
-                TcpState::FinWait1 => self.state = TcpState::FinWait2,
-                TcpState::Closing => self.wait_time(now),
-                TcpState::LastAck => self.end(TcpCloseReason::Finished),
-                _ => {}
-            }
+            self.states.on_fin_acked(now);
         }
-    }
-
-    fn wait_time(&mut self, now: Instant) {
-        self.state = TcpState::TimeWait;
-        self.time_wait = Some(now + self.config.time_wait);
     }
 
     /// Takes a unit and the FIN.
@@ -333,38 +276,27 @@ impl Connection {
         (position, unit, octets): (i64, &UnitHeader, &[u8]),
         ecn: Ecn,
     ) {
-        if self.state == TcpState::Closed {
+        if self.states.is_closed() {
             return;
         }
         let Some(position) = self.acceptable_position(position) else {
-            self.receiver.owe_now();
+            self.receiver.answers.owe_now();
             return;
         };
         if self.agreed.ecn {
-            self.receiver.on_ecn(ecn, header.flags.has(TcpFlags::CWR));
+            self.receiver
+                .answers
+                .on_ecn(ecn, header.flags.has(TcpFlags::CWR));
         }
         let fin = header.flags.has(TcpFlags::FIN);
         let was_readable = self.receiver.is_readable();
         self.receiver.on_unit(now, position, unit, octets, fin);
         if self.receiver.is_readable() && !was_readable {
-            self.events.push_back(TcpEvent::Readable(self.id));
+            self.states.tell_readable();
         }
         if self.receiver.is_finished() {
-            match self.state {
-                TcpState::Established => self.state = TcpState::CloseWait,
-                TcpState::FinWait1 => self.state = TcpState::Closing,
-                TcpState::FinWait2 => self.wait_time(now),
-                // A late copy: the peer may not have heard.
-                TcpState::TimeWait => self.time_wait = Some(now + self.config.time_wait),
-                _ => {}
-            }
+            self.states.on_peer_finished(now);
             self.tell_finish();
         }
     }
-}
-
-/// A position modulo 2^32.
-#[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
-pub(super) const fn wire(position: u64) -> u32 {
-    position as u32
 }

@@ -1,21 +1,13 @@
 //! Segments that leave.
 
-use super::arrivals::wire;
-use super::{Connection, Owed};
-use crate::machine::{Ecn, Kind};
+use super::Connection;
+use crate::machine::Ecn;
 use crate::transport::lt_tcp::sender::Planned;
+use crate::transport::parts::stream::{Departure, Owed, shift_for};
 use crate::transport::tcp::TcpState;
 use crate::units::Instant;
 use crate::wire::lt_tcp::{Extension, Feedback, write_segment};
-use crate::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
-
-/// What was written, for the network header.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::transport::lt_tcp) struct Departure {
-    pub(in crate::transport::lt_tcp) len: usize,
-    pub(in crate::transport::lt_tcp) kind: Kind,
-    pub(in crate::transport::lt_tcp) ecn: Ecn,
-}
+use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpSeq};
 
 impl Connection {
     /// Appends the next segment to `out`, if one is to be sent.
@@ -25,19 +17,19 @@ impl Connection {
         addresses: &AddressPair,
         out: &mut Vec<u8>,
     ) -> Option<Departure> {
-        if self.state == TcpState::Closed {
+        if self.states.is_closed() {
             return None;
         }
-        if core::mem::take(&mut self.handshake.due) {
+        if core::mem::take(&mut self.states.handshake.due) {
             return Some(self.send_syn(now, addresses, out));
         }
-        if matches!(self.state, TcpState::SynSent | TcpState::SynReceived) {
+        if !self.states.state().is_synchronized() {
             return None;
         }
-        if self.receiver.owed() == Owed::Now {
+        if self.receiver.answers.owed() == Owed::Now {
             return Some(self.send_feedback(addresses, out));
         }
-        if !self.may_send() {
+        if !self.states.state().may_send() {
             return None;
         }
         let mut octets = core::mem::take(&mut self.octets);
@@ -53,19 +45,14 @@ impl Connection {
     fn header(&self, seq: TcpSeq, flags: TcpFlags) -> TcpHeader {
         let window = self.receiver.window() >> self.agreed.shifts.0;
         TcpHeader {
-            source: self.key.local,
-            destination: self.key.remote,
+            source: self.states.key().local,
+            destination: self.states.key().remote,
             seq,
-            ack: self.irs.plus(1).plus(wire(self.receiver.next())),
+            ack: self.numbers.their_seq(self.receiver.next()),
             flags: flags | TcpFlags::ACK,
             window: u16::try_from(window).unwrap_or(u16::MAX),
             ..TcpHeader::default()
         }
-    }
-
-    /// The sequence number of a position of ours.
-    fn seq(&self, position: u64) -> TcpSeq {
-        self.iss.plus(1).plus(wire(position))
     }
 
     fn write_bare(
@@ -75,15 +62,15 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Departure {
         let len = write_segment(header, &Extension::None, addresses, &mut self.scratch, out);
-        control(len)
+        Departure::control(len)
     }
 
     fn send_syn(&mut self, now: Instant, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
-        let answers = self.state == TcpState::SynReceived;
-        let mut header = self.header(self.iss, TcpFlags::SYN);
+        let answers = self.states.state() == TcpState::SynReceived;
+        let mut header = self.header(self.numbers.ours, TcpFlags::SYN);
         header.window = u16::try_from(self.receiver.window()).unwrap_or(u16::MAX);
         header.options.mss = Some(self.config.mss);
-        header.options.window_scale = Some(self.own_shift());
+        header.options.window_scale = Some(shift_for(self.config.receive_buffer));
         if answers {
             header.flags = header.flags.with(TcpFlags::ECE, self.agreed.ecn);
         } else {
@@ -91,29 +78,25 @@ impl Connection {
             // A SYN that is sent again does not ask for ECN: it may be what stops it (RFC 3168,
             // section 6.1.1.1). Here that would leave the window without any signal, so only
             // after a third try.
-            let asks = self.config.ecn && self.handshake.tries < 3;
+            let asks = self.config.ecn && self.states.handshake.tries < 3;
             header.flags = TcpFlags::SYN.with(TcpFlags::ECE | TcpFlags::CWR, asks);
         }
-        self.handshake.again |= self.handshake.sent_at.replace(now).is_some();
-        if !core::mem::take(&mut self.handshake.asked) {
-            self.handshake.tries = self.handshake.tries.saturating_add(1);
-            self.handshake.timer = Some(now + self.sender.rto());
+        self.syn_sent_again |= self.states.handshake.sent_at.replace(now).is_some();
+        if !core::mem::take(&mut self.syn_asked) {
+            self.states.handshake.tries = self.states.handshake.tries.saturating_add(1);
+            self.states.handshake.timer = Some(now + self.sender.rto());
         }
         self.write_bare(&header, addresses, out)
     }
 
     fn send_feedback(&mut self, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
         let position = self.sender.sent_end();
-        let echoes = self.agreed.ecn && self.receiver.echoes_congestion();
+        let echoes = self.agreed.ecn && self.receiver.answers.echoes_congestion();
         let flags = TcpFlags::NONE.with(TcpFlags::ECE, echoes);
-        let header = self.header(self.seq(position), flags);
+        let header = self.header(self.numbers.our_seq(position), flags);
         let estimate = self.receiver.estimate();
         let (loss, deviation) = estimate.told();
-        let first = self.irs.plus(1);
-        let runs = self.receiver.runs().map(|run| SackBlock {
-            start: first.plus(wire(run.start)),
-            end: first.plus(wire(run.end)),
-        });
+        let runs = self.receiver.runs().map(|run| self.numbers.block_of(&run));
         let feedback = Feedback {
             arrived_end: estimate.end(),
             arrivals: estimate.arrivals(),
@@ -125,7 +108,7 @@ impl Connection {
         self.receiver.on_feedback_sent();
         let extension = Extension::Feedback(feedback);
         let len = write_segment(&header, &extension, addresses, &mut self.scratch, out);
-        control(len)
+        Departure::control(len)
     }
 
     fn send_unit(
@@ -138,7 +121,7 @@ impl Connection {
         let flags = TcpFlags::NONE
             .with(TcpFlags::FIN, planned.fin)
             .with(TcpFlags::CWR, planned.reduced);
-        let header = self.header(self.seq(planned.position), flags);
+        let header = self.header(self.numbers.our_seq(planned.position), flags);
         let extension = Extension::Unit(planned.unit, octets);
         let len = write_segment(&header, &extension, addresses, &mut self.scratch, out);
         Departure {
@@ -155,18 +138,11 @@ impl Connection {
     /// Appends a reset; its number is the newest that the peer is known to expect.
     pub(in crate::transport::lt_tcp) fn write_reset(
         &mut self,
+        _now: Instant,
         addresses: &AddressPair,
         out: &mut Vec<u8>,
     ) -> usize {
-        let header = self.header(self.seq(self.sender.una()), TcpFlags::RST);
+        let header = self.header(self.numbers.our_seq(self.sender.una()), TcpFlags::RST);
         self.write_bare(&header, addresses, out).len
-    }
-}
-
-const fn control(len: usize) -> Departure {
-    Departure {
-        len,
-        kind: Kind::Control,
-        ecn: Ecn::NotCapable,
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::fec::block::encode_repair;
+use crate::transport::parts::stream::Owed;
 use crate::units::ByteCount;
 
 fn receiver() -> Receiver {
@@ -46,7 +47,10 @@ fn sources_are_readable_before_their_block_is_whole() {
     let mut receiver = receiver();
     source(&mut receiver, 0, 0, 0);
     assert_eq!(read(&mut receiver), [0; 10]);
-    assert!(matches!(receiver.owed(), Owed::At(_)), "in order can wait");
+    assert!(
+        matches!(receiver.answers.owed(), Owed::At(_)),
+        "in order can wait"
+    );
 }
 
 #[test]
@@ -54,7 +58,7 @@ fn a_hole_is_told_at_once_with_the_units_still_needed_and_any_unit_fills_it() {
     let mut receiver = receiver();
     source(&mut receiver, 0, 0, 0);
     source(&mut receiver, 2, 0, 2);
-    assert_eq!(receiver.owed(), Owed::Now);
+    assert_eq!(receiver.answers.owed(), Owed::Now);
     let expected = BlockReport {
         block: 0,
         received: 2,

@@ -2,7 +2,8 @@
 
 use super::{Agreed, CHALLENGES_MAX, CHALLENGES_SPAN, Connection, MSS_DEFAULT, RTO_AFTER_SYN_LOSS};
 use crate::machine::Ecn;
-use crate::transport::tcp::event::{TcpCloseReason, TcpEvent, TcpState};
+use crate::transport::parts::stream::{SHIFT_MAX, asks_for_ecn, shift_for};
+use crate::transport::tcp::event::{TcpCloseReason, TcpState};
 use crate::transport::tcp::sender::AckArrival;
 use crate::units::{Duration, Instant};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSegment, TcpSeq};
@@ -18,31 +19,24 @@ pub(in crate::transport::tcp) enum Reply {
 
 /// A silence after which a remembered timestamp may have wrapped (RFC 7323, section 5.5).
 const TIMESTAMP_TRUST: Duration = Duration::from_secs(24 * 24 * 3600);
-/// RFC 7323, section 2.3.
-const SHIFT_MAX: u8 = 14;
 /// A payload that leaves room for the longest options (RFC 6691).
 const PAYLOAD_MIN: u32 = 24;
 
 impl Connection {
     /// Becomes the answer to a SYN that came to a listener.
     pub(in crate::transport::tcp) fn accept(&mut self, now: Instant, syn: &TcpHeader) {
-        self.passive = true;
-        self.state = TcpState::SynReceived;
+        self.states.accept();
         self.take_syn(now, syn);
     }
 
     /// The peer's position of `seq`, near what is expected; -1 is its SYN.
     fn position(&self, seq: TcpSeq) -> i64 {
-        let next = self.receiver.next();
-        let expected = self.irs.plus(1).plus(wire(next));
-        next.cast_signed() + i64::from(seq.distance_from(expected))
+        self.numbers.position(seq, self.receiver.next())
     }
 
     /// Our position that `ack` stands for, -1 for our SYN.
     fn acked_by(&self, ack: TcpSeq) -> i64 {
-        let una = self.sender.una();
-        let first = self.iss.plus(1).plus(wire(una));
-        una.cast_signed() + i64::from(ack.distance_from(first))
+        self.numbers.acked_by(ack, self.sender.una())
     }
 
     /// A segment of this connection arrived.
@@ -52,7 +46,7 @@ impl Connection {
         segment: &TcpSegment<'_>,
         ecn: Ecn,
     ) -> Reply {
-        match self.state {
+        match self.states.state() {
             TcpState::Closed => Reply::None,
             TcpState::SynSent => self.on_segment_in_syn_sent(now, segment),
             _ => self.on_segment_synchronized(now, segment, ecn),
@@ -63,12 +57,12 @@ impl Connection {
         let header = &segment.header;
         let acks = header.flags.has(TcpFlags::ACK);
         // Nothing but the SYN was sent.
-        if acks && header.ack != self.iss.plus(1) {
+        if acks && header.ack != self.numbers.our_seq(0) {
             return reset_unless(header.flags.has(TcpFlags::RST));
         }
         if header.flags.has(TcpFlags::RST) {
             if acks {
-                self.end(TcpCloseReason::Refused);
+                self.states.end(TcpCloseReason::Refused);
             }
             return Reply::None;
         }
@@ -78,11 +72,10 @@ impl Connection {
         self.take_syn(now, header);
         if acks {
             self.establish(now, header);
-            self.receiver.owe_now();
+            self.receiver.answers.owe_now();
         } else {
             // Simultaneous open.
-            self.state = TcpState::SynReceived;
-            self.handshake.due = true;
+            self.states.cross();
         }
         Reply::None
     }
@@ -90,25 +83,19 @@ impl Connection {
     /// What the peer's SYN says.
     fn take_syn(&mut self, now: Instant, syn: &TcpHeader) {
         let options = &syn.options;
-        self.irs = syn.seq;
+        self.numbers.theirs = syn.seq;
         let timestamps = options.timestamps.filter(|_| self.config.timestamps);
         self.ts_recent = timestamps.map(|stamps| (stamps.value, now));
         let shift = options.window_scale.filter(|_| self.config.window_scaling);
         let mss = options.mss.map_or(MSS_DEFAULT, u32::from);
         let mss = mss.min(u32::from(self.config.mss));
         let taken = if timestamps.is_some() { 12 } else { 0 };
-        let both = TcpFlags::ECE | TcpFlags::CWR;
-        // RFC 3168, section 6.1.1: a SYN asks with both bits, a SYN-ACK agrees with one.
-        let ecn = if syn.flags.has(TcpFlags::ACK) {
-            syn.flags.has(TcpFlags::ECE) && !syn.flags.has(TcpFlags::CWR)
-        } else {
-            syn.flags.has(both)
-        };
         self.agreed = Agreed {
             timestamps: timestamps.is_some(),
             sack: options.sack_permitted && self.config.recovery.sack,
-            ecn: ecn && self.config.ecn,
-            shifts: shift.map(|shift| (self.own_shift(), shift.min(SHIFT_MAX))),
+            ecn: asks_for_ecn(syn) && self.config.ecn,
+            shifts: shift
+                .map(|shift| (shift_for(self.config.receive_buffer), shift.min(SHIFT_MAX))),
             mss: mss.saturating_sub(taken).max(PAYLOAD_MIN),
         };
         let threshold = self.learned.threshold;
@@ -118,43 +105,21 @@ impl Connection {
         self.sender.set_peer_window(u64::from(syn.window));
     }
 
-    /// The shift that tells our whole receive buffer.
-    pub(super) fn own_shift(&self) -> u8 {
-        let buffer = self.config.receive_buffer.0;
-        let fits = |shift: &u8| u16::try_from(buffer >> shift).is_ok();
-        (0..=SHIFT_MAX).find(fits).unwrap_or(SHIFT_MAX)
-    }
-
     /// Our SYN is acknowledged.
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let echo_age = self.echo_age(now, header);
-        let handshake = core::mem::take(&mut self.handshake);
+        let handshake = self.states.establish(self.sender.is_finishing());
         let rtt = self.sender.rtt_mut();
         match (handshake.tries, handshake.sent_at, echo_age) {
             (0 | 1, Some(sent_at), _) => rtt.on_sample(now.saturating_since(sent_at)),
             (_, _, Some(age)) => rtt.on_sample(age),
             _ => rtt.at_least(RTO_AFTER_SYN_LOSS),
         }
-        self.state = if self.sender.is_finishing() {
-            TcpState::FinWait1
-        } else {
-            TcpState::Established
-        };
         self.window_from = (0, 0);
         self.sender.set_peer_window(self.window_of(header));
-        if self.passive {
+        if self.states.is_passive() {
             self.receiver.expect_first();
         }
-        self.events.push_back(if self.passive {
-            TcpEvent::Incoming {
-                id: self.id,
-                path: self.key.path,
-                local: self.key.local,
-                remote: self.key.remote,
-            }
-        } else {
-            TcpEvent::Connected(self.id)
-        });
     }
 
     /// The peer's window in octets. Those of SYNs are not shifted.
@@ -193,12 +158,17 @@ impl Connection {
             return Reply::None;
         }
         if !self.is_acceptable(position, segment.sequence_len()) {
-            if self.state == TcpState::SynReceived && flags.has(TcpFlags::SYN) && position == -1 {
+            if self.states.state() == TcpState::SynReceived
+                && flags.has(TcpFlags::SYN)
+                && position == -1
+            {
                 // The peer did not get our SYN-ACK.
-                self.handshake.due = true;
+                self.states.handshake.due = true;
             } else if !flags.has(TcpFlags::RST) {
                 self.challenge(now, segment);
-                self.restart_time_wait(now, flags);
+                if flags.has(TcpFlags::FIN) {
+                    self.states.restart_wait(now);
+                }
             }
             return Reply::None;
         }
@@ -214,7 +184,7 @@ impl Connection {
         if !flags.has(TcpFlags::ACK) {
             return Reply::None;
         }
-        if self.state == TcpState::SynReceived {
+        if self.states.state() == TcpState::SynReceived {
             if self.acked_by(header.ack) < 0 || self.is_beyond_sent(header.ack) {
                 return Reply::Reset;
             }
@@ -225,9 +195,9 @@ impl Connection {
             return Reply::None;
         }
         if self.agreed.ecn {
-            self.receiver.on_ecn(ecn, flags.has(TcpFlags::CWR));
+            self.receiver.answers.on_ecn(ecn, flags.has(TcpFlags::CWR));
         }
-        if self.state.may_receive() {
+        if self.states.state().may_receive() {
             self.take_octets(now, segment, position);
         }
         Reply::None
@@ -293,13 +263,7 @@ impl Connection {
                 return;
             }
         }
-        self.receiver.owe_now();
-    }
-
-    fn restart_time_wait(&mut self, now: Instant, flags: TcpFlags) {
-        if self.time_wait.is_some() && flags.has(TcpFlags::FIN) {
-            self.time_wait = Some(now + self.config.time_wait);
-        }
+        self.receiver.answers.owe_now();
     }
 
     /// RFC 5961, section 3: only what is exactly expected resets.
@@ -308,7 +272,7 @@ impl Connection {
             self.challenge(now, segment);
             return;
         }
-        self.end(match self.state {
+        self.states.end(match self.states.state() {
             TcpState::SynReceived => TcpCloseReason::Refused,
             TcpState::TimeWait => TcpCloseReason::Finished,
             _ => TcpCloseReason::Reset,
@@ -318,8 +282,8 @@ impl Connection {
     /// Takes the acknowledgement; `false` if the segment is to be dropped.
     fn take_ack(&mut self, now: Instant, segment: &TcpSegment<'_>, position: i64) -> bool {
         let header = &segment.header;
-        let ack = self.acked_by(header.ack);
-        let oldest = self.sender.una().saturating_sub(self.sender.window_max());
+        let (ack, una) = (self.acked_by(header.ack), self.sender.una());
+        let oldest = una.saturating_sub(self.sender.window_max());
         if self.is_beyond_sent(header.ack) || ack < oldest.cast_signed() {
             // RFC 5961, section 5.
             self.challenge(now, segment);
@@ -328,7 +292,7 @@ impl Connection {
         let Ok(ack) = u64::try_from(ack) else {
             return true;
         };
-        if ack < self.sender.una() {
+        if ack < una {
             return true;
         }
         let position = u64::try_from(position).unwrap_or(0);
@@ -342,7 +306,7 @@ impl Connection {
             ack,
             window: self.window_of(header),
             bare: segment.payload.is_empty() && !fin,
-            blocks: self.blocks_of(header),
+            blocks: self.numbers.runs_of(header.options.sack.as_slice(), una),
             echo_age: self.echo_age(now, header),
             echoes_congestion: self.agreed.ecn && header.flags.has(TcpFlags::ECE),
             updates_window,
@@ -351,34 +315,9 @@ impl Connection {
             self.tell_room();
         }
         if self.sender.is_fin_acked() {
-            self.on_fin_acked(now);
+            self.states.on_fin_acked(now);
         }
         true
-    }
-
-    /// SACK blocks as positions of ours.
-    fn blocks_of(&self, header: &TcpHeader) -> Vec<core::ops::Range<u64>> {
-        let blocks = header.options.sack.as_slice().iter();
-        let ranges = blocks.filter_map(|block| {
-            let start = u64::try_from(self.acked_by(block.start)).ok()?;
-            let end = u64::try_from(self.acked_by(block.end)).ok()?;
-            (start < end).then_some(start..end)
-        });
-        ranges.collect()
-    }
-
-    fn on_fin_acked(&mut self, now: Instant) {
-        match self.state {
-            TcpState::FinWait1 => self.state = TcpState::FinWait2,
-            TcpState::Closing => self.wait_time(now),
-            TcpState::LastAck => self.end(TcpCloseReason::Finished),
-            _ => {}
-        }
-    }
-
-    fn wait_time(&mut self, now: Instant) {
-        self.state = TcpState::TimeWait;
-        self.time_wait = Some(now + self.config.time_wait);
     }
 
     /// Takes octets and FIN.
@@ -395,24 +334,13 @@ impl Connection {
         let was_readable = self.receiver.is_readable();
         self.receiver.on_segment(now, start, octets, fin);
         if self.receiver.is_readable() && !was_readable {
-            self.events.push_back(TcpEvent::Readable(self.id));
+            self.states.tell_readable();
         }
         if self.receiver.is_finished() {
-            match self.state {
-                TcpState::Established => self.state = TcpState::CloseWait,
-                TcpState::FinWait1 => self.state = TcpState::Closing,
-                TcpState::FinWait2 => self.wait_time(now),
-                _ => {}
-            }
+            self.states.on_peer_finished(now);
             self.tell_finish();
         }
     }
-}
-
-/// A position modulo 2^32.
-#[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
-pub(super) const fn wire(position: u64) -> u32 {
-    position as u32
 }
 
 const fn reset_unless(is_reset: bool) -> Reply {

@@ -1,22 +1,12 @@
 //! Segments that leave.
 
-use super::arrivals::wire;
-use super::{Connection, Owed};
+use super::Connection;
 use crate::machine::{Ecn, Kind};
+use crate::transport::parts::stream::{Departure, Owed, shift_for, wire};
 use crate::transport::tcp::event::TcpState;
 use crate::transport::tcp::sender::Plan;
 use crate::units::Instant;
-use crate::wire::tcp::{
-    AddressPair, SackBlock, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps,
-};
-
-/// What was written, for the network header.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::transport::tcp) struct Departure {
-    pub(in crate::transport::tcp) len: usize,
-    pub(in crate::transport::tcp) kind: Kind,
-    pub(in crate::transport::tcp) ecn: Ecn,
-}
+use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps};
 
 impl Connection {
     /// Our timestamp at `now`: milliseconds, from an offset of the connection's own.
@@ -32,21 +22,21 @@ impl Connection {
         addresses: &AddressPair,
         out: &mut Vec<u8>,
     ) -> Option<Departure> {
-        if self.state == TcpState::Closed {
+        if self.states.is_closed() {
             return None;
         }
-        if core::mem::take(&mut self.handshake.due) {
+        if core::mem::take(&mut self.states.handshake.due) {
             return Some(self.send_syn(now, addresses, out));
         }
-        if !self.state.is_synchronized() {
+        if !self.states.state().is_synchronized() {
             return None;
         }
         // What tells of a hole goes by itself, or it would not count as a duplicate.
-        let owed = self.receiver.owed() == Owed::Now;
+        let owed = self.receiver.answers.owed() == Owed::Now;
         if owed && self.receiver.blocks().next().is_some() {
             return Some(self.send_ack(now, addresses, out));
         }
-        if self.state.may_send() {
+        if self.states.state().may_send() {
             let plan = self.sender.next_plan(now);
             self.sender.wait_for_window(now);
             if let Some(plan) = plan {
@@ -63,13 +53,13 @@ impl Connection {
         let value = self.clock(now);
         let timestamps = Timestamps { value, echo };
         TcpHeader {
-            source: self.key.local,
-            destination: self.key.remote,
+            source: self.states.key().local,
+            destination: self.states.key().remote,
             seq,
-            ack: self.irs.plus(1).plus(wire(self.receiver.next())),
+            ack: self.numbers.their_seq(self.receiver.next()),
             flags: (flags | TcpFlags::ACK).with(
                 TcpFlags::ECE,
-                self.agreed.ecn && self.receiver.echoes_congestion(),
+                self.agreed.ecn && self.receiver.answers.echoes_congestion(),
             ),
             window: u16::try_from(window).unwrap_or(u16::MAX),
             urgent: 0,
@@ -81,9 +71,9 @@ impl Connection {
     }
 
     fn send_syn(&mut self, now: Instant, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
-        let answers = self.state == TcpState::SynReceived;
+        let answers = self.states.state() == TcpState::SynReceived;
         let config = &self.config;
-        let mut header = self.header(now, self.iss, TcpFlags::SYN);
+        let mut header = self.header(now, self.numbers.ours, TcpFlags::SYN);
         header.window = u16::try_from(self.receiver.window()).unwrap_or(u16::MAX);
         header.options.mss = Some(config.mss);
         if answers {
@@ -93,35 +83,29 @@ impl Connection {
         } else {
             header.ack = TcpSeq(0);
             header.options.sack_permitted = config.recovery.sack;
-            header.options.window_scale = config.window_scaling.then(|| self.own_shift());
+            header.options.window_scale = config
+                .window_scaling
+                .then(|| shift_for(config.receive_buffer));
             // A SYN that is sent again does not ask for ECN: it may be what stops it (RFC 3168,
             // section 6.1.1.1).
-            let asks = config.ecn && self.handshake.tries == 0;
+            let asks = config.ecn && self.states.handshake.tries == 0;
             header.flags = TcpFlags::SYN.with(TcpFlags::ECE | TcpFlags::CWR, asks);
         }
         self.receiver.on_acknowledged();
-        self.handshake.tries = self.handshake.tries.saturating_add(1);
-        self.handshake.sent_at = Some(now);
-        self.handshake.timer = Some(now + self.sender.rto());
+        self.states.handshake.tries = self.states.handshake.tries.saturating_add(1);
+        self.states.handshake.sent_at = Some(now);
+        self.states.handshake.timer = Some(now + self.sender.rto());
         let len = header.write(addresses, &[], out);
-        Departure {
-            len,
-            kind: Kind::Control,
-            ecn: Ecn::NotCapable,
-        }
+        Departure::control(len)
     }
 
     fn send_ack(&mut self, now: Instant, addresses: &AddressPair, out: &mut Vec<u8>) -> Departure {
-        let seq = self.iss.plus(1).plus(wire(self.sender.next()));
+        let seq = self.numbers.our_seq(self.sender.next());
         let mut header = self.header(now, seq, TcpFlags::NONE);
         self.add_blocks(&mut header);
         self.note_acknowledged();
         let len = header.write(addresses, &[], out);
-        Departure {
-            len,
-            kind: Kind::Control,
-            ecn: Ecn::NotCapable,
-        }
+        Departure::control(len)
     }
 
     fn add_blocks(&self, header: &mut TcpHeader) {
@@ -129,12 +113,8 @@ impl Connection {
             return;
         }
         let room = header.options.sack_room();
-        let first = self.irs.plus(1);
         for run in self.receiver.blocks().take(room) {
-            header.options.sack.push(SackBlock {
-                start: first.plus(wire(run.start)),
-                end: first.plus(wire(run.end)),
-            });
+            header.options.sack.push(self.numbers.block_of(&run));
         }
     }
 
@@ -150,7 +130,7 @@ impl Connection {
         addresses: &AddressPair,
         out: &mut Vec<u8>,
     ) -> Departure {
-        let seq = self.iss.plus(1).plus(wire(plan.range.start));
+        let seq = self.numbers.our_seq(plan.range.start);
         let reduced = self.sender.tells_reduced(plan);
         let flags = TcpFlags::NONE
             .with(TcpFlags::FIN, plan.fin)
@@ -189,7 +169,7 @@ impl Connection {
         addresses: &AddressPair,
         out: &mut Vec<u8>,
     ) -> usize {
-        let seq = self.iss.plus(1).plus(wire(self.sender.next()));
+        let seq = self.numbers.our_seq(self.sender.next());
         self.header(now, seq, TcpFlags::RST)
             .write(addresses, &[], out)
     }

@@ -102,7 +102,7 @@ impl Sender {
                 if self.una >= until {
                     self.stage = Stage::Open;
                 }
-                self.grow(now, acked);
+                self.grow_after_timeout(now, acked, until);
                 self.doubt_timeout(now, until, frto, covered.any_original);
             }
             Stage::Open => {
@@ -117,6 +117,16 @@ impl Sender {
             self.timer = None;
         } else if restart_timer || self.timer.is_none() {
             self.timer = Some(now + self.rto());
+        }
+    }
+
+    /// Growth with an acknowledgement that came in the repair after a timeout.
+    fn grow_after_timeout(&mut self, now: Instant, octets: u64, until: u64) {
+        let above = self.una.saturating_sub(until);
+        if self.una < until || self.config.growth.at_repair_end {
+            self.grow(now, octets);
+        } else if above >= self.mss {
+            self.grow(now, above);
         }
     }
 

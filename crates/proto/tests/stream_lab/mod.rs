@@ -1,10 +1,11 @@
-//! Two LT-TCPs over a path that loses, damages, doubles, reorders and marks as a test wants.
+//! Two endpoints of octet streams over a path that loses, damages, doubles, reorders and marks as a test wants.
 
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Strict, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpCounters, LtTcpEndpoint, LtTcpStatus};
+use fulmar_proto::transport::lt_tcp::{LtTcpCounters, LtTcpEndpoint, LtTcpStatus};
+use fulmar_proto::transport::parts::StreamEndpoint;
 use fulmar_proto::transport::tcp::{TcpCloseReason, TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Port;
@@ -28,8 +29,8 @@ pub(crate) const DELAY: Duration = Duration::from_millis(20);
 /// Between two segments of a side.
 const SPACING: Duration = Duration::from_micros(20);
 
-pub(crate) struct Side {
-    machine: Strict<LtTcpEndpoint>,
+pub(crate) struct Side<E: StreamEndpoint> {
+    machine: Strict<E>,
     pub(crate) app: App,
     deadline: Option<Deadline>,
     /// The last segment was lost: bursts go on.
@@ -54,7 +55,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    fn write(&mut self, machine: &mut LtTcpEndpoint) {
+    fn write(&mut self, machine: &mut impl StreamEndpoint) {
         let Some(id) = self.id else { return };
         while self.written < self.to_write.len() {
             let rest = &self.to_write[self.written..];
@@ -67,7 +68,7 @@ impl App {
         machine.close(id);
     }
 
-    fn read(&mut self, machine: &mut LtTcpEndpoint) {
+    fn read(&mut self, machine: &mut impl StreamEndpoint) {
         let Some(id) = self.id.filter(|_| !self.deaf) else {
             return;
         };
@@ -78,7 +79,7 @@ impl App {
     }
 }
 
-impl Driver<Strict<LtTcpEndpoint>> for App {
+impl<E: StreamEndpoint> Driver<Strict<E>> for App {
     fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
@@ -88,7 +89,7 @@ impl Driver<Strict<LtTcpEndpoint>> for App {
         self.sent
             .push((core::mem::take(&mut self.out), transmit.ecn));
     }
-    fn deliver(&mut self, _now: Instant, machine: &mut Strict<LtTcpEndpoint>, event: TcpEvent) {
+    fn deliver(&mut self, _now: Instant, machine: &mut Strict<E>, event: TcpEvent) {
         let machine = machine.app();
         match event {
             TcpEvent::Incoming { id, .. } => {
@@ -103,10 +104,10 @@ impl Driver<Strict<LtTcpEndpoint>> for App {
     }
 }
 
-pub(crate) struct Lab {
+pub(crate) struct Lab<E: StreamEndpoint> {
     pub(crate) rng: Rng,
     pub(crate) faults: Faults,
-    pub(crate) sides: [Side; 2],
+    pub(crate) sides: [Side<E>; 2],
     pub(crate) now: Instant,
     /// Segments on their way, by arrival: to whom, their octets and marks.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>, Ecn)>,
@@ -117,13 +118,13 @@ pub(crate) fn below(rng: &mut Rng, bound: u64) -> usize {
     usize::try_from(rng.below(bound)).expect("small")
 }
 
-impl Lab {
+impl<E: StreamEndpoint> Lab<E> {
     /// An opener with `content` to send and a listener.
     pub(crate) fn new(
         seed: u64,
         faults: Faults,
         content: Vec<u8>,
-        configs: &[LtTcpConfig; 2],
+        configs: &[E::Settings; 2],
     ) -> Self {
         let rng = Rng::from_seed(seed);
         let sides = [1, 2].map(|local| {
@@ -133,7 +134,7 @@ impl Lab {
             };
             let stream = rng.child(&format!("side-{local}"));
             Side {
-                machine: Strict::new(LtTcpEndpoint::new(endpoint, stream)),
+                machine: Strict::new(E::new(endpoint, stream)),
                 app: App::default(),
                 deadline: None,
                 losing: false,
@@ -156,15 +157,6 @@ impl Lab {
         let id = app.connect(PathId(2), Port(5), Port(80), configs[0]);
         opener.app.id = Some(id.expect("sane settings"));
         lab
-    }
-
-    pub(crate) fn status(&self, side: usize) -> Option<LtTcpStatus> {
-        let side = &self.sides[side];
-        side.machine.inner().status(side.app.id?)
-    }
-
-    pub(crate) fn counters(&self, side: usize) -> LtTcpCounters {
-        self.sides[side].machine.inner().counters()
     }
 
     /// The application of `side` reads again.
@@ -267,7 +259,7 @@ impl Lab {
             if !self.step() || self.now > end {
                 let states = [0, 1].map(|side| {
                     let app = &self.sides[side].app;
-                    (self.status(side), app.written, app.received.len())
+                    (side, app.closed, app.written, app.received.len())
                 });
                 return Err(format!("not over at {}: {states:?}", self.now));
             }
@@ -280,6 +272,17 @@ impl Lab {
             }
         }
         Ok(())
+    }
+}
+
+impl Lab<LtTcpEndpoint> {
+    pub(crate) fn status(&self, side: usize) -> Option<LtTcpStatus> {
+        let side = &self.sides[side];
+        side.machine.inner().status(side.app.id?)
+    }
+
+    pub(crate) fn counters(&self, side: usize) -> LtTcpCounters {
+        self.sides[side].machine.inner().counters()
     }
 }
 

@@ -1,0 +1,22 @@
+//! What transports of octet streams that open and close as TCP does (RFC 9293) have in common.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `endpoint` | what an application asks |
+//! | `table` | a node's connections: listeners, who may send, who is due, resets |
+//! | `states` | RFC 9293's states from the SYN to TIME-WAIT, and what the application is told |
+//! | `numbers` | sequence numbers of both directions, as positions of their streams |
+//! | `answers` | whether and when something is owed to the peer |
+
+mod answers;
+mod endpoint;
+mod numbers;
+mod states;
+mod table;
+
+pub(in crate::transport) use answers::{Answers, Owed};
+pub use endpoint::StreamEndpoint;
+pub(in crate::transport) use endpoint::stream_endpoint;
+pub(in crate::transport) use numbers::{Numbers, SHIFT_MAX, asks_for_ecn, shift_for, wire};
+pub(in crate::transport) use states::{Key, Passed, States};
+pub(in crate::transport) use table::{Departure, StreamConnection, Table};
