@@ -45,7 +45,8 @@ pub const PAPERS: [&Paper; 4] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP];
 
 #[cfg(test)]
 mod tests {
-    use super::{PAPERS, Reproduction};
+    use super::paper::Family;
+    use super::{HYBRID, MULTI_MODE, PAPERS, Reproduction};
     use std::collections::BTreeSet;
 
     #[test]
@@ -67,6 +68,41 @@ mod tests {
                 assert!(claim.criterion.starts_with("Reproduced "), "{}", claim.id);
                 let known = |id: &&str| figures.contains(id);
                 assert!(claim.see.iter().all(known), "{}: {:?}", claim.id, claim.see);
+            }
+        }
+    }
+
+    /// Which of the readings that every claim on figures is judged under a family's runs are of.
+    fn reading(family: &Family) -> &'static str {
+        let sets = family.sets.iter().chain(family.x_values);
+        let says: Vec<&str> = sets.copied().collect();
+        let lines = family.lines.iter().flat_map(|line| line.sets).copied();
+        let says_of = |text: &str| says.iter().any(|said| said.contains(text));
+        match () {
+            () if says_of("flow.bytes=20MB") => "20 MB",
+            () if says_of("hop.delay=10ms") => "10 ms",
+            () if says_of("per octet")
+                || lines.into_iter().any(|set| set.contains("per octet")) =>
+            {
+                "per octet"
+            }
+            () => "as printed",
+        }
+    }
+
+    #[test]
+    fn every_figure_of_the_aerotp_papers_is_drawn_under_each_reading_it_is_judged_under() {
+        let all = BTreeSet::from(["as printed", "10 ms", "per octet", "20 MB"]);
+        for (paper, figures) in [(&MULTI_MODE, 13..=24), (&HYBRID, 4..=11)] {
+            for number in figures {
+                let place = format!("Figure {number}");
+                let drawn = paper.figures().filter(|figure| figure.place == place);
+                let families = drawn.filter_map(|figure| {
+                    let mut families = paper.families.iter();
+                    families.find(|family| family.id == figure.family)
+                });
+                let readings: BTreeSet<&str> = families.map(reading).collect();
+                assert_eq!(readings, all, "{}: {place}", paper.name);
             }
         }
     }

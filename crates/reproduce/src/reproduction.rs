@@ -287,6 +287,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn drawing_the_strengths_by_strength_too_costs_no_run() {
+        let made = Reproduction::new(&crate::MULTI_MODE, Some(1)).expect("the tables are valid");
+        let mut places = made.places.iter().copied();
+        let mut of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for family in &made.families {
+            let count = family.lines.len() * family.x_values.len();
+            of.insert(family.id, places.by_ref().take(count).collect());
+        }
+        for (by_rate, by_strength) in [
+            ("strength-by-rate", "rate-by-strength"),
+            ("strength-10ms", "rate-by-strength-10ms"),
+            ("strength-octet", "rate-by-strength-octet"),
+            ("strength-20mb", "rate-by-strength-20mb"),
+        ] {
+            let shared = |place: &usize| of[by_rate].contains(place);
+            assert!(of[by_strength].iter().all(shared), "{by_strength}");
+        }
+    }
+
     fn points_of(family: &Family, line: &Line) -> Vec<Point> {
         let document = document(family, line, Some(1)).expect("it is valid");
         let points = points(&document).expect("it is valid");

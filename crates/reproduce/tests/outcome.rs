@@ -114,7 +114,7 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
         .iter()
         .filter_map(|file| Some((file, file.name.strip_suffix(".csv")?)))
         .collect();
-    assert_eq!(data.len(), 75);
+    assert_eq!(data.len(), 87);
     for (file, name) in data {
         let mut rows = file
             .text

@@ -1,5 +1,6 @@
 //! Runs on what sections I to III say of TCP and of AeroTP's design, of which the paper has no figure.
 
+use super::strength::AMOUNT_FIGURE;
 use super::tables::aerotp;
 use crate::airborne::{DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO};
 use crate::paper::{Family, Figure, Line, Measure};
@@ -255,10 +256,13 @@ pub(super) const FIGURES: [Figure; 2] = [
     ),
 ];
 
-pub(super) const PACKED_FIGURES: [Figure; 1] = [Figure::of(
-    "packed-overhead",
-    "Our experiment on Figure 20",
-    "Overhead against the FEC strength, with full packets and with the source's writes",
-    &PACKED_FAMILY,
-    OVERHEAD,
-)];
+pub(super) const PACKED_FIGURES: [Figure; 2] = [
+    Figure::of(
+        "packed-overhead",
+        "Our experiment on Figure 20",
+        "Overhead against the FEC strength, with full packets and with the source's writes",
+        &PACKED_FAMILY,
+        OVERHEAD,
+    ),
+    AMOUNT_FIGURE,
+];

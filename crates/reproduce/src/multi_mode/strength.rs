@@ -119,6 +119,41 @@ pub(super) const BULK_FAMILY: Family = Family {
     ..RATE_FAMILY
 };
 
+/// The same runs as those of the readings above, by strength.
+pub(super) const LATE_STRENGTH_FAMILY: Family = Family {
+    id: "rate-by-strength-10ms",
+    sets: LATE_FAMILY.sets,
+    conditions: "As Figures 17-20, with a latency of 10 ms on the lossy link: the runs of Figures 13-16 at 10 ms.",
+    ..STRENGTH_FAMILY
+};
+
+pub(super) const OCTET_STRENGTH_FAMILY: Family = Family {
+    id: "rate-by-strength-octet",
+    lines: &[
+        quasi!("0 per octet", "hop.ber=0 per octet"),
+        quasi!("1e-6 per octet", "hop.ber=1e-6 per octet"),
+        quasi!("1e-5 per octet", "hop.ber=1e-5 per octet"),
+        quasi!("2.5e-5 per octet", "hop.ber=2.5e-5 per octet"),
+        quasi!("5e-5 per octet", "hop.ber=5e-5 per octet"),
+        quasi!("1e-4 per octet", "hop.ber=1e-4 per octet"),
+    ],
+    conditions: "As Figures 17-20, with the error rates per octet, ns-3's default unit: the runs of Figures 13-16 per octet.",
+    ..STRENGTH_FAMILY
+};
+
+pub(super) const BULK_STRENGTH_FAMILY: Family = Family {
+    id: "rate-by-strength-20mb",
+    sets: BULK_FAMILY.sets,
+    lines: &[
+        quasi!("BER 0", "hop.ber=0"),
+        quasi!("BER 1e-5", "hop.ber=1e-5"),
+        quasi!("BER 5e-5", "hop.ber=5e-5"),
+        quasi!("BER 1e-4", "hop.ber=1e-4"),
+    ],
+    conditions: "As Figures 17-20, with 20 MB, at four of the rates: the runs of Figures 13-16 with 20 MB.",
+    ..STRENGTH_FAMILY
+};
+
 const PLACES: [&str; 8] = [
     "Figure 13",
     "Figure 14",
@@ -130,110 +165,102 @@ const PLACES: [&str; 8] = [
     "Figure 20",
 ];
 
-pub(super) const FIGURES: [Figure; 9] = [
-    Figure::of(
-        "strength-goodput",
-        PLACES[0],
-        "Goodput of FEC strengths against the bit error rate",
-        &RATE_FAMILY,
-        GOODPUT,
-    ),
-    Figure::of(
-        "strength-delay",
-        PLACES[1],
-        "Delay of FEC strengths against the bit error rate",
-        &RATE_FAMILY,
-        DELAY,
-    ),
-    Figure::of(
-        "strength-delivered",
-        PLACES[2],
-        "Delivered data of FEC strengths against the bit error rate",
-        &RATE_FAMILY,
-        DELIVERED,
-    ),
-    Figure::of(
-        "strength-overhead",
-        PLACES[3],
-        "Overhead of FEC strengths against the bit error rate",
-        &RATE_FAMILY,
-        OVERHEAD,
-    )
-    .logarithmic(),
-    Figure::of(
-        "rate-goodput",
-        PLACES[4],
-        "Goodput against the FEC strength",
-        &STRENGTH_FAMILY,
-        GOODPUT,
-    ),
-    Figure::of(
-        "rate-delay",
-        PLACES[5],
-        "Delay against the FEC strength",
-        &STRENGTH_FAMILY,
-        DELAY,
-    ),
-    Figure::of(
-        "rate-delivered",
-        PLACES[6],
-        "Delivered data against the FEC strength",
-        &STRENGTH_FAMILY,
-        DELIVERED,
-    ),
-    Figure::of(
-        "rate-overhead",
-        PLACES[7],
-        "Overhead against the FEC strength",
-        &STRENGTH_FAMILY,
-        OVERHEAD,
-    ),
-    Figure::of(
-        "amount-overhead",
-        "Our experiment on Figure 20",
-        "Overhead against the amount of data",
-        &AMOUNT_FAMILY,
-        OVERHEAD,
-    ),
-];
-
-/// Figures 13-16 of another family.
-macro_rules! readings {
-    ($name:ident, $family:ident, $suffix:literal, $reading:literal) => {
-        pub(super) const $name: [Figure; 4] = [
+/// The paper's eight figures of two families of the same runs, by rate and by strength.
+macro_rules! figures {
+    ($name:ident, $by_rate:ident, $by_strength:ident, $suffix:literal, $reading:literal) => {
+        pub(super) const $name: [Figure; 8] = [
             Figure::of(
-                concat!("strength-goodput-", $suffix),
+                concat!("strength-goodput", $suffix),
                 PLACES[0],
-                concat!("Goodput of FEC strengths, ", $reading),
-                &$family,
+                concat!("Goodput of FEC strengths against the error rate", $reading),
+                &$by_rate,
                 GOODPUT,
             ),
             Figure::of(
-                concat!("strength-delay-", $suffix),
+                concat!("strength-delay", $suffix),
                 PLACES[1],
-                concat!("Delay of FEC strengths, ", $reading),
-                &$family,
+                concat!("Delay of FEC strengths against the error rate", $reading),
+                &$by_rate,
                 DELAY,
             ),
             Figure::of(
-                concat!("strength-delivered-", $suffix),
+                concat!("strength-delivered", $suffix),
                 PLACES[2],
-                concat!("Delivered data of FEC strengths, ", $reading),
-                &$family,
+                concat!(
+                    "Delivered data of FEC strengths against the error rate",
+                    $reading
+                ),
+                &$by_rate,
                 DELIVERED,
             ),
             Figure::of(
-                concat!("strength-overhead-", $suffix),
+                concat!("strength-overhead", $suffix),
                 PLACES[3],
-                concat!("Overhead of FEC strengths, ", $reading),
-                &$family,
+                concat!("Overhead of FEC strengths against the error rate", $reading),
+                &$by_rate,
                 OVERHEAD,
             )
             .logarithmic(),
+            Figure::of(
+                concat!("rate-goodput", $suffix),
+                PLACES[4],
+                concat!("Goodput against the FEC strength", $reading),
+                &$by_strength,
+                GOODPUT,
+            ),
+            Figure::of(
+                concat!("rate-delay", $suffix),
+                PLACES[5],
+                concat!("Delay against the FEC strength", $reading),
+                &$by_strength,
+                DELAY,
+            ),
+            Figure::of(
+                concat!("rate-delivered", $suffix),
+                PLACES[6],
+                concat!("Delivered data against the FEC strength", $reading),
+                &$by_strength,
+                DELIVERED,
+            ),
+            Figure::of(
+                concat!("rate-overhead", $suffix),
+                PLACES[7],
+                concat!("Overhead against the FEC strength", $reading),
+                &$by_strength,
+                OVERHEAD,
+            ),
         ];
     };
 }
 
-readings!(LATE_FIGURES, LATE_FAMILY, "10ms", "10 ms");
-readings!(OCTET_FIGURES, OCTET_FAMILY, "octet", "error rate per octet");
-readings!(BULK_FIGURES, BULK_FAMILY, "20mb", "20 MB");
+figures!(FIGURES, RATE_FAMILY, STRENGTH_FAMILY, "", "");
+figures!(
+    LATE_FIGURES,
+    LATE_FAMILY,
+    LATE_STRENGTH_FAMILY,
+    "-10ms",
+    ", 10 ms"
+);
+figures!(
+    OCTET_FIGURES,
+    OCTET_FAMILY,
+    OCTET_STRENGTH_FAMILY,
+    "-octet",
+    ", error rate per octet"
+);
+figures!(
+    BULK_FIGURES,
+    BULK_FAMILY,
+    BULK_STRENGTH_FAMILY,
+    "-20mb",
+    ", 20 MB"
+);
+
+/// Our experiment on the growth of Figure 20.
+pub(super) const AMOUNT_FIGURE: Figure = Figure::of(
+    "amount-overhead",
+    "Our experiment on Figure 20",
+    "Overhead against the amount of data",
+    &AMOUNT_FAMILY,
+    OVERHEAD,
+);

@@ -39,6 +39,9 @@ pub const MULTI_MODE: Paper = Paper {
         strength::LATE_FAMILY,
         strength::OCTET_FAMILY,
         strength::BULK_FAMILY,
+        strength::LATE_STRENGTH_FAMILY,
+        strength::OCTET_STRENGTH_FAMILY,
+        strength::BULK_STRENGTH_FAMILY,
         design::PACKED_FAMILY,
         causes::HOLE_FAMILY,
         causes::SLACK_FAMILY,
@@ -87,7 +90,7 @@ pub const MULTI_MODE: Paper = Paper {
         },
         Section {
             title: "The overhead's growth",
-            intro: "With every packet full, and with the source's writes.",
+            intro: "With every packet full and with the source's writes, and with more data.",
             figures: &design::PACKED_FIGURES,
         },
         Section {
@@ -134,7 +137,7 @@ pub const MULTI_MODE: Paper = Paper {
         },
         Section {
             title: "Strengths: 10 ms",
-            intro: "Figures 17-20 are of the same runs, by strength: their claims have what they come to.",
+            intro: "Figures 13-16, and Figures 17-20, which are of the same runs by strength; so below.",
             figures: &strength::LATE_FIGURES,
         },
         Section {
