@@ -1,6 +1,7 @@
 //! A paper's claims, and the verdicts that the runs give.
 
 use crate::data::Data;
+use crate::reading::others;
 use serde::{Deserialize, Serialize};
 
 /// A sentence of a paper that states a result, with its check.
@@ -42,6 +43,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    pub(crate) const ALL: [Self; 3] = [Self::Reproduced, Self::Partly, Self::Not];
+
     /// As the page and the records write it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,6 +81,22 @@ pub struct Checked {
     pub figure: String,
     /// The criterion, and what else there is to know.
     pub comment: String,
+}
+
+impl Checked {
+    /// Whether another reading of the conditions gives another verdict; `None` if the claim is
+    /// judged under one reading alone.
+    pub(crate) fn changes(&self) -> Option<bool> {
+        let others = others(&self.comment)?;
+        Some(others.iter().any(|other| *other != self.verdict))
+    }
+}
+
+/// How many of the claims are judged under several readings, and of how many the verdict changes
+/// with them.
+pub(crate) fn changes(claims: &[Checked]) -> (usize, usize) {
+    let read: Vec<bool> = claims.iter().filter_map(Checked::changes).collect();
+    (read.len(), read.iter().filter(|changes| **changes).count())
 }
 
 impl Claim {

@@ -1,6 +1,7 @@
 //! The page over all papers, and their claims as one list.
 
-use crate::claims::{Checked, Verdict};
+use crate::claims::{Checked, Verdict, changes};
+use crate::page::PREMISE;
 use crate::paper::Paper;
 use crate::reproduction::{Outcome, OutputFile, ReproductionError, claims_json};
 use crate::style::{count, document, verdict};
@@ -21,11 +22,7 @@ pub struct Attempt {
 /// # Errors
 /// The claims cannot be written as JSON.
 pub fn overview(attempts: &[Attempt], command: &str) -> Result<Vec<OutputFile>, ReproductionError> {
-    let made = attempts.iter().filter_map(|attempt| {
-        let outcome = attempt.outcome.as_ref().ok()?;
-        Some((attempt.paper, outcome))
-    });
-    let claims: Vec<Checked> = made
+    let claims: Vec<Checked> = made(attempts)
         .flat_map(|(paper, outcome)| {
             outcome.claims.iter().map(|claim| Checked {
                 id: format!("{}/{}", paper.name, claim.id),
@@ -45,6 +42,14 @@ pub fn overview(attempts: &[Attempt], command: &str) -> Result<Vec<OutputFile>, 
     ])
 }
 
+/// The papers that came to something, with what.
+fn made(attempts: &[Attempt]) -> impl Iterator<Item = (&'static Paper, &Outcome)> {
+    attempts.iter().filter_map(|attempt| {
+        let outcome = attempt.outcome.as_ref().ok()?;
+        Some((attempt.paper, outcome))
+    })
+}
+
 fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
     let title = "The papers, run again in Fulmar";
     let body = html! {
@@ -55,10 +60,21 @@ fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
             (count(claims, Verdict::Partly)) " partly, and " (count(claims, Verdict::Not))
             " not. Each paper's page has its figures, the conditions, and why claims came out otherwise."
         }
+        @let (read, changed) = changes(claims);
+        @if read > 0 {
+            p {
+                "The papers leave conditions open, such as the unit of the error rate (per bit, or per octet), that of the latency, and \
+                 the amount of data. " (read) " of the claims are judged under other readings of them too: "
+                b { "the verdict of " (changed) " changes with the reading" }
+                ". Verdicts here are of the conditions as printed; each claim's row tells the others."
+            }
+        }
+        @let mixed: Vec<&str> = made(attempts).filter(|(paper, _)| paper.gives_some_damaged()).map(|(paper, _)| paper.name).collect();
+        @if !mixed.is_empty() { p { "In " (mixed.join(" and ")) ": " (PREMISE) } }
         h2 { "Papers" }
         div.wide {
             table {
-                thead { tr { th { "Paper" } th { "Claims" } th { "Reproduced" } th { "Partly" } th { "Not" } th { "Figures" } } }
+                thead { tr { th { "Paper" } th { "Claims" } th { "Reproduced" } th { "Partly" } th { "Not" } th { "Change with the reading" } th { "Figures" } } }
                 tbody { @for attempt in attempts { (row(attempt)) } }
             }
         }
@@ -82,14 +98,23 @@ fn row(attempt: &Attempt) -> Markup {
                     td data-label="Reproduced" { (count(&outcome.claims, Verdict::Reproduced)) }
                     td data-label="Partly" { (count(&outcome.claims, Verdict::Partly)) }
                     td data-label="Not" { (count(&outcome.claims, Verdict::Not)) }
+                    td data-label="Change with the reading" { (changing(&outcome.claims)) }
                     td data-label="Figures" { (outcome.figures) }
                 }
                 Err(problem) => {
                     td data-label="Paper" { (paper.title) " (" (paper.name) ")" }
-                    td colspan="5" { span.not { "failed" } ": " (problem) }
+                    td colspan="6" { span.not { "failed" } ": " (problem) }
                 }
             }
         }
+    }
+}
+
+/// Of how many of the claims that are judged under several readings the verdict changes.
+fn changing(claims: &[Checked]) -> String {
+    match changes(claims) {
+        (0, _) => "one reading".to_owned(),
+        (read, changed) => format!("{changed} of {read}"),
     }
 }
 
@@ -110,7 +135,10 @@ fn list(attempt: &Attempt) -> Markup {
                             td data-label="Claim" {
                                 a href=(format!("{}/index.html#{}", paper.name, claim.id)) { (claim.claim) }
                             }
-                            td data-label="Verdict" { (verdict(claim.verdict)) }
+                            td data-label="Verdict" {
+                                (verdict(claim.verdict))
+                                @if claim.changes() == Some(true) { ", changes with the reading" }
+                            }
                             td data-label="Our figure" { (claim.figure) }
                         }
                     }

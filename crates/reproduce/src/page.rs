@@ -1,11 +1,16 @@
 //! The page of a paper: one file that needs nothing else.
 
-use crate::claims::{Checked, Claim, Verdict};
+use crate::claims::{Checked, Claim, Verdict, changes};
 use crate::data::Data;
-use crate::paper::{Family, Figure, Paper, Section};
+use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
 use crate::reproduction::sweep;
 use crate::style::{count, document, verdict};
 use maud::{Markup, PreEscaped, html};
+
+/// The condition on which comparisons with AeroTP rest.
+pub(crate) const PREMISE: &str = "AeroTP is compared under the condition that its receiver gets damaged frames, as the papers' model has \
+    it: parity and NACKs work on what arrives damaged. The link drops damaged frames of TCP and UDP. Over a link that drops every damaged \
+    frame, AeroTP's bit-error correction has nothing to work on.";
 
 /// A claim as the tables have it, and as it was judged.
 type Judged<'a> = (&'static Claim, &'a Checked);
@@ -29,7 +34,7 @@ pub(crate) fn page(
         (table(&judged, drawings))
         h2 id="figures" { "Figures" }
         @for (index, section) in paper.sections.iter().enumerate() {
-            (figures(index, section, drawings, &judged))
+            (figures(index, (paper, section), drawings, &judged))
         }
         @if !paper.exhibits.is_empty() {
             h2 id="tables" { "Tables" }
@@ -73,6 +78,14 @@ fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
             ul { @for claim in refuted { li { a href=(format!("#{}", claim.id)) { (claim.claim) } " " (claim.figure) "." } } }
         }
         p {
+            @if paper.gives_some_damaged() { (PREMISE) " " }
+            @let (read, changed) = changes(claims);
+            @if read > 0 {
+                "The paper leaves conditions open: " (read) " claims are judged under other readings of them too, and the verdict of "
+                (changed) " changes with the reading. "
+            }
+        }
+        p {
             "Points are means, bars their 95 % intervals (Student's t); where a figure says median, they are medians, \
              and the intervals those of order statistics. Each verdict is computed from the runs."
         }
@@ -112,7 +125,7 @@ fn anchor(section: usize) -> String {
 
 fn figures(
     index: usize,
-    section: &Section,
+    (paper, section): (&Paper, &Section),
     drawings: &[(&Figure, String)],
     judged: &[Judged<'_>],
 ) -> Markup {
@@ -121,11 +134,11 @@ fn figures(
     html! {
         h3 id=(anchor(index)) { (section.title) }
         @if !section.intro.is_empty() { p { (section.intro) } }
-        div.figures { @for (figure, svg) in drawings { (drawing(figure, svg, judged)) } }
+        div.figures { @for (figure, svg) in drawings { (drawing(paper, figure, svg, judged)) } }
     }
 }
 
-fn drawing(figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> Markup {
+fn drawing(paper: &Paper, figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> Markup {
     let label = format!("{}: {}", figure.place, figure.title);
     let claims: Vec<_> = judged
         .iter()
@@ -136,6 +149,7 @@ fn drawing(figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> Markup {
             div.wide role="img" aria-label=(label) { (PreEscaped(svg)) }
             figcaption {
                 b { (figure.place) ". " (figure.title) ". " }
+                @if paper.gives_some_damaged_in(figure) { (DAMAGED) " " }
                 a href=(format!("{}.csv", figure.id)) { "Data" } ", "
                 a href=(format!("{}.svg", figure.id)) { "picture" } ". "
                 @if !claims.is_empty() {

@@ -38,6 +38,33 @@ impl Paper {
     }
 }
 
+/// What a figure says whose curves differ in it.
+pub(crate) const DAMAGED: &str = "AeroTP gets damaged frames; the others do not.";
+
+impl Family {
+    /// Whether some of its lines get damaged frames and others do not.
+    pub(crate) fn gives_some_damaged(&self) -> bool {
+        let gets = |sets: &[&str]| sets.contains(&"hop.frame_check=false");
+        let all = gets(self.sets);
+        let lines = || self.lines.iter();
+        !all && lines().any(|line| gets(line.sets)) && !lines().all(|line| gets(line.sets))
+    }
+}
+
+impl Paper {
+    /// Whether it compares transports of which some get damaged frames and others do not.
+    pub(crate) fn gives_some_damaged(&self) -> bool {
+        self.families.iter().any(Family::gives_some_damaged)
+    }
+
+    /// Whether one of its figures does.
+    pub(crate) fn gives_some_damaged_in(&self, figure: &Figure) -> bool {
+        let mut families = self.families.iter();
+        let family = families.find(|family| family.id == figure.family);
+        family.is_some_and(Family::gives_some_damaged)
+    }
+}
+
 /// Figures that belong together.
 #[derive(Debug)]
 pub(crate) struct Section {

@@ -3,6 +3,7 @@
 use crate::airborne::RATES;
 use crate::claims::{Finding, Verdict};
 use crate::data::Data;
+use core::fmt::Write as _;
 
 /// A family that runs the same experiment under other conditions.
 #[derive(Clone, Copy, Debug)]
@@ -67,21 +68,31 @@ pub(crate) fn in_each(
     };
     let (first, others) = readings.split_first()?;
     let mut finding = check(&view(first))?;
-    for (index, other) in others.iter().enumerate() {
+    if !others.is_empty() {
+        finding.comment.push_str(OTHERS);
+    }
+    for other in others {
         let told = check(&view(other)).map_or_else(
             || "no value".to_owned(),
             |found| format!("{} ({})", found.verdict.name(), found.figure),
         );
-        let first = index == 0;
-        let lead = if first {
-            "\nOther readings. With "
-        } else {
-            " With "
-        };
-        let sentence = format!("{lead}{}: {told}.", other.name);
-        finding.comment.push_str(&sentence);
+        let _ = write!(finding.comment, "\n{}: {told}", other.name);
     }
     Some(finding)
+}
+
+/// What stands above the other readings in a comment; each has a line of its own.
+const OTHERS: &str = "\nUnder other readings:";
+
+/// The verdicts that a comment tells of the other readings; `None` if its claim has only one.
+pub(crate) fn others(comment: &str) -> Option<Vec<Verdict>> {
+    let (_, lines) = comment.split_once(OTHERS)?;
+    let verdicts = lines.lines().filter_map(|line| {
+        let (_, told) = line.split_once(": ")?;
+        let word = told.split(' ').next()?;
+        Verdict::ALL.into_iter().find(|known| known.name() == word)
+    });
+    Some(verdicts.collect())
 }
 
 impl View<'_> {
@@ -251,4 +262,48 @@ pub(crate) fn backs_off(view: &View<'_>, tcp: &str) -> Option<Finding> {
         figure: format!("to {} at {highest}", percent(share)),
         comment: String::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Not, Partly, Reproduced};
+
+    fn judged(readings: &[Reading], verdicts: &[Option<Verdict>]) -> String {
+        let data = Data {
+            families: Vec::new(),
+        };
+        let check = |view: &View<'_>| {
+            let number = readings.iter().position(|r| r.name == view.reading.name);
+            let verdict = verdicts[number.expect("one of them")]?;
+            Some(Finding {
+                verdict,
+                figure: "not: 2 (of 3)".to_owned(),
+                comment: "It is not: partly.".to_owned(),
+            })
+        };
+        let finding = in_each(&data, readings, check);
+        finding.expect("a value as printed").comment
+    }
+
+    #[test]
+    fn the_verdicts_under_other_readings_are_read_back_from_where_they_are_told() {
+        let readings = [
+            Reading::per_bit("a", PRINTED),
+            Reading::per_bit("b", "10 ms"),
+            Reading::per_octet("c", "rate per octet"),
+            Reading::per_octet("d", "that and 10 ms"),
+        ];
+        let comment = judged(
+            &readings,
+            &[Some(Not), Some(Partly), None, Some(Reproduced)],
+        );
+        assert_eq!(
+            others(&comment),
+            Some(vec![Partly, Reproduced]),
+            "{comment}"
+        );
+        let comment = judged(&readings[..1], &[Some(Not)]);
+        assert_eq!(others(&comment), None, "{comment}");
+    }
 }

@@ -198,7 +198,12 @@ fn half_an_experiment_makes_no_page() {
 }
 
 /// One run a point of at most `longest`, for time's sake; every sixteenth point again, by one thread.
-fn keeps_its_claims_and_its_octets(paper: &'static Paper, count: usize, longest: Duration) {
+/// The files of the paper, and those over all.
+fn keeps_its_claims_and_its_octets(
+    paper: &'static Paper,
+    count: usize,
+    longest: Duration,
+) -> (Vec<OutputFile>, Vec<OutputFile>) {
     let made = Reproduction::new(paper, Some(1)).expect("the tables are valid scenarios");
     let mut short = made.experiment().clone();
     for point in &mut short.points {
@@ -246,11 +251,14 @@ fn keeps_its_claims_and_its_octets(paper: &'static Paper, count: usize, longest:
         let judged = claim.figure.contains(|c: char| c.is_ascii_digit());
         assert!(judged || claim.figure == "none", "{claim:?}");
     }
+    let [whole, _] = both;
+    whole
 }
 
 #[test]
 fn the_hybrid_paper_and_the_overview_keep_their_claims_and_their_octets() {
-    keeps_its_claims_and_its_octets(&HYBRID, 49, Duration::MAX);
+    let (files, all) = keeps_its_claims_and_its_octets(&HYBRID, 49, Duration::MAX);
+    tells_of_readings_and_damage(&files, &all);
 }
 
 #[test]
@@ -261,4 +269,51 @@ fn the_slacp_slides_keep_their_claims_and_their_octets() {
 #[test]
 fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
     keeps_its_claims_and_its_octets(&LT_TCP, 17, Duration::from_secs(3));
+}
+
+/// The overview says of how many claims the verdict changes with the reading, and what AeroTP gets
+/// that the others do not.
+fn tells_of_readings_and_damage(files: &[OutputFile], all: &[OutputFile]) {
+    let page = |files: &[OutputFile]| {
+        let page = files.iter().find(|file| file.name == "index.html");
+        page.expect("a page").text.clone()
+    };
+    let (overview, paper) = (page(all), page(files));
+    let claims = claims(files);
+    let told: Vec<(Verdict, &str)> = claims
+        .iter()
+        .filter_map(|claim| {
+            let (_, others) = claim.comment.split_once("\nUnder other readings:\n")?;
+            Some((claim.verdict, others))
+        })
+        .collect();
+    let changed = told.iter().filter(|(verdict, others)| {
+        let verdict = format!(": {} (", verdict.name());
+        let mut others = others.lines().filter(|line| !line.ends_with("no value"));
+        others.any(|line| !line.contains(&verdict))
+    });
+    let (changed, read) = (changed.count(), told.len());
+    assert!(changed > 5 && read > changed, "{changed} of {read}");
+    assert!(overview.contains(&format!(
+        "the verdict of {changed} changes with the reading"
+    )));
+    assert!(overview.contains(&format!("{read} of the claims")));
+    let marks = overview.matches(", changes with the reading").count();
+    assert_eq!(marks, changed);
+    assert!(paper.contains(&format!(
+        "the verdict of {changed} changes with the reading"
+    )));
+    for page in [&overview, &paper] {
+        assert!(page.contains("its receiver gets damaged frames"));
+    }
+    // Under each figure whose curves differ in it.
+    let captions: Vec<&str> = paper.split("<figcaption>").skip(1).collect();
+    let says = |caption: &&&str| caption.contains("AeroTP gets damaged frames");
+    let id = |name: &str| {
+        let (figure, _) = paper
+            .split_once(&format!("<figure id=\"{name}\""))
+            .expect("it");
+        captions[figure.matches("<figure ").count()]
+    };
+    assert!(says(&&id("modes-goodput")) && !says(&&id("mack-goodput")));
 }
