@@ -27,6 +27,10 @@ fn a_paper_becomes_a_directory_and_what_is_not_made_is_told() {
     for part in fulmar_reproduce::MULTI_MODE.missing() {
         assert!(told.contains(part.what), "{told}");
     }
+    assert!(
+        told.contains("warning: 1 run a point instead of 10 to 2000: verdicts are not"),
+        "{told}"
+    );
     let page = String::from_utf8(output.stdout).expect("text");
     let page = std::fs::read_to_string(page.trim_end()).expect("the page that stdout names");
     assert!(page.contains("fulmar reproduce aerotp-multi-mode --out DIR --runs 1"));
@@ -37,6 +41,55 @@ fn a_paper_becomes_a_directory_and_what_is_not_made_is_told() {
         figures >= 5 && count == 2 * figures + 2,
         "{figures}, {count}"
     );
+    a_command_on_the_page_gives_the_numbers_of_its_figure(&page, out);
+}
+
+/// That of a family whose own number of runs is not its scenario's.
+fn a_command_on_the_page_gives_the_numbers_of_its_figure(page: &str, out: &str) {
+    let (_, family) = page
+        .split_once("<h3>strength-by-amount</h3>")
+        .expect("the family");
+    let (_, line) = family.split_once("<p>32 words</p><pre>").expect("its line");
+    let (command, _) = line.split_once("</pre>").expect("an end");
+    let shown: Vec<String> = command.split(" --set ").map(str::to_owned).collect();
+    let (words, sets) = shown.split_first().expect("a command");
+    let sets = sets
+        .iter()
+        .flat_map(|set| ["--set", set.trim_matches('\'')]);
+    let output = Command::cargo_bin("fulmar")
+        .expect("the binary of this package")
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .args(words.split(' ').skip(1))
+        .args(sets)
+        .arg("--json")
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let records = String::from_utf8(output.stdout).expect("text");
+    let records = records
+        .lines()
+        .map(|line| -> serde_json::Value { serde_json::from_str(line).expect("a record") });
+    let ours: Vec<f64> = records
+        .filter(|record| record["record"] == "run")
+        .map(|record| record["overhead_bytes"].as_f64().expect("a number"))
+        .collect();
+    let table = std::fs::read_to_string(format!("{out}/amount-overhead.csv")).expect("its data");
+    let rows = table
+        .lines()
+        .filter_map(|row| row.strip_prefix("32 words,"));
+    let theirs: Vec<f64> = rows
+        .map(|row| {
+            row.split(',')
+                .nth(2)
+                .expect("a mean")
+                .parse()
+                .expect("a number")
+        })
+        .collect();
+    assert_eq!(ours.len(), 5);
+    let shown: Vec<f64> = ours.iter().map(|octets| octets / 1e3).collect();
+    assert_eq!(shown, theirs);
 }
 
 #[test]

@@ -35,9 +35,9 @@ pub use claims::{Checked, Verdict};
 pub use hybrid::HYBRID;
 pub use lt_tcp::LT_TCP;
 pub use multi_mode::MULTI_MODE;
-pub use overview::{Attempt, overview};
+pub use overview::{Attempt, few_runs, overview};
 pub use paper::Paper;
-pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
+pub use reproduction::{FewRuns, Outcome, OutputFile, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. One more is one more row.

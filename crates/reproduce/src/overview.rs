@@ -1,9 +1,9 @@
 //! The page over all papers, and their claims as one list.
 
 use crate::claims::{Checked, Verdict, changes};
-use crate::page::PREMISE;
+use crate::page::{PREMISE, warning};
 use crate::paper::Paper;
-use crate::reproduction::{Outcome, OutputFile, ReproductionError, claims_json};
+use crate::reproduction::{FewRuns, Outcome, OutputFile, ReproductionError, claims_json};
 use crate::style::{count, document, verdict};
 use maud::{Markup, html};
 
@@ -50,10 +50,17 @@ fn made(attempts: &[Attempt]) -> impl Iterator<Item = (&'static Paper, &Outcome)
     })
 }
 
+/// If the runs of some paper are too few for its verdicts.
+pub fn few_runs(attempts: &[Attempt]) -> Option<FewRuns> {
+    let all = made(attempts).filter_map(|(_, outcome)| outcome.few);
+    all.reduce(FewRuns::and)
+}
+
 fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
     let title = "The papers, run again in Fulmar";
     let body = html! {
         h1 { (title) }
+        (warning(few_runs(attempts)))
         p {
             "What the papers behind Fulmar state as results, checked one by one by runs of its simulator. Of "
             (claims.len()) " claims " (count(claims, Verdict::Reproduced)) " are reproduced, "

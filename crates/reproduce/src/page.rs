@@ -3,7 +3,7 @@
 use crate::claims::{Checked, Claim, Verdict, changes};
 use crate::data::Data;
 use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
-use crate::reproduction::sweep;
+use crate::reproduction::{FewRuns, line_command};
 use crate::style::{count, document, verdict};
 use maud::{Markup, PreEscaped, html};
 
@@ -21,13 +21,14 @@ pub(crate) fn page(
     data: &Data,
     drawings: &[(&Figure, String)],
     claims: &[Checked],
-    command: &str,
+    (command, few): (&str, Option<FewRuns>),
 ) -> String {
     let title = format!("{} ({})", paper.title, paper.name);
     let tables = paper.claims.iter().copied().flatten();
     let judged: Vec<Judged<'_>> = tables.zip(claims).collect();
     let body = html! {
         h1 { (title) }
+        (warning(few))
         (summary(paper, claims))
         (contents(paper))
         h2 id="claims" { "Claims" }
@@ -52,6 +53,18 @@ pub(crate) fn page(
         p { small { "fulmar " (env!("CARGO_PKG_VERSION")) ". The same command gives the same page, octet for octet." } }
     };
     document(&title, &body)
+}
+
+/// That the verdicts are of few runs, if they are.
+pub(crate) fn warning(few: Option<FewRuns>) -> Markup {
+    html! {
+        @if let Some(few) = few {
+            p.warning role="note" {
+                b { "Not to be relied on." } " Made with " (few) ": intervals are wide, and verdicts may change with more runs. \
+                 Without --runs the command makes them all."
+            }
+        }
+    }
 }
 
 fn runs(family: &crate::data::FamilyData) -> usize {
@@ -200,22 +213,12 @@ fn table(judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -> Markup {
 
 /// The conditions of a family, and how to run a line by itself.
 fn conditions(family: &Family, runs: usize) -> Markup {
-    let quoted = |set: &str| format!(" --set '{set}'");
-    let command = |sets: &[&str]| {
-        let sets = family.sets.iter().chain(sets).copied();
-        let sets: String = sets.map(quoted).collect();
-        let scenario = family.scenario.0;
-        format!(
-            "fulmar sim {scenario} --runs {runs}{sets}{}",
-            quoted(&sweep(family))
-        )
-    };
     html! {
         h3 { (family.id) }
         p { (family.conditions) " " (runs) " runs a point, seeds from 1." }
         details {
             summary { "Each curve as a command" }
-            @for line in family.lines { p { (line.label) } pre { (command(line.sets)) } }
+            @for line in family.lines { p { (line.label) } pre { (line_command(family, line, runs)) } }
         }
     }
 }

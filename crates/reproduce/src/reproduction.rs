@@ -5,6 +5,7 @@ use crate::data::{Data, FamilyData};
 use crate::paper::{Family, Figure, Line, Paper};
 use crate::plot::DrawError;
 use crate::{csv, page, plot};
+use core::fmt;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::scenario::{Document, Point, ScenarioError, points};
 use fulmar_sim::world::WorldOptions;
@@ -22,6 +23,57 @@ pub struct Reproduction {
     /// Which of its points each family's are, by line and value. Points that families share are
     /// run once.
     places: Vec<usize>,
+    few: Option<FewRuns>,
+}
+
+/// Fewer runs for each point than the figures' own: verdicts are not to be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FewRuns {
+    /// So many.
+    asked: usize,
+    /// The least and the most that the figures have by themselves.
+    own: (usize, usize),
+}
+
+impl fmt::Display for FewRuns {
+    /// `3 runs a point instead of 10 to 100`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (asked, (least, most)) = (self.asked, self.own);
+        let noun = if asked == 1 { "run" } else { "runs" };
+        write!(f, "{asked} {noun} a point instead of {least}")?;
+        if most > least {
+            write!(f, " to {most}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FewRuns {
+    /// Of families of which each has its `own` number of runs, when `asked` are made instead.
+    fn of(asked: Option<usize>, own: &[usize]) -> Option<Self> {
+        let own = (*own.iter().min()?, *own.iter().max()?);
+        asked
+            .filter(|asked| *asked < own.1)
+            .map(|asked| Self { asked, own })
+    }
+
+    /// Of both papers.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let ((least, most), (low, high)) = (self.own, other.own);
+        Self {
+            own: (least.min(low), most.max(high)),
+            ..self
+        }
+    }
+
+    /// The claim, saying so.
+    fn told(self, claim: Checked) -> Checked {
+        let comment = format!(
+            "Few runs ({self}): the verdict is not to be relied on.\n{}",
+            claim.comment
+        );
+        Checked { comment, ..claim }
+    }
 }
 
 /// What became of a paper.
@@ -34,6 +86,8 @@ pub struct Outcome {
     /// The page, `claims.json`, and of each figure a picture and its data; the latter two alone if
     /// only a figure was asked for.
     pub files: Vec<OutputFile>,
+    /// If the runs are too few for the verdicts.
+    pub few: Option<FewRuns>,
 }
 
 /// A file of the outcome.
@@ -100,8 +154,10 @@ impl Reproduction {
         let mut all: Vec<Point> = Vec::new();
         let mut known = BTreeMap::new();
         let mut places = Vec::new();
+        let mut own = Vec::new();
         for family in &families {
             for line in family.lines {
+                own.push(own_runs(family, line)?);
                 for point in points(&document(family, line, runs)?)? {
                     let next = all.len();
                     let place = *known.entry(point.parameters.clone()).or_insert(next);
@@ -123,6 +179,7 @@ impl Reproduction {
             families,
             experiment,
             places,
+            few: FewRuns::of(runs, &own),
         })
     }
 
@@ -169,25 +226,31 @@ impl Reproduction {
                 claims: Vec::new(),
                 figures: drawings.len(),
                 files,
+                few: self.few,
             });
         }
         for exhibit in self.paper.exhibits {
             files.push(exhibit.file(&data));
         }
         let claims = self.paper.claims.iter().copied().flatten();
-        let claims: Vec<Checked> = claims.map(|claim| claim.judge(&data)).collect();
+        let claims = claims.map(|claim| claim.judge(&data));
+        let claims: Vec<Checked> = match self.few {
+            Some(few) => claims.map(|claim| few.told(claim)).collect(),
+            None => claims.collect(),
+        };
         files.push(OutputFile {
             name: "claims.json".to_owned(),
             text: claims_json(&claims)?,
         });
         files.push(OutputFile {
             name: "index.html".to_owned(),
-            text: page::page(self.paper, &data, &drawings, &claims, command),
+            text: page::page(self.paper, &data, &drawings, &claims, (command, self.few)),
         });
         Ok(Outcome {
             claims,
             figures: drawings.len(),
             files,
+            few: self.few,
         })
     }
 
@@ -241,6 +304,12 @@ pub(crate) fn claims_json(claims: &[Checked]) -> Result<String, serde_json::Erro
     Ok(serde_json::to_string_pretty(claims)? + "\n")
 }
 
+/// How many runs a line has unless it is told otherwise.
+fn own_runs(family: &Family, line: &Line) -> Result<usize, ScenarioError> {
+    let points = points(&document(family, line, None)?)?;
+    Ok(points.first().map_or(0, |point| point.plan.run.runs))
+}
+
 fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Document, ScenarioError> {
     let (name, text) = family.scenario;
     let mut document = Document::parse(name, text)?;
@@ -254,8 +323,21 @@ fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Documen
     Ok(document)
 }
 
+/// A line of a family as a command that makes its runs, so many a point.
+pub(crate) fn line_command(family: &Family, line: &Line, runs: usize) -> String {
+    let (scenario, _) = family.scenario;
+    let sets = family.sets.iter().chain(line.sets).copied();
+    // They are told once, and rightly whatever number was asked for.
+    let sets = sets.filter(|set| !set.starts_with("run.runs="));
+    let mut command = format!("fulmar sim {scenario} --runs {runs}");
+    for set in sets.chain([sweep(family).as_str()]) {
+        command.push_str(&format!(" --set '{set}'"));
+    }
+    command
+}
+
 /// The family's sweep as `--set` takes it.
-pub(crate) fn sweep(family: &Family) -> String {
+fn sweep(family: &Family) -> String {
     format!("sweep.{}=[{}]", family.x_path, family.x_values.join(","))
 }
 
@@ -305,6 +387,63 @@ mod tests {
             let shared = |place: &usize| of[by_rate].contains(place);
             assert!(of[by_strength].iter().all(shared), "{by_strength}");
         }
+    }
+
+    #[test]
+    fn each_command_on_a_page_makes_the_runs_it_stands_under() {
+        for paper in PAPERS {
+            for (family, line) in paper
+                .families
+                .iter()
+                .flat_map(|family| family.lines.iter().map(move |line| (family, line)))
+            {
+                for runs in [None, Some(3)] {
+                    let ours = document(family, line, runs).expect("the tables are valid");
+                    let ours = points(&ours).expect("they are");
+                    let command = line_command(family, line, ours[0].plan.run.runs);
+                    let told = told(&command, family.scenario.1);
+                    assert_eq!(told.len(), ours.len(), "{command}");
+                    for (told, ours) in told.iter().zip(&ours) {
+                        assert_eq!(told.plan, ours.plan, "{command}");
+                        assert_eq!(told.varied, ours.varied, "{command}");
+                    }
+                    let numbers = command.matches("runs").count();
+                    assert_eq!(numbers, 1, "{command}");
+                }
+            }
+        }
+    }
+
+    /// The points of a command, as `fulmar sim` takes its arguments.
+    fn told(command: &str, scenario: &str) -> Vec<Point> {
+        let (head, sets) = command.split_once(" --set ").expect("a sweep at least");
+        let words: Vec<&str> = head.split(' ').collect();
+        assert_eq!(words[..2], ["fulmar", "sim"]);
+        assert_eq!(words[3], "--runs");
+        let mut document = Document::parse(words[2], scenario).expect("it is valid");
+        for set in sets.split(" --set ") {
+            let set = set
+                .strip_prefix('\'')
+                .and_then(|set| set.strip_suffix('\''));
+            document.set(set.expect("in quotes")).expect("it is valid");
+        }
+        let runs = format!("run.runs={}", words[4]);
+        document.set(&runs).expect("it is valid");
+        points(&document).expect("they are valid")
+    }
+
+    #[test]
+    fn fewer_runs_than_a_figure_has_are_told() {
+        assert_eq!(FewRuns::of(None, &[25, 100]), None);
+        assert_eq!(FewRuns::of(Some(100), &[25, 100]), None);
+        let few = |asked, own: &[usize]| {
+            FewRuns::of(Some(asked), own)
+                .expect("fewer than some")
+                .to_string()
+        };
+        assert_eq!(few(99, &[100, 25]), "99 runs a point instead of 25 to 100");
+        assert_eq!(few(1, &[25, 25]), "1 run a point instead of 25");
+        assert_eq!(FewRuns::of(Some(1), &[]), None);
     }
 
     fn points_of(family: &Family, line: &Line) -> Vec<Point> {

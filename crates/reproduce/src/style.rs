@@ -12,6 +12,7 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--ground
 p,ul,nav{max-width:52rem}a{color:var(--link)}
 h1{line-height:1.2}h2{margin-top:2.5rem;border-bottom:1px solid var(--faint)}
 nav{border:1px solid var(--faint);border-radius:4px;padding:.3rem 1rem}nav ul{padding-left:1.2rem;margin:.3rem 0}
+.warning{border:1px solid var(--no);border-left-width:6px;border-radius:4px;padding:.5rem 1rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,34rem),1fr));gap:1rem 2rem}
 figure{margin:0;min-width:0}figcaption,small{color:var(--soft)}figcaption{font-size:.9rem}svg{display:block;width:100%;height:auto}
 pre{overflow-x:auto;padding:.7rem;border:1px solid var(--faint);border-radius:4px}

@@ -7,7 +7,9 @@ use crate::signals::Signals;
 use crate::workers::Workers;
 use anyhow::Context;
 use core::sync::atomic::Ordering;
-use fulmar_reproduce::{Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, overview};
+use fulmar_reproduce::{
+    Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, few_runs, overview,
+};
 use fulmar_settings::suggestion;
 use fulmar_sim::experiment::Progress;
 use std::io::ErrorKind;
@@ -24,7 +26,7 @@ Examples:
   fulmar reproduce aerotp-multi-mode --out page/
       page/index.html, claims.json, and a CSV and an SVG of each figure
   fulmar reproduce aerotp-hybrid --out quick/ --runs 5
-      the same with fewer runs for each point: wider intervals
+      the same with fewer runs for each point, for a quick look: verdicts are not to be relied on
   fulmar reproduce aerotp-hybrid --figure modes-goodput --out figure/
       figure/modes-goodput.svg and .csv, from the runs of that figure alone
 
@@ -45,7 +47,8 @@ pub(crate) struct ReproduceArgs {
     /// Only this figure, as the page names its data: a picture and a CSV, from the runs it needs.
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
-    /// Runs for each point, instead of each figure's own number.
+    /// Runs for each point, instead of each figure's own number. With fewer, page, claims.json and
+    /// terminal say that verdicts are not to be relied on.
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
     #[command(flatten)]
@@ -243,6 +246,9 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
             paper,
             outcome: made.outcome.map_err(|error| format!("{error:#}")),
         });
+    }
+    if let Some(few) = few_runs(&attempts).filter(|_| args.figure.is_none()) {
+        eprintln!("fulmar: warning: {few}: verdicts are not to be relied on; leave out --runs");
     }
     let whole = attempts.iter().any(|attempt| attempt.outcome.is_ok());
     if matches!(args.paper, Choice::All) && whole {

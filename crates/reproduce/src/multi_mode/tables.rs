@@ -132,7 +132,7 @@ pub const MULTI_MODE: Paper = Paper {
         Section {
             title: "All modes with 20 MB",
             intro: "1 MB is over before a queue shows its length: delays grow with the transfer where the link cannot carry \
-                the source. 10 runs a point, cut off at 1000 s.",
+                the source. Cut off at 1000 s.",
             figures: &variants::BULK_FIGURES,
         },
         Section {
