@@ -5,7 +5,7 @@ use crate::data::{Data, FamilyData};
 use crate::paper::{Family, Figure, Line, Paper};
 use crate::plot::DrawError;
 use crate::{csv, page, plot};
-use core::fmt;
+use core::fmt::{self, Write as _};
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::scenario::{Document, Point, ScenarioError, points};
 use fulmar_sim::world::WorldOptions;
@@ -331,7 +331,7 @@ pub(crate) fn line_command(family: &Family, line: &Line, runs: usize) -> String 
     let sets = sets.filter(|set| !set.starts_with("run.runs="));
     let mut command = format!("fulmar sim {scenario} --runs {runs}");
     for set in sets.chain([sweep(family).as_str()]) {
-        command.push_str(&format!(" --set '{set}'"));
+        let _ = write!(command, " --set '{set}'");
     }
     command
 }
