@@ -192,6 +192,17 @@ fn what_belongs_to_another_sweep_is_refused_with_the_field_that_differs() {
             "`version`: these runs are of fulmar 0.0.",
         ),
         (
+            "\"build\":\"",
+            "\"build\":\"0",
+            "`build`: another build of fulmar ",
+        ),
+        (
+            // As a program wrote it that kept none.
+            "\"build\":",
+            "\"built\":",
+            "go on with that program, name another --out, or remove this file",
+        ),
+        (
             "\"schema\":",
             "\"schema\":9",
             "`version`: these runs are of fulmar",

@@ -4,7 +4,8 @@
 //! run that is over, in the order in which they ended. When the last one is over the file is
 //! replaced, in one step, by the same records in the order of points and seeds, with the summary of
 //! each point behind its runs; `DIR/runs.csv` has the same numbers as a table. What these two say
-//! depends on the scenario and the version alone, not on how often the sweep was killed.
+//! depends on the scenario and the program alone, not on how often the sweep was killed: the head
+//! has a digest of the program too, so that runs of two builds are not mixed.
 //!
 //! A line is written by one call and ends with its line feed, so a process that is killed leaves at
 //! most one line without one, the last. That is cut off. Anything else that is no record of this
@@ -35,6 +36,9 @@ struct Head {
     record: String,
     schema: u32,
     version: String,
+    /// Of the program itself: builds of one version may give other numbers.
+    #[serde(default)]
+    build: String,
     scenario: String,
     /// Of every point's parameters and of the traces they name.
     digest: String,
@@ -96,6 +100,7 @@ impl Store {
             record: "sweep".to_owned(),
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: build().or_exit(Exit::Device)?,
             scenario: experiment.scenario.clone(),
             digest: digest.to_owned(),
             points: experiment.points.len(),
@@ -310,6 +315,13 @@ fn check_head(text: &[u8], expected: &Head) -> anyhow::Result<()> {
         let name = |head: &Head| format!("fulmar {} (schema {})", head.version, head.schema);
         return differs("version", &name(&found), &name(expected));
     }
+    if found.build != expected.build {
+        bail!(
+            "`build`: another build of fulmar {} made these runs, and may give other numbers; go on with \
+             that program, {remedy}",
+            expected.version
+        );
+    }
     if found.scenario != expected.scenario {
         return differs("scenario", &found.scenario, &expected.scenario);
     }
@@ -319,6 +331,21 @@ fn check_head(text: &[u8], expected: &Head) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// A digest of the program that runs.
+fn build() -> anyhow::Result<String> {
+    // Linux keeps it readable there even if the file was replaced meanwhile.
+    let running = Path::new("/proc/self/exe");
+    let program = match File::open(running) {
+        Ok(program) => program,
+        Err(_) => File::open(std::env::current_exe()?)?,
+    };
+    let mut digest = blake3::Hasher::new();
+    digest
+        .update_reader(program)
+        .context("reading the program, of which --out keeps a digest")?;
+    Ok(digest.finalize().to_hex().to_string())
 }
 
 /// Which run a line records; none if it is a summary.
