@@ -44,7 +44,7 @@ bytes = "10kB"
 "#;
 
 /// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 72] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 77] = [
     (
         r#"title = "a base""#,
         r#"titel = "a base""#,
@@ -89,7 +89,7 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 72] = [
         r#"duration = "-30s""#,
         5,
         "run.duration",
-        "is out of range: write a time",
+        "`-30s` is negative; a time is 0s or longer, such as 30s",
     ),
     (
         r#"duration = "30s""#,
@@ -520,6 +520,41 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 72] = [
     ),
     (
         r#""hop.ber" = [0, "1e-5"]"#,
+        r#""hop.ber" = [0, "1e-5", 0]"#,
+        34,
+        "sweep.hop.ber",
+        "takes `0` twice; write each value once",
+    ),
+    (
+        r#"["nack-mack", 24]]"#,
+        r#"["reliable", 0]]"#,
+        35,
+        "sweep.flow.0.mode, flow.0.fec_words",
+        "takes `reliable, 0` twice",
+    ),
+    (
+        r#"queue = "100 packets""#,
+        "queue = \"0 packets\"\nlink = \"ll-arq\"",
+        12,
+        "hop.0.queue",
+        "lets no packet through to the link layer; write \"1 packets\" or more",
+    ),
+    (
+        r#"queue = "100 packets""#,
+        "ip_queue = \"1400B\"\nlink = \"ll-arq\"",
+        12,
+        "hop.0.ip_queue",
+        "`1400B` lets no packet of 1500B, the flows' mtu",
+    ),
+    (
+        r#"delay = "10ms""#,
+        r#"delay = "-10ms""#,
+        11,
+        "hop.0.delay",
+        "`-10ms` is negative; a time is 0s or longer, such as 10ms",
+    ),
+    (
+        r#""hop.ber" = [0, "1e-5"]"#,
         r#""hop.ber" = {}"#,
         34,
         "sweep.hop.ber",
@@ -527,16 +562,22 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 72] = [
     ),
 ];
 
+/// So many rates.
+fn rates(count: u32) -> String {
+    let rates: Vec<String> = (0..count).map(|n| format!("{n}e-9")).collect();
+    rates.join(", ")
+}
+
 /// More points than anyone wants.
 fn huge() -> String {
-    let zeros = vec!["0"; 1000].join(", ");
-    format!("\"hop.ber\" = [{zeros}]\n\"hop.duplicate\" = [{zeros}]")
+    let rates = rates(1000);
+    format!("\"hop.ber\" = [{rates}]\n\"hop.duplicate\" = [{rates}]")
 }
 
 /// Few points with too many runs, as a file says it.
 fn runs() -> String {
-    let zeros = vec!["0"; 2000].join(", ");
-    format!("\"run.runs\" = [10000]\n\"hop.ber\" = [{zeros}]")
+    let rates = rates(2000);
+    format!("\"run.runs\" = [10000]\n\"hop.ber\" = [{rates}]")
 }
 
 #[test]
@@ -570,6 +611,102 @@ fn each_mistake_is_one_line_with_file_line_field_and_remedy() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_value_of_the_command_line_that_the_sweep_replaces_is_refused_and_told_how_to_be_had() {
+    let place = Place::with(1);
+    let file = place.path("scenario.toml");
+    fs::write(&file, BASE).expect("room");
+    let shown = file.display();
+    for (flags, field, remedy) in [
+        (
+            "--set hop.ber=1e-4",
+            "hop.0.ber",
+            "--set 'sweep.hop.ber=[...]'",
+        ),
+        (
+            "--set hop.0.ber=1e-4",
+            "hop.0.ber",
+            "scenario.toml:34) gives `hop.ber` at every point",
+        ),
+        (
+            "--set flow.0.fec_words=4",
+            "flow.0.fec_words",
+            "--set 'sweep.flow.0.mode, flow.0.fec_words=[...]'",
+        ),
+        (
+            "--set sweep.run.seed=[1,2] --seed 7",
+            "run.seed",
+            "is never used",
+        ),
+    ] {
+        let output = run(&format!("sim {shown} {flags}"));
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{flags}: {told}");
+        let expected = format!(": `{field}`: is never used");
+        assert!(told.contains(&expected) && told.contains(remedy), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    // What it is told to write, and values beside the swept ones.
+    for flags in [
+        "--set sweep.hop.ber=[1e-4]",
+        "--set hop.reverse.ber=1e-4",
+        "--seed 7",
+    ] {
+        let output = run(&format!("sim {shown} {flags}"));
+        assert!(output.status.success(), "{flags}: {}", said(&output));
+    }
+}
+
+#[test]
+fn a_queue_that_holds_a_packet_is_enough_below_a_link_layer_and_none_without_one() {
+    let place = Place::with(1);
+    let file = place.path("scenario.toml");
+    let queue = r#"queue = "100 packets""#;
+    for line in [
+        "queue = \"1 packets\"\nlink = \"ll-arq\"",
+        "queue = \"1500B\"\nlink = \"plain\"",
+        "queue = \"0 packets\"\nip_queue = \"1 packets\"\nlink = \"plain\"",
+        "queue = \"0 packets\"",
+    ] {
+        fs::write(&file, BASE.replacen(queue, line, 1)).expect("room");
+        let output = run(&format!("sim {} --json", file.display()));
+        assert!(output.status.success(), "{line}: {}", said(&output));
+        let records = String::from_utf8(output.stdout).expect("text");
+        let delivered = |record: &str| {
+            let record: serde_json::Value = serde_json::from_str(record).expect("a record");
+            record["delivered_bytes"]
+                .as_u64()
+                .is_none_or(|octets| octets > 0)
+        };
+        assert!(records.lines().all(delivered), "{line}");
+    }
+}
+
+#[test]
+fn a_table_has_the_swept_values_of_lists_of_tables() {
+    let place = Place::with(1);
+    let file = place.path("scenario.toml");
+    fs::write(&file, BASE).expect("room");
+    let output = run(&format!("sim {} --csv -", file.display()));
+    let rows = String::from_utf8(output.stdout).expect("text");
+    let mut rows = rows.lines();
+    let header: Vec<&str> = rows.next().expect("a header").split(',').collect();
+    let column = |name: &str| header.iter().position(|known| *known == name).expect("it");
+    let (ber, mode) = (column("hop.ber"), column("flow.0.mode"));
+    let mut found = Vec::new();
+    for row in rows.filter(|row| row.starts_with("aggregate,")) {
+        let cells: Vec<&str> = row.split(',').collect();
+        found.push((cells[ber], cells[mode]));
+    }
+    let expected = [
+        ("0", "reliable"),
+        ("1e-5", "reliable"),
+        ("0", "nack-mack"),
+        ("1e-5", "nack-mack"),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -313,7 +313,7 @@ fn own_runs(family: &Family, line: &Line) -> Result<usize, ScenarioError> {
 fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Document, ScenarioError> {
     let (name, text) = family.scenario;
     let mut document = Document::parse(name, text)?;
-    for set in family.sets.iter().chain(line.sets) {
+    for set in sets(family, line) {
         document.set(set)?;
     }
     document.set(&sweep(family))?;
@@ -323,14 +323,21 @@ fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Documen
     Ok(document)
 }
 
+/// What differs from the scenario, but for what the sweep gives: families share theirs.
+fn sets(family: &Family, line: &Line) -> impl Iterator<Item = &'static str> {
+    let path = family.x_path;
+    let sets = family.sets.iter().chain(line.sets).copied();
+    sets.filter(move |set| set.split('=').next() != Some(path))
+}
+
 /// A line of a family as a command that makes its runs, so many a point.
 pub(crate) fn line_command(family: &Family, line: &Line, runs: usize) -> String {
     let (scenario, _) = family.scenario;
-    let sets = family.sets.iter().chain(line.sets).copied();
+    let sets = sets(family, line);
     // They are told once, and rightly whatever number was asked for.
     let sets = sets.filter(|set| !set.starts_with("run.runs="));
     let mut command = format!("fulmar sim {scenario} --runs {runs}");
-    for set in sets.chain([sweep(family).as_str()]) {
+    for set in sets.map(str::to_owned).chain([sweep(family)]) {
         let _ = write!(command, " --set '{set}'");
     }
     command

@@ -6,6 +6,7 @@
 //! therefore name the line or the `--set` that is to blame.
 
 use super::error::{Origin, SettingsError};
+use core::fmt;
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -36,6 +37,26 @@ impl Node {
             Self::Leaf(_) => "a value",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
+        }
+    }
+}
+
+impl fmt::Display for Node {
+    /// As `--set` takes it; a table as TOML's inline tables are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leaf(text) => f.write_str(text),
+            Self::List(list) => {
+                let items: Vec<String> = list.iter().map(|item| item.node.to_string()).collect();
+                write!(f, "[{}]", items.join(", "))
+            }
+            Self::Table(table) => {
+                let entries = table.iter();
+                let entries: Vec<String> = entries
+                    .map(|(key, entry)| format!("{key} = {}", entry.node))
+                    .collect();
+                write!(f, "{{{}}}", entries.join(", "))
+            }
         }
     }
 }

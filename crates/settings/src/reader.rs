@@ -181,9 +181,18 @@ impl<'a> TableReader<'a> {
     /// # Errors
     /// [`SettingsError`]: it is no time with a unit.
     pub fn duration(&self, key: &'static str) -> Read<Option<Duration>> {
-        self.text(key)?
-            .map(|text| parse_duration(text).map_err(|error| self.wrong(key, error)))
-            .transpose()
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
+        };
+        if let Some(positive) = text.trim().strip_prefix('-')
+            && parse_duration(positive).is_ok()
+        {
+            let problem =
+                format!("`{text}` is negative; a time is 0s or longer, such as {positive}");
+            return Err(self.wrong(key, problem));
+        }
+        let span = parse_duration(text).map_err(|error| self.wrong(key, error))?;
+        Ok(Some(span))
     }
 
     /// One of `choices`, by name.

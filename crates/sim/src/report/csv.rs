@@ -6,6 +6,7 @@
 
 use super::aggregate::AggregateRecord;
 use super::record::RunRecord;
+use crate::scenario::path::same;
 use core::fmt::Write as _;
 
 /// The header line, for records like `run` in an experiment that varies `varied`.
@@ -61,7 +62,13 @@ fn parameters(
     varied: &[String],
 ) {
     for path in varied {
-        let value = all.get(path).map_or("", String::as_str);
+        // `hop.ber` stands in the records as that of each hop, all of which have the swept value.
+        let value = all.get(path).or_else(|| {
+            let mut all = all.iter();
+            all.find(|(known, _)| same(known, path))
+                .map(|(_, value)| value)
+        });
+        let value = value.map_or("", String::as_str);
         let _ = write!(line, ",{}", quoted(value));
     }
 }

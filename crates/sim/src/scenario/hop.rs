@@ -132,6 +132,39 @@ impl HopPlan {
             link: LinkPlan::read(reader)?,
         })
     }
+
+    /// A link layer takes its packets out of the queue above it, where all of them wait: one that
+    /// holds none lets none through. (Without a link layer the packet on its way does not wait.)
+    pub(super) fn check_queue_above(
+        &self,
+        longest: ByteCount,
+        reader: &TableReader<'_>,
+    ) -> Result<(), ScenarioError> {
+        let Some(link) = &self.link else {
+            return Ok(());
+        };
+        let key = if link.queue.is_some() {
+            "ip_queue"
+        } else {
+            "queue"
+        };
+        for own in [self.forward.queue, self.reverse.queue] {
+            let limit = link.queue.unwrap_or(own);
+            if limit.packets == Some(0) {
+                let problem =
+                    "lets no packet through to the link layer; write \"1 packets\" or more";
+                return Err(reader.wrong(key, problem));
+            }
+            if let Some(bytes) = limit.bytes.filter(|bytes| *bytes < longest) {
+                let problem = format!(
+                    "`{bytes}` lets no packet of {longest}, the flows' mtu, through to the link layer; \
+                     write \"{longest}\" or more, or a smaller mtu"
+                );
+                return Err(reader.wrong(key, problem));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl LanPlan {

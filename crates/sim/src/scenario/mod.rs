@@ -10,6 +10,7 @@ mod gateway;
 mod hop;
 mod link;
 mod lt_tcp;
+pub(crate) mod path;
 pub mod plan;
 mod read;
 mod slacp;

@@ -74,12 +74,12 @@ impl Plan {
             Some(lan) => Some(LanPlan::read(&lan)?),
             None => None,
         };
-        let hops = root.tables("hop", hop::KEYS)?;
-        if hops.is_empty() || hops.len() > HOPS_MAX {
+        let hop_tables = root.tables("hop", hop::KEYS)?;
+        if hop_tables.is_empty() || hop_tables.len() > HOPS_MAX {
             let problem = format!("there must be 1 to {HOPS_MAX}, each a table [[hop]]");
             return Err(root.wrong("hop", problem));
         }
-        let hops = hops
+        let hops: Vec<HopPlan> = hop_tables
             .iter()
             .map(|hop| HopPlan::read(hop, recordings))
             .collect::<Result<_, _>>()?;
@@ -91,6 +91,10 @@ impl Plan {
         let tcp = root.table("tcp", tcp::KEYS)?;
         let lt_tcp = root.table("lt_tcp", lt_tcp::KEYS)?;
         let flows = Self::read_flows(&root, &flows, (tcp.as_ref(), lt_tcp.as_ref()))?;
+        let longest = flows.iter().map(|flow| flow.mtu).max().unwrap_or_default();
+        for (hop, reader) in hops.iter().zip(&hop_tables) {
+            hop.check_queue_above(longest, reader)?;
+        }
         if !flows.iter().any(|flow| flow.measured) {
             return Err(root.wrong("flow", "cannot all have measured = false"));
         }

@@ -8,9 +8,10 @@
 
 use super::ScenarioError;
 use super::hop::Recordings;
+use super::path::{covers, overlap, set_paths};
 use super::plan::Plan;
 use fulmar_settings::{Document, Node, Origin, Tree};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One point: what varies, and the plan it gives.
 #[derive(Clone, Debug)]
@@ -191,6 +192,8 @@ fn axes(document: &Document) -> Result<Vec<Axis>, ScenarioError> {
         }
     }
     refuse_overlaps(&found)?;
+    refuse_unused(document, &found)?;
+    found.iter().try_for_each(refuse_repeated)?;
     Ok(found)
 }
 
@@ -220,22 +223,38 @@ fn refuse_overlaps(axes: &[Axis]) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// Whether two paths mean, wholly or in part, the same values: `hop.ber` is also that of hop 0.
-fn overlap(a: &str, b: &str) -> bool {
-    let is_number = |step: &str| step.parse::<usize>().is_ok();
-    let (mut a, mut b) = (a.split('.').peekable(), b.split('.').peekable());
-    while let (Some(&one), Some(&other)) = (a.peek(), b.peek()) {
-        match (is_number(one), is_number(other)) {
-            (true, false) => drop(a.next()),
-            (false, true) => drop(b.next()),
-            _ if one == other => {
-                a.next();
-                b.next();
-            }
-            _ => return false,
+/// A value of the command line that the sweep replaces at every point would be ignored.
+fn refuse_unused(document: &Document, axes: &[Axis]) -> Result<(), ScenarioError> {
+    for (set, origin) in set_paths(document) {
+        for axis in axes {
+            let Some(swept) = axis.paths.iter().find(|swept| covers(swept, &set)) else {
+                continue;
+            };
+            let place = &axis.origin;
+            let problem = format!(
+                "is never used: the sweep ({place}) gives `{swept}` at every point; take one value \
+                 by --set 'sweep.{}=[...]'",
+                axis.paths.join(", ")
+            );
+            return Err(ScenarioError::new(origin.clone(), set, problem));
         }
     }
-    true
+    Ok(())
+}
+
+/// Two points that are one would stand in a table as two results.
+fn refuse_repeated(axis: &Axis) -> Result<(), ScenarioError> {
+    let mut known = BTreeSet::new();
+    for level in &axis.levels {
+        let written: Vec<String> = level.iter().map(|value| value.node.to_string()).collect();
+        let shown = written.join(", ");
+        if !known.insert(written) {
+            let field = format!("sweep.{}", axis.paths.join(", "));
+            let problem = format!("takes `{shown}` twice; write each value once");
+            return Err(ScenarioError::new(axis.origin.clone(), field, problem));
+        }
+    }
+    Ok(())
 }
 
 fn collect(path: &str, tree: &Tree, into: &mut Vec<Axis>) -> Result<(), ScenarioError> {
