@@ -112,6 +112,16 @@ fn an_unknown_paper_and_no_runs_are_refused() {
             "no figure `mode-goodput`; did you mean `modes-goodput`?",
         ),
         (
+            vec![
+                "aerotp-hybrid",
+                "--figure",
+                "modes-goodput.png",
+                "--out",
+                out,
+            ],
+            "written as SVG and its data as CSV, and in no other format; write --figure modes-goodput,",
+        ),
+        (
             vec!["all", "--figure", "modes-delay", "--out", out],
             "name the paper",
         ),
@@ -176,10 +186,18 @@ fn a_figure_alone_is_a_picture_and_its_data() {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().to_str().expect("a text");
     let figure = ["--figure", "stop-delay", "--runs", "2", "--out", out];
-    reproduce(&["aerotp-hybrid"])
+    let output = reproduce(&["aerotp-hybrid"])
         .args(figure)
         .assert()
-        .success();
+        .success()
+        .get_output()
+        .clone();
+    let told = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(
+        told,
+        format!("{out}/stop-delay.svg\n{out}/stop-delay.csv\n")
+    );
+    assert!(output.stderr.is_empty(), "no verdict, no warning");
     let mut names: Vec<_> = std::fs::read_dir(out)
         .expect("the directory")
         .map(|entry| entry.expect("a file").file_name())

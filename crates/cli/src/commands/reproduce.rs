@@ -44,7 +44,7 @@ pub(crate) struct ReproduceArgs {
     /// Where the pages go; the directory is made. Files of the same names are replaced.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Only this figure, as the page names its data: a picture and a CSV, from the runs it needs.
+    /// Only this figure, as the page names its data: a picture (SVG) and a CSV, from the runs it needs.
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
     /// Runs for each point, instead of each figure's own number. With fewer, page, claims.json and
@@ -145,8 +145,18 @@ impl Place {
             None => Reproduction::new(paper, args.runs),
             Some(name) => Reproduction::figure(paper, name, args.runs)
                 .with_context(|| {
-                    let hint = suggestion(name, paper.figure_names());
-                    format!("--figure: {} has no figure `{name}`; {hint}", paper.name)
+                    let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
+                    let known = |stem: &&str| paper.figure_names().any(|figure| figure == *stem);
+                    match stem.filter(known) {
+                        Some(stem) => format!(
+                            "--figure: a figure is written as SVG and its data as CSV, and in no other \
+                             format; write --figure {stem}, and convert the picture from there"
+                        ),
+                        None => {
+                            let hint = suggestion(name, paper.figure_names());
+                            format!("--figure: {} has no figure `{name}`; {hint}", paper.name)
+                        }
+                    }
                 })
                 .or_exit(Exit::Usage)?,
         };
@@ -258,11 +268,13 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
         }
     }
     if whole {
-        let page = match &args.figure {
-            None => PAGE.to_owned(),
-            Some(figure) => format!("{figure}.svg"),
+        let written = match &args.figure {
+            None => vec![PAGE.to_owned()],
+            Some(figure) => vec![format!("{figure}.svg"), format!("{figure}.csv")],
         };
-        output::line(&args.out.join(page).display().to_string())?;
+        for file in written {
+            output::line(&args.out.join(file).display().to_string())?;
+        }
     }
     Ok(worst)
 }
