@@ -74,6 +74,78 @@ fn json_has_every_model_with_intervals_and_nothing_that_is_no_number() {
 }
 
 #[test]
+fn losses_that_come_like_clockwork_are_no_chance_and_said_to_be_none() {
+    for (period, lost, believable) in [
+        (10, 1, false.into()),
+        (20, 5, false.into()),
+        (2, 1, serde_json::Value::Null),
+    ] {
+        let fate = |index: u32| if index % period < lost { "1\n" } else { "0\n" };
+        let table: String = core::iter::once("lost\n")
+            .chain((0..4000).map(fate))
+            .collect();
+        let (_place, path) = place_with(&table);
+        let output = run(&format!("fit {path} --json"));
+        let record: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+        assert_eq!(record["believable"], believable, "{period}");
+        for model in record["models"].as_array().expect("a list") {
+            assert!(model["log_likelihood"].is_number(), "{period}: {model}");
+            assert!(model["bic"].is_number(), "{period}: {model}");
+        }
+        let output = run(&format!("fit {path}"));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+        assert!(text.contains("replay it instead, --trace FILE"), "{text}");
+    }
+}
+
+#[test]
+fn a_capture_that_was_cut_off_is_said_to_be_with_its_place() {
+    let place = Place::with(1);
+    let path = place.path("cut.pcap");
+    let mut file = Vec::new();
+    // The head of a pcap file of bare IP packets, and UDP with RTP in it, by their formats.
+    file.extend(0xA1B2_C3D4_u32.to_le_bytes());
+    file.extend([2, 0, 4, 0]);
+    for word in [0, 0, 65_535, 101_u32] {
+        file.extend(word.to_le_bytes());
+    }
+    for number in [1_u8, 2, 4, 5] {
+        let mut packet = vec![
+            0x45, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
+        packet.extend([0x9C, 0x40, 0x13, 0x8C, 0, 20, 0, 0]);
+        packet.extend([0x80, 96, 0, number, 0, 0, 0, 0, 0, 0, 0, 9]);
+        for word in [u32::from(number), 0, 40, 40] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    fs::write(&path, &file).expect("room");
+    let command = format!("fit {} --port 5004", path.display());
+    let whole = run(&command);
+    assert!(
+        whole.status.success() && said(&whole).is_empty(),
+        "{}",
+        said(&whole)
+    );
+    fs::write(&path, &file[..file.len() - 7]).expect("room");
+    let output = run(&command);
+    let told = said(&output);
+    assert!(output.status.success(), "{told}");
+    let place = format!(
+        "{}: ends in the midst of a packet, at octet 192; the 3 packets",
+        path.display()
+    );
+    assert!(
+        told.contains("warning: ") && told.contains(&place),
+        "{told}"
+    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("4 packets, 1 lost"), "{text}");
+}
+
+#[test]
 fn a_trace_is_replayed_by_the_simulator_packet_by_packet() {
     let (place, path) = place_with("sequence\n1\n2\n4\n5\n8\n9\n10\n");
     let trace = place.path("replay.csv");

@@ -6,6 +6,7 @@
 use crate::error::TraceError;
 use crate::losses::Losses;
 use crate::sequence::{SequenceOptions, Tracker};
+use core::fmt;
 use etherparse::{LaxSlicedPacket, TransportSlice};
 use fulmar_proto::wire::aerotp::{TpduKind, parse};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
@@ -72,7 +73,36 @@ struct Interface {
     resolution: u64,
 }
 
-/// Reads the losses of one flow. `name` is what errors call the capture.
+/// What a capture says of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Captured {
+    /// Which of its packets were lost.
+    pub losses: Losses,
+    /// Where the capture ends in the midst of a packet, if it does.
+    pub cut: Option<Cut>,
+}
+
+/// The end of a capture that was cut off, as that of a capture program that was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Octets of the file before the packet that is not whole.
+    pub offset: usize,
+    /// Packets before it, of whatever flow.
+    pub packets: u64,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, packets } = self;
+        write!(
+            f,
+            "ends in the midst of a packet, at octet {offset}; the {packets} packets before it were read"
+        )
+    }
+}
+
+/// Reads the losses of one flow. `name` is what errors call the capture. Of one that was cut off,
+/// what is whole counts.
 ///
 /// # Errors
 /// It is no capture, is damaged, or has no flow, or several, of the kind that is asked for.
@@ -80,7 +110,7 @@ pub fn read_capture<R: Read + Send>(
     name: &str,
     reader: R,
     options: CaptureOptions,
-) -> Result<Losses, TraceError> {
+) -> Result<Captured, TraceError> {
     let mut capture = Capture {
         name,
         options,
@@ -100,7 +130,6 @@ pub fn read_capture<R: Read + Send>(
                 blocks.consume(consumed);
                 stuck = None;
             }
-            // At the end; of a capture that was cut off, what is whole counts.
             Err(PcapError::Eof | PcapError::UnexpectedEof) => break,
             Err(PcapError::Incomplete(_)) => {
                 let at = blocks.position();
@@ -119,8 +148,13 @@ pub fn read_capture<R: Read + Send>(
             Err(error) => return Err(capture.broken(&error)),
         }
     }
+    let cut = (!blocks.data().is_empty()).then(|| Cut {
+        offset: blocks.consumed(),
+        packets: capture.packets,
+    });
     drop(blocks);
-    capture.finish()
+    let losses = capture.finish()?;
+    Ok(Captured { losses, cut })
 }
 
 struct Capture<'a> {
@@ -142,7 +176,7 @@ impl Capture<'_> {
         }
     }
 
-    fn broken<I: core::fmt::Debug>(&self, error: &PcapError<I>) -> TraceError {
+    fn broken<I: fmt::Debug>(&self, error: &PcapError<I>) -> TraceError {
         let what = match error {
             PcapError::HeaderNotRecognized => "is no pcap or pcapng file".to_owned(),
             PcapError::BufferTooSmall => "has a block that is too long to be true".to_owned(),

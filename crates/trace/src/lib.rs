@@ -26,7 +26,7 @@ mod power;
 mod sequence;
 mod table;
 
-pub use capture::{CaptureOptions, Protocol, is_capture, read_capture};
+pub use capture::{CaptureOptions, Captured, Cut, Protocol, is_capture, read_capture};
 pub use error::TraceError;
 pub use losses::{Counts, Group, Losses};
 pub use power::{PowerOptions, read_power};

@@ -13,7 +13,7 @@ use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{
     EcnField, FecStrength, Flags, Header, Mode, Outgoing, Port, encode,
 };
-use fulmar_trace::{CaptureOptions, Losses, Protocol, is_capture, read_capture};
+use fulmar_trace::{CaptureOptions, Cut, Losses, Protocol, is_capture, read_capture};
 use proptest::prelude::*;
 
 const PORT: u16 = 5004;
@@ -31,7 +31,8 @@ fn options() -> CaptureOptions {
 }
 
 fn read(octets: &[u8], options: CaptureOptions) -> Result<Losses, String> {
-    read_capture("c.pcap", octets, options).map_err(|error| error.to_string())
+    let captured = read_capture("c.pcap", octets, options).map_err(|error| error.to_string());
+    Ok(captured?.losses)
 }
 
 fn digits(losses: &Losses) -> String {
@@ -259,7 +260,19 @@ fn a_capture_that_was_cut_off_counts_as_far_as_it_goes() {
     for cut in [1, 20, 150] {
         let losses = read(&whole[..whole.len() - cut], options()).unwrap();
         assert_eq!(digits(&losses), "0010", "{cut} octets less");
+        // Behind the file's head come three whole packets, each with a head of its own.
+        let packet = 16 + frame(ETHERNET, PORT, &rtp(0, 1)).len();
+        let expected = Cut {
+            offset: 24 + 3 * packet,
+            packets: 3,
+        };
+        let captured = read_capture("c.pcap", &whole[..whole.len() - cut], options()).unwrap();
+        assert_eq!(captured.cut, Some(expected), "{cut} octets less");
     }
+    assert_eq!(
+        read_capture("c.pcap", &whole[..], options()).unwrap().cut,
+        None
+    );
 }
 
 #[test]

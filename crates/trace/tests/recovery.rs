@@ -245,7 +245,7 @@ fn what_no_model_makes_is_believed_by_none() {
         periodic.push(index % 100 < 7, None).unwrap();
     }
     let fit = fit(&periodic);
-    assert!(!fit.is_believable(0.01), "{fit:?}");
+    assert_eq!(fit.is_believable(0.01), Some(false), "{fit:?}");
 }
 
 #[test]

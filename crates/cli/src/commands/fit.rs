@@ -92,8 +92,8 @@ struct Record<'a> {
     file: &'a str,
     /// The chosen model as a scenario writes it.
     loss: &'a str,
-    /// Whether the chosen model passes its test at one per cent.
-    believable: bool,
+    /// Whether the chosen model passes its test at one per cent; null if it cannot be tested.
+    believable: Option<bool>,
     #[serde(flatten)]
     fit: &'a Fit,
 }
@@ -162,7 +162,11 @@ fn read(args: &FitArgs, name: &str) -> Result<Losses, Failure> {
                 source: args.ssrc,
                 window: args.window,
             };
-            read_capture(name, source, options).or_exit(Exit::Usage)
+            let captured = read_capture(name, source, options).or_exit(Exit::Usage)?;
+            if let Some(cut) = captured.cut {
+                eprintln!("fulmar: warning: {name}: {cut}; a later packet is missing, not lost");
+            }
+            Ok(captured.losses)
         }
         (false, None) => {
             let options = SequenceOptions {
@@ -261,13 +265,19 @@ fn text(fit: &Fit, best: &Fitted, name: &str) -> anyhow::Result<String> {
             text,
             "one fate only: the interval of the mean loss is all that can be said"
         )?;
-    } else if !fit.is_believable(LEVEL) {
-        let p = best
-            .goodness
-            .map_or_else(String::new, |goodness| probability(goodness.p));
+    } else if let Some(goodness) = best.goodness {
+        if goodness.p < LEVEL {
+            let p = probability(goodness.p);
+            writeln!(
+                text,
+                "but its runs are not those of the recording ({p}): replay it instead, --trace FILE"
+            )?;
+        }
+    } else {
         writeln!(
             text,
-            "but its runs are not those of the recording ({p}): replay it instead, --trace FILE"
+            "whether its runs are those of the recording cannot be tested: the losses are too few, or \
+             come too regularly to be chance; replay it instead, --trace FILE"
         )?;
     }
     writeln!(text, "\n[hop]\nloss = \"{}\"", best.loss)?;

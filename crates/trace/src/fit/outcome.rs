@@ -83,12 +83,11 @@ impl Fit {
             .find(|fitted| fitted.model == self.chosen)
     }
 
-    /// Whether the chosen model passes its test at this level; a recording that is too short to ask
-    /// passes.
-    pub fn is_believable(&self, level: f64) -> bool {
-        self.best()
-            .and_then(|best| best.goodness)
-            .is_none_or(|goodness| goodness.p >= level)
+    /// Whether the chosen model passes its test at this level; none if there is no test, since the
+    /// recording is too short, or leaves nothing to chance under the model.
+    pub fn is_believable(&self, level: f64) -> Option<bool> {
+        let goodness = self.best()?.goodness?;
+        Some(goodness.p >= level)
     }
 }
 
@@ -105,6 +104,11 @@ pub fn fit(losses: &Losses) -> Fit {
         match estimate(model, losses, &pairs) {
             Ok(estimate) => {
                 let log_likelihood = estimate.states.log_likelihood(losses.groups());
+                if !log_likelihood.is_finite() {
+                    let reason = "the recording cannot happen under what was estimated of it";
+                    skipped.push((model, reason.to_owned()));
+                    continue;
+                }
                 let penalty = f64::from(model.parameters()) * (packets.max(1) as f64).ln();
                 models.push(Fitted {
                     model,
