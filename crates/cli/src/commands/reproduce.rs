@@ -147,16 +147,14 @@ impl Place {
                 .with_context(|| {
                     let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
                     let known = |stem: &&str| paper.figure_names().any(|figure| figure == *stem);
-                    match stem.filter(known) {
-                        Some(stem) => format!(
+                    if let Some(stem) = stem.filter(known) {
+                        return format!(
                             "--figure: a figure is written as SVG and its data as CSV, and in no other \
                              format; write --figure {stem}, and convert the picture from there"
-                        ),
-                        None => {
-                            let hint = suggestion(name, paper.figure_names());
-                            format!("--figure: {} has no figure `{name}`; {hint}", paper.name)
-                        }
+                        );
                     }
+                    let hint = suggestion(name, paper.figure_names());
+                    format!("--figure: {} has no figure `{name}`; {hint}", paper.name)
                 })
                 .or_exit(Exit::Usage)?,
         };
