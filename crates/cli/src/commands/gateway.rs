@@ -1,5 +1,6 @@
 //! `fulmar gateway`.
 
+use super::service;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
@@ -161,9 +162,11 @@ fn obey_signals(
         while wait(&[(wake_up.as_fd(), Interest::Readable)], None, &mut ready).is_ok() {
             wake_up.clear();
             if signals.exit().is_some() {
+                service::stopping();
                 return control.stop();
             }
             if reload.swap(false, Ordering::SeqCst) {
+                service::reloading();
                 match read(&path) {
                     Ok(config) => {
                         set_level(config.log);
@@ -174,6 +177,7 @@ fn obey_signals(
                         tracing::error!(event = "reload_refused", problem);
                     }
                 }
+                service::ready();
             }
         }
     };
@@ -245,6 +249,14 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
             metrics: gateway.metrics(),
         })?;
     }
+    let watched = gateway
+        .control()
+        .context("copying the waker")
+        .or_exit(Exit::Device)?;
+    service::watch(watched)
+        .context("starting the watchdog's thread")
+        .or_exit(Exit::Device)?;
+    service::ready();
     let end = gateway.run().map_err(failure)?;
     tracing::info!(event = "stopped", flows_cut = end.cut);
     Ok(signals.exit().unwrap_or(Exit::Done))

@@ -17,6 +17,7 @@ mod progress;
 pub(crate) mod recv;
 pub(crate) mod reproduce;
 pub(crate) mod send;
+mod service;
 pub(crate) mod sim;
 mod traces;
 mod watch;
