@@ -11,7 +11,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench ns3-speed parity tun side-by-side field flows soak fuzz swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench ns3-speed parity tun side-by-side field flows soak fuzz package swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ soak: setup packages ## Transfers across ten outages of 20 s, and one of 10 min 
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)
+
+package: setup ## The Debian package, in target/package
+	scripts/package
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
 	$(FULMAR) sim --swarm $(COUNT) --seed $(SEED)
