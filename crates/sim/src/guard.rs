@@ -2,7 +2,7 @@
 
 use fulmar_proto::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use fulmar_proto::machine::{Datagram, Deadline, Machine, Transmit};
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{ByteCount, Instant};
 
 /// A machine as the simulator holds it.
 #[cfg(debug_assertions)]
@@ -89,6 +89,10 @@ impl<M: LinkMachine> LinkMachine for Bare<M> {
 
     fn next_deadline(&self) -> Option<Deadline> {
         self.0.next_deadline()
+    }
+
+    fn held(&self) -> ByteCount {
+        self.0.held()
     }
 
     fn counters(&self) -> &LinkCounters {

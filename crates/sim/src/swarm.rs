@@ -17,6 +17,8 @@ mod links;
 mod lt_tcp;
 mod splice;
 
+pub use links::{LinkFailure, LinkLayerTotals, LinkSwarmTotals, link_sessions};
+
 use crate::experiment::{ExperimentError, Progress, pool};
 use crate::report::record::Metrics;
 use crate::scenario::{Document, Plan, ScenarioError};
@@ -81,7 +83,7 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
     let links = links::session(seed, cancel);
     let mut broken = broken(&world, end);
     broken.extend(lt_tcp.broken.iter().map(|what| format!("lt-tcp: {what}")));
-    broken.extend(links.broken);
+    broken.extend(links.broken.iter().cloned());
     broken.extend(
         gateways
             .broken
@@ -93,12 +95,12 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
         broken,
         delivered_bytes: metrics.flow.delivered_bytes
             + lt_tcp.delivered_bytes
-            + links.delivered_bytes
+            + links.sum(|layer| layer.delivered_bytes)
             + gateways.delivered_bytes,
         packet_hops: world.wire().packet_hops + lt_tcp.packet_hops + gateways.packets,
-        link_frames: links.frames,
-        link_frames_lost: links.frames_lost,
-        link_restarts: links.restarts,
+        link_frames: links.sum(|layer| layer.frames),
+        link_frames_lost: links.sum(|layer| layer.frames_lost),
+        link_restarts: links.sum(|layer| layer.restarts),
         packets_lost: metrics.wire_loss.total() + lt_tcp.packets_lost + gateways.packets_lost,
         packets_damaged: metrics.wire_damaged + gateways.packets_damaged,
         flows_finished: gateways.flows_finished,

@@ -50,6 +50,58 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
     assert!(totals.links_held > 800 && totals.hosts_lost > 25);
 }
 
+/// Seeds of [`swarm::link_sessions`] that once failed, with what they found.
+const LINKS_FAILED_ONCE: [(u64, &str); 11] = [
+    (
+        1_001_425,
+        "LL-HARQ: damage in a block's number that 16 bits of check overlooked stopped the hop",
+    ),
+    (1_002_029, "the same"),
+    (1_002_234, "the same"),
+    (1_002_293, "the same"),
+    (1_006_525, "the same"),
+    (1_011_797, "the same, of the first unit that was heard"),
+    (
+        1_003_434,
+        "SLACP: a backlog that nobody had understood went out again before what was new",
+    ),
+    (
+        1_000_571,
+        "SLACP: an acknowledgement that a peer did not understand was said again too late",
+    ),
+    (1_008_017, "the same"),
+    (
+        1_000_785,
+        "LL-HARQ: an answer that was held up took the receiver back to what it had released",
+    ),
+    (
+        1_009_907,
+        "LL-ARQ: a packet that stood behind a later one waited longer than it may",
+    ),
+];
+
+/// A minute of one core.
+#[test]
+fn ten_thousand_sessions_of_each_link_layer_keep_what_it_promises() {
+    let totals = swarm::link_sessions(1_000_000..1_010_000, 0, &Progress::default()).unwrap();
+    assert_eq!(totals.failures, []);
+    assert_eq!(totals.layers.len(), 7);
+    for layer in &totals.layers {
+        assert_eq!(layer.sessions, 10_000, "{layer:?}");
+        assert!(layer.restarts > 10_000, "{layer:?}");
+        assert!(layer.frames_lost > 100_000, "{layer:?}");
+        assert!(layer.frames_damaged > 20_000, "{layer:?}");
+    }
+}
+
+#[test]
+fn seeds_of_link_layers_that_failed_once_hold() {
+    for (seed, found) in LINKS_FAILED_ONCE {
+        let totals = swarm::link_sessions(seed..seed + 1, 1, &Progress::default()).unwrap();
+        assert_eq!(totals.failures, [], "seed {seed}: {found}");
+    }
+}
+
 #[test]
 fn seeds_that_failed_once_hold() {
     for (seed, found) in FAILED_ONCE {

@@ -30,6 +30,8 @@ Examples:
       runs.ndjson and runs.csv in a directory; killed, the same command goes on where it was
   fulmar sim --swarm 10000 --seed 1
       random sessions under random faults; one that breaks a promise is printed as a command
+  fulmar sim --swarm 10000 --links
+      those of link layers alone, 10,000 of each
 
 Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md.
 ";
@@ -46,11 +48,14 @@ pub(crate) struct SimArgs {
     /// The scenario, a TOML file; `-` is stdin.
     #[arg(required_unless_present = "swarm")]
     scenario: Option<PathBuf>,
-    /// Instead of a scenario, run N random sessions each of AeroTP, of gateways and of LT-TCP under random
+    /// Instead of a scenario, run N random sessions each of AeroTP, of LT-TCP, of every link layer and of gateways under random
     /// faults and check that nothing is lost, doubled or altered and that all ends. --seed is the first one's.
     #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "csv"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     swarm: Option<u64>,
+    /// With --swarm: of the sessions only those of link layers, N of each, counted layer by layer.
+    #[arg(long, requires = "swarm", conflicts_with = "show")]
+    links: bool,
     /// With --swarm 1: print the scenario of AeroTP that the seed draws, and run nothing.
     #[arg(long, conflicts_with_all = ["json", "scenario"])]
     show: bool,

@@ -117,6 +117,10 @@ impl LinkMachine for Link {
         of_each!(self, machine => machine.next_deadline())
     }
 
+    fn held(&self) -> ByteCount {
+        of_each!(self, machine => machine.held())
+    }
+
     fn counters(&self) -> &LinkCounters {
         of_each!(self, machine => machine.counters())
     }

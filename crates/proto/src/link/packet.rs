@@ -2,7 +2,7 @@
 
 use super::LinkCounters;
 use crate::machine::{Deadline, Kind, Priority};
-use crate::units::Instant;
+use crate::units::{ByteCount, Instant};
 
 /// One end of one hop: owns no clock, socket, thread or entropy source.
 pub trait LinkMachine {
@@ -29,6 +29,10 @@ pub trait LinkMachine {
     /// When to call [`LinkMachine::handle_deadline`], if nothing arrives before. Meaningful only
     /// after a complete drain.
     fn next_deadline(&self) -> Option<Deadline>;
+
+    /// Octets of packets, and of parts and combinations of them, that the machine keeps: bounded by its
+    /// settings and the longest packet, whatever the peer sends.
+    fn held(&self) -> ByteCount;
 
     /// What was counted so far.
     fn counters(&self) -> &LinkCounters;

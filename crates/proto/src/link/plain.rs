@@ -5,7 +5,7 @@
 
 use super::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use crate::machine::{Deadline, Kind, Priority};
-use crate::units::Instant;
+use crate::units::{ByteCount, Instant};
 use crate::wire::link::plain;
 use std::collections::VecDeque;
 
@@ -79,6 +79,12 @@ impl LinkMachine for Plain {
 
     fn next_deadline(&self) -> Option<Deadline> {
         None
+    }
+
+    fn held(&self) -> ByteCount {
+        let waiting = self.waiting.as_ref().map_or(0, |w| w.octets.len());
+        let inbox: usize = self.inbox.iter().map(Vec::len).sum();
+        ByteCount::from_usize(waiting + inbox)
     }
 
     fn counters(&self) -> &LinkCounters {

@@ -2,7 +2,7 @@
 
 use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use crate::machine::Deadline;
-use crate::units::Instant;
+use crate::units::{ByteCount, Instant};
 use core::cell::Cell;
 
 /// A machine that names the same deadline this often at one instant is spinning.
@@ -145,6 +145,10 @@ impl<M: LinkMachine> LinkMachine for Strict<M> {
             );
         }
         deadline
+    }
+
+    fn held(&self) -> ByteCount {
+        self.machine.held()
     }
 
     fn counters(&self) -> &LinkCounters {

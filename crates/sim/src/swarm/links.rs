@@ -2,40 +2,138 @@
 //! order and in time, whatever the medium does to frames and however often an end restarts.
 //!
 //! A seed draws, for every layer, a hop with loss, bursts, inverted bits, duplicates, reordering
-//! and outages, frames of nonsense and repeats of old ones, restarts of either end, and packets of
-//! all lengths both ways. Then the faults end, and what is offered from then on must all arrive.
-//! The plain layer has no numbers, so its media do not duplicate. Frames that are sound and lie are
-//! the fuzzer's (`fuzz/fuzz_targets/link_machine.rs`): a link layer trusts its peer.
+//! and outages, frames of nonsense and frames that were held up, also those of former lives, restarts
+//! of either end, and packets of all lengths both ways. Then the faults end, and what is offered from
+//! then on must all arrive. Checked after every event: what an end keeps. At every release: that the
+//! packet was sent so, is later than the last and is in time. The plain layer has no numbers, so its
+//! media do not duplicate. Frames that are sound and lie are the fuzzer's
+//! (`fuzz/fuzz_targets/link_machine.rs`): a link layer trusts its peer.
 
 mod hop;
 
+use crate::experiment::{ExperimentError, Progress, pool};
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use fulmar_proto::link::{ArqConfig, ArqScheme, HarqConfig, LinkLayer, SlacpConfig};
+use fulmar_proto::link::{ArqConfig, ArqScheme, HarqConfig, LaneSettings, LinkLayer, SlacpConfig};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
-use hop::{Faults, Hop, LONGEST};
+use hop::{Faults, Hop, LONGEST, Promise, medium};
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// What sessions of one link layer did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkLayerTotals {
+    /// The layer, as scenarios name it.
+    pub layer: &'static str,
+    /// Sessions that ran to their end.
+    pub sessions: u64,
+    /// Of those, the ones that broke a promise.
+    pub broken: u64,
+    /// Octets of packets that came out.
+    pub delivered_bytes: u64,
+    /// Frames that were sent.
+    pub frames: u64,
+    /// Of those, frames that the medium lost.
+    pub frames_lost: u64,
+    /// And frames that it damaged.
+    pub frames_damaged: u64,
+    /// Restarts of ends.
+    pub restarts: u64,
+}
 
 /// What a seed's sessions did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkReport {
     pub(super) broken: Vec<String>,
-    /// Octets of packets that came out.
-    pub(super) delivered_bytes: u64,
-    pub(super) frames: u64,
-    pub(super) frames_lost: u64,
-    pub(super) frames_damaged: u64,
-    pub(super) restarts: u64,
+    /// Of each layer that was not cancelled.
+    pub(super) layers: Vec<LinkLayerTotals>,
 }
 
-/// Every layer by name, and whether it keeps the order of packets.
-const LAYERS: [(&str, bool); 7] = [
-    ("plain", true),
-    ("stop-and-wait", true),
-    ("go-back-n", true),
-    ("selective-repeat", false),
-    ("ll-arq", true),
-    ("ll-harq", true),
-    ("slacp", true),
+impl LinkReport {
+    /// A count over all layers.
+    pub(super) fn sum(&self, count: impl Fn(&LinkLayerTotals) -> u64) -> u64 {
+        self.layers.iter().map(count).sum()
+    }
+}
+
+/// What many seeds' sessions of link layers did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LinkSwarmTotals {
+    /// Layer by layer.
+    pub layers: Vec<LinkLayerTotals>,
+    /// The seeds whose sessions broke promises, in order, and which.
+    pub failures: Vec<LinkFailure>,
+}
+
+/// A seed whose session of some link layer broke a promise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkFailure {
+    /// The seed.
+    pub seed: u64,
+    /// The layers, and what they broke.
+    pub broken: Vec<String>,
+}
+
+/// Runs the sessions of `seeds`, one of each link layer for each, on `jobs` threads (0: one for each
+/// core). Cancelling ends early with what was done until then.
+///
+/// # Errors
+/// The threads could not be started.
+pub fn link_sessions(
+    seeds: Range<u64>,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<LinkSwarmTotals, ExperimentError> {
+    let reports: Vec<(u64, LinkReport)> = pool(jobs)?.install(|| {
+        seeds
+            .into_par_iter()
+            .map(|seed| {
+                let caught = std::panic::catch_unwind(|| session(seed, &progress.cancel));
+                let report = caught.unwrap_or_else(|_| LinkReport {
+                    broken: vec!["panicked".to_owned()],
+                    layers: Vec::new(),
+                });
+                progress.advance(1);
+                (seed, report)
+            })
+            .collect()
+    });
+    let layers = LAYERS.map(|layer| LinkLayerTotals {
+        layer,
+        ..LinkLayerTotals::default()
+    });
+    let mut totals = LinkSwarmTotals {
+        layers: layers.to_vec(),
+        failures: Vec::new(),
+    };
+    for (seed, report) in reports {
+        for (total, of_seed) in totals.layers.iter_mut().zip(&report.layers) {
+            total.sessions += 1;
+            total.broken += of_seed.broken;
+            total.delivered_bytes += of_seed.delivered_bytes;
+            total.frames += of_seed.frames;
+            total.frames_lost += of_seed.frames_lost;
+            total.frames_damaged += of_seed.frames_damaged;
+            total.restarts += of_seed.restarts;
+        }
+        if !report.broken.is_empty() {
+            let broken = report.broken;
+            totals.failures.push(LinkFailure { seed, broken });
+        }
+    }
+    Ok(totals)
+}
+
+/// Every layer by name.
+const LAYERS: [&str; 7] = [
+    "plain",
+    "stop-and-wait",
+    "go-back-n",
+    "selective-repeat",
+    "ll-arq",
+    "ll-harq",
+    "slacp",
 ];
 
 /// Draws, runs and checks a session of each layer.
@@ -44,18 +142,23 @@ const LAYERS: [(&str, bool); 7] = [
 /// A machine or its driver broke the contract, in builds that check it.
 pub(super) fn session(seed: u64, cancel: &AtomicBool) -> LinkReport {
     let mut report = LinkReport::default();
-    for (name, in_order) in LAYERS {
+    for name in LAYERS {
         if cancel.load(Relaxed) {
             break;
         }
         let rng = Rng::from_seed(seed).child("swarm-links").child(name);
-        let mut hop = drawn(name, in_order, rng);
+        let mut hop = drawn(name, rng);
         hop.run();
-        report.delivered_bytes += hop.delivered_bytes;
-        report.frames += hop.frames;
-        report.frames_lost += hop.frames_lost;
-        report.frames_damaged += hop.frames_damaged;
-        report.restarts += hop.restarts;
+        report.layers.push(LinkLayerTotals {
+            layer: name,
+            sessions: 1,
+            broken: u64::from(!hop.broken.is_empty()),
+            delivered_bytes: hop.delivered_bytes,
+            frames: hop.frames,
+            frames_lost: hop.frames_lost,
+            frames_damaged: hop.frames_damaged,
+            restarts: hop.restarts,
+        });
         let broken = hop.broken.iter();
         report
             .broken
@@ -81,7 +184,7 @@ fn narrow(value: u64) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
 
-fn drawn(name: &str, in_order: bool, mut rng: Rng) -> Hop {
+fn drawn(name: &str, mut rng: Rng) -> Hop {
     let rate = scale(&mut rng, 1e5, 1e8).round();
     let delay = Duration::from_secs_f64(scale(&mut rng, 1e-5, 0.1));
     #[expect(
@@ -112,67 +215,121 @@ fn drawn(name: &str, in_order: bool, mut rng: Rng) -> Hop {
             0.0
         },
         outages: rng.below(3),
-        // SLACP's restarts are tested with its machine: what is offered right after one may be lost.
-        restarts: if name == "slacp" { 0 } else { rng.below(4) },
+        restarts: rng.below(4),
     };
-    let (layer, patience) = layer(name, &mut rng, rate, delay);
-    Hop::new(layer, in_order, (rate, delay), faults, patience, rng)
+    let (layer, promise) = layer(name, &mut rng, rate, delay);
+    Hop::new(layer, promise, (rate, delay), faults, rng)
 }
 
-/// The layer with settings of its own, and how long a packet may take from being taken to coming
-/// out; `None` where no clock bounds it but the peer's next frame.
-fn layer(
-    name: &str,
-    rng: &mut Rng,
-    rate: Bitrate,
-    delay: Duration,
-) -> (LinkLayer, Option<Duration>) {
-    let frame = rate.time_to_send(ByteCount::from_usize(LONGEST + 50));
-    let window = narrow(1 + rng.below(64));
-    let retries = u8::try_from(rng.below(8)).unwrap_or_default();
-    let arq = |preset: ArqConfig| {
-        let config = ArqConfig {
-            window: window.min(preset.window),
-            retries,
-            ..preset
-        };
-        // Each try waits for its timer and for a window of others at most, and what arrived for one
-        // and a half times as long.
-        let wait = delay * 2 + frame * 4 + frame * 2 * u32::from(window);
-        let tries = u32::from(retries) + 1;
-        // In go-back-N only the timer of the first counts tries, so those before a frame come first.
-        let before = if preset.scheme == ArqScheme::GoBackN {
-            u32::from(config.window)
-        } else {
-            1
-        };
-        (
-            LinkLayer::Arq(config),
-            Some(wait * (tries * 3 + 2) * before),
-        )
-    };
+/// The layer with settings of its own, and what it promises with them.
+fn layer(name: &str, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     match name {
-        "stop-and-wait" => arq(ArqConfig::STOP_AND_WAIT),
-        "go-back-n" => arq(ArqConfig::GO_BACK_N),
-        "selective-repeat" => arq(ArqConfig::SELECTIVE_REPEAT),
-        "ll-arq" => arq(ArqConfig::LL_ARQ),
-        "ll-harq" => {
-            let config = HarqConfig {
-                fragments: u8::try_from(1 + rng.below(20)).unwrap_or(1),
-                memory: u32::from(narrow(10 + rng.below(2_000))),
-                window,
-                ..HarqConfig::default()
+        "stop-and-wait" => arq(ArqConfig::STOP_AND_WAIT, rng, rate, delay),
+        "go-back-n" => arq(ArqConfig::GO_BACK_N, rng, rate, delay),
+        "selective-repeat" => arq(ArqConfig::SELECTIVE_REPEAT, rng, rate, delay),
+        "ll-arq" => arq(ArqConfig::LL_ARQ, rng, rate, delay),
+        "ll-harq" => harq(rng, rate, delay),
+        "slacp" => slacp(rng, rate, delay),
+        _ => {
+            let promise = Promise {
+                in_order: true,
+                repairs: true,
+                patience: delay + frame_time(rate) * 2,
+                memory: packets(1),
             };
-            // Both rounds of a window of blocks, each of as many units as the code has, and the
-            // receiver's patience with them.
-            let unit = rate.time_to_send(ByteCount(70)) + frame / u32::from(config.fragments);
-            let blocks = unit * 255 * u32::from(window) * 2;
-            let verdict = delay * 2 + unit * (3 * 255 + 10);
-            (LinkLayer::LlHarq(config), Some(blocks + verdict * 2))
+            (LinkLayer::Plain, promise)
         }
-        "slacp" => (LinkLayer::Slacp(SlacpConfig::default()), None),
-        _ => (LinkLayer::Plain, Some(delay + frame * 2)),
     }
+}
+
+/// The time of the longest frame, with a layer's own octets.
+fn frame_time(rate: Bitrate) -> Duration {
+    rate.time_to_send(ByteCount::from_usize(LONGEST + 50))
+}
+
+/// The octets of so many of the longest packets.
+fn packets(count: usize) -> ByteCount {
+    ByteCount::from_usize(count * LONGEST)
+}
+
+fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
+    let window = narrow(1 + rng.below(64)).min(preset.window);
+    let retries = u8::try_from(rng.below(8)).unwrap_or_default();
+    let config = ArqConfig {
+        window,
+        retries,
+        ..preset
+    };
+    let frame = frame_time(rate);
+    let tries = u32::from(retries) + 1;
+    let timeout = delay * 2 + frame * 4;
+    // Each try waits for its timer, and for a window of others that are sent again, each with an
+    // acknowledgement or a word about its life.
+    let sending = (timeout + frame * 2 * u32::from(window)) * tries;
+    let patience = if preset.scheme == ArqScheme::GoBackN {
+        // Of the frames that are outstanding only the first's timer counts a try, and those after it
+        // go again with it; but nothing waits at the receiver.
+        sending * u32::from(window)
+    } else {
+        sending + timeout * (tries + tries / 2 + 1)
+    };
+    let promise = Promise {
+        in_order: config.keeps_order(),
+        repairs: true,
+        patience: patience + delay + frame * 2,
+        // A window to send and one more, one to release, and one of a life that is not believed yet.
+        memory: packets(usize::from(window) * 3 + 1),
+    };
+    (LinkLayer::Arq(config), promise)
+}
+
+fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
+    let window = narrow(1 + rng.below(64));
+    let config = HarqConfig {
+        fragments: u8::try_from(1 + rng.below(20)).unwrap_or(1),
+        memory: u32::from(narrow(10 + rng.below(2_000))),
+        window,
+        ..HarqConfig::default()
+    };
+    // Both rounds of a window of blocks, each of as many units as the code has, and the receiver's
+    // patience with them.
+    let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(config.fragments);
+    let blocks = unit * 255 * u32::from(window) * 2;
+    let verdict = delay * 2 + unit * (3 * 255 + 10);
+    let promise = Promise {
+        in_order: true,
+        repairs: true,
+        patience: blocks + verdict * 2,
+        // A window to send, one to release, a block that is not in it, and 1,024 units of a life that
+        // is not believed yet. A block has a check, and its units are of one length.
+        memory: packets(usize::from(window) * 2 + 1)
+            + ByteCount::from_usize((usize::from(window) * 2 + 1) * 30)
+            + ByteCount::from_usize(1_024 * (LONGEST / usize::from(config.fragments) + 54)),
+    };
+    (LinkLayer::LlHarq(config), promise)
+}
+
+fn slacp(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
+    let persistence = u8::try_from(rng.below(5)).unwrap_or_default();
+    let config = SlacpConfig {
+        ordinary: LaneSettings {
+            arq: true,
+            fec: rng.chance(0.5),
+            persistence,
+        },
+        ack_delay: Duration::from_millis(1 + rng.below(400)),
+        ..SlacpConfig::default()
+    };
+    let promise = Promise {
+        in_order: true,
+        repairs: persistence > 0,
+        // A hello and what acknowledges may go before a packet.
+        patience: config.delay_max(medium(rate, delay)) + delay + frame_time(rate) * 4,
+        // What is sent and what waits for others are at most a window, what is sent again and what is
+        // rebuilt at most so many packets and four blocks.
+        memory: packets(4_096 * 2 + 512 + 4 * 64),
+    };
+    (LinkLayer::Slacp(config), promise)
 }
 
 #[cfg(test)]
@@ -181,20 +338,18 @@ mod tests {
 
     #[test]
     fn a_seeds_sessions_are_the_same_each_time_and_see_faults() {
-        let never = AtomicBool::new(false);
-        let mut total = LinkReport::default();
-        for seed in 0..20 {
-            let report = session(seed, &never);
-            assert_eq!(report.broken, session(seed, &never).broken, "seed {seed}");
-            assert!(report.broken.is_empty(), "seed {seed}: {:?}", report.broken);
-            total.frames_lost += report.frames_lost;
-            total.frames_damaged += report.frames_damaged;
-            total.restarts += report.restarts;
+        let seeds = || link_sessions(0..20, 1, &Progress::default()).unwrap();
+        let totals = seeds();
+        assert_eq!(totals.failures, []);
+        assert_eq!(totals, seeds());
+        assert_eq!(totals.layers.len(), LAYERS.len());
+        for layer in &totals.layers {
+            assert_eq!(layer.sessions, 20);
+            assert!(layer.frames_lost > 100, "{layer:?}");
+            assert!(
+                layer.frames_damaged > 20 && layer.restarts > 10,
+                "{layer:?}"
+            );
         }
-        assert!(total.frames_lost > 1_000, "{total:?}");
-        assert!(
-            total.frames_damaged > 200 && total.restarts > 50,
-            "{total:?}"
-        );
     }
 }

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
 use fulmar_sim::report::record::SCHEMA;
-use fulmar_sim::swarm::{SwarmTotals, scenario, sessions};
+use fulmar_sim::swarm::{LinkSwarmTotals, SwarmTotals, link_sessions, scenario, sessions};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -18,6 +18,16 @@ struct SwarmRecord<'a> {
     incomplete: bool,
     #[serde(flatten)]
     totals: &'a SwarmTotals,
+}
+
+#[derive(Serialize)]
+struct LinkSwarmRecord<'a> {
+    record: &'static str,
+    schema: u32,
+    version: &'static str,
+    seed: u64,
+    #[serde(flatten)]
+    totals: &'a LinkSwarmTotals,
 }
 
 /// Runs `count` sessions and reports those that broke a promise.
@@ -33,6 +43,9 @@ pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
             scenario(seed)
         ))?;
         return Ok(Exit::Done);
+    }
+    if args.links {
+        return run_links(seed, count, args);
     }
     let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);
@@ -60,6 +73,52 @@ pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
     if totals.sessions < count {
         let over = totals.sessions;
         eprintln!("fulmar: interrupted; {over} of {count} sessions were over and are reported");
+    }
+    let verdict = if totals.failures.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    };
+    Ok(signals.exit().unwrap_or(verdict))
+}
+
+/// The same of link layers alone.
+fn run_links(seed: u64, count: u64, args: &SimArgs) -> Result<Exit, Failure> {
+    let signals = Signals::catch(&[])?;
+    let progress = stoppable(&signals);
+    let seeds = seed..seed.saturating_add(count);
+    let work = || link_sessions(seeds, args.workers.jobs, &progress);
+    let all = Total::of("sessions", count, count);
+    let totals = watch(&all, &progress, work)?.or_exit(Exit::Device)?;
+    if args.json {
+        output::record(&LinkSwarmRecord {
+            record: "link-swarm",
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            seed,
+            totals: &totals,
+        })?;
+    } else {
+        for layer in &totals.layers {
+            output::line(&format!(
+                "{}: {} sessions, {} frames, {} lost, {} damaged, {} restarts, {} octets delivered \
+                 and compared, {} sessions broke a promise",
+                layer.layer,
+                layer.sessions,
+                layer.frames,
+                layer.frames_lost,
+                layer.frames_damaged,
+                layer.restarts,
+                layer.delivered_bytes,
+                layer.broken
+            ))?;
+        }
+        for failure in &totals.failures {
+            let (seed, broken) = (failure.seed, failure.broken.join("; "));
+            output::line(&format!(
+                "fulmar sim --swarm 1 --links --seed {seed}: {broken}"
+            ))?;
+        }
     }
     let verdict = if totals.failures.is_empty() {
         Exit::Done

@@ -100,6 +100,16 @@ impl BlockDecoder {
         self.lost == 0
     }
 
+    /// Octets of the units held.
+    pub fn memory_bytes(&self) -> usize {
+        let source = |source: &Source| match source {
+            Source::Held(payload) => payload.len(),
+            Source::Lost | Source::Rebuilt => 0,
+        };
+        let repairs = self.repairs.iter().map(|(_, symbol)| symbol.len());
+        self.sources.iter().map(source).chain(repairs).sum()
+    }
+
     /// The payload of source `index`, if it arrived as such.
     pub fn source(&self, index: u8) -> Option<&[u8]> {
         match self.sources.get(usize::from(index)) {

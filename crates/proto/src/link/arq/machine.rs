@@ -3,10 +3,11 @@
 use super::ArqConfig;
 use super::receiver::{Arrival, Receiver};
 use super::sender::Sender;
-use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
-use crate::machine::Deadline;
+use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
+use crate::machine::{Deadline, Kind, Priority};
 use crate::rng::Rng;
 use crate::units::{ByteCount, Duration, Instant};
+use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::{ARQ_OVERHEAD_BYTES, ArqFrame, Epoch};
 
 /// One end of a hop with ARQ.
@@ -23,23 +24,42 @@ pub struct Arq {
 }
 
 impl Arq {
-    /// An end over `medium`, whose life gets a name from `rng`.
+    /// An end over `medium`, whose life gets a name and a first number from `rng`.
     pub fn new(config: ArqConfig, medium: Medium, rng: &mut Rng) -> Self {
         // Below 2^16.
-        let epoch = Epoch(u16::try_from(rng.below(1 << 16)).unwrap_or_default());
+        let mut drawn = || u16::try_from(rng.below(1 << 16)).unwrap_or_default();
+        let (epoch, first) = (Epoch(drawn()), FrameNumber(drawn()));
         Self {
             config,
             medium,
             epoch,
             longest: ByteCount::ZERO,
-            sender: Sender::new(config, epoch),
-            receiver: Receiver::new(config),
+            sender: Sender::new(config, epoch, first),
+            receiver: Receiver::new(config, rng),
             counters: LinkCounters::default(),
         }
     }
 
     fn timeout(&self) -> Duration {
         self.config.timeout(self.medium, self.longest)
+    }
+
+    /// Says which life this is, if the peer has asked.
+    fn poll_answer(&mut self, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        let challenge = self.receiver.poll_answer()?;
+        let start = out.len();
+        ArqFrame::Answer {
+            epoch: self.epoch,
+            base: self.sender.base(),
+            challenge,
+        }
+        .encode(out);
+        Some(FrameTransmit {
+            len: out.len() - start,
+            class: FrameClass::Control,
+            kind: Kind::Control,
+            priority: Priority(u8::MAX),
+        })
     }
 
     /// How long a packet waits for one before it at most: as long as the peer may try to send that,
@@ -94,12 +114,23 @@ impl LinkMachine for Arq {
                 self.receiver.data(now, arrival, hold, &mut self.counters);
             }
             ArqFrame::Advance { epoch, base } => {
-                self.receiver.advance(epoch, base, hold, &mut self.counters);
+                let peer = (epoch, base);
+                self.receiver.advance(now, peer, hold, &mut self.counters);
             }
             ArqFrame::Ack { epoch, next, bits } => {
                 if epoch != self.epoch || !self.sender.acknowledge(next, bits) {
                     self.counters.unexpected += 1;
                 }
+            }
+            ArqFrame::Challenge(challenge) => self.receiver.challenged(challenge),
+            ArqFrame::Answer {
+                epoch,
+                base,
+                challenge,
+            } => {
+                let peer = (epoch, base);
+                self.receiver
+                    .answer(now, peer, challenge, hold, &mut self.counters);
             }
         }
         self.counters.skipped = self.receiver.passed_over();
@@ -112,7 +143,8 @@ impl LinkMachine for Arq {
     }
 
     fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
-        let frame = self.receiver.poll(out).or_else(|| {
+        let frame = self.poll_answer(out);
+        let frame = frame.or_else(|| self.receiver.poll(out)).or_else(|| {
             let timeout = self.timeout();
             self.sender.poll(now, timeout, out)
         })?;
@@ -128,6 +160,10 @@ impl LinkMachine for Arq {
 
     fn next_deadline(&self) -> Option<Deadline> {
         Deadline::earlier(self.sender.next_deadline(), self.receiver.next_deadline())
+    }
+
+    fn held(&self) -> ByteCount {
+        ByteCount::from_usize(self.sender.held_octets() + self.receiver.held_octets())
     }
 
     fn counters(&self) -> &LinkCounters {

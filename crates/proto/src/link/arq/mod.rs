@@ -14,9 +14,9 @@
 //! - Each packet comes out once, or never: after `retries` retransmissions it is given up, and the
 //!   receiver is told. In order, if asked for.
 //! - A packet that arrived is released within the hold time, whatever became of the sender.
-//! - At most a window of packets at either end.
-//! - A restarted peer is recognised by its epoch. What had arrived and was not acknowledged when a
-//!   *receiver* loses its memory comes out again.
+//! - At most a window of packets to send, one to release, and one of a peer that is not believed yet.
+//! - A restarted peer is followed as soon as it has answered a challenge; its first packets wait for
+//!   that. What had arrived and was not acknowledged when a *receiver* loses its memory comes out again.
 //!
 //! # Sources
 //! LT-TCP + LL-HARQ slides (LL-ARQ is the baseline), parameters decoded in spec/protocols.md 2.2;
@@ -26,6 +26,8 @@ mod config;
 mod machine;
 mod receiver;
 mod sender;
+#[cfg(test)]
+mod tests;
 
 pub use config::{ArqConfig, ArqScheme};
 pub use machine::Arq;

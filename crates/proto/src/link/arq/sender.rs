@@ -67,17 +67,29 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(config: ArqConfig, epoch: Epoch) -> Self {
+    pub(super) fn new(config: ArqConfig, epoch: Epoch, first: FrameNumber) -> Self {
         Self {
             config,
             epoch,
-            base: FrameNumber(0),
+            base: first,
             frames: VecDeque::new(),
             fresh: None,
             timers: VecDeque::new(),
             due: VecDeque::new(),
             announcement: None,
         }
+    }
+
+    /// The lowest number that may still be sent.
+    pub(super) const fn base(&self) -> FrameNumber {
+        self.base
+    }
+
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let fresh = self.fresh.as_ref().map_or(0, |fresh| fresh.octets.len());
+        let outstanding: usize = self.frames.iter().map(|frame| frame.octets.len()).sum();
+        fresh + outstanding
     }
 
     pub(super) fn ready(&self) -> bool {

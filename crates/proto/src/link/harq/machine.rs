@@ -1,12 +1,13 @@
 //! One end of a hop with LL-HARQ: routes frames between its halves.
 
-use super::HarqConfig;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
-use crate::machine::Deadline;
+use super::{FIRST_BLOCKS_APART, HarqConfig};
+use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
+use crate::machine::{Deadline, Kind, Priority};
 use crate::rng::Rng;
 use crate::units::{ByteCount, Duration, Instant};
+use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::HarqFrame;
 
@@ -29,18 +30,39 @@ pub struct LlHarq {
 }
 
 impl LlHarq {
-    /// An end over `medium`, whose life gets a name from `rng`.
+    /// An end over `medium`, whose life gets a name and a first number from `rng`.
     pub fn new(config: HarqConfig, medium: Medium, rng: &mut Rng) -> Self {
         // Below 2^16.
-        let epoch = Epoch(u16::try_from(rng.below(1 << 16)).unwrap_or_default());
+        let mut drawn = || u16::try_from(rng.below(1 << 16)).unwrap_or_default();
+        let epoch = Epoch(drawn());
+        let first = drawn();
+        let first = FrameNumber(first - first % FIRST_BLOCKS_APART);
         Self {
             medium,
             epoch,
             longest: ByteCount::ZERO,
-            sender: Sender::new(config, epoch),
-            receiver: Receiver::new(config, medium.round_trip),
+            sender: Sender::new(config, epoch, first),
+            receiver: Receiver::new(config, medium.round_trip, rng),
             counters: LinkCounters::default(),
         }
+    }
+
+    /// Says which life this is, if the peer has asked.
+    fn poll_answer(&mut self, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        let challenge = self.receiver.poll_answer()?;
+        let start = out.len();
+        HarqFrame::Answer {
+            epoch: self.epoch,
+            base: self.sender.base(),
+            challenge,
+        }
+        .encode(out);
+        Some(FrameTransmit {
+            len: out.len() - start,
+            class: FrameClass::Control,
+            kind: Kind::Control,
+            priority: Priority(u8::MAX),
+        })
     }
 
     /// From the start of a block's last unit to its feedback at the latest: the way there and back,
@@ -92,6 +114,16 @@ impl LinkMachine for LlHarq {
                     self.counters.unexpected += 1;
                 }
             }
+            HarqFrame::Challenge(challenge) => self.receiver.challenged(challenge),
+            HarqFrame::Answer {
+                epoch,
+                base,
+                challenge,
+            } => {
+                let peer = (epoch, base);
+                self.receiver
+                    .answer(now, peer, challenge, &mut self.counters);
+            }
         }
         self.counters.skipped = self.receiver.passed_over();
     }
@@ -103,7 +135,8 @@ impl LinkMachine for LlHarq {
     }
 
     fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
-        let frame = self.receiver.poll(now, out).or_else(|| {
+        let frame = self.poll_answer(out);
+        let frame = frame.or_else(|| self.receiver.poll(now, out)).or_else(|| {
             let patience = self.patience();
             let unit_time = self.medium.frame_time(self.longest) + CLOCK_STEP;
             self.sender
@@ -122,6 +155,10 @@ impl LinkMachine for LlHarq {
 
     fn next_deadline(&self) -> Option<Deadline> {
         Deadline::earlier(self.sender.next_deadline(), self.receiver.next_deadline())
+    }
+
+    fn held(&self) -> ByteCount {
+        ByteCount::from_usize(self.sender.held_octets() + self.receiver.held_octets())
     }
 
     fn counters(&self) -> &LinkCounters {

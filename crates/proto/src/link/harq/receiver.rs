@@ -2,14 +2,15 @@
 
 use super::HarqConfig;
 use crate::fec::block::BlockDecoder;
-use crate::link::parts::{FormerLives, LossEstimate, Placed, ReleaseWindow};
+use crate::link::parts::{Acquaintance, LossEstimate, Placed, ReleaseWindow};
 use crate::link::{FrameClass, FrameTransmit, LinkCounters};
 use crate::machine::{Deadline, Kind, Priority};
+use crate::rng::Rng;
 use crate::units::{Duration, Instant};
 use crate::wire::checksum::crc32;
-use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::{HarqFrame, STILL_COMING, Unit};
+use crate::wire::link::{Challenge, FrameNumber};
 use core::num::NonZeroU8;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,6 +19,8 @@ const BLOCK_OCTETS_MAX: usize = 70_000;
 /// Unit times that pass beyond a block's last unit before it counts as over (spec 2.4).
 const GAP_UNITS: u32 = 2;
 
+/// Units that are kept until their sender is believed: twenty packets, or more.
+const UNITS_WAITING_MAX: usize = 1_024;
 /// A block that has begun and is not settled.
 #[derive(Clone, Debug)]
 struct Reception {
@@ -29,19 +32,23 @@ struct Reception {
     with_parity: bool,
 }
 
+/// A unit that is not believed yet.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) unit: Unit,
+    pub(super) octets: Vec<u8>,
+}
+
 /// The receiving half of one end.
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
-    epoch: Option<Epoch>,
-    /// A life that one unit named: 16 bits of check are not enough to believe one.
-    rumour: Option<Epoch>,
-    former: FormerLives<Epoch>,
-    size: u16,
-    window: ReleaseWindow,
+    pub(super) peer: Acquaintance<Waiting>,
+    pub(super) size: u16,
+    pub(super) window: ReleaseWindow,
     /// By number. Never iterated in the order of keys, which wrap.
     blocks: BTreeMap<u16, Reception>,
     /// One more than the highest block that has begun.
-    horizon: FrameNumber,
+    pub(super) horizon: FrameNumber,
     /// Whether the highest block's first round is over.
     ended: bool,
     /// The units of the last block that was measured: the best guess for one that was lost whole.
@@ -52,17 +59,16 @@ pub(super) struct Receiver {
     repeat_at: Option<Instant>,
     /// When blocks that were asked for are passed over, in order.
     verdicts: VecDeque<(Instant, FrameNumber)>,
-    unit_time: Duration,
-    round_trip: Duration,
+    pub(super) unit_time: Duration,
+    pub(super) round_trip: Duration,
 }
 
 impl Receiver {
-    pub(super) fn new(config: HarqConfig, round_trip: Duration) -> Self {
+    /// Nobody is known; challenges are drawn from `rng`.
+    pub(super) fn new(config: HarqConfig, round_trip: Duration, rng: &mut Rng) -> Self {
         let size = config.effective_window();
         Self {
-            epoch: None,
-            rumour: None,
-            former: FormerLives::default(),
+            peer: Acquaintance::new(rng, UNITS_WAITING_MAX),
             size,
             window: ReleaseWindow::new(true, size, FrameNumber(0)),
             blocks: BTreeMap::new(),
@@ -79,27 +85,9 @@ impl Receiver {
         }
     }
 
-    /// Follows the peer's life `epoch`; `false` for a former one's.
-    fn follow(&mut self, epoch: Epoch, block: FrameNumber) -> bool {
-        if self.epoch == Some(epoch) {
-            self.rumour = None;
-            return true;
-        }
-        if self.former.contains(epoch) {
-            return false;
-        }
-        if self.epoch.is_some() && self.rumour.replace(epoch) != Some(epoch) {
-            return false;
-        }
-        if let Some(former) = self.epoch.replace(epoch) {
-            self.former.push(former);
-        }
-        // A life begins at block 0, which may have been lost.
-        let first = if block.0 < self.size {
-            FrameNumber(0)
-        } else {
-            block
-        };
+    /// From now on the life `epoch` is followed, from block `first` on.
+    pub(super) fn follow(&mut self, epoch: Epoch, first: FrameNumber) {
+        self.peer.follow(epoch);
         self.window.restart_at(first);
         self.horizon = first;
         self.ended = true;
@@ -107,7 +95,6 @@ impl Receiver {
         self.verdicts.clear();
         self.gap_at = None;
         self.repeat_at = None;
-        true
     }
 
     pub(super) fn unit(
@@ -118,13 +105,47 @@ impl Receiver {
         unit_time: Duration,
         counters: &mut LinkCounters,
     ) {
-        if usize::from(unit.k) * octets.len() > BLOCK_OCTETS_MAX
-            || !self.follow(unit.epoch, unit.block)
-        {
+        if usize::from(unit.k) * octets.len() > BLOCK_OCTETS_MAX {
             counters.unexpected += 1;
             return;
         }
         self.unit_time = unit_time;
+        if self.peer.known().is_none() {
+            self.meet(now, unit, octets, counters);
+        } else {
+            self.judge(now, unit, octets, counters);
+        }
+    }
+
+    /// The peer asks who this end is.
+    pub(super) fn challenged(&mut self, challenge: Challenge) {
+        self.peer.challenged(challenge);
+    }
+
+    /// What this end is asked to answer.
+    pub(super) fn poll_answer(&mut self) -> Option<Challenge> {
+        self.peer.poll_answer()
+    }
+
+    /// Octets of packets and units kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let blocks = self
+            .blocks
+            .values()
+            .map(|block| block.decoder.memory_bytes());
+        let waiting = self.peer.all_waiting().map(|waiting| waiting.octets.len());
+        self.window.held_octets() + blocks.chain(waiting).sum::<usize>()
+    }
+
+    /// A unit of the life that is followed.
+    pub(super) fn believe(
+        &mut self,
+        now: Instant,
+        unit: Unit,
+        octets: &[u8],
+        counters: &mut LinkCounters,
+    ) {
+        let unit_time = self.unit_time;
         if unit.block.is_behind(self.window.next()) && unit.block.is_behind(self.horizon) {
             counters.duplicates += 1;
         }
@@ -307,13 +328,28 @@ impl Receiver {
         .fold(None, Deadline::earlier)
     }
 
-    /// The feedback, if one is due: everything that is known.
+    /// A challenge or feedback, if one is due.
     pub(super) fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
-        let epoch = self.epoch?;
+        let start = out.len();
+        if let Some(challenge) = self.peer.poll_challenge() {
+            HarqFrame::Challenge(challenge).encode(out);
+        } else {
+            self.feed_back(now, out)?;
+        }
+        Some(FrameTransmit {
+            len: out.len() - start,
+            class: FrameClass::Control,
+            kind: Kind::Control,
+            priority: Priority(u8::MAX),
+        })
+    }
+
+    /// Everything that is known, if it is due.
+    fn feed_back(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<()> {
+        let epoch = self.peer.known()?;
         if !core::mem::take(&mut self.feedback_due) {
             return None;
         }
-        let start = out.len();
         let next = self.window.next();
         let begun = if self.horizon.is_behind(next) {
             0
@@ -340,12 +376,7 @@ impl Receiver {
             needs: &needs,
         }
         .encode(out);
-        Some(FrameTransmit {
-            len: out.len() - start,
-            class: FrameClass::Control,
-            kind: Kind::Control,
-            priority: Priority(u8::MAX),
-        })
+        Some(())
     }
 
     fn need(&self, number: FrameNumber) -> u8 {

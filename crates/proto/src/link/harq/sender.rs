@@ -62,17 +62,28 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(config: HarqConfig, epoch: Epoch) -> Self {
+    pub(super) fn new(config: HarqConfig, epoch: Epoch, first: FrameNumber) -> Self {
         Self {
             config,
             epoch,
-            base: FrameNumber(0),
+            base: first,
             blocks: VecDeque::new(),
             current: None,
             answers: VecDeque::new(),
             awaited: VecDeque::new(),
             loss: PacketErrorRate::ZERO,
         }
+    }
+
+    /// The lowest block that is not over.
+    pub(super) const fn base(&self) -> FrameNumber {
+        self.base
+    }
+
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let sources = self.blocks.iter().flat_map(|block| &block.sources);
+        sources.map(Vec::len).sum()
     }
 
     pub(super) fn ready(&self) -> bool {

@@ -239,29 +239,130 @@ fn parity_comes_with_loss_and_goes_with_it() {
     assert_eq!(pair.send(0).len(), k);
 }
 
+/// The unit that a frame carries, changed by damage that its check overlooks.
+fn damaged(frame: &Sent, damage: impl Fn(&mut Unit)) -> Vec<u8> {
+    let Ok(HarqFrame::Unit(mut unit, octets)) = HarqFrame::parse(&frame.1) else {
+        panic!("not a unit: {frame:?}");
+    };
+    damage(&mut unit);
+    let mut out = Vec::new();
+    HarqFrame::Unit(unit, octets).encode(&mut out);
+    out
+}
+
+/// What the receiver's challenge and the sender's answer to it lead to.
+fn introduce(pair: &mut Pair) -> Vec<Vec<u8>> {
+    let challenge = frames(&mut pair.receiver, pair.now);
+    for (_, octets) in &challenge {
+        pair.sender.handle_frame(pair.now, octets);
+        assert!(packets(&mut pair.sender).is_empty());
+    }
+    let answer = frames(&mut pair.sender, pair.now);
+    pair.arrive(&answer)
+}
+
 #[test]
-fn a_life_that_one_unit_names_is_not_believed_and_one_that_two_name_is() {
+fn damage_that_the_check_overlooked_stops_nothing() {
+    // Every bit of epoch and block, also in a frame that the medium repeats.
+    for bit in 0..16 {
+        let mut pair = Pair::new();
+        let sent = pair.send(1);
+        assert_eq!(pair.arrive(&sent), [packet(1)]);
+        let sent = pair.send(2);
+        for times in 0..2 {
+            let far = damaged(&sent[times], |unit| unit.block.0 ^= 1 << bit);
+            let foreign = damaged(&sent[times], |unit| unit.epoch.0 ^= 1 << bit);
+            for frame in [&far, &far, &foreign, &foreign] {
+                pair.receiver.handle_frame(pair.now, frame);
+                packets(&mut pair.receiver);
+            }
+            introduce(&mut pair);
+            if times == 0 {
+                assert_eq!(pair.arrive(&sent), [packet(2)], "bit {bit}");
+                break;
+            }
+        }
+        for number in 3..10 {
+            let sent = pair.send(number);
+            assert_eq!(pair.arrive(&sent), [packet(number)], "bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn nor_does_damage_to_the_very_first_unit() {
+    for bit in 0..16 {
+        let mut pair = Pair::new();
+        let mut came = Vec::new();
+        for number in 1..10 {
+            let sent = pair.send(number);
+            if number == 1 {
+                let far = damaged(&sent[0], |unit| unit.block.0 ^= 1 << bit);
+                pair.receiver.handle_frame(pair.now, &far);
+                came.extend(packets(&mut pair.receiver));
+            }
+            came.extend(pair.arrive(&sent));
+            came.extend(introduce(&mut pair));
+        }
+        // At worst those that came wait for blocks that never were.
+        while pair.receiver.next_deadline().is_some() {
+            came.extend(pair.receiver_waits());
+            frames(&mut pair.receiver, pair.now);
+        }
+        let all: Vec<Vec<u8>> = (1..10).map(packet).collect();
+        assert!(came == all, "bit {bit}: {} came", came.len());
+    }
+}
+
+#[test]
+fn blocks_that_were_lost_whole_are_asked_for_as_soon_as_two_units_tell() {
     let mut pair = Pair::new();
     let sent = pair.send(1);
     assert_eq!(pair.arrive(&sent), [packet(1)]);
-    let unit = Unit {
-        epoch: Epoch(12_345),
-        block: FrameNumber(0),
-        index: 0,
-        k: 5,
-        n: 5,
-        second_round: false,
-    };
-    let mut forged = Vec::new();
-    HarqFrame::Unit(unit, b"not ours").encode(&mut forged);
-    pair.receiver.handle_frame(pair.now, &forged);
-    assert!(packets(&mut pair.receiver).is_empty());
+    pair.feed_back(1);
+    let lost = pair.send(2);
+    let sent = pair.send(3);
+    assert!(pair.arrive(&sent[..1]).is_empty());
+    assert!(frames(&mut pair.receiver, pair.now).is_empty());
+    assert!(pair.arrive(&sent[1..]).is_empty());
+    let answer = pair.feed_back(1);
+    assert!(answer.len() >= lost.len());
+    assert_eq!(pair.arrive(&answer), [packet(2), packet(3)]);
+}
+
+#[test]
+fn a_restarted_peer_is_followed_when_it_answers_and_none_of_its_packets_is_lost_for_that() {
+    let mut pair = Pair::new();
+    let sent = pair.send(1);
+    assert_eq!(pair.arrive(&sent), [packet(1)]);
+    let former = sent;
+    pair.sender = end(pair.config, "the sender's second life");
+    let sent = pair.send(2);
+    assert!(pair.arrive(&sent).is_empty());
+    assert_eq!(introduce(&mut pair), [packet(2)]);
+    // What the medium held up of the life that is over changes nothing.
+    assert!(pair.arrive(&former).is_empty());
+    assert!(introduce(&mut pair).is_empty());
+    let sent = pair.send(3);
+    assert_eq!(pair.arrive(&sent), [packet(3)]);
+}
+
+#[test]
+fn units_of_a_life_that_never_answers_are_kept_up_to_a_bound_and_come_to_nothing() {
+    let mut pair = Pair::new();
+    let sent = pair.send(1);
+    assert_eq!(pair.arrive(&sent), [packet(1)]);
+    for index in 0..10_000_u32 {
+        let [low, high, ..] = index.to_le_bytes();
+        let frame = damaged(&sent[0], |unit| {
+            unit.epoch = Epoch(unit.epoch.0.wrapping_add(1));
+            unit.block = FrameNumber(u16::from_le_bytes([low, high]));
+        });
+        pair.receiver.handle_frame(pair.now, &frame);
+        assert!(packets(&mut pair.receiver).is_empty());
+    }
+    let unit = 1_004 / 5 + 1;
+    assert!(pair.receiver.held() <= ByteCount(unit * 1_024));
     let sent = pair.send(2);
     assert_eq!(pair.arrive(&sent), [packet(2)]);
-    // The sender restarts: its first unit is not believed, and asked for again.
-    pair.sender = end(pair.config, "the sender's second life");
-    let sent = pair.send(3);
-    assert!(pair.arrive(&sent).is_empty());
-    let answer = pair.feed_back(1);
-    assert_eq!(pair.arrive(&answer), [packet(3)]);
 }

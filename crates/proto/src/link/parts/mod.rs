@@ -1,11 +1,11 @@
 //! What several link layers need: each part owns its state and its tests.
 
-mod lives;
+mod acquaintance;
 mod loss_estimate;
 mod parity;
 mod release;
 
-pub(super) use lives::FormerLives;
+pub(super) use acquaintance::Acquaintance;
 pub(super) use loss_estimate::LossEstimate;
 pub(super) use parity::{ParityPlan, units_for};
 pub(super) use release::{Placed, ReleaseWindow};

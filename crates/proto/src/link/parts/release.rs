@@ -147,6 +147,16 @@ impl ReleaseWindow {
         self.outbox.pop_front()
     }
 
+    /// Octets of the packets that are held or to be fetched.
+    pub(crate) fn held_octets(&self) -> usize {
+        let slot = |slot: &Slot| match slot {
+            Slot::Held { octets, .. } => octets.len(),
+            Slot::Missing | Slot::Done => 0,
+        };
+        let outbox = self.outbox.iter().map(Vec::len);
+        self.slots.iter().map(slot).chain(outbox).sum()
+    }
+
     /// Packets held and to be fetched, for bounds.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
@@ -154,12 +164,13 @@ impl ReleaseWindow {
         self.slots.iter().filter(held).count() + self.outbox.len()
     }
 
-    /// Since when the first packet behind the first hole has been waiting.
+    /// Since when the packet has been waiting that came first of those held behind holes.
     pub(crate) fn blocked_since(&self) -> Option<Instant> {
-        self.slots.iter().find_map(|slot| match slot {
+        let since = |slot: &Slot| match slot {
             Slot::Held { since, .. } => Some(*since),
             Slot::Missing | Slot::Done => None,
-        })
+        };
+        self.slots.iter().filter_map(since).min()
     }
 
     /// Passes over the holes before the first packet that is held.
@@ -246,6 +257,25 @@ mod tests {
         assert_eq!((window.next(), window.passed_over()), (FIRST.plus(5), 4));
         window.advance_to(FIRST);
         assert_eq!(window.next(), FIRST.plus(5));
+    }
+
+    #[test]
+    fn the_one_that_came_first_says_since_when_packets_wait_wherever_it_stands() {
+        let mut window = window(true);
+        let (early, late) = (Instant::from_nanos(1), Instant::from_nanos(2));
+        window.place(early, FIRST.plus(3), vec![3]);
+        window.place(late, FIRST.plus(1), vec![1]);
+        assert_eq!(window.blocked_since(), Some(early));
+        window.pass_first_holes();
+        assert_eq!(
+            (released(&mut window), window.blocked_since()),
+            (vec![1], Some(early))
+        );
+        window.pass_first_holes();
+        assert_eq!(
+            (released(&mut window), window.blocked_since()),
+            (vec![3], None)
+        );
     }
 
     #[test]

@@ -38,6 +38,16 @@ pub(super) struct Rebuilt {
 }
 
 impl Collector {
+    /// Octets of symbols kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let block = |block: &Block| match &block.progress {
+            Progress::Sources(sources) => sources.iter().map(|(_, symbol)| symbol.len()).sum(),
+            Progress::Decoding(decoder) => decoder.memory_bytes(),
+            Progress::Over => 0,
+        };
+        self.blocks.iter().map(block).sum()
+    }
+
     /// Takes a retransmission, and gives what it allows to rebuild.
     pub(super) fn again(
         &mut self,

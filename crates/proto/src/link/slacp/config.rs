@@ -80,6 +80,15 @@ pub struct SlacpConfigError {
 const SLACK: Duration = Duration::from_millis(50);
 
 impl SlacpConfig {
+    /// From the first transmission of an ordinary packet to its release at most, but for the time
+    /// in which its frame is on the way: as long as it may go out again, and as long as a packet
+    /// that came waits for those before it.
+    pub fn delay_max(&self, medium: Medium) -> Duration {
+        let timing = Timing::new(self, medium);
+        let persistence = self.ordinary.persistence;
+        timing.lifetime(persistence) + timing.patience(persistence)
+    }
+
     /// # Errors
     /// The first setting out of range.
     pub fn check(&self) -> Result<(), SlacpConfigError> {
@@ -118,6 +127,12 @@ impl Timing {
             ack_delay: config.ack_delay,
             repeat: round_trip + SLACK,
         }
+    }
+
+    /// How long after its first transmission a packet may go out again: as long as the receiver's
+    /// timer may ask for it. What is asked for later was only missed when later packets came.
+    pub(super) fn lifetime(&self, persistence: u8) -> Duration {
+        self.ack_delay + self.repeat * (u32::from(persistence) + 2) + self.round_trip
     }
 
     /// How long the receiver waits for a packet: each round may need a repeated request, and the

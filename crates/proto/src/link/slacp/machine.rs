@@ -11,11 +11,11 @@ use super::sender::LaneSender;
 use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
 use crate::machine::{Deadline, Kind, Priority};
 use crate::rng::Rng;
-use crate::units::Instant;
-use crate::wire::link::FrameReject;
+use crate::units::{ByteCount, Instant};
 use crate::wire::link::slacp::{
-    self, Ack, BlockPlace, Challenge, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
+    self, Ack, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
 };
+use crate::wire::link::{Challenge, FrameReject};
 use std::collections::VecDeque;
 
 /// The lane of packets with precedence.
@@ -42,8 +42,6 @@ struct Introduction {
     last: Option<Instant>,
     /// What the peer wants to hear in it.
     answer: Challenge,
-    /// The peer has acknowledged this incarnation.
-    met: bool,
 }
 
 /// One end of a SLACP hop.
@@ -81,7 +79,6 @@ impl Slacp {
                 asked: false,
                 last: None,
                 answer: Challenge::NONE,
-                met: false,
             },
             peer: Incarnation::UNKNOWN,
             challenge: Challenge::NONE.after(me),
@@ -145,6 +142,10 @@ impl Slacp {
         starts: [FrameSeq; LANES],
     ) {
         if incarnation == self.peer {
+            // It may not have understood what this end acknowledged before.
+            for (lane, receiver) in Lane::all().zip(&mut self.receivers) {
+                receiver.ack_due |= under_way.contains(lane);
+            }
             return;
         }
         if self.peer != Incarnation::UNKNOWN {
@@ -153,6 +154,9 @@ impl Slacp {
                 return;
             }
             self.challenge = self.challenge.after(self.introduction.me.0);
+            // A new life knows nobody.
+            self.introduction.due = true;
+            self.introduction.asked = true;
         }
         self.peer = incarnation;
         for (lane, start) in Lane::all().zip(starts) {
@@ -160,7 +164,9 @@ impl Slacp {
             self.settle(outcome);
             let mut receiver = LaneReceiver::new(settings(&self.config, lane), start);
             if under_way.contains(lane) {
+                // What came before this hello was not understood.
                 receiver.acknowledge_by(now, &self.timing);
+                receiver.ack_due = true;
             }
             self.receivers[lane.index()] = receiver;
             self.collectors[lane.index()] = Collector::default();
@@ -168,22 +174,15 @@ impl Slacp {
     }
 
     fn acknowledged(&mut self, now: Instant, lane: Lane, ack: &Ack<'_>) {
-        let introduction = &mut self.introduction;
-        if ack.peer != introduction.me {
-            if core::mem::take(&mut introduction.met) {
-                // It knew this end and has forgotten it, with everything that was on the way.
-                for sender in &mut self.senders {
-                    self.counters.given_up += sender.abandon();
-                }
-                self.retransmissions.clear();
-            }
+        if ack.peer != self.introduction.me {
+            // It has not heard of this life, or has forgotten it. What is under way is asked for again
+            // when it has, as far as that is still worth sending.
             self.introduce(now);
             return;
         }
-        introduction.met = true;
         let room = self.retransmissions.room();
         let sender = &mut self.senders[lane.index()];
-        let Some(answer) = sender.acknowledge(now, ack, self.timing.round_trip, room) else {
+        let Some(answer) = sender.acknowledge(now, ack, &self.timing, room) else {
             self.counters.unexpected += 1;
             return;
         };
@@ -262,7 +261,7 @@ impl Slacp {
 
     fn write_again(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameClass> {
         let me = self.introduction.me;
-        match self.retransmissions.poll()? {
+        match self.retransmissions.poll(now)? {
             Outgoing::Again {
                 lane,
                 seq,
@@ -428,6 +427,16 @@ impl LinkMachine for Slacp {
             .chain(self.doubt.map(|at| (at, "slacp doubt")))
             .min_by_key(|&(at, _)| at)
             .map(|(at, why)| Deadline { at, why })
+    }
+
+    fn held(&self) -> ByteCount {
+        let waiting = self.waiting.as_ref().map_or(0, |w| w.octets.len());
+        let inbox: usize = self.inbox.iter().map(Vec::len).sum();
+        let senders: usize = self.senders.iter().map(LaneSender::held_octets).sum();
+        let receivers: usize = self.receivers.iter().map(LaneReceiver::held_octets).sum();
+        let collectors: usize = self.collectors.iter().map(Collector::held_octets).sum();
+        let again = self.retransmissions.held_octets();
+        ByteCount::from_usize(waiting + inbox + senders + receivers + collectors + again)
     }
 
     fn counters(&self) -> &LinkCounters {

@@ -67,6 +67,15 @@ impl LaneReceiver {
         self.expected
     }
 
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let place = |place: &Place| match place {
+            Place::Held(released) => released.packet.len(),
+            Place::Missing { .. } => 0,
+        };
+        self.places.iter().map(place).sum()
+    }
+
     /// The number after the last packet that came.
     pub(super) fn end(&self) -> FrameSeq {
         // The window bounds the length.

@@ -6,7 +6,7 @@
 
 use super::sender::Wanted;
 use crate::fec::block::encode_repair;
-use crate::units::Probability;
+use crate::units::{Instant, Probability};
 use crate::wire::link::slacp::{BlockPlace, FrameSeq, LANES, Lane};
 use std::collections::VecDeque;
 
@@ -21,6 +21,8 @@ struct Block {
     id: u8,
     /// Number and packet of each source.
     sources: Vec<Vec<u8>>,
+    /// When each of them is no longer worth sending.
+    until: Vec<Instant>,
     next_source: u8,
     parity: u8,
     next_parity: u8,
@@ -67,13 +69,14 @@ impl Retransmissions {
         WAITING_MAX.saturating_sub(self.waiting)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let sources = self.blocks.iter().flat_map(|block| &block.sources);
+        sources.map(Vec::len).sum()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.blocks.clear();
-        self.waiting = 0;
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
     }
 
     /// Puts packets of a lane into blocks, those of one round together.
@@ -94,6 +97,7 @@ impl Retransmissions {
                     lane,
                     id: *id,
                     sources: sources.iter().map(|wanted| symbol_of(wanted)).collect(),
+                    until: sources.iter().map(|wanted| wanted.until).collect(),
                     next_source: 0,
                     parity,
                     next_parity: 0,
@@ -115,11 +119,11 @@ impl Retransmissions {
             .unwrap_or(sources)
     }
 
-    /// The next frame.
-    pub(super) fn poll(&mut self) -> Option<Outgoing> {
+    /// The next frame of a packet that is still worth sending.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Outgoing> {
         loop {
             let block = self.blocks.front_mut()?;
-            if let Some(outgoing) = block.poll() {
+            if let Some(outgoing) = block.poll(now) {
                 return Some(outgoing);
             }
             self.waiting = self.waiting.saturating_sub(block.sources.len());
@@ -135,15 +139,22 @@ fn symbol_of(wanted: &Wanted) -> Vec<u8> {
 }
 
 impl Block {
-    fn poll(&mut self) -> Option<Outgoing> {
+    fn poll(&mut self, now: Instant) -> Option<Outgoing> {
         let lane = self.lane;
         let place = |index| BlockPlace {
             block: self.id,
             index,
         };
-        let index = self.next_source;
-        if let Some(symbol) = self.sources.get(usize::from(index)) {
+        while let Some(symbol) = self.sources.get(usize::from(self.next_source)) {
+            let index = self.next_source;
             self.next_source += 1;
+            if self
+                .until
+                .get(usize::from(index))
+                .is_none_or(|&at| at <= now)
+            {
+                continue;
+            }
             let (&seq, packet) = symbol.split_first_chunk::<2>()?;
             return Some(Outgoing::Again {
                 lane,
@@ -153,7 +164,7 @@ impl Block {
             });
         }
         let index = self.next_parity;
-        if index >= self.parity {
+        if index >= self.parity || self.until.iter().any(|&at| at <= now) {
             return None;
         }
         self.next_parity += 1;

@@ -1,8 +1,8 @@
 //! The sending side of a lane: what was sent and is not settled.
 
 use super::WINDOW;
-use super::config::LaneSettings;
-use crate::units::{Duration, Instant};
+use super::config::{LaneSettings, Timing};
+use crate::units::Instant;
 use crate::wire::link::slacp::{Ack, FrameSeq};
 use std::collections::VecDeque;
 
@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 struct Sent {
     /// `None` once it is known to have come, or given up.
     packet: Option<Vec<u8>>,
+    /// When it went out first.
+    since: Instant,
     /// When it went out last.
     at: Instant,
     /// The number that the lane's next new packet had then: when a packet with this number or a
@@ -27,6 +29,8 @@ pub(super) struct Wanted {
     pub(super) packet: Vec<u8>,
     /// How often it was asked for, this time included.
     pub(super) round: u8,
+    /// When it is no longer worth sending.
+    pub(super) until: Instant,
 }
 
 /// What became of an acknowledgement.
@@ -65,6 +69,12 @@ impl LaneSender {
         self.settings
     }
 
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let packets = self.sent.iter().filter_map(|sent| sent.packet.as_ref());
+        packets.map(Vec::len).sum()
+    }
+
     /// The number of the next packet.
     pub(super) fn next(&self) -> FrameSeq {
         // The window bounds the length.
@@ -76,6 +86,7 @@ impl LaneSender {
     pub(super) fn send(&mut self, now: Instant, packet: Vec<u8>) -> u64 {
         self.sent.push_back(Sent {
             packet: self.settings.repairs().then_some(packet),
+            since: now,
             at: now,
             before: self.next().plus(1),
             tries: 0,
@@ -111,13 +122,13 @@ impl LaneSender {
     }
 
     /// Takes an acknowledgement; `None` if it speaks of what was never sent. Packets that went out
-    /// less than `round_trip` ago are not taken for lost unless later ones have come. At most
+    /// less than a round trip ago are not taken for lost unless later ones have come. At most
     /// `room` packets are asked for.
     pub(super) fn acknowledge(
         &mut self,
         now: Instant,
         ack: &Ack<'_>,
-        round_trip: Duration,
+        timing: &Timing,
         room: usize,
     ) -> Option<Answer> {
         let behind = self.base.offset_from(ack.expected);
@@ -147,18 +158,21 @@ impl LaneSender {
         }
         let mut answer = Answer::default();
         let base = self.base;
+        let lifetime = timing.lifetime(self.settings.persistence);
         for (offset, sent) in self.sent.iter_mut().enumerate() {
             if came.get(offset).copied().unwrap_or(false) || offset < expected {
                 sent.packet = None;
                 continue;
             }
             let overtaken = offset < end && usize::from(sent.before.offset_from(base)) < end;
-            let lost = overtaken || sent.at + round_trip <= now;
+            let lost = overtaken || sent.at + timing.round_trip <= now;
             let Some(packet) = &sent.packet else { continue };
-            if sent.queued || !lost {
+            let until = sent.since + lifetime;
+            let is_over = until <= now;
+            if !is_over && (sent.queued || !lost) {
                 continue;
             }
-            if sent.tries >= self.settings.persistence {
+            if is_over || sent.tries >= self.settings.persistence {
                 sent.packet = None;
                 answer.given_up += 1;
                 self.floor_due = true;
@@ -171,24 +185,11 @@ impl LaneSender {
                     seq,
                     packet: packet.clone(),
                     round: sent.tries,
+                    until,
                 });
             }
         }
         self.pass_settled();
         Some(answer)
-    }
-
-    /// The peer has forgotten everything: nothing that went out before is repaired. Says how many
-    /// packets that gives up.
-    pub(super) fn abandon(&mut self) -> u64 {
-        let lost = self
-            .sent
-            .iter()
-            .filter(|sent| sent.packet.is_some())
-            .count();
-        self.base = self.next();
-        self.sent.clear();
-        self.floor_due = false;
-        lost as u64
     }
 }

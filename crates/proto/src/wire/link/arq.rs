@@ -1,17 +1,19 @@
 //! The frames of ARQ.
 //!
 //! ```text
-//! data     0x20 | epoch 16 | number 16 | base 16 | packet | CRC-32      0x21: sent again
-//! advance  0x22 | epoch 16 | base 16 | CRC-32
-//! ack      0x23 | epoch 16 | next 16 | 0 to 128 octets of bits | CRC-32
+//! data       0x20 | epoch 16 | number 16 | base 16 | packet | CRC-32      0x21: sent again
+//! advance    0x22 | epoch 16 | base 16 | CRC-32
+//! ack        0x23 | epoch 16 | next 16 | 0 to 128 octets of bits | CRC-32
+//! challenge  0x24 | challenge 32 | CRC-32
+//! answer     0x25 | epoch 16 | base 16 | challenge 32 | CRC-32
 //! ```
 //!
-//! `epoch` is drawn by the sending end at its birth, so that the numbers of a restarted end are not
-//! taken for those of its former life. `base` is the lowest number that the sender may still send:
+//! `epoch` is drawn by the sending end at its birth, and so is its first number: the frames of a
+//! restarted end are not taken for those of its former life. `base` is the lowest number that the sender may still send:
 //! lower ones are confirmed or given up. `next` is the lowest number the receiver still waits for;
 //! bit i of the bits (most significant first) says whether number `next` + 1 + i has arrived.
 
-use super::{FrameNumber, FrameReject, LinkKind, open, seal};
+use super::{Challenge, FrameNumber, FrameReject, LinkKind, open, seal};
 
 /// Octets around a packet.
 pub const ARQ_OVERHEAD_BYTES: usize = 11;
@@ -55,6 +57,17 @@ pub enum ArqFrame<'a> {
         /// Which of those behind it have arrived.
         bits: &'a [u8],
     },
+    /// Frames came of a life that is not the known one: is it of now?
+    Challenge(Challenge),
+    /// A sender says who it is.
+    Answer {
+        /// The sender's life.
+        epoch: Epoch,
+        /// The lowest number the sender may still send.
+        base: FrameNumber,
+        /// What is answered.
+        challenge: Challenge,
+    },
 }
 
 impl<'a> ArqFrame<'a> {
@@ -88,6 +101,18 @@ impl<'a> ArqFrame<'a> {
             Self::Ack { epoch, next, bits } => {
                 out.extend_from_slice(&head(LinkKind::ARQ_ACK, epoch, next));
                 out.extend_from_slice(bits);
+            }
+            Self::Challenge(challenge) => {
+                out.push(LinkKind::ARQ_CHALLENGE.0);
+                out.extend_from_slice(&challenge.to_octets());
+            }
+            Self::Answer {
+                epoch,
+                base,
+                challenge,
+            } => {
+                out.extend_from_slice(&head(LinkKind::ARQ_ANSWER, epoch, base));
+                out.extend_from_slice(&challenge.to_octets());
             }
         }
         seal(out, start);
@@ -129,7 +154,20 @@ impl<'a> ArqFrame<'a> {
                 next: number,
                 bits: rest,
             }),
-            LinkKind::ARQ_ADVANCE | LinkKind::ARQ_ACK => Err(FrameReject::Shape),
+            LinkKind::ARQ_CHALLENGE if rest.is_empty() => {
+                Ok(Self::Challenge(Challenge::from_octets([e0, e1, n0, n1])))
+            }
+            LinkKind::ARQ_ANSWER => {
+                let challenge = <[u8; 4]>::try_from(rest).map_err(|_| FrameReject::Shape)?;
+                Ok(Self::Answer {
+                    epoch,
+                    base: number,
+                    challenge: Challenge::from_octets(challenge),
+                })
+            }
+            LinkKind::ARQ_ADVANCE | LinkKind::ARQ_ACK | LinkKind::ARQ_CHALLENGE => {
+                Err(FrameReject::Shape)
+            }
             _ => Err(FrameReject::Kind),
         }
     }
@@ -153,19 +191,33 @@ mod tests {
         .encode(&mut frame);
         assert_eq!(frame.len(), 2 + ARQ_OVERHEAD_BYTES);
         assert_eq!(frame[..9], [0x21, 1, 2, 3, 4, 2, 3, b'h', b'i']);
+        frame.clear();
+        ArqFrame::Challenge(Challenge(0x0506_0708)).encode(&mut frame);
+        assert_eq!(frame[..5], [0x24, 5, 6, 7, 8]);
+        frame.clear();
+        ArqFrame::Answer {
+            epoch: Epoch(0x0102),
+            base: FrameNumber(0x0304),
+            challenge: Challenge(0x0506_0708),
+        }
+        .encode(&mut frame);
+        assert_eq!(frame[..9], [0x25, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     proptest! {
         #[test]
         fn what_was_encoded_is_read_back(
-            epoch: u16, number: u16, base: u16, again: bool,
+            epoch: u16, number: u16, base: u16, again: bool, challenge: u32,
             octets in prop::collection::vec(any::<u8>(), 1..ARQ_BITS_MAX),
         ) {
             let (epoch, number, base) = (Epoch(epoch), FrameNumber(number), FrameNumber(base));
+            let challenge = Challenge(challenge);
             for frame in [
                 ArqFrame::Data { epoch, number, base, again, packet: &octets },
                 ArqFrame::Advance { epoch, base },
                 ArqFrame::Ack { epoch, next: number, bits: &octets },
+                ArqFrame::Challenge(challenge),
+                ArqFrame::Answer { epoch, base, challenge },
             ] {
                 let mut out = Vec::new();
                 frame.encode(&mut out);

@@ -53,12 +53,20 @@ impl LinkKind {
     pub const ARQ_ADVANCE: Self = Self(0x22);
     /// What has arrived at an ARQ receiver.
     pub const ARQ_ACK: Self = Self(0x23);
+    /// An ARQ receiver asks which life of its peer is of now.
+    pub const ARQ_CHALLENGE: Self = Self(0x24);
+    /// An ARQ sender says which it is.
+    pub const ARQ_ANSWER: Self = Self(0x25);
     /// A unit of LL-HARQ's first round.
     pub const HARQ_FIRST: Self = Self(0x30);
     /// A unit of its second round.
     pub const HARQ_SECOND: Self = Self(0x31);
     /// What a receiver of LL-HARQ needs.
     pub const HARQ_FEEDBACK: Self = Self(0x32);
+    /// An LL-HARQ receiver asks which life of its peer is of now.
+    pub const HARQ_CHALLENGE: Self = Self(0x33);
+    /// An LL-HARQ sender says which it is.
+    pub const HARQ_ANSWER: Self = Self(0x34);
 }
 
 /// Ends the frame that begins at `start` of `out` with its check.

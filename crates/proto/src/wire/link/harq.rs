@@ -1,8 +1,10 @@
 //! The frames of LL-HARQ.
 //!
 //! ```text
-//! unit      0x30 | epoch 16 | block 16 | index 8 | k 8 | n 8 | octets | CRC-16     0x31: second round
-//! feedback  0x32 | epoch 16 | next 16 | loss 16 | a need 8 for each block from next on | CRC-32
+//! unit       0x30 | epoch 16 | block 16 | index 8 | k 8 | n 8 | octets | CRC-16     0x31: second round
+//! feedback   0x32 | epoch 16 | next 16 | loss 16 | a need 8 for each block from next on | CRC-32
+//! challenge  0x33 | challenge 32 | CRC-32
+//! answer     0x34 | epoch 16 | base 16 | challenge 32 | CRC-32
 //! ```
 //!
 //! A block is one packet and its CRC-32, cut into `k` sources; units from `k` on are repair symbols of
@@ -15,7 +17,7 @@
 //! spec/protocols.md 2.4 (fields of the unit); the feedback is ours.
 
 use super::arq::Epoch;
-use super::{FrameNumber, FrameReject, LinkKind, open, seal};
+use super::{Challenge, FrameNumber, FrameReject, LinkKind, open, seal};
 use crate::wire::checksum::Hec;
 
 /// Octets around a unit.
@@ -60,6 +62,17 @@ pub enum HarqFrame<'a> {
         /// What each block from `next` on needs.
         needs: &'a [u8],
     },
+    /// Units came of a life that is not the known one: is it of now?
+    Challenge(Challenge),
+    /// A sender says who it is.
+    Answer {
+        /// The sender's life.
+        epoch: Epoch,
+        /// The lowest block that is not over for the sender.
+        base: FrameNumber,
+        /// What is answered.
+        challenge: Challenge,
+    },
 }
 
 impl<'a> HarqFrame<'a> {
@@ -92,6 +105,22 @@ impl<'a> HarqFrame<'a> {
                 out.extend_from_slice(&next.to_octets());
                 out.extend_from_slice(&loss.to_be_bytes());
                 out.extend_from_slice(needs);
+                seal(out, start);
+            }
+            Self::Challenge(challenge) => {
+                out.push(LinkKind::HARQ_CHALLENGE.0);
+                out.extend_from_slice(&challenge.to_octets());
+                seal(out, start);
+            }
+            Self::Answer {
+                epoch,
+                base,
+                challenge,
+            } => {
+                out.push(LinkKind::HARQ_ANSWER.0);
+                out.extend_from_slice(&epoch.0.to_be_bytes());
+                out.extend_from_slice(&base.to_octets());
+                out.extend_from_slice(&challenge.to_octets());
                 seal(out, start);
             }
         }
@@ -142,6 +171,20 @@ impl<'a> HarqFrame<'a> {
                 };
                 Ok(Self::Unit(unit, octets))
             }
+            Some(LinkKind::HARQ_CHALLENGE) => match *open(octets)? {
+                [_, c0, c1, c2, c3] => {
+                    Ok(Self::Challenge(Challenge::from_octets([c0, c1, c2, c3])))
+                }
+                _ => Err(FrameReject::Shape),
+            },
+            Some(LinkKind::HARQ_ANSWER) => match *open(octets)? {
+                [_, e0, e1, b0, b1, c0, c1, c2, c3] => Ok(Self::Answer {
+                    epoch: Epoch(u16::from_be_bytes([e0, e1])),
+                    base: FrameNumber::from_octets([b0, b1]),
+                    challenge: Challenge::from_octets([c0, c1, c2, c3]),
+                }),
+                _ => Err(FrameReject::Shape),
+            },
             Some(_) => Err(FrameReject::Kind),
         }
     }
@@ -155,14 +198,17 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_encoded_is_read_back_and_a_wrong_bit_is_noticed(
-            epoch: u16, block: u16, k in 1u8..20, more in 0u8..30, second_round: bool,
+            epoch: u16, block: u16, challenge: u32, k in 1u8..20, more in 0u8..30, second_round: bool,
             octets in prop::collection::vec(any::<u8>(), 1..200),
             bit in any::<prop::sample::Index>(),
         ) {
             let (epoch, block) = (Epoch(epoch), FrameNumber(block));
             let unit = Unit { epoch, block, index: more, k, n: k + more, second_round };
             let feedback = HarqFrame::Feedback { epoch, next: block, loss: 77, needs: &octets };
-            for frame in [HarqFrame::Unit(unit, &octets), feedback] {
+            let challenge = Challenge(challenge);
+            let answer = HarqFrame::Answer { epoch, base: block, challenge };
+            let unit = HarqFrame::Unit(unit, &octets);
+            for frame in [unit, feedback, HarqFrame::Challenge(challenge), answer] {
                 let mut out = Vec::new();
                 frame.encode(&mut out);
                 prop_assert_eq!(HarqFrame::parse(&out), Ok(frame));

@@ -13,11 +13,13 @@
 //! are ours, and `docs/models/link.md` has them.
 
 pub mod arq;
+mod challenge;
 mod check;
 pub mod harq;
 mod number;
 pub mod plain;
 pub mod slacp;
 
+pub use challenge::Challenge;
 pub use check::{FrameReject, LinkKind, open, seal};
 pub use number::FrameNumber;

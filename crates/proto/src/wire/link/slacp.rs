@@ -21,7 +21,7 @@
 //! spec/protocols.md 3.1 infers 7 octets with a length and a CRC-16, since the slides show none. A
 //! medium delimits frames, so the length's two octets are better spent on the check.
 
-use super::FrameReject;
+use super::{Challenge, FrameReject};
 use crate::wire::checksum::crc32_after;
 
 /// Octets around a packet that is sent for the first time.
@@ -95,22 +95,6 @@ pub struct Incarnation(pub u32);
 impl Incarnation {
     /// What an end is taken for that has not said hello.
     pub const UNKNOWN: Self = Self(0);
-}
-
-/// A number that only who hears it can answer: proof that a hello is of now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Challenge(pub u32);
-
-impl Challenge {
-    /// A hello that answers none.
-    pub const NONE: Self = Self(0);
-
-    /// Another one, never [`Challenge::NONE`], in steps that `seed` gives.
-    #[must_use]
-    pub const fn after(self, seed: u32) -> Self {
-        let next = self.0.wrapping_add(seed | 1);
-        Self(if next == 0 { 1 } else { next })
-    }
 }
 
 /// A place in a block of retransmissions.

@@ -2,8 +2,7 @@
 
 use crate::guard::GuardedLink;
 use fulmar_proto::link::{
-    FlowHash, FrameClass, FrameTransmit, Link, LinkDriver, LinkLayer, LinkMachine, LinkPacket,
-    Medium, drain,
+    FlowHash, FrameTransmit, Link, LinkDriver, LinkLayer, LinkMachine, LinkPacket, Medium, drain,
 };
 use fulmar_proto::machine::{Kind, Priority};
 use fulmar_proto::rng::Rng;
@@ -37,19 +36,22 @@ pub(super) struct Faults {
     pub(super) restarts: u64,
 }
 
-/// A frame on its way.
-#[derive(Clone, Debug)]
-struct Frame {
-    octets: Vec<u8>,
-    /// Which life the sender was in; `None` of what is no frame of its.
-    life: Option<u32>,
-    /// Whether it surely tells of that life: an acknowledgement does not.
-    tells: bool,
+/// What is expected of a layer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promise {
+    pub(super) in_order: bool,
+    /// Whether what is offered without faults must come even where an end has not heard of the
+    /// other's restart yet.
+    pub(super) repairs: bool,
+    /// How long a packet may take from being taken to coming out, but for what the medium holds up.
+    pub(super) patience: Duration,
+    /// What an end may keep.
+    pub(super) memory: ByteCount,
 }
 
 #[derive(Clone, Debug)]
 enum Event {
-    Arrive { to: usize, frame: Frame },
+    Arrive { to: usize, octets: Vec<u8> },
     Offer { at: usize, count: u32 },
     Wake { end: usize },
     Free { end: usize },
@@ -64,33 +66,29 @@ struct End {
     queue: VecDeque<u32>,
     busy_until: Instant,
     wake: Option<Instant>,
-    life: u32,
-    /// Of the peer's lives those of which something arrived.
-    heard: BTreeSet<u32>,
-    newest: u32,
     /// Numbers offered, each with the time it was taken from the queue.
     taken: BTreeMap<u32, Instant>,
     /// Numbers that came out here since this end's last restart.
     released: BTreeSet<u32>,
-    remembered: VecDeque<Frame>,
+    /// Frames of all its lives, and when they were to arrive.
+    remembered: VecDeque<(Instant, Vec<u8>)>,
     next: u32,
 }
 
 /// The session.
 pub(super) struct Hop {
     layer: LinkLayer,
-    in_order: bool,
+    promise: Promise,
     rate: Bitrate,
     delay: Duration,
     faults: Faults,
-    patience: Option<Duration>,
     rng: Rng,
     ends: [End; 2],
     now: Instant,
     events: BTreeMap<(Instant, u64), Event>,
     scheduled: u64,
-    /// Of all lives so far.
-    names: BTreeSet<u64>,
+    /// The longest time for which the medium held a frame up.
+    held_up: Duration,
     out: bool,
     healed: bool,
     pub(super) broken: Vec<String>,
@@ -99,6 +97,16 @@ pub(super) struct Hop {
     pub(super) frames_lost: u64,
     pub(super) frames_damaged: u64,
     pub(super) restarts: u64,
+}
+
+/// What the ends know of their hop.
+pub(super) fn medium(rate: Bitrate, delay: Duration) -> Medium {
+    Medium {
+        rate: Some(rate),
+        back_rate: Some(rate),
+        round_trip: delay * 2,
+        access: rate.time_to_send(ByteCount::from_usize(LONGEST)) * 2,
+    }
 }
 
 /// The packet of a number: its length and its octets follow from it.
@@ -115,10 +123,9 @@ fn packet(number: u32) -> Vec<u8> {
 impl Hop {
     pub(super) fn new(
         layer: LinkLayer,
-        in_order: bool,
+        promise: Promise,
         (rate, delay): (Bitrate, Duration),
         faults: Faults,
-        patience: Option<Duration>,
         rng: Rng,
     ) -> Self {
         let end = || End {
@@ -126,9 +133,6 @@ impl Hop {
             queue: VecDeque::new(),
             busy_until: Instant::START,
             wake: None,
-            life: 0,
-            heard: BTreeSet::new(),
-            newest: 0,
             taken: BTreeMap::new(),
             released: BTreeSet::new(),
             remembered: VecDeque::new(),
@@ -136,17 +140,16 @@ impl Hop {
         };
         let mut hop = Self {
             layer,
-            in_order,
+            promise,
             rate,
             delay,
             faults,
-            patience,
             rng,
             ends: [end(), end()],
             now: Instant::START,
             events: BTreeMap::new(),
             scheduled: 0,
-            names: BTreeSet::new(),
+            held_up: Duration::ZERO,
             out: false,
             healed: false,
             broken: Vec::new(),
@@ -163,25 +166,12 @@ impl Hop {
     }
 
     fn give_birth(&mut self, index: usize) {
-        let medium = Medium {
-            rate: Some(self.rate),
-            back_rate: Some(self.rate),
-            round_trip: self.delay * 2,
-            access: self.rate.time_to_send(ByteCount::from_usize(LONGEST)) * 2,
-        };
-        let mut stream = self.rng.child(&format!("end {index}"));
-        // One life in 65,536 draws the name of an earlier one, and is then not told from it
-        // (docs/models/link.md).
-        while !self.names.insert(stream.clone().below(1 << 16)) {
-            stream = stream.child("another");
-        }
-        let machine = self.layer.machine(medium, &mut stream);
+        let medium = medium(self.rate, self.delay);
+        let life = format!("end {index} life {}", self.restarts);
+        let machine = self.layer.machine(medium, &mut self.rng.child(&life));
         let end = &mut self.ends[index];
         end.machine = Some(GuardedLink::new(machine));
-        end.life += 1;
         end.wake = None;
-        end.heard.clear();
-        end.newest = 0;
         end.released.clear();
     }
 
@@ -226,7 +216,12 @@ impl Hop {
         let heal = Instant::START + span + self.frame_time() * 20 + self.delay * 4;
         self.schedule(heal, Event::Heal);
         self.play();
-        // Everything has settled; what is offered now meets no faults.
+        // Everything has settled; what is offered now meets no faults but frames of before.
+        if self.faults.old > 0.0 {
+            for from in 0..2 {
+                self.release_old(from, 4);
+            }
+        }
         let before: Vec<u32> = self.ends.iter().map(|end| end.next).collect();
         let now = self.now;
         for at in 0..2 {
@@ -241,7 +236,7 @@ impl Hop {
             let missing: Vec<u32> = (first..self.ends[from].next)
                 .filter(|number| !came(number))
                 .collect();
-            if !missing.is_empty() {
+            if self.promise.repairs && !missing.is_empty() {
                 let what = format!("{missing:?} of end {from}, offered without faults, never came");
                 self.broken.push(what);
             }
@@ -266,21 +261,9 @@ impl Hop {
     fn handle(&mut self, event: Event) {
         let now = self.now;
         match event {
-            Event::Arrive { to, frame } => {
-                if let Some(life) = frame.life {
-                    // A life that is over before anything of it is heard is not told from one that
-                    // begins (docs/models/link.md).
-                    let end = &mut self.ends[to];
-                    if end.newest > life && !end.heard.contains(&life) {
-                        return;
-                    }
-                    end.newest = end.newest.max(life);
-                    if frame.tells {
-                        end.heard.insert(life);
-                    }
-                }
+            Event::Arrive { to, octets } => {
                 if let Some(machine) = &mut self.ends[to].machine {
-                    machine.handle_frame(now, &frame.octets);
+                    machine.handle_frame(now, &octets);
                 }
                 self.drain(to);
             }
@@ -310,6 +293,9 @@ impl Hop {
             Event::Restart { end } => {
                 self.restarts += 1;
                 self.give_birth(end);
+                if self.faults.old > 0.0 {
+                    self.release_old(end, 4);
+                }
                 self.drain(end);
             }
             Event::Outage { begins } => self.out = begins,
@@ -333,6 +319,11 @@ impl Hop {
             frame: Vec::new(),
         };
         let deadline = drain(&mut machine, now, &mut port);
+        let (held, most) = (machine.held(), self.promise.memory);
+        if held > most {
+            let what = format!("end {index} keeps {held} at {now}, more than {most}");
+            self.broken.push(what);
+        }
         let end = &mut self.ends[index];
         end.machine = Some(machine);
         if let Some(deadline) = deadline
@@ -360,7 +351,7 @@ impl Hop {
             return;
         };
         let end = &mut self.ends[index];
-        if self.in_order && end.released.last().is_some_and(|last| *last > number) {
+        if self.promise.in_order && end.released.last().is_some_and(|last| *last > number) {
             let what = format!("packet {number} came out behind a later one");
             self.broken.push(what);
         }
@@ -368,76 +359,77 @@ impl Hop {
             self.broken.push(format!("packet {number} came out twice"));
         }
         let took = now.saturating_since(taken);
-        if let Some(patience) = self.patience
-            && took > patience
-        {
+        let patience = self.promise.patience + self.held_up;
+        if took > patience {
             let what = format!("packet {number} took {took:?}, more than {patience:?}");
             self.broken.push(what);
         }
     }
 
+    fn arrive(&mut self, to: usize, at: Instant, late: Duration, octets: Vec<u8>) {
+        self.held_up = self.held_up.max(late);
+        self.schedule(at + late, Event::Arrive { to, octets });
+    }
+
+    /// Frames that the medium held up, of this life of `from` or a former one.
+    fn release_old(&mut self, from: usize, count: u64) {
+        for _ in 0..count {
+            let known = self.ends[from].remembered.len() as u64;
+            if known == 0 {
+                return;
+            }
+            let index = usize::try_from(self.rng.below(known)).unwrap_or_default();
+            let (due, octets) = self.ends[from].remembered[index].clone();
+            let within = (self.frame_time() * 20 + self.delay * 2).mul_f64(self.rng.unit_f64());
+            let at = (self.now + within).max(due);
+            self.arrive(1 - from, due, at.saturating_since(due), octets);
+        }
+    }
+
     /// What becomes of a frame that `from` sent.
-    fn cross(&mut self, from: usize, octets: Vec<u8>, tells: bool) {
+    fn cross(&mut self, from: usize, mut octets: Vec<u8>) {
         self.frames += 1;
-        let life = Some(self.ends[from].life);
-        let frame = Frame {
-            octets,
-            life,
-            tells,
-        };
         let to = 1 - from;
-        let arrival = self.ends[from].busy_until + self.delay;
+        let at = self.ends[from].busy_until + self.delay;
         let faults = self.faults;
         if self.healed {
-            self.schedule(arrival, Event::Arrive { to, frame });
+            self.arrive(to, at, Duration::ZERO, octets);
             return;
         }
         let remembered = &mut self.ends[from].remembered;
-        remembered.push_back(frame.clone());
+        remembered.push_back((at, octets.clone()));
         if remembered.len() > REMEMBERED {
             remembered.pop_front();
         }
         if self.rng.chance(faults.nonsense) {
             let len = usize::try_from(self.rng.below(80)).unwrap_or_default();
-            let mut octets = vec![0; len];
-            self.rng.fill(&mut octets);
-            let frame = Frame {
-                octets,
-                life: None,
-                tells: false,
-            };
-            self.schedule(arrival, Event::Arrive { to, frame });
+            let mut nonsense = vec![0; len];
+            self.rng.fill(&mut nonsense);
+            self.arrive(to, at, Duration::ZERO, nonsense);
         }
         if self.rng.chance(faults.old) {
-            let known = self.ends[from].remembered.len() as u64;
-            let index = usize::try_from(self.rng.below(known)).unwrap_or_default();
-            let frame = self.ends[from].remembered[index].clone();
-            self.schedule(arrival, Event::Arrive { to, frame });
+            self.release_old(from, 1);
         }
         if self.out || self.rng.chance(faults.loss) {
             self.frames_lost += 1;
             return;
         }
-        let mut frame = frame;
         if self.rng.chance(faults.damage) {
             self.frames_damaged += 1;
-            frame.life = None;
             for _ in 0..=self.rng.below(4) {
-                let bit =
-                    usize::try_from(self.rng.below(frame.octets.len() as u64 * 8)).unwrap_or(0);
-                frame.octets[bit / 8] ^= 1 << (bit % 8);
+                let bit = usize::try_from(self.rng.below(octets.len() as u64 * 8)).unwrap_or(0);
+                octets[bit / 8] ^= 1 << (bit % 8);
             }
         }
         if self.rng.chance(faults.duplicate) {
-            let frame = frame.clone();
-            self.schedule(arrival, Event::Arrive { to, frame });
+            self.arrive(to, at, Duration::ZERO, octets.clone());
         }
         let late = if self.rng.chance(faults.late) {
             (self.frame_time() * 3).mul_f64(self.rng.unit_f64())
         } else {
             Duration::ZERO
         };
-        self.schedule(arrival + late, Event::Arrive { to, frame });
+        self.arrive(to, at, late, octets);
     }
 }
 
@@ -485,13 +477,12 @@ impl LinkDriver for Port<'_> {
         &mut self.frame
     }
 
-    fn send(&mut self, now: Instant, sent: FrameTransmit) {
+    fn send(&mut self, now: Instant, _: FrameTransmit) {
         let frame = core::mem::take(&mut self.frame);
         let airtime = self.hop.rate.time_to_send(ByteCount::of(&frame));
         self.hop.ends[self.index].busy_until = now + airtime;
         self.hop
             .schedule(now + airtime, Event::Free { end: self.index });
-        let tells = sent.class != FrameClass::Control;
-        self.hop.cross(self.index, frame, tells);
+        self.hop.cross(self.index, frame);
     }
 }

@@ -1,6 +1,7 @@
 //! Random sessions: whatever the medium and the ends do, what is promised holds.
 
 use super::pair::{MEDIUM, Pair, intact, packets};
+use crate::link::LinkMachine;
 use crate::link::slacp::config::Timing;
 use crate::link::slacp::{LaneSettings, SlacpConfig, WINDOW};
 use crate::rng::Rng;
@@ -179,5 +180,45 @@ fn persistence_bounds_how_long_a_packet_waits_for_those_before_it() {
             longest <= patience,
             "{longest:?} of {patience:?}, {config:?}, seed {seed}"
         );
+    }
+}
+
+/// What nobody understood for long does not go out again, so that what is new comes in time.
+#[test]
+fn a_backlog_that_nobody_heard_is_given_up_when_the_peer_is_met() {
+    let mut pair = Pair::new(SlacpConfig::default(), 1);
+    pair.fate = Box::new(|_, _, _| Vec::new());
+    for number in 0..60 {
+        pair.offer(0, 0, 0, packets(number, 1));
+        pair.run_for(Duration::from_millis(50));
+    }
+    pair.run_for(Duration::from_secs(2));
+    pair.fate = Box::new(|_, _, _| intact());
+    pair.offer(0, 0, 0, packets(60, 10));
+    pair.run_out();
+    assert_eq!(pair.released(1), packets(60, 10));
+    assert_eq!(pair.machine(0).counters().given_up, 60);
+}
+
+#[test]
+fn packets_for_an_end_that_restarted_come_when_it_has_been_met_again() {
+    for restarted in 0..2 {
+        let mut pair = Pair::new(SlacpConfig::default(), 1);
+        pair.offer(0, 0, 0, packets(0, 20));
+        pair.offer(1, 0, 0, packets(0, 20));
+        pair.run_out();
+        assert_eq!(pair.released(1), packets(0, 20));
+        // Whatever it says first is lost.
+        pair.fate = Box::new(|_, _, _| Vec::new());
+        pair.restart(restarted);
+        pair.run_for(Duration::from_secs(1));
+        pair.fate = Box::new(|_, _, _| intact());
+        for end in 0..2 {
+            pair.offer(end, 0, 0, packets(20, 10));
+        }
+        pair.run_out();
+        for end in 0..2 {
+            assert!(pair.released(end).ends_with(&packets(20, 10)), "end {end}");
+        }
     }
 }
