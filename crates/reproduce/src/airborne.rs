@@ -82,6 +82,59 @@ pub(crate) const BOUNDS: &[(&str, &str)] = &[
     ("arq_bound_bps", "bound of plain ARQ"),
 ];
 
+/// The papers' four figures of a family: goodput, delay, delivered data and overhead. Their ids are
+/// `$before-MEASURE$after`, their titles the measure and `$reading`.
+macro_rules! four_figures {
+    ($family:expr, $places:expr, $before:literal, $after:literal, $($reading:literal),+ $(,)?) => {
+        [
+            $crate::paper::Figure::of(
+                concat!($before, "-goodput", $after),
+                $places[0],
+                concat!("Goodput", $($reading),+),
+                &$family,
+                $crate::airborne::GOODPUT,
+            ),
+            $crate::paper::Figure::of(
+                concat!($before, "-delay", $after),
+                $places[1],
+                concat!("Delay", $($reading),+),
+                &$family,
+                $crate::airborne::DELAY,
+            ),
+            $crate::paper::Figure::of(
+                concat!($before, "-delivered", $after),
+                $places[2],
+                concat!("Delivered data", $($reading),+),
+                &$family,
+                $crate::airborne::DELIVERED,
+            ),
+            $crate::paper::Figure::of(
+                concat!($before, "-overhead", $after),
+                $places[3],
+                concat!("Overhead", $($reading),+),
+                &$family,
+                $crate::airborne::OVERHEAD,
+            )
+            .logarithmic(),
+        ]
+    };
+}
+pub(crate) use four_figures;
+
+/// The four with points of other sources, of each its own.
+pub(crate) const fn overlaid(
+    figures: [Figure; 4],
+    overlays: [&'static [Overlay]; 4],
+) -> [Figure; 4] {
+    let [goodput, delay, delivered, overhead] = figures;
+    [
+        goodput.overlaid(overlays[0]),
+        delay.overlaid(overlays[1]),
+        delivered.overlaid(overlays[2]),
+        overhead.overlaid(overlays[3]),
+    ]
+}
+
 impl Figure {
     /// A measure of a family; bounds beside goodput, and decades for what spans many.
     pub(crate) const fn of(
@@ -108,6 +161,14 @@ impl Figure {
     /// With points of other sources.
     pub(crate) const fn overlaid(self, overlays: &'static [Overlay]) -> Self {
         Self { overlays, ..self }
+    }
+
+    /// Without decades on its axis.
+    pub(crate) const fn linear(self) -> Self {
+        Self {
+            logarithmic: false,
+            ..self
+        }
     }
 
     /// With decades on its axis.

@@ -62,10 +62,7 @@ pub(crate) fn in_each(
     readings: &[Reading],
     check: impl Fn(&View<'_>) -> Option<Finding>,
 ) -> Option<Finding> {
-    let view = |reading: &Reading| View {
-        data,
-        reading: *reading,
-    };
+    let view = |reading: &Reading| View::of(data, *reading);
     let (first, others) = readings.split_first()?;
     let mut finding = check(&view(first))?;
     if !others.is_empty() {
@@ -95,6 +92,13 @@ pub(crate) fn others(comment: &str) -> Option<Vec<Verdict>> {
     Some(verdicts.collect())
 }
 
+impl<'a> View<'a> {
+    /// The runs of `reading`.
+    pub(crate) const fn of(data: &'a Data, reading: Reading) -> Self {
+        Self { data, reading }
+    }
+}
+
 impl View<'_> {
     /// Whether this is the reading that gives the verdict.
     pub(crate) fn is_printed(&self) -> bool {
@@ -121,6 +125,14 @@ impl View<'_> {
     pub(crate) fn half(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
         let x = self.x(rate);
         self.data.at(self.reading.family, line, &x, name)?.ci95
+    }
+
+    /// Of how many runs a mean is.
+    pub(crate) fn runs(&self, line: &str, rate: &str) -> Option<f64> {
+        let offered = self
+            .data
+            .at(self.reading.family, line, &self.x(rate), "offered_bytes")?;
+        Some(offered.n as f64)
     }
 
     /// In bit/s.

@@ -1,7 +1,7 @@
 //! Runs that are not in the paper and show why a claim comes out as it does.
 
 use super::tables::{BOTH, HUNDRED, NACK, ONE, QUASI, RELIABLE, TCP, TEN};
-use crate::airborne::{DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO};
+use crate::airborne::{DELAY, DELIVERED, GOODPUT, LAST, OVERHEAD, RATES, SCENARIO, four_figures};
 use crate::multi_mode::causes::TCP_GOODPUT;
 use crate::multi_mode::design::{OUTAGE_AGAIN, OUTAGE_DELIVERED, OUTAGE_LAST, RAMP_GOODPUT};
 use crate::paper::{Family, Figure, Line, Section};
@@ -12,37 +12,13 @@ const OURS: &str = "Experiment";
 pub(super) const WHY_STRENGTH: Section = Section {
     title: "Why: the strength of the code",
     intro: "At 1e-4, where most packets are hit: what each mode does with more and fewer words than the 4 of Figures 8 to 11.",
-    figures: &[
-        Figure::of(
-            "strength-goodput",
-            OURS,
-            "Goodput by parity words, 1e-4",
-            &STRENGTH,
-            GOODPUT,
-        ),
-        Figure::of(
-            "strength-delay",
-            OURS,
-            "Delay by parity words, 1e-4",
-            &STRENGTH,
-            DELAY,
-        ),
-        Figure::of(
-            "strength-delivered",
-            OURS,
-            "Delivered data by parity words, 1e-4",
-            &STRENGTH,
-            DELIVERED,
-        ),
-        Figure::of(
-            "strength-overhead",
-            OURS,
-            "Overhead by parity words, 1e-4",
-            &STRENGTH,
-            OVERHEAD,
-        )
-        .logarithmic(),
-    ],
+    figures: &four_figures!(
+        STRENGTH,
+        [OURS; 4],
+        "strength",
+        "",
+        " by parity words, 1e-4"
+    ),
 };
 
 pub(super) const WHY_WAITS: Section = Section {

@@ -2,7 +2,7 @@
 
 use super::experiments as extra;
 use super::{claims_aggregation, claims_delivery, claims_design, claims_modes};
-use crate::airborne::{DELAY, DELIVERED, GOODPUT, OCTET_RATES, OVERHEAD, RATES, SCENARIO};
+use crate::airborne::{OCTET_RATES, RATES, SCENARIO, four_figures};
 use crate::multi_mode::{causes, claims_drawbacks, design};
 use crate::paper::{Family, Figure, Line, Paper, Section};
 
@@ -280,65 +280,51 @@ const MACK_OCTET_10MS: Family = family(
 );
 const MACK_20MB: Family = family("mack-20mb", LONG, false, MACK_LINES, MUCH);
 
-/// The paper's four figures of a family.
-macro_rules! four {
-    ($family:ident, $id:literal, $places:expr, $under:literal) => {
-        [
-            Figure::of(
-                concat!($id, "-goodput"),
-                $places[0],
-                concat!("Goodput, ", $under),
-                &$family,
-                GOODPUT,
-            ),
-            Figure::of(
-                concat!($id, "-delay"),
-                $places[1],
-                concat!("Delay, ", $under),
-                &$family,
-                DELAY,
-            ),
-            Figure::of(
-                concat!($id, "-delivered"),
-                $places[2],
-                concat!("Delivered data, ", $under),
-                &$family,
-                DELIVERED,
-            ),
-            Figure::of(
-                concat!($id, "-overhead"),
-                $places[3],
-                concat!("Overhead, ", $under),
-                &$family,
-                OVERHEAD,
-            )
-            .logarithmic(),
-        ]
-    };
-}
-
 const MODES_PLACES: [&str; 4] = ["Figure 8", "Figure 9", "Figure 10", "Figure 11"];
 const MACK_PLACES: [&str; 4] = ["Figure 4", "Figure 5", "Figure 6", "Figure 7"];
 
-const MODES_FIGURES: [Figure; 4] = four!(MODES, "modes", MODES_PLACES, "modes compared");
-const MODES_10MS_FIGURES: [Figure; 4] = four!(MODES_10MS, "modes-10ms", MODES_PLACES, "10 ms");
-const MODES_OCTET_FIGURES: [Figure; 4] =
-    four!(MODES_OCTET, "modes-octet", MODES_PLACES, "rate per octet");
-const MODES_OCTET_10MS_FIGURES: [Figure; 4] = four!(
-    MODES_OCTET_10MS,
-    "modes-octet-10ms",
+const MODES_FIGURES: [Figure; 4] =
+    four_figures!(MODES, MODES_PLACES, "modes", "", ", modes compared");
+const MODES_10MS_FIGURES: [Figure; 4] =
+    four_figures!(MODES_10MS, MODES_PLACES, "modes-10ms", "", ", 10 ms");
+const MODES_OCTET_FIGURES: [Figure; 4] = four_figures!(
+    MODES_OCTET,
     MODES_PLACES,
-    "rate per octet, 10 ms"
+    "modes-octet",
+    "",
+    ", rate per octet"
 );
-const MODES_20MB_FIGURES: [Figure; 4] = four!(MODES_20MB, "modes-20mb", MODES_PLACES, "20 MB");
-const MACK_FIGURES: [Figure; 4] = four!(MACK, "mack", MACK_PLACES, "by acknowledgements to a MACK");
-const MACK_10MS_FIGURES: [Figure; 4] = four!(MACK_10MS, "mack-10ms", MACK_PLACES, "10 ms");
-const MACK_OCTET_FIGURES: [Figure; 4] =
-    four!(MACK_OCTET, "mack-octet", MACK_PLACES, "rate per octet");
-const MACK_OCTET_10MS_FIGURES: [Figure; 4] = four!(
-    MACK_OCTET_10MS,
-    "mack-octet-10ms",
+const MODES_OCTET_10MS_FIGURES: [Figure; 4] = four_figures!(
+    MODES_OCTET_10MS,
+    MODES_PLACES,
+    "modes-octet-10ms",
+    "",
+    ", rate per octet, 10 ms"
+);
+const MODES_20MB_FIGURES: [Figure; 4] =
+    four_figures!(MODES_20MB, MODES_PLACES, "modes-20mb", "", ", 20 MB");
+const MACK_FIGURES: [Figure; 4] = four_figures!(
+    MACK,
     MACK_PLACES,
-    "rate per octet, 10 ms"
+    "mack",
+    "",
+    ", by acknowledgements to a MACK"
 );
-const MACK_20MB_FIGURES: [Figure; 4] = four!(MACK_20MB, "mack-20mb", MACK_PLACES, "20 MB");
+const MACK_10MS_FIGURES: [Figure; 4] =
+    four_figures!(MACK_10MS, MACK_PLACES, "mack-10ms", "", ", 10 ms");
+const MACK_OCTET_FIGURES: [Figure; 4] = four_figures!(
+    MACK_OCTET,
+    MACK_PLACES,
+    "mack-octet",
+    "",
+    ", rate per octet"
+);
+const MACK_OCTET_10MS_FIGURES: [Figure; 4] = four_figures!(
+    MACK_OCTET_10MS,
+    MACK_PLACES,
+    "mack-octet-10ms",
+    "",
+    ", rate per octet, 10 ms"
+);
+const MACK_20MB_FIGURES: [Figure; 4] =
+    four_figures!(MACK_20MB, MACK_PLACES, "mack-20mb", "", ", 20 MB");

@@ -42,6 +42,11 @@ pub(super) fn by_strength(data: &Data, check: fn(&View<'_>) -> Option<Finding>) 
     in_each(data, STRENGTHS, check)
 }
 
+/// The runs of Figures 13-20 under the conditions as printed.
+pub(super) fn as_printed(data: &Data) -> View<'_> {
+    View::of(data, STRENGTHS[0])
+}
+
 /// Judges a claim on the aggregation of acknowledgements.
 pub(super) fn by_aggregation(
     data: &Data,

@@ -1,6 +1,6 @@
 //! The quasi-reliable mode with 0 to 256 parity words a packet (section IV.C, Figures 13-20).
 
-use crate::airborne::{DELAY, DELIVERED, GOODPUT, OCTET_RATES, OVERHEAD, RATES, SCENARIO};
+use crate::airborne::{OCTET_RATES, OVERHEAD, RATES, SCENARIO, four_figures};
 use crate::paper::{Family, Figure, Line};
 
 /// Strengths against the bit error rate, and the other way round: the same runs.
@@ -154,107 +154,43 @@ pub(super) const BULK_STRENGTH_FAMILY: Family = Family {
     ..STRENGTH_FAMILY
 };
 
-const PLACES: [&str; 8] = [
-    "Figure 13",
-    "Figure 14",
-    "Figure 15",
-    "Figure 16",
-    "Figure 17",
-    "Figure 18",
-    "Figure 19",
-    "Figure 20",
-];
+const BY_RATE_PLACES: [&str; 4] = ["Figure 13", "Figure 14", "Figure 15", "Figure 16"];
+const BY_STRENGTH_PLACES: [&str; 4] = ["Figure 17", "Figure 18", "Figure 19", "Figure 20"];
 
-/// The paper's eight figures of two families of the same runs, by rate and by strength.
+/// The paper's eight figures: two families of the same runs, by rate and by strength.
 macro_rules! figures {
-    ($name:ident, $by_rate:ident, $by_strength:ident, $suffix:literal, $reading:literal) => {
-        pub(super) const $name: [Figure; 8] = [
-            Figure::of(
-                concat!("strength-goodput", $suffix),
-                PLACES[0],
-                concat!("Goodput of FEC strengths against the error rate", $reading),
-                &$by_rate,
-                GOODPUT,
-            ),
-            Figure::of(
-                concat!("strength-delay", $suffix),
-                PLACES[1],
-                concat!("Delay of FEC strengths against the error rate", $reading),
-                &$by_rate,
-                DELAY,
-            ),
-            Figure::of(
-                concat!("strength-delivered", $suffix),
-                PLACES[2],
-                concat!(
-                    "Delivered data of FEC strengths against the error rate",
-                    $reading
-                ),
-                &$by_rate,
-                DELIVERED,
-            ),
-            Figure::of(
-                concat!("strength-overhead", $suffix),
-                PLACES[3],
-                concat!("Overhead of FEC strengths against the error rate", $reading),
-                &$by_rate,
-                OVERHEAD,
-            )
-            .logarithmic(),
-            Figure::of(
-                concat!("rate-goodput", $suffix),
-                PLACES[4],
-                concat!("Goodput against the FEC strength", $reading),
-                &$by_strength,
-                GOODPUT,
-            ),
-            Figure::of(
-                concat!("rate-delay", $suffix),
-                PLACES[5],
-                concat!("Delay against the FEC strength", $reading),
-                &$by_strength,
-                DELAY,
-            ),
-            Figure::of(
-                concat!("rate-delivered", $suffix),
-                PLACES[6],
-                concat!("Delivered data against the FEC strength", $reading),
-                &$by_strength,
-                DELIVERED,
-            ),
-            Figure::of(
-                concat!("rate-overhead", $suffix),
-                PLACES[7],
-                concat!("Overhead against the FEC strength", $reading),
-                &$by_strength,
-                OVERHEAD,
-            ),
-        ];
-    };
+    ($by_rate:ident, $by_strength:ident, $suffix:literal, $reading:literal) => {{
+        let [a, b, c, d] = four_figures!(
+            $by_rate,
+            BY_RATE_PLACES,
+            "strength",
+            $suffix,
+            " of FEC strengths against the error rate",
+            $reading
+        );
+        let [e, f, g, h] = four_figures!(
+            $by_strength,
+            BY_STRENGTH_PLACES,
+            "rate",
+            $suffix,
+            " against the FEC strength",
+            $reading
+        );
+        [a, b, c, d, e, f, g, h.linear()]
+    }};
 }
 
-figures!(FIGURES, RATE_FAMILY, STRENGTH_FAMILY, "", "");
-figures!(
-    LATE_FIGURES,
-    LATE_FAMILY,
-    LATE_STRENGTH_FAMILY,
-    "-10ms",
-    ", 10 ms"
-);
-figures!(
-    OCTET_FIGURES,
+pub(super) const FIGURES: [Figure; 8] = figures!(RATE_FAMILY, STRENGTH_FAMILY, "", "");
+pub(super) const LATE_FIGURES: [Figure; 8] =
+    figures!(LATE_FAMILY, LATE_STRENGTH_FAMILY, "-10ms", ", 10 ms");
+pub(super) const OCTET_FIGURES: [Figure; 8] = figures!(
     OCTET_FAMILY,
     OCTET_STRENGTH_FAMILY,
     "-octet",
     ", error rate per octet"
 );
-figures!(
-    BULK_FIGURES,
-    BULK_FAMILY,
-    BULK_STRENGTH_FAMILY,
-    "-20mb",
-    ", 20 MB"
-);
+pub(super) const BULK_FIGURES: [Figure; 8] =
+    figures!(BULK_FAMILY, BULK_STRENGTH_FAMILY, "-20mb", ", 20 MB");
 
 /// Our experiment on the growth of Figure 20.
 pub(super) const AMOUNT_FIGURE: Figure = Figure::of(

@@ -2,8 +2,8 @@
 //! error rate, stop time and send buffer; and with 20 MB.
 
 use super::overlays;
-use super::tables::{COMPARED, COMPARED_128K};
-use crate::airborne::{DELAY, DELIVERED, GOODPUT, OCTET_RATES, OVERHEAD, RATES, SCENARIO};
+use super::tables::{BER_PLACES, COMPARED, COMPARED_128K};
+use crate::airborne::{OCTET_RATES, RATES, SCENARIO, four_figures, overlaid};
 use crate::overlay::Overlay;
 use crate::paper::{Family, Figure};
 
@@ -60,82 +60,47 @@ const IDEAL_PER_OCTET: [&[Overlay]; 4] = [
     overlays::IDEAL_OVERHEAD_OCTET,
 ];
 
-macro_rules! figures {
-    ($name:ident, $family:expr, $suffix:literal, $reading:literal, $overlays:expr) => {
-        pub(super) const $name: [Figure; 4] = [
-            Figure::of(
-                concat!("ber-goodput-", $suffix),
-                "Figure 21",
-                concat!("Goodput, ", $reading),
-                &$family,
-                GOODPUT,
-            )
-            .overlaid($overlays[0]),
-            Figure::of(
-                concat!("ber-delay-", $suffix),
-                "Figure 22",
-                concat!("Delay, ", $reading),
-                &$family,
-                DELAY,
-            )
-            .overlaid($overlays[1]),
-            Figure::of(
-                concat!("ber-delivered-", $suffix),
-                "Figure 23",
-                concat!("Delivered data, ", $reading),
-                &$family,
-                DELIVERED,
-            )
-            .overlaid($overlays[2]),
-            Figure::of(
-                concat!("ber-overhead-", $suffix),
-                "Figure 24",
-                concat!("Overhead, ", $reading),
-                &$family,
-                OVERHEAD,
-            )
-            .overlaid($overlays[3])
-            .logarithmic(),
-        ];
-    };
-}
-
-figures!(
-    LATE_FIGURES,
-    LATE,
-    "10ms",
-    "10 ms",
+pub(super) const LATE_FIGURES: [Figure; 4] = overlaid(
+    four_figures!(LATE, BER_PLACES, "ber", "-10ms", ", 10 ms"),
     [
         overlays::GOODPUT_LATE,
         overlays::DELAY_LATE,
         overlays::DELIVERED_LATE,
-        overlays::OVERHEAD_LATE
-    ]
+        overlays::OVERHEAD_LATE,
+    ],
 );
-figures!(
-    OCTET_FIGURES,
-    OCTET,
-    "octet",
-    "error rate per octet",
-    IDEAL_PER_OCTET
+
+pub(super) const OCTET_FIGURES: [Figure; 4] = overlaid(
+    four_figures!(OCTET, BER_PLACES, "ber", "-octet", ", error rate per octet"),
+    IDEAL_PER_OCTET,
 );
-figures!(
-    OCTET_SHORT_FIGURES,
-    OCTET_SHORT,
-    "octet-10s",
-    "error rate per octet, 10 s, 128 KiB",
-    IDEAL_PER_OCTET
+
+pub(super) const OCTET_SHORT_FIGURES: [Figure; 4] = overlaid(
+    four_figures!(
+        OCTET_SHORT,
+        BER_PLACES,
+        "ber",
+        "-octet-10s",
+        ", error rate per octet, 10 s, 128 KiB"
+    ),
+    IDEAL_PER_OCTET,
 );
-figures!(
-    OCTET_SHORT_LATE_FIGURES,
-    OCTET_SHORT_LATE,
-    "octet-10s-10ms",
-    "error rate per octet, 10 s, 128 KiB, 10 ms",
+
+pub(super) const OCTET_SHORT_LATE_FIGURES: [Figure; 4] = overlaid(
+    four_figures!(
+        OCTET_SHORT_LATE,
+        BER_PLACES,
+        "ber",
+        "-octet-10s-10ms",
+        ", error rate per octet, 10 s, 128 KiB, 10 ms"
+    ),
     [
         NONE,
         overlays::IDEAL_DELAY_OCTET_LATE,
         NONE,
-        overlays::IDEAL_OVERHEAD_OCTET
-    ]
+        overlays::IDEAL_OVERHEAD_OCTET,
+    ],
 );
-figures!(BULK_FIGURES, BULK, "20mb", "20 MB", [NONE; 4]);
+
+pub(super) const BULK_FIGURES: [Figure; 4] =
+    four_figures!(BULK, BER_PLACES, "ber", "-20mb", ", 20 MB");
