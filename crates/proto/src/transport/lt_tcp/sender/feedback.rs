@@ -129,11 +129,14 @@ impl Sender {
 
     /// What the receiver has of each block.
     fn take_reports(&mut self, feedback: &Feedback) {
-        let complete = feedback.reports.len() < REPORTS_MAX;
-        for block in &mut self.blocks {
+        // The oldest blocks are reported first: of one that is left out before another, or where
+        // there was room for more, nothing arrived.
+        let mut told = feedback.reports.len() < REPORTS_MAX;
+        for block in self.blocks.iter_mut().rev() {
             let id = block.id();
             let report = feedback.reports.iter().find(|report| report.block == id);
-            block.known = report.is_some() || complete;
+            told |= report.is_some();
+            block.known = told;
             if block.known {
                 let k = block.shape.k;
                 block.needed = report.map_or(k, |report| report.needed.min(k));
