@@ -1,11 +1,13 @@
 //! What a figure cannot show: tables of values, beside published ones or as heat.
 
 use crate::data::{Data, FamilyData, Sample, sample};
+use crate::graph::Graph;
 use crate::overlay::Overlay;
 use crate::paper::Measure;
+use crate::plot;
 use crate::reproduction::OutputFile;
 use core::fmt::Write as _;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
 /// A table on a paper's page, after its figures.
 #[derive(Debug)]
@@ -27,6 +29,15 @@ pub(crate) enum Cells {
         line: &'static str,
         columns: &'static [Beside],
     },
+    /// Ours beside published values of many families: a row for each of a family's values.
+    Rows {
+        /// Each with the name of its rows.
+        families: &'static [(&'static str, &'static str)],
+        /// What its columns are; the published ones are rows of a table, by family.
+        columns: &'static [Column],
+    },
+    /// Curves, drawn.
+    Curves(Graph),
     /// One measure of many families and lines, by colour too: a row for each value of the
     /// families' parameter.
     Heat {
@@ -34,6 +45,15 @@ pub(crate) enum Cells {
         families: &'static [(&'static str, &'static str)],
         measure: Measure,
     },
+}
+
+/// A line's measure, and the published values beside it: rows of one table, by the family's name.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) caption: &'static str,
+    pub(crate) line: &'static str,
+    pub(crate) measure: Measure,
+    pub(crate) published: &'static [(&'static str, Overlay)],
 }
 
 /// A measure and what was published of it.
@@ -52,7 +72,26 @@ impl Exhibit {
             div.wide {
                 @match &self.cells {
                     Cells::Beside { family, line, columns } => (beside(data, family, line, columns)),
+                    Cells::Rows { families, columns } => (rows(data, families, columns)),
+                    Cells::Curves(graph) => (self.drawn(graph, data)),
                     Cells::Heat { families, measure } => (heat(data, families, measure)),
+                }
+            }
+        }
+    }
+
+    /// Whether it is a picture.
+    pub(crate) const fn is_drawn(&self) -> bool {
+        matches!(self.cells, Cells::Curves(_))
+    }
+
+    fn drawn(&self, graph: &Graph, data: &Data) -> Markup {
+        let svg = plot::draw_computed(self.id, graph, data);
+        html! {
+            div role="img" aria-label=(self.title) {
+                @match svg {
+                    Ok(svg) => (PreEscaped(svg)),
+                    Err(problem) => (problem.to_string()),
                 }
             }
         }
@@ -66,6 +105,8 @@ impl Exhibit {
                 line,
                 columns,
             } => beside_csv(data, family, line, columns),
+            Cells::Rows { families, columns } => rows_csv(data, families, columns),
+            Cells::Curves(graph) => graph.csv(data),
             Cells::Heat { families, measure } => heat_csv(data, families, measure),
         };
         OutputFile {
@@ -155,6 +196,97 @@ fn beside_csv(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Stri
             let name = column.measure.caption();
             let values = values(sample);
             let _ = write!(text, "{x},{name},{values},{}\r\n", number(there));
+        }
+    }
+    text
+}
+
+/// What was published beside a family's row.
+fn published_in(column: &Column, family: &str, x: f64) -> Option<f64> {
+    let mut tables = column.published.iter();
+    let (_, overlay) = tables.find(|(name, _)| *name == family)?;
+    Some(overlay.at(x)? / column.measure.unit)
+}
+
+/// Each row of an exhibit of many families: its family's id and name, its value as written and as a
+/// number, and its place in the family.
+fn all_rows<'a>(
+    data: &'a Data,
+    families: &'a [(&'static str, &'static str)],
+) -> impl Iterator<Item = (&'a FamilyData, &'static str, usize, f64)> {
+    families.iter().flat_map(|&(id, name)| {
+        let family = data.family(id);
+        family.into_iter().flat_map(move |family| {
+            let places = family.family.x_places().into_iter().enumerate();
+            places.map(move |(row, x)| (family, name, row, x))
+        })
+    })
+}
+
+fn cell(family: &FamilyData, column: &Column, row: usize) -> Option<Sample> {
+    let line = line_of(family, column.line)?;
+    let cells = along(family, line, &column.measure);
+    cells.get(row).and_then(|(_, sample)| *sample)
+}
+
+fn rows(data: &Data, families: &'static [(&'static str, &'static str)], columns: &[Column]) -> Markup {
+    let x_label = families
+        .first()
+        .and_then(|(id, _)| data.family(id))
+        .map_or("", |family| family.family.x_label);
+    html! {
+        table {
+            thead { tr {
+                th { "channel" }
+                th { (x_label) }
+                @for column in columns {
+                    th { (column.caption) }
+                    @if !column.published.is_empty() { th { "published" } }
+                }
+            } }
+            tbody {
+                @for (family, name, row, x) in all_rows(data, families) {
+                    tr {
+                        td data-label="channel" { (name) }
+                        td data-label=(x_label) { (x) }
+                        @for column in columns {
+                            td data-label=(column.caption) { (fine(cell(family, column, row))) }
+                            @if !column.published.is_empty() {
+                                td data-label="published" {
+                                    @match published_in(column, family.family.id, x) {
+                                        Some(value) => (format!("{value:.4}")),
+                                        None => "none",
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A share and half its interval, as the published tables write them.
+fn fine(sample: Option<Sample>) -> String {
+    let Some(sample) = sample else {
+        return "none".to_owned();
+    };
+    let half = sample.high.map(|high| high - sample.value);
+    half.map_or_else(
+        || format!("{:.4}", sample.value),
+        |half| format!("{:.4} ± {half:.4}", sample.value),
+    )
+}
+
+fn rows_csv(data: &Data, families: &'static [(&'static str, &'static str)], columns: &[Column]) -> String {
+    let mut text = "channel,x,measure,mean,ci95_low,ci95_high,n,published\r\n".to_owned();
+    for (family, name, row, x) in all_rows(data, families) {
+        for column in columns {
+            let ours = values(cell(family, column, row));
+            let there = number(published_in(column, family.family.id, x));
+            let caption = column.caption.replace(',', ";");
+            let _ = write!(text, "{name},{x},{caption},{ours},{there}\r\n");
         }
     }
     text

@@ -11,13 +11,15 @@
 //!
 //! Sources: `aerotp-multi-mode` and `aerotp-hybrid`, the AeroTP papers; conditions as in
 //! reference/README.md (ns-3). `slacp`, the slides of Kojo (FDPW 2005). `lt-tcp`, the LT-TCP +
-//! LL-HARQ slides.
+//! LL-HARQ slides. `fso`, the paper on free-space optical links (Epple).
 
 mod airborne;
 mod claims;
 mod csv;
 mod data;
 mod exhibit;
+mod fso;
+mod graph;
 mod hybrid;
 mod lt_tcp;
 mod multi_mode;
@@ -32,6 +34,7 @@ mod slacp;
 mod style;
 
 pub use claims::{Checked, Verdict};
+pub use fso::FSO;
 pub use hybrid::HYBRID;
 pub use lt_tcp::LT_TCP;
 pub use multi_mode::MULTI_MODE;
@@ -41,7 +44,7 @@ pub use reproduction::{FewRuns, Outcome, OutputFile, Reproduction, ReproductionE
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. One more is one more row.
-pub const PAPERS: [&Paper; 4] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP];
+pub const PAPERS: [&Paper; 5] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP, &FSO];
 
 #[cfg(test)]
 mod tests {
@@ -66,7 +69,8 @@ mod tests {
             assert_eq!(ids.len(), claims().count(), "{}", paper.name);
             for claim in claims() {
                 assert!(claim.criterion.starts_with("Reproduced "), "{}", claim.id);
-                let known = |id: &&str| figures.contains(id);
+                let exhibits = || paper.exhibits.iter().map(|exhibit| exhibit.id);
+                let known = |id: &&str| figures.contains(id) || exhibits().any(|own| own == *id);
                 assert!(claim.see.iter().all(known), "{}: {:?}", claim.id, claim.see);
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::claims::{Checked, Claim, Verdict, changes};
 use crate::data::Data;
+use crate::exhibit::Exhibit;
 use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
 use crate::reproduction::{FewRuns, line_command};
 use crate::style::{count, document, verdict};
@@ -32,13 +33,13 @@ pub(crate) fn page(
         (summary(paper, claims))
         (contents(paper))
         h2 id="claims" { "Claims" }
-        (table(&judged, drawings))
+        (table(paper, &judged, drawings))
         h2 id="figures" { "Figures" }
         @for (index, section) in paper.sections.iter().enumerate() {
             (figures(index, (paper, section), drawings, &judged))
         }
         @if !paper.exhibits.is_empty() {
-            h2 id="tables" { "Tables" }
+            h2 id="tables" { (exhibits_title(paper)) }
             @for exhibit in paper.exhibits { (exhibit.markup(data)) }
         }
         h2 id="conditions" { "Conditions" }
@@ -120,7 +121,7 @@ fn contents(paper: &Paper) -> Markup {
                 }
                 @if !paper.exhibits.is_empty() {
                     li {
-                        a href="#tables" { "Tables" }
+                        a href="#tables" { (exhibits_title(paper)) }
                         ul { @for exhibit in paper.exhibits { li { a href=(format!("#{}", exhibit.id)) { (exhibit.title) } } } }
                     }
                 }
@@ -129,6 +130,15 @@ fn contents(paper: &Paper) -> Markup {
                 li { a href="#command" { "The command" } }
             }
         }
+    }
+}
+
+/// What a paper's exhibits are.
+fn exhibits_title(paper: &Paper) -> &'static str {
+    if paper.exhibits.iter().any(Exhibit::is_drawn) {
+        "Tables and computed curves"
+    } else {
+        "Tables"
     }
 }
 
@@ -178,10 +188,13 @@ fn drawing(paper: &Paper, figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> 
     }
 }
 
-fn table(judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -> Markup {
+fn table(paper: &Paper, judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -> Markup {
     let title = |id: &str| {
         let known = drawings.iter().find(|(figure, _)| figure.id == id);
-        known.map_or("figure", |(figure, _)| figure.title)
+        let mut exhibits = paper.exhibits.iter();
+        let mut exhibit = || exhibits.find(|exhibit| exhibit.id == id);
+        let known = known.map(|(figure, _)| figure.title);
+        known.or_else(|| Some(exhibit()?.title)).unwrap_or("figure")
     };
     html! {
         table.claims {

@@ -3,8 +3,9 @@
 //! Ink and ground are drawn in fixed colours that the page replaces by its own ([`INK`], [`FAINT`],
 //! [`GROUND`]); those of the curves do on light and on dark.
 
-use crate::data::{FamilyData, Sample};
-use crate::paper::{Figure, Measure};
+use crate::data::{Data, FamilyData, Sample};
+use crate::graph::Graph;
+use crate::paper::{Family, Figure, Measure};
 use core::ops::Range;
 use plotters::backend::SVGBackend;
 use plotters::coord::combinators::WithKeyPoints;
@@ -56,15 +57,72 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// The figure as a text of SVG.
 pub(crate) fn draw(figure: &Figure, data: &FamilyData) -> Result<String, DrawError> {
+    let axes = Axes {
+        x_label: data.family.x_label,
+        y_label: figure.measure.caption(),
+        x_logarithmic: data.family.x_logarithmic,
+        y_logarithmic: figure.logarithmic,
+        names: Some(data.family),
+    };
+    picture(figure.id, &axes, &curves(figure, data))
+}
+
+/// Curves that are no family's runs, as a text of SVG.
+pub(crate) fn draw_computed(
+    id: &'static str,
+    graph: &Graph,
+    data: &Data,
+) -> Result<String, DrawError> {
+    let axes = Axes {
+        x_label: graph.x_label,
+        y_label: graph.y_label.to_owned(),
+        x_logarithmic: graph.x_logarithmic,
+        y_logarithmic: graph.y_logarithmic,
+        names: None,
+    };
+    let traced = (graph.traces)(data);
+    let curves = traced.into_iter().enumerate().map(|(index, trace)| {
+        let colour = COLOURS[trace.colour.unwrap_or(index) % COLOURS.len()];
+        Curve {
+            label: trace.label,
+            points: trace.samples(),
+            style: colour.stroke_width(2),
+            marker: if trace.joined {
+                Marker::None
+            } else {
+                Marker::Ring
+            },
+            joined: trace.joined,
+        }
+    });
+    picture(id, &axes, &curves.collect::<Vec<_>>())
+}
+
+/// What the axes are.
+struct Axes<'a> {
+    x_label: &'a str,
+    y_label: String,
+    x_logarithmic: bool,
+    y_logarithmic: bool,
+    /// Whose values may be names.
+    names: Option<&'a Family>,
+}
+
+impl Axes<'_> {
+    fn name(&self, x: f64) -> Option<&'static str> {
+        self.names.and_then(|family| family.x_name(x))
+    }
+}
+
+fn picture(id: &'static str, axes: &Axes<'_>, curves: &[Curve]) -> Result<String, DrawError> {
     let mut svg = String::new();
     let drawn = {
-        let curves = curves(figure, data);
-        let size = (SIZE.0, SIZE.1 + ROW * rows(&curves) + ROW / 2);
+        let size = (SIZE.0, SIZE.1 + ROW * rows(curves) + ROW / 2);
         let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        drawing(figure, data, &curves, &area).and_then(|()| Ok(area.present()?))
+        drawing(axes, curves, &area).and_then(|()| Ok(area.present()?))
     };
     drawn.map_err(|problem| DrawError {
-        figure: figure.id,
+        figure: id,
         problem: problem.to_string(),
     })?;
     Ok(svg)
@@ -132,7 +190,7 @@ fn curves(figure: &Figure, data: &FamilyData) -> Vec<Curve> {
     lines.chain(bounds).chain(overlays).collect()
 }
 
-fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>) -> Outcome {
+fn drawing(axes: &Axes<'_>, curves: &[Curve], area: &Area<'_>) -> Outcome {
     area.fill(&GROUND)?;
     let (above, below) = area.split_vertically(SIZE.1);
     let mut builder = ChartBuilder::on(&above);
@@ -149,25 +207,24 @@ fn drawing(figure: &Figure, data: &FamilyData, curves: &[Curve], area: &Area<'_>
         .filter_map(|sample| sample.high)
         .fold(y_high, f64::max);
     let frame = Frame {
-        figure,
-        data,
+        axes,
         curves,
-        x_low: if data.family.x_name(0.0).is_some() {
+        x_low: if axes.name(0.0).is_some() {
             -NAME_ROOM
-        } else if data.family.x_logarithmic {
+        } else if axes.x_logarithmic {
             x_low / 1.1
         } else {
             0.0
         },
-        y_low: if figure.logarithmic { y_low * 0.7 } else { 0.0 },
+        y_low: if axes.y_logarithmic { y_low * 0.7 } else { 0.0 },
     };
-    let x_end = match data.family.x_name(x_high) {
+    let x_end = match axes.name(x_high) {
         Some(_) => x_high + NAME_ROOM,
         None => x_high * 1.02,
     };
     let x = frame.x_low..x_end;
-    let y = frame.y_low..top * if figure.logarithmic { 1.4 } else { 1.05 };
-    match (data.family.x_logarithmic, figure.logarithmic) {
+    let y = frame.y_low..top * if axes.y_logarithmic { 1.4 } else { 1.05 };
+    match (axes.x_logarithmic, axes.y_logarithmic) {
         (false, false) => frame.fill(&mut builder.build_cartesian_2d(x, y)?)?,
         (false, true) => frame.fill(&mut builder.build_cartesian_2d(x, decades(y))?)?,
         (true, false) => frame.fill(&mut builder.build_cartesian_2d(decades(x), y)?)?,
@@ -217,8 +274,7 @@ fn positive(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// What is filled in between axes of whatever kind.
 struct Frame<'a> {
-    figure: &'a Figure,
-    data: &'a FamilyData,
+    axes: &'a Axes<'a>,
     curves: &'a [Curve],
     x_low: f64,
     y_low: f64,
@@ -241,9 +297,9 @@ impl Frame<'_> {
             .axis_style(INK)
             .label_style(text.clone())
             .axis_desc_style(text)
-            .x_desc(self.data.family.x_label)
-            .y_desc(self.figure.measure.caption())
-            .x_label_formatter(&|x| match self.data.family.x_name(*x) {
+            .x_desc(self.axes.x_label)
+            .y_desc(self.axes.y_label.clone())
+            .x_label_formatter(&|x| match self.axes.name(*x) {
                 Some(name) => name.to_owned(),
                 None => number(*x),
             })

@@ -75,10 +75,12 @@ fn medium(config: &Config, back: &Config) -> Medium {
     }
 }
 
-/// The channel below a link layer: marks are made in the queue above, where packets are.
-fn below(config: &Config, link: Option<LinkId>) -> Config {
+/// The channel below a link layer: marks are made in the queue above, where packets are. `course` is the
+/// seed of what both directions' light does in this run.
+fn below(config: &Config, link: Option<LinkId>, course: u64) -> Config {
     Config {
         ecn_threshold: config.ecn_threshold.filter(|_| link.is_none()),
+        fading: config.fading.clone().map(|fading| fading.in_run(course)),
         ..config.clone()
     }
 }
@@ -139,6 +141,7 @@ pub(crate) fn build(
     let (mut ways, mut ends) = (Vec::new(), Vec::new());
     for (position, link) in links(plan).into_iter().enumerate() {
         let (left, right) = (id_at[position], id_at[position + 1]);
+        let course = rng.child(&link.name).child("course").next_u64();
         for (from, to, config, back, name) in [
             (left, right, link.forward, link.reverse, "forward"),
             (right, left, link.reverse, link.forward, "reverse"),
@@ -160,7 +163,7 @@ pub(crate) fn build(
                 own
             });
             ways.push(Way {
-                channel: Channel::new(below(config, own), &stream)?,
+                channel: Channel::new(below(config, own, course), &stream)?,
                 to,
                 measured: link.measured,
                 frame_check: link.frame_check,

@@ -26,7 +26,7 @@ mod trace;
 mod turbulence;
 mod walk;
 
-pub use model::{Fading, FadingModel, Part, Recorded, Source, Synthetic};
+pub use model::{CourseSeed, Fading, FadingModel, Part, Recorded, Source, Synthetic};
 pub use pass::{Leg, Pass};
 pub use preset::Demonstration;
 pub(crate) use process::FadingProcess;

@@ -33,14 +33,22 @@ pub struct Synthetic {
     /// After this time the correlation of the Gaussian process behind the power is 1/e; 1 us to
     /// 1000 s.
     pub correlation: Duration,
-    /// If given, the power is a function of this number alone, as that of a recording: the same
-    /// both ways and in every run. Otherwise of the run's seed and the direction.
-    pub seed: Option<u64>,
+    /// If given, both directions meet the same course. Otherwise each has its own, by the run's seed.
+    pub seed: Option<CourseSeed>,
     /// If given, the mean power is what gives the long-term bit error rate in the first so much of
     /// this very course of power, as measurements are scaled; otherwise, what gives it in the mean
     /// over all courses. Deep fades are so rare that most courses of a minute have none in the mean's
     /// sense. At most 2^24 samples.
     pub over: Option<Duration>,
+}
+
+/// What a course of power that both directions meet is drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CourseSeed {
+    /// This number alone: every run meets the same course, as that of a recording.
+    Fixed(u64),
+    /// The run's seed: [`Fading::in_run`] has to say it. Until then the directions differ.
+    Run,
 }
 
 /// Power out of a file.
@@ -135,10 +143,23 @@ impl Fading {
     pub(crate) fn medium(&self, rng: &Rng) -> Rng {
         match &self.model.source {
             Source::Synthetic(Synthetic {
-                seed: Some(seed), ..
+                seed: Some(CourseSeed::Fixed(seed)),
+                ..
             }) => Rng::from_seed(*seed).child("fading"),
             _ => rng.clone(),
         }
+    }
+
+    /// The same in a run of this seed: where both directions meet a course of the run's own, it is that
+    /// of this number.
+    #[must_use]
+    pub fn in_run(mut self, seed: u64) -> Self {
+        if let Source::Synthetic(synthetic) = &mut self.model.source
+            && synthetic.seed == Some(CourseSeed::Run)
+        {
+            synthetic.seed = Some(CourseSeed::Fixed(seed));
+        }
+        self
     }
 
     /// The same with the trace it names, scaled to its long-term bit error rate.

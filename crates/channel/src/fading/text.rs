@@ -3,7 +3,7 @@
 //! A source comes first, then clauses in any order, each at most once. What is printed reads back
 //! as the same value.
 
-use super::model::{Fading, FadingModel, Part, Recorded, Source, Synthetic};
+use super::model::{CourseSeed, Fading, FadingModel, Part, Recorded, Source, Synthetic};
 use super::pass::{Leg, Pass};
 use super::preset::Demonstration;
 use super::trace::Cut;
@@ -19,7 +19,7 @@ use fulmar_proto::units::{BitErrorRate, Duration, Instant, format_duration, pars
 const EXPECTED: &str = "`fasolt`, `kiodo`, `atenaa`, `testbed`, `log-normal 0.1 time 2ms`, \
      `gamma-gamma 0.6 time 4ms` (scintillation index, correlation time) or `trace FILE [loop \
      [shifted]] [part 10s+100s] [spacing 100us] [cut 10dB for 20ms]`, then any of `ber 1e-6` \
-     (long-term), `over 100s`, `seed 1`, `blocked 50ms..500ms every 1s..3s`, `lost 50ms every 30s`, \
+     (long-term), `over 100s`, `seed 1` or `seed run`, `blocked 50ms..500ms every 1s..3s`, `lost 50ms every 30s`, \
      `pass 610km from 2500km [setting]`";
 
 fn mismatch(text: &str) -> TextError {
@@ -146,7 +146,10 @@ fn synthetic_clause<'a>(synthetic: &mut Synthetic, words: &'a [&'a str]) -> Rest
             rest
         }
         ["seed", seed, rest @ ..] => {
-            synthetic.seed = Some(seed.parse().map_err(|_| Refused::Form)?);
+            synthetic.seed = Some(match *seed {
+                "run" => CourseSeed::Run,
+                number => CourseSeed::Fixed(number.parse().map_err(|_| Refused::Form)?),
+            });
             rest
         }
         _ => return Err(Refused::Form),
@@ -244,8 +247,10 @@ impl fmt::Display for Fading {
                     Turbulence::GammaGamma(index) => write!(f, "gamma-gamma {index}")?,
                 }
                 write!(f, " time {}", format_duration(synthetic.correlation))?;
-                if let Some(seed) = synthetic.seed {
-                    write!(f, " seed {seed}")?;
+                match synthetic.seed {
+                    Some(CourseSeed::Fixed(seed)) => write!(f, " seed {seed}")?,
+                    Some(CourseSeed::Run) => f.write_str(" seed run")?,
+                    None => {}
                 }
                 if let Some(over) = synthetic.over {
                     write!(f, " over {}", format_duration(over))?;
@@ -307,6 +312,7 @@ mod tests {
             "fasolt",
             "kiodo ber 1e-5",
             "atenaa seed 3",
+            "atenaa seed run over 5s",
             "testbed",
             "log-normal 0.1 time 2ms ber 1e-4",
             "gamma-gamma 0.6 ber 1e-6 time 4ms blocked 50ms every 1s..3s lost 20ms every 7s",

@@ -513,3 +513,19 @@ fn the_demonstrations_are_what_is_said_of_them_in_words() {
     let mean = |courses: &[Course]| courses.iter().map(|c| c.fade_mean).sum::<f64>() / 4.0;
     assert!(mean(&fasolt) > 3.0 * mean(&testbed), "fasolt's are long");
 }
+
+#[test]
+fn a_course_of_the_run_is_the_same_both_ways_and_another_in_another_run() {
+    let fading: Fading = "testbed seed run over 1s".parse().expect("sound");
+    let course = |fading: &Fading, direction: u64| -> Vec<f64> {
+        let fades = fading.fades(&Rng::from_seed(direction)).expect("no trace");
+        fades
+            .take(100)
+            .map(|fade| fade.bit_errors.value())
+            .collect()
+    };
+    let (first, second) = (fading.clone().in_run(1), fading.clone().in_run(2));
+    assert_eq!(course(&first, 7), course(&first, 8));
+    assert_ne!(course(&first, 7), course(&second, 7));
+    assert_ne!(course(&fading, 7), course(&fading, 8));
+}

@@ -3,7 +3,7 @@
 use super::ScenarioError;
 use super::read::{narrow, set};
 use core::num::NonZeroU8;
-use fulmar_proto::transport::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig};
+use fulmar_proto::transport::tcp::{Algorithm, Preset, ReduceFrom, RtoRule, TcpConfig};
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
 use fulmar_proto::wire::tcp::TCP_HEADER_BYTES;
@@ -44,6 +44,8 @@ pub(super) const KEYS: Keys = &[&[
     "rto_initial",
     "rto_min",
     "rto_max",
+    "rto_rule",
+    "rto_granularity",
     "samples_of_retransmissions",
     "syn_retries",
     "data_retries",
@@ -172,6 +174,14 @@ fn read_repair(config: &mut TcpConfig, reader: &TableReader<'_>) -> Result<(), S
     set(&mut config.rto.initial, reader.duration("rto_initial")?);
     set(&mut config.rto.min, reader.duration("rto_min")?);
     set(&mut config.rto.max, reader.duration("rto_max")?);
+    set(
+        &mut config.rto_rule,
+        reader.choice("rto_rule", &RtoRule::ALL)?,
+    );
+    set(
+        &mut config.rto_rule.granularity,
+        reader.duration("rto_granularity")?,
+    );
     set(
         &mut config.samples_of_retransmissions,
         reader.value("samples_of_retransmissions")?,

@@ -106,6 +106,8 @@ fn rto_limits(config: &LtTcpConfig) -> RtoLimits {
     RtoLimits {
         initial: config.rto.initial,
         margin: GRANULARITY,
+        variations: 4,
+        round_trips: 0,
         min: config.rto.min,
         max: config.rto.max,
     }

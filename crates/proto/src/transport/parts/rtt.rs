@@ -14,6 +14,11 @@ pub struct RtoLimits {
     /// What is added to the round trip at the least: for serialization and timers (the G of
     /// RFC 6298; spec, section 1.7).
     pub margin: Duration,
+    /// How many variations are added (the K of RFC 6298, 4).
+    pub variations: u8,
+    /// How many smoothed round trips are added at the least; none by RFC 6298, one makes the upper
+    /// beta of RFC 793's timeout, 2.
+    pub round_trips: u8,
     /// Never less; RFC 6298 asks TCP for a second.
     pub min: Duration,
     /// Never more by backing off; a path whose own timeout is longer keeps that.
@@ -25,6 +30,8 @@ impl Default for RtoLimits {
         Self {
             initial: Duration::from_secs(1),
             margin: Duration::from_millis(10),
+            variations: 4,
+            round_trips: 0,
             min: Duration::ZERO,
             // A path that comes back is found within this, and a second when every other probe is
             // lost.
@@ -104,11 +111,14 @@ impl RttEstimator {
         self.back_off = (self.back_off + 1).min(BACK_OFF_MAX);
     }
 
-    /// The timeout: SRTT + max(margin, 4 RTTVAR) or the minimum, doubled for each silence, within the limits.
+    /// The timeout: SRTT + max(margin, K RTTVAR, round trips) or the minimum, doubled for each silence,
+    /// within the limits.
     pub fn rto(&self) -> Duration {
-        let slack = (self.variation * 4).max(self.limits.margin);
-        let base = self.smoothed.map_or(self.limits.initial, |rtt| {
-            (rtt + slack).max(self.limits.min)
+        let limits = &self.limits;
+        let slack = (self.variation * u32::from(limits.variations)).max(limits.margin);
+        let base = self.smoothed.map_or(limits.initial, |rtt| {
+            let slack = slack.max(rtt * u32::from(limits.round_trips));
+            (rtt + slack).max(limits.min)
         });
         base.saturating_mul(1 << self.back_off)
             .min(self.limits.max.max(base))
@@ -138,6 +148,8 @@ mod tests {
     const LIMITS: RtoLimits = RtoLimits {
         initial: Duration::from_secs(1),
         margin: Duration::from_millis(10),
+        variations: 4,
+        round_trips: 0,
         min: Duration::ZERO,
         max: Duration::from_secs(4),
     };
@@ -150,6 +162,28 @@ mod tests {
         assert_eq!(rtt.rto(), 300 * MS); // RFC 6298, 2.2: R + 4 * R/2
         rtt.on_sample(100 * MS);
         assert_eq!(rtt.rto(), 250 * MS); // RTTVAR * 3/4
+    }
+
+    #[test]
+    fn a_bold_timeout_trusts_the_variation_and_a_cautious_one_adds_round_trips() {
+        let steady = |limits| {
+            let mut rtt = RttEstimator::new(limits);
+            // The variation falls by a quarter each: below a microsecond.
+            (0..60).for_each(|_| rtt.on_sample(100 * MS));
+            rtt.rto()
+        };
+        let bold = RtoLimits {
+            margin: Duration::from_micros(10),
+            variations: 1,
+            ..LIMITS
+        };
+        let (low, high) = (100 * MS, 100 * MS + Duration::from_micros(11));
+        assert!((low..=high).contains(&steady(bold)), "{:?}", steady(bold));
+        let cautious = RtoLimits {
+            round_trips: 1,
+            ..bold
+        };
+        assert!((2 * low..=2 * high).contains(&steady(cautious)));
     }
 
     #[test]

@@ -15,6 +15,47 @@ pub struct RtoBounds {
     pub max: Duration,
 }
 
+/// How the retransmission timeout follows from the round trip, within its [`RtoBounds`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoRule {
+    /// The clock's grain, the G of RFC 6298: added at the least.
+    pub granularity: Duration,
+    /// How many variations are added, its K.
+    pub variations: u8,
+    /// How many smoothed round trips are added at the least.
+    pub round_trips: u8,
+}
+
+impl RtoRule {
+    /// SRTT + max(G, 4 RTTVAR) with G of 1 ms.
+    pub const RFC_6298: Self = Self {
+        granularity: Duration::from_millis(1),
+        variations: 4,
+        round_trips: 0,
+    };
+    /// Hardly above the round trip: SRTT + max(10 us, RTTVAR). The free-space-optics paper's "aggressive"
+    /// calculation (section 4.1.1), which it does not give.
+    pub const AGGRESSIVE: Self = Self {
+        granularity: Duration::from_micros(10),
+        variations: 1,
+        round_trips: 0,
+    };
+    /// One that "tends to overestimate" (the same): SRTT + max(10 us, 4 RTTVAR, SRTT), twice the round
+    /// trip at least as by RFC 793 with its largest beta.
+    pub const CONSERVATIVE: Self = Self {
+        granularity: Duration::from_micros(10),
+        variations: 4,
+        round_trips: 1,
+    };
+
+    /// All of them by name.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("rfc6298", Self::RFC_6298),
+        ("aggressive", Self::AGGRESSIVE),
+        ("conservative", Self::CONSERVATIVE),
+    ];
+}
+
 /// When a receiver acknowledges what comes in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAcks {
@@ -125,6 +166,8 @@ pub struct TcpConfig {
     pub sharing: Sharing,
     /// Timeouts.
     pub rto: RtoBounds,
+    /// Within them.
+    pub rto_rule: RtoRule,
     /// With timestamps, data sent again give a sample of the round trip, too (RFC 6298, section 3);
     /// otherwise Karn's rule holds. A SYN sent again always gives one.
     pub samples_of_retransmissions: bool,

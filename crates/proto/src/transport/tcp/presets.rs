@@ -1,6 +1,6 @@
 //! TCPs by name.
 
-use super::config::{DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, Sharing, TcpConfig};
+use super::config::{DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig};
 use crate::transport::parts::congestion::Algorithm;
 use crate::units::{ByteCount, Duration};
 
@@ -89,6 +89,7 @@ const REFERENCE: TcpConfig = TcpConfig {
         rtt: false,
     },
     rto: RTO_2000,
+    rto_rule: RtoRule::RFC_6298,
     samples_of_retransmissions: true,
     syn_retries: 6,
     data_retries: 14,

@@ -136,14 +136,13 @@ pub(super) struct Sender {
     counts: SendCounts,
 }
 
-/// The clock's grain in RFC 6298, G.
-const GRANULARITY: Duration = Duration::from_millis(1);
-
 /// The timeout's limits as the estimator takes them.
 pub(super) fn rto_limits(config: &TcpConfig) -> RtoLimits {
     RtoLimits {
         initial: config.rto.initial,
-        margin: GRANULARITY,
+        margin: config.rto_rule.granularity,
+        variations: config.rto_rule.variations,
+        round_trips: config.rto_rule.round_trips,
         min: config.rto.min,
         max: config.rto.max,
     }

@@ -1,0 +1,217 @@
+//! Figures 1 to 4: courses of the presets, and the closed forms with runs beside them.
+
+use super::courses::course;
+use super::forms::{FASOLT, Form, LINK_HEADER, TESTBED};
+use super::tables::{IDEAL_RATES, IDEAL_USERS, ideal_share};
+use crate::data::Data;
+use crate::exhibit::{Cells, Exhibit};
+use crate::graph::{Graph, Trace};
+use fulmar_channel::fading::Demonstration;
+use fulmar_sim::theory::{Arq, BestLength, best_length};
+use fulmar_proto::units::{BitErrorRate, ByteCount};
+
+const COURSE: &str = "Short-term bit error rate of the preset's course of seed 1, in half seconds: the mean and the highest sample. The \
+    paper's recordings are not public; this is a synthetic process made from what is said of them (docs/models/fading.md).";
+const FORMS: &str = "The paper's closed forms with a header of 20 octets, goodput as a share of the link of 622 Mbit/s.";
+
+pub(super) const FIG_1_FASOLT: Exhibit = course_figure("fig-1-fasolt", "Figure 1: FASOLT", fasolt);
+pub(super) const FIG_1_KIODO: Exhibit = course_figure("fig-1-kiodo", "Figure 1: KIODO", kiodo);
+pub(super) const FIG_1_ATENAA: Exhibit = course_figure("fig-1-atenaa", "Figure 1: ATENAA", atenaa);
+pub(super) const FIG_1_TESTBED: Exhibit = course_figure("fig-1-testbed", "Figure 1: testbed", testbed);
+pub(super) const FIG_2_TESTBED: Exhibit = over_rate("fig-2-testbed", "Figure 2: stop-and-wait, testbed", |_| over_rates(Arq::StopAndWait, TESTBED));
+pub(super) const FIG_2_FASOLT: Exhibit = over_rate("fig-2-fasolt", "Figure 2: stop-and-wait, FASOLT", |_| over_rates(Arq::StopAndWait, FASOLT));
+pub(super) const FIG_3_TESTBED: Exhibit = over_rate("fig-3-testbed", "Figure 3: go-back-N, testbed", |_| over_rates(Arq::GoBackN, TESTBED));
+pub(super) const FIG_3_FASOLT: Exhibit = over_rate("fig-3-fasolt", "Figure 3: go-back-N, FASOLT", |_| over_rates(Arq::GoBackN, FASOLT));
+pub(super) const FIG_4_RATE: Exhibit = over_rate("fig-4-rate", "Figure 4, left: selective repeat over the bit error rate", |_| over_rates(Arq::SelectiveRepeat, TESTBED));
+pub(super) const FIG_4_LENGTH: Exhibit = Exhibit {
+        id: "fig-4-length",
+        title: "Figure 4, right: selective repeat over the packet length",
+        intro: "The same over the length of a packet; rings are the best lengths of equation 11.",
+        cells: Cells::Curves(Graph {
+            x_label: "packet length / octets",
+            y_label: "goodput / share of the link",
+            x_logarithmic: false,
+            y_logarithmic: false,
+            traces: over_lengths,
+        }),
+    };
+pub(super) const SIMULATED_TESTBED: Exhibit = simulated("simulated-testbed", "Closed forms and ideal timers, testbed", |data| beside_runs(data, "testbed", TESTBED));
+pub(super) const SIMULATED_FASOLT: Exhibit = simulated("simulated-fasolt", "Closed forms and ideal timers, FASOLT", |data| beside_runs(data, "fasolt", FASOLT));
+
+const fn course_figure(
+    id: &'static str,
+    title: &'static str,
+    traces: fn(&Data) -> Vec<Trace>,
+) -> Exhibit {
+    Exhibit {
+        id,
+        title,
+        intro: COURSE,
+        cells: Cells::Curves(Graph {
+            x_label: "time / s",
+            y_label: "short-term bit error rate",
+            x_logarithmic: false,
+            y_logarithmic: true,
+            traces,
+        }),
+    }
+}
+
+const fn over_rate(
+    id: &'static str,
+    title: &'static str,
+    traces: fn(&Data) -> Vec<Trace>,
+) -> Exhibit {
+    Exhibit {
+        id,
+        title,
+        intro: FORMS,
+        cells: Cells::Curves(Graph {
+            x_label: "bit error rate",
+            y_label: "goodput / share of the link",
+            x_logarithmic: true,
+            y_logarithmic: false,
+            traces,
+        }),
+    }
+}
+
+const fn simulated(
+    id: &'static str,
+    title: &'static str,
+    traces: fn(&Data) -> Vec<Trace>,
+) -> Exhibit {
+    Exhibit {
+        intro: "Lines: the closed forms with the 39 octets of headers of Fulmar's link layers, 1000 octets of user data. Rings: the link layers \
+            in the simulator, with timers that wait for the round trip and no longer.",
+        ..over_rate(id, title, traces)
+    }
+}
+
+fn fasolt(_: &Data) -> Vec<Trace> {
+    course_of(Demonstration::Fasolt)
+}
+
+fn kiodo(_: &Data) -> Vec<Trace> {
+    course_of(Demonstration::Kiodo)
+}
+
+fn atenaa(_: &Data) -> Vec<Trace> {
+    course_of(Demonstration::Atenaa)
+}
+
+fn testbed(_: &Data) -> Vec<Trace> {
+    course_of(Demonstration::Testbed)
+}
+
+/// Below this a rate is drawn as this: the axis would show nothing else.
+const DRAWN_MIN: f64 = 1e-12;
+
+fn course_of(of: Demonstration) -> Vec<Trace> {
+    let course = course(of);
+    let trace = |label, of: fn(&(f64, f64, f64)) -> f64| Trace {
+        label,
+        colour: None,
+        points: (course.bins.iter())
+            .map(|bin| (bin.0, of(bin).max(DRAWN_MIN)))
+            .collect(),
+        joined: true,
+    };
+    vec![
+        trace("highest of half a second", |bin| bin.2),
+        trace("mean of half a second", |bin| bin.1),
+    ]
+}
+
+/// The lengths of user data that are drawn over the bit error rate.
+const USERS: [(u64, &str); 5] = [
+    (100, "100 octets"),
+    (500, "500 octets"),
+    (1000, "1000 octets"),
+    (1500, "1500 octets"),
+    (5000, "5000 octets"),
+];
+
+/// From 1e-9 to 1e-3, twenty points a decade.
+fn rates() -> impl Iterator<Item = f64> {
+    (0..=120).map(|step| 10_f64.powf(-9.0 + f64::from(step) / 20.0))
+}
+
+fn over_rates(arq: Arq, distance: f64) -> Vec<Trace> {
+    let line = |&(user, label)| Trace {
+        label,
+        colour: None,
+        points: rates()
+            .map(|rate| (rate, Form::figure(arq, distance, user, rate).share()))
+            .collect(),
+        joined: true,
+    };
+    USERS.iter().map(line).collect()
+}
+
+const LENGTH_RATES: [(f64, &str, &str); 4] = [
+    (1e-7, "1e-7", "best at 1e-7"),
+    (1e-6, "1e-6", "best at 1e-6"),
+    (1e-5, "1e-5", "best at 1e-5"),
+    (1e-4, "1e-4", "best at 1e-4"),
+];
+
+/// What equation 11 says of the figures' header.
+pub(super) fn best(rate: f64) -> Option<u64> {
+    let rate = BitErrorRate::new(rate)?;
+    match best_length(ByteCount(super::forms::HEADER), rate) {
+        BestLength::Octets(octets) => Some(octets.0),
+        BestLength::Unbounded => None,
+    }
+}
+
+fn over_lengths(_: &Data) -> Vec<Trace> {
+    let share = |user, rate| Form::figure(Arq::SelectiveRepeat, TESTBED, user, rate).share();
+    let header = super::forms::HEADER;
+    let at = |user: u64, rate| ((user + header) as f64, share(user, rate));
+    let lines = LENGTH_RATES.iter().enumerate().map(|(index, &(rate, label, _))| Trace {
+        label,
+        colour: Some(index),
+        points: (1..=120).map(|step| at(step * 50, rate)).collect(),
+        joined: true,
+    });
+    let marks = LENGTH_RATES.iter().enumerate().map(|(index, &(rate, _, label))| Trace {
+        label,
+        colour: Some(index),
+        points: best(rate).map(|user| at(user, rate)).into_iter().collect(),
+        joined: false,
+    });
+    lines.chain(marks).collect()
+}
+
+fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<Trace> {
+    let (user, line) = IDEAL_USERS[1];
+    let kinds = [
+        (Arq::StopAndWait, "stop-and-wait", "stop-and-wait, simulated"),
+        (Arq::GoBackN, "go-back-N", "go-back-N, simulated"),
+        (Arq::SelectiveRepeat, "selective repeat", "selective repeat, simulated"),
+    ];
+    let mut traces = Vec::new();
+    for (index, (arq, form, runs)) in kinds.into_iter().enumerate() {
+        let share = |rate| {
+            let form = Form::figure(arq, distance, user, rate);
+            form.with_header(LINK_HEADER).share()
+        };
+        traces.push(Trace {
+            label: form,
+            colour: Some(index),
+            points: rates().take(101).skip(20).map(|rate| (rate, share(rate))).collect(),
+            joined: true,
+        });
+        let points = IDEAL_RATES.iter().filter_map(|(rate, text)| {
+            Some((*rate, ideal_share(data, arq, channel, line, text)?))
+        });
+        traces.push(Trace {
+            label: runs,
+            colour: Some(index),
+            points: points.collect(),
+            joined: false,
+        });
+    }
+    traces
+}
