@@ -53,6 +53,15 @@ pub enum Record {
         /// Octets that its parity words put right.
         corrected_symbols: u32,
     },
+    /// The sender took another payload length or parity, for the bit error rate it expects.
+    Adapted {
+        /// Payload octets of what is cut from now on.
+        payload: u32,
+        /// Parity words.
+        words: u16,
+        /// The rate expected, as a negative logarithm to base 2.
+        rate_octaves: u8,
+    },
     /// The receiver rebuilt a TPDU from its block.
     Rebuilt {
         /// Its number.

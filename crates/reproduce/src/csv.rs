@@ -1,6 +1,6 @@
 //! A figure's data as comma-separated values (RFC 4180).
 
-use crate::data::{FamilyData, Sample, sample};
+use crate::data::{FamilyData, Sample, sample, short};
 use crate::paper::{Figure, Measure, Statistic};
 use core::fmt::Write as _;
 
@@ -12,7 +12,10 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     if figure.measure.statistic != Statistic::Mean {
         statistics.push(figure.measure.statistic);
     }
-    let mut text = format!("line,{},n", family.x_path.replace('.', "_"));
+    let mut text = format!(
+        "line,{},n",
+        family.x_path.replace('.', "_").replace(", ", "+")
+    );
     let unit = figure.measure.unit_name.replace('/', "_per_");
     for statistic in &statistics {
         let name = statistic.name();
@@ -38,7 +41,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
                 sample(place, point, &measure)
             };
             let samples: Vec<Option<Sample>> = statistics.iter().map(of).collect();
-            row(&mut text, line.label, x, &samples);
+            row(&mut text, line.label, value(x), &samples);
         }
     }
     for overlay in figure.overlays {
@@ -51,6 +54,11 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
         }
     }
     text
+}
+
+/// Of values swept together the first stands for all.
+fn value(x: &str) -> &str {
+    if x.starts_with('[') { short(x) } else { x }
 }
 
 fn row(text: &mut String, label: &str, x: &str, samples: &[Option<Sample>]) {

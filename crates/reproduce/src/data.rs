@@ -32,7 +32,11 @@ pub(crate) struct Sample {
 }
 
 /// A swept value without what is the same of all: `30%` of `on-off 30% period 20ms`.
+/// Of values swept together, `[20ms,40ms]`, the first.
 pub(crate) fn short(text: &str) -> &str {
+    if let Some(together) = text.strip_prefix('[') {
+        return together.split([',', ']']).next().unwrap_or(together);
+    }
     let mut words = text.split(' ');
     words.find(|word| word.ends_with('%')).unwrap_or(text)
 }
@@ -219,6 +223,7 @@ mod tests {
         let cases = [("1e-5", 1e-5), ("20%", 20.0), ("150kB", 150.0)];
         let outages = [("1s+30s", 30.0), ("1s+0.5s", 0.5), ("1e-5 per octet", 1e-5)];
         let words = [
+            ("[20ms,80ms]", 20.0),
             ("rbdc timeout 4", 4.0),
             ("vbdc response 530ms", 530.0),
             ("on-off 30% period 20ms", 30.0),

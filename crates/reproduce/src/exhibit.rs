@@ -229,7 +229,11 @@ fn cell(family: &FamilyData, column: &Column, row: usize) -> Option<Sample> {
     cells.get(row).and_then(|(_, sample)| *sample)
 }
 
-fn rows(data: &Data, families: &'static [(&'static str, &'static str)], columns: &[Column]) -> Markup {
+fn rows(
+    data: &Data,
+    families: &'static [(&'static str, &'static str)],
+    columns: &[Column],
+) -> Markup {
     let x_label = families
         .first()
         .and_then(|(id, _)| data.family(id))
@@ -279,7 +283,11 @@ fn fine(sample: Option<Sample>) -> String {
     )
 }
 
-fn rows_csv(data: &Data, families: &'static [(&'static str, &'static str)], columns: &[Column]) -> String {
+fn rows_csv(
+    data: &Data,
+    families: &'static [(&'static str, &'static str)],
+    columns: &[Column],
+) -> String {
     let mut text = "channel,x,measure,mean,ci95_low,ci95_high,n,published\r\n".to_owned();
     for (family, name, row, x) in all_rows(data, families) {
         for column in columns {

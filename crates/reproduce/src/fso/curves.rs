@@ -2,13 +2,13 @@
 
 use super::courses::course;
 use super::forms::{FASOLT, Form, LINK_HEADER, TESTBED};
-use super::tables::{IDEAL_RATES, IDEAL_USERS, ideal_share};
+use super::ideal::{IDEAL_RATES, IDEAL_USERS, ideal_share};
 use crate::data::Data;
 use crate::exhibit::{Cells, Exhibit};
 use crate::graph::{Graph, Trace};
 use fulmar_channel::fading::Demonstration;
-use fulmar_sim::theory::{Arq, BestLength, best_length};
 use fulmar_proto::units::{BitErrorRate, ByteCount};
+use fulmar_sim::theory::{Arq, BestLength, best_length};
 
 const COURSE: &str = "Short-term bit error rate of the preset's course of seed 1, in half seconds: the mean and the highest sample. The \
     paper's recordings are not public; this is a synthetic process made from what is said of them (docs/models/fading.md).";
@@ -17,26 +17,51 @@ const FORMS: &str = "The paper's closed forms with a header of 20 octets, goodpu
 pub(super) const FIG_1_FASOLT: Exhibit = course_figure("fig-1-fasolt", "Figure 1: FASOLT", fasolt);
 pub(super) const FIG_1_KIODO: Exhibit = course_figure("fig-1-kiodo", "Figure 1: KIODO", kiodo);
 pub(super) const FIG_1_ATENAA: Exhibit = course_figure("fig-1-atenaa", "Figure 1: ATENAA", atenaa);
-pub(super) const FIG_1_TESTBED: Exhibit = course_figure("fig-1-testbed", "Figure 1: testbed", testbed);
-pub(super) const FIG_2_TESTBED: Exhibit = over_rate("fig-2-testbed", "Figure 2: stop-and-wait, testbed", |_| over_rates(Arq::StopAndWait, TESTBED));
-pub(super) const FIG_2_FASOLT: Exhibit = over_rate("fig-2-fasolt", "Figure 2: stop-and-wait, FASOLT", |_| over_rates(Arq::StopAndWait, FASOLT));
-pub(super) const FIG_3_TESTBED: Exhibit = over_rate("fig-3-testbed", "Figure 3: go-back-N, testbed", |_| over_rates(Arq::GoBackN, TESTBED));
-pub(super) const FIG_3_FASOLT: Exhibit = over_rate("fig-3-fasolt", "Figure 3: go-back-N, FASOLT", |_| over_rates(Arq::GoBackN, FASOLT));
-pub(super) const FIG_4_RATE: Exhibit = over_rate("fig-4-rate", "Figure 4, left: selective repeat over the bit error rate", |_| over_rates(Arq::SelectiveRepeat, TESTBED));
+pub(super) const FIG_1_TESTBED: Exhibit =
+    course_figure("fig-1-testbed", "Figure 1: testbed", testbed);
+pub(super) const FIG_2_TESTBED: Exhibit =
+    over_rate("fig-2-testbed", "Figure 2: stop-and-wait, testbed", |_| {
+        over_rates(Arq::StopAndWait, TESTBED)
+    });
+pub(super) const FIG_2_FASOLT: Exhibit =
+    over_rate("fig-2-fasolt", "Figure 2: stop-and-wait, FASOLT", |_| {
+        over_rates(Arq::StopAndWait, FASOLT)
+    });
+pub(super) const FIG_3_TESTBED: Exhibit =
+    over_rate("fig-3-testbed", "Figure 3: go-back-N, testbed", |_| {
+        over_rates(Arq::GoBackN, TESTBED)
+    });
+pub(super) const FIG_3_FASOLT: Exhibit =
+    over_rate("fig-3-fasolt", "Figure 3: go-back-N, FASOLT", |_| {
+        over_rates(Arq::GoBackN, FASOLT)
+    });
+pub(super) const FIG_4_RATE: Exhibit = over_rate(
+    "fig-4-rate",
+    "Figure 4, left: selective repeat over the bit error rate",
+    |_| over_rates(Arq::SelectiveRepeat, TESTBED),
+);
 pub(super) const FIG_4_LENGTH: Exhibit = Exhibit {
-        id: "fig-4-length",
-        title: "Figure 4, right: selective repeat over the packet length",
-        intro: "The same over the length of a packet; rings are the best lengths of equation 11.",
-        cells: Cells::Curves(Graph {
-            x_label: "packet length / octets",
-            y_label: "goodput / share of the link",
-            x_logarithmic: false,
-            y_logarithmic: false,
-            traces: over_lengths,
-        }),
-    };
-pub(super) const SIMULATED_TESTBED: Exhibit = simulated("simulated-testbed", "Closed forms and ideal timers, testbed", |data| beside_runs(data, "testbed", TESTBED));
-pub(super) const SIMULATED_FASOLT: Exhibit = simulated("simulated-fasolt", "Closed forms and ideal timers, FASOLT", |data| beside_runs(data, "fasolt", FASOLT));
+    id: "fig-4-length",
+    title: "Figure 4, right: selective repeat over the packet length",
+    intro: "The same over the length of a packet; rings are the best lengths of equation 11.",
+    cells: Cells::Curves(Graph {
+        x_label: "packet length / octets",
+        y_label: "goodput / share of the link",
+        x_logarithmic: false,
+        y_logarithmic: false,
+        traces: over_lengths,
+    }),
+};
+pub(super) const SIMULATED_TESTBED: Exhibit = simulated(
+    "simulated-testbed",
+    "Closed forms and ideal timers, testbed",
+    |data| beside_runs(data, "testbed", TESTBED),
+);
+pub(super) const SIMULATED_FASOLT: Exhibit = simulated(
+    "simulated-fasolt",
+    "Closed forms and ideal timers, FASOLT",
+    |data| beside_runs(data, "fasolt", FASOLT),
+);
 
 const fn course_figure(
     id: &'static str,
@@ -169,27 +194,41 @@ fn over_lengths(_: &Data) -> Vec<Trace> {
     let share = |user, rate| Form::figure(Arq::SelectiveRepeat, TESTBED, user, rate).share();
     let header = super::forms::HEADER;
     let at = |user: u64, rate| ((user + header) as f64, share(user, rate));
-    let lines = LENGTH_RATES.iter().enumerate().map(|(index, &(rate, label, _))| Trace {
-        label,
-        colour: Some(index),
-        points: (1..=120).map(|step| at(step * 50, rate)).collect(),
-        joined: true,
-    });
-    let marks = LENGTH_RATES.iter().enumerate().map(|(index, &(rate, _, label))| Trace {
-        label,
-        colour: Some(index),
-        points: best(rate).map(|user| at(user, rate)).into_iter().collect(),
-        joined: false,
-    });
+    let lines = LENGTH_RATES
+        .iter()
+        .enumerate()
+        .map(|(index, &(rate, label, _))| Trace {
+            label,
+            colour: Some(index),
+            points: (1..=120).map(|step| at(step * 50, rate)).collect(),
+            joined: true,
+        });
+    let marks = LENGTH_RATES
+        .iter()
+        .enumerate()
+        .map(|(index, &(rate, _, label))| Trace {
+            label,
+            colour: Some(index),
+            points: best(rate).map(|user| at(user, rate)).into_iter().collect(),
+            joined: false,
+        });
     lines.chain(marks).collect()
 }
 
 fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<Trace> {
     let (user, line) = IDEAL_USERS[1];
     let kinds = [
-        (Arq::StopAndWait, "stop-and-wait", "stop-and-wait, simulated"),
+        (
+            Arq::StopAndWait,
+            "stop-and-wait",
+            "stop-and-wait, simulated",
+        ),
         (Arq::GoBackN, "go-back-N", "go-back-N, simulated"),
-        (Arq::SelectiveRepeat, "selective repeat", "selective repeat, simulated"),
+        (
+            Arq::SelectiveRepeat,
+            "selective repeat",
+            "selective repeat, simulated",
+        ),
     ];
     let mut traces = Vec::new();
     for (index, (arq, form, runs)) in kinds.into_iter().enumerate() {
@@ -200,12 +239,16 @@ fn beside_runs(data: &Data, channel: &str, distance: f64) -> Vec<Trace> {
         traces.push(Trace {
             label: form,
             colour: Some(index),
-            points: rates().take(101).skip(20).map(|rate| (rate, share(rate))).collect(),
+            points: rates()
+                .take(101)
+                .skip(20)
+                .map(|rate| (rate, share(rate)))
+                .collect(),
             joined: true,
         });
-        let points = IDEAL_RATES.iter().filter_map(|(rate, text)| {
-            Some((*rate, ideal_share(data, arq, channel, line, text)?))
-        });
+        let points = IDEAL_RATES
+            .iter()
+            .filter_map(|(rate, text)| Some((*rate, ideal_share(data, arq, channel, line, text)?)));
         traces.push(Trace {
             label: runs,
             colour: Some(index),

@@ -1,17 +1,24 @@
-//! The paper's families of runs, figures and published values.
+//! The paper as a page: families, figures, tables, published values.
 
+use super::coded::{
+    ATENAA_CODED, ATENAA_ROUGH, FASOLT_CODED, FASOLT_ROUGH, KIODO_CODED, KIODO_ROUGH,
+    TESTBED_CODED, TESTBED_ROUGH,
+};
+use super::families::{
+    AEROTP, ALL, ATENAA, AWGN_KIODO, AWGN_TESTBED, FASOLT, FEW, FOUR, GBN, KIODO, LAWS, NOISE,
+    TESTBED, TIMER,
+};
+use super::features::{
+    ATENAA_FEATURES, FASOLT_FEATURES, KIODO_FEATURES, SETTING_FEATURES, TESTBED_FEATURES,
+};
+use super::ideal::{
+    IDEAL_GBN_FASOLT, IDEAL_GBN_TESTBED, IDEAL_SAW_FASOLT, IDEAL_SAW_TESTBED, IDEAL_SR_FASOLT,
+    IDEAL_SR_TESTBED,
+};
 use super::{claims_channel, claims_features, claims_forms, claims_table, curves};
-use crate::data::Data;
 use crate::exhibit::{Cells, Column, Exhibit};
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure, Line, Measure, Missing, Paper, Section, Statistic};
-use fulmar_sim::theory::Arq;
-
-pub(super) const GBN: &str = "TCP, go-back-N";
-pub(super) const FOUR: &str = "TCP, four blocks";
-pub(super) const ALL: &str = "TCP, every block";
-pub(super) const AEROTP: &str = "AeroTP, every block";
-pub(super) const BLOCKS: &str = "TCP, so many blocks";
+use crate::paper::{Family, Figure, Measure, Missing, Paper, Section, Statistic};
 
 /// Everything that is made of the paper.
 pub const FSO: Paper = Paper {
@@ -24,6 +31,7 @@ pub const FSO: Paper = Paper {
         ATENAA,
         FASOLT,
         KIODO,
+        LAWS,
         NOISE,
         FEW,
         TIMER,
@@ -32,6 +40,14 @@ pub const FSO: Paper = Paper {
         FASOLT_FEATURES,
         KIODO_FEATURES,
         SETTING_FEATURES,
+        TESTBED_CODED,
+        ATENAA_CODED,
+        FASOLT_CODED,
+        KIODO_CODED,
+        TESTBED_ROUGH,
+        ATENAA_ROUGH,
+        FASOLT_ROUGH,
+        KIODO_ROUGH,
         IDEAL_SAW_TESTBED,
         IDEAL_GBN_TESTBED,
         IDEAL_SR_TESTBED,
@@ -51,8 +67,13 @@ pub const FSO: Paper = Paper {
             figures: &FADING_FIGURES,
         },
         Section {
+            title: "The wish: length and parity that follow the channel",
+            intro: "AeroTP with fixed lengths and strengths, and with both chosen for each TPDU by the bit error rate that is expected (docs/models/aerotp.md).",
+            figures: &CODED_FIGURES,
+        },
+        Section {
             title: "Why it comes out so",
-            intro: "KIODO without fading: more blocks, other bit error rates, other timeouts.",
+            intro: "FASOLT by other laws and timers. KIODO without fading: more blocks, other bit error rates, other timeouts.",
             figures: &WHY_FIGURES,
         },
     ],
@@ -60,6 +81,7 @@ pub const FSO: Paper = Paper {
         TABLE_1,
         FEATURES,
         TIMEOUTS,
+        ROUGH,
         curves::FIG_1_FASOLT,
         curves::FIG_1_KIODO,
         curves::FIG_1_ATENAA,
@@ -92,362 +114,10 @@ pub const FSO: Paper = Paper {
          repeat): the same closed form with 40 octets lies 3.4 % of the link below the paper's TCP at 500 octets, and as much above its selective repeat.",
         "TCP without congestion control: RFC 793's, whose losses are told by timeouts alone and whose receiver drops what is out of order (go-back-N), and \
          RFC 6675's with three duplicates. Windows are RTT x D and three packets (go-back-N, equation 3), or four times that and 16 packets (selective). \
-         Timeouts: at least twice the smoothed round trip (rto_rule conservative), no minimum, first 1 s or 3 s, back-off. The paper does not give its rule.",
-        "AeroTP is this project's selective repeat: mode nack-mack, a window of 16,384 TPDUs.",
+         Timeouts: at least twice the smoothed round trip (rto_rule conservative) and 20 us; they begin at, and back off to, 2 ms, over KIODO 40 ms. The paper does not give its rule.",
+        "AeroTP is this project's selective repeat: mode nack-mack, a window of 16,384 TPDUs, probes at least every 5 ms or round trip while nothing is heard.",
     ],
 };
-
-const CONDITIONS: &str = "One transfer without end, 3 s, 622 Mbit/s; distances of the paper's table (400 m, 1500 m, 61 km, 2500 km).";
-const SCENARIO: (&str, &str) = (
-    "scenarios/fso-table.toml",
-    include_str!("../../../../scenarios/fso-table.toml"),
-);
-const MTUS: &[&str] = &["540B", "1040B", "1540B"];
-
-/// The lines of Table 1: go-back-N has the family's window, selective repeat this one.
-macro_rules! lines {
-    ($wide:literal) => {
-        &[
-            Line {
-                label: GBN,
-                sets: &[],
-            },
-            Line {
-                label: FOUR,
-                sets: &["tcp.preset=sack-no-cc", "tcp.runs_kept=4", $wide],
-            },
-            Line {
-                label: ALL,
-                sets: &["tcp.preset=sack-no-cc", $wide],
-            },
-            Line {
-                label: AEROTP,
-                sets: AEROTP_SETS,
-            },
-        ]
-    };
-}
-
-const AEROTP_SETS: &[&str] = &[
-    "flow.transport=aerotp",
-    "flow.mode=nack-mack",
-    "flow.window=16384",
-    "flow.send_buffer=32MB",
-];
-
-const fn table(id: &'static str, sets: &'static [&'static str], lines: &'static [Line]) -> Family {
-    Family {
-        id,
-        scenario: SCENARIO,
-        sets,
-        x_path: "flow.mtu",
-        x_values: MTUS,
-        x_label: "packet / octets",
-        x_logarithmic: false,
-        lines,
-        conditions: CONDITIONS,
-    }
-}
-
-const AWGN_TESTBED: Family = table("awgn-testbed", &[], lines!("tcp.receive_buffer=30kB"));
-const AWGN_KIODO: Family = table("awgn-kiodo", AWGN_KIODO_SETS, lines!("tcp.receive_buffer=5200kB"));
-const AWGN_KIODO_SETS: &[&str] = &["hop.delay=8339102ns", "tcp.receive_buffer=1302kB"];
-
-const TESTBED_SETS: &[&str] = &["hop.ber=0", "hop.fading=testbed seed run over 3s"];
-const ATENAA_SETS: &[&str] = &[
-    "hop.ber=0",
-    "hop.fading=atenaa seed run over 3s",
-    "hop.delay=5003ns",
-    "tcp.receive_buffer=6kB",
-];
-const FASOLT_SETS: &[&str] = &[
-    "hop.ber=0",
-    "hop.fading=fasolt seed run over 3s",
-    "hop.delay=203472ns",
-    "tcp.receive_buffer=36kB",
-];
-const KIODO_SETS: &[&str] = &[
-    "hop.ber=0",
-    "hop.fading=kiodo seed run over 3s",
-    "hop.delay=0s",
-    "tcp.receive_buffer=1302kB",
-];
-const SETTING_SETS: &[&str] = &[
-    "hop.ber=0",
-    "hop.fading=kiodo pass 610km from 2000km setting seed run over 3s",
-    "hop.delay=0s",
-    "tcp.receive_buffer=1302kB",
-];
-
-const TESTBED: Family = table("testbed", TESTBED_SETS, lines!("tcp.receive_buffer=30kB"));
-const ATENAA: Family = table("atenaa", ATENAA_SETS, lines!("tcp.receive_buffer=30kB"));
-const FASOLT: Family = table("fasolt", FASOLT_SETS, lines!("tcp.receive_buffer=150kB"));
-const KIODO: Family = table("kiodo", KIODO_SETS, lines!("tcp.receive_buffer=5200kB"));
-
-/// The bit error rates of the experiment on noise.
-pub(super) const NOISES: [&str; 4] = ["1e-8", "1e-7", "1e-6", "1e-5"];
-
-const NOISE: Family = Family {
-    id: "noise",
-    x_path: "hop.ber",
-    x_values: &NOISES,
-    x_label: "bit error rate",
-    x_logarithmic: true,
-    ..table("noise", AWGN_KIODO_SETS, lines!("tcp.receive_buffer=5200kB"))
-};
-
-/// The numbers of blocks of the experiment.
-pub(super) const KEPT: [&str; 7] = ["1", "2", "4", "8", "16", "32", "64"];
-
-const FEW: Family = Family {
-    id: "few-blocks",
-    x_path: "tcp.runs_kept",
-    x_values: &KEPT,
-    x_label: "blocks that the receiver keeps",
-    x_logarithmic: true,
-    ..table(
-        "few-blocks",
-        &[
-            "hop.delay=8339102ns",
-            "tcp.preset=sack-no-cc",
-            "tcp.receive_buffer=5200kB",
-        ],
-        &[Line {
-            label: BLOCKS,
-            sets: &[],
-        }],
-    )
-};
-
-/// The least timeouts of the experiment.
-pub(super) const TIMERS: [&str; 4] = ["20ms", "40ms", "60ms", "80ms"];
-
-const TIMER: Family = Family {
-    id: "timer",
-    x_path: "tcp.rto_min",
-    x_values: &TIMERS,
-    x_label: "least timeout / ms",
-    ..table(
-        "timer",
-        &[
-            "hop.delay=8339102ns",
-            "tcp.rto_rule=aggressive",
-            "tcp.receive_buffer=1302kB",
-        ],
-        &[
-            Line {
-                label: GBN,
-                sets: &[],
-            },
-            Line {
-                label: FOUR,
-                sets: &["tcp.preset=sack-no-cc", "tcp.runs_kept=4"],
-            },
-        ],
-    )
-};
-
-pub(super) const PLAIN: &str = "conservative";
-pub(super) const STAMPED: &str = "conservative, timestamps";
-pub(super) const HASTY: &str = "aggressive";
-pub(super) const HASTY_STAMPED: &str = "aggressive, timestamps";
-pub(super) const NEWRENO: &str = "NewReno with SACK";
-pub(super) const SNACK: &str = "AeroTP, SNACK";
-pub(super) const ONCE: &str = "UDP, once";
-pub(super) const TWICE: &str = "UDP, twice";
-/// The one length of these families.
-pub(super) const ONE: &str = "1040B";
-
-macro_rules! udp {
-    ($copies:literal) => {
-        &[
-            "flow.transport=udp",
-            "flow.traffic=constant-rate",
-            "flow.rate=250mbit",
-            "flow.write=1000B",
-            $copies,
-        ]
-    };
-}
-
-const FEATURE_LINES: &[Line] = &[
-    Line {
-        label: PLAIN,
-        sets: &[],
-    },
-    Line {
-        label: STAMPED,
-        sets: &["tcp.timestamps=true"],
-    },
-    Line {
-        label: HASTY,
-        sets: &["tcp.rto_rule=aggressive"],
-    },
-    Line {
-        label: HASTY_STAMPED,
-        sets: &["tcp.rto_rule=aggressive", "tcp.timestamps=true"],
-    },
-    Line {
-        label: NEWRENO,
-        sets: &["tcp.preset=enhanced", "tcp.receive_buffer=5200kB"],
-    },
-    Line {
-        label: SNACK,
-        sets: &[
-            "flow.transport=aerotp",
-            "flow.mode=near-reliable",
-            "flow.window=16384",
-            "flow.send_buffer=32MB",
-        ],
-    },
-    Line {
-        label: ONCE,
-        sets: udp!("flow.copies=1"),
-    },
-    Line {
-        label: TWICE,
-        sets: udp!("flow.copies=2"),
-    },
-];
-
-const fn features(id: &'static str, sets: &'static [&'static str]) -> Family {
-    Family {
-        x_values: &[ONE],
-        ..table(id, sets, FEATURE_LINES)
-    }
-}
-
-const TESTBED_FEATURES: Family = features("features-testbed", TESTBED_SETS);
-const ATENAA_FEATURES: Family = features("features-atenaa", ATENAA_SETS);
-const FASOLT_FEATURES: Family = features("features-fasolt", FASOLT_SETS);
-const KIODO_FEATURES: Family = features("features-kiodo", KIODO_SETS);
-const SETTING_FEATURES: Family = features("features-setting", SETTING_SETS);
-
-/// User data of the link layers' packets, by the line's name.
-pub(super) const IDEAL_USERS: [(u64, &str); 3] = [
-    (500, "500 octets"),
-    (1000, "1000 octets"),
-    (1500, "1500 octets"),
-];
-/// Their bit error rates, as numbers and as written.
-pub(super) const IDEAL_RATES: [(f64, &str); 3] = [(1e-7, "1e-7"), (1e-6, "1e-6"), (1e-5, "1e-5")];
-/// How long they run.
-const IDEAL_SECONDS: f64 = 2.0;
-
-/// A link layer's share of the link in user data.
-pub(super) fn ideal_share(
-    data: &Data,
-    arq: Arq,
-    channel: &str,
-    line: &str,
-    rate: &str,
-) -> Option<f64> {
-    let kind = match arq {
-        Arq::StopAndWait => "saw",
-        Arq::GoBackN => "gbn",
-        Arq::SelectiveRepeat => "sr",
-    };
-    let family = format!("ideal-{kind}-{channel}");
-    let octets = data.mean(&family, line, rate, "delivered_bytes")?;
-    Some(octets * 8.0 / (super::forms::RATE_BPS * IDEAL_SECONDS))
-}
-
-/// Lines whose timers are the round trip, the frame and two acknowledgements of 140 octets.
-macro_rules! ideal_lines {
-    ($short:literal, $middle:literal, $long:literal) => {
-        &[
-            Line {
-                label: IDEAL_USERS[0].1,
-                sets: &["flow.write=500B", $short],
-            },
-            Line {
-                label: IDEAL_USERS[1].1,
-                sets: &["flow.write=1000B", $middle],
-            },
-            Line {
-                label: IDEAL_USERS[2].1,
-                sets: &["flow.write=1500B", $long],
-            },
-        ]
-    };
-}
-
-const IDEAL_TESTBED: &[Line] = ideal_lines!(
-    "hop.link.retransmit_after=13201ns",
-    "hop.link.retransmit_after=19632ns",
-    "hop.link.retransmit_after=26063ns"
-);
-const IDEAL_FASOLT: &[Line] = ideal_lines!(
-    "hop.link.retransmit_after=417477ns",
-    "hop.link.retransmit_after=423908ns",
-    "hop.link.retransmit_after=430339ns"
-);
-
-macro_rules! ideal {
-    ($id:literal, $layer:literal, $delay:literal, $lines:expr) => {
-        Family {
-            x_path: "hop.forward.ber",
-            x_values: &[IDEAL_RATES[0].1, IDEAL_RATES[1].1, IDEAL_RATES[2].1],
-            x_label: "bit error rate",
-            x_logarithmic: true,
-            conditions: "A link layer offered more than it takes, 2 s; errors on the way there.",
-            ..table(
-                $id,
-                &[
-                    "run.runs=1",
-                    "run.duration=2s",
-                    "hop.ber=0",
-                    "hop.queue=100 packets",
-                    "hop.link.retries=100",
-                    "flow.transport=udp",
-                    "flow.traffic=constant-rate",
-                    "flow.rate=622mbit",
-                    "flow.mtu=2000B",
-                    $layer,
-                    $delay,
-                ],
-                $lines,
-            )
-        }
-    };
-}
-
-const IDEAL_SAW_TESTBED: Family = ideal!(
-    "ideal-saw-testbed",
-    "hop.link.layer=stop-and-wait",
-    "hop.delay=1334ns",
-    IDEAL_TESTBED
-);
-const IDEAL_GBN_TESTBED: Family = ideal!(
-    "ideal-gbn-testbed",
-    "hop.link.layer=go-back-n",
-    "hop.delay=1334ns",
-    IDEAL_TESTBED
-);
-const IDEAL_SR_TESTBED: Family = ideal!(
-    "ideal-sr-testbed",
-    "hop.link.layer=selective-repeat",
-    "hop.delay=1334ns",
-    IDEAL_TESTBED
-);
-const IDEAL_SAW_FASOLT: Family = ideal!(
-    "ideal-saw-fasolt",
-    "hop.link.layer=stop-and-wait",
-    "hop.delay=203472ns",
-    IDEAL_FASOLT
-);
-const IDEAL_GBN_FASOLT: Family = ideal!(
-    "ideal-gbn-fasolt",
-    "hop.link.layer=go-back-n",
-    "hop.delay=203472ns",
-    IDEAL_FASOLT
-);
-const IDEAL_SR_FASOLT: Family = ideal!(
-    "ideal-sr-fasolt",
-    "hop.link.layer=selective-repeat",
-    "hop.delay=203472ns",
-    IDEAL_FASOLT
-);
 
 const SHARE: Measure = Measure {
     name: "goodput_bps",
@@ -542,12 +212,30 @@ macro_rules! overlays {
 macro_rules! columns {
     ($column:literal) => {
         &[
-            ("awgn-testbed", published("", None, &[("scenario", "awgn-testbed")], $column)),
-            ("awgn-kiodo", published("", None, &[("scenario", "awgn-kiodo")], $column)),
-            ("testbed", published("", None, &[("scenario", "testbed")], $column)),
-            ("atenaa", published("", None, &[("scenario", "atenaa")], $column)),
-            ("fasolt", published("", None, &[("scenario", "fasolt")], $column)),
-            ("kiodo", published("", None, &[("scenario", "kiodo")], $column)),
+            (
+                "awgn-testbed",
+                published("", None, &[("scenario", "awgn-testbed")], $column),
+            ),
+            (
+                "awgn-kiodo",
+                published("", None, &[("scenario", "awgn-kiodo")], $column),
+            ),
+            (
+                "testbed",
+                published("", None, &[("scenario", "testbed")], $column),
+            ),
+            (
+                "atenaa",
+                published("", None, &[("scenario", "atenaa")], $column),
+            ),
+            (
+                "fasolt",
+                published("", None, &[("scenario", "fasolt")], $column),
+            ),
+            (
+                "kiodo",
+                published("", None, &[("scenario", "kiodo")], $column),
+            ),
         ]
     };
 }
@@ -657,19 +345,122 @@ const fn figure(
 const PLACE: &str = "Table 1";
 
 const AWGN_FIGURES: [Figure; 2] = [
-    figure("table-awgn-testbed", PLACE, "AWGN testbed", &AWGN_TESTBED, overlays!("awgn-testbed")),
-    figure("table-awgn-kiodo", PLACE, "AWGN KIODO", &AWGN_KIODO, overlays!("awgn-kiodo")),
+    figure(
+        "table-awgn-testbed",
+        PLACE,
+        "AWGN testbed",
+        &AWGN_TESTBED,
+        overlays!("awgn-testbed"),
+    ),
+    figure(
+        "table-awgn-kiodo",
+        PLACE,
+        "AWGN KIODO",
+        &AWGN_KIODO,
+        overlays!("awgn-kiodo"),
+    ),
 ];
 
 const FADING_FIGURES: [Figure; 4] = [
-    figure("table-testbed", PLACE, "Testbed", &TESTBED, overlays!("testbed")),
-    figure("table-atenaa", PLACE, "ATENAA", &ATENAA, overlays!("atenaa")),
-    figure("table-fasolt", PLACE, "FASOLT", &FASOLT, overlays!("fasolt")),
+    figure(
+        "table-testbed",
+        PLACE,
+        "Testbed",
+        &TESTBED,
+        overlays!("testbed"),
+    ),
+    figure(
+        "table-atenaa",
+        PLACE,
+        "ATENAA",
+        &ATENAA,
+        overlays!("atenaa"),
+    ),
+    figure(
+        "table-fasolt",
+        PLACE,
+        "FASOLT",
+        &FASOLT,
+        overlays!("fasolt"),
+    ),
     figure("table-kiodo", PLACE, "KIODO", &KIODO, overlays!("kiodo")),
 ];
 
-const WHY_FIGURES: [Figure; 3] = [
-    figure("few-blocks", "Section 4.1.2", "Goodput by the receiver's blocks", &FEW, &[]),
-    figure("noise", "Section 3.3.4", "Four blocks over a noisier channel", &NOISE, &[]),
-    figure("timer", "Section 4.1.1", "Goodput by the least timeout", &TIMER, &[]),
+const WISH: &str = "Section 3.3.3, conclusion";
+
+const CODED_FIGURES: [Figure; 4] = [
+    figure(
+        "coded-testbed",
+        WISH,
+        "Fixed and adaptive, testbed",
+        &TESTBED_CODED,
+        &[],
+    ),
+    figure(
+        "coded-atenaa",
+        WISH,
+        "Fixed and adaptive, ATENAA",
+        &ATENAA_CODED,
+        &[],
+    ),
+    figure(
+        "coded-fasolt",
+        WISH,
+        "Fixed and adaptive, FASOLT",
+        &FASOLT_CODED,
+        &[],
+    ),
+    figure(
+        "coded-kiodo",
+        WISH,
+        "Fixed and adaptive, KIODO",
+        &KIODO_CODED,
+        &[],
+    ),
+];
+
+const ROUGH: Exhibit = Exhibit {
+    id: "rough",
+    title: "Fixed and adaptive at a long-term bit error rate of 1e-4",
+    intro: "Packets of 1540 octets at most. Share of the link.",
+    cells: Cells::Heat {
+        families: &[
+            ("rough-testbed", "testbed"),
+            ("rough-atenaa", "ATENAA"),
+            ("rough-fasolt", "FASOLT"),
+            ("rough-kiodo", "KIODO"),
+        ],
+        measure: SHARE,
+    },
+};
+
+const WHY_FIGURES: [Figure; 4] = [
+    figure(
+        "laws",
+        "Section 4.1.2",
+        "Go-back-N over FASOLT's distance by law and timer",
+        &LAWS,
+        &[],
+    ),
+    figure(
+        "few-blocks",
+        "Section 4.1.2",
+        "Goodput by the receiver's blocks",
+        &FEW,
+        &[],
+    ),
+    figure(
+        "noise",
+        "Section 3.3.4",
+        "Four blocks over a noisier channel",
+        &NOISE,
+        &[],
+    ),
+    figure(
+        "timer",
+        "Section 4.1.1",
+        "Goodput by the timeout, without back-off",
+        &TIMER,
+        &[],
+    ),
 ];

@@ -16,9 +16,7 @@ pub(super) fn share(data: &Data, family: &str, line: &str, x: &str) -> Option<f6
 /// At each of Table 1's lengths.
 pub(super) fn shares(data: &Data, family: &str, line: &str) -> Option<Vec<f64>> {
     let lengths = LENGTHS.iter();
-    lengths
-        .map(|(_, x)| share(data, family, line, x))
-        .collect()
+    lengths.map(|(_, x)| share(data, family, line, x)).collect()
 }
 
 /// Half of its interval; zero of one run.
@@ -35,10 +33,7 @@ pub(super) fn list(values: &[f64], digits: usize) -> String {
 }
 
 /// Of each channel's figures a part of a sentence.
-pub(super) fn by_channel(
-    channels: &[&str],
-    of: impl Fn(&str) -> Option<String>,
-) -> Option<String> {
+pub(super) fn by_channel(channels: &[&str], of: impl Fn(&str) -> Option<String>) -> Option<String> {
     let parts = channels
         .iter()
         .map(|channel| Some(format!("{channel} {}", of(channel)?)));

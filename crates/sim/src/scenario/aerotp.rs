@@ -5,7 +5,7 @@ use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
 use fulmar_proto::transport::aerotp::{AckStyle, ConnectionConfig, ModeRules};
-use fulmar_proto::units::{ByteCount, Duration};
+use fulmar_proto::units::{ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
 use fulmar_settings::TableReader;
@@ -23,7 +23,7 @@ pub struct AerotpPlan {
 }
 
 /// The keys read here.
-pub(super) const KEYS: [&str; 22] = [
+pub(super) const KEYS: [&str; 23] = [
     "mode",
     "fec_words",
     "fec_block",
@@ -41,6 +41,7 @@ pub(super) const KEYS: [&str; 22] = [
     "rto_max",
     "wait_lost",
     "wait_requested",
+    "adapt",
     "tail_repeats",
     "give_up_after",
     "priority",
@@ -71,6 +72,7 @@ impl AerotpPlan {
         if let Some(words) = reader.whole("fec_words", 0..=256)? {
             config.fec_words = FecStrength::from_words(narrow(words)).unwrap_or_default();
         }
+        config.adapt = adapt(reader, config.mode)?;
         config.block = block(reader, config.mode)?;
         if config.block.is_none() {
             // Both ends know that no parity across TPDUs comes.
@@ -150,6 +152,25 @@ fn set<T>(field: &mut T, value: Option<T>) {
 /// The bounds were checked when the number was read.
 fn narrow(number: u64) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+/// `adapt = "4ms"`: the channel's coherence time.
+fn adapt(reader: &TableReader<'_>, mode: Mode) -> Result<Option<Duration>, ScenarioError> {
+    let Some(text) = reader.text("adapt")?.filter(|text| *text != "off") else {
+        return Ok(None);
+    };
+    if !ModeRules::of(mode).confirms() {
+        let problem = format!("the mode {mode} acknowledges nothing; nack-mack does");
+        return Err(reader.wrong("adapt", problem));
+    }
+    match parse_duration(text) {
+        Ok(coherence) => Ok(Some(coherence)),
+        Err(error) => {
+            let problem =
+                format!("{error}; write the channel's coherence time, such as 4ms, or off");
+            Err(reader.wrong("adapt", problem))
+        }
+    }
 }
 
 /// `fec_block = "20+4"`: 4 repair symbols for every 20 TPDUs.

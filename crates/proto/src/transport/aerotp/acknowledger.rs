@@ -11,8 +11,9 @@ use crate::timer::{TimerKind, TimerTable};
 use crate::units::Instant;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
-    EcnField, Feedback, Handshake, HoldTime, LISTED_NUMBERS_MAX, PathReport, REPORT_NUMBERS,
-    ReceiverWord, cumulative_numbers_max, listed_numbers_max,
+    CHANNEL_NUMBERS, ChannelWord, CumulativeWords, EcnField, Feedback, Handshake, HoldTime,
+    LISTED_NUMBERS_MAX, PathReport, REPORT_NUMBERS, ReceiverWord, cumulative_numbers_max,
+    listed_numbers_max,
 };
 use std::collections::VecDeque;
 
@@ -35,6 +36,8 @@ pub(super) struct ReceiverState {
     pub(super) next_expected: TpduSeq,
     pub(super) window: u16,
     pub(super) has_holes: bool,
+    /// What to say of the channel, if that is estimated.
+    pub(super) channel: Option<ChannelWord>,
     /// What to say of the path, if it is time to.
     pub(super) report: Option<PathReport>,
 }
@@ -217,16 +220,18 @@ impl Acknowledger {
         }
         let handshake = handshake.unwrap_or_default();
         let room = cumulative_numbers_max(self.tpdu_bytes_max, strength, crc);
-        let report = state.report.filter(|_| room >= REPORT_NUMBERS);
-        let room = room - report.map_or(0, |_| REPORT_NUMBERS);
+        let report = state
+            .report
+            .filter(|_| room >= REPORT_NUMBERS + CHANNEL_NUMBERS);
+        let words = CumulativeWords {
+            receiver,
+            channel: state.channel.filter(|_| room >= CHANNEL_NUMBERS),
+            report,
+        };
+        let room = room - words.numbers();
         let newest_first = self.recent.iter().rev().take(room).map(|recent| recent.seq);
         let next = state.next_expected;
-        if let Some(report) = report {
-            let words = (receiver, report);
-            feedback.cumulative_with_report(handshake, next, words, newest_first, out);
-        } else {
-            feedback.cumulative(handshake, next, receiver, newest_first, out);
-        }
+        feedback.cumulative_with(handshake, next, words, newest_first, out);
         if self.policy.style == AckStyle::Cumulative {
             let repeats = self.policy.repeats.max(1);
             self.recent.iter_mut().for_each(|recent| recent.told += 1);
@@ -257,6 +262,7 @@ mod tests {
             next_expected: TpduSeq(0),
             window: 8,
             has_holes: false,
+            channel: None,
             report: None,
         };
         let mut out = Vec::new();

@@ -105,6 +105,10 @@ pub struct ConnectionConfig {
     pub payload_crc: bool,
     /// Parity words inside each TPDU.
     pub fec_words: FecStrength,
+    /// If given, payload length and parity words of each TPDU follow the bit error rate that is expected, in
+    /// modes that acknowledge: how long a fade of the channel stays as it is. `fec_words` then holds until
+    /// the peer has said something. Both ends need it.
+    pub adapt: Option<Duration>,
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
     /// Acknowledgements.
@@ -156,6 +160,7 @@ impl Default for ConnectionConfig {
             tpdu_bytes_max: 1480,
             payload_crc: true,
             fec_words: FecStrength::NONE,
+            adapt: None,
             block: None,
             ack: AckPolicy::default(),
             window_tpdus: 4096,
@@ -179,6 +184,10 @@ impl Default for ConnectionConfig {
 /// Keep-alives come four times in this span and must not crowd the link.
 const GIVE_UP_MIN: Duration = Duration::from_secs(1);
 
+/// Of the coherence that `adapt` takes.
+const ADAPT_MIN: Duration = Duration::from_micros(1);
+const ADAPT_MAX: Duration = Duration::from_secs(100);
+
 /// Why a configuration cannot work: the field, and what it allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
@@ -198,6 +207,18 @@ impl ConnectionConfig {
         let error = |field, problem: String| Err(ConfigError { field, problem });
         if !self.fec_words.is_none() && !self.payload_crc {
             return error("payload_crc", "must be on when fec_words is above 0".into());
+        }
+        if let Some(coherence) = self.adapt {
+            if !(ADAPT_MIN..=ADAPT_MAX).contains(&coherence) {
+                return error("adapt", "must be 1us to 100s".into());
+            }
+            if !self.payload_crc {
+                return error("payload_crc", "must be on for adapt".into());
+            }
+            if self.block.is_some() {
+                let problem = "cannot be combined with fec_block, whose symbols are of one length";
+                return error("adapt", problem.into());
+            }
         }
         if !(1..=365).contains(&self.ack.every) {
             return error(

@@ -8,6 +8,7 @@ mod arrivals;
 mod departures;
 mod timers;
 
+use super::adaptation::{Adaptation, TpduShape};
 use super::config::{ConfigError, ConnectionConfig, Share, Treatment};
 use super::counters::Counters;
 use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
@@ -20,7 +21,7 @@ use crate::machine::{PathId, Priority};
 use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::DeliveryReport;
-use crate::units::{Duration, Instant};
+use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::aerotp::Mode;
 use std::collections::VecDeque;
 use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, IDLE_AFTER, LINGER_MIN};
@@ -58,6 +59,8 @@ pub(super) struct Connection {
     heard: bool,
     sender: Sender,
     receiver: Receiver,
+    /// Payload length and parity by the bit error rate, if they follow it.
+    adaptation: Option<Adaptation>,
     counters: Counters,
     trace: Trace,
     events: VecDeque<Event>,
@@ -79,7 +82,27 @@ pub(super) struct Connection {
     timers: TimerTable<ConnectionTimer>,
 }
 
+/// What TPDUs are made like before the peer has said anything.
+fn first_shape(config: &ConnectionConfig, payload: usize) -> TpduShape {
+    TpduShape {
+        payload,
+        fec_words: config.fec_words,
+    }
+}
+
 impl Connection {
+    fn restart_adaptation(&mut self, payload_bytes: usize) {
+        let first = first_shape(&self.config, payload_bytes);
+        if let Some(adaptation) = &mut self.adaptation {
+            adaptation.set_tpdu_bytes_max(self.config.tpdu_bytes_max, first);
+        }
+    }
+
+    /// What the link's electronics make of the received power.
+    pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) {
+        self.receiver.note_power(now, rate);
+    }
+
     pub(super) fn new(
         now: Instant,
         id: ConnectionId,
@@ -104,6 +127,10 @@ impl Connection {
             heard: !initiator,
             sender: Sender::new(&config, rules, payload_bytes),
             receiver: Receiver::new(&config, rules),
+            adaptation: config.adapt.filter(|_| rules.confirms()).map(|coherence| {
+                let first = first_shape(&config, payload_bytes);
+                Adaptation::new(coherence, config.tpdu_bytes_max, first)
+            }),
             counters: Counters::default(),
             trace,
             events: VecDeque::new(),
@@ -181,6 +208,7 @@ impl Connection {
         if fresh {
             self.sender.reconfigure(&config, payload_bytes);
             self.config = config;
+            self.restart_adaptation(payload_bytes);
         }
         Ok(fresh)
     }
@@ -195,6 +223,7 @@ impl Connection {
         self.sender.set_payload_bytes(payload_bytes);
         self.receiver.set_tpdu_bytes_max(octets);
         self.config = config;
+        self.restart_adaptation(payload_bytes);
         Ok(())
     }
 

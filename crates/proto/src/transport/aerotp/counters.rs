@@ -18,6 +18,8 @@ pub struct Counters {
     pub held_lost_timeout: u64,
     /// Sender: confirmed TPDUs that needed one, two or more retransmissions.
     pub recovered_arq: [u64; 3],
+    /// Sender: changes of payload length or parity by the bit error rate.
+    pub adaptations: u64,
     /// Sender: TPDUs confirmed.
     pub confirmed_tpdus: u64,
     /// Sender: times that a whole timeout passed in silence.
@@ -79,6 +81,7 @@ impl core::ops::AddAssign for Counters {
             held_lost_overtaken,
             held_lost_nack,
             held_lost_timeout,
+            adaptations,
             confirmed_tpdus,
             stalls,
             accepted_tpdus,
@@ -101,6 +104,7 @@ impl core::ops::AddAssign for Counters {
         self.held_lost_overtaken += held_lost_overtaken;
         self.held_lost_nack += held_lost_nack;
         self.held_lost_timeout += held_lost_timeout;
+        self.adaptations += adaptations;
         self.confirmed_tpdus += confirmed_tpdus;
         self.stalls += stalls;
         self.accepted_tpdus += accepted_tpdus;

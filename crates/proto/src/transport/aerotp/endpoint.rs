@@ -21,7 +21,7 @@ use crate::machine::{Deadline, PathId};
 use crate::rng::Rng;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::{LinkReport, Pacer, RateControl, RtoLimits};
-use crate::units::{ByteCount, Duration, Instant};
+use crate::units::{BitErrorRate, ByteCount, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Header, Port};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -368,6 +368,22 @@ impl Endpoint {
             .values()
             .filter(on_path)
             .find_map(|entry| entry.connection.rtt())
+    }
+
+    /// What the link's electronics make of the received power: the short-term bit error rate of the way here
+    /// on this path. For connections that follow the rate
+    /// ([`ConnectionConfig::adapt`](super::ConnectionConfig::adapt)); their peers hear of it.
+    pub fn note_short_term_rate(&mut self, now: Instant, path: PathId, rate: BitErrorRate) {
+        let ids: Vec<ConnectionId> = (self.connections.iter())
+            .filter(|(_, entry)| entry.connection.key().path == path)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            if let Some(entry) = self.connections.get_mut(&id) {
+                entry.connection.on_power(now, rate);
+            }
+            self.settle(now, id);
+        }
     }
 
     /// A path's rate and where it comes from, while the path has connections.

@@ -10,6 +10,8 @@
 //! spec, sections 1 and 8. The octets are specified in `docs/protocol/aerotp.md`.
 
 mod acknowledger;
+mod adaptation;
+mod ber_estimate;
 mod blocks;
 mod config;
 mod connection;
@@ -24,6 +26,7 @@ mod schedule;
 mod sender;
 mod tombstones;
 
+pub use adaptation::TpduShape;
 pub use config::{
     AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };

@@ -3,6 +3,7 @@
 mod answers;
 
 use super::acknowledger::Acknowledger;
+use super::ber_estimate::{ChannelReport, Errors};
 use super::blocks::BlockAssembly;
 use super::config::ConnectionConfig;
 use super::counters::Counters;
@@ -12,7 +13,7 @@ use crate::bytes::{Chunk, Inserted, Reassembly};
 use crate::machine::Deadline;
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::{Record, Trace};
-use crate::units::{Duration, Instant};
+use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{BlockDescriptor, FecStrength, Handshake, LISTED_NUMBERS_MAX};
 use std::collections::VecDeque;
@@ -70,6 +71,7 @@ pub(super) struct Receiver {
     tpdu_bytes_max: usize,
     ring: Reassembly,
     acks: Acknowledger,
+    channel: Option<ChannelReport>,
     blocks: BlockAssembly,
     /// The latest number beyond the window, in modes that may lose data.
     beyond: Option<TpduSeq>,
@@ -102,6 +104,10 @@ impl Receiver {
             tpdu_bytes_max: config.tpdu_bytes_max,
             ring: Reassembly::new(config.first_seq, usize::from(config.window_tpdus)),
             acks: Acknowledger::new(rules.acks, config),
+            channel: config
+                .adapt
+                .filter(|_| rules.confirms())
+                .map(ChannelReport::new),
             blocks: BlockAssembly::new(rules.blocks),
             beyond: None,
             asked_damaged: VecDeque::new(),
@@ -136,6 +142,25 @@ impl Receiver {
 
     pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {
         self.acks.note_stamp(now, stamp, marked);
+    }
+
+    /// A TPDU of so many octets arrived, with so many wrong bits. The sender hears at once of what
+    /// changes its choice.
+    pub(super) fn note_errors(&mut self, now: Instant, octets: usize, errors: Errors) {
+        if let Some(channel) = &mut self.channel
+            && channel.on_tpdu(now, octets, errors)
+        {
+            self.acks.demand();
+        }
+    }
+
+    /// What the received power means.
+    pub(super) fn note_power(&mut self, now: Instant, rate: BitErrorRate) {
+        if let Some(channel) = &mut self.channel
+            && channel.on_power(now, rate)
+        {
+            self.acks.demand();
+        }
     }
 
     /// An intact data TPDU.

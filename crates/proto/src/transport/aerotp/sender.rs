@@ -69,6 +69,10 @@ enum Refused {
 pub(super) struct Sender {
     rules: ModeRules,
     payload_bytes: usize,
+    /// What of a stream goes into one TPDU; at most the above.
+    cut_bytes: usize,
+    /// Lost payloads longer than this wait for new data, if that may go.
+    deferred_over: Option<usize>,
     window: u16,
     peer_window: Option<u16>,
     tail_repeats: u16,
@@ -108,6 +112,8 @@ impl Sender {
         Self {
             rules,
             payload_bytes,
+            cut_bytes: payload_bytes,
+            deferred_over: None,
             window: config.window_tpdus,
             peer_window: None,
             tail_repeats: config.tail_repeats,
@@ -197,7 +203,7 @@ impl Sender {
 
     /// Takes other settings for what will be written; nothing was yet.
     pub(super) fn reconfigure(&mut self, config: &ConnectionConfig, payload_bytes: usize) {
-        self.payload_bytes = payload_bytes;
+        self.set_payload_bytes(payload_bytes);
         self.unsent_max = config.unsent_bytes_max;
         self.parity = ParityPlan::new(config.block.filter(|_| self.rules.blocks));
     }
@@ -227,6 +233,25 @@ impl Sender {
     /// their numbers stand for them.
     pub(super) const fn set_payload_bytes(&mut self, payload_bytes: usize) {
         self.payload_bytes = payload_bytes;
+        self.cut_bytes = payload_bytes;
+        self.deferred_over = None;
+    }
+
+    /// A stream is cut into TPDUs of so many octets from now on, and lost payloads longer than
+    /// `deferred_over` wait until there is nothing new to send.
+    pub(super) fn cut_into(&mut self, octets: usize, deferred_over: Option<usize>) {
+        self.cut_bytes = octets.clamp(1, self.payload_bytes);
+        self.deferred_over = deferred_over;
+    }
+
+    fn defers_lost(&mut self) -> bool {
+        let Some(limit) = self.deferred_over else {
+            return false;
+        };
+        let first = self.board.first_lost();
+        first.is_some_and(|entry| entry.len as usize > limit)
+            && self.has_new()
+            && self.window_open()
     }
 
     /// Octets written and not yet sent for the first time.
@@ -322,7 +347,9 @@ impl Sender {
         if self.stalled {
             return None;
         }
-        while let Some(seq) = self.board.next_lost() {
+        while !self.defers_lost()
+            && let Some(seq) = self.board.next_lost()
+        {
             if let Some(unit) = self.again(now, seq) {
                 return Some(unit);
             }
@@ -373,7 +400,7 @@ impl Sender {
         let len = self
             .messages
             .pop_front()
-            .unwrap_or_else(|| unsent.min(self.payload_bytes));
+            .unwrap_or_else(|| unsent.min(self.cut_bytes));
         self.next_position += len as u64;
         // A payload is at most 65,000 octets.
         let entry_len = u32::try_from(len).unwrap_or(u32::MAX);

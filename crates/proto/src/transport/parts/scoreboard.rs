@@ -224,6 +224,13 @@ impl Scoreboard {
         None
     }
 
+    /// What [`Scoreboard::next_lost`] would give, which stays.
+    pub fn first_lost(&mut self) -> Option<&Outstanding> {
+        let seq = self.next_lost()?;
+        self.lost.push_front(seq);
+        self.get(seq)
+    }
+
     /// The TPDU in flight whose latest transmission is the oldest.
     pub fn oldest_in_flight(&mut self) -> Option<(TpduSeq, Instant)> {
         self.prune_log();

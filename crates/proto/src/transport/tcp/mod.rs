@@ -33,7 +33,8 @@ mod sender;
 
 pub use crate::transport::parts::congestion::Algorithm;
 pub use config::{
-    DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig, TcpConfigError,
+    DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
+    TcpConfigError,
 };
 pub use endpoint::{TcpCounters, TcpEndpoint, TcpEndpointConfig, TcpStatus};
 pub use event::{

@@ -1,6 +1,8 @@
 //! TCPs by name.
 
-use super::config::{DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig};
+use super::config::{
+    DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
+};
 use crate::transport::parts::congestion::Algorithm;
 use crate::units::{ByteCount, Duration};
 

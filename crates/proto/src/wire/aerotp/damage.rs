@@ -136,7 +136,7 @@ fn exactly_the_specified_flag_sets_have_a_meaning() {
                 [5, 4, 3, 2, 1, 0].map(|bit: u8| flags >> bit & 1 == 1);
             let meant = match (mack, nack, block) {
                 (true, true, _) | (false, true, true) => false,
-                (true, false, _) => !(urg || psh && !block || rst || asyn && afin),
+                (true, false, _) => !((urg || psh) && !block || rst || asyn && afin),
                 (false, true, false) => !(psh || rst || asyn || afin),
                 (false, false, true) => flags == 0,
                 (false, false, false) => match (rst, afin) {
@@ -146,7 +146,7 @@ fn exactly_the_specified_flag_sets_have_a_meaning() {
                 },
             };
             let descriptor = if block && !mack { &BLOCK_WORD[..] } else { &[] };
-            let bodies = [&[][..], &[0; 4], &[0; 12]].map(|body| {
+            let bodies = [&[][..], &[0; 4], &[0; 12], &[0; 16]].map(|body| {
                 let octets = with_flags(resv, flags, &[descriptor, body].concat());
                 parse(&octets).map(|tpdu| tpdu.kind())
             });
@@ -155,7 +155,7 @@ fn exactly_the_specified_flag_sets_have_a_meaning() {
             if !meant {
                 assert_eq!(
                     bodies,
-                    [Err(Reject::Flags); 3],
+                    [Err(Reject::Flags); 4],
                     "resv {resv:04b}, flags {flags:06b}"
                 );
             }

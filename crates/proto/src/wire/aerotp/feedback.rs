@@ -1,10 +1,13 @@
 //! Encodes MACKs and NACKs straight into the outgoing buffer.
 
+use super::channel_word::ChannelWord;
 use super::header::{EcnField, Flags, Header, Parts, Port};
 use super::mack::{PathReport, ReceiverWord};
 use super::mode::Mode;
 use super::nack::NackCause;
-use super::overhead::{CUMULATIVE_NUMBERS_MAX, LISTED_NUMBERS_MAX, REPORT_NUMBERS};
+use super::overhead::{
+    CHANNEL_NUMBERS, CUMULATIVE_NUMBERS_MAX, LISTED_NUMBERS_MAX, REPORT_NUMBERS,
+};
 use super::tpdu::encode_with;
 use crate::units::FecStrength;
 use crate::wire::TpduSeq;
@@ -46,6 +49,42 @@ pub struct Feedback {
     pub fec_words: FecStrength,
 }
 
+/// What stands before the numbers of a cumulative MACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CumulativeWords {
+    /// The receiver's window and hold time.
+    pub receiver: ReceiverWord,
+    /// What it estimates of the channel, if it does.
+    pub channel: Option<ChannelWord>,
+    /// What it says of the path, if it is time to.
+    pub report: Option<PathReport>,
+}
+
+impl CumulativeWords {
+    /// In the place of how many numbers the optional ones stand.
+    pub const fn numbers(&self) -> usize {
+        let channel = if self.channel.is_some() {
+            CHANNEL_NUMBERS
+        } else {
+            0
+        };
+        if self.report.is_some() {
+            channel + REPORT_NUMBERS
+        } else {
+            channel
+        }
+    }
+}
+
+impl From<ReceiverWord> for CumulativeWords {
+    fn from(receiver: ReceiverWord) -> Self {
+        Self {
+            receiver,
+            ..Self::default()
+        }
+    }
+}
+
 impl Feedback {
     /// A MACK in the papers' style: `first` and `further` arrived. Takes at most 365 further.
     pub fn listed(
@@ -71,28 +110,34 @@ impl Feedback {
         above: impl IntoIterator<Item = TpduSeq>,
         out: &mut Vec<u8>,
     ) -> usize {
-        let flags = Flags::MACK.with(Flags::CUMULATIVE).with(handshake.flags());
-        self.write(flags, next_expected, out, |out| {
-            out.extend_from_slice(&receiver.to_octets());
-            write_numbers(above, CUMULATIVE_NUMBERS_MAX, out)
-        })
+        self.cumulative_with(handshake, next_expected, receiver.into(), above, out)
     }
 
-    /// The same with a report on the path, in whose place fewer numbers fit:
-    /// [`REPORT_NUMBERS`] less.
-    pub fn cumulative_with_report(
+    /// The same with more to say, in whose place fewer numbers fit: [`CumulativeWords::numbers`] less.
+    pub fn cumulative_with(
         &self,
         handshake: Handshake,
         next_expected: TpduSeq,
-        (receiver, report): (ReceiverWord, PathReport),
+        words: CumulativeWords,
         above: impl IntoIterator<Item = TpduSeq>,
         out: &mut Vec<u8>,
     ) -> usize {
-        let flags = Flags::MACK.with(Flags::CUMULATIVE).with(Flags::REPORT);
-        self.write(flags.with(handshake.flags()), next_expected, out, |out| {
-            out.extend_from_slice(&receiver.to_octets());
-            out.extend_from_slice(&report.to_octets());
-            write_numbers(above, CUMULATIVE_NUMBERS_MAX - REPORT_NUMBERS, out)
+        let mut flags = Flags::MACK.with(Flags::CUMULATIVE).with(handshake.flags());
+        if words.channel.is_some() {
+            flags = flags.with(Flags::CHANNEL);
+        }
+        if words.report.is_some() {
+            flags = flags.with(Flags::REPORT);
+        }
+        self.write(flags, next_expected, out, |out| {
+            out.extend_from_slice(&words.receiver.to_octets());
+            if let Some(channel) = words.channel {
+                out.extend_from_slice(&channel.to_octets());
+            }
+            if let Some(report) = words.report {
+                out.extend_from_slice(&report.to_octets());
+            }
+            write_numbers(above, CUMULATIVE_NUMBERS_MAX - words.numbers(), out)
         })
     }
 

@@ -1,6 +1,7 @@
 //! One TPDU of every kind, octet by octet, both ways; and the specification's examples are these.
 
 use super::*;
+use crate::units::BitErrorRate;
 use crate::wire::TpduSeq;
 
 const HEADER: Header = Header {
@@ -130,10 +131,30 @@ fn answer_encoded(name: &str, out: &mut Vec<u8>) {
                 arrived: 1_500_000,
                 clock: 250_000,
             };
-            let words = (receiver(4093, 2000), report);
+            let words = CumulativeWords {
+                report: Some(report),
+                ..receiver(4093, 2000).into()
+            };
             let above = seqs(&[1004, 1002]);
             let (none, next) = (Handshake::None, TpduSeq(1001));
-            feedback.cumulative_with_report(none, next, words, above, out);
+            feedback.cumulative_with(none, next, words, above, out);
+        }
+        "mack-channel" => {
+            let feedback = Feedback {
+                ecn: EcnField::ECHO,
+                ..FEEDBACK
+            };
+            let code = |rate| RateCode::of(BitErrorRate::new(rate).unwrap());
+            let words = CumulativeWords {
+                channel: Some(ChannelWord {
+                    recent: code(1e-3),
+                    lasting: code(1e-6),
+                }),
+                ..receiver(4093, 2000).into()
+            };
+            let above = seqs(&[1004, 1002]);
+            let (none, next) = (Handshake::None, TpduSeq(1001));
+            feedback.cumulative_with(none, next, words, above, out);
         }
         "afinack" => {
             let word = receiver(4096, 160);
@@ -198,6 +219,7 @@ fn the_specification_has_an_example_of_every_kind_which_reads_as_that_kind() {
         ("mack-listed", TpduKind::Mack { asyn, afin }),
         ("mack-cumulative", TpduKind::Mack { asyn, afin }),
         ("mack-report", TpduKind::Mack { asyn, afin }),
+        ("mack-channel", TpduKind::Mack { asyn, afin }),
         ("nack-damaged", TpduKind::Nack),
         ("nack-missing", TpduKind::Nack),
         ("afin", TpduKind::Afin),

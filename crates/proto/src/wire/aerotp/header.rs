@@ -88,6 +88,9 @@ impl Flags {
     pub const NACK: Self = Self(1 << 6);
     /// On a cumulative MACK: a report on the path follows the receiver word (TCP's PSH).
     pub const REPORT: Self = Self::PSH;
+    /// On a cumulative MACK: what the receiver estimates of the channel follows the receiver word (TCP's
+    /// URG).
+    pub const CHANNEL: Self = Self::URG;
     /// On a MACK: the cumulative style. Elsewhere without meaning, and never sent.
     pub const CUMULATIVE: Self = Self(1 << 7);
 

@@ -1,5 +1,6 @@
 //! What a TPDU is, from its flags; contradictory ones are refused here and nowhere else.
 
+use super::channel_word::ChannelWord;
 use super::header::{Flags, Header};
 use super::mack::PathReport;
 use super::mode::Mode;
@@ -70,7 +71,7 @@ impl TpduKind {
             .with(Flags::ASYN)
             .with(Flags::AFIN);
         let allowed = if flags.has(Flags::CUMULATIVE) {
-            allowed.with(Flags::REPORT)
+            allowed.with(Flags::REPORT).with(Flags::CHANNEL)
         } else {
             allowed
         };
@@ -87,10 +88,13 @@ impl TpduKind {
             Self::Data { .. } => body_bytes > 0 || header.mode == Mode::Datagram,
             Self::Repair => body_bytes > 0,
             Self::Mack { .. } | Self::Nack => {
-                let least = match header.flags {
-                    f if f.has(Flags::CUMULATIVE.with(Flags::REPORT)) => 4 + PathReport::BYTES,
-                    f if f.has(Flags::CUMULATIVE) => 4,
-                    _ => 0,
+                let flags = header.flags;
+                let with = |flag: Flags, bytes| if flags.has(flag) { bytes } else { 0 };
+                let least = if flags.has(Flags::CUMULATIVE) {
+                    let channel = with(Flags::CHANNEL, ChannelWord::BYTES);
+                    4 + channel + with(Flags::REPORT, PathReport::BYTES)
+                } else {
+                    0
                 };
                 body_bytes.is_multiple_of(4)
                     && (least..=LISTED_NUMBERS_MAX * 4).contains(&body_bytes)

@@ -7,6 +7,7 @@
 
 use core::time::Duration;
 
+use super::channel_word::ChannelWord;
 use super::header::{EcnField, Flags};
 use super::kind::TpduKind;
 use super::reject::Reject;
@@ -105,6 +106,8 @@ pub enum Acks<'a> {
         next_expected: TpduSeq,
         /// The receiver's window and hold time.
         receiver: ReceiverWord,
+        /// What it estimates of the channel, if anything.
+        channel: Option<ChannelWord>,
         /// What it says of the path, if anything.
         report: Option<PathReport>,
         /// TPDUs that arrived beyond the first gap, at most 364.
@@ -145,6 +148,12 @@ impl<'a> Mack<'a> {
                 .body
                 .split_first_chunk::<4>()
                 .ok_or(Reject::BodyLength)?;
+            let (channel, above) = if tpdu.header.flags.has(Flags::CHANNEL) {
+                let (channel, above) = above.split_first_chunk().ok_or(Reject::BodyLength)?;
+                (Some(ChannelWord::from_octets(*channel)), above)
+            } else {
+                (None, above)
+            };
             let (report, above) = if tpdu.header.flags.has(Flags::REPORT) {
                 let (report, above) = above.split_first_chunk().ok_or(Reject::BodyLength)?;
                 (Some(PathReport::from_octets(*report)), above)
@@ -154,6 +163,7 @@ impl<'a> Mack<'a> {
             Acks::Cumulative {
                 next_expected: seq,
                 receiver: ReceiverWord::from_octets(*receiver),
+                channel,
                 report,
                 above: SeqList::of(above),
             }

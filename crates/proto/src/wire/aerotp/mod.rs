@@ -20,6 +20,7 @@
 //! # Sources
 //! `docs/protocol/aerotp.md`; AeroTP multi-mode, Section III-B; AeroTP hybrid ARQ, Section IV-E.
 
+mod channel_word;
 mod descriptor;
 mod feedback;
 mod header;
@@ -40,16 +41,17 @@ mod golden;
 mod tests;
 
 pub use crate::units::FecStrength;
+pub use channel_word::{ChannelWord, RateCode};
 pub use descriptor::BlockDescriptor;
-pub use feedback::{Feedback, Handshake};
+pub use feedback::{CumulativeWords, Feedback, Handshake};
 pub use header::{EcnField, Flags, Header, Port};
 pub use kind::TpduKind;
 pub use mack::{Acks, HoldTime, Mack, PathReport, ReceiverWord};
 pub use mode::{Mode, UnknownMode};
 pub use nack::{Nack, NackCause};
 pub use overhead::{
-    CRC_BYTES, CUMULATIVE_NUMBERS_MAX, DESCRIPTOR_BYTES, HEADER_BYTES, LISTED_NUMBERS_MAX,
-    REPORT_NUMBERS, cumulative_numbers_max, listed_numbers_max, payload_max,
+    CHANNEL_NUMBERS, CRC_BYTES, CUMULATIVE_NUMBERS_MAX, DESCRIPTOR_BYTES, HEADER_BYTES,
+    LISTED_NUMBERS_MAX, REPORT_NUMBERS, cumulative_numbers_max, listed_numbers_max, payload_max,
 };
 pub use reject::Reject;
 pub use seq_list::SeqList;

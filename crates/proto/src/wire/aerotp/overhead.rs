@@ -16,6 +16,9 @@ pub const CUMULATIVE_NUMBERS_MAX: usize = LISTED_NUMBERS_MAX - 1;
 /// Numbers that a report on the path takes the place of.
 pub const REPORT_NUMBERS: usize = 2;
 
+/// Numbers that a word on the channel takes the place of.
+pub const CHANNEL_NUMBERS: usize = 1;
+
 /// The body octets that fit a TPDU of `tpdu_bytes` (without the network header): zero if nothing
 /// does. FEC brings the CRC-32 with it, asked for or not.
 pub fn payload_max(tpdu_bytes: usize, fec: FecStrength, crc: bool, block: bool) -> usize {

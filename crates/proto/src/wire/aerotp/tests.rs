@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::units::BitErrorRate;
 use crate::wire::TpduSeq;
 
 fn feedback(ecn: u8, echo: u32, crc: bool) -> Feedback {
@@ -142,9 +143,12 @@ proptest! {
     fn reports_come_back_in_the_place_of_two_numbers(
         arrived: u32, clock: u32, next: u32, above in numbers(370),
     ) {
-        let words = (ReceiverWord::default(), PathReport { arrived, clock });
+        let words = CumulativeWords {
+            report: Some(PathReport { arrived, clock }),
+            ..CumulativeWords::default()
+        };
         let mut out = Vec::new();
-        let taken = feedback(0, 1, true).cumulative_with_report(
+        let taken = feedback(0, 1, true).cumulative_with(
             Handshake::Afin, TpduSeq(next), words, above.iter().copied(), &mut out,
         );
         prop_assert_eq!(taken, above.len().min(CUMULATIVE_NUMBERS_MAX - REPORT_NUMBERS));
@@ -152,7 +156,31 @@ proptest! {
         let Acks::Cumulative { receiver, report, above: list, .. } = mack.acks else {
             panic!("another style");
         };
-        prop_assert_eq!((receiver, report), (words.0, Some(words.1)));
+        prop_assert_eq!((receiver, report), (words.receiver, words.report));
+        prop_assert_eq!(list.collect::<Vec<_>>(), &above[..taken]);
+    }
+
+    #[test]
+    fn words_on_the_channel_come_back_with_a_report_and_without(
+        recent in 1e-19..0.5, lasting in 1e-19..0.5, reports: bool, above in numbers(370),
+    ) {
+        let code = |rate| RateCode::of(BitErrorRate::new(rate).unwrap());
+        let channel = ChannelWord { recent: code(recent), lasting: code(lasting) };
+        let words = CumulativeWords {
+            channel: Some(channel),
+            report: reports.then_some(PathReport { arrived: 1, clock: 2 }),
+            ..CumulativeWords::default()
+        };
+        let mut out = Vec::new();
+        let taken = feedback(0, 1, true).cumulative_with(
+            Handshake::None, TpduSeq(7), words, above.iter().copied(), &mut out,
+        );
+        prop_assert_eq!(taken, above.len().min(CUMULATIVE_NUMBERS_MAX - words.numbers()));
+        let mack = Mack::of(&parse(&out).unwrap()).unwrap();
+        let Acks::Cumulative { channel: read, report, above: list, .. } = mack.acks else {
+            panic!("another style");
+        };
+        prop_assert_eq!((read, report), (Some(channel), words.report));
         prop_assert_eq!(list.collect::<Vec<_>>(), &above[..taken]);
     }
 

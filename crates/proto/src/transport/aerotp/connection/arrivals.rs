@@ -1,12 +1,15 @@
 //! What an arriving TPDU means: each kind to its part.
 
+use super::super::adaptation::corrected_for_certain;
+use super::super::ber_estimate::Errors;
 use super::super::event::{CloseReason, Event, State};
 use super::super::receiver::Arrival;
 use super::timers::ConnectionTimer;
 use super::{Connection, RateSign};
+use crate::trace::Record;
 use crate::transport::parts::DeliveryReport;
 use crate::units::Instant;
-use crate::wire::aerotp::{Acks, BodyCheck, Mack, Nack, Tpdu, TpduKind};
+use crate::wire::aerotp::{Acks, BodyCheck, ChannelWord, Mack, Nack, Tpdu, TpduKind};
 
 impl Connection {
     /// The listener took it: the first answer says so.
@@ -26,6 +29,10 @@ impl Connection {
         self.rearm_patience();
         if !tpdu.fec_words.is_none() {
             self.receiver.note_strength(tpdu.fec_words);
+        }
+        if let Some(errors) = wrong_bits(tpdu, corrected_symbols) {
+            let octets = tpdu.covered.len() + tpdu.parity.len();
+            self.receiver.note_errors(now, octets, errors);
         }
         let sign = self.route(now, tpdu, corrected_symbols, marked);
         if !self.heard && self.why_closed.is_none() {
@@ -112,6 +119,26 @@ impl Connection {
         RateSign::default()
     }
 
+    /// The peer's estimate came.
+    fn adapt(&mut self, now: Instant, word: ChannelWord) {
+        let Some(adaptation) = &mut self.adaptation else {
+            return;
+        };
+        let rtt = self.sender.rtt().smoothed().unwrap_or_default();
+        let Some(shape) = adaptation.on_word(word, rtt) else {
+            return;
+        };
+        let deferred_over = adaptation.longest_hopeful(self.sender.payload_bytes());
+        self.sender.cut_into(shape.payload, deferred_over);
+        self.counters.adaptations += 1;
+        let record = Record::Adapted {
+            payload: u32::try_from(shape.payload).unwrap_or(u32::MAX),
+            words: shape.fec_words.words(),
+            rate_octaves: adaptation.rate_octaves(),
+        };
+        self.trace.note(now, record);
+    }
+
     fn on_mack(&mut self, now: Instant, tpdu: &Tpdu<'_>, afin: bool) -> RateSign {
         let Ok(mack) = Mack::of(tpdu) else {
             self.counters.nonsense += 1;
@@ -133,6 +160,13 @@ impl Connection {
             }
             return RateSign::default();
         }
+        if let Acks::Cumulative {
+            channel: Some(word),
+            ..
+        } = mack.acks
+        {
+            self.adapt(now, word);
+        }
         if afin && self.afin_attempts > 0 {
             self.afin_answered = true;
             self.afin_due = false;
@@ -142,6 +176,20 @@ impl Connection {
             marked: Some(mack.ecn.echoes()),
             report: delivery_report(&mack),
         }
+    }
+}
+
+/// How many bits of a TPDU were wrong, as far as its check and its parity tell.
+fn wrong_bits(tpdu: &Tpdu<'_>, corrected_symbols: u32) -> Option<Errors> {
+    match tpdu.check {
+        BodyCheck::Intact => Some(Errors::Counted(corrected_symbols)),
+        BodyCheck::Damaged => {
+            let corrected =
+                corrected_for_certain(tpdu.covered.len() + tpdu.parity.len(), tpdu.fec_words);
+            let least = u32::try_from(corrected).unwrap_or(u32::MAX);
+            Some(Errors::AtLeast(least.saturating_add(1)))
+        }
+        BodyCheck::Unchecked => None,
     }
 }
 

@@ -160,7 +160,10 @@ impl Connection {
             Flags::NONE
         };
         let header = self.header(now, unit.seq, flags);
-        let fec_words = self.config.fec_words;
+        let fec_words = match &mut self.adaptation {
+            Some(adaptation) if unit.repair.is_none() => adaptation.strength_for(unit.len),
+            _ => self.config.fec_words,
+        };
         let crc = self.config.payload_crc;
         let body = if unit.repair.is_some() {
             scratch.as_slice()

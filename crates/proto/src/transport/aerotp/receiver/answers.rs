@@ -50,6 +50,7 @@ impl Receiver {
                 next_expected: self.ring.next_expected(),
                 window: self.ring.window(),
                 has_holes: self.ring.has_holes(),
+                channel: self.channel.as_mut().map(|channel| channel.word(now)),
                 report,
             };
             self.acks.write(now, template, state, out);

@@ -1,0 +1,414 @@
+//! The short-term bit error rate of the way here, estimated while data arrives.
+//!
+//! # Evidence
+//! Of a TPDU of n bits that met the rate b, the number X of wrong bits is Poisson with mean n b, and is seen
+//!
+//! - whole, where the payload check holds or parity has put it right: X symbols were corrected (at the rates
+//!   that matter hardly ever two bits to a symbol);
+//! - in part, where nothing could put it right: X >= t, with t one more than what parity corrects for certain. It
+//!   counts as its expectation at the rate so far, E[X | X >= t] (one step of expectation-maximisation);
+//! - beside that, a receiver may say what the received power gives.
+//!
+//! # Estimate
+//! Errors E and bits N are summed with weights that fall by e in `memory`, twice: with the memory itself (recent)
+//! and with 64 times that (lasting), which is the prior of the former with the weight of p errors:
+//!
+//! ```text
+//! lasting = (E' + 1/2) / (N' + 5 10^6)             recent = (E + p) / (N + p / lasting)
+//! ```
+//!
+//! A change of the rate that is out of proportion ends the memory at once, in both directions: so many bits without
+//! an error that the recent rate would give them with probability e^-7; or so many errors in the TPDU that just came
+//! that the recent rate explains them worse than the TPDU's own rate by a factor of e^7. The prior has no weight
+//! after the latter (p = 0), and gets it back as the memory goes by; otherwise p = 1.
+//!
+//! With constant b and many errors in the memory, the relative standard deviation of `recent` is
+//! 1 / sqrt(2 b R memory) where R bits arrive a second and errors are counted.
+//!
+//! Source: the wish of the free-space-optics paper (Epple, sections 3.3.3 and 5); the estimator is ours (ADR 0015).
+
+use crate::units::{BitErrorRate, Duration, Instant};
+use crate::wire::aerotp::{ChannelWord, RateCode};
+
+/// Wrong bits of one TPDU, as far as they are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Errors {
+    /// So many.
+    Counted(u32),
+    /// So many or more.
+    AtLeast(u32),
+}
+
+/// Memories of the lasting rate to one of the recent.
+const LASTING: u32 = 64;
+/// What the lasting rate begins at has the weight of half an error in 5 10^6 bits: 10^-7, at which no parity pays.
+const PRIOR_ERRORS: f64 = 0.5;
+const PRIOR_BITS: f64 = 5e6;
+/// How unlikely what came has to be for a change to be taken for one, as a natural logarithm.
+const CHANGE: f64 = 7.0;
+/// No receiver does worse.
+const RATE_MAX: f64 = 0.5;
+/// Terms of the sums below; their terms fall like those of an exponential series.
+const TERMS_MAX: u32 = 2_000;
+
+/// Errors and bits, weighted by age.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    errors: f64,
+    bits: f64,
+}
+
+impl Tally {
+    fn fade(&mut self, weight: f64) {
+        self.errors *= weight;
+        self.bits *= weight;
+    }
+
+    fn add(&mut self, errors: f64, bits: f64) {
+        self.errors += errors;
+        self.bits += bits;
+    }
+}
+
+/// One direction's estimate.
+#[derive(Clone, Debug)]
+pub(super) struct BerEstimator {
+    memory: Duration,
+    recent: Tally,
+    lasting: Tally,
+    /// The weight of the lasting rate in the recent, in errors.
+    prior: f64,
+    /// Bits since the last that was wrong.
+    clean_bits: f64,
+    /// What the received power gave, and when.
+    power: Option<(Instant, f64)>,
+    at: Instant,
+}
+
+impl BerEstimator {
+    /// An estimator that has seen nothing.
+    pub(super) fn new(memory: Duration) -> Self {
+        Self {
+            memory: memory.max(Duration::from_nanos(1)),
+            recent: Tally::default(),
+            lasting: Tally::default(),
+            prior: 1.0,
+            clean_bits: 0.0,
+            power: None,
+            at: Instant::START,
+        }
+    }
+
+    /// A TPDU of so many octets arrived.
+    pub(super) fn on_tpdu(&mut self, now: Instant, octets: usize, errors: Errors) {
+        self.age(now);
+        let bits = 8.0 * octets as f64;
+        let rate = self.counted();
+        let wrong = match errors {
+            Errors::Counted(wrong) => f64::from(wrong),
+            Errors::AtLeast(least) => expected_from(least, rate * bits),
+        };
+        // Poisson: ln P(X; own mean) - ln P(X; mean so far).
+        let mean = rate * bits;
+        if wrong > mean && wrong * (wrong / mean).ln() - (wrong - mean) > CHANGE {
+            self.recent = Tally::default();
+            self.prior = 0.0;
+        }
+        if wrong > 0.0 {
+            self.clean_bits = 0.0;
+        } else {
+            self.clean_bits += bits;
+            if self.clean_bits * rate > CHANGE {
+                self.recent = Tally {
+                    errors: 0.0,
+                    bits: self.clean_bits,
+                };
+                self.prior = 1.0;
+            }
+        }
+        self.recent.add(wrong, bits);
+        self.lasting.add(wrong, bits);
+    }
+
+    /// The receiver's electronics say what the received power means.
+    pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) {
+        self.power = Some((now, rate.value().clamp(f64::MIN_POSITIVE, RATE_MAX)));
+    }
+
+    fn age(&mut self, now: Instant) {
+        let span = now.saturating_since(self.at).as_secs_f64() / self.memory.as_secs_f64();
+        self.at = self.at.max(now);
+        self.recent.fade((-span).exp());
+        self.prior = 1.0 - (1.0 - self.prior) * (-span).exp();
+        self.lasting.fade((-span / f64::from(LASTING)).exp());
+    }
+
+    /// The rate over many fades.
+    pub(super) fn lasting(&self) -> BitErrorRate {
+        rate(self.lasting_value())
+    }
+
+    fn lasting_value(&self) -> f64 {
+        let Tally { errors, bits } = self.lasting;
+        ((errors + PRIOR_ERRORS) / (bits + PRIOR_BITS)).min(RATE_MAX)
+    }
+
+    /// Of what was counted.
+    fn counted(&self) -> f64 {
+        let Tally { errors, bits } = self.recent;
+        let prior = self.prior;
+        ((errors + prior) / (bits + prior / self.lasting_value()).max(1.0)).min(RATE_MAX)
+    }
+
+    /// The short-term rate: of what was counted, and of the power as far as that is fresh.
+    pub(super) fn recent(&self, now: Instant) -> BitErrorRate {
+        let counted = self.counted();
+        let Some((at, by_power)) = self.power else {
+            return rate(counted);
+        };
+        let age = now.saturating_since(at).as_secs_f64() / self.memory.as_secs_f64();
+        rate(between(counted, by_power, (-age).exp()))
+    }
+}
+
+/// An estimator, and what its peer knows of it.
+#[derive(Clone, Debug)]
+pub(super) struct ChannelReport {
+    estimator: BerEstimator,
+    /// The recent rate that was said last.
+    told: f64,
+}
+
+/// The sender is told at once of a rate that has doubled or halved ...
+const TOLD_FACTOR: f64 = 2.0;
+/// ... if it is or was above this: below, hardly a TPDU of any length is lost.
+const TOLD_MIN: f64 = 1e-7;
+
+impl ChannelReport {
+    /// Nothing was seen, and nothing told.
+    pub(super) fn new(coherence: Duration) -> Self {
+        Self {
+            estimator: BerEstimator::new(coherence),
+            told: 0.0,
+        }
+    }
+
+    /// Takes what a TPDU says. Whether the peer should hear of it at once.
+    pub(super) fn on_tpdu(&mut self, now: Instant, octets: usize, errors: Errors) -> bool {
+        self.estimator.on_tpdu(now, octets, errors);
+        self.is_news(now)
+    }
+
+    /// The same of the received power.
+    pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) -> bool {
+        self.estimator.on_power(now, rate);
+        self.is_news(now)
+    }
+
+    fn is_news(&self, now: Instant) -> bool {
+        let (recent, told) = (self.estimator.recent(now).value(), self.told);
+        let (low, high) = (recent.min(told), recent.max(told));
+        high > TOLD_MIN && high > TOLD_FACTOR * low
+    }
+
+    /// What to say; it counts as said.
+    pub(super) fn word(&mut self, now: Instant) -> ChannelWord {
+        self.estimator.age(now);
+        let recent = self.estimator.recent(now);
+        self.told = recent.value();
+        ChannelWord {
+            recent: RateCode::of(recent),
+            lasting: RateCode::of(self.estimator.lasting()),
+        }
+    }
+}
+
+fn rate(value: f64) -> BitErrorRate {
+    BitErrorRate::new(value.clamp(0.0, RATE_MAX)).unwrap_or_default()
+}
+
+/// A rate between two by their orders of magnitude: `share` of the second.
+pub(super) fn between(first: f64, second: f64, share: f64) -> f64 {
+    (first.ln() * (1.0 - share) + second.ln() * share).exp()
+}
+
+/// E[X | X >= least] of a Poisson variable.
+fn expected_from(least: u32, mean: f64) -> f64 {
+    let first = f64::from(least);
+    if mean >= first + CHANGE * first.sqrt() {
+        // Nearly all of it lies above.
+        return mean;
+    }
+    let (mut term, mut sum, mut beyond) = (1.0, 1.0, 0.0);
+    for step in 1..TERMS_MAX {
+        term *= mean / (first + f64::from(step));
+        sum += term;
+        beyond += f64::from(step) * term;
+        if term * f64::from(step) < 1e-9 * sum {
+            break;
+        }
+    }
+    first + beyond / sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    const MEMORY: Duration = Duration::from_millis(10);
+    /// A TPDU of 1500 octets each 20 us: 500 in the memory, 600 Mbit/s.
+    const OCTETS: usize = 1500;
+    const STEP: Duration = Duration::from_micros(20);
+    const SEED: u64 = 15;
+
+    /// Wrong bits of a TPDU at a rate, by the waiting times between them.
+    fn draw(rng: &mut Rng, rate: f64) -> u32 {
+        let mut errors = 0;
+        let mut at = 0.0;
+        loop {
+            at += -(1.0 - rng.unit_f64()).ln() / rate;
+            if at > 8.0 * OCTETS as f64 {
+                return errors;
+            }
+            errors += 1;
+        }
+    }
+
+    struct Feed {
+        estimator: BerEstimator,
+        rng: Rng,
+        now: Instant,
+    }
+
+    impl Feed {
+        fn new() -> Self {
+            Self {
+                estimator: BerEstimator::new(MEMORY),
+                rng: Rng::from_seed(SEED),
+                now: Instant::START,
+            }
+        }
+
+        /// TPDUs at this rate for so long; parity corrects up to `parity` wrong bits.
+        fn run(&mut self, span: Duration, rate: f64, parity: u32) {
+            let until = self.now + span;
+            while self.now < until {
+                self.now += STEP;
+                let wrong = draw(&mut self.rng, rate);
+                let errors = if wrong <= parity {
+                    Errors::Counted(wrong)
+                } else {
+                    Errors::AtLeast(parity + 1)
+                };
+                self.estimator.on_tpdu(self.now, OCTETS, errors);
+            }
+        }
+
+        fn recent(&self) -> f64 {
+            self.estimator.recent(self.now).value()
+        }
+    }
+
+    #[test]
+    fn counted_errors_give_the_true_rate_within_four_standard_deviations() {
+        for rate in [1e-3, 1e-4, 1e-5] {
+            let mut feed = Feed::new();
+            feed.run(MEMORY * 20, rate, u32::MAX - 1);
+            // 600 Mbit/s times twice the memory.
+            let deviation = 1.0 / (2.0 * rate * 600e6 * MEMORY.as_secs_f64()).sqrt();
+            let ratio = feed.recent() / rate;
+            println!("{rate}: {ratio:.3} +- {:.3}, seed {SEED}", 4.0 * deviation);
+            assert!((ratio - 1.0).abs() < 4.0 * deviation, "{rate}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn failed_checks_alone_give_the_true_rate_within_four_standard_deviations() {
+        for rate in [5e-5, 2e-5, 1e-5] {
+            let mut feed = Feed::new();
+            feed.run(MEMORY * 20, rate, 0);
+            // Of a TPDU with mean m of which only "some" is known the information is m^2 e^-m / (1 - e^-m).
+            let mean = rate * 8.0 * OCTETS as f64;
+            let information = mean * mean / mean.exp_m1();
+            let count = 2.0 * MEMORY.as_secs_f64() / STEP.as_secs_f64();
+            let deviation = 1.0 / (count * information).sqrt();
+            let ratio = feed.recent() / rate;
+            println!("{rate}: {ratio:.3} +- {:.3}, seed {SEED}", 4.0 * deviation);
+            assert!((ratio - 1.0).abs() < 4.0 * deviation, "{rate}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn more_errors_than_parity_corrects_count_as_what_they_must_have_been() {
+        let mut feed = Feed::new();
+        let rate = 5e-4;
+        // Six wrong bits to a TPDU, four of them corrected: most fail.
+        feed.run(MEMORY * 20, rate, 4);
+        let ratio = feed.recent() / rate;
+        assert!((0.75..1.33).contains(&ratio), "{ratio}, seed {SEED}");
+    }
+
+    #[test]
+    fn a_fade_is_seen_within_three_tpdus_and_its_end_too() {
+        let mut feed = Feed::new();
+        feed.run(MEMORY * 20, 1e-7, 16);
+        assert!(feed.recent() < 1e-6, "{}", feed.recent());
+        // 12 wrong bits to each TPDU from now on.
+        feed.run(STEP * 3, 1e-3, 16);
+        assert!((5e-4..2e-3).contains(&feed.recent()), "{}", feed.recent());
+        feed.run(MEMORY / 5, 1e-3, 16);
+        // e^-7 is reached by 7000 clean bits of 12,000 to a TPDU.
+        feed.run(STEP * 3, 1e-9, 16);
+        assert!(feed.recent() < 5e-5, "{}", feed.recent());
+        feed.run(MEMORY, 1e-9, 16);
+        assert!(feed.recent() < 2e-6, "{}", feed.recent());
+    }
+
+    #[test]
+    fn power_is_believed_while_it_is_fresh() {
+        let mut feed = Feed::new();
+        feed.run(MEMORY * 5, 1e-7, 16);
+        let before = feed.recent();
+        let rate = BitErrorRate::new(1e-3).expect("a share");
+        feed.estimator.on_power(feed.now, rate);
+        assert!((feed.recent() / 1e-3 - 1.0).abs() < 1e-9);
+        feed.run(MEMORY * 12, 1e-7, 16);
+        assert!(feed.recent() < 2.0 * before.max(1e-7), "{}", feed.recent());
+    }
+
+    #[test]
+    fn without_evidence_the_recent_rate_returns_to_the_lasting_one() {
+        let mut feed = Feed::new();
+        feed.run(MEMORY * 100, 1e-4, 16);
+        let lasting = feed.estimator.lasting().value();
+        assert!((lasting / 1e-4 - 1.0).abs() < 0.05, "{lasting}");
+        feed.estimator.age(feed.now + MEMORY * 40);
+        let ratio = feed.recent() / feed.estimator.lasting().value();
+        assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    }
+
+    #[test]
+    fn the_expectation_beyond_a_bound_is_that_of_a_poisson_variable() {
+        // By summing the law term by term.
+        for (least, mean) in [(1, 0.1), (1, 5.0), (9, 2.0), (9, 30.0), (100, 40.0)] {
+            let (mut mass, mut weighted) = (0.0, 0.0);
+            let mut term = f64::exp(-mean);
+            for count in 0..400_u32 {
+                if count > 0 {
+                    term *= mean / f64::from(count);
+                }
+                if count >= least {
+                    mass += term;
+                    weighted += f64::from(count) * term;
+                }
+            }
+            let expected = weighted / mass;
+            let found = expected_from(least, mean);
+            assert!(
+                (found / expected - 1.0).abs() < 0.02,
+                "{least} of {mean}: {found}, {expected}"
+            );
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Table 1's runs, and those of the experiments that explain them.
+
+use crate::paper::{Family, Line};
+
+pub(super) const GBN: &str = "TCP, go-back-N";
+pub(super) const FOUR: &str = "TCP, four blocks";
+pub(super) const ALL: &str = "TCP, every block";
+pub(super) const AEROTP: &str = "AeroTP, every block";
+pub(super) const BLOCKS: &str = "TCP, so many blocks";
+
+pub(super) const CONDITIONS: &str = "One transfer without end, 3 s, 622 Mbit/s; distances of the paper's table (400 m, 1500 m, 61 km, 2500 km).";
+pub(super) const SCENARIO: (&str, &str) = (
+    "scenarios/fso-table.toml",
+    include_str!("../../../../scenarios/fso-table.toml"),
+);
+pub(super) const MTUS: &[&str] = &["540B", "1040B", "1540B"];
+
+/// The lines of Table 1: go-back-N has the family's window, selective repeat this one.
+macro_rules! lines {
+    ($wide:literal) => {
+        &[
+            Line {
+                label: GBN,
+                sets: &[],
+            },
+            Line {
+                label: FOUR,
+                sets: &["tcp.preset=sack-no-cc", "tcp.runs_kept=4", $wide],
+            },
+            Line {
+                label: ALL,
+                sets: &["tcp.preset=sack-no-cc", $wide],
+            },
+            Line {
+                label: AEROTP,
+                sets: AEROTP_SETS,
+            },
+        ]
+    };
+}
+
+pub(super) const AEROTP_SETS: &[&str] = &[
+    "flow.transport=aerotp",
+    "flow.mode=nack-mack",
+    "flow.window=16384",
+    "flow.send_buffer=32MB",
+    // An obstruction is over sooner than the default's half second between probes.
+    "flow.rto_margin=1ms",
+    "flow.rto_max=5ms",
+];
+
+pub(super) const fn table(
+    id: &'static str,
+    sets: &'static [&'static str],
+    lines: &'static [Line],
+) -> Family {
+    Family {
+        id,
+        scenario: SCENARIO,
+        sets,
+        x_path: "flow.mtu",
+        x_values: MTUS,
+        x_label: "packet / octets",
+        x_logarithmic: false,
+        lines,
+        conditions: CONDITIONS,
+    }
+}
+
+pub(super) const AWGN_TESTBED: Family =
+    table("awgn-testbed", &[], lines!("tcp.receive_buffer=30kB"));
+pub(super) const AWGN_KIODO: Family = table(
+    "awgn-kiodo",
+    AWGN_KIODO_SETS,
+    lines!("tcp.receive_buffer=5200kB"),
+);
+pub(super) const AWGN_KIODO_SETS: &[&str] = &[
+    "hop.delay=8339102ns",
+    "tcp.receive_buffer=1302kB",
+    "tcp.rto_initial=40ms",
+    "tcp.rto_max=40ms",
+];
+
+pub(super) const TESTBED_SETS: &[&str] = &["hop.ber=0", "hop.fading=testbed seed run over 3s"];
+pub(super) const ATENAA_SETS: &[&str] = &[
+    "hop.ber=0",
+    "hop.fading=atenaa seed run over 3s",
+    "hop.delay=5003ns",
+    "tcp.receive_buffer=6kB",
+];
+pub(super) const FASOLT_SETS: &[&str] = &[
+    "hop.ber=0",
+    "hop.fading=fasolt seed run over 3s",
+    "hop.delay=203472ns",
+    "tcp.receive_buffer=36kB",
+];
+pub(super) const KIODO_SETS: &[&str] = &[
+    "hop.ber=0",
+    "hop.fading=kiodo seed run over 3s",
+    "hop.delay=0s",
+    "tcp.receive_buffer=1302kB",
+    "tcp.rto_initial=40ms",
+    "tcp.rto_max=40ms",
+];
+pub(super) const SETTING_SETS: &[&str] = &[
+    "hop.ber=0",
+    "hop.fading=kiodo pass 610km from 2000km setting seed run over 3s",
+    "hop.delay=0s",
+    "tcp.receive_buffer=1302kB",
+    "tcp.rto_initial=40ms",
+    "tcp.rto_max=40ms",
+];
+
+pub(super) const TESTBED: Family =
+    table("testbed", TESTBED_SETS, lines!("tcp.receive_buffer=30kB"));
+pub(super) const ATENAA: Family = table("atenaa", ATENAA_SETS, lines!("tcp.receive_buffer=30kB"));
+pub(super) const FASOLT: Family = table("fasolt", FASOLT_SETS, lines!("tcp.receive_buffer=150kB"));
+pub(super) const KIODO: Family = table("kiodo", KIODO_SETS, lines!("tcp.receive_buffer=5200kB"));
+
+pub(super) const AS_PRESET: &str = "gamma-gamma 1.0 (the preset)";
+pub(super) const OLD_TIMERS: &str = "the preset, RFC 2988's timeouts";
+pub(super) const SPREAD: &str = "log-normal 0.03";
+pub(super) const EVEN: &str = "log-normal 0.003";
+pub(super) const AWGN: &str = "log-normal 0.0001";
+
+/// Go-back-N over FASOLT's distance: other laws of the same correlation time, and slower timers.
+pub(super) const LAWS: Family = table(
+    "laws",
+    FASOLT_SETS,
+    &[
+        Line {
+            label: AS_PRESET,
+            sets: &[],
+        },
+        Line {
+            label: OLD_TIMERS,
+            sets: &[
+                "tcp.rto_rule=rfc6298",
+                "tcp.rto_initial=3s",
+                "tcp.rto_min=1s",
+                "tcp.rto_max=60s",
+            ],
+        },
+        Line {
+            label: SPREAD,
+            sets: &["hop.fading=log-normal 0.03 time 50ms seed run over 3s"],
+        },
+        Line {
+            label: EVEN,
+            sets: &["hop.fading=log-normal 0.003 time 50ms seed run over 3s"],
+        },
+        Line {
+            label: AWGN,
+            sets: &["hop.fading=log-normal 0.0001 time 50ms seed run over 3s"],
+        },
+    ],
+);
+
+/// The bit error rates of the experiment on noise.
+pub(super) const NOISES: [&str; 4] = ["1e-8", "1e-7", "1e-6", "1e-5"];
+
+pub(super) const NOISE: Family = Family {
+    id: "noise",
+    x_path: "hop.ber",
+    x_values: &NOISES,
+    x_label: "bit error rate",
+    x_logarithmic: true,
+    ..table(
+        "noise",
+        AWGN_KIODO_SETS,
+        lines!("tcp.receive_buffer=5200kB"),
+    )
+};
+
+/// The numbers of blocks of the experiment.
+pub(super) const KEPT: [&str; 7] = ["1", "2", "4", "8", "16", "32", "64"];
+
+pub(super) const FEW: Family = Family {
+    id: "few-blocks",
+    x_path: "tcp.runs_kept",
+    x_values: &KEPT,
+    x_label: "blocks that the receiver keeps",
+    x_logarithmic: true,
+    ..table(
+        "few-blocks",
+        &[
+            "hop.delay=8339102ns",
+            "tcp.preset=sack-no-cc",
+            "tcp.receive_buffer=5200kB",
+            "tcp.rto_initial=40ms",
+            "tcp.rto_max=40ms",
+        ],
+        &[Line {
+            label: BLOCKS,
+            sets: &[],
+        }],
+    )
+};
+
+/// The least timeouts of the experiment.
+pub(super) const TIMERS: [&str; 4] = [
+    "[20ms,20ms,20ms]",
+    "[40ms,40ms,40ms]",
+    "[60ms,60ms,60ms]",
+    "[80ms,80ms,80ms]",
+];
+
+pub(super) const TIMER: Family = Family {
+    id: "timer",
+    x_path: "tcp.rto_min, tcp.rto_initial, tcp.rto_max",
+    x_values: &TIMERS,
+    x_label: "timeout / ms",
+    ..table(
+        "timer",
+        &[
+            "hop.delay=8339102ns",
+            "tcp.rto_rule=aggressive",
+            "tcp.receive_buffer=1302kB",
+        ],
+        &[
+            Line {
+                label: GBN,
+                sets: &[],
+            },
+            Line {
+                label: FOUR,
+                sets: &["tcp.preset=sack-no-cc", "tcp.runs_kept=4"],
+            },
+        ],
+    )
+};

@@ -1,0 +1,82 @@
+//! Timestamps, timeouts, congestion control, SNACK and datagrams sent twice, one packet length each.
+
+use super::families::{ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, table};
+use crate::paper::{Family, Line};
+
+pub(super) const PLAIN: &str = "conservative";
+pub(super) const STAMPED: &str = "conservative, timestamps";
+pub(super) const HASTY: &str = "aggressive";
+pub(super) const HASTY_STAMPED: &str = "aggressive, timestamps";
+pub(super) const NEWRENO: &str = "NewReno with SACK";
+pub(super) const SNACK: &str = "AeroTP, SNACK";
+pub(super) const ONCE: &str = "UDP, once";
+pub(super) const TWICE: &str = "UDP, twice";
+/// The one length of these families.
+pub(super) const ONE: &str = "1040B";
+
+macro_rules! udp {
+    ($copies:literal) => {
+        &[
+            "flow.transport=udp",
+            "flow.traffic=constant-rate",
+            "flow.rate=250mbit",
+            "flow.write=1000B",
+            $copies,
+        ]
+    };
+}
+
+pub(super) const FEATURE_LINES: &[Line] = &[
+    Line {
+        label: PLAIN,
+        sets: &[],
+    },
+    Line {
+        label: STAMPED,
+        sets: &["tcp.timestamps=true"],
+    },
+    Line {
+        label: HASTY,
+        sets: &["tcp.rto_rule=aggressive"],
+    },
+    Line {
+        label: HASTY_STAMPED,
+        sets: &["tcp.rto_rule=aggressive", "tcp.timestamps=true"],
+    },
+    Line {
+        label: NEWRENO,
+        sets: &["tcp.preset=enhanced", "tcp.receive_buffer=5200kB"],
+    },
+    Line {
+        label: SNACK,
+        sets: &[
+            "flow.transport=aerotp",
+            "flow.mode=near-reliable",
+            "flow.window=16384",
+            "flow.send_buffer=32MB",
+            "flow.rto_margin=1ms",
+            "flow.rto_max=5ms",
+        ],
+    },
+    Line {
+        label: ONCE,
+        sets: udp!("flow.copies=1"),
+    },
+    Line {
+        label: TWICE,
+        sets: udp!("flow.copies=2"),
+    },
+];
+
+pub(super) const fn features(id: &'static str, sets: &'static [&'static str]) -> Family {
+    Family {
+        x_values: &[ONE],
+        ..table(id, sets, FEATURE_LINES)
+    }
+}
+
+pub(super) const TESTBED_FEATURES: Family = features("features-testbed", TESTBED_SETS);
+pub(super) const ATENAA_FEATURES: Family = features("features-atenaa", ATENAA_SETS);
+pub(super) const FASOLT_FEATURES: Family = features("features-fasolt", FASOLT_SETS);
+pub(super) const KIODO_FEATURES: Family = features("features-kiodo", KIODO_SETS);
+pub(super) const SETTING_FEATURES: Family = features("features-setting", SETTING_SETS);

@@ -1,0 +1,132 @@
+//! The link layers with ideal timers, beside the closed forms.
+
+use super::families::table;
+use crate::data::Data;
+use crate::paper::{Family, Line};
+use fulmar_sim::theory::Arq;
+
+/// User data of the link layers' packets, by the line's name.
+pub(super) const IDEAL_USERS: [(u64, &str); 3] = [
+    (500, "500 octets"),
+    (1000, "1000 octets"),
+    (1500, "1500 octets"),
+];
+/// Their bit error rates, as numbers and as written.
+pub(super) const IDEAL_RATES: [(f64, &str); 3] = [(1e-7, "1e-7"), (1e-6, "1e-6"), (1e-5, "1e-5")];
+/// How long they run.
+pub(super) const IDEAL_SECONDS: f64 = 2.0;
+
+/// A link layer's share of the link in user data.
+pub(super) fn ideal_share(
+    data: &Data,
+    arq: Arq,
+    channel: &str,
+    line: &str,
+    rate: &str,
+) -> Option<f64> {
+    let kind = match arq {
+        Arq::StopAndWait => "saw",
+        Arq::GoBackN => "gbn",
+        Arq::SelectiveRepeat => "sr",
+    };
+    let family = format!("ideal-{kind}-{channel}");
+    let octets = data.mean(&family, line, rate, "delivered_bytes")?;
+    Some(octets * 8.0 / (super::forms::RATE_BPS * IDEAL_SECONDS))
+}
+
+/// Lines whose timers are the round trip, the frame and two acknowledgements of 140 octets.
+macro_rules! ideal_lines {
+    ($short:literal, $middle:literal, $long:literal) => {
+        &[
+            Line {
+                label: IDEAL_USERS[0].1,
+                sets: &["flow.write=500B", $short],
+            },
+            Line {
+                label: IDEAL_USERS[1].1,
+                sets: &["flow.write=1000B", $middle],
+            },
+            Line {
+                label: IDEAL_USERS[2].1,
+                sets: &["flow.write=1500B", $long],
+            },
+        ]
+    };
+}
+
+pub(super) const IDEAL_TESTBED: &[Line] = ideal_lines!(
+    "hop.link.retransmit_after=13201ns",
+    "hop.link.retransmit_after=19632ns",
+    "hop.link.retransmit_after=26063ns"
+);
+pub(super) const IDEAL_FASOLT: &[Line] = ideal_lines!(
+    "hop.link.retransmit_after=417477ns",
+    "hop.link.retransmit_after=423908ns",
+    "hop.link.retransmit_after=430339ns"
+);
+
+macro_rules! ideal {
+    ($id:literal, $layer:literal, $delay:literal, $lines:expr) => {
+        Family {
+            x_path: "hop.forward.ber",
+            x_values: &[IDEAL_RATES[0].1, IDEAL_RATES[1].1, IDEAL_RATES[2].1],
+            x_label: "bit error rate",
+            x_logarithmic: true,
+            conditions: "A link layer offered more than it takes, 2 s; errors on the way there.",
+            ..table(
+                $id,
+                &[
+                    "run.runs=1",
+                    "run.duration=2s",
+                    "hop.ber=0",
+                    "hop.queue=100 packets",
+                    "hop.link.retries=100",
+                    "flow.transport=udp",
+                    "flow.traffic=constant-rate",
+                    "flow.rate=622mbit",
+                    "flow.mtu=2000B",
+                    $layer,
+                    $delay,
+                ],
+                $lines,
+            )
+        }
+    };
+}
+
+pub(super) const IDEAL_SAW_TESTBED: Family = ideal!(
+    "ideal-saw-testbed",
+    "hop.link.layer=stop-and-wait",
+    "hop.delay=1334ns",
+    IDEAL_TESTBED
+);
+pub(super) const IDEAL_GBN_TESTBED: Family = ideal!(
+    "ideal-gbn-testbed",
+    "hop.link.layer=go-back-n",
+    "hop.delay=1334ns",
+    IDEAL_TESTBED
+);
+pub(super) const IDEAL_SR_TESTBED: Family = ideal!(
+    "ideal-sr-testbed",
+    "hop.link.layer=selective-repeat",
+    "hop.delay=1334ns",
+    IDEAL_TESTBED
+);
+pub(super) const IDEAL_SAW_FASOLT: Family = ideal!(
+    "ideal-saw-fasolt",
+    "hop.link.layer=stop-and-wait",
+    "hop.delay=203472ns",
+    IDEAL_FASOLT
+);
+pub(super) const IDEAL_GBN_FASOLT: Family = ideal!(
+    "ideal-gbn-fasolt",
+    "hop.link.layer=go-back-n",
+    "hop.delay=203472ns",
+    IDEAL_FASOLT
+);
+pub(super) const IDEAL_SR_FASOLT: Family = ideal!(
+    "ideal-sr-fasolt",
+    "hop.link.layer=selective-repeat",
+    "hop.delay=203472ns",
+    IDEAL_FASOLT
+);
