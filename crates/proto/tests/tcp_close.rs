@@ -68,6 +68,32 @@ fn a_passive_close_goes_through_close_wait_and_last_ack() {
     assert_eq!(closed(&drill), Some(TcpCloseReason::Finished));
 }
 
+/// RFC 9293, section 3.10.7.4: the peer left TIME-WAIT while its last acknowledgements were lost.
+#[test]
+fn a_reset_where_all_but_our_fin_is_acknowledged_ends_the_connection_as_a_close_does() {
+    for (acked, why) in [(11, TcpCloseReason::Finished), (1, TcpCloseReason::Reset)] {
+        let mut drill = established();
+        drill.peer(ACK | FIN, 1, 1, &[]);
+        drill.write(10);
+        drill.close();
+        drill.peer(ACK, 2, acked, &[]);
+        assert_eq!(state(&drill), Some(TcpState::LastAck));
+        drill.peer(RST | ACK, 2, acked, &[]);
+        assert_eq!(closed(&drill), Some(why));
+    }
+}
+
+/// A driver that wakes late may bring something else first.
+#[test]
+fn a_deadline_that_has_passed_is_handled_with_what_comes_first() {
+    let mut drill = established();
+    drill.peer(ACK, 1, 1, b"alone");
+    drill.silent();
+    drill.now += Duration::from_millis(300);
+    drill.peer(ACK, 6, 1, &[]);
+    assert_eq!(drill.sent().ack, 6);
+}
+
 #[test]
 fn both_may_close_at_once() {
     let mut drill = established();

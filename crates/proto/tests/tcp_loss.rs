@@ -4,7 +4,7 @@
 
 mod tcp_drill;
 
-use fulmar_proto::transport::tcp::{Preset, TcpCloseReason, TcpConfig, TcpEvent};
+use fulmar_proto::transport::tcp::{Preset, ReduceFrom, TcpCloseReason, TcpConfig, TcpEvent};
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::tcp::TcpFlags;
 use tcp_drill::{ACK, Drill, FIN, reference};
@@ -250,6 +250,59 @@ fn frto_goes_back_to_repeating_at_a_duplicate() {
     drill.peer(ACK, 1, segment(2), &[]);
     assert_eq!(drill.ranges()[0], (segment(2), 1000));
     assert_eq!(drill.counters().spurious_timeouts, 0);
+}
+
+/// RFC 5681, equation 4; ns-3 and Linux take half of something else. Of a window of ten segments eight
+/// are out, and three duplicates tell that five are in the network.
+#[test]
+fn the_threshold_is_half_of_the_flight_or_of_the_pipe_or_of_the_window() {
+    for (reduce, threshold) in [
+        (ReduceFrom::Flight, 4_000),
+        (ReduceFrom::Pipe, 2_500),
+        (ReduceFrom::Window, 5_000),
+    ] {
+        let config = reference(|c| {
+            c.growth.initial_window = 10;
+            c.recovery.reduce = reduce;
+        });
+        let mut drill = Drill::established(config, MSS);
+        drill.write(8_000);
+        duplicates(&mut drill, 3);
+        let status = drill.status().expect("open");
+        assert_eq!(status.threshold, threshold, "{reduce:?}");
+    }
+}
+
+/// RFC 9937 against RFC 6675, with a window of twenty segments of which the first is lost: half of what
+/// arrives leaves from the beginning, or nothing until half of it has, and then as much as arrives.
+#[test]
+fn with_rate_reduction_half_of_what_arrives_leaves_from_the_beginning() {
+    let sent_with = |rate_reduction| {
+        let mut drill = sending(20, |c| {
+            c.recovery.sack = true;
+            c.recovery.rate_reduction = rate_reduction;
+        });
+        for i in 1..=3 {
+            drill.peer_sacks(1, &[(segment(1), segment(i + 1))]);
+        }
+        assert_eq!(drill.ranges(), [(segment(0), 1000)]);
+        let mut sent = Vec::new();
+        for i in 4..20 {
+            drill.peer_sacks(1, &[(segment(1), segment(i + 1))]);
+            sent.push(drill.all_sent().len());
+        }
+        sent
+    };
+    // After three duplicates 16 segments are in the network, and the threshold is ten.
+    let (without, with) = (sent_with(false), sent_with(true));
+    assert_eq!(without, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    // RecoverFS is 18: the third duplicate tells of one of them. The first segment sent again is one
+    // of those that leave. When the pipe is down to the threshold, what arrives leaves.
+    let mut left = 0;
+    for (i, &sent) in with.iter().take(11).enumerate() {
+        left += sent;
+        assert_eq!(left + 1, ((i + 2) * 10 / 18).max(1), "{with:?}");
+    }
 }
 
 /// RFC 5681, section 3.1: what acknowledges new data opens the window, though it ends a repair. With

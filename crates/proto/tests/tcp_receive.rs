@@ -107,6 +107,9 @@ fn sack_blocks_begin_with_the_newest() {
         blocks.truncate(4);
         assert_eq!(drill.sent().sack, blocks);
     }
+    segment(&mut drill, 6);
+    let told = [6, 10, 8, 4].map(|i| (at(i), at(i + 1)));
+    assert_eq!(drill.sent().sack, told, "a copy is told of first, too");
     segment(&mut drill, 5);
     assert_eq!(drill.sent().sack[0], (at(4), at(7)), "three runs in one");
     for i in [1, 3, 7, 9] {

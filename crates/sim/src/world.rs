@@ -71,6 +71,9 @@ pub struct WorldOptions {
     /// The positions of the chain in the order in which nodes are created; in chain order if
     /// empty.
     pub creation_order: Vec<usize>,
+    /// Looks now and then whether a transport takes more memory than its settings allow; a run in
+    /// which one does ends there.
+    pub watch_memory: bool,
 }
 
 /// A machine and its pending wake-up.
@@ -101,10 +104,13 @@ pub struct World {
     lateness_rng: Rng,
     /// Which hops have a link layer.
     link_hops: Vec<usize>,
+    watch_memory: bool,
 }
 
 /// How many events pass between two looks at the cancel flag.
 const CANCEL_CHECK_EVENTS: u32 = 4096;
+/// And at memory.
+const MEMORY_CHECK_EVENTS: u32 = 16;
 
 impl World {
     /// Builds the world of `plan` for one seed.
@@ -130,6 +136,7 @@ impl World {
             lateness: plan.run.lateness,
             lateness_rng: rng.child("lateness"),
             link_hops: topology::link_hops(plan),
+            watch_memory: options.watch_memory,
         };
         for (index, flow) in plan.flows.iter().enumerate() {
             world.add_flow(plan, flow, index, ends, &rng);
@@ -244,6 +251,12 @@ impl World {
             self.now = at;
             self.handle(event);
             until_check -= 1;
+            if self.watch_memory
+                && until_check.is_multiple_of(MEMORY_CHECK_EVENTS)
+                && self.memory_excess().is_some()
+            {
+                return EndReason::Violation;
+            }
             if until_check == 0 {
                 until_check = CANCEL_CHECK_EVENTS;
                 if cancel.load(Relaxed) {
@@ -453,6 +466,18 @@ impl World {
         self.flows.iter().any(gave_up)
     }
 
+    /// That a transport takes more memory than its settings allow, as a sentence.
+    pub(crate) fn memory_excess(&self) -> Option<String> {
+        let mut stacks = self.stacks.iter();
+        let (taken, allowed) = stacks.find_map(|slot| {
+            let (taken, allowed) = slot.stack.memory()?;
+            (taken > allowed).then_some((taken, allowed))
+        })?;
+        Some(format!(
+            "a TCP takes {taken} octets of memory, {allowed} at most"
+        ))
+    }
+
     /// The first broken promise as a sentence, or that a trace was too short.
     pub fn error(&self) -> Option<String> {
         let mut flows = self.flows.iter().enumerate();
@@ -460,6 +485,7 @@ impl World {
             let violation = flow.meter.violation()?;
             Some(format!("flow {index}: {violation}"))
         });
+        let violation = violation.or_else(|| self.memory_excess().filter(|_| self.watch_memory));
         violation.or_else(|| Some(self.network.trace_used_up()?.to_string()))
     }
 

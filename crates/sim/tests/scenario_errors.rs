@@ -249,6 +249,14 @@ fn mistakes_in_the_tables_of_tcp_are_answered_like_all_others() {
             "`tcp.rto_max`: must not be below",
         ),
         (
+            with("[tcp]\nrto_max = \"1ms\""),
+            "`tcp.rto_max`: must not be below",
+        ),
+        (
+            with("[flow.tcp]\nrto_min = \"200\""),
+            "my.toml:7: `flow.tcp.rto_min`: `200` has no unit",
+        ),
+        (
             with("framing = \"1B\"").replace("[flow]", "framing = \"1MB\"\n[flow]"),
             "`hop.framing`: `1000000B` must be at most 256B",
         ),

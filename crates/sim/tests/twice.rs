@@ -83,7 +83,10 @@ fn the_order_in_which_nodes_are_created_does_not_matter() {
     let mut experiment = experiment(BUSY, &[]);
     let first = output(&experiment, 0);
     for creation_order in [vec![4, 3, 2, 1, 0], vec![2, 0, 4, 1, 3]] {
-        experiment.options = WorldOptions { creation_order };
+        experiment.options = WorldOptions {
+            creation_order,
+            ..WorldOptions::default()
+        };
         assert_eq!(output(&experiment, 0), first);
     }
 }

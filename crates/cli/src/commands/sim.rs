@@ -48,7 +48,7 @@ pub(crate) struct SimArgs {
     /// The scenario, a TOML file; `-` is stdin.
     #[arg(required_unless_present = "swarm")]
     scenario: Option<PathBuf>,
-    /// Instead of a scenario, run N random sessions each of AeroTP, of LT-TCP, of every link layer and of gateways under random
+    /// Instead of a scenario, run N random sessions each of AeroTP, of LT-TCP, of TCP, of every link layer and of gateways under random
     /// faults and check that nothing is lost, doubled or altered and that all ends. --seed is the first one's.
     #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "sets", "runs", "csv"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]

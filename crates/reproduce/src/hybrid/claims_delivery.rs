@@ -263,8 +263,8 @@ fn tcp_overhead(data: &Data) -> Option<Finding> {
             let at = |line, x| data.mean("tcps", line, x, "overhead_bytes");
             format!(
                 "Less at {less} of {} rates, by a quarter or more at {much}. ns-3's TCP waits at least a second before it repeats. With a least timeout of 0.2 s, \
-                 as long as the receiver may hold its acknowledgement, TCP's overhead at {x} is {}, and {} if it never gives up. Which timers the paper's TCP \
-                 had it does not say.",
+                 as long as the receiver may hold its acknowledgement, TCP's overhead at {x} is {}, and {} if it never gives up: ns-3's window stays at one segment \
+                 while the one before is repaired by a timeout, in vain, and RFC 5681's does not. Which timers the paper's TCP had it does not say.",
                 pairs.len(),
                 kilobytes(at(TCP_QUICK, x)?),
                 kilobytes(at(TCP_STUBBORN, x)?)

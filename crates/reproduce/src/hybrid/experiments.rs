@@ -131,8 +131,8 @@ pub(super) const WHY_TCP: Section = Section {
     ],
 };
 
-/// The lines of an AeroTP experiment.
-macro_rules! aerotp {
+/// Lines, each with what it changes.
+macro_rules! lines {
     ($($label:expr => [$($set:literal),*]),* $(,)?) => {
         &[$(Line { label: $label, sets: &[$($set),*] }),*]
     };
@@ -155,7 +155,7 @@ pub(super) const STRENGTH: Family = Family {
     ],
     x_label: "parity words in each TPDU",
     x_logarithmic: false,
-    lines: aerotp!(
+    lines: lines!(
         QUASI => ["flow.mode=quasi-reliable"],
         NACK => ["flow.mode=nack"],
         BOTH => ["flow.mode=nack-mack"],
@@ -184,7 +184,7 @@ pub(super) const WAITS: Family = Family {
     ],
     x_label: "longest wait for what was asked for / ms",
     x_logarithmic: true,
-    lines: aerotp!(
+    lines: lines!(
         NEAR => [],
         "10 ms" => ["hop.delay=10ms"],
     ),
@@ -210,7 +210,7 @@ pub(super) const STYLE: Family = Family {
     x_values: &["1", "10", "50", "100", "200", "300", "365"],
     x_label: "acknowledgements to a MACK",
     x_logarithmic: false,
-    lines: aerotp!(
+    lines: lines!(
         LISTED => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=1s"],
         LISTED_CLEAN => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=1s", "hop.reverse.ber=0"],
         LISTED_SHORT => ["flow.mack_style=listed", "flow.mack_repeats=1", "flow.mack_flush=20ms"],
@@ -239,7 +239,7 @@ pub(super) const TAIL: Family = Family {
     x_values: &["1MB", "2MB", "4MB"],
     x_label: "data to send / MB",
     x_logarithmic: false,
-    lines: aerotp!(
+    lines: lines!(
         TAIL_SHORT => ["flow.mack_flush=20ms"],
         "waits 250 ms" => ["flow.mack_flush=250ms"],
         TAIL_LONG => ["flow.mack_flush=1s"],
@@ -266,7 +266,7 @@ pub(super) const NARROW: Family = Family {
     ],
     x_label: "rate of the way back / kbit/s",
     x_logarithmic: true,
-    lines: aerotp!(
+    lines: lines!(
         ONE => ["flow.mack=1"],
         TEN => ["flow.mack=10"],
         HUNDRED => ["flow.mack=100"],
@@ -282,7 +282,7 @@ pub(super) const BACK_AEROTP_LOSSY: &str = "AeroTP, half lost on the way back";
 /// What transports need of the way back.
 pub(super) const BACK: Family = Family {
     id: "way-back",
-    lines: aerotp!(
+    lines: lines!(
         BACK_TCP => [],
         BACK_TCP_LOSSY => ["hop.reverse.loss=50%"],
         BACK_AEROTP => [
@@ -332,7 +332,7 @@ pub(super) const STOP: Family = Family {
     x_values: &["3s", "5s", "10s", "20s", "50s", "100s", "300s"],
     x_label: "length of the simulation / s",
     x_logarithmic: true,
-    lines: aerotp!(
+    lines: lines!(
         TCP => [],
         RELIABLE => [
             "flow.transport=aerotp",
@@ -356,7 +356,7 @@ pub(super) const TCPS: Family = Family {
     x_values: RATES,
     x_label: "bit error rate",
     x_logarithmic: false,
-    lines: aerotp!(
+    lines: lines!(
         TCP => [],
         TCP_QUICK => ["tcp.rto_min=200ms"],
         TCP_FREE => ["tcp.congestion=none", "tcp.sack=true"],

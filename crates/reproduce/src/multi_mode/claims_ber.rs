@@ -379,7 +379,8 @@ fn overhead_reliable(view: &View<'_>) -> Option<Finding> {
         comment: format!(
             "Lower at {} of {} rates, by a quarter or more at {}. At higher rates nearly all overhead is lost packets \
              sent again, which both must: at 2.5e-5 the ideal ARQ has {:.0} kB. There the mode has {:.0} kB with 32 words of \
-             parity; a TCP whose timer is as short as the wait of delayed acknowledgements, 0.2 s, {:.0} kB; and one that \
+             parity; a TCP whose timer is as short as the wait of delayed acknowledgements, 0.2 s, {:.0} kB, for ns-3's \
+             window stays at one segment while the one before is repaired in vain; and one that \
              never gives up, which else saves what it does not send, {:.0} kB.",
             lower(1.0),
             pairs.len(),

@@ -63,7 +63,7 @@ pub enum TransportPlan {
     LtTcp(Box<LtTcpPlan>),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum TransportName {
     Udp,
     Aerotp,
@@ -155,6 +155,15 @@ impl FlowPlan {
             let problem = format!("`{mtu}` must be {MTU_MIN}B to {MTU_MAX}B");
             return Err(reader.wrong("mtu", problem));
         }
+        let tcp: Vec<_> = tcp.into_iter().chain(&own_tcp).collect();
+        let lt_tcp: Vec<_> = lt_tcp.into_iter().chain(&own_lt_tcp).collect();
+        // What another transport lets stand is sound nevertheless.
+        if transport != TransportName::Tcp && !tcp.is_empty() {
+            TcpPlan::read(&tcp, mtu.max(MTU))?;
+        }
+        if transport != TransportName::LtTcp && !lt_tcp.is_empty() {
+            LtTcpPlan::read(reader, &lt_tcp, mtu.max(MTU))?;
+        }
         let (transport, payload) = match transport {
             TransportName::Udp => {
                 let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES);
@@ -171,14 +180,12 @@ impl FlowPlan {
                 (TransportPlan::Gateway(Box::new(plan)), payload)
             }
             TransportName::Tcp => {
-                let tables: Vec<_> = tcp.into_iter().chain(&own_tcp).collect();
-                let plan = TcpPlan::read(&tables, mtu)?;
+                let plan = TcpPlan::read(&tcp, mtu)?;
                 let payload = plan.payload();
                 (TransportPlan::Tcp(Box::new(plan)), payload)
             }
             TransportName::LtTcp => {
-                let tables: Vec<_> = lt_tcp.into_iter().chain(&own_lt_tcp).collect();
-                let plan = LtTcpPlan::read(reader, &tables, mtu)?;
+                let plan = LtTcpPlan::read(reader, &lt_tcp, mtu)?;
                 let payload = plan.payload();
                 (TransportPlan::LtTcp(Box::new(plan)), payload)
             }

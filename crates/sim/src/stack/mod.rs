@@ -147,6 +147,14 @@ impl Stack {
         }
     }
 
+    /// Octets of memory that connections take and may take, if the transport says so.
+    pub(crate) fn memory(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Tcp(stack) => Some(stack.memory()),
+            Self::Datagram(_) | Self::Aerotp(_) | Self::LtTcp(_) | Self::Gateway(_) => None,
+        }
+    }
+
     /// What the transport counted.
     pub(crate) fn counts(&self) -> StackCounts {
         match self {

@@ -70,6 +70,8 @@ impl SimulatedStream for LtTcpEndpoint {
 pub(crate) struct StreamStack<E: SimulatedStream> {
     pub(super) machine: Guarded<E>,
     ends: Ends,
+    /// Settings of every connection that there may be.
+    settings: Vec<E::Settings>,
 }
 
 /// The connections of a stack.
@@ -94,18 +96,22 @@ impl<E: SimulatedStream> StreamStack<E> {
         Self {
             machine: Guarded::new(E::new(config, rng)),
             ends: Ends::default(),
+            settings: Vec::new(),
         }
     }
 
     pub(super) fn listen(&mut self, flow: &Flow) {
+        let settings = E::settings(&flow.plan);
+        self.settings.push(settings);
         self.machine
             .app()
-            .listen(flow.port, E::settings(&flow.plan))
+            .listen(flow.port, settings)
             .expect("reading a plan checks its settings");
     }
 
     pub(super) fn connect(&mut self, index: usize, flow: &mut Flow) {
         let (machine, settings) = (self.machine.app(), E::settings(&flow.plan));
+        self.settings.push(settings);
         match machine.connect(flow.path, flow.port, flow.port, settings) {
             Ok(id) => {
                 self.ends.senders.insert(index, id);
@@ -129,6 +135,18 @@ impl<E: SimulatedStream> StreamStack<E> {
 
     pub(super) fn counts(&self) -> StackCounts {
         self.machine.inner().counts()
+    }
+}
+
+/// What an endpoint takes besides its connections: events and answers that wait.
+const ENDPOINT_BYTES_MAX: usize = 65_536;
+
+impl StreamStack<TcpEndpoint> {
+    /// Octets of memory that the endpoint takes, and may take.
+    pub(super) fn memory(&self) -> (usize, usize) {
+        let connections = self.settings.iter().map(TcpEndpoint::connection_memory_max);
+        let allowed = ENDPOINT_BYTES_MAX + connections.sum::<usize>();
+        (self.machine.inner().memory_bytes(), allowed)
     }
 }
 

@@ -106,8 +106,13 @@ impl Receiver {
             let had_holes = self.reassembly.has_holes();
             let taken = self.reassembly.insert(position, octets);
             let in_order = self.reassembly.next() > before;
-            if !taken.is_empty() && taken.start > before {
-                self.remember(taken.start);
+            let beyond = if taken.is_empty() {
+                position
+            } else {
+                taken.start
+            };
+            if beyond > before {
+                self.remember(beyond);
                 self.gap_seen = true;
             }
             if in_order && !had_holes {
@@ -150,6 +155,8 @@ impl Receiver {
             .wait(now, self.acks.every, self.acks.time, at_once);
     }
 
+    /// The segment at `position` is beyond a hole, new or not: its run is told first (RFC 2018,
+    /// section 4).
     fn remember(&mut self, position: u64) {
         let Some(run) = self.reassembly.run_at(position).cloned() else {
             return;

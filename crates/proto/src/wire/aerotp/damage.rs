@@ -309,7 +309,10 @@ fn holds_together(octets: &[u8]) {
     if let Ok(mack) = Mack::of(&tpdu) {
         let count = match mack.acks {
             Acks::Listed { further, .. } => further.len(),
-            Acks::Cumulative { above, .. } => above.len() + 1,
+            // A path report is two words.
+            Acks::Cumulative { report, above, .. } => {
+                above.len() + 1 + 2 * usize::from(report.is_some())
+            }
         };
         assert_eq!(count * 4, tpdu.body.len());
     }

@@ -49,12 +49,8 @@ impl Machine for LtTcpEndpoint {
     }
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        // A driver that wakes late may bring something else first.
-        if self.table.is_due(now) {
-            self.handle_deadline(now);
-        }
         let local = self.config.local;
-        self.table.poll_transmit(out, |connection, out| {
+        self.table.poll_transmit(now, out, |connection, out| {
             let path = connection.states().key().path;
             let addresses = AddressPair::nodes(local, NodeAddress(path.0));
             connection.poll_transmit(now, &addresses, out)

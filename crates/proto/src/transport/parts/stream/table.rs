@@ -225,11 +225,6 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         }
     }
 
-    /// Whether [`Table::handle_deadline`] is due.
-    pub(in crate::transport) fn is_due(&self, now: Instant) -> bool {
-        self.deadlines.first().is_some_and(|(at, _)| *at <= now)
-    }
-
     /// When to call [`Table::handle_deadline`].
     pub(in crate::transport) fn next_deadline(&self) -> Option<Deadline> {
         let (_, id) = self.deadlines.first()?;
@@ -243,9 +238,14 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
     /// The next reset, or what `poll` has of the connections in turn.
     pub(in crate::transport) fn poll_transmit(
         &mut self,
+        now: Instant,
         out: &mut Vec<u8>,
         mut poll: impl FnMut(&mut C, &mut Vec<u8>) -> Option<Departure>,
     ) -> Option<Transmit> {
+        // A driver that wakes late may bring something else first.
+        if self.deadlines.first().is_some_and(|(at, _)| *at <= now) {
+            self.handle_deadline(now);
+        }
         if let Some((path, octets)) = self.resets.pop_front() {
             out.extend_from_slice(&octets);
             return Some(Departure::control(octets.len()).to(path));

@@ -275,6 +275,11 @@ impl Connection {
         self.states.end(match self.states.state() {
             TcpState::SynReceived => TcpCloseReason::Refused,
             TcpState::TimeWait => TcpCloseReason::Finished,
+            // Everything of both sides is acknowledged but our FIN, and the peer is gone because it
+            // said its last acknowledgement often enough (RFC 9293, section 3.10.7.4).
+            TcpState::Closing | TcpState::LastAck if self.sender.is_all_acked() => {
+                TcpCloseReason::Finished
+            }
             _ => TcpCloseReason::Reset,
         });
     }

@@ -48,7 +48,7 @@ impl Machine for TcpEndpoint {
 
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let (known, local) = (&self.addresses, self.config.local);
-        self.table.poll_transmit(out, |connection, out| {
+        self.table.poll_transmit(now, out, |connection, out| {
             let path = connection.states().key().path;
             connection.poll_transmit(now, &addresses_to(known, local, path), out)
         })

@@ -53,7 +53,7 @@ impl Sender {
             acked == 0 && arrival.ack == self.una && arrival.bare && same_window
         };
         if duplicate && self.flight() > 0 {
-            self.on_duplicate(now);
+            self.on_duplicate(now, delivered_before);
         }
         self.reduce_in_proportion(delivered_before, acked > 0 && news == 0);
         if arrival.echoes_congestion {
@@ -186,7 +186,7 @@ impl Sender {
         }
     }
 
-    fn on_duplicate(&mut self, now: Instant) {
+    fn on_duplicate(&mut self, now: Instant, delivered_before: u64) {
         let threshold = u32::from(self.config.recovery.duplicates);
         if threshold == 0 {
             return;
@@ -206,14 +206,16 @@ impl Sender {
             let told = self.duplicates >= threshold || (self.sack && self.board.is_head_lost());
             let careful = self.config.recovery.careful && !self.sack && self.recover > 0;
             if told && self.una >= self.recover + u64::from(careful) {
-                self.enter_recovery(now);
+                self.enter_recovery(now, delivered_before);
             }
         }
     }
 
-    fn enter_recovery(&mut self, now: Instant) {
+    fn enter_recovery(&mut self, now: Instant, delivered_before: u64) {
         self.counts.fast_recoveries += 1;
-        let (reduces, pipe) = (self.config.recovery.rate_reduction, self.board.pipe());
+        let reduces = self.config.recovery.rate_reduction;
+        // What this acknowledgement tells of counts as delivered in the recovery.
+        let flight = self.next.saturating_sub(delivered_before);
         let base = self.reduction_base();
         if self.reduced_until.is_none() {
             self.control.on_loss(now, base);
@@ -223,7 +225,7 @@ impl Sender {
             until: self.next,
             partial: false,
             rescued: false,
-            reduction: reduces.then(|| RateReduction::begin(pipe)),
+            reduction: reduces.then(|| RateReduction::begin(flight)),
         };
         self.recover = self.next;
         self.duplicates = 0;

@@ -7,14 +7,14 @@ pub(super) struct RateReduction {
     delivered: u64,
     /// What left since.
     sent: u64,
-    /// The pipe when it began.
+    /// What was out when it began and had not arrived: `RecoverFS`.
     flight: u64,
     /// The window until the next acknowledgement.
     window: u64,
 }
 
 impl RateReduction {
-    /// Recovery begins with `flight` octets in the network; the first retransmission is free.
+    /// Recovery begins with `flight` octets out that had not arrived before this acknowledgement.
     pub(super) const fn begin(flight: u64) -> Self {
         Self {
             delivered: 0,
