@@ -3,6 +3,9 @@
 //! Sequence numbers exist on the wire alone. Inside, both directions count positions of their
 //! stream from 0 in 64 bits, a SYN lies before position 0 and a FIN takes the position after the
 //! last octet; translation is `parts::stream`'s and done in the two files beside this.
+//!
+//! What calls sender and receiver in turn reads as TCP's connection does: both are of other types
+//! there, and traits over them would take more lines than they save.
 
 mod arrivals;
 mod departures;
