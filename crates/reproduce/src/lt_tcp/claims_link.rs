@@ -108,9 +108,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
             Some(Finding {
                 verdict: Verdict::of(least >= 0.9, least >= 0.7),
                 figure: megabits(&ours),
-                comment: "The units' ten octets of header cost 5 % of a packet of 1350 octets in five units; the rest is parity. At 10 % the slides' \
-                    7.81 of 10 Mbit/s leave 1.28 units for each of the packet's, all headers and the second round included; five units with \
-                    one failure in a hundred by the binomial law need 1.6."
+                comment: "At 10 % the slides' 7.81 of 10 Mbit/s leave 1.28 units for each of the packets', all headers and the second round included. The units' \
+                    headers take 2 % here; parity is sized so that 15 % of the blocks need a second round."
                     .to_owned(),
             })
         },

@@ -41,7 +41,7 @@ const LAYERS: [(&str, Preset); 7] = [
 const KEYS: Keys = &[
     &["layer", "window"],
     &["retries", "in_order", "retransmit_after"],
-    &["fragments", "failure", "repair_failure", "memory"],
+    &["fragments", "units", "failure", "repair_failure", "memory"],
     &slacp::KEYS,
 ];
 
@@ -139,9 +139,11 @@ fn read_arq(preset: ArqConfig, link: &TableReader<'_>) -> Result<ArqConfig, Scen
 fn read_harq(link: &TableReader<'_>) -> Result<HarqConfig, ScenarioError> {
     let preset = HarqConfig::default();
     let fragments_max = u64::from(HarqConfig::FRAGMENTS_MAX);
+    let units_max = u64::from(HarqConfig::UNITS_MAX);
     let window_max = u64::from(HarqConfig::WINDOW_MAX);
     Ok(HarqConfig {
         fragments: number(link, "fragments", 1..=fragments_max, preset.fragments)?,
+        units: number(link, "units", 1..=units_max, preset.units)?,
         failure: link.value_or("failure", preset.failure)?,
         repair_failure: link.value_or("repair_failure", preset.repair_failure)?,
         memory: number(link, "memory", 1..=MEMORY_MAX, preset.memory)?,

@@ -283,10 +283,14 @@ fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (Lin
     (LinkLayer::Arq(config), promise)
 }
 
+/// Sources of a block of LL-HARQ, or as many repair symbols in their place.
+const HARQ_BLOCK_UNITS: usize = HarqConfig::FRAGMENTS_MAX as usize;
+
 fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     let window = narrow(1 + rng.below(64));
     let config = HarqConfig {
         fragments: u8::try_from(1 + rng.below(20)).unwrap_or(1),
+        units: u8::try_from(1 + rng.below(192)).unwrap_or(1),
         memory: u32::from(narrow(10 + rng.below(2_000))),
         window,
         ..HarqConfig::default()
@@ -294,17 +298,18 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     // Both rounds of a window of blocks, each of as many units as the code has, and the receiver's
     // patience with them.
     let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(config.fragments);
+    let part = LONGEST / usize::from(config.fragments) + 54;
     let blocks = unit * 255 * u32::from(window) * 2;
     let verdict = delay * 2 + unit * (3 * 255 + 10);
     let promise = Promise {
         in_order: true,
         repairs: true,
         patience: blocks + verdict * 2,
-        // A window to send, one to release, a block that is not in it, and 1,024 units of a life that
-        // is not believed yet. A block has a check, and its units are of one length.
-        memory: packets(usize::from(window) * 2 + 1)
-            + ByteCount::from_usize((usize::from(window) * 2 + 1) * 30)
-            + ByteCount::from_usize(1_024 * (LONGEST / usize::from(config.fragments) + 54)),
+        // A window of blocks to send, one to release, a block that is not in it, and 1,024 units of a
+        // life that is not believed yet. A block has 64 units, and a packet that is put together.
+        memory: ByteCount::from_usize(
+            (usize::from(window) * 2 + 1) * (HARQ_BLOCK_UNITS * part + LONGEST) + 1_024 * part,
+        ),
     };
     (LinkLayer::LlHarq(config), promise)
 }

@@ -15,6 +15,7 @@
 //! # Parts
 //! - [`encode_repair`]: one repair symbol, from the sender's own buffers.
 //! - [`BlockDecoder`]: collects units; says how many are still needed (the feedback of LT-TCP).
+//! - [`SpanEncoder`], [`SpanDecoder`]: parity over the sources so far, while a block is being filled.
 //! - [`BlockPlan`], [`BlockSchedule`]: when a block closes, by count or by time, and how many
 //!   repair symbols follow.
 //!
@@ -31,10 +32,12 @@ mod cauchy;
 mod decode;
 mod encode;
 mod schedule;
+mod spanning;
 
 pub use decode::{BlockDecoder, RejectedUnit, Undecodable};
 pub use encode::{CannotEncode, encode_repair};
 pub use schedule::{BlockPlan, BlockSchedule, CloseReason, ClosedBlock};
+pub use spanning::{ROWS_MAX, SPAN_MAX, SpanDecoder, SpanEncoder};
 
 /// Octets of the length that stands before each payload in a symbol.
 pub const LENGTH_PREFIX: usize = 2;

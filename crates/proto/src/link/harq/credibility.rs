@@ -29,7 +29,7 @@ enum Standing {
 
 impl Receiver {
     fn standing(&self, unit: Unit) -> Standing {
-        let next = self.window.next();
+        let next = self.blocks.next();
         let coming = if self.horizon.is_behind(next) {
             next
         } else {
@@ -37,7 +37,7 @@ impl Receiver {
         };
         let is_new = !unit.block.is_behind(coming);
         if self.peer.known() != Some(unit.epoch)
-            || !(is_new || is_near(unit.block, coming, self.size))
+            || !(is_new || is_near(unit.block, coming, self.blocks.size()))
         {
             Standing::Foreign
         } else if unit.block.ahead_of(coming) > 0 && is_new {
@@ -57,13 +57,13 @@ impl Receiver {
         counters: &mut LinkCounters,
     ) {
         let past = unit.block.0 % FIRST_BLOCKS_APART;
-        if past < self.size {
+        if past < self.blocks.size() {
             let first = unit.block.plus(past.wrapping_neg());
-            self.follow(unit.epoch, first);
+            self.follow((unit.epoch, first), counters);
             self.judge(now, unit, octets, counters);
         } else if let Some(seconds) = self.seconds(now, unit, octets) {
             let blocks = seconds.iter().map(|waiting| waiting.unit.block);
-            self.follow(unit.epoch, lowest(unit.block, blocks));
+            self.follow((unit.epoch, lowest(unit.block, blocks)), counters);
             for Waiting { unit, octets } in &seconds {
                 self.believe(now, *unit, octets, counters);
             }
@@ -86,7 +86,7 @@ impl Receiver {
                 counters.unexpected += 1;
                 let octets = octets.to_vec();
                 let waiting = Waiting { unit, octets };
-                let next = self.window.next();
+                let next = self.blocks.next();
                 self.peer.doubt(now, next, unit.epoch, Some(waiting));
             }
         }
@@ -108,7 +108,7 @@ impl Receiver {
         let makes_credible = |waiting: &Waiting| {
             // A medium that repeats a damaged unit does not make it sound.
             is_near(waiting.unit.block, unit.block, CREDIBLE)
-                && (waiting.unit.block, waiting.unit.index) != (unit.block, unit.index)
+                && (waiting.unit.block, waiting.unit.kind) != (unit.block, unit.kind)
         };
         let waited = self.peer.take(unit.epoch).into_iter();
         let waited = waited.map(|(_, waiting)| waiting).filter(makes_credible);
@@ -136,9 +136,9 @@ impl Receiver {
         };
         let waited = self.peer.take(epoch);
         // The sender we follow is at most a window behind what we had when we asked.
-        let is_other = base.is_behind(asked_at) && asked_at.ahead_of(base) > self.size;
-        let next = self.window.next();
-        let is_far = !base.is_behind(next) && base.ahead_of(next) > self.size;
+        let is_other = base.is_behind(asked_at) && asked_at.ahead_of(base) > self.blocks.size();
+        let next = self.blocks.next();
+        let is_far = !base.is_behind(next) && base.ahead_of(next) > self.blocks.size();
         if self.peer.known() == Some(epoch) && !is_other && !is_far {
             // What waited was of another time.
             return;
@@ -146,7 +146,7 @@ impl Receiver {
         // What has waited longer than a block may is given up by its sender.
         let longest = self.round_trip + self.unit_time * (3 * u32::from(u8::MAX) + 10);
         let is_of_now = |(since, waiting): &(Instant, Waiting)| {
-            is_near(waiting.unit.block, base, self.size) && *since + longest >= now
+            is_near(waiting.unit.block, base, self.blocks.size()) && *since + longest >= now
         };
         let waited: Vec<(Instant, Waiting)> = waited.into_iter().filter(is_of_now).collect();
         let blocks = waited.iter().map(|(_, waiting)| waiting.unit.block);
@@ -156,7 +156,7 @@ impl Receiver {
                 if block.is_behind(first) { block } else { first }
             },
         );
-        self.follow(epoch, first);
+        self.follow((epoch, first), counters);
         for (_, Waiting { unit, octets }) in &waited {
             self.judge(now, *unit, octets, counters);
         }

@@ -41,7 +41,7 @@ impl LlHarq {
             medium,
             epoch,
             longest: ByteCount::ZERO,
-            sender: Sender::new(config, epoch, first),
+            sender: Sender::new(config, medium.round_trip, (epoch, first)),
             receiver: Receiver::new(config, medium.round_trip, rng),
             counters: LinkCounters::default(),
         }
@@ -104,13 +104,8 @@ impl LinkMachine for LlHarq {
                 self.receiver
                     .unit(now, unit, content, time, &mut self.counters);
             }
-            HarqFrame::Feedback {
-                epoch,
-                next,
-                loss,
-                needs,
-            } => {
-                if epoch != self.epoch || !self.sender.feedback(next, loss, needs) {
+            HarqFrame::Feedback(feedback) => {
+                if feedback.epoch != self.epoch || !self.sender.feedback(now, &feedback) {
                     self.counters.unexpected += 1;
                 }
             }
@@ -125,13 +120,11 @@ impl LinkMachine for LlHarq {
                     .answer(now, peer, challenge, &mut self.counters);
             }
         }
-        self.counters.skipped = self.receiver.passed_over();
     }
 
     fn handle_deadline(&mut self, now: Instant) {
         self.sender.handle_deadline(now);
-        self.receiver.handle_deadline(now);
-        self.counters.skipped = self.receiver.passed_over();
+        self.receiver.handle_deadline(now, &mut self.counters);
     }
 
     fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
@@ -139,8 +132,7 @@ impl LinkMachine for LlHarq {
         let frame = frame.or_else(|| self.receiver.poll(now, out)).or_else(|| {
             let patience = self.patience();
             let unit_time = self.medium.frame_time(self.longest) + CLOCK_STEP;
-            self.sender
-                .poll(now, (patience, unit_time), &mut self.counters, out)
+            self.sender.poll(now, (patience, unit_time), out)
         })?;
         self.longest = self.longest.max(ByteCount::from_usize(frame.len));
         self.counters.frames.add(frame.class, 1);

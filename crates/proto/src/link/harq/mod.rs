@@ -2,13 +2,21 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `sender` | cuts a packet into a block, sends its units and parity, answers one feedback |
+//! | `sender` | cuts packets into blocks, answers one feedback |
+//! | `filling` | the first round of the newest block: which unit is next |
+//! | `margin` | how many units a round has |
 //! | `credibility` | which units the receiver believes: damage that a check overlooked, former lives |
-//! | `receiver` | rebuilds blocks, estimates the loss, says what is needed, releases in order |
+//! | `receiver` | when rounds are over, the loss estimate, feedback |
+//! | `blocks` | rebuilds blocks, releases packets in order |
 //! | `machine` | routes frames between them; the [`super::LinkMachine`] |
 //!
+//! A block is as many packets as come one after the other, up to a bound: the more units are
+//! protected together, the less parity a failure rate takes. Its parity spans the packets so far and
+//! goes between them, so that what was lost comes back while the block is still being filled.
+//!
 //! # Promises
-//! - No parity while the estimate is at its floor: a clean hop carries the packet's own units alone.
+//! - No parity while the estimate is at its floor: a clean hop carries the packets' own units alone.
+//! - A packet's own parts leave as soon as the medium takes them; nothing waits for a block to fill.
 //! - One answer to a block's feedback, never a second; then what is decodable is released, in
 //!   order, and the rest passed over.
 //! - A window of blocks at most, at either end, and a bounded number of units that are not believed yet.
@@ -18,9 +26,12 @@
 //! LT-TCP + LL-HARQ slides; spec/protocols.md 2.4 and B3 for what they leave unsaid;
 //! `docs/models/link.md` has our choices.
 
+mod blocks;
 mod config;
 mod credibility;
+mod filling;
 mod machine;
+mod margin;
 mod receiver;
 mod sender;
 #[cfg(test)]

@@ -1,36 +1,29 @@
-//! The receiving half: rebuilding, the loss estimate, feedback, release.
+//! The receiving half: when rounds are over, the loss estimate and the margins, feedback.
 
 use super::HarqConfig;
-use crate::fec::block::BlockDecoder;
-use crate::link::parts::{Acquaintance, LossEstimate, Placed, ReleaseWindow};
+use super::blocks::Blocks;
+use super::margin::{Margin, heard, units_for};
+use crate::link::parts::{Acquaintance, LossEstimate};
 use crate::link::{FrameClass, FrameTransmit, LinkCounters};
 use crate::machine::{Deadline, Kind, Priority};
 use crate::rng::Rng;
 use crate::units::{Duration, Instant};
-use crate::wire::checksum::crc32;
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{HarqFrame, STILL_COMING, Unit};
+use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
-use core::num::NonZeroU8;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-/// More octets than a packet and its check have; bounds what a block can hold.
-const BLOCK_OCTETS_MAX: usize = 70_000;
-/// Unit times that pass beyond a block's last unit before it counts as over (spec 2.4).
+/// Unit times that pass beyond a round's last unit before it counts as over (spec 2.4).
 const GAP_UNITS: u32 = 2;
+/// Unit times of what may stand before a feedback and before its answer.
+const ANSWER_SLACK_UNITS: u32 = 10;
+/// Unit times after which feedback that asks for something is repeated.
+const REPEAT_UNITS: u32 = 4;
+/// A serial number farther ahead than this is an old one.
+const SERIALS_AHEAD_MAX: u8 = u8::MAX / 2;
 
 /// Units that are kept until their sender is believed: twenty packets, or more.
 const UNITS_WAITING_MAX: usize = 1_024;
-/// A block that has begun and is not settled.
-#[derive(Clone, Debug)]
-struct Reception {
-    decoder: BlockDecoder,
-    k: u8,
-    n: u8,
-    /// Units of the first round that arrived.
-    arrived: u32,
-    with_parity: bool,
-}
 
 /// A unit that is not believed yet.
 #[derive(Clone, Debug)]
@@ -39,26 +32,37 @@ pub(super) struct Waiting {
     pub(super) octets: Vec<u8>,
 }
 
+/// A block that was asked for, and when it is passed over.
+#[derive(Clone, Copy, Debug)]
+struct Verdict {
+    at: Instant,
+    block: FrameNumber,
+    /// The first round of the block is over for certain.
+    is_certain: bool,
+}
+
 /// The receiving half of one end.
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
+    config: HarqConfig,
     pub(super) peer: Acquaintance<Waiting>,
-    pub(super) size: u16,
-    pub(super) window: ReleaseWindow,
-    /// By number. Never iterated in the order of keys, which wrap.
-    blocks: BTreeMap<u16, Reception>,
+    /// The newest unit's number.
+    serial: Option<u8>,
+    pub(super) blocks: Blocks,
     /// One more than the highest block that has begun.
     pub(super) horizon: FrameNumber,
-    /// Whether the highest block's first round is over.
+    /// Whether the highest block's first round seems to be over.
     ended: bool,
-    /// The units of the last block that was measured: the best guess for one that was lost whole.
-    last_n: u32,
+    /// Whether that is certain, and was judged.
+    judged: bool,
     estimate: LossEstimate,
+    margin: Margin,
+    answer_margin: Margin,
     feedback_due: bool,
     gap_at: Option<Instant>,
     repeat_at: Option<Instant>,
-    /// When blocks that were asked for are passed over, in order.
-    verdicts: VecDeque<(Instant, FrameNumber)>,
+    /// In order, of time and of blocks.
+    verdicts: VecDeque<Verdict>,
     pub(super) unit_time: Duration,
     pub(super) round_trip: Duration,
 }
@@ -66,16 +70,17 @@ pub(super) struct Receiver {
 impl Receiver {
     /// Nobody is known; challenges are drawn from `rng`.
     pub(super) fn new(config: HarqConfig, round_trip: Duration, rng: &mut Rng) -> Self {
-        let size = config.effective_window();
         Self {
+            config,
             peer: Acquaintance::new(rng, UNITS_WAITING_MAX),
-            size,
-            window: ReleaseWindow::new(true, size, FrameNumber(0)),
-            blocks: BTreeMap::new(),
+            serial: None,
+            blocks: Blocks::new(config.effective_window()),
             horizon: FrameNumber(0),
             ended: true,
-            last_n: 1,
+            judged: true,
             estimate: LossEstimate::new(config.memory),
+            margin: Margin::new(config.failure),
+            answer_margin: Margin::new(config.repair_failure),
             feedback_due: false,
             gap_at: None,
             repeat_at: None,
@@ -86,12 +91,17 @@ impl Receiver {
     }
 
     /// From now on the life `epoch` is followed, from block `first` on.
-    pub(super) fn follow(&mut self, epoch: Epoch, first: FrameNumber) {
+    pub(super) fn follow(
+        &mut self,
+        (epoch, first): (Epoch, FrameNumber),
+        counters: &mut LinkCounters,
+    ) {
         self.peer.follow(epoch);
-        self.window.restart_at(first);
+        self.blocks.restart_at(first, counters);
+        self.serial = None;
         self.horizon = first;
         self.ended = true;
-        self.blocks.clear();
+        self.judged = true;
         self.verdicts.clear();
         self.gap_at = None;
         self.repeat_at = None;
@@ -105,10 +115,6 @@ impl Receiver {
         unit_time: Duration,
         counters: &mut LinkCounters,
     ) {
-        if usize::from(unit.k) * octets.len() > BLOCK_OCTETS_MAX {
-            counters.unexpected += 1;
-            return;
-        }
         self.unit_time = unit_time;
         if self.peer.known().is_none() {
             self.meet(now, unit, octets, counters);
@@ -129,12 +135,8 @@ impl Receiver {
 
     /// Octets of packets and units kept here.
     pub(super) fn held_octets(&self) -> usize {
-        let blocks = self
-            .blocks
-            .values()
-            .map(|block| block.decoder.memory_bytes());
         let waiting = self.peer.all_waiting().map(|waiting| waiting.octets.len());
-        self.window.held_octets() + blocks.chain(waiting).sum::<usize>()
+        self.blocks.held_octets() + waiting.sum::<usize>()
     }
 
     /// A unit of the life that is followed.
@@ -145,148 +147,180 @@ impl Receiver {
         octets: &[u8],
         counters: &mut LinkCounters,
     ) {
-        let unit_time = self.unit_time;
-        if unit.block.is_behind(self.window.next()) && unit.block.is_behind(self.horizon) {
+        self.measure(unit.serial);
+        let next = self.blocks.next();
+        let is_ahead = !unit.block.is_behind(next) || !unit.block.is_behind(self.horizon);
+        if is_ahead && unit.block.ahead_of(next) >= self.blocks.size() {
+            // The sender is done with what we wait for.
+            let first = unit.block.plus(1).plus(self.blocks.size().wrapping_neg());
+            self.blocks.advance_to(first, counters);
+        }
+        self.begin(now, unit);
+        if !self.blocks.take(unit.block, unit.kind, octets) {
             counters.duplicates += 1;
         }
-        if unit.block.ahead_of(self.window.next()) >= self.size
-            && !unit.block.is_behind(self.window.next())
-        {
-            // The sender is done with what we wait for.
-            self.window
-                .advance_to(unit.block.plus(1).plus(self.size.wrapping_neg()));
-            self.forget_settled();
-        }
-        self.begin(now, unit.block);
-        self.take(unit, octets, counters);
-        self.place(now, unit.block, counters);
-        let is_last = unit.index.checked_add(1) == Some(unit.n);
-        if is_last && unit.second_round {
-            // The only answer is over.
-            self.window.pass_over(unit.block);
-        } else if is_last && unit.block.plus(1) == self.horizon {
-            self.end(now, unit.block);
-        } else if !unit.second_round && unit.block.plus(1) == self.horizon && !self.ended {
-            let left = u32::from(unit.n.saturating_sub(unit.index)) + GAP_UNITS;
-            self.gap_at = Some(now + unit_time * left);
-        } else if let Some(at) = self.gap_at {
-            // An answer went between two units of the block that is coming.
-            self.gap_at = Some(at.max(now) + unit_time);
-        }
+        self.follow_round(now, unit);
+        self.blocks.release(counters);
         self.forget_settled();
     }
 
-    /// A unit of `block` is here: those before it are over.
-    fn begin(&mut self, now: Instant, block: FrameNumber) {
-        if block.is_behind(self.horizon) {
+    /// The units between this one and the newest before it were lost.
+    fn measure(&mut self, serial: u8) {
+        let ahead = match self.serial {
+            Some(newest) => serial.wrapping_sub(newest),
+            None => 1,
+        };
+        if (1..=SERIALS_AHEAD_MAX).contains(&ahead) {
+            self.serial = Some(serial);
+            let ahead = u32::from(ahead);
+            self.estimate.observe(ahead, ahead - 1);
+        }
+    }
+
+    /// A unit of a block is here: the rounds before it are over.
+    fn begin(&mut self, now: Instant, unit: Unit) {
+        self.blocks
+            .set_total(unit.block.plus(u16::MAX), unit.before);
+        if unit.block.is_behind(self.horizon) {
             return;
         }
         // The link keeps order, so what was coming will not come any more; nor will what was lost
         // whole. A window at most, for farther blocks were passed over.
-        if !self.ended {
-            self.end(now, self.horizon.plus(u16::MAX));
+        self.end(now, true);
+        if self.horizon.is_behind(self.blocks.next()) {
+            self.horizon = self.blocks.next();
         }
-        if self.horizon.is_behind(self.window.next()) {
-            self.horizon = self.window.next();
-        }
-        if block.is_behind(self.horizon) {
-            return;
-        }
-        while self.horizon != block {
-            let lost = self.horizon;
-            self.horizon = lost.plus(1);
-            self.end(now, lost);
-        }
-        self.horizon = block.plus(1);
-        self.ended = false;
-    }
-
-    fn take(&mut self, unit: Unit, octets: &[u8], counters: &mut LinkCounters) {
-        let Some(k) = NonZeroU8::new(unit.k) else {
-            return;
-        };
-        let coming = unit.block.plus(1) == self.horizon && !self.ended;
-        if !self.window.is_open(unit.block) && !coming {
-            counters.duplicates += 1;
-            return;
-        }
-        let reception = self
-            .blocks
-            .entry(unit.block.0)
-            .or_insert_with(|| Reception {
-                decoder: BlockDecoder::new(k),
-                k: unit.k,
-                n: unit.n,
-                arrived: 0,
-                with_parity: false,
-            });
-        if reception.k != unit.k {
-            counters.unexpected += 1;
-            return;
-        }
-        if !unit.second_round {
-            reception.arrived += 1;
-        }
-        let added = match unit.index.checked_sub(unit.k) {
-            None => reception.decoder.add_source(unit.index, octets),
-            Some(repair) => {
-                let added = reception.decoder.add_repair(repair, octets);
-                reception.with_parity |= added.is_ok();
-                added
+        while !unit.block.is_behind(self.horizon) {
+            let is_lost = self.horizon != unit.block;
+            self.horizon = self.horizon.plus(1);
+            self.ended = false;
+            self.judged = false;
+            if is_lost {
+                self.end(now, true);
             }
-        };
-        counters.duplicates += u64::from(added.is_err() && unit.second_round);
+        }
     }
 
-    /// Rebuilds a block that has enough units, and releases its packet.
-    fn place(&mut self, now: Instant, number: FrameNumber, counters: &mut LinkCounters) {
-        let Some(reception) = self.blocks.get_mut(&number.0) else {
-            return;
+    /// What the unit says of its round.
+    fn follow_round(&mut self, now: Instant, unit: Unit) {
+        let is_newest = unit.block.plus(1) == self.horizon;
+        let left = match unit.kind {
+            UnitKind::Parity { left, .. } if left != LEFT_OPEN => Some(u32::from(left)),
+            _ => None,
         };
-        if reception.decoder.needed() > 0 || self.window.look(number) != Placed::Taken {
-            return;
+        if let (UnitKind::Parity { span, .. }, Some(_)) = (unit.kind, left) {
+            self.blocks.set_total(unit.block, span);
         }
-        let asked = self.verdicts.iter().any(|&(_, asked)| asked == number);
-        match packet_of(reception) {
-            Some(packet) => {
-                counters.recovered_by_arq += u64::from(asked);
-                counters.recovered_by_parity += u64::from(!asked && reception.with_parity);
-                self.window.place(now, number, packet);
+        if matches!(unit.kind, UnitKind::Parity { answers: true, .. }) {
+            self.follow_answer(now, unit.block, left.unwrap_or_default());
+            if !is_newest && let Some(at) = self.gap_at {
+                // It went between two units of the block that is coming.
+                self.gap_at = Some(at.max(now) + self.unit_time);
             }
-            None => self.window.pass_over(number),
+            return;
         }
-    }
-
-    /// A block's first round is over: it is measured, and what it lacks is asked for.
-    fn end(&mut self, now: Instant, number: FrameNumber) {
-        if number.plus(1) == self.horizon {
-            self.ended = true;
-            self.gap_at = None;
+        if !is_newest || self.judged {
+            return;
         }
-        if let Some(reception) = self.blocks.get(&number.0) {
-            self.last_n = u32::from(reception.n);
-            let lost = self.last_n.saturating_sub(reception.arrived);
-            self.estimate.observe(self.last_n, lost);
+        if self.ended {
+            // The gap was not the end.
+            self.ended = false;
+            if self
+                .verdicts
+                .back()
+                .is_some_and(|last| last.block == unit.block)
+            {
+                self.verdicts.pop_back();
+            }
+            self.blocks.ask(unit.block, false);
+        }
+        if left == Some(0) {
+            self.end(now, true);
         } else {
-            self.estimate.observe(self.last_n, self.last_n);
+            let parts = u32::from(self.config.effective_fragments());
+            self.gap_at = Some(now + self.unit_time * (left.unwrap_or(parts) + GAP_UNITS));
         }
+    }
+
+    /// A unit of a second round is here, and `left` follow.
+    fn follow_answer(&mut self, now: Instant, block: FrameNumber, left: u32) {
+        if block.plus(1) == self.horizon {
+            if !self.judged {
+                self.judged = true;
+                self.margin.observe(true);
+            }
+            self.end(now, true);
+        }
+        let Some(index) = self
+            .verdicts
+            .iter()
+            .position(|verdict| verdict.block == block)
+        else {
+            return;
+        };
+        if self.blocks.is_complete(block) {
+            self.verdicts.remove(index);
+            self.answer_margin.observe(false);
+        } else if left == 0 {
+            // The only answer is over.
+            self.verdicts.remove(index);
+            self.answer_margin.observe(true);
+            self.blocks.pass_over(block);
+        } else if index == 0
+            && let Some(verdict) = self.verdicts.front_mut()
+        {
+            verdict.at = now + self.unit_time * (left + GAP_UNITS);
+        }
+    }
+
+    /// The newest block's first round is over, or seems to be: what it lacks is asked for, and if
+    /// it is certain it is judged.
+    fn end(&mut self, now: Instant, is_certain: bool) {
+        let block = self.horizon.plus(u16::MAX);
+        self.gap_at = None;
+        if is_certain && !self.judged {
+            self.judged = true;
+            let (span, need) = self.blocks.needs(block);
+            if self.estimate.value() > HarqConfig::floor() {
+                let lacks = span == 0 || need > 0;
+                self.margin.observe(lacks && self.blocks.is_open(block));
+            }
+            if let Some(verdict) = self.verdicts.back_mut().filter(|v| v.block == block) {
+                verdict.is_certain = true;
+            }
+        }
+        if self.ended {
+            return;
+        }
+        self.ended = true;
         self.feedback_due = true;
-        if self.window.is_open(number) {
-            // The feedback's way, the answer's, and the time of what may stand before either.
-            let at = now + self.round_trip + self.unit_time * (3 * self.last_n + 10);
-            let at = self.verdicts.back().map_or(at, |&(last, _)| at.max(last));
-            self.verdicts.push_back((at, number));
+        if self.blocks.is_open(block) {
+            let (span, need) = self.blocks.needs(block);
+            let need = if span == 0 {
+                u32::from(HarqConfig::FRAGMENTS_MAX)
+            } else {
+                u32::try_from(need).unwrap_or(u32::MAX)
+            };
+            let margin = heard(self.answer_margin.told());
+            let answer = units_for(need, self.estimate.value(), margin);
+            let answer = answer.min(u32::from(u8::MAX)) + ANSWER_SLACK_UNITS;
+            let arrives = now + self.round_trip;
+            let before = self
+                .verdicts
+                .back()
+                .map_or(arrives, |last| last.at.max(arrives));
+            self.blocks.ask(block, true);
+            self.verdicts.push_back(Verdict {
+                at: before + self.unit_time * answer,
+                block,
+                is_certain,
+            });
         }
     }
 
     fn forget_settled(&mut self) {
-        let (window, horizon, ended) = (&self.window, self.horizon, self.ended);
-        self.blocks.retain(|&number, _| {
-            let number = FrameNumber(number);
-            window.is_open(number) || (!ended && number.plus(1) == horizon)
-        });
-        while let Some(&(_, number)) = self.verdicts.front()
-            && !self.window.is_open(number)
+        while let Some(&Verdict { block, .. }) = self.verdicts.front()
+            && !self.blocks.is_open(block)
         {
             self.verdicts.pop_front();
         }
@@ -295,18 +329,20 @@ impl Receiver {
         }
     }
 
-    pub(super) fn handle_deadline(&mut self, now: Instant) {
+    pub(super) fn handle_deadline(&mut self, now: Instant, counters: &mut LinkCounters) {
         if self.gap_at.is_some_and(|at| at <= now) {
-            self.gap_at = None;
-            if !self.ended {
-                self.end(now, self.horizon.plus(u16::MAX));
-            }
+            self.end(now, false);
         }
-        while let Some(&(at, number)) = self.verdicts.front()
-            && at <= now
+        while let Some(&verdict) = self.verdicts.front()
+            && verdict.at <= now
         {
             self.verdicts.pop_front();
-            self.window.pass_over(number);
+            let (_, need) = self.blocks.needs(verdict.block);
+            if need > 0 && verdict.is_certain {
+                self.answer_margin.observe(true);
+            }
+            self.blocks.pass_over(verdict.block);
+            self.blocks.release(counters);
             self.feedback_due = true;
         }
         if self.repeat_at.is_some_and(|at| at <= now) {
@@ -318,7 +354,7 @@ impl Receiver {
 
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
         let named = |at: Option<Instant>, why| at.map(|at| Deadline { at, why });
-        let verdict = self.verdicts.front().map(|&(at, _)| at);
+        let verdict = self.verdicts.front().map(|verdict| verdict.at);
         [
             named(self.gap_at, "gap"),
             named(verdict, "verdict"),
@@ -334,7 +370,7 @@ impl Receiver {
         if let Some(challenge) = self.peer.poll_challenge() {
             HarqFrame::Challenge(challenge).encode(out);
         } else {
-            self.feed_back(now, out)?;
+            self.feed_back(now)?.encode(out);
         }
         Some(FrameTransmit {
             len: out.len() - start,
@@ -345,23 +381,24 @@ impl Receiver {
     }
 
     /// Everything that is known, if it is due.
-    fn feed_back(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<()> {
+    fn feed_back(&mut self, now: Instant) -> Option<Feedback> {
         let epoch = self.peer.known()?;
         if !core::mem::take(&mut self.feedback_due) {
             return None;
         }
-        let next = self.window.next();
+        let next = self.blocks.next();
         let begun = if self.horizon.is_behind(next) {
             0
         } else {
             self.horizon.ahead_of(next)
         };
-        let needs: Vec<u8> = (0..begun.min(self.size))
-            .map(|distance| self.need(next.plus(distance)))
+        let reports: Vec<BlockReport> = (0..begun.min(self.blocks.size()))
+            .map(|distance| self.report(next.plus(distance)))
             .collect();
-        let wants = needs.iter().any(|&need| need != 0 && need != STILL_COMING);
+        let lacks = |report: &BlockReport| matches!(report, BlockReport::Heard { span, need } if *need > 0 || *span == 0);
+        let wants = reports.iter().any(lacks);
         self.repeat_at = (wants && !self.verdicts.is_empty())
-            .then(|| now + self.unit_time * 4 + Duration::from_micros(10));
+            .then(|| now + self.unit_time * REPEAT_UNITS + Duration::from_micros(10));
         let share = self.estimate.value().value() * f64::from(u16::MAX);
         #[expect(
             clippy::cast_possible_truncation,
@@ -369,58 +406,32 @@ impl Receiver {
             reason = "a share of at most 1 times 65,535"
         )]
         let loss = share.round() as u16;
-        HarqFrame::Feedback {
+        Some(Feedback {
             epoch,
             next,
             loss,
-            needs: &needs,
-        }
-        .encode(out);
-        Some(())
+            margin: self.margin.told(),
+            answer_margin: self.answer_margin.told(),
+            reports,
+        })
     }
 
-    fn need(&self, number: FrameNumber) -> u8 {
-        if !self.window.is_open(number) {
-            return 0;
-        }
+    fn report(&self, number: FrameNumber) -> BlockReport {
         if number.plus(1) == self.horizon && !self.ended {
-            return STILL_COMING;
+            return BlockReport::Coming;
         }
-        match self.blocks.get(&number.0) {
-            Some(reception) => u8::try_from(reception.decoder.needed())
-                .unwrap_or(STILL_COMING - 1)
-                .clamp(1, STILL_COMING - 1),
-            // Lost whole: as many units as are needed are not known, so the most there are.
-            None => HarqConfig::FRAGMENTS_MAX,
+        if !self.blocks.is_open(number) {
+            let span = HarqConfig::FRAGMENTS_MAX;
+            return BlockReport::Heard { span, need: 0 };
         }
+        let (span, need) = self.blocks.needs(number);
+        let need = u8::try_from(need).unwrap_or(u8::MAX);
+        BlockReport::Heard { span, need }
     }
 
     pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> Option<usize> {
-        let packet = self.window.pop()?;
+        let packet = self.blocks.pop()?;
         out.extend_from_slice(&packet);
         Some(packet.len())
     }
-
-    pub(super) const fn passed_over(&self) -> u64 {
-        self.window.passed_over()
-    }
-}
-
-/// The packet of a block that has enough units, if its check holds.
-fn packet_of(reception: &mut Reception) -> Option<Vec<u8>> {
-    let held: Vec<Option<Vec<u8>>> = (0..reception.k)
-        .map(|index| reception.decoder.source(index).map(<[u8]>::to_vec))
-        .collect();
-    let mut rebuilt = reception.decoder.decode().ok()?.into_iter();
-    let mut octets = Vec::new();
-    for source in held {
-        match source {
-            Some(source) => octets.extend_from_slice(&source),
-            // They come in order.
-            None => octets.extend_from_slice(&rebuilt.next()?.1),
-        }
-    }
-    let (packet, check) = octets.split_last_chunk::<4>()?;
-    let sound = !packet.is_empty() && crc32(packet) == u32::from_be_bytes(*check);
-    sound.then(|| packet.to_vec())
 }

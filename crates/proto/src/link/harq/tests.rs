@@ -1,10 +1,8 @@
 //! Two ends, frame by frame: each case says which frames arrive.
 
+use super::margin::units_for;
 use super::{HarqConfig, LlHarq};
-use crate::link::{
-    FlowHash, FrameClass, LinkMachine, LinkPacket, Medium, Strict,
-    parts::{ParityPlan, units_for},
-};
+use crate::link::{FlowHash, FrameClass, LinkMachine, LinkPacket, Medium, Strict};
 use crate::machine::{Kind, Priority};
 use crate::rng::Rng;
 use crate::units::{Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
@@ -14,7 +12,6 @@ use crate::wire::link::harq::{HarqFrame, Unit};
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 const ROUND_TRIP: Duration = Duration::from_millis(20);
-const DELAY: Duration = Duration::from_millis(10);
 
 struct Pair {
     config: HarqConfig,
@@ -69,8 +66,8 @@ impl Pair {
         }
     }
 
-    /// The units of a packet's first round.
-    fn send(&mut self, number: u8) -> Vec<Sent> {
+    /// Offers a packet and takes the units that leave then.
+    fn offer(&mut self, number: u8) -> Vec<Sent> {
         let octets = packet(number);
         let offered = LinkPacket {
             octets: &octets,
@@ -82,6 +79,24 @@ impl Pair {
         self.sender.offer(self.now, offered);
         let sent = frames(&mut self.sender, self.now);
         self.now += RATE.time_to_send(ByteCount(1_000));
+        sent
+    }
+
+    /// No packet comes: the block is closed.
+    fn close(&mut self) -> Vec<Sent> {
+        let sent = frames(&mut self.sender, self.now);
+        assert!(sent.is_empty(), "the medium was free");
+        let deadline = self.sender.next_deadline().expect("a block is open");
+        assert!(deadline.at <= self.now, "{deadline:?}");
+        self.sender.handle_deadline(self.now);
+        assert!(packets(&mut self.sender).is_empty());
+        frames(&mut self.sender, self.now)
+    }
+
+    /// The units of a block of one packet.
+    fn send(&mut self, number: u8) -> Vec<Sent> {
+        let mut sent = self.offer(number);
+        sent.extend(self.close());
         sent
     }
 
@@ -107,7 +122,7 @@ impl Pair {
     fn feed_back(&mut self, times: usize) -> Vec<Sent> {
         let feedback = frames(&mut self.receiver, self.now);
         assert_eq!(feedback.len(), 1, "one feedback says everything");
-        self.now += DELAY;
+        self.now += ROUND_TRIP;
         let mut answers = Vec::new();
         for _ in 0..times {
             self.sender.handle_frame(self.now, &feedback[0].1);
@@ -121,30 +136,29 @@ impl Pair {
 #[test]
 fn a_clean_hop_carries_the_packets_own_units_alone() {
     let mut pair = Pair::new();
-    for number in 0..50 {
-        let sent = pair.send(number);
+    for number in 0..200 {
+        let sent = pair.offer(number);
         assert_eq!(sent.len(), usize::from(pair.config.fragments));
         assert!(sent.iter().all(|(class, _)| *class == FrameClass::Data));
-        assert_eq!(pair.arrive(&sent), [packet(number)]);
-        assert!(pair.feed_back(1).is_empty());
+        assert_eq!(pair.arrive(&sent), [packet(number)], "at once");
+        for (_, feedback) in frames(&mut pair.receiver, pair.now) {
+            pair.sender.handle_frame(pair.now, &feedback);
+            assert!(packets(&mut pair.sender).is_empty());
+        }
     }
-    assert_eq!(pair.sender.next_deadline(), None);
-    assert_eq!(pair.receiver.next_deadline(), None);
+    assert!(pair.close().is_empty(), "nothing more comes of it");
 }
 
 #[test]
 fn a_block_has_one_answer_however_often_it_is_asked_for() {
     let mut pair = Pair::new();
     let sent = pair.send(7);
-    assert!(pair.arrive(&sent[..3]).is_empty());
-    // The last two are lost: the gap tells.
+    assert!(pair.arrive(&sent[1..]).is_empty());
+    // The first is lost: the gap tells.
     assert!(pair.receiver_waits().is_empty());
     let answer = pair.feed_back(3);
-    // Two are needed where two of five were lost: the estimate after five units of its memory.
-    let loss = 0.4 * (1.0 - 0.999_f64.powi(5));
-    let loss = PacketErrorRate::new(loss).unwrap();
-    let planned = units_for(2, loss, pair.config.repair_failure);
-    assert_eq!(answer.len(), usize::try_from(planned).unwrap());
+    // The estimate's first unit is the one that arrived, so it knows of no loss.
+    assert_eq!(answer.len(), 1);
     assert!(answer.iter().all(|(class, _)| *class == FrameClass::Parity));
     assert_eq!(pair.arrive(&answer), [packet(7)]);
     assert_eq!(pair.receiver.counters().recovered_by_arq, 1);
@@ -152,10 +166,22 @@ fn a_block_has_one_answer_however_often_it_is_asked_for() {
 }
 
 #[test]
+fn an_answer_brings_what_was_lost_at_a_blocks_end_too() {
+    let mut pair = Pair::new();
+    let sent = pair.send(7);
+    // The receiver does not know that there is more.
+    assert!(pair.arrive(&sent[..1]).is_empty());
+    assert!(pair.receiver_waits().is_empty());
+    let answer = pair.feed_back(1);
+    assert_eq!(answer.len(), 1);
+    assert_eq!(pair.arrive(&answer), [packet(7)]);
+}
+
+#[test]
 fn what_the_answer_does_not_bring_is_passed_over_in_order_and_in_time() {
     let mut pair = Pair::new();
     let lost = pair.send(1);
-    assert!(pair.arrive(&lost[..2]).is_empty());
+    assert!(pair.arrive(&lost[..1]).is_empty());
     let behind = pair.send(2);
     assert!(pair.arrive(&behind).is_empty(), "it waits for its turn");
     let asked = pair.now;
@@ -168,18 +194,47 @@ fn what_the_answer_does_not_bring_is_passed_over_in_order_and_in_time() {
     }
     assert_eq!(released, [packet(2)]);
     assert_eq!(pair.receiver.counters().skipped, 1);
-    // A round trip, and the time of the blocks that may go before (25 units of 211 octets).
-    let bound = ROUND_TRIP + RATE.time_to_send(ByteCount(25 * 250));
+    // A round trip, and the time of 20 units of 515 octets.
+    let bound = ROUND_TRIP + RATE.time_to_send(ByteCount(20 * 515));
     let waited = pair.now.saturating_since(asked);
     assert!(waited <= bound, "{waited:?}");
     assert!(pair.arrive(&lost).is_empty(), "its turn has passed");
 }
 
 #[test]
+fn what_was_lost_within_a_block_comes_back_before_the_block_ends() {
+    let mut pair = Pair::new();
+    // One unit in five is lost until the estimate is there.
+    for number in 0..200 {
+        let sent = pair.send(number);
+        let arrives = |at: usize| usize::from(number) % 2 != 0 || at > 0;
+        let kept = sent.iter().enumerate().filter(|(at, _)| arrives(*at));
+        pair.arrive(kept.map(|(_, sent)| sent));
+        for (_, feedback) in frames(&mut pair.receiver, pair.now) {
+            pair.sender.handle_frame(pair.now, &feedback);
+            packets(&mut pair.sender);
+            let answer = frames(&mut pair.sender, pair.now);
+            pair.arrive(&answer);
+        }
+    }
+    for number in 0..16 {
+        let sent = pair.offer(number);
+        let is_lost = number == 2;
+        let released = pair.arrive(sent.iter().skip(usize::from(is_lost)));
+        if number >= 2 && !released.is_empty() {
+            let waits = pair.sender.next_deadline().map(|deadline| deadline.why);
+            assert_eq!(waits, Some("no packet"), "the block is still open");
+            return;
+        }
+    }
+    panic!("nothing came back within the block");
+}
+
+#[test]
 fn feedback_about_later_blocks_is_heard_while_an_answer_is_on_its_way() {
     let mut pair = Pair::new();
     let lost = pair.send(0);
-    assert!(pair.arrive(&lost[..3]).is_empty());
+    assert!(pair.arrive(&lost[..1]).is_empty());
     let later = pair.send(1);
     assert!(pair.arrive(&later[..1]).is_empty());
     // Block 0 is answered, which ends the sender's part in it.
@@ -187,6 +242,9 @@ fn feedback_about_later_blocks_is_heard_while_an_answer_is_on_its_way() {
     assert!(!answer.is_empty());
     // The receiver still waits for block 0 when it says that block 1 is complete.
     assert!(pair.arrive(&later[1..]).is_empty());
+    pair.now += Duration::from_millis(2);
+    pair.receiver.handle_deadline(pair.now);
+    assert!(packets(&mut pair.receiver).is_empty());
     assert!(pair.feed_back(1).is_empty());
     assert_eq!(pair.sender.next_deadline(), None, "nothing is awaited");
     assert_eq!(pair.arrive(&answer), [packet(0), packet(1)]);
@@ -208,25 +266,26 @@ fn a_block_of_which_nothing_is_heard_is_answered_as_if_nothing_had_arrived() {
 #[test]
 fn parity_comes_with_loss_and_goes_with_it() {
     let mut pair = Pair::new();
-    let k = usize::from(pair.config.fragments);
+    let parts = usize::from(pair.config.fragments);
     let mut lossy = 0;
     for number in 0..200 {
         let sent = pair.send(number);
-        // One unit in five.
+        // The first of each block.
         pair.arrive(&sent[1..]);
-        pair.feed_back(1);
+        for (_, feedback) in frames(&mut pair.receiver, pair.now) {
+            pair.sender.handle_frame(pair.now, &feedback);
+            packets(&mut pair.sender);
+            frames(&mut pair.sender, pair.now);
+        }
         lossy = sent.len();
     }
-    let plan = ParityPlan {
-        failure: pair.config.failure,
-        floor: HarqConfig::floor(),
-    };
-    // Never more than for a loss of one in five.
-    let most = plan.units(5, PacketErrorRate::new(0.2).unwrap());
-    assert!(k < lossy && lossy <= usize::try_from(most).unwrap());
-    // The estimate falls from below 0.2 to the floor of 0.001 within 1000 ln(200) units.
+    // Never more than for a loss of one in two with the largest margin.
+    let half = PacketErrorRate::new(0.5).unwrap();
+    let most = units_for(2, half, 12.0);
+    assert!(parts < lossy && lossy <= usize::try_from(most).unwrap());
+    // The estimate falls from below 0.5 to the floor of 0.001 within 1000 ln(500) units.
     for number in 0..=u8::MAX {
-        for _ in 0..5 {
+        for _ in 0..13 {
             let sent = pair.send(number);
             pair.arrive(&sent);
             for (_, octets) in frames(&mut pair.receiver, pair.now) {
@@ -236,7 +295,7 @@ fn parity_comes_with_loss_and_goes_with_it() {
             }
         }
     }
-    assert_eq!(pair.send(0).len(), k);
+    assert_eq!(pair.send(0).len(), parts);
 }
 
 /// The unit that a frame carries, changed by damage that its check overlooks.
@@ -310,7 +369,8 @@ fn nor_does_damage_to_the_very_first_unit() {
             frames(&mut pair.receiver, pair.now);
         }
         let all: Vec<Vec<u8>> = (1..10).map(packet).collect();
-        assert!(came == all, "bit {bit}: {} came", came.len());
+        let numbers: Vec<u8> = came.iter().map(|packet| packet[0]).collect();
+        assert!(came == all, "bit {bit}: {numbers:?} came");
     }
 }
 
@@ -319,7 +379,6 @@ fn blocks_that_were_lost_whole_are_asked_for_as_soon_as_two_units_tell() {
     let mut pair = Pair::new();
     let sent = pair.send(1);
     assert_eq!(pair.arrive(&sent), [packet(1)]);
-    pair.feed_back(1);
     let lost = pair.send(2);
     let sent = pair.send(3);
     assert!(pair.arrive(&sent[..1]).is_empty());
@@ -361,8 +420,9 @@ fn units_of_a_life_that_never_answers_are_kept_up_to_a_bound_and_come_to_nothing
         pair.receiver.handle_frame(pair.now, &frame);
         assert!(packets(&mut pair.receiver).is_empty());
     }
-    let unit = 1_004 / 5 + 1;
-    assert!(pair.receiver.held() <= ByteCount(unit * 1_024));
+    let unit = 1_004 / 2 + 1;
+    // And the block that came, whose end is not known.
+    assert!(pair.receiver.held() <= ByteCount(unit * 1_024 + 2 * (unit + 2)));
     let sent = pair.send(2);
     assert_eq!(pair.arrive(&sent), [packet(2)]);
 }

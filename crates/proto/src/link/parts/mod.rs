@@ -2,10 +2,8 @@
 
 mod acquaintance;
 mod loss_estimate;
-mod parity;
 mod release;
 
 pub(super) use acquaintance::Acquaintance;
 pub(super) use loss_estimate::LossEstimate;
-pub(super) use parity::{ParityPlan, units_for};
 pub(super) use release::{Placed, ReleaseWindow};

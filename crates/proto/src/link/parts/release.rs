@@ -101,15 +101,6 @@ impl ReleaseWindow {
         placed
     }
 
-    /// Nothing more can come of this number: what waits behind it goes on.
-    pub(crate) fn pass_over(&mut self, number: FrameNumber) {
-        if self.look(number) == Placed::Taken {
-            self.passed_over += 1;
-            self.set(number, Slot::Done);
-            self.settle();
-        }
-    }
-
     /// Nothing more can come of the numbers before `base`: holes among them are passed over. A base
     /// that lies behind changes nothing.
     pub(crate) fn advance_to(&mut self, base: FrameNumber) {
@@ -250,7 +241,7 @@ mod tests {
     fn a_hole_that_is_passed_over_lets_the_others_go_and_stays_closed() {
         let mut window = window(true);
         place(&mut window, 1);
-        window.pass_over(FIRST);
+        window.advance_to(FIRST.plus(1));
         assert_eq!(released(&mut window), [1]);
         assert_eq!(place(&mut window, 0), Placed::Known);
         window.advance_to(FIRST.plus(5));
@@ -300,8 +291,7 @@ mod tests {
             let mut last = None;
             for (distance, what) in steps {
                 match what {
-                    0 => window.pass_over(FIRST.plus(distance)),
-                    1 if distance < 6 => window.advance_to(window.next().plus(distance)),
+                    0 | 1 if distance < 6 => window.advance_to(window.next().plus(distance)),
                     _ => {
                         let octets = vec![u8::try_from(distance).unwrap()];
                         window.place(Instant::START, FIRST.plus(distance), octets);

@@ -57,16 +57,18 @@ impl LinkKind {
     pub const ARQ_CHALLENGE: Self = Self(0x24);
     /// An ARQ sender says which it is.
     pub const ARQ_ANSWER: Self = Self(0x25);
-    /// A unit of LL-HARQ's first round.
-    pub const HARQ_FIRST: Self = Self(0x30);
-    /// A unit of its second round.
-    pub const HARQ_SECOND: Self = Self(0x31);
+    /// A source of LL-HARQ.
+    pub const HARQ_SOURCE: Self = Self(0x30);
+    /// A repair symbol of its first round.
+    pub const HARQ_PARITY: Self = Self(0x31);
     /// What a receiver of LL-HARQ needs.
     pub const HARQ_FEEDBACK: Self = Self(0x32);
     /// An LL-HARQ receiver asks which life of its peer is of now.
     pub const HARQ_CHALLENGE: Self = Self(0x33);
     /// An LL-HARQ sender says which it is.
     pub const HARQ_ANSWER: Self = Self(0x34);
+    /// A repair symbol of LL-HARQ's second round.
+    pub const HARQ_SECOND: Self = Self(0x35);
 }
 
 /// Ends the frame that begins at `start` of `out` with its check.
