@@ -35,10 +35,10 @@ fn count(of: impl Fn(&str) -> Option<bool>) -> Option<usize> {
     Some(each?.into_iter().filter(|holds| *holds).count())
 }
 
-/// The way back's share of the link over 3 s.
+/// The way back's share of the link over 2 s.
 fn back(data: &Data, family: &str, line: &str, x: &str) -> Option<f64> {
     let octets = data.mean(family, line, x, "wire_bytes.control")?;
-    Some(octets * 8.0 / (super::forms::RATE_BPS * 3.0))
+    Some(octets * 8.0 / (super::forms::RATE_BPS * 2.0))
 }
 
 pub(super) const CLAIMS: [Claim; 14] = [
@@ -133,7 +133,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
             Some(Finding {
                 verdict: Verdict::of(halved(plain) && halved(stamped), halved(plain) || halved(stamped)),
                 figure: format!("{:.0} for {:.0}; with timestamps {:.0} for {:.0}", plain.0, plain.1, stamped.0, stamped.1),
-                comment: "All timeouts in 3 s. Nearly all follow losses: on a single link nothing but the acknowledgements' own time makes the round trip vary, so that few come too early with either rule.".to_owned(),
+                comment: "All timeouts in 2 s. Nearly all follow losses: on a single link nothing but the acknowledgements' own time makes the round trip vary, so that few come too early with either rule.".to_owned(),
             })
         },
     },
@@ -188,7 +188,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
             Some(Finding {
                 verdict: Verdict::of(lower == 4, lower >= 2),
                 figure: format!("{} of it", list(&shares, 3)),
-                comment: "Testbed, ATENAA, FASOLT, KIODO; the same fast timers, windows of 5.2 MB. Our short channels lose in one or a few fades of 3 s, after which a window of microseconds' round trip is back at once.".to_owned(),
+                comment: "Testbed, ATENAA, FASOLT, KIODO; the same fast timers, windows of 5.2 MB. Our short channels lose in one or a few fades of 2 s, after which a window of microseconds' round trip is back at once.".to_owned(),
             })
         },
     },
@@ -220,7 +220,7 @@ pub(super) const CLAIMS: [Claim; 14] = [
                 figure: by_channel(&CHANNELS, |family| {
                     Some(format!("{:.0} kB for {:.0} kB", again(family, SNACK)? / 1e3, again(family, HASTY)? / 1e3))
                 })?,
-                comment: "Sent again in 3 s, AeroTP in mode near-reliable and TCP. Over the short links AeroTP's rate is not bound to a window of the round trip: it goes on into a fade or an obstruction until nothing is heard, and has to send that again; the \
+                comment: "Sent again in 2 s, AeroTP in mode near-reliable and TCP. Over the short links AeroTP's rate is not bound to a window of the round trip: it goes on into a fade or an obstruction until nothing is heard, and has to send that again; the \
                     paper's sentence holds over KIODO alone.".to_owned(),
             })
         },
@@ -414,10 +414,10 @@ fn twice(data: &Data) -> Option<Finding> {
         };
         Some((arrived(ONCE)?, arrived(TWICE)?))
     };
-    // 250 Mbit/s for 3 s: what is offered by both.
+    // 250 Mbit/s for 2 s: what is offered by both.
     let useful = |family: &str| {
         let more = |line| data.mean(family, line, ONE, "delivered_bytes");
-        Some((more(TWICE)? - more(ONCE)?) / (250e6 / 8.0 * 3.0))
+        Some((more(TWICE)? - more(ONCE)?) / (250e6 / 8.0 * 2.0))
     };
     let few = count(|family| Some(useful(family)? < 0.02))?;
     Some(Finding {

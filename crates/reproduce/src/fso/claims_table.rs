@@ -451,7 +451,7 @@ fn ideal_repeat(data: &Data) -> Option<Finding> {
             Some(list(&shares(data, family, AEROTP)?, 4))
         })?,
         comment: format!(
-            "The closed form with Fulmar's headers: {}. ATENAA is lit for {:.3} of the time. A run of 3 s begins with a set-up and a way through the link, which takes 0.5 % of KIODO's; after each obstruction the sender has to notice that light is back.",
+            "The closed form with Fulmar's headers: {}. ATENAA is lit for {:.3} of the time. A run of 2 s begins with a set-up and a way through the link, which takes 0.8 % of KIODO's; after each obstruction the sender has to notice that light is back.",
             list(&forms, 4),
             lit(data)?
         ),

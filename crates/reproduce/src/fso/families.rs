@@ -8,7 +8,7 @@ pub(super) const ALL: &str = "TCP, every block";
 pub(super) const AEROTP: &str = "AeroTP, every block";
 pub(super) const BLOCKS: &str = "TCP, so many blocks";
 
-pub(super) const CONDITIONS: &str = "One transfer without end, 3 s, 622 Mbit/s; distances of the paper's table (400 m, 1500 m, 61 km, 2500 km).";
+pub(super) const CONDITIONS: &str = "One transfer without end, 2 s, 622 Mbit/s; distances of the paper's table (400 m, 1500 m, 61 km, 2500 km).";
 pub(super) const SCENARIO: (&str, &str) = (
     "scenarios/fso-table.toml",
     include_str!("../../../../scenarios/fso-table.toml"),
@@ -81,22 +81,22 @@ pub(super) const AWGN_KIODO_SETS: &[&str] = &[
     "tcp.rto_max=40ms",
 ];
 
-pub(super) const TESTBED_SETS: &[&str] = &["hop.ber=0", "hop.fading=testbed seed run over 3s"];
+pub(super) const TESTBED_SETS: &[&str] = &["hop.ber=0", "hop.fading=testbed seed run over 2s"];
 pub(super) const ATENAA_SETS: &[&str] = &[
     "hop.ber=0",
-    "hop.fading=atenaa seed run over 3s",
+    "hop.fading=atenaa seed run over 2s",
     "hop.delay=5003ns",
     "tcp.receive_buffer=6kB",
 ];
 pub(super) const FASOLT_SETS: &[&str] = &[
     "hop.ber=0",
-    "hop.fading=fasolt seed run over 3s",
+    "hop.fading=fasolt seed run over 2s",
     "hop.delay=203472ns",
     "tcp.receive_buffer=36kB",
 ];
 pub(super) const KIODO_SETS: &[&str] = &[
     "hop.ber=0",
-    "hop.fading=kiodo seed run over 3s",
+    "hop.fading=kiodo seed run over 2s",
     "hop.delay=0s",
     "tcp.receive_buffer=1302kB",
     "tcp.rto_initial=40ms",
@@ -104,7 +104,7 @@ pub(super) const KIODO_SETS: &[&str] = &[
 ];
 pub(super) const SETTING_SETS: &[&str] = &[
     "hop.ber=0",
-    "hop.fading=kiodo pass 610km from 2000km setting seed run over 3s",
+    "hop.fading=kiodo pass 610km from 2000km setting seed run over 2s",
     "hop.delay=0s",
     "tcp.receive_buffer=1302kB",
     "tcp.rto_initial=40ms",
@@ -143,15 +143,15 @@ pub(super) const LAWS: Family = table(
         },
         Line {
             label: SPREAD,
-            sets: &["hop.fading=log-normal 0.03 time 50ms seed run over 3s"],
+            sets: &["hop.fading=log-normal 0.03 time 50ms seed run over 2s"],
         },
         Line {
             label: EVEN,
-            sets: &["hop.fading=log-normal 0.003 time 50ms seed run over 3s"],
+            sets: &["hop.fading=log-normal 0.003 time 50ms seed run over 2s"],
         },
         Line {
             label: AWGN,
-            sets: &["hop.fading=log-normal 0.0001 time 50ms seed run over 3s"],
+            sets: &["hop.fading=log-normal 0.0001 time 50ms seed run over 2s"],
         },
     ],
 );

@@ -108,7 +108,7 @@ pub const FSO: Paper = Paper {
     notes: &[
         "The channels are presets made from the paper's words and from other publications (docs/models/fading.md); they were not calibrated on \
          Table 1. What the paper says of its recordings is judged of them: that checks the presets, not the atmosphere.",
-        "A course lasts 3 s where the paper's last 100 s, is scaled to 1e-6 over itself, is the same both ways, and another in every run. KIODO's \
+        "A course lasts 2 s where the paper's last 100 s, is scaled to 1e-6 over itself, is the same both ways, and another in every run. KIODO's \
          is the start of the pass at 2500 km: its losses of tracking, 30 s apart, lie outside of it.",
         "Packets have 40 octets of headers and acknowledgements go out for each packet, 40 octets and up. The paper's have 20 (TCP) or 60 octets (selective \
          repeat): the same closed form with 40 octets lies 3.4 % of the link below the paper's TCP at 500 octets, and as much above its selective repeat.",
@@ -127,10 +127,10 @@ const SHARE: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
-/// Of the octets that the way back carries in 3 s.
+/// Of the octets that the way back carries in 2 s.
 const BACK: Measure = Measure {
     name: "wire_bytes.control",
-    unit: 622e6 / 8.0 * 3.0,
+    unit: 622e6 / 8.0 * 2.0,
     label: "back channel",
     ..SHARE
 };
@@ -316,7 +316,7 @@ const FEATURES: Exhibit = Exhibit {
 const TIMEOUTS: Exhibit = Exhibit {
     id: "timeouts",
     title: "The same: timeouts",
-    intro: "How often a retransmission timer ended, in 3 s.",
+    intro: "How often a retransmission timer ended, in 2 s.",
     cells: Cells::Heat {
         families: FEATURE_FAMILIES,
         measure: TIMEOUT_COUNT,
