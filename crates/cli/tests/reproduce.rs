@@ -93,11 +93,27 @@ fn a_command_on_the_page_gives_the_numbers_of_its_figure(page: &str, out: &str) 
 }
 
 #[test]
+fn the_help_names_every_paper() {
+    let output = reproduce(&["--help"])
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let help = String::from_utf8(output.stdout).expect("text");
+    for name in fulmar_reproduce::PAPERS.map(|paper| paper.name) {
+        let listed = help.split("Arguments:").nth(1).expect("them");
+        let (listed, _) = listed.split_once("Options:").expect("them behind");
+        assert!(listed.contains(name), "{name}: {listed}");
+    }
+}
+
+#[test]
 fn an_unknown_paper_and_no_runs_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().to_str().expect("a text");
     for (arguments, named) in [
         (vec!["aerotp", "--out", out], "aerotp-multi-mode"),
+        (vec!["slcap", "--out", out], "'slacp'"),
         (
             vec!["aerotp-multi-mode", "--runs", "0", "--out", out],
             "run.runs",

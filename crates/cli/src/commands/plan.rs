@@ -19,8 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   fulmar plan --rate 622mbit --distance 61km --ber 1e-6
       a free-space optical link over 61 km: which repetition, which packet length, which window
-  fulmar plan --rate 622mbit --distance 2500km --power -44.3dBm --header 20B --selective-header 60B \\
-      --data 500B
+  fulmar plan --rate 622mbit --distance 2500km --power -44.3dBm --selective-header 60B --data 500B
       a satellite seen by the reference receiver, with packets of 500 octets
   fulmar plan --rate 5mbit --rtt 20ms --loss 10% --data 1400B --json
       packets lost whole, whatever their length; one JSON object

@@ -6,6 +6,7 @@ use crate::output;
 use crate::signals::Signals;
 use crate::workers::Workers;
 use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::sync::atomic::Ordering;
 use fulmar_reproduce::{
     Attempt, Outcome, OutputFile, PAPERS, Paper, Reproduction, few_runs, overview,
@@ -38,8 +39,8 @@ the papers that are finished, and no overview over half of them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
-    /// Which paper, or `all`.
-    #[arg(value_parser = choice)]
+    /// Which paper, or all of them.
+    #[arg(value_parser = choices())]
     paper: Choice,
     /// Where the pages go; the directory is made. Files of the same names are replaced.
     #[arg(long, value_name = "DIR")]
@@ -71,14 +72,13 @@ impl Choice {
     }
 }
 
-fn choice(name: &str) -> Result<Choice, String> {
-    if name == Choice::All.name() {
-        return Ok(Choice::All);
-    }
-    let known = PAPERS.iter().find(|paper| paper.name == name);
-    known.map(|paper| Choice::One(paper)).ok_or_else(|| {
-        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        format!("no such paper; there is {}, and `all`", names.join(", "))
+/// Every paper by its name, and `all`.
+fn choices() -> impl TypedValueParser<Value = Choice> {
+    let names = PAPERS.iter().map(|paper| paper.name);
+    let names = PossibleValuesParser::new(names.chain([Choice::All.name()]));
+    names.map(|name| {
+        let known = PAPERS.into_iter().find(|paper| paper.name == name);
+        known.map_or(Choice::All, Choice::One)
     })
 }
 
