@@ -36,7 +36,7 @@ struct Settings {
 }
 
 #[derive(Arbitrary, Debug)]
-struct Forgery {
+pub struct Forgery {
     sequence: i32,
     acknowledgement: i32,
     flags: u8,
@@ -47,7 +47,7 @@ struct Forgery {
 }
 
 #[derive(Arbitrary, Debug)]
-enum Behind {
+pub enum Behind {
     Nothing,
     Unit { index: u8, ordinal: u16, block: u16, k: u8, n: u8, length: u16 },
     Feedback { arrived_end: u16, arrivals: u16, loss: u16, deviation: u16, reports: Vec<(u8, u8, u8, u8)>, runs: Vec<(i32, i32)> },

@@ -39,7 +39,7 @@ struct Settings {
 }
 
 #[derive(Arbitrary, Debug)]
-struct Forgery {
+pub struct Forgery {
     sequence: i32,
     acknowledgement: i32,
     flags: u8,
