@@ -173,7 +173,7 @@ class Page(unittest.TestCase):
                 tables = {path.stem for path in page.parent.glob("*.csv")} - names
                 self.assertLessEqual(names, {path.stem for path in page.parent.glob("*.csv")})
                 for table in tables:
-                    self.assertRegex(page.read_text(), rf'<h3 id="{table}">(?:(?!<h3)[\s\S])*<td')
+                    self.assertRegex(page.read_text(), rf'<h3 id="{table}">(?:(?!<h3)[\s\S])*<(td|svg)')
                 _, narrow = self.check(page, narrow=True)
                 dom, wide = self.check(page, "--window-size=1280,900")
                 for told, width in ((narrow, 400), (wide, 1280)):
