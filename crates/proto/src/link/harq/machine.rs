@@ -1,6 +1,6 @@
 //! One end of a hop with LL-HARQ: routes frames between its halves.
 
-use super::receiver::Receiver;
+use super::receiver::{REPEAT_UNITS, Receiver, repeats};
 use super::sender::Sender;
 use super::{FIRST_BLOCKS_APART, HarqConfig};
 use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
@@ -66,11 +66,12 @@ impl LlHarq {
     }
 
     /// From the start of a block's last unit to its feedback at the latest: the way there and back,
-    /// the gap that the receiver waits for, and feedback that was lost and repeated.
+    /// the gap that the receiver waits for, and feedback that was lost and repeated as often as it is.
     fn patience(&self) -> Duration {
         let there = self.medium.frame_time(self.longest);
         let back = self.medium.back_frame_time(self.longest);
-        self.medium.round_trip + there * 12 + back * 3 + CLOCK_STEP * 3
+        let repeats = repeats(self.receiver.loss()) * REPEAT_UNITS;
+        self.medium.round_trip + there * (12 + repeats) + back * 3 + CLOCK_STEP * 3
     }
 }
 
@@ -129,7 +130,9 @@ impl LinkMachine for LlHarq {
 
     fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
         let frame = self.poll_answer(out);
-        let frame = frame.or_else(|| self.receiver.poll(now, out)).or_else(|| {
+        let loss = self.sender.loss();
+        let frame = frame.or_else(|| self.receiver.poll(now, loss, out));
+        let frame = frame.or_else(|| {
             let patience = self.patience();
             let unit_time = self.medium.frame_time(self.longest) + CLOCK_STEP;
             self.sender.poll(now, (patience, unit_time), out)

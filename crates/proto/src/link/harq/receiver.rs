@@ -7,7 +7,7 @@ use crate::link::parts::{Acquaintance, LossEstimate};
 use crate::link::{FrameClass, FrameTransmit, LinkCounters};
 use crate::machine::{Deadline, Kind, Priority};
 use crate::rng::Rng;
-use crate::units::{Duration, Instant};
+use crate::units::{Duration, Instant, PacketErrorRate};
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
@@ -18,9 +18,27 @@ const GAP_UNITS: u32 = 2;
 /// Unit times of what may stand before a feedback and before its answer.
 const ANSWER_SLACK_UNITS: u32 = 10;
 /// Unit times after which feedback that asks for something is repeated.
-const REPEAT_UNITS: u32 = 4;
+pub(super) const REPEAT_UNITS: u32 = 4;
+/// Feedback may stay unheard of with this chance, and is repeated as often as that takes: then its
+/// block is answered in vain.
+const UNHEARD: f64 = 0.01;
+const REPEATS_MAX: u32 = 6;
 /// A serial number farther ahead than this is an old one.
 const SERIALS_AHEAD_MAX: u8 = u8::MAX / 2;
+
+/// How often feedback is repeated over a way that loses this share of the frames.
+pub(super) fn repeats(loss: PacketErrorRate) -> u32 {
+    if loss <= HarqConfig::floor() {
+        return 0;
+    }
+    let mut unheard = loss.value();
+    let mut repeats = 0;
+    while unheard > UNHEARD && repeats < REPEATS_MAX {
+        unheard *= loss.value();
+        repeats += 1;
+    }
+    repeats
+}
 
 /// Units that are kept until their sender is believed: twenty packets, or more.
 const UNITS_WAITING_MAX: usize = 1_024;
@@ -59,6 +77,10 @@ pub(super) struct Receiver {
     margin: Margin,
     answer_margin: Margin,
     feedback_due: bool,
+    /// A round ended since the last feedback.
+    ended_since: bool,
+    /// How often feedback is still repeated though it asks for nothing: it may be lost.
+    repeats: u32,
     gap_at: Option<Instant>,
     repeat_at: Option<Instant>,
     /// In order, of time and of blocks.
@@ -82,6 +104,8 @@ impl Receiver {
             margin: Margin::new(config.failure),
             answer_margin: Margin::new(config.repair_failure),
             feedback_due: false,
+            ended_since: false,
+            repeats: 0,
             gap_at: None,
             repeat_at: None,
             verdicts: VecDeque::new(),
@@ -105,6 +129,7 @@ impl Receiver {
         self.verdicts.clear();
         self.gap_at = None;
         self.repeat_at = None;
+        self.repeats = 0;
     }
 
     pub(super) fn unit(
@@ -294,6 +319,7 @@ impl Receiver {
         }
         self.ended = true;
         self.feedback_due = true;
+        self.ended_since = true;
         if self.blocks.is_open(block) {
             let (span, need) = self.blocks.needs(block);
             let need = if span == 0 {
@@ -324,7 +350,7 @@ impl Receiver {
         {
             self.verdicts.pop_front();
         }
-        if self.verdicts.is_empty() {
+        if self.verdicts.is_empty() && self.repeats == 0 {
             self.repeat_at = None;
         }
     }
@@ -364,13 +390,23 @@ impl Receiver {
         .fold(None, Deadline::earlier)
     }
 
-    /// A challenge or feedback, if one is due.
-    pub(super) fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+    /// The estimated loss of the way here.
+    pub(super) fn loss(&self) -> PacketErrorRate {
+        self.estimate.value()
+    }
+
+    /// A challenge or feedback, if one is due; `loss` is that of the way back.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        loss: PacketErrorRate,
+        out: &mut Vec<u8>,
+    ) -> Option<FrameTransmit> {
         let start = out.len();
         if let Some(challenge) = self.peer.poll_challenge() {
             HarqFrame::Challenge(challenge).encode(out);
         } else {
-            self.feed_back(now)?.encode(out);
+            self.feed_back(now, loss)?.encode(out);
         }
         Some(FrameTransmit {
             len: out.len() - start,
@@ -381,10 +417,13 @@ impl Receiver {
     }
 
     /// Everything that is known, if it is due.
-    fn feed_back(&mut self, now: Instant) -> Option<Feedback> {
+    fn feed_back(&mut self, now: Instant, loss: PacketErrorRate) -> Option<Feedback> {
         let epoch = self.peer.known()?;
         if !core::mem::take(&mut self.feedback_due) {
             return None;
+        }
+        if core::mem::take(&mut self.ended_since) {
+            self.repeats = repeats(loss);
         }
         let next = self.blocks.next();
         let begun = if self.horizon.is_behind(next) {
@@ -397,8 +436,10 @@ impl Receiver {
             .collect();
         let lacks = |report: &BlockReport| matches!(report, BlockReport::Heard { span, need } if *need > 0 || *span == 0);
         let wants = reports.iter().any(lacks);
-        self.repeat_at = (wants && !self.verdicts.is_empty())
-            .then(|| now + self.unit_time * REPEAT_UNITS + Duration::from_micros(10));
+        let again = wants && !self.verdicts.is_empty() || self.repeats > 0;
+        self.repeats = self.repeats.saturating_sub(1);
+        self.repeat_at =
+            again.then(|| now + self.unit_time * REPEAT_UNITS + Duration::from_micros(10));
         let share = self.estimate.value().value() * f64::from(u16::MAX);
         #[expect(
             clippy::cast_possible_truncation,

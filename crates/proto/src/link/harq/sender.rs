@@ -136,6 +136,11 @@ impl Sender {
         self.base
     }
 
+    /// The loss of the way there, as the receiver says it.
+    pub(super) const fn loss(&self) -> PacketErrorRate {
+        self.sizing.loss
+    }
+
     /// Octets of packets kept here.
     pub(super) fn held_octets(&self) -> usize {
         self.blocks.iter().map(|block| block.octets).sum()
