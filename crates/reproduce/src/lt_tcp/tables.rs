@@ -76,8 +76,8 @@ pub const LT_TCP: Paper = Paper {
     }],
     notes: &[
         "The slides leave most parameters unsaid. Rate, propagation, packet lengths, LL-ARQ's retries and its order are decoded from their \
-         latencies; LL-ARQ's timer (28 frame times) and LL-HARQ's settings were picked to fit the published latencies \
-         (docs/models/link.md has the grids). Queues and RED's thresholds are ours: half to one and a half bandwidth-delay products of the chain.",
+         latencies; LL-ARQ's timer (28 frame times) and LL-HARQ's blocks were made as long, and as many of them left to a second round, as the published latencies allow \
+         (docs/models/link.md has the grids). Queues and RED's thresholds are ours: one to three bandwidth-delay products of the chain.",
         "ON and OFF last 20 ms each; the error rate in ON is 1.5 times the average, in OFF half of it. Every transmission of a frame or unit is lost by \
          that rate, however short. Errors hit the way there; the way back is clean, but for the experiment that says otherwise.",
         "LL-HARQ's units have ten to twelve octets of header, where a simulation of the slides' time may have had none: 2 % of a packet of 1350 octets in two parts.",
@@ -86,8 +86,8 @@ pub const LT_TCP: Paper = Paper {
     ],
 };
 
-const CONDITIONS: &str = "Ten bulk flows that start 0.1 s apart, 40 s over one hop and 100 s over four; hops of 10 Mbit/s and 10 ms, above each link layer a queue of 300 packets with RED (50 to \
-    150 packets, marks). TCP-SACK: NewReno with RFC 6675 and ECN, packets of 1040 octets; LT-TCP: packets of 1350 octets.";
+const CONDITIONS: &str = "Ten bulk flows that start 0.1 s apart, 40 s over one hop and 100 s over four; hops of 10 Mbit/s and 10 ms, above each link layer a queue of 600 packets with RED (100 to \
+    300 packets, marks). TCP-SACK: NewReno with RFC 6675 and ECN, packets of 1040 octets; LT-TCP: packets of 1350 octets.";
 
 const HOP_FILE: (&str, &str) = (
     "scenarios/lt-tcp-hop.toml",

@@ -50,6 +50,17 @@ pub(super) struct Waiting {
     pub(super) octets: Vec<u8>,
 }
 
+/// What feedback is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Owed {
+    #[default]
+    Nothing,
+    /// What was said before, or little more.
+    Again,
+    /// A round ended.
+    News,
+}
+
 /// A block that was asked for, and when it is passed over.
 #[derive(Clone, Copy, Debug)]
 struct Verdict {
@@ -76,9 +87,7 @@ pub(super) struct Receiver {
     estimate: LossEstimate,
     margin: Margin,
     answer_margin: Margin,
-    feedback_due: bool,
-    /// A round ended since the last feedback.
-    ended_since: bool,
+    owed: Owed,
     /// How often feedback is still repeated though it asks for nothing: it may be lost.
     repeats: u32,
     gap_at: Option<Instant>,
@@ -103,8 +112,7 @@ impl Receiver {
             estimate: LossEstimate::new(config.memory),
             margin: Margin::new(config.failure),
             answer_margin: Margin::new(config.repair_failure),
-            feedback_due: false,
-            ended_since: false,
+            owed: Owed::Nothing,
             repeats: 0,
             gap_at: None,
             repeat_at: None,
@@ -291,10 +299,12 @@ impl Receiver {
             self.verdicts.remove(index);
             self.answer_margin.observe(true);
             self.blocks.pass_over(block);
-        } else if index == 0
-            && let Some(verdict) = self.verdicts.front_mut()
-        {
-            verdict.at = now + self.unit_time * (left + GAP_UNITS);
+        } else if index == 0 {
+            let at = now + self.unit_time * (left + GAP_UNITS);
+            for (place, verdict) in self.verdicts.iter_mut().enumerate() {
+                // Those after it come after it.
+                verdict.at = if place == 0 { at } else { verdict.at.max(at) };
+            }
         }
     }
 
@@ -318,8 +328,7 @@ impl Receiver {
             return;
         }
         self.ended = true;
-        self.feedback_due = true;
-        self.ended_since = true;
+        self.owed = Owed::News;
         if self.blocks.is_open(block) {
             let (span, need) = self.blocks.needs(block);
             let need = if span == 0 {
@@ -369,11 +378,11 @@ impl Receiver {
             }
             self.blocks.pass_over(verdict.block);
             self.blocks.release(counters);
-            self.feedback_due = true;
+            self.owed = self.owed.max(Owed::Again);
         }
         if self.repeat_at.is_some_and(|at| at <= now) {
             self.repeat_at = None;
-            self.feedback_due = true;
+            self.owed = self.owed.max(Owed::Again);
         }
         self.forget_settled();
     }
@@ -419,11 +428,10 @@ impl Receiver {
     /// Everything that is known, if it is due.
     fn feed_back(&mut self, now: Instant, loss: PacketErrorRate) -> Option<Feedback> {
         let epoch = self.peer.known()?;
-        if !core::mem::take(&mut self.feedback_due) {
-            return None;
-        }
-        if core::mem::take(&mut self.ended_since) {
-            self.repeats = repeats(loss);
+        match core::mem::take(&mut self.owed) {
+            Owed::Nothing => return None,
+            Owed::Again => {}
+            Owed::News => self.repeats = repeats(loss),
         }
         let next = self.blocks.next();
         let begun = if self.horizon.is_behind(next) {
