@@ -237,6 +237,25 @@ fn the_test_of_runs_accepts_the_true_model_at_its_level_and_rejects_the_others()
     assert_covered("rejections of the truth", rejected, fits);
 }
 
+/// A test that never rejects would be believed too readily: where the model is true, p is uniform. The
+/// mean of 64 has a standard deviation of 0.036; four are allowed to either side.
+#[test]
+fn the_p_values_of_the_true_model_are_neither_too_small_nor_too_large() {
+    const FITS: u64 = 64;
+    for (text, model) in [("10%", Model::Bernoulli), ("10% burst 3", Model::Gilbert)] {
+        let p = |seed| {
+            let fit = fit(&losses(text, seed, evenly(4000), false));
+            of(&fit, model).goodness.unwrap().p
+        };
+        let mean = (1..=FITS).map(p).sum::<f64>() / FITS as f64;
+        let allowed = 4.0 / (12.0 * FITS as f64).sqrt();
+        assert!(
+            (mean - 0.5).abs() < allowed,
+            "{text}, seeds 1 to {FITS}: {mean}"
+        );
+    }
+}
+
 #[test]
 fn what_no_model_makes_is_believed_by_none() {
     // Seven lost, ninety-three kept, for ever: nothing that forgets does that.
