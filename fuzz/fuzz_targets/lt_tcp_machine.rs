@@ -1,6 +1,7 @@
 //! Two LT-TCPs under an arbitrary list of operations: whatever the medium, the applications and forgers do, neither
-//! panics and each input is answered by a bounded number of segments. As long as nobody forges, what is read is a prefix
-//! of what was written. Another connection between the two, which nobody can forge, is not harmed.
+//! panics, each input is answered by a bounded number of segments, and memory stays within what the settings allow. As
+//! long as nobody forges, what is read is a prefix of what was written. Another connection between the two, which nobody
+//! can forge, is not harmed.
 
 #![no_main]
 
@@ -13,6 +14,9 @@ use fulmar_proto::wire::lt_tcp::{BlockReport, Extension, Feedback, LtSegment, Un
 use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
 use libfuzzer_sys::fuzz_target;
 use stream_pair::{ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Fuzzed, Limits, Step, addresses_from};
+
+/// Answers that wait, and events.
+const ENDPOINT_BYTES_MAX: usize = 65_536;
 
 #[derive(Arbitrary, Debug)]
 struct Plan {
@@ -82,13 +86,17 @@ impl Fuzzed for LtTcpEndpoint {
         }
     }
 
-    fn limits(_: &LtTcpConfig) -> Limits {
-        // A block may be 256 units for any number of octets, and so may what is sent again.
-        Limits { answers: CONNECTIONS_MAX * 64 * 256 + ANSWERS_MAX, memory_bytes: 0 }
+    fn limits(config: &LtTcpConfig) -> Limits {
+        let connection = Self::connection_memory_max(config).max(Self::connection_memory_max(&Self::bystander()));
+        Limits {
+            // A block may be 256 units for any number of octets, and so may what is sent again.
+            answers: CONNECTIONS_MAX * 64 * 256 + ANSWERS_MAX,
+            memory_bytes: CONNECTIONS_MAX * connection + ENDPOINT_BYTES_MAX,
+        }
     }
 
     fn memory_bytes(&self) -> usize {
-        0
+        self.memory_bytes()
     }
 
     fn header(addresses: &AddressPair, segment: &[u8]) -> Option<TcpHeader> {
@@ -139,7 +147,7 @@ impl Fuzzed for LtTcpEndpoint {
         let mut out = Vec::new();
         write_segment(&header, &extension, &addresses_from(side), &mut Vec::new(), &mut out);
         out
-}
+    }
 }
 
 fuzz_target!(|plan: Plan| {

@@ -22,6 +22,11 @@ use crate::wire::tcp::TcpHeader;
 
 pub(super) use arrivals::Reply;
 
+/// The longest segment that a network layer hands over.
+const SEGMENT_MAX: usize = 65_535;
+/// Events that wait for the endpoint, and SYNs of which one is the peer's.
+const OTHER_BYTES_MAX: usize = 4_096;
+
 /// What both SYNs agreed on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Agreed {
@@ -76,6 +81,21 @@ impl Connection {
     /// The receive side, to look at.
     pub(super) const fn receiver(&self) -> &Receiver {
         &self.receiver
+    }
+
+    /// Octets of memory taken.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let parts = self.sender.memory_bytes() + self.receiver.memory_bytes();
+        let syns = self.syns.capacity() * size_of::<TcpHeader>();
+        let scratch = self.octets.capacity() + self.scratch.capacity();
+        size_of::<Self>() + parts + self.states.memory_bytes() + syns + scratch
+    }
+
+    /// The most that a connection with `config` takes, whatever its peer sends and asks for.
+    pub(super) fn memory_max(config: &LtTcpConfig) -> usize {
+        let sender = Sender::memory_max(config.send_buffer.as_usize());
+        let receiver = Receiver::memory_max(config.receive_buffer.as_usize());
+        size_of::<Self>() + sender + receiver + 2 * SEGMENT_MAX + OTHER_BYTES_MAX
     }
 
     /// Writes as much of `octets` as there is room for.

@@ -110,6 +110,17 @@ impl LtTcpEndpoint {
         })
     }
 
+    /// Octets of memory that connections and answers that wait take.
+    pub fn memory_bytes(&self) -> usize {
+        let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
+        connections + self.table.memory_bytes()
+    }
+
+    /// What a connection with `config` takes at most, whatever its peer sends and asks for.
+    pub fn connection_memory_max(config: &LtTcpConfig) -> usize {
+        Connection::memory_max(config)
+    }
+
     /// The counters, those of open connections included.
     pub fn counters(&self) -> LtTcpCounters {
         let mut counters = self.table.ledger;

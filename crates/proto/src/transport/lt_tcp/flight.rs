@@ -75,6 +75,16 @@ impl Flight {
         self.sent.len()
     }
 
+    /// Octets of memory taken, used or not.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.sent.capacity() * size_of::<Sent>()
+    }
+
+    /// What it takes at most.
+    pub(super) const fn memory_max() -> usize {
+        2 * UNSETTLED_MAX * size_of::<Sent>()
+    }
+
     /// A transmission of `octets` leaves; returns its number, modulo 2^16.
     pub(super) fn on_sent(
         &mut self,

@@ -8,6 +8,7 @@ mod incoming;
 use super::config::LtTcpConfig;
 use super::loss_estimate::LossEstimate;
 use crate::bytes::StreamReassembly;
+use crate::fec::block::{LENGTH_PREFIX, UNITS_MAX};
 use crate::transport::parts::stream::Answers;
 use crate::units::{Duration, Instant};
 use crate::wire::lt_tcp::{BlockReport, REPORTS_MAX, RUNS_MAX, UnitHeader};
@@ -17,6 +18,8 @@ use std::collections::BTreeMap;
 
 /// Blocks under reconstruction, at most. A sender of ours has no more of them out.
 pub(super) const BLOCKS_MAX: usize = 64;
+/// A vector that holds something has eight octets at least.
+const UNIT_HEAP_MIN: usize = 8;
 /// Above this loss each unit is answered (docs/models/lt-tcp.md, "Feedback").
 const LOSS_OF_EACH: f64 = 0.1;
 
@@ -82,6 +85,20 @@ impl Receiver {
     /// Whether something can be read.
     pub(super) fn is_readable(&self) -> bool {
         self.reassembly.is_readable()
+    }
+
+    /// Octets of memory taken.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let blocks = self.blocks.values().map(Incoming::memory_bytes);
+        self.reassembly.memory_bytes() + blocks.sum::<usize>()
+    }
+
+    /// What a receiver with room for `buffer` octets takes at most. Blocks lie apart within that room,
+    /// and each keeps at most as many units as it has sources, all of one length.
+    pub(super) const fn memory_max(buffer: usize) -> usize {
+        let units = UNITS_MAX * (size_of::<Vec<u8>>() + LENGTH_PREFIX + UNIT_HEAP_MIN);
+        let blocks = BLOCKS_MAX * (size_of::<Incoming>() + units);
+        StreamReassembly::memory_max(buffer) + 2 * buffer + blocks
     }
 
     /// Source units rebuilt from parity.

@@ -17,6 +17,7 @@ use crate::bytes::SendBuffer;
 use crate::transport::parts::congestion::{self, Algorithm, Beginning, CongestionControl};
 use crate::transport::parts::{RtoLimits, RttEstimator};
 use crate::units::{Duration, Instant};
+use crate::wire::lt_tcp::RUNS_MAX;
 use core::ops::Range;
 use std::collections::VecDeque;
 
@@ -202,6 +203,19 @@ impl Sender {
     pub(super) fn sent_end(&self) -> u64 {
         let fin = self.fin_at.filter(|_| self.fin_sent);
         fin.map_or(self.next, |fin| fin + 1)
+    }
+
+    /// Octets of memory taken, used or not.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let blocks = self.blocks.capacity() * size_of::<SentBlock>();
+        let runs = self.runs.capacity() * size_of::<Range<u64>>();
+        self.buffer.memory_bytes() + self.flight.memory_bytes() + blocks + runs
+    }
+
+    /// What a sender with room for `buffer` octets takes at most.
+    pub(super) const fn memory_max(buffer: usize) -> usize {
+        let blocks = 2 * BLOCKS_MAX * size_of::<SentBlock>();
+        2 * buffer + Flight::memory_max() + blocks + 2 * RUNS_MAX * size_of::<Range<u64>>()
     }
 
     pub(super) const fn counts(&self) -> &SendCounts {

@@ -43,6 +43,12 @@ impl Incoming {
         })
     }
 
+    /// Octets of memory taken.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let units = self.decoder.as_ref().map_or(0, BlockDecoder::memory_bytes);
+        size_of::<Self>() + units
+    }
+
     /// Takes a unit, and rebuilds what is missing as soon as that can be done.
     pub(super) fn take(
         &mut self,
