@@ -221,3 +221,23 @@ fn a_dead_hop_gives_up_a_go_back_n_window_one_after_another_and_others_at_once()
         assert_eq!(took, Duration::from_millis(30) * 3 * factor, "{preset:?}");
     }
 }
+
+#[test]
+fn what_came_behind_a_hole_leaves_when_the_hold_is_over_though_the_sender_is_gone() {
+    let config = ArqConfig {
+        retries: 2,
+        retransmit_after: Some(Duration::from_millis(30)),
+        ..ArqConfig::LL_ARQ
+    };
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let first = send(&mut sender, NOW, 0);
+    assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+    let _lost = send(&mut sender, NOW, 1);
+    let behind = send(&mut sender, NOW, 2);
+    assert!(arrive(&mut receiver, NOW, &behind).is_empty());
+    // Three tries of the sender, and half as long again and one more.
+    let at = receiver.next_deadline().expect("it waits").at;
+    assert_eq!(at.saturating_since(NOW), Duration::from_millis(30) * 5);
+    receiver.handle_deadline(at);
+    assert_eq!(packets(&mut receiver), [packet(2)]);
+}
