@@ -13,7 +13,7 @@ use fulmar_proto::machine::{Kind, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::link::arq::{ArqFrame, Epoch};
-use fulmar_proto::wire::link::harq::{HarqFrame, Unit};
+use fulmar_proto::wire::link::harq::{BlockReport, Feedback, HarqFrame, Unit, UnitKind};
 use fulmar_proto::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, Missing,
 };
@@ -147,8 +147,8 @@ fn chosen(plan: &Plan) -> Chosen {
                 fragments: plan.fragments % 64 + 1,
                 ..HarqConfig::default()
             };
-            // A block is at most 70,000 octets long, whatever a unit says; its check is longer than its headers.
-            let blocks = (2 * usize::from(window) + 2) * 70_000;
+            // A block has 255 units, however long its liar makes them, and packets that are put together.
+            let blocks = (2 * usize::from(window) + 2) * octets(256 + 16);
             (LinkLayer::LlHarq(config), true, blocks + octets(usize::from(window) + 1_024))
         }
         _ => {
@@ -202,11 +202,24 @@ impl Lie {
             3 => ArqFrame::Challenge(challenge).encode(&mut out),
             4 => ArqFrame::Answer { epoch, base, challenge }.encode(&mut out),
             5 | 6 => {
-                let second_round = self.kind % 17 == 6;
-                let unit = Unit { epoch, block: number, index, k, n, second_round };
-                HarqFrame::Unit(unit, octets).encode(&mut out);
+                let kind = if self.kind % 17 == 5 {
+                    UnitKind::Source { index }
+                } else {
+                    UnitKind::Parity { row: index, span: k, left: n, answers: c % 2 == 1 }
+                };
+                let unit = Unit { epoch, serial: c.to_be_bytes()[0], block: number, before: lane, kind };
+                unit.encode(octets, &mut out);
             }
-            7 => HarqFrame::Feedback { epoch, next: number, loss: b, needs: short }.encode(&mut out),
+            7 => {
+                let report = |report: &[u8]| match *report {
+                    [span, need] => BlockReport::Heard { span, need },
+                    _ => BlockReport::Coming,
+                };
+                let reports = short.chunks(2).map(report).collect();
+                let feedback =
+                    Feedback { epoch, next: number, loss: b, margin: k, answer_margin: n, reports };
+                feedback.encode(&mut out);
+            }
             8 => HarqFrame::Challenge(challenge).encode(&mut out),
             9 => HarqFrame::Answer { epoch, base, challenge }.encode(&mut out),
             10 => slacp::encode_data(incarnation, Lane::new(lane), seq, octets, &mut out),
