@@ -51,7 +51,7 @@ fn nothing_is_lost_doubled_or_altered_and_every_session_ends() {
 }
 
 /// Seeds of [`swarm::link_sessions`] that once failed, with what they found.
-const LINKS_FAILED_ONCE: [(u64, &str); 11] = [
+const LINKS_FAILED_ONCE: [(u64, &str); 15] = [
     (
         1_001_425,
         "LL-HARQ: damage in a block's number that 16 bits of check overlooked stopped the hop",
@@ -77,6 +77,16 @@ const LINKS_FAILED_ONCE: [(u64, &str); 11] = [
     (
         1_009_907,
         "LL-ARQ: a packet that stood behind a later one waited longer than it may",
+    ),
+    (
+        1_003_376,
+        "LL-HARQ: a block of enough units that contradict each other was waited for for ever",
+    ),
+    (1_005_590, "the same"),
+    (1_008_061, "the same"),
+    (
+        1_009_320,
+        "LL-HARQ: damage in a block's number put a unit into the next block",
     ),
 ];
 

@@ -40,9 +40,11 @@ struct Block {
 }
 
 impl Block {
+    /// Whether every source is there: units that damage made contradict each other may be enough
+    /// in number and rebuild nothing.
     fn is_complete(&self) -> bool {
-        self.total
-            .is_some_and(|total| self.decoder.needed(total) == 0)
+        let is_there = |index| self.decoder.source(index).is_some();
+        self.total.is_some_and(|total| (0..total).all(is_there))
     }
 
     /// Whether the last of `end` sources is missing.
@@ -169,7 +171,7 @@ impl Blocks {
 
     /// Nothing more comes of this block.
     pub(super) fn pass_over(&mut self, number: FrameNumber) {
-        if self.is_open(number) {
+        if number.ahead_of(self.next) < self.size {
             self.begun.entry(number.0).or_default().passed = true;
         }
     }

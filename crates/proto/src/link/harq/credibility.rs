@@ -10,7 +10,7 @@ use super::receiver::{Receiver, Waiting};
 use crate::link::LinkCounters;
 use crate::units::Instant;
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::Unit;
+use crate::wire::link::harq::{Unit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
 
 /// Two units make each other credible, should they be of blocks ahead, if these are as near.
@@ -40,7 +40,7 @@ impl Receiver {
             || !(is_new || is_near(unit.block, coming, self.blocks.size()))
         {
             Standing::Foreign
-        } else if unit.block.ahead_of(coming) > 0 && is_new {
+        } else if is_new && (unit.block != coming || !begins_a_block(unit)) {
             Standing::Ahead
         } else {
             Standing::Expected
@@ -160,6 +160,15 @@ impl Receiver {
         for (_, Waiting { unit, octets }) in &waited {
             self.judge(now, *unit, octets, counters);
         }
+    }
+}
+
+/// Whether a block's first round may begin with it, if one unit was lost before. Damage in a block's
+/// number makes a unit of the next one, which would stand where that one's own belongs.
+fn begins_a_block(unit: Unit) -> bool {
+    match unit.kind {
+        UnitKind::Source { index } => index <= 1,
+        UnitKind::Parity { row, answers, .. } => row <= 1 && !answers,
     }
 }
 

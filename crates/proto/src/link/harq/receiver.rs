@@ -194,7 +194,7 @@ impl Receiver {
         }
         self.follow_round(now, unit);
         self.blocks.release(counters);
-        self.forget_settled();
+        self.forget_settled(now);
     }
 
     /// The units between this one and the newest before it were lost.
@@ -353,11 +353,31 @@ impl Receiver {
         }
     }
 
-    fn forget_settled(&mut self) {
+    fn forget_settled(&mut self, now: Instant) {
         while let Some(&Verdict { block, .. }) = self.verdicts.front()
             && !self.blocks.is_open(block)
         {
             self.verdicts.pop_front();
+        }
+        // Nothing waits for ever for a block whose rounds are over, whatever damage that the check
+        // overlooked made of it.
+        let next = self.blocks.next();
+        let is_over = next.is_behind(self.horizon) && (self.ended || next.plus(1) != self.horizon);
+        if is_over
+            && self
+                .verdicts
+                .front()
+                .is_none_or(|first| first.block != next)
+        {
+            self.verdicts.push_front(Verdict {
+                at: now + self.round_trip + self.unit_time * u32::from(u8::MAX),
+                block: next,
+                is_certain: false,
+            });
+        }
+        // An answer that came may have let the first wait for others longer than it should.
+        if let Some(first) = self.verdicts.front_mut() {
+            first.at = first.at.max(now);
         }
         if self.verdicts.is_empty() && self.repeats == 0 {
             self.repeat_at = None;
@@ -384,7 +404,7 @@ impl Receiver {
             self.repeat_at = None;
             self.owed = self.owed.max(Owed::Again);
         }
-        self.forget_settled();
+        self.forget_settled(now);
     }
 
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
