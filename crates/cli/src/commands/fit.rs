@@ -1,5 +1,6 @@
 //! `fulmar fit FILE`: the loss model behind a recording, ready to be pasted into a scenario.
 
+use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use anyhow::{Context, anyhow};
@@ -104,6 +105,9 @@ struct Record<'a> {
 /// The recording cannot be used, or the results cannot be written.
 pub(crate) fn run(args: &FitArgs) -> Result<Exit, Failure> {
     let name = args.file.display().to_string();
+    if let Some(path) = &args.trace {
+        overwrite::refuse("--trace", path, &args.file)?;
+    }
     let losses = read(args, &name)?;
     let fit = fit(&losses);
     if let Some(path) = &args.trace {

@@ -12,6 +12,7 @@ pub(crate) mod gateway_keeper;
 pub(crate) mod keygen;
 mod link;
 pub(crate) mod man;
+mod overwrite;
 pub(crate) mod plan;
 mod progress;
 pub(crate) mod recv;

@@ -4,6 +4,7 @@ mod print;
 mod store;
 mod swarm;
 
+use super::overwrite;
 use super::traces::Traces;
 use super::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
@@ -90,6 +91,9 @@ pub(crate) struct SimArgs {
 pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let Some(count) = args.swarm {
         return swarm::run(count, args);
+    }
+    if let (Some(file), Some(scenario)) = (&args.csv, &args.scenario) {
+        overwrite::refuse("--csv", file, scenario)?;
     }
     let (experiment, digest) = read(args)?;
     let signals = Signals::catch(&[])?;

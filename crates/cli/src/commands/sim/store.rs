@@ -20,7 +20,7 @@ use fulmar_sim::report::csv;
 use fulmar_sim::report::record::{RunRecord, SCHEMA};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +29,9 @@ use std::sync::{Mutex, PoisonError};
 const RECORDS: &str = "runs.ndjson";
 /// The table's.
 const ROWS: &str = "runs.csv";
+
+/// A run with thousands of flows has less.
+const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// The first line: which sweep this is.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -114,6 +117,7 @@ impl Store {
         });
         let firsts: Vec<usize> = firsts.collect();
         let path = directory.join(RECORDS);
+        refuse_foreign(directory).or_exit(Exit::Usage)?;
         let file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -248,9 +252,15 @@ impl Records {
         let mut number = 0;
         loop {
             text.clear();
-            let octets = reader.read_until(b'\n', &mut text);
+            let octets = (&mut reader)
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut text);
             octets.with_context(unreadable).or_exit(Exit::Device)?;
             number += 1;
+            if text.len() as u64 == LINE_BYTES_MAX {
+                let problem = "is longer than any record; name another directory";
+                return Err(anyhow!("{shown}:{number}: {problem}")).or_exit(Exit::Usage);
+            }
             if text.pop() != Some(b'\n') {
                 break;
             }
@@ -297,6 +307,24 @@ impl Records {
         let mut line = vec![0; place.len as usize];
         self.file.read_exact_at(&mut line, place.at)?;
         Ok(String::from_utf8(line)?)
+    }
+}
+
+/// What stands under our names, and is not ours, is the user's.
+fn refuse_foreign(directory: &Path) -> anyhow::Result<()> {
+    let (records, rows) = (directory.join(RECORDS), directory.join(ROWS));
+    match fs::metadata(&records) {
+        Ok(there) if !there.is_file() => {
+            bail!(
+                "--out: {} is not a regular file; name another directory",
+                records.display()
+            );
+        }
+        Err(_) if fs::symlink_metadata(&rows).is_ok() => bail!(
+            "--out: {} is there, and no {RECORDS} that it would belong to; name another directory",
+            rows.display()
+        ),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
