@@ -223,6 +223,41 @@ fn a_figure_alone_is_a_picture_and_its_data() {
 }
 
 #[test]
+fn a_figure_of_other_runs_does_not_get_among_those_of_a_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().to_str().expect("a text");
+    std::fs::write(directory.path().join("index.html"), "a page").expect("room");
+    let arguments = [
+        "slacp",
+        "--figure",
+        "cra-elapsed",
+        "--runs",
+        "1",
+        "--out",
+        out,
+    ];
+    let output = reproduce(&arguments).assert().code(2).get_output().clone();
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        told.contains("has a page") && told.lines().count() == 1,
+        "{told}"
+    );
+    assert_eq!(std::fs::read_dir(out).expect("the directory").count(), 1);
+
+    std::fs::remove_file(directory.path().join("index.html")).expect("it is there");
+    let output = reproduce(&arguments)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        told.contains("warning: 1 run a point instead of 32"),
+        "{told}"
+    );
+}
+
+#[test]
 fn the_files_do_not_depend_on_the_number_of_threads() {
     let made = |jobs: &str| {
         let directory = tempfile::tempdir().expect("a directory");

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 
 /// A paper's page, and the files over all papers.
 const PAGE: &str = "index.html";
-const OVERVIEW: [&str; 2] = [PAGE, "claims.json"];
+const CLAIMS: &str = "claims.json";
+const OVERVIEW: [&str; 2] = [PAGE, CLAIMS];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -163,6 +164,14 @@ impl Place {
             Choice::One(_) => args.out.clone(),
             Choice::All => args.out.join(paper.name),
         };
+        if args.figure.is_some() && directory.join(PAGE).exists() {
+            let problem = anyhow::anyhow!(
+                "--out: {0} has a page, whose figures are all of the same runs; name another directory, or \
+                 remove {0}/{PAGE}",
+                directory.display()
+            );
+            return Err(problem).or_exit(Exit::Usage);
+        }
         writable(&directory).or_exit(Exit::Device)?;
         Ok(Self {
             reproduction,
@@ -223,6 +232,7 @@ impl Place {
         let (pages, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.name == PAGE);
         if !pages.is_empty() {
             remove(&self.directory.join(PAGE))?;
+            remove(&self.directory.join(CLAIMS))?;
         }
         let mut files = others.into_iter().chain(pages);
         files.try_for_each(|file| write(&self.directory, file))
@@ -255,8 +265,12 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
             outcome: made.outcome.map_err(|error| format!("{error:#}")),
         });
     }
-    if let Some(few) = few_runs(&attempts).filter(|_| args.figure.is_none()) {
-        eprintln!("fulmar: warning: {few}: verdicts are not to be relied on; leave out --runs");
+    if let Some(few) = few_runs(&attempts) {
+        let what = match args.figure {
+            None => "verdicts are not to be relied on",
+            Some(_) => "the intervals are wider than the paper's figure needs",
+        };
+        eprintln!("fulmar: warning: {few}: {what}; leave out --runs");
     }
     let whole = attempts.iter().any(|attempt| attempt.outcome.is_ok());
     if matches!(args.paper, Choice::All) && whole {
@@ -305,6 +319,10 @@ fn write(directory: &Path, file: &OutputFile) -> anyhow::Result<()> {
     let part = directory.join(format!("{}{PART}", file.name));
     std::fs::write(&part, &file.text)
         .and_then(|()| std::fs::rename(&part, &path))
+        .inspect_err(|_| {
+            // What could be written of it is of no use.
+            drop(std::fs::remove_file(&part));
+        })
         .with_context(|| format!("writing {}", path.display()))
 }
 

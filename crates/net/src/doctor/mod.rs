@@ -1,7 +1,7 @@
 //! What this machine lacks for a good link, and the cure of each: `fulmar doctor`.
 //!
 //! Each check is a try, not a guess from a version number, wherever trying changes nothing.
-//! [`machine`] looks at the kernel and the process, [`gateway`] at what one configuration needs.
+//! [`machine`] looks at the kernel and the process, [`gateway()`] at what one configuration needs.
 
 mod finding;
 mod gateway;
