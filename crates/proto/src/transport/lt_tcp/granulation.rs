@@ -85,7 +85,11 @@ mod tests {
         let config = config();
         let clean = shape(&config, 28_920, 1 << 20, 0.0);
         assert_eq!((clean.length, clean.k, clean.n), (28_920, 20, 20));
-        assert_eq!(shape(&config, 28_920, 1 << 20, 0.000_9), clean);
+        // 0.9991^20 = 0.982 and 0.9989^20 = 0.978: only the floor tells these two apart.
+        let mut sure = config;
+        sure.fec.proactive = Probability::new(0.99).unwrap();
+        assert_eq!(shape(&sure, 28_920, 1 << 20, 0.000_9), clean);
+        assert!(shape(&sure, 28_920, 1 << 20, 0.001_1).k < clean.k);
         let lossy = shape(&config, 28_920, 1 << 20, 0.1);
         // P(Bin(20, 0.1) <= 4) = 0.957, <= 5: 0.989.
         assert_eq!((lossy.k, lossy.n), (15, 20));

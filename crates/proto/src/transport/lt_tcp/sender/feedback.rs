@@ -61,7 +61,7 @@ impl Sender {
         }
         if self
             .reduced_until
-            .is_some_and(|until| self.flight.end() >= until)
+            .is_some_and(|until| self.flight.end() > until)
         {
             self.reduced_until = None;
         }
