@@ -213,7 +213,11 @@ fn a_figure_alone_is_a_picture_and_its_data() {
         told,
         format!("{out}/stop-delay.svg\n{out}/stop-delay.csv\n")
     );
-    assert!(output.stderr.is_empty(), "no verdict, no warning");
+    let warned = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        warned.contains("warning: 2 runs a point instead of") && warned.lines().count() == 1,
+        "{warned}"
+    );
     let mut names: Vec<_> = std::fs::read_dir(out)
         .expect("the directory")
         .map(|entry| entry.expect("a file").file_name())

@@ -88,6 +88,8 @@ fn choices() -> impl TypedValueParser<Value = Choice> {
 /// # Errors
 /// The number of runs is out of range, or the files cannot be written.
 pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
+    // Planning the runs of all papers takes a moment, too.
+    let signals = Signals::catch(&[])?;
     let papers: Vec<&'static Paper> = match args.paper {
         Choice::One(paper) => vec![paper],
         Choice::All if args.figure.is_some() => {
@@ -101,7 +103,6 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
         .into_iter()
         .map(|paper| Place::new(paper, args))
         .collect::<Result<_, _>>()?;
-    let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);
     let experiments = places.iter().map(|place| place.reproduction.experiment());
     let made: Vec<Made> = watch(&Total::runs(experiments), &progress, || {

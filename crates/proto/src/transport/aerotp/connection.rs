@@ -60,7 +60,8 @@ pub(super) struct Connection {
     sender: Sender,
     receiver: Receiver,
     /// Payload length and parity by the bit error rate, if they follow it.
-    adaptation: Option<Adaptation>,
+    // Apart: most connections have none, and finished ones are kept for a while.
+    adaptation: Option<Box<Adaptation>>,
     counters: Counters,
     trace: Trace,
     events: VecDeque<Event>,
@@ -129,7 +130,7 @@ impl Connection {
             receiver: Receiver::new(&config, rules),
             adaptation: config.adapt.filter(|_| rules.confirms()).map(|coherence| {
                 let first = first_shape(&config, payload_bytes);
-                Adaptation::new(coherence, config.tpdu_bytes_max, first)
+                Box::new(Adaptation::new(coherence, config.tpdu_bytes_max, first))
             }),
             counters: Counters::default(),
             trace,

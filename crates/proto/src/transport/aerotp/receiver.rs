@@ -71,7 +71,7 @@ pub(super) struct Receiver {
     tpdu_bytes_max: usize,
     ring: Reassembly,
     acks: Acknowledger,
-    channel: Option<ChannelReport>,
+    channel: Option<Box<ChannelReport>>,
     blocks: BlockAssembly,
     /// The latest number beyond the window, in modes that may lose data.
     beyond: Option<TpduSeq>,
@@ -107,7 +107,7 @@ impl Receiver {
             channel: config
                 .adapt
                 .filter(|_| rules.confirms())
-                .map(ChannelReport::new),
+                .map(|memory| Box::new(ChannelReport::new(memory))),
             blocks: BlockAssembly::new(rules.blocks),
             beyond: None,
             asked_damaged: VecDeque::new(),
