@@ -367,6 +367,36 @@ fn a_window_of_one_segment_holds_back_the_fin_alone() {
     assert_eq!((fin.range(), fin.has(FIN)), ((segment(2), 0), true));
 }
 
+/// RFC 9293, section 3.8.6: the last octets leave up to the window's edge, short as their segment is,
+/// and the FIN follows when it may.
+#[test]
+fn a_fin_beyond_the_window_holds_back_no_short_last_segment() {
+    for nagle in [false, true] {
+        let config = reference(|c| {
+            c.growth.initial_window = 2;
+            c.nagle = nagle;
+        });
+        let mut drill = Drill::established(config, MSS);
+        drill.write(2_500);
+        assert_eq!(drill.ranges(), [(segment(0), 1000), (segment(1), 1000)]);
+        drill.close();
+        drill.silent();
+        drill.window = 1_500;
+        drill.peer(ACK, 1, segment(1), &[]);
+        let last = drill.sent();
+        assert_eq!((last.range(), last.has(FIN)), ((segment(2), 500), false));
+        drill.window = 0;
+        drill.peer(ACK, 1, segment(2) + 500, &[]);
+        drill.silent();
+        drill.window = 1;
+        drill.peer(ACK, 1, segment(2) + 500, &[]);
+        let fin = drill.sent();
+        let all = ((segment(2) + 500, 0), true);
+        assert_eq!((fin.range(), fin.has(FIN)), all, "nagle {nagle}");
+        drill.silent();
+    }
+}
+
 /// RFC 6582, section 3.2, step 1: duplicates of what was sent again in vain are not believed.
 #[test]
 fn a_careful_sender_does_not_take_its_own_repetitions_for_a_loss() {

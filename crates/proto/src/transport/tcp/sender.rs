@@ -353,28 +353,34 @@ impl Sender {
         }
     }
 
-    /// The next segment that was never sent.
+    /// The next segment that was never sent. A FIN that finds no place in the peer's window follows by
+    /// itself; it holds nothing back.
     fn new_data(&self, room: u64) -> Result<Plan, Held> {
-        let unsent = self.end().saturating_sub(self.next);
-        if unsent == 0 {
+        if self.end() <= self.next {
             return Err(Held::ByOthers);
         }
+        let octets = self.buffer.end().saturating_sub(self.next);
         let peer = self.edge.saturating_sub(self.next);
         // The FIN needs no room in a segment, but a place in the peer's window.
-        let fits = |fin: u64| unsent <= self.mss + 1 && fin >= self.next && unsent != peer + 1;
-        let fin = u64::from(self.fin_at.is_some_and(fits));
-        let len = unsent.min(self.mss + fin);
+        let fits = self.is_finishing() && octets <= self.mss && octets < peer;
+        let fin = u64::from(fits);
+        let len = octets.min(self.mss);
+        if len == 0 && !fits {
+            return Err(Held::ByOthers);
+        }
         if len > peer {
             return self.squeezed(room, peer);
         }
-        if len - fin > room {
+        if len > room {
             return Err(Held::ByCongestion);
         }
-        let small = len < self.mss && fin == 0;
+        // After the last octets nothing comes that a short segment could wait for.
+        let is_last = self.is_finishing() && len == octets;
+        let small = len < self.mss && !is_last;
         if small && self.config.nagle && self.flight() > 0 {
             return Err(Held::ByOthers);
         }
-        Ok(self.plan(self.next..self.next + len, false))
+        Ok(self.plan(self.next..self.next + len + fin, false))
     }
 
     /// The peer's window is too small for the segment: a part of it leaves if that is at least half
