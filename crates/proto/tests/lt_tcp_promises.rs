@@ -1,5 +1,5 @@
-//! What LT-TCP promises beside delivery: loss never shrinks the window, marks do, no loss takes no
-//! parity, and a hostile peer harms nothing.
+//! What LT-TCP promises beside delivery: loss never shrinks the window, marks do, and no loss takes
+//! no parity.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod stream_lab;
@@ -8,11 +8,7 @@ use fulmar_proto::machine::Kind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::aerotp::Port;
-use fulmar_proto::wire::lt_tcp::{BlockReport, Extension, Feedback, UnitHeader, write_segment};
-use fulmar_proto::wire::network::NodeAddress;
-use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
-use stream_lab::{Faults, Lab, below, content};
+use stream_lab::{Faults, Lab, content};
 
 fn lab(seed: u64, faults: Faults, len: usize) -> Lab<LtTcpEndpoint> {
     let mut rng = Rng::from_seed(seed).child("content");
@@ -130,163 +126,5 @@ fn a_silence_is_survived_and_the_window_comes_back_with_the_path() {
             .map_or(after, |status| status.window.max(after));
     }
     assert!(after >= before, "{after} after {before}");
-    assert_eq!(lab.run(), Ok(()));
-}
-
-/// A segment that passes the checksum, with whatever else.
-fn forged(rng: &mut Rng, to: usize) -> Vec<u8> {
-    let (from, to) = if to == 0 { (2, 1) } else { (1, 2) };
-    let addresses = AddressPair::nodes(NodeAddress(from), NodeAddress(to));
-    let ports = if from == 1 { (5, 80) } else { (80, 5) };
-    let word = |rng: &mut Rng| u32::try_from(rng.below(1 << 32)).expect("32 bits");
-    let octet = |rng: &mut Rng| u8::try_from(rng.below(256)).expect("8 bits");
-    let short = |rng: &mut Rng| u16::try_from(rng.below(1 << 16)).expect("16 bits");
-    let header = TcpHeader {
-        source: Port(ports.0),
-        destination: Port(ports.1),
-        seq: TcpSeq(word(rng)),
-        ack: TcpSeq(word(rng)),
-        flags: TcpFlags(octet(rng) & !TcpFlags::RST.0),
-        window: short(rng),
-        ..TcpHeader::default()
-    };
-    let mut payload = Vec::new();
-    let extension = match rng.below(3) {
-        0 => Extension::None,
-        1 => {
-            let unit = UnitHeader {
-                ordinal: short(rng),
-                block: short(rng),
-                index: octet(rng),
-                k: octet(rng),
-                n: octet(rng),
-                length: 1 + u32::try_from(rng.below(5_000)).expect("small"),
-            };
-            payload.resize(unit.payload_len(), 7);
-            Extension::Unit(unit, &payload)
-        }
-        _ => Extension::Feedback(Feedback {
-            arrived_end: short(rng),
-            arrivals: short(rng),
-            loss: short(rng),
-            deviation: short(rng),
-            reports: (0..rng.below(16))
-                .map(|_| BlockReport {
-                    block: u16::try_from(rng.below(8)).expect("small"),
-                    received: octet(rng),
-                    needed: octet(rng),
-                    lost: octet(rng),
-                })
-                .collect(),
-            runs: (0..rng.below(5))
-                .map(|_| SackBlock {
-                    start: TcpSeq(word(rng)),
-                    end: TcpSeq(word(rng)),
-                })
-                .collect(),
-        }),
-    };
-    let mut out = Vec::new();
-    write_segment(&header, &extension, &addresses, &mut Vec::new(), &mut out);
-    out
-}
-
-#[test]
-fn forged_segments_of_any_content_neither_stop_a_transfer_nor_change_an_octet() {
-    for seed in 0..20 {
-        let mut lab = lab(seed, Faults::default(), 200_000);
-        let mut rng = Rng::from_seed(seed).child("forger");
-        lab.faults.loss = 0.1;
-        for _ in 0..300 {
-            let to = below(&mut rng, 2);
-            // Numbers are drawn from all there are: almost none is where it would be believed,
-            // as with a forger that does not see the path.
-            let octets = forged(&mut rng, to);
-            lab.inject(to, &octets);
-            lab.run_for(Duration::from_millis(1));
-        }
-        let outcome = lab.run();
-        assert_eq!(outcome, Ok(()), "seed {seed}");
-    }
-}
-
-/// A SYN of nobody, before the peer's or between the peer's and its acknowledgement, had taken the
-/// place of the peer's numbers.
-#[test]
-fn forged_syns_before_the_handshake_s_end_do_not_keep_the_peer_out() {
-    for after in 0..100 {
-        let mut lab = lab(1, Faults::default(), 10_000);
-        lab.run_for(Duration::from_millis(after));
-        for seq in [7, 1 << 31, u32::MAX] {
-            let header = TcpHeader {
-                source: Port(5),
-                destination: Port(80),
-                seq: TcpSeq(seq),
-                flags: TcpFlags::SYN,
-                window: 1,
-                ..TcpHeader::default()
-            };
-            let mut octets = Vec::new();
-            let addresses = AddressPair::nodes(NodeAddress(1), NodeAddress(2));
-            write_segment(
-                &header,
-                &Extension::None,
-                &addresses,
-                &mut Vec::new(),
-                &mut octets,
-            );
-            lab.inject(1, &octets);
-        }
-        assert_eq!(lab.run(), Ok(()), "after {after} ms");
-    }
-}
-
-#[test]
-fn noise_is_counted_and_answered_with_nothing() {
-    let mut lab = lab(1, Faults::default(), 10_000);
-    let mut rng = Rng::from_seed(9);
-    for _ in 0..400 {
-        let len = below(&mut rng, 200);
-        let octets = content(&mut rng, len);
-        lab.inject(1, &octets);
-    }
-    let counters = lab.counters(1);
-    assert_eq!(counters.strangers, 0);
-    assert_eq!(counters.checksum + counters.malformed, 400);
-    assert_eq!(lab.run(), Ok(()));
-}
-
-#[test]
-fn a_stranger_s_segment_is_answered_with_one_reset_and_a_reset_with_none() {
-    let mut lab = lab(1, Faults::default(), 1_000);
-    let addresses = AddressPair::nodes(NodeAddress(1), NodeAddress(2));
-    let mut header = TcpHeader {
-        source: Port(77),
-        destination: Port(80),
-        seq: TcpSeq(1),
-        flags: TcpFlags::ACK,
-        ..TcpHeader::default()
-    };
-    let mut octets = Vec::new();
-    write_segment(
-        &header,
-        &Extension::None,
-        &addresses,
-        &mut Vec::new(),
-        &mut octets,
-    );
-    lab.inject(1, &octets);
-    assert_eq!(lab.counters(1).strangers, 1);
-    header.flags = TcpFlags::RST;
-    octets.clear();
-    write_segment(
-        &header,
-        &Extension::None,
-        &addresses,
-        &mut Vec::new(),
-        &mut octets,
-    );
-    lab.inject(1, &octets);
-    assert_eq!(lab.counters(1).strangers, 1);
     assert_eq!(lab.run(), Ok(()));
 }

@@ -50,6 +50,8 @@ pub(crate) struct App {
     pub(crate) sent_kinds: BTreeMap<Kind, u64>,
     /// The application does not read.
     pub(crate) deaf: bool,
+    /// The last segment sent.
+    pub(crate) last: Vec<u8>,
     out: Vec<u8>,
     sent: Vec<(Vec<u8>, Ecn)>,
 }
@@ -86,6 +88,7 @@ impl<E: StreamEndpoint> Driver<Strict<E>> for App {
     fn send(&mut self, _now: Instant, transmit: Transmit) {
         assert_eq!(self.out.len(), transmit.len);
         *self.sent_kinds.entry(transmit.kind).or_default() += 1;
+        self.last.clone_from(&self.out);
         self.sent
             .push((core::mem::take(&mut self.out), transmit.ecn));
     }
@@ -283,6 +286,10 @@ impl Lab<LtTcpEndpoint> {
 
     pub(crate) fn counters(&self, side: usize) -> LtTcpCounters {
         self.sides[side].machine.inner().counters()
+    }
+
+    pub(crate) fn memory_bytes(&self, side: usize) -> usize {
+        self.sides[side].machine.inner().memory_bytes()
     }
 }
 

@@ -3,9 +3,6 @@
 //! Sequence numbers exist on the wire alone. Inside, both directions count positions of their
 //! stream from 0 in 64 bits, a SYN lies before position 0 and a FIN takes the position after the
 //! last octet; translation is `parts::stream`'s and done in the two files beside this.
-//!
-//! What calls sender and receiver in turn reads as TCP's connection does: both are of other types
-//! there, and traits over them would take more lines than they save.
 
 mod arrivals;
 mod departures;
@@ -14,13 +11,9 @@ use super::config::LtTcpConfig;
 use super::endpoint::LtTcpCounters;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use crate::machine::Deadline;
-use crate::transport::parts::stream::{Key, Numbers, Passed, States, StreamConnection};
-use crate::transport::tcp::{TcpCloseReason, TcpConnectionId, TcpWriteError};
-use crate::units::Instant;
+use crate::transport::parts::stream::{Challenges, Key, Numbers, States, stream_connection};
+use crate::transport::tcp::TcpConnectionId;
 use crate::wire::tcp::TcpHeader;
-
-pub(super) use arrivals::Reply;
 
 /// The longest segment that a network layer hands over.
 const SEGMENT_MAX: usize = 65_535;
@@ -51,9 +44,14 @@ pub(super) struct Connection {
     /// Ours was sent more than once: no sample of the round trip (Karn).
     syn_sent_again: bool,
     agreed: Agreed,
+    challenges: Challenges,
+    /// Segments that came and that the peer cannot mean.
+    unbelieved: u64,
     octets: Vec<u8>,
     scratch: Vec<u8>,
 }
+
+stream_connection!(Connection, LtTcpCounters, owes "delayed feedback");
 
 impl Connection {
     /// A connection in SYN-SENT, its SYN due.
@@ -68,6 +66,8 @@ impl Connection {
             syn_asked: false,
             syn_sent_again: false,
             agreed: Agreed::default(),
+            challenges: Challenges::new(),
+            unbelieved: 0,
             octets: Vec::new(),
             scratch: Vec::new(),
         }
@@ -83,6 +83,11 @@ impl Connection {
         &self.receiver
     }
 
+    /// Segments that came and that the peer cannot mean.
+    pub(super) const fn unbelieved(&self) -> u64 {
+        self.unbelieved
+    }
+
     /// Octets of memory taken.
     pub(super) fn memory_bytes(&self) -> usize {
         let parts = self.sender.memory_bytes() + self.receiver.memory_bytes();
@@ -96,71 +101,5 @@ impl Connection {
         let sender = Sender::memory_max(config.send_buffer.as_usize());
         let receiver = Receiver::memory_max(config.receive_buffer.as_usize());
         size_of::<Self>() + sender + receiver + 2 * SEGMENT_MAX + OTHER_BYTES_MAX
-    }
-
-    /// Writes as much of `octets` as there is room for.
-    pub(super) fn write(&mut self, octets: &[u8]) -> Result<usize, TcpWriteError> {
-        self.states.check_write(self.sender.is_finishing())?;
-        let taken = self.sender.write(octets);
-        self.states.on_written(taken, octets.len());
-        Ok(taken)
-    }
-
-    /// Takes the next octets in order.
-    pub(super) fn read(&mut self) -> Option<Vec<u8>> {
-        let chunk = self.receiver.read();
-        self.tell_finish();
-        chunk
-    }
-
-    /// Takes back a vector for reuse.
-    pub(super) fn recycle(&mut self, octets: Vec<u8>) {
-        self.receiver.recycle(octets);
-    }
-
-    /// No more will be written.
-    pub(super) fn close(&mut self) {
-        if self.states.close(self.sender.is_all_acked()) {
-            self.sender.finish();
-        }
-    }
-
-    fn tell_finish(&mut self) {
-        if self.receiver.is_finished() && !self.receiver.is_readable() {
-            self.states.tell_finish();
-        }
-    }
-}
-
-impl StreamConnection for Connection {
-    type Ledger = LtTcpCounters;
-
-    fn states(&self) -> &States {
-        &self.states
-    }
-
-    fn states_mut(&mut self) -> &mut States {
-        &mut self.states
-    }
-
-    fn next_deadline(&self) -> Option<Deadline> {
-        let (owed, sender) = (self.receiver.answers.owed(), self.sender.next_deadline());
-        self.states.next_deadline(owed, "delayed feedback", sender)
-    }
-
-    fn handle_deadline(&mut self, now: Instant) {
-        match self.states.handle_deadline(now, self.config.syn_retries) {
-            Passed::End => return,
-            Passed::Syn => self.sender.rtt_mut().on_silence(),
-            Passed::Nothing => {}
-        }
-        self.receiver.answers.handle_deadline(now);
-        if self.states.state().may_send() && !self.sender.handle_deadline(now) {
-            self.states.end(TcpCloseReason::TimedOut);
-        }
-    }
-
-    fn book(&self, ledger: &mut LtTcpCounters) {
-        ledger.add(self);
     }
 }

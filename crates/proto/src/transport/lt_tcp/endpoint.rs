@@ -22,6 +22,9 @@ pub struct LtTcpCounters {
     pub checksum: u64,
     /// Segments dropped because header or extension are impossible.
     pub malformed: u64,
+    /// Segments of a connection with numbers that its peer cannot mean, and SYNs and resets that it
+    /// would not send now.
+    pub unbelieved: u64,
     /// Resets sent to segments without a connection.
     pub strangers: u64,
     /// SYNs dropped because there are as many connections as may be.
@@ -125,15 +128,16 @@ impl LtTcpEndpoint {
     pub fn counters(&self) -> LtTcpCounters {
         let mut counters = self.table.ledger;
         for connection in self.table.iter() {
-            counters.add(connection);
+            counters.book(connection);
         }
         counters
     }
 }
 
 impl LtTcpCounters {
-    pub(super) fn add(&mut self, connection: &Connection) {
+    pub(super) fn book(&mut self, connection: &Connection) {
         let counts = connection.sender().counts();
+        self.unbelieved += connection.unbelieved();
         self.timeouts += counts.timeouts;
         self.marks += counts.marks;
         self.blocks += counts.blocks;

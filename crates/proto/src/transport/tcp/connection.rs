@@ -9,18 +9,15 @@ mod departures;
 
 use super::config::TcpConfig;
 use super::endpoint::Ledger;
-use super::event::{TcpCloseReason, TcpConnectionId, TcpWriteError};
+use super::event::{TcpCloseReason, TcpConnectionId};
 use super::receiver::Receiver;
 use super::scoreboard::Scoreboard;
 use super::sender::{Sender, rto_limits};
 use crate::bytes::StreamReassembly;
-use crate::machine::Deadline;
 use crate::transport::parts::RttEstimator;
-use crate::transport::parts::stream::{Key, Numbers, Passed, States, StreamConnection};
+use crate::transport::parts::stream::{Challenges, Key, Numbers, States, stream_connection};
 use crate::units::{Duration, Instant};
 use crate::wire::tcp::{TCP_OPTIONS_MAX, TcpSeq};
-
-pub(super) use arrivals::Reply;
 
 /// What connections on a path learn from each other (RFC 9040).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,10 +37,6 @@ struct Agreed {
     mss: u32,
 }
 
-/// Acknowledgements of what cannot be accepted, in one second at most (RFC 5961, section 7).
-const CHALLENGES_MAX: u8 = 10;
-const CHALLENGES_SPAN: Duration = Duration::from_secs(1);
-
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -61,7 +54,7 @@ pub(super) struct Connection {
     acked_position: u64,
     /// The segment the window was last taken from: its position and its acknowledgement.
     window_from: (u64, u64),
-    challenges: (Instant, u8),
+    challenges: Challenges,
     scratch: Vec<u8>,
 }
 
@@ -73,6 +66,8 @@ const OTHER_BYTES_MAX: usize = 4_096;
 const MSS_DEFAULT: u32 = 536;
 /// RFC 6298, section 5.7: a SYN that had to be sent again says that the path is slow.
 const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
+
+stream_connection!(Connection, Ledger, owes "delayed acknowledgement");
 
 impl Connection {
     /// A connection in SYN-SENT, its SYN due.
@@ -108,7 +103,7 @@ impl Connection {
             ts_recent: None,
             acked_position: 0,
             window_from: (0, 0),
-            challenges: (Instant::START, 0),
+            challenges: Challenges::new(),
             scratch: Vec::with_capacity(TCP_OPTIONS_MAX),
         }
     }
@@ -145,33 +140,6 @@ impl Connection {
         }
     }
 
-    /// Writes as much of `octets` as there is room for.
-    pub(super) fn write(&mut self, octets: &[u8]) -> Result<usize, TcpWriteError> {
-        self.states.check_write(self.sender.is_finishing())?;
-        let taken = self.sender.write(octets);
-        self.states.on_written(taken, octets.len());
-        Ok(taken)
-    }
-
-    /// Takes the next octets in order.
-    pub(super) fn read(&mut self) -> Option<Vec<u8>> {
-        let chunk = self.receiver.read();
-        self.tell_finish();
-        chunk
-    }
-
-    /// Takes back a vector for reuse.
-    pub(super) fn recycle(&mut self, octets: Vec<u8>) {
-        self.receiver.recycle(octets);
-    }
-
-    /// No more will be written.
-    pub(super) fn close(&mut self) {
-        if self.states.close(self.sender.is_all_acked()) {
-            self.sender.finish();
-        }
-    }
-
     /// Whether `seq` lies beyond all that the peer sent.
     pub(super) fn is_beyond(&self, seq: TcpSeq) -> bool {
         seq.distance_from(self.numbers.their_seq(self.receiver.next())) > 0
@@ -186,45 +154,5 @@ impl Connection {
     fn tell_room(&mut self) {
         let wants = !self.sender.is_finishing() && self.sender.wants_writing();
         self.states.tell_room(wants);
-    }
-
-    fn tell_finish(&mut self) {
-        if self.receiver.is_finished() && !self.receiver.is_readable() {
-            self.states.tell_finish();
-        }
-    }
-}
-
-impl StreamConnection for Connection {
-    type Ledger = Ledger;
-
-    fn states(&self) -> &States {
-        &self.states
-    }
-
-    fn states_mut(&mut self) -> &mut States {
-        &mut self.states
-    }
-
-    fn next_deadline(&self) -> Option<Deadline> {
-        let (owed, sender) = (self.receiver.answers.owed(), self.sender.next_deadline());
-        self.states
-            .next_deadline(owed, "delayed acknowledgement", sender)
-    }
-
-    fn handle_deadline(&mut self, now: Instant) {
-        match self.states.handle_deadline(now, self.config.syn_retries) {
-            Passed::End => return,
-            Passed::Syn => self.sender.rtt_mut().on_silence(),
-            Passed::Nothing => {}
-        }
-        self.receiver.answers.handle_deadline(now);
-        if self.states.state().may_send() && !self.sender.handle_deadline(now) {
-            self.states.end(TcpCloseReason::TimedOut);
-        }
-    }
-
-    fn book(&self, ledger: &mut Ledger) {
-        ledger.book(self);
     }
 }

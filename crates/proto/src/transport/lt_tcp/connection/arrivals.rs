@@ -3,20 +3,11 @@
 use super::Connection;
 use crate::machine::Ecn;
 use crate::transport::lt_tcp::sender::FeedbackArrival;
-use crate::transport::parts::stream::{SHIFT_MAX, asks_for_ecn, shift_for};
+use crate::transport::parts::stream::{Reply, SHIFT_MAX, asks_for_ecn, shift_for};
 use crate::transport::tcp::{TcpCloseReason, TcpState};
 use crate::units::Instant;
 use crate::wire::lt_tcp::{Extension, Feedback, LtSegment, UnitHeader};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSeq};
-
-/// What the endpoint should do about a segment besides draining the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport::lt_tcp) enum Reply {
-    /// Nothing.
-    None,
-    /// Answer with a reset.
-    Reset,
-}
 
 /// SYNs between which the first acknowledgement decides; older ones are forgotten.
 const SYNS_MAX: usize = 8;
@@ -157,7 +148,7 @@ impl Connection {
                 self.refuse(header.seq);
                 return Reply::None;
             }
-            self.on_reset(position);
+            self.on_reset(now, position);
             return Reply::None;
         }
         if flags.has(TcpFlags::SYN) {
@@ -169,7 +160,7 @@ impl Connection {
             } else {
                 // The peer did not get our answer to its SYN, or it is a stranger's: then the
                 // answer makes its sender reset (RFC 5961, section 4).
-                self.receiver.answers.owe_now();
+                self.challenge(now);
             }
             return Reply::None;
         }
@@ -186,7 +177,12 @@ impl Connection {
             position = self.position(header.seq);
             self.establish(now, header);
         }
-        let Some(ack) = self.acceptable_ack(header) else {
+        let numbers = (
+            self.acceptable_position(position),
+            self.acceptable_ack(header),
+        );
+        let (Some(position), Some(ack)) = numbers else {
+            self.disbelieve(now, &segment.extension);
             return Reply::None;
         };
         match segment.extension {
@@ -213,16 +209,35 @@ impl Connection {
         Some(u64::try_from(ack).unwrap_or(0))
     }
 
-    /// The position of a unit, if the window or what was received lately has it.
+    /// The position of a segment, if the window or what was received lately has it. Behind the window
+    /// a FIN may stand, and feedback behind that.
     fn acceptable_position(&self, position: i64) -> Option<u64> {
         let position = u64::try_from(position).ok()?;
         let oldest = self
             .receiver
             .next()
             .saturating_sub(self.config.receive_buffer.0);
-        (oldest..=self.receiver.window_end())
+        (oldest..=self.receiver.window_end() + 1)
             .contains(&position)
             .then_some(position)
+    }
+
+    /// A segment has numbers that the peer cannot mean. Feedback is not answered, or two ends that do
+    /// not believe each other would never fall silent.
+    fn disbelieve(&mut self, now: Instant, extension: &Extension<'_>) {
+        match extension {
+            Extension::Unit(..) => self.challenge(now),
+            Extension::None | Extension::Feedback(_) => self.unbelieved += 1,
+        }
+    }
+
+    /// An answer to what is not believed, not too often: if the peer sent it, it learns from the
+    /// answer where this end stands.
+    fn challenge(&mut self, now: Instant) {
+        self.unbelieved += 1;
+        if self.challenges.permits(now) {
+            self.receiver.answers.owe_now();
+        }
     }
 
     /// The peer knows nothing of the SYN before `seq`; another may be its own.
@@ -235,9 +250,9 @@ impl Connection {
     }
 
     /// RFC 5961, section 3: only what is exactly expected resets; else an answer asks again.
-    fn on_reset(&mut self, position: i64) {
+    fn on_reset(&mut self, now: Instant, position: i64) {
         if position != self.receiver.next().cast_signed() {
-            self.receiver.answers.owe_now();
+            self.challenge(now);
             return;
         }
         self.states.end(match self.states.state() {
@@ -273,16 +288,12 @@ impl Connection {
         &mut self,
         now: Instant,
         header: &TcpHeader,
-        (position, unit, octets): (i64, &UnitHeader, &[u8]),
+        (position, unit, octets): (u64, &UnitHeader, &[u8]),
         ecn: Ecn,
     ) {
         if self.states.is_closed() {
             return;
         }
-        let Some(position) = self.acceptable_position(position) else {
-            self.receiver.answers.owe_now();
-            return;
-        };
         if self.agreed.ecn {
             self.receiver
                 .answers

@@ -2,8 +2,7 @@
 
 use super::{Key, LtTcpEndpoint};
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
-use crate::transport::lt_tcp::connection::Reply;
-use crate::transport::parts::stream::StreamConnection;
+use crate::transport::parts::stream::{Reply, StreamConnection};
 use crate::transport::tcp::TcpEvent;
 use crate::units::Instant;
 use crate::wire::lt_tcp::{Extension, LtReject, LtSegment};

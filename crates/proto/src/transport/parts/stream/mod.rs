@@ -3,18 +3,24 @@
 //! | part | what it does |
 //! |---|---|
 //! | `endpoint` | what an application asks |
+//! | `connection` | how a connection hands that, and its timers, to its halves |
 //! | `table` | a node's connections: listeners, who may send, who is due, resets |
 //! | `states` | RFC 9293's states from the SYN to TIME-WAIT, and what the application is told |
 //! | `numbers` | sequence numbers of both directions, as positions of their streams |
 //! | `answers` | whether and when something is owed to the peer |
+//! | `challenges` | how often what cannot be accepted is answered |
 
 mod answers;
+mod challenges;
+mod connection;
 mod endpoint;
 mod numbers;
 mod states;
 mod table;
 
 pub(in crate::transport) use answers::{Answers, Owed};
+pub(in crate::transport) use challenges::Challenges;
+pub(in crate::transport) use connection::{Reply, stream_connection};
 pub use endpoint::StreamEndpoint;
 pub(in crate::transport) use endpoint::stream_endpoint;
 pub(in crate::transport) use numbers::{Numbers, SHIFT_MAX, asks_for_ecn, shift_for, wire};

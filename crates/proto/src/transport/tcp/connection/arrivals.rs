@@ -1,21 +1,12 @@
 //! Segments that arrive (RFC 9293, section 3.10.7).
 
-use super::{Agreed, CHALLENGES_MAX, CHALLENGES_SPAN, Connection, MSS_DEFAULT, RTO_AFTER_SYN_LOSS};
+use super::{Agreed, Connection, MSS_DEFAULT, RTO_AFTER_SYN_LOSS};
 use crate::machine::Ecn;
-use crate::transport::parts::stream::{SHIFT_MAX, asks_for_ecn, shift_for};
+use crate::transport::parts::stream::{Reply, SHIFT_MAX, asks_for_ecn, shift_for};
 use crate::transport::tcp::event::{TcpCloseReason, TcpState};
 use crate::transport::tcp::sender::AckArrival;
 use crate::units::{Duration, Instant};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSegment, TcpSeq};
-
-/// What the endpoint should do about a segment besides draining the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport::tcp) enum Reply {
-    /// Nothing.
-    None,
-    /// Answer with a reset.
-    Reset,
-}
 
 /// A silence after which a remembered timestamp may have wrapped (RFC 7323, section 5.5).
 const TIMESTAMP_TRUST: Duration = Duration::from_secs(24 * 24 * 3600);
@@ -251,19 +242,12 @@ impl Connection {
         }
     }
 
-    /// An answer to what cannot be accepted, not too often if it carries no data (RFC 5961).
+    /// An answer to what cannot be accepted. Data are answered each time: their sender repeats them
+    /// until it hears that they were here.
     fn challenge(&mut self, now: Instant, segment: &TcpSegment<'_>) {
-        let (since, count) = &mut self.challenges;
-        if now.saturating_since(*since) >= CHALLENGES_SPAN {
-            (*since, *count) = (now, 0);
+        if !segment.payload.is_empty() || self.challenges.permits(now) {
+            self.receiver.answers.owe_now();
         }
-        if segment.payload.is_empty() {
-            *count = count.saturating_add(1);
-            if *count > CHALLENGES_MAX {
-                return;
-            }
-        }
-        self.receiver.answers.owe_now();
     }
 
     /// RFC 5961, section 3: only what is exactly expected resets.

@@ -2,8 +2,8 @@
 
 use super::{Key, TcpEndpoint, TcpState, addresses_to};
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
-use crate::transport::parts::stream::StreamConnection;
-use crate::transport::tcp::connection::{Connection, Reply};
+use crate::transport::parts::stream::{Reply, StreamConnection};
+use crate::transport::tcp::connection::Connection;
 use crate::transport::tcp::event::{TcpConnectionId, TcpEvent};
 use crate::units::Instant;
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpReject, TcpSegment};
