@@ -29,6 +29,8 @@
 //! LT-TCP + LL-HARQ slides; SLACP slides; spec/protocols.md sections 2 and 3; `docs/models/link.md`.
 
 mod arq;
+#[cfg(test)]
+mod by_hand;
 mod counters;
 mod drain;
 mod harq;

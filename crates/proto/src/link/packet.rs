@@ -97,3 +97,15 @@ pub struct FrameTransmit {
     /// Precedence, for a medium that queues frames.
     pub priority: Priority,
 }
+
+impl FrameTransmit {
+    /// Talk of the layer's own, before everything else.
+    pub(super) const fn control(len: usize) -> Self {
+        Self {
+            len,
+            class: FrameClass::Control,
+            kind: Kind::Control,
+            priority: Priority(u8::MAX),
+        }
+    }
+}

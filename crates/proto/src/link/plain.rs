@@ -91,3 +91,39 @@ impl LinkMachine for Plain {
         &self.counters
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::by_hand::{offer, packet};
+
+    #[test]
+    fn one_packet_waits_to_leave_and_leaves_once() {
+        let mut machine = Plain::default();
+        offer(&mut machine, Instant::START, &packet(1));
+        assert!(!machine.ready());
+        offer(&mut machine, Instant::START, &packet(2));
+        assert_eq!(machine.counters().refused, 1);
+        assert_eq!(machine.held(), ByteCount(1_000));
+        let mut frame = Vec::new();
+        assert!(machine.poll_frame(Instant::START, &mut frame).is_some());
+        assert_eq!(plain::parse(&frame), Ok(&packet(1)[..]));
+        assert!(machine.poll_frame(Instant::START, &mut frame).is_none());
+    }
+
+    #[test]
+    fn what_nobody_fetches_is_kept_in_order_up_to_a_bound() {
+        let mut machine = Plain::default();
+        let most = u16::try_from(INBOX_PACKETS_MAX).unwrap();
+        for number in 0..=most {
+            let mut frame = Vec::new();
+            plain::encode(&number.to_be_bytes(), &mut frame);
+            machine.handle_frame(Instant::START, &frame);
+        }
+        assert_eq!(machine.counters().skipped, 1);
+        let mut fetched = Vec::new();
+        while machine.poll_packet(&mut fetched).is_some() {}
+        let first: Vec<u8> = (0..most).flat_map(u16::to_be_bytes).collect();
+        assert!(fetched == first);
+    }
+}

@@ -3,8 +3,8 @@
 use super::ArqConfig;
 use super::receiver::{Arrival, Receiver};
 use super::sender::Sender;
-use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
-use crate::machine::{Deadline, Kind, Priority};
+use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
+use crate::machine::Deadline;
 use crate::rng::Rng;
 use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::link::FrameNumber;
@@ -54,12 +54,7 @@ impl Arq {
             challenge,
         }
         .encode(out);
-        Some(FrameTransmit {
-            len: out.len() - start,
-            class: FrameClass::Control,
-            kind: Kind::Control,
-            priority: Priority(u8::MAX),
-        })
+        Some(FrameTransmit::control(out.len() - start))
     }
 
     /// How long a packet waits for one before it at most: as long as the peer may try to send that,

@@ -3,8 +3,8 @@
 use super::ArqConfig;
 use super::ArqScheme;
 use crate::link::parts::{Acquaintance, Placed, ReleaseWindow};
-use crate::link::{FrameClass, FrameTransmit, LinkCounters};
-use crate::machine::{Deadline, Kind, Priority};
+use crate::link::{FrameTransmit, LinkCounters};
+use crate::machine::Deadline;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant};
 use crate::wire::link::arq::{ARQ_BITS_MAX, ArqFrame, Epoch};
@@ -238,12 +238,7 @@ impl Receiver {
         } else {
             self.acknowledge(out)?;
         }
-        Some(FrameTransmit {
-            len: out.len() - start,
-            class: FrameClass::Control,
-            kind: Kind::Control,
-            priority: Priority(u8::MAX),
-        })
+        Some(FrameTransmit::control(out.len() - start))
     }
 
     /// Everything that is known, if it is due.

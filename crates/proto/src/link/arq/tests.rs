@@ -1,8 +1,8 @@
 //! Two ends, frame by frame: each case says which frames arrive.
 
 use super::{Arq, ArqConfig};
-use crate::link::{FlowHash, LinkMachine, LinkPacket, Medium, Strict};
-use crate::machine::{Kind, Priority};
+use crate::link::by_hand::{self, arrive, offer, packet, packets};
+use crate::link::{LinkMachine, Medium, Strict};
 use crate::rng::Rng;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::link::FrameNumber;
@@ -21,45 +21,17 @@ fn end(config: ArqConfig, name: &str) -> Strict<Arq> {
     Strict::new(Arq::new(config, MEDIUM, &mut rng))
 }
 
-fn packet(number: u8) -> Vec<u8> {
-    vec![number; 1_000]
-}
-
 fn frames(machine: &mut Strict<Arq>, now: Instant) -> Vec<Vec<u8>> {
-    std::iter::from_fn(|| {
-        let mut octets = Vec::new();
-        machine.poll_frame(now, &mut octets).map(|_| octets)
-    })
-    .collect()
-}
-
-fn packets(machine: &mut Strict<Arq>) -> Vec<Vec<u8>> {
-    std::iter::from_fn(|| {
-        let mut octets = Vec::new();
-        machine.poll_packet(&mut octets).map(|_| octets)
-    })
-    .collect()
+    let sent = by_hand::frames(machine, now).into_iter();
+    sent.map(|(_, octets)| octets).collect()
 }
 
 /// The frame of a packet.
 fn send(machine: &mut Strict<Arq>, now: Instant, number: u8) -> Vec<u8> {
-    let octets = packet(number);
-    let offered = LinkPacket {
-        octets: &octets,
-        flow: FlowHash(0),
-        priority: Priority(0),
-        kind: Kind::Source,
-        deadline: None,
-    };
-    machine.offer(now, offered);
+    offer(machine, now, &packet(number));
     let mut sent = frames(machine, now);
     assert_eq!(sent.len(), 1);
     sent.remove(0)
-}
-
-fn arrive(machine: &mut Strict<Arq>, now: Instant, frame: &[u8]) -> Vec<Vec<u8>> {
-    machine.handle_frame(now, frame);
-    packets(machine)
 }
 
 /// What the receiver asks and the sender answers, until both are silent.
@@ -240,4 +212,32 @@ fn what_came_behind_a_hole_leaves_when_the_hold_is_over_though_the_sender_is_gon
     assert_eq!(at.saturating_since(NOW), Duration::from_millis(30) * 5);
     receiver.handle_deadline(at);
     assert_eq!(packets(&mut receiver), [packet(2)]);
+}
+
+#[test]
+fn of_what_comes_ahead_of_its_turn_a_receiver_keeps_a_window() {
+    let config = ArqConfig {
+        window: 8,
+        ..ArqConfig::LL_ARQ
+    };
+    let mut receiver = end(config, "receiver");
+    let base = FrameNumber(u16::MAX - 3);
+    let frame = |distance| {
+        let mut out = Vec::new();
+        let data = ArqFrame::Data {
+            epoch: Epoch(7),
+            number: base.plus(distance),
+            base,
+            again: false,
+            packet: &packet(1),
+        };
+        data.encode(&mut out);
+        out
+    };
+    for distance in 1..ArqConfig::WINDOW_MAX + 10 {
+        assert!(arrive(&mut receiver, NOW, &frame(distance)).is_empty());
+    }
+    assert_eq!(receiver.held(), ByteCount(7 * 1_000));
+    assert_eq!(arrive(&mut receiver, NOW, &frame(0)).len(), 8);
+    assert_eq!(receiver.held(), ByteCount::ZERO);
 }

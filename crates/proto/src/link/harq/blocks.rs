@@ -33,6 +33,8 @@ struct Block {
     released: u8,
     /// Packets that were handed on or are missing.
     packets: u8,
+    /// Packets of which a part was there.
+    heard: u8,
     /// The parts of the packet that is being put together, if its first was there.
     assembly: Option<Vec<u8>>,
     /// A part of it had to be rebuilt.
@@ -191,6 +193,7 @@ impl Blocks {
                     continue;
                 };
                 let number = part.first().map_or(0, |place| place & PACKET_NUMBER);
+                block.heard = block.heard.max(number + 1);
                 let packet = block.put(&part);
                 block.released += 1;
                 if let Some(packet) = packet {
@@ -204,8 +207,10 @@ impl Blocks {
             if block.total.is_none() && !block.passed {
                 return;
             }
-            // How many were lost behind the last one that came out is not known.
-            counters.skipped += u64::from(block.ends_with_a_hole(end));
+            // How many were lost behind the last one that was heard of is not known.
+            let unfinished = block.heard.saturating_sub(block.packets);
+            let lost = unfinished.max(u8::from(block.ends_with_a_hole(end)));
+            counters.skipped += u64::from(lost);
             self.begun.remove(&self.next.0);
             self.next = self.next.plus(1);
         }

@@ -2,13 +2,14 @@
 
 use super::margin::units_for;
 use super::{HarqConfig, LlHarq};
-use crate::link::{FlowHash, FrameClass, LinkMachine, LinkPacket, Medium, Strict};
-use crate::machine::{Kind, Priority};
+use crate::fec::block::{ROWS_MAX, SPAN_MAX};
+use crate::link::by_hand::{self, arrive, offer, packet, packets};
+use crate::link::{FrameClass, LinkMachine, Medium, Strict};
 use crate::rng::Rng;
 use crate::units::{Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{HarqFrame, Unit};
+use crate::wire::link::harq::{HarqFrame, LEFT_OPEN, Unit, UnitKind};
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 const ROUND_TRIP: Duration = Duration::from_millis(20);
@@ -35,24 +36,8 @@ fn end(config: HarqConfig, name: &str) -> Strict<LlHarq> {
 }
 
 fn frames(machine: &mut Strict<LlHarq>, now: Instant) -> Vec<Sent> {
-    std::iter::from_fn(|| {
-        let mut octets = Vec::new();
-        let frame = machine.poll_frame(now, &mut octets)?;
-        Some((frame.class, octets))
-    })
-    .collect()
-}
-
-fn packets(machine: &mut Strict<LlHarq>) -> Vec<Vec<u8>> {
-    std::iter::from_fn(|| {
-        let mut octets = Vec::new();
-        machine.poll_packet(&mut octets).map(|_| octets)
-    })
-    .collect()
-}
-
-fn packet(number: u8) -> Vec<u8> {
-    vec![number; 1_000]
+    let sent = by_hand::frames(machine, now).into_iter();
+    sent.map(|(frame, octets)| (frame.class, octets)).collect()
 }
 
 impl Pair {
@@ -68,15 +53,7 @@ impl Pair {
 
     /// Offers a packet and takes the units that leave then.
     fn offer(&mut self, number: u8) -> Vec<Sent> {
-        let octets = packet(number);
-        let offered = LinkPacket {
-            octets: &octets,
-            flow: FlowHash(0),
-            priority: Priority(0),
-            kind: Kind::Source,
-            deadline: None,
-        };
-        self.sender.offer(self.now, offered);
+        offer(&mut self.sender, self.now, &packet(number));
         let sent = frames(&mut self.sender, self.now);
         self.now += RATE.time_to_send(ByteCount(1_000));
         sent
@@ -103,10 +80,7 @@ impl Pair {
     /// The packets that these frames release.
     fn arrive<'a>(&mut self, sent: impl IntoIterator<Item = &'a Sent>) -> Vec<Vec<u8>> {
         sent.into_iter()
-            .flat_map(|(_, octets)| {
-                self.receiver.handle_frame(self.now, octets);
-                packets(&mut self.receiver)
-            })
+            .flat_map(|(_, octets)| arrive(&mut self.receiver, self.now, octets))
             .collect()
     }
 
@@ -425,4 +399,78 @@ fn units_of_a_life_that_never_answers_are_kept_up_to_a_bound_and_come_to_nothing
     assert!(pair.receiver.held() <= ByteCount(unit * 1_024 + 2 * (unit + 2)));
     let sent = pair.send(2);
     assert_eq!(pair.arrive(&sent), [packet(2)]);
+}
+
+#[test]
+fn a_block_of_the_longest_packets_is_closed_by_its_octets() {
+    let config = HarqConfig {
+        window: 2,
+        ..HarqConfig::default()
+    };
+    let mut sender = end(config, "sender");
+    let longest = vec![7; usize::from(u16::MAX)];
+    let mut offered = 0;
+    while sender.ready() {
+        offer(&mut sender, Instant::START, &longest);
+        frames(&mut sender, Instant::START);
+        offered += 1;
+    }
+    // Two packets are more than a block of 70,000 octets takes.
+    assert_eq!(offered, 4);
+    assert_eq!(sender.held(), ByteCount(4 * (65_535 + 4)));
+}
+
+/// A unit of a life that only says it, with a sound check.
+fn unit_frame(serial: u8, kind: UnitKind, octets: &[u8]) -> Vec<u8> {
+    let unit = Unit {
+        epoch: Epoch(7),
+        serial,
+        block: FrameNumber(0),
+        before: 0,
+        kind,
+    };
+    let mut out = Vec::new();
+    unit.encode(octets, &mut out);
+    out
+}
+
+#[test]
+fn of_a_block_with_endless_units_no_more_than_its_octets_are_kept() {
+    let mut pair = Pair::new();
+    let first = unit_frame(0, UnitKind::Source { index: 0 }, b"\x80part");
+    assert!(arrive(&mut pair.receiver, pair.now, &first).is_empty());
+    let long = vec![7; 60_000];
+    for row in 0..ROWS_MAX {
+        let (span, left, answers) = (SPAN_MAX, LEFT_OPEN, false);
+        let kind = UnitKind::Parity {
+            row,
+            span,
+            left,
+            answers,
+        };
+        let parity = unit_frame(row + 1, kind, &long);
+        assert!(arrive(&mut pair.receiver, pair.now, &parity).is_empty());
+    }
+    let held = pair.receiver.held();
+    // Six of them fit what a block may hold.
+    assert!(held >= ByteCount(6 * 60_000), "{held}");
+    assert!(held <= ByteCount(400_000), "{held}");
+}
+
+#[test]
+fn a_packet_that_damage_reached_through_a_unit_s_check_does_not_come_out() {
+    let mut pair = Pair::new();
+    let sent = pair.send(1);
+    let Ok(HarqFrame::Unit(unit, octets)) = HarqFrame::parse(&sent[0].1) else {
+        panic!("not a unit: {sent:?}");
+    };
+    let mut octets = octets.to_vec();
+    octets[100] ^= 1;
+    let mut damaged = Vec::new();
+    unit.encode(&octets, &mut damaged);
+    assert!(arrive(&mut pair.receiver, pair.now, &damaged).is_empty());
+    assert!(pair.arrive(&sent[1..]).is_empty());
+    let sent = pair.send(2);
+    assert_eq!(pair.arrive(&sent), [packet(2)]);
+    assert_eq!(pair.receiver.counters().skipped, 1);
 }

@@ -1,5 +1,7 @@
 //! SLACP between two ends: what is lost comes back, in order, once, or is given up in time.
 
+mod bounds;
+mod lives;
 mod pair;
 mod sessions;
 
