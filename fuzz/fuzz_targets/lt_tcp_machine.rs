@@ -11,9 +11,12 @@ use arbitrary::Arbitrary;
 use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Probability};
 use fulmar_proto::wire::lt_tcp::{BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment};
-use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
+use fulmar_proto::wire::tcp::{AddressPair, TcpHeader};
 use libfuzzer_sys::fuzz_target;
-use stream_pair::{ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Fuzzed, Limits, Step, addresses_from};
+use stream_pair::{
+    ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step, addresses_from,
+    forged_run,
+};
 
 /// Answers that wait, and events.
 const ENDPOINT_BYTES_MAX: usize = 65_536;
@@ -41,12 +44,7 @@ struct Settings {
 
 #[derive(Arbitrary, Debug)]
 pub struct Forgery {
-    sequence: i32,
-    acknowledgement: i32,
-    flags: u8,
-    window: u16,
-    mss: Option<u16>,
-    scale: Option<u8>,
+    header: ForgedHeader,
     behind: Behind,
 }
 
@@ -54,7 +52,7 @@ pub struct Forgery {
 pub enum Behind {
     Nothing,
     Unit { index: u8, ordinal: u16, block: u16, k: u8, n: u8, length: u16 },
-    Feedback { arrived_end: u16, arrivals: u16, loss: u16, deviation: u16, reports: Vec<(u8, u8, u8, u8)>, runs: Vec<(i32, i32)> },
+    Feedback { arrived_end: u16, arrivals: u16, loss: u16, deviation: u16, reports: Vec<(u8, u8, u8, u8)>, runs: Vec<(Distance, Distance)> },
 }
 
 fn config(settings: &Settings) -> LtTcpConfig {
@@ -104,14 +102,7 @@ impl Fuzzed for LtTcpEndpoint {
     }
 
     fn forge(side: usize, last: &TcpHeader, forgery: &Forgery) -> Vec<u8> {
-        let near = |number: u32, distance: i32| number.wrapping_add_signed(distance);
-        let mut header = *last;
-        header.seq.0 = near(last.seq.0, forgery.sequence);
-        header.ack.0 = near(last.ack.0, forgery.acknowledgement);
-        header.flags = TcpFlags(forgery.flags);
-        header.window = forgery.window;
-        header.options.mss = forgery.mss;
-        header.options.window_scale = forgery.scale;
+        let header = forgery.header.of(last);
         let mut content = Vec::new();
         let extension = match &forgery.behind {
             Behind::Nothing => Extension::None,
@@ -128,19 +119,13 @@ impl Fuzzed for LtTcpEndpoint {
                     needed,
                     lost,
                 };
-                let run = |&(start, end): &(i32, i32)| {
-                    let mut run = SackBlock::default();
-                    run.start.0 = near(header.ack.0, start);
-                    run.end.0 = near(header.ack.0, end);
-                    run
-                };
                 Extension::Feedback(Feedback {
                     arrived_end: *arrived_end,
                     arrivals: *arrivals,
                     loss: *loss,
                     deviation: *deviation,
                     reports: reports.iter().take(15).map(report).collect(),
-                    runs: runs.iter().take(4).map(run).collect(),
+                    runs: runs.iter().take(4).map(|run| forged_run(&header, run)).collect(),
                 })
             }
         };

@@ -8,7 +8,7 @@ use fulmar_proto::transport::tcp::{TcpConnectionId, TcpEndpointConfig, TcpEvent}
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use fulmar_proto::wire::tcp::{AddressPair, TcpHeader};
+use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
 use std::collections::VecDeque;
 
 /// What differs.
@@ -51,6 +51,57 @@ pub enum Step<F> {
     WaitForDeadline { side: bool },
 }
 
+/// How far a forged number is from the one that was seen: mostly where it may be believed.
+#[derive(Arbitrary, Debug)]
+pub enum Distance {
+    Near(i16),
+    Somewhere(i16),
+    Anywhere(i32),
+}
+
+impl Distance {
+    pub fn of(&self, number: u32) -> u32 {
+        number.wrapping_add_signed(match *self {
+            Self::Near(distance) => i32::from(distance / 16),
+            Self::Somewhere(distance) => i32::from(distance),
+            Self::Anywhere(distance) => distance,
+        })
+    }
+}
+
+/// What every forged segment varies of the last that the forged side sent.
+#[derive(Arbitrary, Debug)]
+pub struct ForgedHeader {
+    sequence: Distance,
+    acknowledgement: Distance,
+    flags: u8,
+    window: u16,
+    /// Of another SYN.
+    mss: Option<u16>,
+    scale: Option<u8>,
+}
+
+impl ForgedHeader {
+    pub fn of(&self, last: &TcpHeader) -> TcpHeader {
+        let mut header = *last;
+        header.seq.0 = self.sequence.of(last.seq.0);
+        header.ack.0 = self.acknowledgement.of(last.ack.0);
+        header.flags = TcpFlags(self.flags);
+        header.window = self.window;
+        header.options.mss = self.mss;
+        header.options.window_scale = self.scale;
+        header
+    }
+}
+
+/// A run of octets that the receiver is said to have, beside what `header` acknowledges.
+pub fn forged_run(header: &TcpHeader, (start, end): &(Distance, Distance)) -> SackBlock {
+    let mut run = SackBlock::default();
+    run.start.0 = start.of(header.ack.0);
+    run.end.0 = end.of(header.ack.0);
+    run
+}
+
 const PORT: Port = Port(9);
 /// The other connection's ports, at both ends.
 const BYSTANDER: Port = Port(11);
@@ -58,6 +109,7 @@ pub const BYSTANDER_BYTES: usize = 3_000;
 pub const CONNECTIONS_MAX: usize = 4;
 /// Resets to strangers that an endpoint keeps, and answers that are due at once.
 pub const ANSWERS_MAX: usize = 80;
+
 struct End<E: Fuzzed> {
     machine: Strict<E>,
     app: App,

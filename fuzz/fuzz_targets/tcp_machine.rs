@@ -10,9 +10,12 @@ mod stream_pair;
 use arbitrary::Arbitrary;
 use fulmar_proto::transport::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig, TcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, Timestamps};
+use fulmar_proto::wire::tcp::{AddressPair, TcpHeader, Timestamps};
 use libfuzzer_sys::fuzz_target;
-use stream_pair::{ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Fuzzed, Limits, Step, addresses_from, octets};
+use stream_pair::{
+    ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step, addresses_from,
+    forged_run, octets,
+};
 
 #[derive(Arbitrary, Debug)]
 struct Plan {
@@ -40,16 +43,10 @@ struct Settings {
 
 #[derive(Arbitrary, Debug)]
 pub struct Forgery {
-    sequence: i32,
-    acknowledgement: i32,
-    flags: u8,
-    window: u16,
-    /// Windows, MSS and the like of another SYN.
-    mss: Option<u16>,
-    scale: Option<u8>,
+    header: ForgedHeader,
     sack_permitted: bool,
-    timestamps: Option<(i32, i32)>,
-    blocks: Vec<(i32, i32)>,
+    timestamps: Option<(Distance, Distance)>,
+    blocks: Vec<(Distance, Distance)>,
     octets: u16,
 }
 
@@ -131,36 +128,26 @@ impl Fuzzed for TcpEndpoint {
     }
 
     fn forge(side: usize, last: &TcpHeader, forgery: &Forgery) -> Vec<u8> {
-        let near = |number: u32, distance: i32| number.wrapping_add_signed(distance);
-        let mut header = *last;
-        header.seq.0 = near(last.seq.0, forgery.sequence);
-        header.ack.0 = near(last.ack.0, forgery.acknowledgement);
-        header.flags = TcpFlags(forgery.flags);
-        header.window = forgery.window;
-        let options = &mut header.options;
-        options.mss = forgery.mss;
-        options.window_scale = forgery.scale;
-        options.sack_permitted = forgery.sack_permitted;
-        options.timestamps = forgery.timestamps.map(|(value, echo)| {
+        let mut header = forgery.header.of(last);
+        header.options.sack_permitted = forgery.sack_permitted;
+        header.options.timestamps = forgery.timestamps.as_ref().map(|(value, echo)| {
             let last = last.options.timestamps.unwrap_or(Timestamps { value: 0, echo: 0 });
             Timestamps {
-                value: near(last.value, value),
-                echo: near(last.echo, echo),
+                value: value.of(last.value),
+                echo: echo.of(last.echo),
             }
         });
-        options.sack = Default::default();
-        let room = options.sack_room();
-        for &(start, end) in forgery.blocks.iter().take(room) {
-            let mut block = SackBlock::default();
-            block.start.0 = near(header.ack.0, start);
-            block.end.0 = near(header.ack.0, end);
-            options.sack.push(block);
+        header.options.sack = Default::default();
+        let room = header.options.sack_room();
+        for run in forgery.blocks.iter().take(room) {
+            let block = forged_run(&header, run);
+            header.options.sack.push(block);
         }
         let payload = octets(side, 0, usize::from(forgery.octets % 2_000));
         let mut out = Vec::new();
         header.write(&addresses_from(side), &payload, &mut out);
         out
-}
+    }
 }
 
 fuzz_target!(|plan: Plan| {

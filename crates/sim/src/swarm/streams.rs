@@ -83,6 +83,18 @@ fn draw_path(draw: &mut Draw, seed: u64, queue: impl Fn(&mut Draw)) {
     }
 }
 
+/// Draws the head of a flow over `transport`, up to the `table` of its settings.
+fn draw_flow_head(draw: &mut Draw, transport: &str, table: &str) {
+    draw.line(format_args!("[[flow]]"));
+    draw.line(format_args!("transport = \"{transport}\""));
+    draw.traffic();
+    if draw.rng.chance(0.2) {
+        let mtu = draw.between(300, 3_000);
+        draw.line(format_args!("mtu = \"{mtu}B\""));
+    }
+    draw.line(format_args!("[flow.{table}]"));
+}
+
 /// Small buffers, now and then.
 fn draw_buffers(draw: &mut Draw) {
     for buffer in ["send_buffer", "receive_buffer"] {

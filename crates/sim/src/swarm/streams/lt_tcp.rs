@@ -1,6 +1,6 @@
 //! LT-TCP's. Its queues mark before they drop, for loss is no signal to it.
 
-use super::{Draw, Session, draw_buffers, draw_path, run};
+use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
 use crate::scenario::ScenarioError;
 use crate::swarm::broken;
 use core::sync::atomic::AtomicBool;
@@ -32,14 +32,7 @@ fn scenario(seed: u64) -> String {
 }
 
 fn flow(draw: &mut Draw) {
-    draw.line(format_args!("[[flow]]"));
-    draw.line(format_args!("transport = \"lt-tcp\""));
-    draw.traffic();
-    if draw.rng.chance(0.2) {
-        let mtu = draw.between(300, 3_000);
-        draw.line(format_args!("mtu = \"{mtu}B\""));
-    }
-    draw.line(format_args!("[flow.lt_tcp]"));
+    draw_flow_head(draw, "lt-tcp", "lt_tcp");
     // Outages of a minute, and losses while they are waited for.
     draw.line(format_args!("data_retries = 60"));
     draw.line(format_args!("syn_retries = 20"));

@@ -1,6 +1,6 @@
 //! TCP's, of any preset with any of its options turned around.
 
-use super::{Draw, Session, draw_buffers, draw_path, run};
+use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
 use crate::scenario::{Plan, ScenarioError};
 use crate::stack::stream::GAVE_UP;
 use crate::swarm::broken_but;
@@ -89,15 +89,7 @@ fn scenario(seed: u64) -> String {
 }
 
 fn flow(draw: &mut Draw) {
-    draw.line(format_args!("[[flow]]"));
-    draw.line(format_args!("transport = \"tcp\""));
-    draw.traffic();
-    let small = draw.rng.chance(0.2);
-    if small {
-        let mtu = draw.between(300, 3_000);
-        draw.line(format_args!("mtu = \"{mtu}B\""));
-    }
-    draw.line(format_args!("[flow.tcp]"));
+    draw_flow_head(draw, "tcp", "tcp");
     let preset = draw.one_of(&PRESETS);
     draw.line(format_args!("preset = \"{preset}\""));
     let impatient = draw.rng.chance(0.1);
