@@ -63,6 +63,8 @@ enum Command {
     Send(commands::send::SendArgs),
     /// Run a scenario in the simulator (virtual time).
     Sim(commands::sim::SimArgs),
+    /// Watch a running gateway: rates, loss and repair, delay, flows, decisions.
+    Top(commands::top::TopArgs),
 }
 
 /// The whole command, with the exit codes in the help of every subcommand.
@@ -133,6 +135,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => commands::reproduce::run(&args),
         Command::Send(args) => commands::send::run(&args, cli.verbose),
         Command::Sim(args) => commands::sim::run(&args),
+        Command::Top(args) => commands::top::run(&args),
     };
     match outcome {
         Ok(exit) => exit.into(),

@@ -17,10 +17,14 @@ pub(crate) enum Reader {
 /// # Errors
 /// Stdout cannot be written, for instance because the disk behind it is full.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
-    watched_line(text).map(|_| ())
+    watched_text(text).map(|_| ())
 }
 
-fn watched_line(text: &str) -> Result<Reader, Failure> {
+/// The same for a command that has nothing to do once nobody reads it.
+///
+/// # Errors
+/// As [`line()`].
+pub(crate) fn watched_text(text: &str) -> Result<Reader, Failure> {
     let mut stdout = io::stdout().lock();
     match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
         Ok(()) => Ok(Reader::Present),
@@ -47,7 +51,7 @@ pub(crate) fn record(record: &impl Serialize) -> Result<(), Failure> {
 /// As [`record()`].
 pub(crate) fn watched_record(record: &impl Serialize) -> Result<Reader, Failure> {
     let text = serde_json::to_string(record).context("writing a record as JSON")?;
-    watched_line(&text)
+    watched_text(&text)
 }
 
 /// `part` of `whole`; of nothing, nothing is missing.

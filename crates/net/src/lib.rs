@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod emulator;
 pub mod entropy;
 pub mod gateway;
+pub mod inquiry;
 pub mod keeper;
 pub mod priority;
 pub mod session;

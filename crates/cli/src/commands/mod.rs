@@ -20,5 +20,6 @@ pub(crate) mod reproduce;
 pub(crate) mod send;
 mod service;
 pub(crate) mod sim;
+pub(crate) mod top;
 mod traces;
 mod watch;

@@ -44,6 +44,7 @@ impl Running {
         link: &mut Link,
         event: SessionEvent<FlowEvent>,
     ) {
+        self.note_event(now, &event);
         if let Some((peer, held)) = reach(&event) {
             link.inner_mut().hold(now, peer.inner_path(), held);
         }

@@ -1,17 +1,28 @@
-//! `/metrics` and `/status`: a small HTTP server (RFC 9112) that gives one answer to a connection. It
-//! asks the loop, which does nothing for it between questions.
+//! The gateway's HTTP server (RFC 9112): the live page, `/view`, `/history`, `/status` and `/metrics`. It
+//! gives one answer to a connection, reads only, and asks the loop, which does nothing for it between
+//! questions but to say once a second how it is.
 //!
 //! # Promises
 //! - A client that sends or reads slowly holds up no other: each connection has a thread of its own.
 //! - At most [`CONNECTIONS_MAX`] connections are served at once, each for a bounded time and with
 //!   bounded memory; who comes beyond is turned away with 503.
+//! - Only GET and HEAD are answered, and nothing that is asked changes anything.
+//! - At a loopback address, only who asks for the loopback is answered: a page of the web whose name was
+//!   made to point here ("DNS rebinding") learns nothing.
 
 use super::command::Control;
 use super::error::GatewayError;
 use super::metrics;
+use super::page;
+use super::registry::Value;
+use super::snapshots::{SNAPSHOTS_MAX, Snapshot, Snapshots};
+use super::status::Status;
+use super::view::View;
 use crate::wait::wait;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,8 +31,7 @@ use std::time::Duration;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
-
-const SILENT: &str = "the gateway does not answer";
+const HTML: &str = "text/html; charset=utf-8";
 
 const CONNECTIONS_MAX: usize = 32;
 /// A request's line and headers.
@@ -37,14 +47,37 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 struct Answer {
     status: &'static str,
     kind: &'static str,
+    /// Further header lines, each with its end.
+    headers: String,
     body: String,
+}
+
+fn answer(kind: &'static str, body: String) -> Answer {
+    Answer {
+        status: "200 OK",
+        kind,
+        headers: String::new(),
+        body,
+    }
 }
 
 fn plain(status: &'static str, body: &str) -> Answer {
     Answer {
         status,
         kind: TEXT,
+        headers: String::new(),
         body: format!("{body}\n"),
+    }
+}
+
+fn silent() -> Answer {
+    plain("503 Unavailable", "the gateway does not answer")
+}
+
+fn json(record: &impl Serialize) -> Answer {
+    match serde_json::to_string(record) {
+        Ok(body) => answer(JSON, body + "\n"),
+        Err(error) => plain("500 Error", &error.to_string()),
     }
 }
 
@@ -57,21 +90,22 @@ pub(super) fn serve(listen: SocketAddr, control: Control) -> Result<SocketAddr, 
     };
     let listener = TcpListener::bind(listen).map_err(wrong)?;
     let local = listener.local_addr().map_err(wrong)?;
+    let snapshots = Snapshots::begin(control).map_err(wrong)?;
     thread::Builder::new()
         .name("http".to_owned())
-        .spawn(move || accept(&listener, &control))
+        .spawn(move || accept(&listener, &snapshots))
         .map_err(wrong)?;
     Ok(local)
 }
 
-fn accept(listener: &TcpListener, control: &Control) {
+fn accept(listener: &TcpListener, snapshots: &Arc<Snapshots>) {
     let served = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             drop(wait(&[], Some(ACCEPT_PAUSE), &mut Vec::new()));
             continue;
         };
-        let (served, control) = (Arc::clone(&served), control.try_clone());
+        let (served, snapshots) = (Arc::clone(&served), Arc::clone(snapshots));
         if served.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX {
             served.fetch_sub(1, Ordering::SeqCst);
             // It fits into a fresh connection's buffer, so that nothing waits here.
@@ -81,10 +115,8 @@ fn accept(listener: &TcpListener, control: &Control) {
         }
         let count = Arc::clone(&served);
         let talk = move || {
-            if let Ok(control) = control {
-                // The client has gone.
-                drop(talk(&stream, &control));
-            }
+            // The client has gone.
+            drop(talk(&stream, &snapshots));
             count.fetch_sub(1, Ordering::SeqCst);
         };
         if thread::Builder::new()
@@ -98,7 +130,7 @@ fn accept(listener: &TcpListener, control: &Control) {
 }
 
 /// One request and its answer.
-fn talk(stream: &TcpStream, control: &Control) -> io::Result<()> {
+fn talk(stream: &TcpStream, snapshots: &Snapshots) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let Some(head) = request(stream)? else {
@@ -108,16 +140,102 @@ fn talk(stream: &TcpStream, control: &Control) -> io::Result<()> {
             &plain("431 Too Large", "the request is too long"),
         );
     };
+    let is_loopback = stream.local_addr()?.ip().to_canonical().is_loopback();
+    if is_loopback && !host(&head).is_none_or(names_loopback) {
+        let problem = "this server is asked for by its address or as localhost";
+        return say(stream, "GET", &plain("403 Forbidden", problem));
+    }
     let mut words = head.split_ascii_whitespace();
     let method = words.next().unwrap_or_default();
     let target = words.next().unwrap_or_default();
-    let path = target.split('?').next().unwrap_or_default();
-    let answer = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => metrics_page(control),
-        ("GET" | "HEAD", "/status") => status_page(control),
-        _ => plain("404 Not Found", "there is /metrics and /status"),
+    say(stream, method, &respond(method, target, snapshots))
+}
+
+/// Whom a request is for (RFC 9112, section 3.2), without the port.
+fn host(head: &str) -> Option<&str> {
+    let headers = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    let mut hosts = headers.filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let host = hosts.next()?.1.trim();
+    // An IPv6 address is in brackets.
+    let end = host
+        .rfind(':')
+        .filter(|end| host.rfind(']').is_none_or(|last| last < *end));
+    end.map_or(Some(host), |end| host.get(..end))
+}
+
+/// An address says nothing that a name server could have chosen.
+fn names_loopback(host: &str) -> bool {
+    let bracketed = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    let is_address = bracketed.unwrap_or(host).parse::<IpAddr>().is_ok();
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    is_address || host.is_empty() || host == "localhost" || host.ends_with(".localhost")
+}
+
+fn respond(method: &str, target: &str, snapshots: &Snapshots) -> Answer {
+    if !matches!(method, "GET" | "HEAD") {
+        return Answer {
+            headers: "Allow: GET, HEAD\r\n".to_owned(),
+            ..plain("405 Not Allowed", "this server only tells: GET and HEAD")
+        };
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let of = |tell: fn(&Snapshot) -> Answer| match snapshot(query, snapshots) {
+        Ok(snapshot) => tell(&snapshot),
+        Err(answer) => answer,
     };
-    say(stream, method, &answer)
+    match path {
+        "/" => page(),
+        "/metrics" => of(|snapshot| answer(OPEN_METRICS, metrics::text(snapshot))),
+        "/status" => of(status),
+        "/view" => of(|snapshot| json(&View::of(snapshot))),
+        "/history" => history(query, snapshots),
+        _ => plain(
+            "404 Not Found",
+            "there is /, /status, /metrics, /view and /history",
+        ),
+    }
+}
+
+/// The number that a query gives to `name`, if it gives any.
+fn number(query: &str, name: &str) -> Result<Option<u64>, Answer> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let Some((_, value)) = pairs.find(|(key, _)| *key == name) else {
+        return Ok(None);
+    };
+    let parsed = value.parse().map(Some);
+    parsed.map_err(|_| plain("400 Bad Request", &format!("{name} must be a whole number")))
+}
+
+/// The snapshot that a query asks for: that of now, if it names none.
+fn snapshot(query: &str, snapshots: &Snapshots) -> Result<Arc<Snapshot>, Answer> {
+    match number(query, "sequence")? {
+        None => snapshots.take().ok_or_else(silent),
+        Some(sequence) => snapshots.get(sequence).ok_or_else(|| {
+            let problem = format!("there is no such snapshot: the last {SNAPSHOTS_MAX} are kept");
+            plain("404 Not Found", &problem)
+        }),
+    }
+}
+
+fn history(query: &str, snapshots: &Snapshots) -> Answer {
+    let peer = match number(query, "peer") {
+        Ok(peer) => usize::try_from(peer.unwrap_or(0)).unwrap_or(usize::MAX),
+        Err(answer) => return answer,
+    };
+    match snapshots.history(peer) {
+        Some(report) => json(&report),
+        None => plain("404 Not Found", "there is no such peer: count from 0"),
+    }
+}
+
+fn page() -> Answer {
+    match page::page() {
+        Ok((body, policy)) => Answer {
+            headers: policy,
+            ..answer(HTML, body)
+        },
+        Err(error) => plain("500 Error", &error.to_string()),
+    }
 }
 
 /// The request's line and headers; `None` if they are longer than allowed.
@@ -143,10 +261,15 @@ fn request(mut stream: &TcpStream) -> io::Result<Option<String>> {
 }
 
 fn say(mut stream: &TcpStream, method: &str, answer: &Answer) -> io::Result<()> {
-    let Answer { status, kind, body } = answer;
+    let Answer {
+        status,
+        kind,
+        headers,
+        body,
+    } = answer;
     let mut text = format!(
-        "HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n",
+        "HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{headers}\
+         X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
         body.len()
     );
     if method != "HEAD" {
@@ -175,27 +298,69 @@ fn say(mut stream: &TcpStream, method: &str, answer: &Answer) -> io::Result<()> 
     Ok(())
 }
 
-fn status_page(control: &Control) -> Answer {
-    let Some(status) = control.status() else {
-        return plain("503 Unavailable", SILENT);
+/// A snapshot as a record: how everything is, and every figure by its name in `/metrics`.
+#[derive(Serialize)]
+struct Record<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    /// Of the snapshot: `?sequence=` asks for it again.
+    sequence: u64,
+    metrics: BTreeMap<String, Value>,
+}
+
+fn status(snapshot: &Snapshot) -> Answer {
+    let record = Record {
+        status: &snapshot.status,
+        sequence: snapshot.sequence,
+        metrics: metrics::object(snapshot),
     };
-    match serde_json::to_string_pretty(&status) {
-        Ok(body) => Answer {
-            status: "200 OK",
-            kind: JSON,
-            body: body + "\n",
-        },
+    match serde_json::to_string_pretty(&record) {
+        Ok(body) => answer(JSON, body + "\n"),
         Err(error) => plain("500 Error", &error.to_string()),
     }
 }
 
-fn metrics_page(control: &Control) -> Answer {
-    let Some(status) = control.status() else {
-        return plain("503 Unavailable", SILENT);
-    };
-    Answer {
-        status: "200 OK",
-        kind: OPEN_METRICS,
-        body: metrics::text(&status),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_name_the_loopback() {
+        let of = |value: &str| {
+            let head = format!("GET / HTTP/1.1\r\nAccept: */*\r\nhOst: {value}\r\nX: y");
+            host(&head).map(names_loopback)
+        };
+        for own in [
+            "127.0.0.1:9490",
+            "[::1]:9490",
+            "[::1]",
+            "localhost",
+            "LocalHost:1",
+            "a.localhost",
+            "",
+        ] {
+            assert_eq!(of(own), Some(true), "{own}");
+        }
+        for foreign in [
+            "evil.example:9490",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "]x:1",
+            "notlocalhost",
+        ] {
+            assert_eq!(of(foreign), Some(false), "{foreign}");
+        }
+        assert_eq!(host("GET / HTTP/1.0"), None, "old clients do not say");
+    }
+
+    #[test]
+    fn a_query_gives_numbers_or_is_wrong() {
+        let number = |query| number(query, "peer").map_err(|answer| answer.status);
+        assert_eq!(number(""), Ok(None));
+        assert_eq!(number("peers=1&x"), Ok(None));
+        assert_eq!(number("a=b&peer=12"), Ok(Some(12)));
+        for wrong in ["peer=", "peer=-1", "peer=1e9", "peer=99999999999999999999"] {
+            assert_eq!(number(wrong), Err("400 Bad Request"), "{wrong}");
+        }
     }
 }

@@ -1,283 +1,97 @@
-//! A status as `OpenMetrics` text: base units, `_total` on counters, labels of few values only.
+//! A snapshot as `OpenMetrics` text: base units, `_total` on counters, labels of few values only.
 
-use super::status::{ClassReport, PeerReport, Status, TransportReport};
+use super::registry::{self, Entry, Kind, Sample, Value};
+use super::snapshots::Snapshot;
 use core::sync::atomic::AtomicU64;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use std::collections::BTreeMap;
 
 type Labels = Vec<(&'static str, String)>;
-
-type Float = Gauge<f64, AtomicU64>;
+type Whole = Counter<u64, AtomicU64>;
 type Seconds = Counter<f64, AtomicU64>;
-
-/// One metric with its values.
-struct Page {
-    registry: Registry,
-}
-
-fn of_class(class: &ClassReport) -> Labels {
-    vec![("class", class.name.clone())]
-}
-
-fn of_peer(peer: &PeerReport) -> Labels {
-    vec![("peer", peer.name.clone())]
-}
-
-impl Page {
-    fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Labels, u64)>,
-    ) {
-        let family = Family::<Labels, Counter>::default();
-        for (labels, value) in values {
-            if labels.is_empty() {
-                let one: Counter = Counter::default();
-                one.inc_by(value);
-                return self.registry.register(name, help, one);
-            }
-            family.get_or_create(&labels).inc_by(value);
-        }
-        self.registry.register(name, help, family);
-    }
-
-    fn gauges(&mut self, name: &str, help: &str, values: impl IntoIterator<Item = (Labels, f64)>) {
-        let family = Family::<Labels, Float>::default();
-        for (labels, value) in values {
-            if labels.is_empty() {
-                let one = Float::default();
-                one.set(value);
-                return self.registry.register(name, help, one);
-            }
-            family.get_or_create(&labels).set(value);
-        }
-        self.registry.register(name, help, family);
-    }
-
-    /// A counter for each class.
-    fn of_classes(
-        &mut self,
-        status: &Status,
-        name: &str,
-        help: &str,
-        value: impl Fn(&ClassReport) -> u64,
-    ) {
-        let values = status
-            .classes
-            .iter()
-            .map(|class| (of_class(class), value(class)));
-        self.counters(name, help, values);
-    }
-}
-
-fn labelled<'a>(
-    name: &'static str,
-    labels: &Labels,
-    counts: impl IntoIterator<Item = (&'a &'static str, &'a u64)>,
-) -> Vec<(Labels, u64)> {
-    let one = |(value, count): (&&'static str, &u64)| {
-        let mut labels = labels.clone();
-        labels.push((name, (*value).to_owned()));
-        (labels, *count)
-    };
-    counts.into_iter().map(one).collect()
-}
+type Float = Gauge<f64, AtomicU64>;
 
 /// The page at `/metrics`.
-pub(super) fn text(status: &Status) -> String {
-    let mut page = Page {
-        registry: Registry::with_prefix("fulmar"),
-    };
-    flows(&mut page, status);
-    peers(&mut page, status);
-    transport(&mut page, status);
-    carrier(&mut page, status);
+pub(super) fn text(snapshot: &Snapshot) -> String {
+    let mut registry = Registry::with_prefix(registry::PREFIX);
+    for entry in registry::entries() {
+        let samples = entry.samples(snapshot);
+        let is_whole = samples
+            .iter()
+            .all(|sample| matches!(sample.value, Value::Count(_)));
+        match entry.kind {
+            Kind::Counter if is_whole => {
+                register::<Whole>(&mut registry, entry, &samples, |metric, value| {
+                    if let Value::Count(count) = value {
+                        metric.inc_by(count);
+                    }
+                });
+            }
+            Kind::Counter => {
+                register::<Seconds>(&mut registry, entry, &samples, |metric, value| {
+                    metric.inc_by(value.as_f64());
+                });
+            }
+            Kind::Gauge => {
+                register::<Float>(&mut registry, entry, &samples, |metric, value| {
+                    metric.set(value.as_f64());
+                });
+            }
+        }
+    }
     let mut out = String::new();
     // Writing to a String does not fail.
-    let _ = encode(&mut out, &page.registry);
+    let _ = encode(&mut out, &registry);
     out
 }
 
-fn flows(page: &mut Page, status: &Status) {
-    page.gauges("flows", "Flows now", [(Vec::new(), status.flows as f64)]);
-    page.gauges(
-        "custody_bytes",
-        "Octets kept for destinations now",
-        [(Vec::new(), status.custody_bytes as f64)],
-    );
-    page.of_classes(status, "flows_opened", "Flows opened or accepted", |c| {
-        c.flows_opened
-    });
-    page.of_classes(status, "flows_finished", "Flows that ended complete", |c| {
-        c.flows_finished
-    });
-    page.of_classes(
-        status,
-        "accepted_bytes",
-        "Octets taken from local sockets",
-        |c| c.accepted_bytes,
-    );
-    page.of_classes(
-        status,
-        "delivered_bytes",
-        "Octets that the far host acknowledged",
-        |c| c.delivered_bytes,
-    );
-    page.of_classes(
-        status,
-        "received_bytes",
-        "Octets given to local sockets",
-        |c| c.received_bytes,
-    );
-    page.of_classes(
-        status,
-        "messages_accepted",
-        "Messages taken from local sockets",
-        |c| c.messages_accepted,
-    );
-    page.of_classes(
-        status,
-        "messages_received",
-        "Messages given to local sockets",
-        |c| c.messages_received,
-    );
-    let classes = || status.classes.iter();
-    page.counters(
-        "flows_refused",
-        "Flows not opened, by reason",
-        classes().flat_map(|c| labelled("reason", &of_class(c), &c.flows_refused)),
-    );
-    page.counters(
-        "flows_reset",
-        "Flows cut off, by reason",
-        classes().flat_map(|c| labelled("reason", &of_class(c), &c.flows_reset)),
-    );
-    page.counters(
-        "messages_lost",
-        "Messages lost for good, by cause",
-        classes().flat_map(|c| labelled("reason", &of_class(c), &c.messages_lost)),
-    );
+fn register<M>(registry: &mut Registry, entry: &Entry, samples: &[Sample], set: fn(&M, Value))
+where
+    M: Metric + Default + Clone,
+    Family<Labels, M>: Metric,
+{
+    if entry.labels.is_empty() {
+        // What nothing was counted for is not told of.
+        if let Some(sample) = samples.first() {
+            let one = M::default();
+            set(&one, sample.value);
+            registry.register(entry.name, entry.help, one);
+        }
+        return;
+    }
+    let family = Family::<Labels, M>::default();
+    for sample in samples {
+        let names = entry.labels.iter().copied();
+        let labels: Labels = names.zip(sample.labels.iter().cloned()).collect();
+        set(&family.get_or_create(&labels), sample.value);
+    }
+    registry.register(entry.name, entry.help, family);
 }
 
-fn peers(page: &mut Page, status: &Status) {
-    let peers = || status.peers.iter();
-    let up = |peer: &PeerReport| f64::from(u8::from(peer.link == "up"));
-    page.gauges(
-        "link_up",
-        "Whether datagrams pass",
-        peers().map(|peer| (of_peer(peer), up(peer))),
-    );
-    let rtts = peers().filter_map(|peer| Some((of_peer(peer), peer.rtt_seconds?)));
-    page.gauges("rtt_seconds", "Smoothed round trip", rtts);
-    page.gauges(
-        "path_mtu_bytes",
-        "The largest IP packet that is known to arrive",
-        peers().map(|peer| (of_peer(peer), peer.path_mtu_bytes as f64)),
-    );
-}
-
-/// What AeroTP did for each class with each peer.
-fn transport(page: &mut Page, status: &Status) {
-    let mut of: Vec<(Labels, &TransportReport)> = Vec::new();
-    for peer in &status.peers {
-        for (class, report) in &peer.classes {
-            let mut labels = of_peer(peer);
-            labels.push(("class", class.clone()));
-            of.push((labels, report));
+/// The same values by their names with labels, as `/status` has them.
+pub(super) fn object(snapshot: &Snapshot) -> BTreeMap<String, Value> {
+    let mut object = BTreeMap::new();
+    for entry in registry::entries() {
+        for sample in entry.samples(snapshot) {
+            object.insert(entry.series(&sample), sample.value);
         }
     }
-    let by = |name, pick: fn(&TransportReport) -> &BTreeMap<&'static str, u64>| {
-        let all = of.iter();
-        all.flat_map(move |(labels, report)| labelled(name, labels, pick(report)))
-    };
-    let one = |pick: fn(&TransportReport) -> u64| {
-        let all = of.iter();
-        all.map(move |(labels, report)| (labels.clone(), pick(report)))
-    };
-    page.counters(
-        "packets_sent",
-        "TPDUs sent, by kind",
-        by("kind", |t| &t.sent_tpdus),
-    );
-    page.counters(
-        "wire_bytes",
-        "Octets of TPDUs sent, by kind",
-        by("kind", |t| &t.sent_bytes),
-    );
-    page.counters(
-        "wire_lost_packets",
-        "Holes that the receiver noticed",
-        one(|t| t.wire_lost_tpdus),
-    );
-    page.counters(
-        "wire_damaged_packets",
-        "TPDUs that arrived damaged beyond their parity",
-        one(|t| t.wire_damaged_tpdus),
-    );
-    page.counters(
-        "recovered_packets",
-        "TPDUs put right: by parity at the receiver, by retransmission at the sender",
-        by("by", |t| &t.recovered_tpdus),
-    );
-    page.counters(
-        "residual_lost_packets",
-        "TPDUs given up by the receiver, by cause",
-        by("cause", |t| &t.residual_lost_tpdus),
-    );
-    page.counters(
-        "stalls",
-        "Times that a whole timeout passed in silence",
-        one(|t| t.stalls),
-    );
-}
-
-fn carrier(page: &mut Page, status: &Status) {
-    let carrier = &status.carrier;
-    let sent = [(Vec::new(), carrier.sent_datagrams)];
-    page.counters("datagrams_sent", "Sealed datagrams sent", sent);
-    let received = [(Vec::new(), carrier.received_datagrams)];
-    page.counters("datagrams_received", "Genuine datagrams received", received);
-    page.counters(
-        "datagrams_dropped",
-        "Datagrams dropped before a flow saw them, by reason",
-        labelled("reason", &Vec::new(), &carrier.dropped),
-    );
-    page.counters(
-        "outages",
-        "Times a link was held for down",
-        [(Vec::new(), carrier.outages)],
-    );
-    page.counters(
-        "moves",
-        "Times a peer was followed to another address",
-        [(Vec::new(), carrier.moves)],
-    );
-    page.counters(
-        "handshakes",
-        "Handshakes completed",
-        [(Vec::new(), carrier.handshakes)],
-    );
-    let outage = Seconds::default();
-    outage.inc_by(carrier.outage_seconds);
-    page.registry.register(
-        "outage_seconds",
-        "How long outages that are over lasted",
-        outage,
-    );
+    object
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::status::{CarrierReport, SCHEMA};
+    use crate::gateway::status::{
+        ClassReport, OutageReport, PeerReport, Quantiles, Status, TransportReport,
+    };
+    use crate::gateway::tally::{Tally, Window, tests::status};
 
-    #[test]
-    fn the_page_has_units_totals_and_few_labels() {
+    fn snapshot(peer: &str) -> Snapshot {
         let class = ClassReport {
             name: "bulk".to_owned(),
             flows_opened: 3,
@@ -290,31 +104,114 @@ mod tests {
             ..TransportReport::default()
         };
         let peer = PeerReport {
-            name: "b".to_owned(),
+            name: peer.to_owned(),
+            link: "up".to_owned(),
+            rtt_quantiles_seconds: Some(Quantiles {
+                samples: 4,
+                p50: 0.25,
+                p90: 0.5,
+                p99: 0.75,
+            }),
+            outages: OutageReport {
+                count: 1,
+                seconds: 1.5,
+                longest_seconds: 1.5,
+            },
             classes: BTreeMap::from([("bulk".to_owned(), lost)]),
             ..PeerReport::default()
         };
-        let status = Status {
-            schema: SCHEMA,
-            name: "a".to_owned(),
-            uptime_seconds: 1.0,
-            flows: 2,
-            custody_bytes: 0,
-            peers: vec![peer],
-            classes: vec![class],
-            carrier: CarrierReport::default(),
-            malformed_records: 0,
-        };
-        let page = text(&status);
+        Snapshot {
+            sequence: 7,
+            status: Status {
+                name: "a".to_owned(),
+                uptime_seconds: 1.0,
+                flows: 2,
+                peers: vec![peer],
+                classes: vec![class],
+                ..Status::default()
+            },
+            window: None,
+        }
+    }
+
+    /// The values of a page by their names with labels.
+    fn values(page: &str) -> BTreeMap<String, f64> {
+        page.lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| {
+                let (name, value) = line.rsplit_once(' ').expect("a value");
+                (name.to_owned(), value.parse().expect("a number"))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_page_has_units_totals_and_few_labels() {
+        let page = text(&snapshot("b"));
         for line in [
             "fulmar_flows 2.0",
+            "fulmar_snapshot_sequence 7.0",
             "fulmar_flows_opened_total{class=\"bulk\"} 3",
             "fulmar_flows_refused_total{class=\"bulk\",reason=\"refused\"} 2",
             "fulmar_wire_lost_packets_total{peer=\"b\",class=\"bulk\"} 5",
             "fulmar_recovered_packets_total{peer=\"b\",class=\"bulk\",by=\"arq_1\"} 4",
+            "fulmar_rtt_quantile_seconds{peer=\"b\",quantile=\"0.9\"} 0.5",
+            "fulmar_link_outage_seconds_total{peer=\"b\"} 1.5",
             "# EOF",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} in {page}");
+        }
+    }
+
+    #[test]
+    fn text_and_object_say_the_same_whatever_names_are_like() {
+        for name in ["b", "a \"quoted\" \\ name", "två", "line\nbreak"] {
+            let snapshot = snapshot(name);
+            let object = object(&snapshot);
+            let of_object: BTreeMap<String, f64> = object
+                .iter()
+                .map(|(name, value)| (name.clone(), value.as_f64()))
+                .collect();
+            assert!(of_object.len() > 30);
+            assert_eq!(values(&text(&snapshot)), of_object, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_entry_has_a_value_once_something_was_counted() {
+        let (first, mut last) = (status(1.0, 10), status(11.0, 20));
+        last.classes = snapshot("b").status.classes;
+        let peers = snapshot("ground").status.peers;
+        let counted = last.peers[0].transport.clone();
+        last.peers = peers;
+        last.peers[0].rtt_seconds = Some(0.25);
+        last.peers[0].rate = Some(crate::gateway::status::RateReport {
+            current_bits_per_second: 1,
+            reason: "link",
+            link_bits_per_second: None,
+            delivered_bits_per_second: None,
+            declared_wrong: false,
+        });
+        last.peers[0].transport = counted.clone();
+        last.peers[0].rate_bits_per_second = 1_000;
+        last.carrier.dropped = BTreeMap::from([("forged", 1)]);
+        last.classes[0].flows_reset = BTreeMap::from([("idle", 1)]);
+        last.classes[0].messages_lost = BTreeMap::from([("full", 1)]);
+        let mut of_class = counted;
+        of_class.held_lost_tpdus = BTreeMap::from([("timeout", 1)]);
+        last.peers[0].classes = BTreeMap::from([("bulk".to_owned(), of_class)]);
+        let window = Window::between(&Tally::of(&first), &Tally::of(&last));
+        let snapshot = Snapshot {
+            sequence: 1,
+            status: last,
+            window,
+        };
+        for entry in registry::entries() {
+            let samples = entry.samples(&snapshot);
+            assert!(!samples.is_empty(), "{entry:?}");
+            for sample in samples {
+                assert_eq!(sample.labels.len(), entry.labels.len(), "{entry:?}");
+            }
         }
     }
 }

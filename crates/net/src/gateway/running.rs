@@ -4,16 +4,17 @@ use super::association::Association;
 use super::command::Command;
 use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
 use super::custody::{Budget, Custody, MemoryCustody};
+use super::decisions::Decisions;
 use super::entry::{Entry, Rule};
 use super::flow::{ClientKey, Flows};
 use super::flow_record::FlowRecord;
 use super::keeping::Keeping;
+use super::outages::Outages;
 use super::poller::{Came, Poller, Token};
 use super::repeats::Repeats;
 use super::resolver::Resolver;
 use super::socks::Negotiation;
-use super::status::{self, CarrierReport, PeerReport, Status};
-use crate::session::{DropReason, LinkState, PeerIndex, Session, SessionEvent, source_octets};
+use crate::session::{LinkState, Session, SessionEvent, source_octets};
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
@@ -81,6 +82,8 @@ pub(super) struct Running {
     pub(super) repeats: Repeats,
     pub(super) budget: Budget,
     pub(super) keeping: Keeping,
+    pub(super) decisions: Decisions,
+    pub(super) outages: Outages,
     pub(super) scratch: Vec<u8>,
     pub(super) resting: Option<(Instant, Vec<Token>)>,
     pub(super) cut: usize,
@@ -121,6 +124,8 @@ impl Running {
             resolver: parts.resolver,
             repeats: Repeats::default(),
             keeping: parts.keeping,
+            decisions: Decisions::default(),
+            outages: Outages::default(),
             scratch: vec![0; SCRATCH_BYTES],
             resting: None,
             cut: 0,
@@ -230,65 +235,6 @@ impl Running {
                 false
             }
             Ending::Leaving(until) => now >= until,
-        }
-    }
-
-    fn status(&self, now: Instant, link: &Link) -> Status {
-        let counters = link.inner().counters();
-        let session = link.counters();
-        let endpoint = link.inner().endpoint();
-        let mut flows_of = BTreeMap::<usize, u64>::new();
-        let mut custody = 0;
-        for (_, flow) in self.flows.iter() {
-            *flows_of.entry(flow.peer).or_default() += 1;
-            if let super::flow::Body::Stream(stream) = &flow.body {
-                custody += stream.kept();
-            }
-        }
-        let peers = self.config.peers.iter().enumerate().map(|(index, peer)| {
-            let known = PeerIndex(u32::try_from(index).unwrap_or(u32::MAX));
-            let state = link.status(known);
-            PeerReport {
-                name: peer.name.clone(),
-                link: state.as_ref().map_or_else(
-                    || "unknown".to_owned(),
-                    |state| link_name(state.link).to_owned(),
-                ),
-                rtt_seconds: state
-                    .as_ref()
-                    .and_then(|s| s.rtt)
-                    .map(|rtt| rtt.as_secs_f64()),
-                path_mtu_bytes: state.as_ref().map_or(0, |s| s.sizes.packet.0),
-                secure: state.as_ref().is_some_and(|s| s.secure),
-                rate_bits_per_second: peer.rate.as_bits_per_second(),
-                flows: flows_of.get(&index).copied().unwrap_or(0),
-                transport: endpoint.path_counters(known.inner_path()).into(),
-                classes: endpoint
-                    .class_counters(known.inner_path())
-                    .into_iter()
-                    .map(|(class, counters)| (self.class_name(class), counters.into()))
-                    .collect(),
-            }
-        });
-        let dropped = DropReason::ALL.map(|reason| (reason.name(), session.dropped(reason)));
-        Status {
-            schema: status::SCHEMA,
-            name: self.config.name.clone(),
-            uptime_seconds: now.as_secs_f64(),
-            flows: self.flows.len() as u64,
-            custody_bytes: custody,
-            peers: peers.collect(),
-            classes: status::classes(counters, |id| self.class_name(id)),
-            carrier: CarrierReport {
-                sent_datagrams: session.sent,
-                received_datagrams: session.received,
-                outages: session.outages,
-                outage_seconds: session.outage_time.as_secs_f64(),
-                moves: session.moves,
-                handshakes: session.handshakes,
-                dropped: dropped.into_iter().collect(),
-            },
-            malformed_records: counters.malformed,
         }
     }
 

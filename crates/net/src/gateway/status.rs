@@ -1,8 +1,11 @@
-//! How a gateway is: the answer to `/status`, and what `/metrics` is made of.
+//! How a gateway is at one instant: the answer to `/status`, and what the [registry](super::registry)
+//! reads its values from.
 
+use super::decisions::Decision;
 use fulmar_proto::machine::Kind;
 use fulmar_proto::splice::{RefuseCode, ResetCode, SplicerCounters};
-use fulmar_proto::transport::aerotp::Counters;
+use fulmar_proto::transport::aerotp::{Counters, PathRate, RateReason};
+use fulmar_proto::units::Bitrate;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,20 +16,91 @@ pub struct PeerReport {
     pub name: String,
     /// Whether datagrams pass: `up`, `down`, `connecting`.
     pub link: String,
+    /// For how long nothing has come back, while the link is held for down.
+    pub down_seconds: Option<f64>,
     /// The smoothed round trip.
     pub rtt_seconds: Option<f64>,
+    /// Of the last round trips, as measured.
+    pub rtt_quantiles_seconds: Option<Quantiles>,
     /// The largest IP packet that is known to arrive.
     pub path_mtu_bytes: u64,
+    /// Octets around each TPDU: IP, UDP, the session's header and tag, parity of the carrier.
+    pub packet_overhead_bytes: u64,
     /// Whether datagrams are authenticated.
     pub secure: bool,
     /// The configured upper bound.
     pub rate_bits_per_second: u64,
+    /// The rate in use and why, while there are connections.
+    pub rate: Option<RateReport>,
+    /// Times that the link was held for down.
+    pub outages: OutageReport,
     /// Flows now.
     pub flows: u64,
     /// What AeroTP did.
     pub transport: TransportReport,
     /// The same for each class that had flows with it.
     pub classes: BTreeMap<String, TransportReport>,
+}
+
+/// Quantiles of the last measurements, without interpolation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// How many measurements.
+    pub samples: u64,
+    /// The median.
+    pub p50: f64,
+    /// Nine in ten are at most this.
+    pub p90: f64,
+    /// Ninety-nine in a hundred are at most this.
+    pub p99: f64,
+}
+
+/// The rate that is kept towards one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RateReport {
+    /// What is used.
+    pub current_bits_per_second: u64,
+    /// Why that: `declared`, `marks`, `link`, `draining`.
+    pub reason: &'static str,
+    /// What the link was found to carry, where that is less than configured.
+    pub link_bits_per_second: Option<u64>,
+    /// What arrived lately, as the peer reports.
+    pub delivered_bits_per_second: Option<u64>,
+    /// Whether the link has carried less than 0.8 of what is configured for seconds.
+    pub declared_wrong: bool,
+}
+
+/// The name of a reason in reports.
+const fn rate_reason(reason: RateReason) -> &'static str {
+    match reason {
+        RateReason::Declared => "declared",
+        RateReason::Marks => "marks",
+        RateReason::Link => "link",
+        RateReason::Draining => "draining",
+    }
+}
+
+impl From<PathRate> for RateReport {
+    fn from(rate: PathRate) -> Self {
+        Self {
+            current_bits_per_second: rate.current.as_bits_per_second(),
+            reason: rate_reason(rate.reason),
+            link_bits_per_second: rate.link.map(Bitrate::as_bits_per_second),
+            delivered_bits_per_second: rate.delivered.map(Bitrate::as_bits_per_second),
+            declared_wrong: rate.declared_wrong,
+        }
+    }
+}
+
+/// The outages of one peer's link that are over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OutageReport {
+    /// How many, the present one included.
+    pub count: u64,
+    /// How long those that are over lasted.
+    pub seconds: f64,
+    /// The longest of them.
+    pub longest_seconds: f64,
 }
 
 /// What AeroTP did towards and from one peer: lost on the wire, recovered, and lost for good are
@@ -37,10 +111,22 @@ pub struct TransportReport {
     pub sent_bytes: BTreeMap<&'static str, u64>,
     /// TPDUs sent, by kind.
     pub sent_tpdus: BTreeMap<&'static str, u64>,
+    /// Sender: confirmed by the receiver.
+    pub confirmed_tpdus: u64,
+    /// Sender: held for lost, by what said so.
+    pub held_lost_tpdus: BTreeMap<&'static str, u64>,
+    /// Receiver: first copies accepted, those put right or sent again included.
+    pub accepted_tpdus: u64,
+    /// Receiver: copies of what was there already.
+    pub duplicate_tpdus: u64,
+    /// Receiver: payload octets handed up.
+    pub payload_bytes: u64,
     /// Receiver: holes noticed.
     pub wire_lost_tpdus: u64,
     /// Receiver: arrived damaged beyond their parity.
     pub wire_damaged_tpdus: u64,
+    /// Receiver: octets that parity inside TPDUs put right.
+    pub corrected_bytes: u64,
     /// Put right, by what: `fec_words`, `fec_block` (receiver), `arq_1`, `arq_2`, `arq_3_or_more`
     /// retransmissions (sender).
     pub recovered_tpdus: BTreeMap<&'static str, u64>,
@@ -57,8 +143,18 @@ impl From<Counters> for TransportReport {
         Self {
             sent_bytes: kinds.into_iter().zip(counters.sent_bytes).collect(),
             sent_tpdus: kinds.into_iter().zip(counters.sent_tpdus).collect(),
+            confirmed_tpdus: counters.confirmed_tpdus,
+            held_lost_tpdus: BTreeMap::from([
+                ("overtaken", counters.held_lost_overtaken),
+                ("asked_for", counters.held_lost_nack),
+                ("timeout", counters.held_lost_timeout),
+            ]),
+            accepted_tpdus: counters.accepted_tpdus,
+            duplicate_tpdus: counters.duplicates,
+            payload_bytes: counters.delivered_bytes,
             wire_lost_tpdus: counters.wire_lost,
             wire_damaged_tpdus: counters.wire_damaged,
+            corrected_bytes: counters.corrected_symbols,
             recovered_tpdus: BTreeMap::from([
                 ("fec_words", counters.recovered_fec_words),
                 ("fec_block", counters.recovered_fec_block),
@@ -84,6 +180,8 @@ pub struct ClassReport {
     pub flows_opened: u64,
     /// Flows that ended complete.
     pub flows_finished: u64,
+    /// Times that a flow lost its connection and went on with another.
+    pub flows_resumed: u64,
     /// Flows refused, by reason.
     pub flows_refused: BTreeMap<&'static str, u64>,
     /// Flows cut off by either side, by reason.
@@ -94,6 +192,8 @@ pub struct ClassReport {
     pub delivered_bytes: u64,
     /// Octets given to local sockets.
     pub received_bytes: u64,
+    /// Octets taken once more after a flow was resumed.
+    pub repeated_bytes: u64,
     /// Messages taken from local sockets.
     pub messages_accepted: u64,
     /// Messages given to local sockets.
@@ -117,12 +217,46 @@ pub struct CarrierReport {
     pub moves: u64,
     /// Handshakes completed.
     pub handshakes: u64,
+    /// Of these, while older keys were still in use.
+    pub rekeys: u64,
+    /// Datagrams made for a larger path that left in pieces.
+    pub fragmented_datagrams: u64,
+    /// Datagrams that arrived in pieces, whole.
+    pub reassembled_datagrams: u64,
+    /// Datagrams that found no room in the session's queue.
+    pub queue_full_datagrams: u64,
     /// Datagrams that were dropped before a flow saw them, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }
 
-/// The whole answer.
+/// One flow.
 #[derive(Clone, Debug, Serialize)]
+pub struct FlowReport {
+    /// What logs call it.
+    pub id: String,
+    /// Whose it is.
+    pub peer: String,
+    /// Its class here.
+    pub class: String,
+    /// `tcp` or `udp`.
+    pub protocol: &'static str,
+    /// Whether its client came in here: `in`; else its server is reached from here: `out`.
+    pub direction: &'static str,
+    /// Where the client wanted to go.
+    pub destination: String,
+    /// Octets taken from the local socket.
+    pub sent_bytes: u64,
+    /// Octets given to the local socket.
+    pub received_bytes: u64,
+    /// Since it began.
+    pub seconds: f64,
+}
+
+/// At most so many flows are listed, the oldest first.
+pub const FLOWS_LISTED_MAX: usize = 200;
+
+/// The whole answer.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Status {
     /// The shape of this record.
     pub schema: &'static str,
@@ -142,6 +276,10 @@ pub struct Status {
     pub carrier: CarrierReport,
     /// Records of peers that made no sense.
     pub malformed_records: u64,
+    /// The oldest flows, at most [`FLOWS_LISTED_MAX`].
+    pub flow_list: Vec<FlowReport>,
+    /// What was decided lately and why, the latest last.
+    pub decisions: Vec<Decision>,
 }
 
 /// The name of [`Status::schema`].
@@ -160,6 +298,7 @@ pub(super) fn classes(counters: &SplicerCounters, name: impl Fn(u8) -> String) -
                 name: name(id.0),
                 flows_opened: class.flows_opened,
                 flows_finished: class.flows_finished,
+                flows_resumed: class.resumed,
                 flows_refused: refused.zip(class.flows_refused).collect(),
                 flows_reset: reset
                     .zip(resets.map(|(here, there)| here + there))
@@ -167,6 +306,7 @@ pub(super) fn classes(counters: &SplicerCounters, name: impl Fn(u8) -> String) -
                 accepted_bytes: class.octets_accepted,
                 delivered_bytes: class.octets_delivered,
                 received_bytes: class.octets_received,
+                repeated_bytes: class.octets_repeated,
                 messages_accepted: class.messages_accepted,
                 messages_received: class.messages_received,
                 messages_lost: BTreeMap::from([

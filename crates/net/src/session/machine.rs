@@ -122,6 +122,7 @@ impl<M: Machine> Session<M> {
             link: state.link_state(self.now),
             path: state.path,
             rtt: state.liveness.rtt(),
+            round_trips: state.round_trips.quantiles(),
             sizes: self.sizes_of(state),
             capabilities: state.capabilities.clone(),
             secure: state.config.security.is_secure(),

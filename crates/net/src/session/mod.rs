@@ -43,6 +43,7 @@ mod machine;
 mod path_mtu;
 mod peer;
 mod replay;
+mod round_trips;
 mod seal;
 mod sizes;
 mod state_file;
@@ -63,6 +64,7 @@ pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
 pub use machine::{SESSION_OVERHEAD, Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
+pub use round_trips::RoundTripQuantiles;
 pub use sizes::Sizes;
 pub use state_file::{StateDirectory, StateFileError};
 pub use wire::{

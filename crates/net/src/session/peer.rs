@@ -9,6 +9,7 @@ use super::handshake::Initiator;
 use super::keyring::KeyRing;
 use super::liveness::Liveness;
 use super::path_mtu::PathMtu;
+use super::round_trips::{RoundTripQuantiles, RoundTrips};
 use super::sizes::{NetworkHeaders, Sizes};
 use super::wire::Capability;
 use fulmar_proto::machine::{Deadline, PathId};
@@ -158,6 +159,8 @@ pub struct PeerStatus {
     pub path: Option<PathId>,
     /// The session's own round trips, smoothed.
     pub rtt: Option<Duration>,
+    /// The last of them as measured.
+    pub round_trips: Option<RoundTripQuantiles>,
     /// How large what goes to it may be.
     pub sizes: Sizes,
     /// What it said about itself.
@@ -201,6 +204,7 @@ pub(super) struct Peer {
     /// What early data names the preset key by.
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
+    pub(super) round_trips: RoundTrips,
     pub(super) mtu: PathMtu,
     /// Around each datagram on the path in use.
     pub(super) headers: NetworkHeaders,
@@ -250,6 +254,7 @@ impl Peer {
             epoch_offered: epoch_seen,
             epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
+            round_trips: RoundTrips::default(),
             mtu: PathMtu::new(config.mtu),
             headers: NetworkHeaders::UNKNOWN,
             reassembly: Reassembly::default(),

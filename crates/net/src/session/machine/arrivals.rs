@@ -408,6 +408,7 @@ impl<M: Machine> Session<M> {
         if micros < 1 << 31 {
             let sample = Duration::from_micros(u64::from(micros));
             state.liveness.on_rtt_sample(sample);
+            state.round_trips.on_sample(sample);
         }
         if probe.id & SIZE_PROBE != 0 {
             let changed = state.mtu.on_answer(now, probe.id & !SIZE_PROBE);

@@ -1,0 +1,235 @@
+//! `fulmar top`.
+
+mod picture;
+
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output::{self, Reader};
+use crate::signals::Signals;
+use anyhow::Context;
+use console::Term;
+use fulmar_net::inquiry::{InquiryError, Server};
+use fulmar_net::wait::{Interest, WakeUp, wait, waker};
+use fulmar_proto::units::Duration;
+use picture::{Paint, Size, View};
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+const EXAMPLES: &str = "\
+Examples:
+  fulmar top
+      the gateway whose [metrics] listen is 127.0.0.1:9490, once a second, until Ctrl-C
+  fulmar top http://192.0.2.7:9490 --interval 5s
+      another one, less often
+  fulmar top --once --json
+      one JSON record, and the end
+
+The same picture in a browser: open the URL itself. docs/guide/metrics.md says what each figure means.
+";
+
+/// The arguments of `fulmar top`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct TopArgs {
+    /// Where the gateway's [metrics] listen: http://HOST:PORT, HOST:PORT or HOST.
+    #[arg(value_name = "URL", default_value = "http://127.0.0.1:9490")]
+    url: Server,
+    /// Show it once and end.
+    #[arg(long)]
+    once: bool,
+    /// Print one JSON record a look, with every figure's name and exact value.
+    #[arg(long)]
+    json: bool,
+    /// How often to look.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::connection::span)]
+    interval: Duration,
+    /// Show a snapshot of before, which the gateway still keeps, by its number.
+    #[arg(long, value_name = "N", requires = "once")]
+    sequence: Option<u64>,
+}
+
+fn failure(error: InquiryError) -> Failure {
+    let exit = match error {
+        InquiryError::Resolve { .. } => Exit::Usage,
+        InquiryError::Connect { .. } | InquiryError::Broken { .. } => Exit::Unreachable,
+        InquiryError::Refused { .. } | InquiryError::Foreign { .. } => Exit::Failed,
+    };
+    Failure {
+        exit,
+        cause: error.into(),
+    }
+}
+
+/// What the gateway says, as JSON that is an object.
+fn look(args: &TopArgs) -> Result<serde_json::Value, Failure> {
+    let target = match args.sequence {
+        Some(sequence) => format!("/view?sequence={sequence}"),
+        None => "/view".to_owned(),
+    };
+    let body = args.url.get(&target).map_err(failure)?;
+    let odd = || format!("{} answers with something else than a view", args.url);
+    let value: serde_json::Value = serde_json::from_str(&body).with_context(odd)?;
+    if !value.is_object() {
+        return Err(anyhow::anyhow!(odd()).into());
+    }
+    Ok(value)
+}
+
+fn view(value: serde_json::Value, args: &TopArgs) -> Result<View, Failure> {
+    let view = serde_json::from_value(value);
+    let view =
+        view.with_context(|| format!("{} is of a version that this one cannot show", args.url));
+    Ok(view?)
+}
+
+/// Colours are for terminals, and for who did not decline them (no-color.org).
+fn paint() -> Paint {
+    let declined = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if io::stdout().is_terminal() && !declined && !is_dumb {
+        Paint::Colours
+    } else {
+        Paint::Plain
+    }
+}
+
+/// Shows a gateway.
+///
+/// # Errors
+/// Nothing answers, or what does is no gateway.
+pub(crate) fn run(args: &TopArgs) -> Result<Exit, Failure> {
+    if args.once {
+        let value = look(args)?;
+        if args.json {
+            output::record(&value)?;
+        } else {
+            let size = Term::stdout().size_checked();
+            let width = size.map_or(Size::DEFAULT_COLUMNS, |(_, columns)| usize::from(columns));
+            let lines = picture::lines(&view(value, args)?, width, paint());
+            output::line(&lines.join("\n"))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    // The screen is put back whatever comes; no look takes long.
+    let signals = Signals::catch_all(&[&waker])?;
+    if args.json {
+        return records(args, &wake_up, &signals);
+    }
+    if io::stdout().is_terminal() {
+        screens(args, &wake_up, &signals)
+    } else {
+        pages(args, &wake_up, &signals)
+    }
+}
+
+/// Waits for the next look; says how to end, if a signal came.
+fn rest(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Option<Exit>, Failure> {
+    if signals.exit().is_none() {
+        let sources = [(wake_up.as_fd(), Interest::Readable)];
+        wait(&sources, Some(args.interval), &mut Vec::new())
+            .context("waiting")
+            .or_exit(Exit::Device)?;
+        wake_up.clear();
+    }
+    Ok(signals.exit())
+}
+
+fn records(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Failure> {
+    loop {
+        if output::watched_record(&look(args)?)? == Reader::Gone {
+            return Ok(Exit::Done);
+        }
+        if let Some(exit) = rest(args, wake_up, signals)? {
+            return Ok(exit);
+        }
+    }
+}
+
+/// One picture below the other, for a file or a pipe.
+fn pages(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Failure> {
+    loop {
+        let view = view(look(args)?, args)?;
+        let lines = picture::lines(&view, Size::DEFAULT_COLUMNS, paint());
+        if output::watched_text(&(lines.join("\n") + "\n"))? == Reader::Gone {
+            return Ok(Exit::Done);
+        }
+        if let Some(exit) = rest(args, wake_up, signals)? {
+            return Ok(exit);
+        }
+    }
+}
+
+/// The terminal's other screen (xterm's control sequences, `ctlseqs`): what was there comes back when
+/// this is dropped.
+struct Screen;
+
+impl Screen {
+    fn enter() -> io::Result<Self> {
+        let screen = Self;
+        Self::write("\x1b[?1049h\x1b[?25l")?;
+        Ok(screen)
+    }
+
+    fn write(text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    fn show(lines: &[String]) -> io::Result<()> {
+        let mut text = "\x1b[H".to_owned();
+        for (n, line) in lines.iter().enumerate() {
+            if n > 0 {
+                text.push_str("\r\n");
+            }
+            text.push_str(line);
+            text.push_str("\x1b[K");
+        }
+        text.push_str("\x1b[J");
+        Self::write(&text)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // There is nobody left to tell.
+        drop(Self::write("\x1b[?25h\x1b[?1049l"));
+    }
+}
+
+fn screens(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Exit, Failure> {
+    // Nobody needs a screen to read that nothing answers.
+    let mut latest = view(look(args)?, args)?;
+    let mut problem = None;
+    let on_screen = |error: io::Error| Failure {
+        exit: Exit::Device,
+        cause: anyhow::Error::new(error).context("writing to the terminal"),
+    };
+    let screen = Screen::enter().map_err(on_screen)?;
+    let ended = loop {
+        let (rows, columns) = Term::stdout().size();
+        let size = Size {
+            columns: usize::from(columns),
+            rows: usize::from(rows),
+        };
+        let lines = picture::screen(&latest, problem.as_deref(), size, paint());
+        if let Err(error) = Screen::show(&lines) {
+            break Err(on_screen(error));
+        }
+        match rest(args, wake_up, signals) {
+            Ok(None) => {}
+            Ok(Some(exit)) => break Ok(exit),
+            Err(failure) => break Err(failure),
+        }
+        match look(args).and_then(|value| view(value, args)) {
+            Ok(view) => {
+                latest = view;
+                problem = None;
+            }
+            Err(failure) => problem = Some(failure.line()),
+        }
+    };
+    drop(screen);
+    ended
+}

@@ -1,0 +1,464 @@
+//! A view as lines of text, for a terminal of any size.
+//!
+//! # Promises
+//! - Nothing that a gateway or a peer says reaches the terminal as a control sequence.
+//! - No line is longer than the terminal is wide, and no screen has more lines than it is high.
+
+use serde::Deserialize;
+
+/// A terminal's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+impl Size {
+    /// Where nobody says how wide it is.
+    pub(super) const DEFAULT_COLUMNS: usize = 100;
+}
+
+/// Whether words are coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paint {
+    Colours,
+    Plain,
+}
+
+/// How a piece of text looks (ECMA-48, SGR).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Usual,
+    Strong,
+    Quiet,
+    Good,
+    Bad,
+    Doubtful,
+}
+
+impl Style {
+    const fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Usual => None,
+            Self::Strong => Some("1"),
+            Self::Quiet => Some("2"),
+            Self::Good => Some("1;32"),
+            Self::Bad => Some("1;31"),
+            Self::Doubtful => Some("1;33"),
+        }
+    }
+}
+
+/// Of a figure: what it is called, and its value in words.
+#[derive(Clone, Debug, Deserialize)]
+struct Figure {
+    label: String,
+    text: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Group {
+    title: String,
+    figures: Vec<Figure>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Peer {
+    name: String,
+    link: String,
+    says: String,
+    groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Class {
+    name: String,
+    figures: Vec<Figure>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Flow {
+    protocol: String,
+    direction: String,
+    destination: String,
+    class: String,
+    peer: String,
+    sent_text: String,
+    received_text: String,
+    age_text: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Decision {
+    uptime_seconds: f64,
+    peer: Option<String>,
+    what: String,
+    why: String,
+}
+
+/// What is shown of `/view`; what a later version adds is passed over.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct View {
+    name: String,
+    version: String,
+    sequence: u64,
+    uptime_seconds: f64,
+    groups: Vec<Group>,
+    peers: Vec<Peer>,
+    classes: Vec<Class>,
+    flows: Vec<Flow>,
+    flows_left_out: u64,
+    decisions: Vec<Decision>,
+}
+
+/// Of the last decisions; the page has all.
+const DECISIONS_SHOWN: usize = 8;
+const FLOWS_SHOWN: usize = 20;
+/// A column of figures is no narrower.
+const COLUMN: usize = 38;
+const GAP: usize = 2;
+
+/// A line in the making.
+struct Line {
+    text: String,
+    columns: usize,
+    width: usize,
+    paint: Paint,
+}
+
+impl Line {
+    fn new(width: usize, paint: Paint) -> Self {
+        Self {
+            text: String::new(),
+            columns: 0,
+            width,
+            paint,
+        }
+    }
+
+    /// Adds text, cut where the line ends.
+    fn add(mut self, style: Style, text: &str) -> Self {
+        let room = self.width - self.columns;
+        let readable = |c: char| if c.is_control() { '?' } else { c };
+        let mut cut: String = text.chars().map(readable).take(room).collect();
+        let len = cut.chars().count();
+        if len < text.chars().count() && len > 0 {
+            cut.pop();
+            cut.push('…');
+        }
+        self.columns += len;
+        match style.code().filter(|_| self.paint == Paint::Colours) {
+            Some(code) => {
+                self.text.push_str("\x1b[");
+                self.text.push_str(code);
+                self.text.push('m');
+                self.text.push_str(&cut);
+                self.text.push_str("\x1b[0m");
+            }
+            None => self.text.push_str(&cut),
+        }
+        self
+    }
+
+    /// Goes to a column.
+    fn to(mut self, column: usize) -> Self {
+        while self.columns < column.min(self.width) {
+            self.text.push(' ');
+            self.columns += 1;
+        }
+        self
+    }
+
+    fn done(self) -> String {
+        self.text.trim_end_matches(' ').to_owned()
+    }
+}
+
+/// A label at the left and a value at the right of `width` columns.
+fn figure(line: Line, begin: usize, width: usize, figure: &Figure) -> Line {
+    let value = figure.text.chars().count();
+    let room = width.saturating_sub(value + 1);
+    let label: String = if figure.label.chars().count() > room {
+        let cut: String = figure.label.chars().take(room.saturating_sub(1)).collect();
+        cut + "…"
+    } else {
+        figure.label.clone()
+    };
+    let line = line.to(begin).add(Style::Quiet, &label);
+    line.to(begin + width.saturating_sub(value))
+        .add(Style::Usual, &figure.text)
+}
+
+/// Groups side by side as far as there is room.
+fn groups(groups: &[Group], width: usize, paint: Paint, lines: &mut Vec<String>) {
+    let across = ((width + GAP) / (COLUMN + GAP)).clamp(1, groups.len().max(1));
+    let each = (width + GAP) / across - GAP;
+    for row in groups.chunks(across) {
+        let mut title = Line::new(width, paint);
+        for (n, group) in row.iter().enumerate() {
+            title = title.to(n * (each + GAP)).add(Style::Strong, &group.title);
+        }
+        lines.push(title.done());
+        let most = row.iter().map(|group| group.figures.len()).max();
+        for n in 0..most.unwrap_or(0) {
+            let mut line = Line::new(width, paint);
+            for (column, group) in row.iter().enumerate() {
+                if let Some(one) = group.figures.get(n) {
+                    line = figure(line, column * (each + GAP), each, one);
+                }
+            }
+            lines.push(line.done());
+        }
+    }
+}
+
+fn link_style(link: &str) -> Style {
+    match link {
+        "up" => Style::Good,
+        "down" => Style::Bad,
+        _ => Style::Doubtful,
+    }
+}
+
+/// Rows whose cells begin in the same columns; the last may be of any length.
+fn table(rows: &[Vec<String>], width: usize, paint: Paint, lines: &mut Vec<String>) {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count)
+        .map(|n| {
+            let cells = rows.iter().filter_map(|row| row.get(n));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    for (n, row) in rows.iter().enumerate() {
+        let style = if n == 0 { Style::Quiet } else { Style::Usual };
+        let mut line = Line::new(width, paint);
+        let mut begin = 0;
+        for (cell, wide) in row.iter().zip(&widths) {
+            line = line.to(begin).add(style, cell);
+            begin += wide + GAP;
+        }
+        lines.push(line.done());
+    }
+}
+
+/// Since the start, so that it needs no clock of ours.
+fn after(seconds: f64) -> String {
+    let whole = seconds.clamp(0.0, 1e12).round();
+    let (hours, rest) = ((whole / 3_600.0).floor(), whole % 3_600.0);
+    format!(
+        "{hours:.0}:{:02.0}:{:02.0}",
+        (rest / 60.0).floor(),
+        rest % 60.0
+    )
+}
+
+fn flows(view: &View, width: usize, paint: Paint, lines: &mut Vec<String>) {
+    if view.flows.is_empty() {
+        lines.push(
+            Line::new(width, paint)
+                .add(Style::Quiet, "No flows now.")
+                .done(),
+        );
+        return;
+    }
+    let head = [
+        "FROM",
+        "",
+        "AGE",
+        "TAKEN",
+        "GIVEN",
+        "CLASS",
+        "PEER",
+        "DESTINATION",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(view.flows.iter().take(FLOWS_SHOWN).map(|flow| {
+        let from = if flow.direction == "in" {
+            "here"
+        } else {
+            "there"
+        };
+        vec![
+            from.to_owned(),
+            flow.protocol.clone(),
+            flow.age_text.clone(),
+            flow.sent_text.clone(),
+            flow.received_text.clone(),
+            flow.class.clone(),
+            flow.peer.clone(),
+            flow.destination.clone(),
+        ]
+    }));
+    table(&rows, width, paint, lines);
+    let listed = view.flows.len().min(FLOWS_SHOWN);
+    let more = view.flows_left_out + (view.flows.len() - listed) as u64;
+    if more > 0 {
+        let text = format!("and {more} younger ones");
+        lines.push(Line::new(width, paint).add(Style::Quiet, &text).done());
+    }
+}
+
+/// The whole picture.
+pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
+    let line = || Line::new(width, paint);
+    let mut lines = Vec::new();
+    let about = format!(
+        "  Fulmar {}, up {}, snapshot {}",
+        view.version,
+        after(view.uptime_seconds),
+        view.sequence
+    );
+    let title = line().add(Style::Strong, &view.name);
+    lines.push(title.add(Style::Quiet, &about).done());
+    groups(&view.groups, width, paint, &mut lines);
+    for peer in &view.peers {
+        lines.push(String::new());
+        let title = line().add(Style::Strong, &peer.name).add(Style::Usual, " ");
+        let title = title.add(link_style(&peer.link), &peer.link);
+        let title = title.add(Style::Usual, "  ").add(Style::Quiet, &peer.says);
+        lines.push(title.done());
+        groups(&peer.groups, width, paint, &mut lines);
+    }
+    lines.push(String::new());
+    flows(view, width, paint, &mut lines);
+    if let Some(first) = view.classes.first() {
+        lines.push(String::new());
+        let labels = first.figures.iter().map(|one| one.label.to_uppercase());
+        let head = core::iter::once("CLASS".to_owned()).chain(labels);
+        let mut rows = vec![head.collect::<Vec<_>>()];
+        rows.extend(view.classes.iter().map(|class| {
+            let values = class.figures.iter().map(|one| one.text.clone());
+            core::iter::once(class.name.clone()).chain(values).collect()
+        }));
+        table(&rows, width, paint, &mut lines);
+    }
+    if !view.decisions.is_empty() {
+        lines.push(String::new());
+        lines.push(line().add(Style::Strong, "Decisions").done());
+    }
+    for one in view.decisions.iter().take(DECISIONS_SHOWN) {
+        let peer = one.peer.as_deref().unwrap_or_default();
+        let what = format!(" {peer} {} ", one.what.replace('_', " "));
+        let told = line().add(Style::Quiet, &after(one.uptime_seconds));
+        let told = told.add(Style::Strong, &what).add(Style::Usual, &one.why);
+        lines.push(told.done());
+    }
+    lines
+}
+
+/// As much of it as fits a screen; `problem` is why it is old.
+pub(super) fn screen(view: &View, problem: Option<&str>, size: Size, paint: Paint) -> Vec<String> {
+    let (columns, rows) = (size.columns.max(1), size.rows.max(1));
+    let mut all = Vec::new();
+    if let Some(problem) = problem {
+        let text = format!("OLD: {problem}");
+        all.push(Line::new(columns, paint).add(Style::Bad, &text).done());
+    }
+    all.extend(lines(view, columns, paint));
+    if all.len() > rows {
+        let left_out = all.len() - rows + 1;
+        all.truncate(rows - 1);
+        let text = format!("… {left_out} more lines: a higher terminal shows them");
+        all.push(Line::new(columns, paint).add(Style::Quiet, &text).done());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn view(name: &str, link: &str) -> View {
+        let figures = |count: usize| {
+            let one = |n| json!({"label": format!("figure {n}"), "text": format!("{n} kbit/s")});
+            (0..count).map(one).collect::<Vec<_>>()
+        };
+        let group = |title: &str| json!({"title": title, "figures": figures(5)});
+        let flow = json!({
+            "protocol": "tcp", "direction": "in", "destination": "server.example:443",
+            "class": "bulk", "peer": name, "sent_text": "1.00 MB", "received_text": "2.00 MB",
+            "age_text": "3.00 s"
+        });
+        let value = json!({
+            "name": "air", "version": "0.1.0", "sequence": 17, "uptime_seconds": 3_725.4,
+            "groups": [group("Now")],
+            "peers": [{"name": name, "link": link, "says": "It is so.",
+                       "groups": [group("Rate"), group("Loss"), group("Delay")]}],
+            "classes": [{"name": "bulk", "figures": figures(3)}],
+            "flows": vec![flow; 30], "flows_left_out": 3,
+            "decisions": [{"uptime_seconds": 1.0, "peer": name, "what": "link_down", "why": "why"}],
+            "a later version's": {}
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// What is seen of a line.
+    fn plain(line: &str) -> String {
+        let mut text = String::new();
+        let mut pieces = line.split("\x1b[");
+        text.push_str(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let (code, rest) = piece.split_once('m').expect("only SGR");
+            assert!(
+                code.chars().all(|c| c.is_ascii_digit() || c == ';'),
+                "{code}"
+            );
+            text.push_str(rest);
+        }
+        assert!(!text.chars().any(char::is_control), "{text:?}");
+        text
+    }
+
+    #[test]
+    fn no_screen_is_larger_than_the_terminal_and_no_line_wider() {
+        let view = view("ground", "up");
+        for columns in [1, 2, 10, 37, 38, 40, 78, 80, 200] {
+            for rows in [1, 2, 5, 24, 100] {
+                for problem in [None, Some("nothing answers")] {
+                    let size = Size { columns, rows };
+                    let lines = screen(&view, problem, size, Paint::Colours);
+                    assert!(lines.len() <= rows);
+                    for line in lines {
+                        assert!(plain(&line).chars().count() <= columns, "{line:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn everything_is_said_where_there_is_room() {
+        let text = lines(&view("ground", "down"), 120, Paint::Plain).join("\n");
+        for said in [
+            "air  Fulmar 0.1.0, up 1:02:05, snapshot 17",
+            "ground down  It is so.",
+            "figure 4",
+            "and 13 younger ones",
+            "server.example:443",
+            "0:00:01 ground link down why",
+        ] {
+            assert!(text.contains(said), "{said:?} in\n{text}");
+        }
+        assert!(!text.contains('\x1b'), "plain");
+    }
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        let view = view("a\x1b[2J\x07\u{9b}b", "up");
+        for line in lines(&view, 120, Paint::Colours) {
+            plain(&line);
+        }
+    }
+
+    #[test]
+    fn a_view_without_peers_flows_and_decisions_is_one_too() {
+        let value = json!({
+            "name": "air", "version": "0", "sequence": 0, "uptime_seconds": 0.0, "groups": [],
+            "peers": [], "classes": [], "flows": [], "flows_left_out": 0, "decisions": []
+        });
+        let view = serde_json::from_value(value).unwrap();
+        let text = lines(&view, 80, Paint::Plain).join("\n");
+        assert!(text.ends_with("No flows now."), "{text}");
+    }
+}

@@ -1,0 +1,215 @@
+//! `fulmar top` against running gateways: what it shows is what `/status` and `/metrics` say of the
+//! same instant, and it ends cleanly. `scripts/tests/test_live.py` compares the page too.
+
+mod gateways;
+mod processes;
+
+use gateways::{LOSSY, Pair, client, echo, exchange, nobody, server};
+use processes::{Running, fulmar, octets, run, said, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+/// What nothing is lost on.
+const CALM: &str = "--rate 50mbit --delay 1ms";
+
+fn forward(to: std::net::SocketAddr) -> String {
+    format!("[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n")
+}
+
+fn body(page: &str) -> &str {
+    page.split("\r\n\r\n").nth(1).expect("a body")
+}
+
+/// The figures of a view: by series, value and words.
+fn figures(view: &Value) -> BTreeMap<String, (Option<f64>, String)> {
+    let list = |of: &Value, key: &str| of[key].as_array().expect("a list").clone();
+    let mut groups = list(view, "groups");
+    for peer in list(view, "peers") {
+        groups.extend(list(&peer, "groups"));
+    }
+    groups.extend(list(view, "classes"));
+    let all = groups.iter().flat_map(|group| list(group, "figures"));
+    all.map(|figure| {
+        let text = |key: &str| figure[key].as_str().expect("text").to_owned();
+        (text("series"), (figure["value"].as_f64(), text("text")))
+    })
+    .collect()
+}
+
+/// A series' name and labels.
+fn split(series: &str) -> (&str, Vec<&str>) {
+    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+    let labels = labels.trim_end_matches('}');
+    (
+        name,
+        labels
+            .split(',')
+            .filter(|label| !label.is_empty())
+            .collect(),
+    )
+}
+
+#[test]
+fn top_status_and_metrics_agree_on_an_instant_while_traffic_flows() {
+    let to = server(echo);
+    let pair = Pair::start(LOSSY, &forward(to));
+    let sent = octets(7, 400_000);
+    assert_eq!(exchange(client(pair.entries[0]), sent.clone()), sent);
+    // Another keeps everything moving while it is looked at.
+    let entry = pair.entries[0];
+    let busy = std::thread::spawn(move || exchange(client(entry), octets(8, 2_000_000)).len());
+    until("loss and repair", || {
+        let status = pair.status();
+        let transport = &status["peers"][0]["transport"];
+        let repaired = transport["recovered_tpdus"]["arq_1"].as_u64() > Some(0);
+        repaired && transport["wire_lost_tpdus"].as_u64() > Some(0)
+    });
+    let status = pair.status();
+    let sequence = status["sequence"].as_u64().expect("a number");
+    let text = pair.page(&format!("/metrics?sequence={sequence}"));
+    let metrics: BTreeMap<&str, f64> = body(&text)
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(series, value)| (series, value.parse().expect("a number")))
+        .collect();
+    let object = status["metrics"].as_object().expect("an object");
+    let of_status: BTreeMap<&str, f64> = object
+        .iter()
+        .map(|(series, value)| (series.as_str(), value.as_f64().expect("a number")))
+        .collect();
+    assert_eq!(of_status, metrics);
+    let top = |flags: &str| {
+        let command = format!(
+            "top http://{} --once --sequence {sequence} {flags}",
+            pair.metrics
+        );
+        let output = run(&command);
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let view: Value = serde_json::from_str(&top("--json")).expect("one record");
+    assert_eq!(view["sequence"], sequence);
+    let figures = figures(&view);
+    assert!(figures.len() > 30, "{figures:?}");
+    let picture = top("");
+    for (series, (value, words)) in &figures {
+        let (name, labels) = split(series);
+        let is_meant = |other: &str| {
+            let (other, all) = split(other);
+            other == name && labels.iter().all(|label| all.contains(label))
+        };
+        let meant: Vec<f64> = metrics
+            .iter()
+            .filter(|(other, _)| is_meant(other))
+            .map(|(_, value)| *value)
+            .collect();
+        let sum = (!meant.is_empty()).then(|| meant.iter().sum::<f64>());
+        assert_eq!(*value, sum, "{series}");
+        assert!(
+            picture.contains(words.as_str()),
+            "{series} is {words}:\n{picture}"
+        );
+    }
+    let lost = &status["peers"][0]["transport"]["wire_lost_tpdus"];
+    let shown = &figures["fulmar_wire_lost_packets_total{peer=\"ground\"}"];
+    assert_eq!(shown.0, lost.as_f64());
+    assert_eq!(busy.join().expect("the echo"), 2_000_000);
+}
+
+#[test]
+fn top_prints_a_record_a_look_until_it_is_interrupted() {
+    let pair = Pair::start(CALM, &forward(nobody()));
+    let command = format!("top {} --json --interval 20ms", pair.metrics);
+    let mut top = Running::start(fulmar(&command));
+    let first = top.record();
+    let second = top.record();
+    assert_eq!(first["schema"], "fulmar.gateway.view.v1");
+    assert!(first["sequence"].as_u64() < second["sequence"].as_u64());
+    top.signal(Signal::INT);
+    let (status, said) = top.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert_eq!(said, "");
+}
+
+#[test]
+fn top_into_a_pipe_has_no_control_sequences() {
+    let pair = Pair::start(CALM, &forward(nobody()));
+    let output = run(&format!("top {} --once", pair.metrics));
+    let text = String::from_utf8(output.stdout.clone()).expect("text");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        text.contains("ground up") || text.contains("ground connecting"),
+        "{text}"
+    );
+    assert!(!text.contains('\x1b'), "{text:?}");
+}
+
+#[test]
+fn top_says_in_a_line_what_is_wrong() {
+    let cases = [
+        (
+            format!("top {} --once", nobody()),
+            3,
+            "nothing answers at http://127.0.0.1:",
+        ),
+        ("top https://127.0.0.1".to_owned(), 2, "plain HTTP"),
+        ("top 127.0.0.1:x".to_owned(), 2, "not an address"),
+        ("top --interval 5 --once".to_owned(), 2, "interval"),
+        ("top --sequence 3".to_owned(), 2, "--once"),
+    ];
+    for (command, code, line) in cases {
+        let output = run(&command);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{command}: {}",
+            said(&output)
+        );
+        assert!(said(&output).contains(line), "{command}: {}", said(&output));
+    }
+    let pair = Pair::start(CALM, &forward(nobody()));
+    let output = run(&format!("top {} --once --sequence 99", pair.metrics));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("no such snapshot"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(said(&output).lines().count(), 1);
+}
+
+#[test]
+fn what_is_not_reading_is_refused_and_what_is_not_there_is_said() {
+    let pair = Pair::start(CALM, &forward(nobody()));
+    for (path, status) in [
+        ("/", "200 OK"),
+        ("/?sequence=0", "200 OK"),
+        ("/view", "200 OK"),
+        ("/history", "200 OK"),
+        ("/history?peer=1", "404 Not Found"),
+        ("/history?peer=x", "400 Bad Request"),
+        ("/status?sequence=1000", "404 Not Found"),
+        ("/status?sequence=-1", "400 Bad Request"),
+        ("//", "404 Not Found"),
+    ] {
+        let page = pair.page(path);
+        let line = page.lines().next().unwrap_or_default();
+        assert_eq!(line, format!("HTTP/1.0 {status}"), "{path}");
+        assert!(
+            page.contains("X-Content-Type-Options: nosniff\r\n"),
+            "{path}"
+        );
+    }
+    let mut rebound = client(pair.metrics);
+    rebound
+        .write_all(b"GET /status HTTP/1.1\r\nHost: evil.example:9490\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    rebound.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.0 403 "), "{answer}");
+    let page = pair.page("/");
+    assert!(page.contains("Content-Security-Policy: default-src 'none';"));
+}

@@ -1,0 +1,223 @@
+//! What the gateway and its session decided lately, and why: for whoever looks later than it happened.
+//!
+//! # Promises
+//! - At most [`DECISIONS_MAX`] are kept, each of bounded length: what a peer says about itself is cut.
+
+use super::status::RateReport;
+use crate::session::{PeerIndex, SessionEvent};
+use fulmar_proto::units::Instant;
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// So many are remembered.
+pub(super) const DECISIONS_MAX: usize = 64;
+/// Of a reason, in characters.
+const REASON_CHARS_MAX: usize = 300;
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// Decisions before this one since the start.
+    pub number: u64,
+    /// When, since the start.
+    pub uptime_seconds: f64,
+    /// About which peer.
+    pub peer: Option<String>,
+    /// What: the `event` of the log line.
+    pub what: &'static str,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// The last decisions.
+#[derive(Debug, Default)]
+pub(super) struct Decisions {
+    kept: VecDeque<Decision>,
+    made: u64,
+    rates: BTreeMap<String, (&'static str, bool)>,
+}
+
+/// What an event of the session decides about whom, and why.
+pub(super) fn of_event<E>(
+    event: &SessionEvent<E>,
+) -> Option<(Option<PeerIndex>, &'static str, String)> {
+    let seconds = |span: &fulmar_proto::units::Duration| format!("{:.3} s", span.as_secs_f64());
+    let (peer, what, why) = match event {
+        SessionEvent::Up { peer, resumed, .. } => {
+            let why = if *resumed {
+                "keys agreed on; the peer still knows its flows"
+            } else {
+                "keys agreed on; the peer begins without flows of before"
+            };
+            (*peer, "peer_up", why.to_owned())
+        }
+        SessionEvent::PeerRestarted(peer) => {
+            let why = "the peer lost its state: flows that it does not keep on disk are over";
+            (*peer, "peer_restarted", why.to_owned())
+        }
+        SessionEvent::Closed(peer) => (
+            *peer,
+            "peer_closed",
+            "the peer says that it shuts down".to_owned(),
+        ),
+        SessionEvent::LinkDown { peer, silent_for } => {
+            let why = format!(
+                "nothing came back for {}: sending is held, flows wait",
+                seconds(silent_for)
+            );
+            (*peer, "link_down", why)
+        }
+        SessionEvent::LinkUp { peer, outage } => {
+            let why = format!(
+                "something came back after {}: sending goes on",
+                seconds(outage)
+            );
+            (*peer, "link_up", why)
+        }
+        SessionEvent::Moved { peer, .. } => {
+            let why = "genuine datagrams come from another address: it is followed";
+            (*peer, "peer_moved", why.to_owned())
+        }
+        SessionEvent::MtuChanged { peer, sizes } => {
+            let packet = sizes.packet.0;
+            let why = format!("packets of {packet} octets are known to arrive");
+            (*peer, "path_mtu", why)
+        }
+        SessionEvent::Mismatch {
+            peer,
+            what,
+            ours,
+            theirs,
+        } => {
+            let why = format!("the ends do not agree on {what}: here {ours}, there {theirs}");
+            (*peer, "peer_mismatch", why)
+        }
+        SessionEvent::Refused { peer, reason, .. } => {
+            return Some((*peer, "handshake_refused", reason.to_string()));
+        }
+        SessionEvent::TurnedAway { peer, hint, .. } => {
+            let why = format!("somebody there says, without proof: {hint}");
+            (*peer, "refused_by_peer", why)
+        }
+        SessionEvent::NoAnswer { peer, waited } => {
+            let why = format!(
+                "none of our handshakes was answered for {}",
+                seconds(waited)
+            );
+            (*peer, "no_answer", why)
+        }
+        SessionEvent::EpochSeen { .. }
+        | SessionEvent::SentBeside { .. }
+        | SessionEvent::Inner(_) => return None,
+    };
+    Some((Some(peer), what, why))
+}
+
+impl Decisions {
+    pub(super) fn note(&mut self, now: Instant, peer: Option<&str>, what: &'static str, why: &str) {
+        if self.kept.len() >= DECISIONS_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Decision {
+            number: self.made,
+            uptime_seconds: now.as_secs_f64(),
+            peer: peer.map(str::to_owned),
+            what,
+            why: why.chars().take(REASON_CHARS_MAX).collect(),
+        });
+        self.made += 1;
+    }
+
+    /// Compares the rate in use with the last one seen, and notes another reason for it.
+    pub(super) fn note_rate(&mut self, now: Instant, peer: &str, rate: &RateReport) {
+        let seen = (rate.reason, rate.declared_wrong);
+        // A rate of which nothing was heard before was the configured one.
+        let before = self.rates.insert(peer.to_owned(), seen);
+        let before = before.unwrap_or(("declared", false));
+        let megabits = rate.current_bits_per_second as f64 / 1e6;
+        if before.0 != rate.reason {
+            let why = match rate.reason {
+                "marks" => "congestion marks came back",
+                "link" => "the link was found to carry less than configured",
+                "draining" => "a standing queue on the way is being emptied",
+                _ => "nothing speaks against the configured rate",
+            };
+            self.note(
+                now,
+                Some(peer),
+                "rate",
+                &format!("{megabits:.3} Mbit/s from now on: {why}"),
+            );
+        }
+        if rate.declared_wrong && !before.1 {
+            let why = "the link has carried less than 0.8 of the configured rate for seconds: lower \
+                       `rate` of this [[peer]]";
+            self.note(now, Some(peer), "rate_declared_wrong", why);
+        }
+    }
+
+    /// The latest last.
+    pub(super) fn list(&self) -> Vec<Decision> {
+        self.kept.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_proto::units::Duration;
+
+    #[test]
+    fn the_oldest_give_way_and_no_reason_is_long() {
+        let mut decisions = Decisions::default();
+        for n in 0..=DECISIONS_MAX {
+            let at = Instant::START + Duration::from_secs(n as u64);
+            decisions.note(at, None, "test", &"é".repeat(10_000));
+        }
+        let list = decisions.list();
+        assert_eq!(list.len(), DECISIONS_MAX);
+        assert_eq!((list[0].number, list[0].uptime_seconds), (1, 1.0));
+        assert!(
+            list.iter()
+                .all(|one| one.why.chars().count() == REASON_CHARS_MAX)
+        );
+    }
+
+    #[test]
+    fn only_another_reason_for_the_rate_is_a_decision() {
+        let mut decisions = Decisions::default();
+        let rate = |reason, declared_wrong| RateReport {
+            current_bits_per_second: 4_000_000,
+            reason,
+            link_bits_per_second: None,
+            delivered_bits_per_second: None,
+            declared_wrong,
+        };
+        let steps = [
+            ("declared", false),
+            ("link", false),
+            ("link", true),
+            ("link", true),
+            ("declared", false),
+        ];
+        for (reason, wrong) in steps {
+            decisions.note_rate(Instant::START, "ground", &rate(reason, wrong));
+        }
+        let list = decisions.list();
+        let what: Vec<_> = list.iter().map(|one| one.what).collect();
+        assert_eq!(what, ["rate", "rate_declared_wrong", "rate"]);
+        assert!(list[0].why.contains("carry less"), "{}", list[0].why);
+        assert_eq!(list[0].peer.as_deref(), Some("ground"));
+    }
+
+    #[test]
+    fn an_outage_is_told_with_its_length() {
+        let event: SessionEvent<()> = SessionEvent::LinkUp {
+            peer: PeerIndex(0),
+            outage: Duration::from_millis(2_500),
+        };
+        let (peer, what, why) = of_event(&event).unwrap();
+        assert_eq!((peer, what), (Some(PeerIndex(0)), "link_up"));
+        assert!(why.contains("2.500 s"), "{why}");
+    }
+}

@@ -1,0 +1,113 @@
+//! The outages of each peer's link: how many, how long, since when.
+
+use super::status::OutageReport;
+use crate::session::{PeerIndex, SessionEvent};
+use fulmar_proto::units::{Duration, Instant};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct OfPeer {
+    count: u64,
+    total: Duration,
+    longest: Duration,
+    since: Option<Instant>,
+}
+
+/// Counts of each peer that ever had one: bounded by the number of peers.
+#[derive(Debug, Default)]
+pub(super) struct Outages(BTreeMap<PeerIndex, OfPeer>);
+
+impl Outages {
+    pub(super) fn on_event<E>(&mut self, now: Instant, event: &SessionEvent<E>) {
+        match event {
+            SessionEvent::LinkDown { peer, .. } => {
+                let of = self.0.entry(*peer).or_default();
+                if of.since.is_none() {
+                    of.since = Some(now);
+                    of.count += 1;
+                }
+            }
+            SessionEvent::LinkUp { peer, outage } => self.over(*peer, |_| *outage),
+            // New keys end an outage too.
+            SessionEvent::Up { peer, .. } => self.over(*peer, |since| now.saturating_since(since)),
+            _ => {}
+        }
+    }
+
+    fn over(&mut self, peer: PeerIndex, length: impl FnOnce(Instant) -> Duration) {
+        if let Some(of) = self.0.get_mut(&peer)
+            && let Some(since) = of.since.take()
+        {
+            let length = length(since);
+            of.total += length;
+            of.longest = of.longest.max(length);
+        }
+    }
+
+    pub(super) fn report(&self, peer: PeerIndex) -> OutageReport {
+        let of = self.0.get(&peer).copied().unwrap_or_default();
+        OutageReport {
+            count: of.count,
+            seconds: of.total.as_secs_f64(),
+            longest_seconds: of.longest.as_secs_f64(),
+        }
+    }
+
+    /// For how long the present one lasts.
+    pub(super) fn lasts(&self, now: Instant, peer: PeerIndex) -> Option<Duration> {
+        let since = self.0.get(&peer)?.since?;
+        Some(now.saturating_since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: PeerIndex = PeerIndex(0);
+
+    fn at(seconds: u64) -> Instant {
+        Instant::START + Duration::from_secs(seconds)
+    }
+
+    fn down() -> SessionEvent<()> {
+        SessionEvent::LinkDown {
+            peer: PEER,
+            silent_for: Duration::from_secs(1),
+        }
+    }
+
+    fn up(outage: u64) -> SessionEvent<()> {
+        SessionEvent::LinkUp {
+            peer: PEER,
+            outage: Duration::from_secs(outage),
+        }
+    }
+
+    fn keys() -> SessionEvent<()> {
+        SessionEvent::Up {
+            peer: PEER,
+            capabilities: Vec::new(),
+            resumed: true,
+        }
+    }
+
+    #[test]
+    fn each_outage_counts_once_with_its_length_however_it_ends() {
+        let mut outages = Outages::default();
+        outages.on_event(at(10), &down());
+        assert_eq!(outages.lasts(at(12), PEER), Some(Duration::from_secs(2)));
+        outages.on_event(at(13), &up(3));
+        outages.on_event(at(20), &down());
+        // By a handshake, after which the session tells of the end as well.
+        outages.on_event(at(25), &keys());
+        outages.on_event(at(25), &up(5));
+        outages.on_event(at(26), &keys());
+        let report = outages.report(PEER);
+        assert_eq!(report.count, 2);
+        assert!((report.seconds - 8.0).abs() < 1e-9, "{report:?}");
+        assert!((report.longest_seconds - 5.0).abs() < 1e-9, "{report:?}");
+        assert_eq!(outages.lasts(at(30), PEER), None);
+        assert_eq!(outages.report(PeerIndex(1)), OutageReport::default());
+    }
+}

@@ -1,0 +1,122 @@
+//! Where the values of entries come from: one, or one for each class, peer or window.
+
+use super::super::snapshots::Snapshot;
+use super::super::status::{ClassReport, PeerReport, TransportReport};
+use super::super::tally::{PeerWindow, Window};
+use super::entry::{Sample, Value};
+use std::collections::BTreeMap;
+
+/// Counts by what they are of.
+type Counts = BTreeMap<&'static str, u64>;
+
+fn sample<const N: usize>(labels: [&str; N], value: Value) -> Sample {
+    Sample {
+        labels: labels.map(str::to_owned).to_vec(),
+        value,
+    }
+}
+
+pub(super) fn count(value: u64) -> Vec<Sample> {
+    vec![sample([], Value::Count(value))]
+}
+
+pub(super) fn number(value: f64) -> Vec<Sample> {
+    let value = Value::number(value);
+    value.map(|value| sample([], value)).into_iter().collect()
+}
+
+pub(super) fn of_window(snapshot: &Snapshot, value: impl Fn(&Window) -> f64) -> Vec<Sample> {
+    let window = snapshot.window.as_ref();
+    window.map_or_else(Vec::new, |window| number(value(window)))
+}
+
+pub(super) fn by(counts: &Counts) -> Vec<Sample> {
+    let counts = counts.iter();
+    counts
+        .map(|(what, count)| sample([what], Value::Count(*count)))
+        .collect()
+}
+
+pub(super) fn of_classes(snapshot: &Snapshot, value: impl Fn(&ClassReport) -> u64) -> Vec<Sample> {
+    let classes = snapshot.status.classes.iter();
+    classes
+        .map(|class| sample([&class.name], Value::Count(value(class))))
+        .collect()
+}
+
+pub(super) fn of_classes_by(
+    snapshot: &Snapshot,
+    counts: impl Fn(&ClassReport) -> &Counts,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for class in &snapshot.status.classes {
+        for (what, count) in counts(class) {
+            samples.push(sample([&class.name, what], Value::Count(*count)));
+        }
+    }
+    samples
+}
+
+pub(super) fn of_peers(
+    snapshot: &Snapshot,
+    value: impl Fn(&PeerReport) -> Option<Value>,
+) -> Vec<Sample> {
+    let peers = snapshot.status.peers.iter();
+    peers
+        .filter_map(|peer| Some(sample([&peer.name], value(peer)?)))
+        .collect()
+}
+
+pub(super) fn of_peer_windows(
+    snapshot: &Snapshot,
+    value: impl Fn(&PeerWindow) -> Option<f64>,
+) -> Vec<Sample> {
+    let windows = snapshot.window.iter().flat_map(|window| &window.peers);
+    let peers = snapshot.status.peers.iter().zip(windows);
+    peers
+        .filter_map(|(peer, window)| {
+            let value = Value::number(value(window)?)?;
+            Some(sample([&peer.name], value))
+        })
+        .collect()
+}
+
+/// A peer's quantiles, each under its own name.
+pub(super) fn of_quantiles(peer: &PeerReport) -> Vec<Sample> {
+    let of = peer.rtt_quantiles_seconds;
+    let all = of.map(|of| [("0.5", of.p50), ("0.9", of.p90), ("0.99", of.p99)]);
+    let all = all.into_iter().flatten();
+    all.filter_map(|(quantile, seconds)| {
+        Some(sample([&peer.name, quantile], Value::number(seconds)?))
+    })
+    .collect()
+}
+
+fn transports(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &TransportReport)> {
+    snapshot.status.peers.iter().flat_map(|peer| {
+        let classes = peer.classes.iter();
+        classes.map(|(class, report)| (peer.name.as_str(), class.as_str(), report))
+    })
+}
+
+pub(super) fn of_transports(
+    snapshot: &Snapshot,
+    value: impl Fn(&TransportReport) -> u64,
+) -> Vec<Sample> {
+    transports(snapshot)
+        .map(|(peer, class, report)| sample([peer, class], Value::Count(value(report))))
+        .collect()
+}
+
+pub(super) fn of_transports_by(
+    snapshot: &Snapshot,
+    counts: impl Fn(&TransportReport) -> &Counts,
+) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for (peer, class, report) in transports(snapshot) {
+        for (what, count) in counts(report) {
+            samples.push(sample([peer, class, what], Value::Count(*count)));
+        }
+    }
+    samples
+}

@@ -1,0 +1,251 @@
+//! Rates and shares over a span of time: differences between two statuses.
+//!
+//! # Promises
+//! - Every figure is finite. What nothing was counted for has no figure, rather than a zero or a NaN.
+
+use super::status::{PeerReport, Status};
+
+const BITS: f64 = 8.0;
+
+/// What is remembered of a status to take differences from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    /// The gateway's uptime, in seconds.
+    pub(super) at: f64,
+    delivered_bytes: u64,
+    received_bytes: u64,
+    peers: Vec<PeerTally>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct PeerTally {
+    /// Octets of TPDUs sent, of all kinds.
+    sent_bytes: u64,
+    /// Of these, parity and what was sent again.
+    repair_bytes: u64,
+    /// With what surrounds each TPDU.
+    packet_bytes: u64,
+    /// A bound on the rate, bits a second.
+    rate: u64,
+    payload_bytes: u64,
+    accepted: u64,
+    lost: u64,
+    recovered_fec: u64,
+    recovered_arq: u64,
+    residual: u64,
+    rtt: Option<f64>,
+    is_up: bool,
+}
+
+impl PeerTally {
+    fn of(peer: &PeerReport) -> Self {
+        let transport = &peer.transport;
+        let of = |kind: &str| transport.sent_bytes.get(kind).copied().unwrap_or(0);
+        let by = |what: &str| transport.recovered_tpdus.get(what).copied().unwrap_or(0);
+        let sent_bytes = transport.sent_bytes.values().sum();
+        let tpdus: u64 = transport.sent_tpdus.values().sum();
+        Self {
+            sent_bytes,
+            repair_bytes: of("repair") + of("retransmission"),
+            packet_bytes: tpdus.saturating_mul(peer.packet_overhead_bytes) + sent_bytes,
+            rate: peer.rate_bits_per_second,
+            payload_bytes: transport.payload_bytes,
+            accepted: transport.accepted_tpdus,
+            lost: transport.wire_lost_tpdus,
+            recovered_fec: by("fec_words") + by("fec_block"),
+            recovered_arq: by("arq_1") + by("arq_2") + by("arq_3_or_more"),
+            residual: transport.residual_lost_tpdus.values().sum(),
+            rtt: peer.rtt_seconds.filter(|rtt| rtt.is_finite()),
+            is_up: peer.link == "up",
+        }
+    }
+}
+
+impl Tally {
+    pub(super) fn of(status: &Status) -> Self {
+        let classes = status.classes.iter();
+        Self {
+            at: status.uptime_seconds,
+            delivered_bytes: classes.clone().map(|class| class.delivered_bytes).sum(),
+            received_bytes: classes.map(|class| class.received_bytes).sum(),
+            peers: status.peers.iter().map(PeerTally::of).collect(),
+        }
+    }
+}
+
+/// What happened between two tallies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Window {
+    /// How long, in seconds.
+    pub(super) seconds: f64,
+    /// Octets that far hosts acknowledged, as bits a second.
+    pub(super) delivered_rate: f64,
+    /// Octets given to local sockets, as bits a second.
+    pub(super) received_rate: f64,
+    /// In the order of the configuration.
+    pub(super) peers: Vec<PeerWindow>,
+}
+
+/// What happened with one peer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PeerWindow {
+    /// Packets to it, headers included, as bits a second.
+    pub(super) wire_rate: f64,
+    /// Payload from it that AeroTP handed up, as bits a second.
+    pub(super) payload_rate: f64,
+    /// Parity and repetitions, of all octets of TPDUs sent.
+    pub(super) repair_share: Option<f64>,
+    /// The wire rate, of the configured one.
+    pub(super) capacity_share: Option<f64>,
+    /// Holes noticed, of TPDUs that became whole or were given up.
+    pub(super) loss_share: Option<f64>,
+    /// TPDUs given up, likewise.
+    pub(super) residual_share: Option<f64>,
+    /// TPDUs a second.
+    pub(super) lost_rate: f64,
+    /// Likewise, put right by parity.
+    pub(super) fec_rate: f64,
+    /// Likewise, put right by repetition, as the sender counts.
+    pub(super) arq_rate: f64,
+    /// Likewise, given up.
+    pub(super) residual_rate: f64,
+    /// At the end, in seconds.
+    pub(super) rtt: Option<f64>,
+    /// Whether datagrams passed at the end.
+    pub(super) is_up: bool,
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    // What is noticed now may have been on its way before, so that a part can be more than its whole.
+    (whole > 0).then(|| (part as f64 / whole as f64).min(1.0))
+}
+
+impl Window {
+    /// `None` unless time passed from `first` to `last`.
+    pub(super) fn between(first: &Tally, last: &Tally) -> Option<Self> {
+        let seconds = last.at - first.at;
+        if !(seconds.is_finite() && seconds > 0.0) {
+            return None;
+        }
+        // Sums over connections may shrink when one of very many is forgotten.
+        let bits = |first: u64, last: u64| last.saturating_sub(first) as f64 * BITS / seconds;
+        let peers = first.peers.iter().zip(&last.peers);
+        Some(Self {
+            seconds,
+            delivered_rate: bits(first.delivered_bytes, last.delivered_bytes),
+            received_rate: bits(first.received_bytes, last.received_bytes),
+            peers: peers
+                .map(|(first, last)| PeerWindow::between(first, last, seconds))
+                .collect(),
+        })
+    }
+}
+
+impl PeerWindow {
+    fn between(first: &PeerTally, last: &PeerTally, seconds: f64) -> Self {
+        let of = |pick: fn(&PeerTally) -> u64| pick(last).saturating_sub(pick(first));
+        let rate = |count: u64| count as f64 / seconds;
+        let wire_rate = rate(of(|t| t.packet_bytes)) * BITS;
+        let settled = of(|t| t.accepted) + of(|t| t.residual);
+        Self {
+            wire_rate,
+            payload_rate: rate(of(|t| t.payload_bytes)) * BITS,
+            repair_share: share(of(|t| t.repair_bytes), of(|t| t.sent_bytes)),
+            capacity_share: (last.rate > 0).then(|| wire_rate / last.rate as f64),
+            loss_share: share(of(|t| t.lost), settled),
+            residual_share: share(of(|t| t.residual), settled),
+            lost_rate: rate(of(|t| t.lost)),
+            fec_rate: rate(of(|t| t.recovered_fec)),
+            arq_rate: rate(of(|t| t.recovered_arq)),
+            residual_rate: rate(of(|t| t.residual)),
+            rtt: last.rtt,
+            is_up: last.is_up,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::gateway::status::{ClassReport, TransportReport};
+    use std::collections::BTreeMap;
+
+    /// A gateway with one peer after `seconds`, in which everything happened in proportion to `count`.
+    pub(in crate::gateway) fn status(seconds: f64, count: u64) -> Status {
+        let transport = TransportReport {
+            sent_bytes: BTreeMap::from([
+                ("source", 800 * count),
+                ("repair", 50 * count),
+                ("retransmission", 100 * count),
+                ("control", 50 * count),
+            ]),
+            sent_tpdus: BTreeMap::from([("source", count), ("control", count)]),
+            accepted_tpdus: 90 * count,
+            wire_lost_tpdus: 20 * count,
+            recovered_tpdus: BTreeMap::from([("fec_block", 5 * count), ("arq_1", 5 * count)]),
+            residual_lost_tpdus: BTreeMap::from([("lost", 10 * count)]),
+            payload_bytes: 1_000 * count,
+            ..TransportReport::default()
+        };
+        let peer = PeerReport {
+            name: "ground".to_owned(),
+            link: "up".to_owned(),
+            rtt_seconds: Some(0.02),
+            packet_overhead_bytes: 60,
+            rate_bits_per_second: 100_000,
+            classes: BTreeMap::from([("bulk".to_owned(), transport.clone())]),
+            transport,
+            ..PeerReport::default()
+        };
+        let class = ClassReport {
+            name: "bulk".to_owned(),
+            delivered_bytes: 500 * count,
+            received_bytes: 250 * count,
+            ..ClassReport::default()
+        };
+        Status {
+            name: "air".to_owned(),
+            uptime_seconds: seconds,
+            peers: vec![peer],
+            classes: vec![class],
+            ..Status::default()
+        }
+    }
+
+    fn close(found: f64, wanted: f64) {
+        assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+    }
+
+    #[test]
+    fn rates_and_shares_are_of_the_span_between() {
+        let first = Tally::of(&status(100.0, 1_000));
+        let window = Window::between(&first, &Tally::of(&status(110.0, 1_010))).unwrap();
+        close(window.seconds, 10.0);
+        close(window.delivered_rate, 4_000.0);
+        close(window.received_rate, 2_000.0);
+        let peer = &window.peers[0];
+        // 1000 octets and two surrounds of 60 a second.
+        close(peer.wire_rate, 8_960.0);
+        close(peer.capacity_share.unwrap(), 0.0896);
+        close(peer.repair_share.unwrap(), 0.15);
+        close(peer.loss_share.unwrap(), 0.2);
+        close(peer.residual_share.unwrap(), 0.1);
+        close(peer.payload_rate, 8_000.0);
+        close(
+            peer.fec_rate + peer.arq_rate + peer.residual_rate,
+            peer.lost_rate,
+        );
+    }
+
+    #[test]
+    fn where_nothing_was_counted_there_is_no_share() {
+        let tally = |at| Tally::of(&status(at, 1_000));
+        let window = Window::between(&tally(1.0), &tally(2.0)).unwrap();
+        assert_eq!(window.peers[0].loss_share, None);
+        assert_eq!(window.peers[0].repair_share, None);
+        assert_eq!(Window::between(&tally(2.0), &tally(2.0)), None);
+        assert_eq!(Window::between(&tally(2.0), &tally(1.0)), None);
+        let back = Window::between(&tally(1.0), &Tally::of(&status(2.0, 0))).unwrap();
+        close(back.peers[0].wire_rate, 0.0);
+    }
+}

@@ -1,0 +1,327 @@
+//! Asks a running gateway's HTTP server how it is (`fulmar top`).
+//!
+//! # Promises
+//! - An answer takes bounded time and memory, whatever the server is.
+
+use crate::clock::Clock;
+use core::fmt;
+use core::str::FromStr;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// The port of the examples' `[metrics]`.
+pub const DEFAULT_PORT: u16 = 9490;
+
+/// An answer takes no longer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// An answer is no longer: one about 256 peers with eight classes each is a fifth of it.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// Where a gateway's HTTP server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    host: String,
+    port: u16,
+}
+
+/// Why a text is no [`Server`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// It speaks of another protocol.
+    #[error(
+        "the gateway speaks plain HTTP: write http://HOST:PORT, over a tunnel if it is far away"
+    )]
+    Scheme,
+    /// There is more than an address.
+    #[error("only the address is wanted: write http://HOST:PORT")]
+    Path,
+    /// There is no host, or no number after the colon.
+    #[error("not an address: write http://HOST:PORT, such as http://127.0.0.1:{DEFAULT_PORT}")]
+    Address,
+}
+
+impl FromStr for Server {
+    type Err = ServerError;
+
+    fn from_str(text: &str) -> Result<Self, ServerError> {
+        let address = match text.split_once("://") {
+            Some(("http", rest)) => rest,
+            Some(_) => return Err(ServerError::Scheme),
+            None => text,
+        };
+        let address = address.strip_suffix('/').unwrap_or(address);
+        if address.contains(['/', '?', '#', '@']) {
+            return Err(ServerError::Path);
+        }
+        // An IPv6 address has colons of its own.
+        let (host, port) = match address.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+            _ => (address, None),
+        };
+        let bracketed = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        let port = port.map(str::parse).transpose();
+        let port = port.map_err(|_| ServerError::Address)?;
+        let is_bare_v6 = bracketed.is_none() && host.contains(':');
+        let is_odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '[' | ']');
+        let host = bracketed.unwrap_or(host);
+        if is_bare_v6 || host.contains(is_odd) || port == Some(0) {
+            return Err(ServerError::Address);
+        }
+        // `:9490` is this machine.
+        let host = match host {
+            "" if port.is_some() => "127.0.0.1",
+            "" => return Err(ServerError::Address),
+            host => host,
+        };
+        Ok(Self {
+            host: host.to_owned(),
+            port: port.unwrap_or(DEFAULT_PORT),
+        })
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "http://[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "http://{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum InquiryError {
+    /// The name has no address.
+    #[error("no address is known for the host of {server}")]
+    Resolve {
+        /// Who was asked.
+        server: Server,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nobody is there.
+    #[error(
+        "nothing answers at {server}: start the gateway, and write its [metrics] listen as the URL"
+    )]
+    Connect {
+        /// Who was asked.
+        server: Server,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was, but went or fell silent.
+    #[error("{server} broke off or fell silent before its answer was whole")]
+    Broken {
+        /// Who was asked.
+        server: Server,
+        /// Why.
+        source: io::Error,
+    },
+    /// It says no.
+    #[error("{server} says: {status}: {problem}")]
+    Refused {
+        /// Who was asked.
+        server: Server,
+        /// HTTP's word for it.
+        status: String,
+        /// Its own words.
+        problem: String,
+    },
+    /// It is something else.
+    #[error("what answers at {server} is no gateway's HTTP server")]
+    Foreign {
+        /// Who was asked.
+        server: Server,
+    },
+}
+
+/// Of what a server says, as much as fits a line of an error.
+fn words(text: &str) -> String {
+    let readable = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().map(readable).take(200).collect()
+}
+
+impl Server {
+    /// The body of the answer to a GET of `target`, such as `/view`.
+    ///
+    /// # Errors
+    /// [`InquiryError`], within bounded time.
+    pub fn get(&self, target: &str) -> Result<String, InquiryError> {
+        let server = || self.clone();
+        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
+        let addresses = addresses.map_err(|source| InquiryError::Resolve {
+            server: server(),
+            source,
+        })?;
+        let mut failed = io::Error::from(ErrorKind::NotFound);
+        let mut stream = None;
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(found) => {
+                    stream = Some(found);
+                    break;
+                }
+                Err(error) => failed = error,
+            }
+        }
+        let Some(stream) = stream else {
+            return Err(InquiryError::Connect {
+                server: server(),
+                source: failed,
+            });
+        };
+        let whole = self.exchange(stream, target);
+        let whole = whole.map_err(|source| InquiryError::Broken {
+            server: server(),
+            source,
+        })?;
+        self.body(&whole)
+    }
+
+    fn exchange(&self, mut stream: TcpStream, target: &str) -> io::Result<Vec<u8>> {
+        let clock = Clock::start();
+        let begun = clock.now();
+        stream.set_write_timeout(Some(PATIENCE))?;
+        write!(
+            stream,
+            "GET {target} HTTP/1.0\r\nHost: {}\r\n\r\n",
+            self.host
+        )?;
+        let mut whole = Vec::new();
+        let mut piece = vec![0; 64 * 1024];
+        loop {
+            let left = PATIENCE.saturating_sub(clock.now().saturating_since(begun));
+            if left.is_zero() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            stream.set_read_timeout(Some(left))?;
+            match stream.read(&mut piece) {
+                Ok(0) => return Ok(whole),
+                Ok(len) => whole.extend_from_slice(piece.get(..len).unwrap_or_default()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                Err(error) => return Err(error),
+            }
+            if whole.len() > ANSWER_BYTES_MAX {
+                return Err(io::Error::other("the answer is too long"));
+            }
+        }
+    }
+
+    fn body(&self, whole: &[u8]) -> Result<String, InquiryError> {
+        let foreign = || InquiryError::Foreign {
+            server: self.clone(),
+        };
+        let whole = core::str::from_utf8(whole).map_err(|_| foreign())?;
+        let (head, body) = whole.split_once("\r\n\r\n").ok_or_else(foreign)?;
+        let line = head.lines().next().unwrap_or_default();
+        let (version, status) = line.split_once(' ').ok_or_else(foreign)?;
+        if !version.starts_with("HTTP/1.") {
+            return Err(foreign());
+        }
+        let length = head.lines().skip(1).find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length")
+                .then(|| value.trim().parse::<usize>())
+        });
+        if let Some(length) = length
+            && length.ok() != Some(body.len())
+        {
+            return Err(InquiryError::Broken {
+                server: self.clone(),
+                source: ErrorKind::UnexpectedEof.into(),
+            });
+        }
+        if !status.starts_with("200") {
+            return Err(InquiryError::Refused {
+                server: self.clone(),
+                status: words(status),
+                problem: words(body),
+            });
+        }
+        Ok(body.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    fn at(text: &str) -> String {
+        let server: Server = text.parse().unwrap();
+        server.to_string()
+    }
+
+    #[test]
+    fn an_address_is_a_url_or_what_is_left_of_it() {
+        assert_eq!(at("http://127.0.0.1:9490/"), "http://127.0.0.1:9490");
+        assert_eq!(at("gateway.example"), "http://gateway.example:9490");
+        assert_eq!(at(":8000"), "http://127.0.0.1:8000");
+        assert_eq!(at("[::1]:80"), "http://[::1]:80");
+        assert_eq!(at("http://[::1]"), "http://[::1]:9490");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_the_remedy() {
+        let wrong = |text: &str| text.parse::<Server>().unwrap_err();
+        assert_eq!(wrong("https://a"), ServerError::Scheme);
+        assert_eq!(wrong("http://a/status"), ServerError::Path);
+        assert_eq!(wrong("a@b"), ServerError::Path);
+        for text in [
+            "", "http://", "a:b", "a:70000", "a:0", "::1", "a b", "[::1", "a\r\nb",
+        ] {
+            assert_eq!(wrong(text), ServerError::Address, "{text:?}");
+        }
+    }
+
+    /// What a server that says `answer` is taken for.
+    fn told(answer: &'static [u8]) -> Result<String, InquiryError> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let server: Server = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let talk = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = [0; 1024];
+            let len = stream.read(&mut asked).unwrap();
+            stream.write_all(answer).unwrap();
+            String::from_utf8_lossy(&asked[..len]).into_owned()
+        });
+        let told = server.get("/view");
+        assert!(talk.join().unwrap().starts_with("GET /view HTTP/1.0\r\n"));
+        told
+    }
+
+    #[test]
+    fn an_answer_is_whole_or_an_error() {
+        let whole = told(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap();
+        assert_eq!(whole, "hi");
+        let cut = told(b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nhi");
+        assert!(matches!(cut, Err(InquiryError::Broken { .. })), "{cut:?}");
+        let odd = told(b"HTTP/1.0 200 OK\r\nContent-Length: -3\r\n\r\nhi");
+        assert!(matches!(odd, Err(InquiryError::Broken { .. })), "{odd:?}");
+        for foreign in [
+            &b""[..],
+            b"SSH-2.0-x\r\n",
+            b"SSH-2.0 x\r\n\r\n",
+            b"\xff\r\n\r\n",
+        ] {
+            let told = told(foreign);
+            assert!(
+                matches!(told, Err(InquiryError::Foreign { .. })),
+                "{told:?}"
+            );
+        }
+        let refused = told(b"HTTP/1.0 404 Not Found\r\n\r\nno such \x1b[2Jthing\n");
+        let line = refused.unwrap_err().to_string();
+        assert!(
+            line.ends_with("404 Not Found: no such  [2Jthing"),
+            "{line:?}"
+        );
+    }
+}

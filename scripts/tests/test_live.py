@@ -1,0 +1,445 @@
+"""The live page of a gateway in Chromium: it, `fulmar top`, /status and /metrics agree on one instant's figures, and it is
+legible, quiet and clear in every state.
+
+Method: two gateways with a lossy link between them carry traffic. Chromium is told through its debugging pipe (DevTools
+protocol) what to open and how wide, and what it has is read out of it in one go, while the traffic goes on. Pictures for
+people are left in target/live.
+"""
+
+import base64
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+FULMAR = TARGET / "release/fulmar"
+CHROMIUM = shutil.which("chromium")
+CI = os.environ.get("CI") == "true"
+# Far beyond what anything here takes: it turns a hang into a failure.
+PATIENCE = 60
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-extensions", "--no-first-run", "--no-pings",
+         "--remote-debugging-pipe"]
+HOSTILE = "<img src=x onerror=document.title=7>&amp;"
+FIGURES = """(() => ({
+    sequence: Number(document.body.dataset.sequence), state: document.body.dataset.state,
+    figures: Object.fromEntries([...document.querySelectorAll("[data-series]")].map(e => [e.dataset.series,
+        [e.dataset.value === undefined ? null : Number(e.dataset.value), (e.querySelector(".value") || e).textContent]]))}))()"""
+LOOKS = """(() => {
+    const box = e => e.getBoundingClientRect(), style = e => getComputedStyle(e);
+    return {width: innerWidth, scroll: document.documentElement.scrollWidth,
+        beyond: [...document.querySelectorAll("body *")].filter(e => box(e).right > innerWidth + 1 && !e.closest("svg"))
+            .slice(0, 5).map(e => e.tagName + "." + e.className + " " + e.textContent.slice(0, 40)),
+        body: [style(document.body).color, style(document.body).backgroundColor],
+        quiet: [style(document.querySelector("footer")).color, style(document.body).backgroundColor],
+        charts: [...document.querySelectorAll("#charts svg")].map(e => [box(e).width, box(e).height,
+            Math.max(0, ...[...e.querySelectorAll("path")].map(p => p.getTotalLength()))])};
+})()"""
+
+
+def luminance(colour):
+    """The relative luminance of `rgb(r, g, b)` (WCAG 2.2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(ink, ground):
+    high, low = sorted((luminance(ink), luminance(ground)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+class Browser:
+    """Chromium with one page."""
+
+    def __init__(self, folder):
+        there, self.to = os.pipe()
+        self.back, here = os.pipe()
+        command = ["bash", "-c", f'exec "$@" 3<&{there} 4>&{here}', "bash", CHROMIUM, *FLAGS, f"--user-data-dir={folder}"]
+        self.process = subprocess.Popen(command, pass_fds=(there, here), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        os.close(there)
+        os.close(here)
+        self.asked, self.rest, self.events, self.session = 0, b"", [], None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        self.asked += 1
+        message = {"id": self.asked, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.rest:
+                piece = os.read(self.back, 1 << 20)
+                if not piece:
+                    raise AssertionError("Chromium ended")
+                self.rest += piece
+            one, self.rest = self.rest.split(b"\0", 1)
+            answer = json.loads(one)
+            if answer.get("id") == self.asked:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def eval(self, expression):
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise AssertionError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def open(self, url, width=1280, height=900, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Page.navigate", url=url)
+
+    def until(self, what, expression):
+        deadline = time.monotonic() + PATIENCE
+        while not self.eval(expression):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain for {what}: {self.eval('document.body.innerText')}")
+            time.sleep(0.05)
+
+    def picture(self, name):
+        height = self.eval("document.documentElement.scrollHeight")
+        width = self.eval("innerWidth")
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True,
+                         clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
+        place = TARGET / "live"
+        place.mkdir(exist_ok=True)
+        (place / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+    def complaints(self):
+        """What it had to complain of: exceptions, the console, violations of the policy."""
+        of = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
+        return [event["params"] for event in self.events if event.get("method") in of]
+
+    def requests(self):
+        return [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+
+    def close(self):
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self.to)
+        os.close(self.back)
+
+
+def start(*arguments, **options):
+    return subprocess.Popen([FULMAR, *arguments], stdin=subprocess.DEVNULL, text=True, **options)
+
+
+def end(process):
+    process.kill()
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()
+
+
+class Gateway:
+    """A gateway without keys, on the loopback."""
+
+    def __init__(self, folder, name, peer, address="", entries=""):
+        file = pathlib.Path(folder) / f"{name}.toml"
+        file.write_text(f'[gateway]\nname = "{name}"\nlisten = "127.0.0.1:0"\nstate_dir = "{folder}/{name}"\n'
+                        f'[security]\nkind = "none"\n[[peer]]\nname = {json.dumps(peer)}\n{address}rate = "20mbit"\n'
+                        f'[egress]\nallow = ["127.0.0.0/8:1-65535"]\n[metrics]\nlisten = "127.0.0.1:0"\n{entries}')
+        with open(pathlib.Path(folder) / f"{name}.log", "w") as log:
+            self.process = start("gateway", "--json", "-c", file, stdout=subprocess.PIPE, stderr=log)
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError((pathlib.Path(folder) / f"{name}.log").read_text())
+        record = json.loads(line)
+        self.listening, self.entries = record["listening"], record["entries"]
+        self.url = f"http://{record['metrics']}/"
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
+    def status(self, query=""):
+        return json.loads(self.get("status" + query))
+
+    def top(self, *arguments):
+        run = subprocess.run([FULMAR, "top", self.url, "--once", *arguments], capture_output=True, text=True, timeout=PATIENCE)
+        if run.returncode:
+            raise AssertionError(run.stderr)
+        return run.stdout
+
+
+def echo(listener):
+    def serve(client):
+        with client:
+            while piece := client.recv(65536):
+                client.sendall(piece)
+
+    while True:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=serve, args=(client,), daemon=True).start()
+
+
+def split(series):
+    name, _, labels = series.partition("{")
+    return name, frozenset(re.findall(r'(\w+="(?:[^"\\]|\\.)*")', labels))
+
+
+def top_figures(view):
+    groups = [group for part in (view, *view["peers"]) for group in part["groups"]]
+    figures = [figure for group in (*groups, *view["classes"]) for figure in group["figures"]]
+    return {figure["series"]: [figure["value"], figure["text"]] for figure in figures}
+
+
+def build():
+    if not CHROMIUM:
+        lacking = "no chromium, in which the page is looked at: as root, scripts/setup-debian installs it"
+        raise AssertionError(f"{lacking}; CI=true forbids to skip") if CI else unittest.SkipTest(lacking)
+    command = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=1800, capture_output=True)
+
+
+class Live(unittest.TestCase):
+    """With traffic over a link that loses every tenth packet."""
+
+    @classmethod
+    def setUpClass(cls):
+        build()
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.listener = socket.create_server(("127.0.0.1", 0))
+        cls.addClassCleanup(cls.listener.close)
+        threading.Thread(target=echo, args=(cls.listener,), daemon=True).start()
+        cls.ground = Gateway(cls.folder.name, "ground", "air")
+        cls.addClassCleanup(end, cls.ground.process)
+        cls.link = start("emulate", "--listen", "127.0.0.1:0", "--to", cls.ground.listening, "--rate", "20mbit", "--delay", "5ms",
+                         "--loss", "10%", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        cls.addClassCleanup(end, cls.link)
+        at = json.loads(cls.link.stdout.readline())["listening"]
+        to = "%s:%d" % cls.listener.getsockname()
+        cls.air = Gateway(cls.folder.name, "air", "ground", f'address = "{at}"\n',
+                          f'[[forward]]\nlisten = "127.0.0.1:0"\nto = "{to}"\n')
+        cls.addClassCleanup(end, cls.air.process)
+        host, port = cls.air.entries[0].rsplit(":", 1)
+        cls.done = threading.Event()
+        cls.client = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        cls.talk = threading.Thread(target=cls.keep_talking, daemon=True)
+        cls.talk.start()
+        cls.addClassCleanup(cls.hush)
+        cls.browser = Browser(pathlib.Path(cls.folder.name) / "profile")
+        cls.addClassCleanup(cls.browser.close)
+
+    @classmethod
+    def keep_talking(cls):
+        piece = bytes(4000)
+        while not cls.done.wait(0.01):
+            cls.client.sendall(piece)
+            left = len(piece)
+            while left:
+                left -= len(cls.client.recv(left))
+
+    @classmethod
+    def hush(cls):
+        cls.done.set()
+        cls.talk.join(PATIENCE)
+        cls.client.close()
+
+    def setUp(self):
+        self.browser.events.clear()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.complaints(), [])
+        for url in self.browser.requests():
+            self.assertTrue(url.startswith(self.air.url) or url.startswith("data:") or url == "about:blank", url)
+
+    def check_agreement(self, gateway, page):
+        """`page` is what the browser has; everything else is asked about that instant."""
+        sequence = page["sequence"]
+        status = gateway.status(f"?sequence={sequence}")
+        lines = [line.rsplit(" ", 1) for line in gateway.get(f"metrics?sequence={sequence}").splitlines() if not line.startswith("#")]
+        metrics = {name: float(value) for name, value in lines}
+        view = json.loads(gateway.top("--json", "--sequence", str(sequence)))
+        self.assertEqual(status["sequence"], sequence)
+        self.assertEqual(view["sequence"], sequence)
+        self.assertEqual({name: float(value) for name, value in status["metrics"].items()}, metrics)
+        self.assertEqual(metrics["fulmar_snapshot_sequence"], sequence)
+        figures = top_figures(view)
+        self.assertEqual(page["figures"], figures)
+        by_name = collections.defaultdict(list)
+        for series, value in metrics.items():
+            name, labels = split(series)
+            by_name[name].append((labels, value))
+        for series, (value, _) in figures.items():
+            name, labels = split(series)
+            values = [one for of, one in by_name[name] if labels <= of]
+            self.assertEqual(value, sum(values) if values else None, series)
+        # And the record's own fields are those figures.
+        (peer,) = status["peers"]
+        named = {
+            "fulmar_flows": status["flows"],
+            "fulmar_uptime_seconds": status["uptime_seconds"],
+            f'fulmar_rtt_seconds{{peer="{peer["name"]}"}}': peer["rtt_seconds"],
+            f'fulmar_wire_lost_packets_total{{peer="{peer["name"]}"}}': peer["transport"]["wire_lost_tpdus"],
+            f'fulmar_recovered_packets_total{{peer="{peer["name"]}",by="arq_1"}}': peer["transport"]["recovered_tpdus"]["arq_1"],
+            "fulmar_datagrams_sent_total": status["carrier"]["sent_datagrams"],
+        }
+        for series, value in named.items():
+            self.assertEqual(figures[series][0], value, series)
+        text = gateway.top("--sequence", str(sequence))
+        for series, (_, words) in figures.items():
+            self.assertIn(words, text, series)
+        return figures
+
+    def test_page_top_status_and_metrics_agree_while_traffic_flows(self):
+        self.browser.open(self.air.url)
+        lossy = "Number(document.querySelector('[data-series^=\"fulmar_wire_lost\"]')?.dataset.value) > 0"
+        repaired = "Number(document.querySelector('[data-series*=arq_1]')?.dataset.value) > 0"
+        self.browser.until("loss and repair", f"document.body.dataset.state === 'live' && {lossy} && {repaired}")
+        page = self.browser.eval(FIGURES)
+        figures = self.check_agreement(self.air, page)
+        counted = [series for series, (value, _) in figures.items() if value]
+        self.assertGreater(len(counted), 20, counted)
+        # The same instant once more, now that others have come.
+        self.browser.open(f"{self.air.url}?sequence={page['sequence']}")
+        self.browser.until("the snapshot", "document.body.dataset.state === 'fixed'")
+        again = self.browser.eval(FIGURES)
+        self.assertEqual((again["sequence"], again["figures"]), (page["sequence"], page["figures"]))
+
+    def test_the_page_is_legible_light_and_dark_wide_and_on_a_phone(self):
+        for width in (1280, 400):
+            for dark in (False, True):
+                with self.subTest(width=width, dark=dark):
+                    self.browser.open(self.air.url, width=width, dark=dark)
+                    self.browser.until("charts", "document.querySelectorAll('#charts svg path').length >= 9 &&"
+                                       " [...document.querySelectorAll('#charts path')].some(p => p.getTotalLength() > 10)")
+                    told = self.browser.eval(LOOKS)
+                    self.browser.picture(f"{width}-{'dark' if dark else 'light'}")
+                    self.assertEqual((told["width"], told["beyond"]), (width, []))
+                    self.assertLessEqual(told["scroll"], width)
+                    self.assertGreaterEqual(contrast(*told["body"]), 7)
+                    self.assertGreaterEqual(contrast(*told["quiet"]), 4.5)
+                    ground = luminance(told["body"][1])
+                    self.assertTrue(ground < 0.05 if dark else ground > 0.9, ground)
+                    for wide, high, drawn in told["charts"]:
+                        self.assertGreater(wide, 300)
+                        self.assertGreater(high, 150)
+                    self.assertTrue(any(drawn > 10 for _, _, drawn in told["charts"]), told["charts"])
+
+    def test_every_figure_says_what_it_means(self):
+        self.browser.open(self.air.url)
+        self.browser.until("figures", "document.body.dataset.state === 'live'")
+        self.assertEqual(self.browser.eval("[...document.querySelectorAll('.figure button')].filter(b => b.title.length < 8).length"), 0)
+        self.browser.eval("document.querySelector('#peers .figure button').click()")
+        shown = self.browser.eval("document.querySelector('#peers dd.help:not([hidden])').textContent")
+        self.assertRegex(shown, "(Counted by|Computed): ")
+
+    def test_the_history_can_be_had_and_is_bounded(self):
+        self.browser.open(self.air.url)
+        history = json.loads(self.air.get("history"))
+        self.assertEqual(history["schema"], "fulmar.gateway.history.v1")
+        width = 1 + len(history["columns"])
+        self.assertTrue(all(len(point) == width for point in history["points"]))
+        self.assertLessEqual(len(history["points"]), 662)
+
+
+class States(unittest.TestCase):
+    """Each by itself, with names that are markup."""
+
+    def setUp(self):
+        build()
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.browser = Browser(pathlib.Path(self.folder.name) / "profile")
+        self.addCleanup(self.browser.close)
+
+    def text(self):
+        return self.browser.eval("document.body.innerText")
+
+    def test_nobody_there_no_flows_then_no_gateway(self):
+        lonely = Gateway(self.folder.name, "lonely", HOSTILE, 'address = "127.0.0.1:9"\n')
+        self.addCleanup(end, lonely.process)
+        self.browser.open(lonely.url, width=400)
+        self.browser.until("the view", "document.body.dataset.state === 'live'")
+        text = self.text()
+        self.assertIn("There are no keys yet", text)
+        self.assertIn("No flows now.", text)
+        # As text, and only so.
+        self.assertIn(HOSTILE, text)
+        self.assertEqual(self.browser.eval("document.querySelectorAll('img').length"), 0)
+        self.assertNotEqual(self.browser.eval("document.title"), "7")
+        self.assertEqual(self.browser.eval("document.documentElement.scrollWidth"), 400)
+        self.assertEqual(self.browser.complaints(), [])
+        self.browser.picture("lonely")
+        end(lonely.process)
+        self.browser.until("the banner", "document.body.dataset.state === 'lost'")
+        self.assertIn("The gateway does not answer", self.text())
+        self.browser.picture("lost")
+
+    def test_a_link_that_went_down_is_told_and_drawn(self):
+        ground = Gateway(self.folder.name, "ground", "air")
+        self.addCleanup(end, ground.process)
+        air = Gateway(self.folder.name, "air", "ground", f'address = "{ground.listening}"\n')
+        self.addCleanup(end, air.process)
+        self.browser.open(air.url)
+        self.browser.until("the peer", "document.querySelector('.badge.up')")
+        end(ground.process)
+        self.browser.until("the outage", "document.querySelector('.badge.down')")
+        self.assertIn("Nothing has come back for", self.text())
+        self.assertIn("sending is held", self.text())
+        self.assertIn("down", self.browser.eval("document.title"))
+        self.browser.until("the decision", "document.querySelector('#decisions')?.innerText.includes('link down')")
+        self.browser.picture("down")
+        self.assertEqual(self.browser.complaints(), [])
+
+
+class Refusals(unittest.TestCase):
+    def test_only_reading_is_answered_and_what_is_not_there_is_said(self):
+        build()
+        with tempfile.TemporaryDirectory() as folder:
+            gateway = Gateway(folder, "lonely", "nobody", 'address = "127.0.0.1:9"\n')
+            try:
+                for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+                    with self.assertRaises(urllib.error.HTTPError) as refused:
+                        urllib.request.urlopen(urllib.request.Request(gateway.url + "status", method=method), timeout=PATIENCE)
+                    self.assertEqual((refused.exception.code, refused.exception.headers["Allow"]), (405, "GET, HEAD"))
+                    refused.exception.close()
+                for path, code in (("nothing", 404), ("status?sequence=77", 404), ("metrics?sequence=x", 400), ("history?peer=9", 404)):
+                    with self.assertRaises(urllib.error.HTTPError) as refused:
+                        gateway.get(path)
+                    self.assertEqual(refused.exception.code, code, path)
+                    refused.exception.close()
+                head = urllib.request.Request(gateway.url, method="HEAD")
+                with urllib.request.urlopen(head, timeout=PATIENCE) as answer:
+                    policy = answer.headers["Content-Security-Policy"]
+                    self.assertIn("default-src 'none'", policy)
+                    self.assertNotIn("unsafe", policy)
+                    self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff")
+                    self.assertEqual(answer.read(), b"")
+            finally:
+                end(gateway.process)
+            run = subprocess.run([FULMAR, "top", gateway.url, "--once"], capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual((run.returncode, run.stdout, len(run.stderr.splitlines())), (3, "", 1), run.stderr)
+            self.assertIn("nothing answers at", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
