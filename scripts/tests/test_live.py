@@ -112,8 +112,10 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def until(self, what, expression):
+        # Between two pages there is none.
+        safe = f"(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"
         deadline = time.monotonic() + PATIENCE
-        while not self.eval(expression):
+        while not self.eval(safe):
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited in vain for {what}: {self.eval('document.body.innerText')}")
             time.sleep(0.05)
@@ -397,11 +399,17 @@ class States(unittest.TestCase):
     def test_a_link_that_went_down_is_told_and_drawn(self):
         ground = Gateway(self.folder.name, "ground", "air")
         self.addCleanup(end, ground.process)
-        air = Gateway(self.folder.name, "air", "ground", f'address = "{ground.listening}"\n')
+        air = Gateway(self.folder.name, "air", "ground", f'address = "{ground.listening}"\n',
+                      '[[forward]]\nlisten = "127.0.0.1:0"\nto = "127.0.0.1:9"\n')
         self.addCleanup(end, air.process)
         self.browser.open(air.url)
         self.browser.until("the peer", "document.querySelector('.badge.up')")
         end(ground.process)
+        # Silence is only noticed by who has something to say.
+        host, port = air.entries[0].rsplit(":", 1)
+        client = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self.addCleanup(client.close)
+        client.sendall(b"is anybody there?")
         self.browser.until("the outage", "document.querySelector('.badge.down')")
         self.assertIn("Nothing has come back for", self.text())
         self.assertIn("sending is held", self.text())
