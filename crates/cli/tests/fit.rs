@@ -287,3 +287,26 @@ fn the_emulator_replays_a_trace_and_ends_with_it() {
         "{said}"
     );
 }
+
+#[test]
+fn a_model_of_three_packets_is_not_called_believable() {
+    let (_place, path) = place_with("lost\n0\n1\n0\n");
+    let output = run(&format!("fit {path} --json"));
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert!(record["believable"].is_null(), "{record}");
+    let output = run(&format!("fit {path}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("cannot be tested"), "{text}");
+}
+
+#[test]
+fn columns_divided_by_semicolons_are_told_apart_from_unknown_ones() {
+    let (_place, path) = place_with("sequence;arrival_s\n1;0.1\n");
+    let output = run(&format!("fit {path}"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains("divided by commas"),
+        "{}",
+        said(&output)
+    );
+}

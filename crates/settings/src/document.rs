@@ -68,6 +68,9 @@ pub struct Document {
     pub root: BTreeMap<String, Tree>,
     /// What errors call it.
     pub name: String,
+    /// Tables that a name alone may stand for, each with the key that has the name then: by
+    /// `("link", "layer")`, a path below `link = "x"` makes `link = { layer = "x" }` of it.
+    pub named_by: &'static [(&'static str, &'static str)],
 }
 
 impl Document {
@@ -93,6 +96,7 @@ impl Document {
         Ok(Self {
             root: lines.table(table.get_ref()),
             name: name.to_owned(),
+            named_by: &[],
         })
     }
 
@@ -107,6 +111,10 @@ impl Document {
             return Err(SettingsError::new(origin, assignment, problem));
         };
         let (path, value) = (path.trim(), value.trim());
+        if value.starts_with('[') != value.ends_with(']') {
+            let problem = format!("`{value}` is half a list; write it in brackets, as [1, 2]");
+            return Err(SettingsError::new(origin, path, problem));
+        }
         let node = value_node(value, LIST_DEPTH_MAX, &origin);
         self.put(path, &Tree { node, origin })
     }
@@ -132,7 +140,8 @@ impl Document {
             self.root.insert(first.to_owned(), value.clone());
             return Ok(());
         }
-        put_below(self.entry(first, value), &rest, path, value)
+        let named_by = self.named_by;
+        put_below(self.entry(first, value), &rest, path, value, named_by)
     }
 
     fn entry(&mut self, key: &str, value: &Tree) -> &mut Tree {
@@ -232,6 +241,7 @@ fn put_below(
     steps: &[&str],
     path: &str,
     value: &Tree,
+    named_by: &'static [(&'static str, &'static str)],
 ) -> Result<(), SettingsError> {
     let Some((step, rest)) = steps.split_first() else {
         *tree = value.clone();
@@ -248,7 +258,7 @@ fn put_below(
         // A table that stands alone is the first and only one of its name.
         Node::Table(table) if !table.is_empty() && step.parse::<usize>().is_ok() => {
             if *step == "0" {
-                put_below(tree, rest, path, value)
+                put_below(tree, rest, path, value, named_by)
             } else {
                 Err(beyond(1))
             }
@@ -258,7 +268,12 @@ fn put_below(
                 node: Node::Table(BTreeMap::new()),
                 origin: value.origin.clone(),
             });
-            put_below(next, rest, path, value)
+            let name_key = named_by.iter().find(|(table, _)| table == step);
+            if let (Some((_, key)), Node::Leaf(_), [_, ..]) = (name_key, &next.node, rest) {
+                let name = next.clone();
+                next.node = Node::Table(BTreeMap::from([((*key).to_owned(), name)]));
+            }
+            put_below(next, rest, path, value, named_by)
         }
         Node::List(list) => match step.parse::<usize>() {
             Ok(index) => {
@@ -266,11 +281,11 @@ fn put_below(
                 let Some(entry) = list.get_mut(index) else {
                     return Err(beyond(len));
                 };
-                put_below(entry, rest, path, value)
+                put_below(entry, rest, path, value, named_by)
             }
             Err(_) => list
                 .iter_mut()
-                .try_for_each(|entry| put_below(entry, steps, path, value)),
+                .try_for_each(|entry| put_below(entry, steps, path, value, named_by)),
         },
         Node::Leaf(_) => {
             let problem = format!("`{step}` cannot stand below {}", tree.node.describe());
@@ -421,6 +436,27 @@ mod tests {
             ("nothing", false),
         ] {
             assert_eq!(document.has(path), is_there, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_below_a_name_makes_a_table_of_it_where_that_is_meant() {
+        let text = "[hop]\nlink = \"slacp\"\nrate = \"1mbit\"\n";
+        let mut document = Document::parse("a.toml", text).unwrap();
+        document.named_by = &[("link", "layer")];
+        document.set("hop.link.persistence=2").unwrap();
+        let parameters = document.parameters();
+        assert_eq!(parameters["hop.link.layer"], "slacp");
+        assert_eq!(parameters["hop.link.persistence"], "2");
+        assert!(document.set("hop.rate.deeper=2").is_err());
+    }
+
+    #[test]
+    fn half_a_list_is_no_value() {
+        let mut document = Document::parse("a.toml", TEXT).unwrap();
+        for half in ["[1%", "1%]"] {
+            let error = document.set(&format!("sweep.hop.loss={half}")).unwrap_err();
+            assert!(error.to_string().contains("half a list"), "{error}");
         }
     }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// An experiment ready to run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The scenario as the user named it, for the records.
+    /// The name of the scenario's file, for the records.
     pub scenario: String,
     /// The points.
     pub points: Vec<Point>,

@@ -181,6 +181,9 @@ impl Capture<'_> {
             PcapError::HeaderNotRecognized => "is no pcap or pcapng file".to_owned(),
             PcapError::BufferTooSmall => "has a block that is too long to be true".to_owned(),
             PcapError::ReadError => "cannot be read".to_owned(),
+            PcapError::Eof | PcapError::UnexpectedEof | PcapError::Incomplete(_) => {
+                "is cut off here".to_owned()
+            }
             _ => "is damaged behind this".to_owned(),
         };
         self.error(what + "; write it anew with `tcpdump -w` or `editcap`")

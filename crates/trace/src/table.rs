@@ -146,6 +146,11 @@ fn form(names: &[String]) -> Result<Form, String> {
         ),
         (None, _) => {
             let shown: String = names.join(", ").chars().take(80).collect();
+            if let Some(mark) = [';', '\t'].into_iter().find(|&mark| shown.contains(mark)) {
+                return Err(format!(
+                    "`{shown}` has {mark:?} between its names; columns are divided by commas"
+                ));
+            }
             Err(format!(
                 "`{shown}` are none that are known; name them in the first line: {}",
                 COLUMNS.join(", ")

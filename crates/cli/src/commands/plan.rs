@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use forecast::{Forecast, Kind, Loss, Question};
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate,
-    Probability, format_duration, parse_duration,
+    Probability, parse_duration,
 };
 use fulmar_sim::theory::{ReceiverModel, round_trip_time};
 use serde::Serialize;
@@ -190,11 +190,14 @@ fn text(question: &Question, forecast: &Forecast) -> anyhow::Result<String> {
         text,
         "{}, round trip {}, ",
         question.rate,
-        format_duration(question.round_trip)
+        shown_time(question.round_trip)
     )?;
     match question.loss {
-        Loss::OfBits(rate) => writeln!(text, "bit error rate {:.3e}", rate.value())?,
-        Loss::OfPackets(rate) => writeln!(text, "{:.4} % of packets lost", rate.value() * 100.0)?,
+        Loss::OfBits(rate) => writeln!(text, "bit error rate {:e}", four_digits(rate.value()))?,
+        Loss::OfPackets(rate) => {
+            let percent = four_digits(rate.value() * 100.0);
+            writeln!(text, "{percent} % of packets lost")?;
+        }
     }
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
@@ -230,10 +233,25 @@ fn text(question: &Question, forecast: &Forecast) -> anyhow::Result<String> {
     }
     writeln!(
         text,
-        "bounds for a busy link without fading; window: octets in flight; way back: share of a rate \
-         as high"
+        "these are bounds for a busy link without fading; window: octets in flight; way back: share \
+         of a rate as high"
     )?;
     Ok(text)
+}
+
+/// The unit a person would take; JSON has the exact figure.
+fn shown_time(span: Duration) -> String {
+    let seconds = span.as_secs_f64();
+    let (unit, size) = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6)]
+        .into_iter()
+        .find(|(_, size)| seconds >= *size)
+        .unwrap_or(("ns", 1e-9));
+    format!("{}{unit}", four_digits(seconds / size))
+}
+
+/// Rounded to four significant digits.
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 /// As exact as the equations' assumptions, and more.

@@ -14,7 +14,7 @@ use anyhow::Context;
 use core::sync::atomic::Ordering;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::record::RunRecord;
-use fulmar_sim::scenario::{Document, Origin, RUNS_MAX, ScenarioError, points_with};
+use fulmar_sim::scenario::{Document, NAMED_BY, Origin, RUNS_MAX, ScenarioError, points_with};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use store::Store;
@@ -55,7 +55,7 @@ pub(crate) struct SimArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     swarm: Option<u64>,
     /// With --swarm: of the sessions only those of link layers, N of each, counted layer by layer.
-    #[arg(long, requires = "swarm", conflicts_with = "show")]
+    #[arg(long, requires = "swarm", conflicts_with_all = ["show", "scenario"])]
     links: bool,
     /// With --swarm 1: print the scenario of AeroTP that the seed draws, and run nothing.
     #[arg(long, conflicts_with_all = ["json", "scenario"])]
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
 
 fn tell_of_failures(count: usize, point: usize, seed: u64, error: &str) {
     eprintln!(
-        "fulmar: {count} of the runs broke a promise; the first at point {point}, seed {seed}: {error}"
+        "fulmar: {count} of the runs failed; the first at point {point}, seed {seed}: {error}"
     );
 }
 
@@ -219,6 +219,8 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
     });
     let text = text.or_exit(Exit::Usage)?;
     let mut document = Document::parse(&name, &text).or_exit(Exit::Usage)?;
+    document.named_by = NAMED_BY;
+    refuse_said_twice(args)?;
     for set in &args.sets {
         document.set(set).or_exit(Exit::Usage)?;
     }
@@ -238,12 +240,37 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
         // Debug form: quotes and escapes keep two parameters from running into one another.
         digest.update(format!("{:?}{:?}\n", point.varied, point.parameters).as_bytes());
     }
+    // The same results, and the same sweep, from whatever directory the file is named.
+    let file_name = path.file_name();
+    let scenario = file_name.map_or(name, |file| file.to_string_lossy().into_owned());
     let experiment = Experiment {
         points,
-        scenario: name,
+        scenario,
         options: fulmar_sim::world::WorldOptions::default(),
     };
     Ok((experiment, digest.finalize().to_hex().to_string()))
+}
+
+/// The last of two values would hold, and the other be ignored without a word.
+fn refuse_said_twice(args: &SimArgs) -> Result<(), Failure> {
+    let path_of = |set: &str| set.split('=').next().unwrap_or_default().trim().to_owned();
+    let flags = [
+        ("--runs", "run.runs", args.runs.is_some()),
+        ("--seed", "run.seed", args.seed.is_some()),
+    ];
+    for (index, set) in args.sets.iter().enumerate() {
+        let path = path_of(set);
+        let earlier = args.sets[..index].iter().find(|set| path_of(set) == path);
+        let flag = flags
+            .iter()
+            .find(|(_, of, given)| *given && *of == path)
+            .map(|(flag, ..)| (*flag).to_owned());
+        if let Some(other) = earlier.map(|set| format!("--set {set}")).or(flag) {
+            let problem = format!("--set {set}: {other} gives `{path}` already; keep one of them");
+            return Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage);
+        }
+    }
+    Ok(())
 }
 
 /// What a file or stdin says, of bounded length.

@@ -80,6 +80,10 @@ fn split<'a>(text: &'a str, expected: &'static str) -> Result<(f64, &'a str), Un
     let (number, unit) = text.split_at(end);
     match number.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok((value, unit.trim())),
+        Ok(_) => Err(UnitError::OutOfRange {
+            text: text.to_owned(),
+            expected,
+        }),
         _ => Err(UnitError::NoNumber {
             text: text.to_owned(),
             expected,

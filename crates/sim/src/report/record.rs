@@ -25,7 +25,7 @@ pub struct RunRecord {
     pub schema: u32,
     /// The version of the program.
     pub version: Cow<'static, str>,
-    /// The scenario as the user named it.
+    /// The name of the scenario's file.
     pub scenario: String,
     /// Which point of the sweep, from 0.
     pub point: usize,

@@ -55,7 +55,7 @@ const STYLES: [(&str, AckStyle); 2] = [
 ];
 
 /// Modes by name; the default is the one the papers recommend.
-fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
+pub(super) fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
     let names = Mode::ALL.map(|mode| (mode.name(), mode));
     Ok(reader
         .choice("mode", &names)?

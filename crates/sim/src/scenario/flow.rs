@@ -164,6 +164,9 @@ impl FlowPlan {
         if transport != TransportName::LtTcp && !lt_tcp.is_empty() {
             LtTcpPlan::read(reader, &lt_tcp, mtu.max(MTU))?;
         }
+        if !matches!(transport, TransportName::Aerotp | TransportName::Gateway) {
+            aerotp::mode(reader)?;
+        }
         let (transport, payload) = match transport {
             TransportName::Udp => {
                 let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES);

@@ -20,13 +20,16 @@ pub struct LinkPlan {
 /// A layer's settings before any key changed them.
 #[derive(Clone, Copy)]
 enum Preset {
+    /// No layer: a hop as it is without `link`.
+    None,
     Plain,
     Arq(ArqConfig),
     LlHarq,
     Slacp,
 }
 
-const LAYERS: [(&str, Preset); 7] = [
+const LAYERS: [(&str, Preset); 8] = [
+    ("none", Preset::None),
     ("plain", Preset::Plain),
     ("stop-and-wait", Preset::Arq(ArqConfig::STOP_AND_WAIT)),
     ("go-back-n", Preset::Arq(ArqConfig::GO_BACK_N)),
@@ -70,9 +73,9 @@ impl LinkPlan {
             let preset = link
                 .choice("layer", &LAYERS)?
                 .ok_or_else(|| link.wrong("layer", "is missing; write layer = \"ll-harq\""))?;
-            Some(preset.changed(&link)?)
+            preset.changed(&link)?
         } else {
-            hop.choice("link", &LAYERS)?.map(Preset::unchanged)
+            hop.choice("link", &LAYERS)?.and_then(Preset::unchanged)
         };
         let queue = hop.value("ip_queue")?;
         match layer {
@@ -91,22 +94,24 @@ impl LinkPlan {
 }
 
 impl Preset {
-    fn unchanged(self) -> LinkLayer {
-        match self {
+    fn unchanged(self) -> Option<LinkLayer> {
+        Some(match self {
+            Self::None => return None,
             Self::Plain => LinkLayer::Plain,
             Self::Arq(config) => LinkLayer::Arq(config),
             Self::LlHarq => LinkLayer::LlHarq(HarqConfig::default()),
             Self::Slacp => LinkLayer::Slacp(SlacpConfig::default()),
-        }
+        })
     }
 
-    fn changed(self, link: &TableReader<'_>) -> Result<LinkLayer, ScenarioError> {
-        Ok(match self {
+    fn changed(self, link: &TableReader<'_>) -> Result<Option<LinkLayer>, ScenarioError> {
+        Ok(Some(match self {
+            Self::None => return Ok(None),
             Self::Plain => LinkLayer::Plain,
             Self::Arq(config) => LinkLayer::Arq(read_arq(config, link)?),
             Self::LlHarq => LinkLayer::LlHarq(read_harq(link)?),
             Self::Slacp => LinkLayer::Slacp(slacp::read(link)?),
-        })
+        }))
     }
 }
 

@@ -17,6 +17,9 @@ mod slacp;
 pub mod sweep;
 mod tcp;
 
+/// What [`Document::named_by`] is in a scenario.
+pub const NAMED_BY: &[(&str, &str)] = &[("link", "layer")];
+
 pub use aerotp::AerotpPlan;
 pub use flow::{AppDirection, FlowPlan, TransportPlan};
 pub use fulmar_settings::Document;

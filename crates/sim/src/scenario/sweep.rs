@@ -114,9 +114,9 @@ fn refuse_idle(axes: &[Axis], points: &[Point]) -> Result<(), ScenarioError> {
                 && (1..levels).any(|level| points[index + level * stride].plan != point.plan)
         });
         if levels > 1 && !differs {
-            let problem = "changes nothing: each value gives the same runs; another key may stand \
-                           over it, such as one of [flow.tcp] over [tcp], or the transport has no \
-                           use for it";
+            let problem = "changes nothing: each value gives the same runs; they may be one value in \
+                           several notations, another key may stand over it, such as one of \
+                           [flow.tcp] over [tcp], or the transport has no use for it";
             let field = format!("sweep.{}", axis.paths.join(", "));
             return Err(ScenarioError::new(axis.origin.clone(), field, problem));
         }

@@ -60,7 +60,7 @@ fn class(length: u64) -> usize {
 }
 
 /// Tests `states`, of which `fitted` numbers were estimated from the same losses. None if there are
-/// not more classes than numbers.
+/// not more classes than numbers, or the losses or the arrivals of all classes together are too few.
 pub(crate) fn test(losses: &Losses, states: &States, fitted: u32) -> Option<Goodness> {
     let mut cells = [[Cell::default(); CLASSES]; 2];
     let (mut last, mut run) = (false, 0_u64);
@@ -77,6 +77,9 @@ pub(crate) fn test(losses: &Losses, states: &States, fitted: u32) -> Option<Good
     });
     let cells = cells.map(|cells| merged(&cells));
     let cells: Vec<Cell> = cells.into_iter().flatten().collect();
+    if cells.iter().map(|cell| cell.variance).sum::<f64>() < EXPECTED_MIN {
+        return None;
+    }
     let chi_square = cells
         .iter()
         .map(|cell| (cell.observed - cell.expected).powi(2) / cell.variance)
