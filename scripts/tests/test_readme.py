@@ -73,6 +73,20 @@ class Readme(unittest.TestCase):
             arrived = pathlib.Path(folder) / "incoming/README.md"
             self.assertEqual(arrived.read_text(), README)
 
+    def test_a_path_is_measured_as_shown(self):
+        serve, measure = commands("fulmar perf")
+        with tempfile.TemporaryDirectory() as folder:
+            server = subprocess.Popen([str(FULMAR), *serve.split()[1:]], cwd=folder, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            try:
+                self.assertIn(":4917", server.stderr.readline())
+                client = subprocess.run([str(FULMAR), *measure.split()[1:]], capture_output=True, text=True, timeout=120)
+                self.assertEqual(client.returncode, 0, client.stderr)
+                self.assertIn("one-way delay", client.stdout)
+            finally:
+                server.terminate()
+                server.communicate(timeout=30)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -53,6 +53,8 @@ enum Command {
     Keygen(commands::keygen::KeygenArgs),
     /// Print or write the manual pages.
     Man(commands::man::ManArgs),
+    /// Measure the path between two hosts: goodput, loss before and after repair, one-way delay.
+    Perf(Box<commands::perf::PerfArgs>),
     /// Say what theory expects of a link: goodput, best packet length, window, way back.
     Plan(commands::plan::PlanArgs),
     /// Receive files over AeroTP.
@@ -130,6 +132,7 @@ fn main() -> ExitCode {
         Command::GatewayKeeper(args) => commands::gateway_keeper::run(&args),
         Command::Keygen(args) => commands::keygen::run(&args),
         Command::Man(args) => commands::man::run(&args, command()),
+        Command::Perf(args) => commands::perf::run(&args, cli.verbose),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Recv(args) => commands::recv::run(&args, cli.verbose),
         Command::Reproduce(args) => commands::reproduce::run(&args),

@@ -16,6 +16,7 @@ pub mod entropy;
 pub mod gateway;
 pub mod inquiry;
 pub mod keeper;
+pub mod perf;
 pub mod priority;
 pub mod session;
 pub mod transfer;

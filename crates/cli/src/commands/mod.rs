@@ -13,6 +13,7 @@ pub(crate) mod keygen;
 mod link;
 pub(crate) mod man;
 mod overwrite;
+pub(crate) mod perf;
 pub(crate) mod plan;
 mod progress;
 pub(crate) mod recv;

@@ -1,0 +1,380 @@
+//! `fulmar perf`: the path between two hosts, measured with a flow of AeroTP; iperf3's letters.
+
+mod amount;
+mod show;
+
+use super::address::{resolve, resolve_remote};
+use super::connection;
+use crate::exit::{Exit, Failure, OrExit};
+use crate::output;
+use crate::signals::Signals;
+use anyhow::{Context, anyhow};
+use fulmar_net::entropy;
+use fulmar_net::perf::{
+    Client, ClientPlan, Direction, Interval, Limit, Observer, PerfError, Report, Sent, Server,
+    ServerPlan, Test,
+};
+use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::wait::waker;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use std::net::SocketAddr;
+
+const EXAMPLES: &str = "\
+Examples:
+  fulmar perf -s
+      wait for tests on UDP port 4917, until Ctrl-C
+  fulmar perf -c 10.0.0.2 --rate 20mbit
+      ten seconds of as much as mode reliable carries, over a link of 20 Mbit/s
+  fulmar perf -c 10.0.0.2 -u -b 5M -t 60 -i 1
+      5 Mbit/s without repair, a line each second: what the link itself loses
+  fulmar perf -c 10.0.0.2 -R --mode nack-mack --fec-words 16 -J | jq .delay.p99_s
+      from there to here; one JSON object, whatever happens
+
+The letters are iperf3's. -b is the rate of the data, --rate what the link carries with all headers: there
+is no congestion control in this version, so on a shared path stay below what is yours. One-way delays
+need the two clocks compared, which each result says how exactly could be done.
+Anyone who reaches a server's port may measure, at its --rate at most.
+";
+
+/// The arguments of `fulmar perf`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES, disable_help_flag = false)]
+#[command(group = clap::ArgGroup::new("side").required(true).args(["server", "client"]))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of iperf3's, and they are independent"
+)]
+pub(crate) struct PerfArgs {
+    /// Wait for tests.
+    #[arg(short, long)]
+    server: bool,
+    /// Measure the path to the server there.
+    #[arg(short, long, value_name = "HOST")]
+    client: Option<String>,
+    /// The server's UDP port; of a server, 0 takes a free one.
+    #[arg(short, long, default_value_t = 4_917)]
+    port: u16,
+    /// Server: the address to listen at, if not every one.
+    #[arg(short = 'B', long, value_name = "HOST", requires = "server")]
+    bind: Option<String>,
+    /// Server: end after one test.
+    #[arg(short = '1', long, requires = "server")]
+    one_off: bool,
+    /// Client: how long, in seconds or with a unit; 10 s unless -n is given.
+    #[arg(short, long, value_name = "TIME", value_parser = amount::time, conflicts_with = "bytes")]
+    time: Option<Duration>,
+    /// Client: so many octets instead, such as 10MB; iperf3's 10M is 10 MiB here too.
+    #[arg(short = 'n', long, value_name = "BYTES", value_parser = amount::bytes)]
+    bytes: Option<ByteCount>,
+    /// Client: rate of the data, such as 5mbit or iperf3's 5M; without it, all that goes (with -u 1 Mbit/s).
+    #[arg(short, long, value_name = "RATE", value_parser = amount::rate)]
+    bitrate: Option<Bitrate>,
+    /// Client: octets of a message, whose delay is measured; without it, what one packet carries.
+    #[arg(short, long, value_name = "BYTES", value_parser = amount::bytes)]
+    length: Option<ByteCount>,
+    /// Client: a line for each interval, in seconds or with a unit.
+    #[arg(short, long, value_name = "TIME", value_parser = amount::time)]
+    interval: Option<Duration>,
+    /// Client: without acknowledgements or repair, as iperf3's UDP; the same as --mode unreliable.
+    #[arg(short, long, conflicts_with = "mode")]
+    udp: bool,
+    /// Client: the server sends.
+    #[arg(short = 'R', long)]
+    reverse: bool,
+    /// Client: reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable.
+    #[arg(long, default_value_t = Mode::Reliable)]
+    mode: Mode,
+    /// What the link carries, all headers included; of a server, the most that it sends.
+    #[arg(long, value_name = "RATE", value_parser = connection::rate)]
+    rate: Option<Bitrate>,
+    /// Client: parity in each packet against bit errors, in words of 32 bits.
+    #[arg(long, value_name = "WORDS", default_value = "0", value_parser = connection::fec_words)]
+    fec_words: FecStrength,
+    /// The largest datagram, IP header included.
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = connection::mtu)]
+    mtu: ByteCount,
+    /// Give up when the other end was not heard for so long.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
+    give_up: Duration,
+    /// Client: give up when nobody has answered at all for so long.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = connection::span)]
+    connect_timeout: Duration,
+    /// The result as one JSON object on stdout, errors included; of a server one for each test, a line each.
+    #[arg(short = 'J', long)]
+    json: bool,
+}
+
+/// A link's rate, where none was named.
+const CLIENT_RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
+const SERVER_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000_000);
+/// As iperf3 has them.
+const UDP_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000);
+const TIME: Duration = Duration::from_secs(10);
+
+impl PerfArgs {
+    fn mode(&self) -> Mode {
+        if self.udp {
+            Mode::Unreliable
+        } else {
+            self.mode
+        }
+    }
+
+    fn connection(&self, overhead: ByteCount) -> ConnectionConfig {
+        ConnectionConfig {
+            mode: self.mode(),
+            fec_words: self.fec_words,
+            send_buffer_bytes: connection::send_buffer_bytes(self.link_rate()),
+            ..connection::settings(self.mtu, overhead, self.give_up)
+        }
+    }
+
+    fn link_rate(&self) -> Bitrate {
+        let default = if self.server {
+            SERVER_RATE
+        } else {
+            CLIENT_RATE
+        };
+        self.rate.unwrap_or(default)
+    }
+
+    /// What to ask the server for.
+    fn test(&self, connection: &ConnectionConfig) -> Result<Test, Failure> {
+        let payload = connection
+            .payload_bytes()
+            .context("--mtu and --fec-words")
+            .or_exit(Exit::Usage)?;
+        let length = self.length.unwrap_or(ByteCount::from_usize(payload));
+        let whole = fulmar_proto::transport::aerotp::ModeRules::of(self.mode()).complete;
+        if !whole && length.as_usize() > payload {
+            let problem = format!(
+                "--length {length}: mode {} sends each message in one packet, of {payload}B at most",
+                self.mode()
+            );
+            return Err(anyhow!(problem)).or_exit(Exit::Usage);
+        }
+        let id = entropy::seed()
+            .context("asking for entropy")
+            .or_exit(Exit::Device)?;
+        let direction = if self.reverse {
+            Direction::Down
+        } else {
+            Direction::Up
+        };
+        let rate = self.bitrate.or(self.udp.then_some(UDP_RATE));
+        let mut test = Test::new((id & 0xFFFF_FFFF) as u32, self.mode(), direction);
+        test.message_bytes = u32::try_from(length.0).unwrap_or(u32::MAX);
+        test.rate_bps = rate.map(Bitrate::as_bits_per_second);
+        test.link_bps = self.link_rate().as_bits_per_second();
+        test.limit = match self.bytes {
+            Some(bytes) => Limit::Bytes(bytes.0),
+            None => Limit::Time(self.time.unwrap_or(TIME)),
+        };
+        test.interval = self.interval;
+        test.fec_words = self.fec_words.words();
+        test.check()
+            .map_err(|problem| anyhow!(problem))
+            .or_exit(Exit::Usage)?;
+        Ok(test)
+    }
+}
+
+/// Serves, or measures.
+///
+/// # Errors
+/// An argument is wrong, the port is in use, or the server cannot be reached or refuses.
+pub(crate) fn run(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
+    let Some(host) = &args.client else {
+        return serve(args, verbose);
+    };
+    match measure(args, host, verbose) {
+        Ok((peer, report, exit)) => {
+            if args.json {
+                output::record(&show::Record::of(Some(peer), &report, exit))?;
+            } else {
+                output::line(&show::text(&report))?;
+            }
+            Ok(exit)
+        }
+        Err(failure) if args.json => {
+            output::record(&show::Failed::of(host, &failure))?;
+            Ok(failure.exit)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Prints intervals as they end.
+struct Watcher {
+    json: bool,
+    headed: bool,
+    broken: Option<Failure>,
+}
+
+impl Watcher {
+    const fn new(json: bool) -> Self {
+        Self {
+            json,
+            headed: false,
+            broken: None,
+        }
+    }
+
+    fn keep(&mut self, outcome: Result<(), Failure>) {
+        if let Err(failure) = outcome {
+            self.broken.get_or_insert(failure);
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn interval(&mut self, interval: &Interval) {
+        if self.json {
+            return;
+        }
+        if !self.headed {
+            self.headed = true;
+            self.keep(output::line(show::INTERVAL_HEAD));
+        }
+        self.keep(output::line(&show::interval(interval)));
+    }
+
+    fn began(&mut self, test: &Test) {
+        if self.json {
+            self.keep(output::record(&show::Began::of(test)));
+        } else {
+            eprintln!("fulmar: {}", show::asked(test));
+        }
+    }
+
+    fn sent(&mut self, sent: &Sent) {
+        if !self.json {
+            let (messages, wire) = (sent.messages, sent.wire_total());
+            eprintln!(
+                "fulmar: sent {messages} messages, {wire} on the wire; the client has the figures"
+            );
+        }
+    }
+
+    fn ended(&mut self, outcome: &Result<Report, PerfError>) {
+        let printed = match outcome {
+            Ok(report) if self.json => output::record(&show::Record::of(None, report, Exit::Done)),
+            Ok(report) => output::line(&show::text(report)),
+            Err(error) => {
+                eprintln!("fulmar: the test ended early: {error}");
+                Ok(())
+            }
+        };
+        self.keep(printed);
+    }
+}
+
+fn measure(
+    args: &PerfArgs,
+    host: &str,
+    verbose: u8,
+) -> Result<(SocketAddr, Report, Exit), Failure> {
+    let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    let address = if host.contains(':') && !host.starts_with('[') {
+        format!("[{host}]:{}", args.port)
+    } else {
+        format!("{host}:{}", args.port)
+    };
+    let peer = resolve_remote("--client", &address)?;
+    let overhead = connection::lower_overhead(peer);
+    let connection = args.connection(overhead);
+    let plan = ClientPlan {
+        test: args.test(&connection)?,
+        connection,
+        connect_timeout: args.connect_timeout,
+    };
+    let signals = Signals::catch(&[&waker])?;
+    let port = UdpPort::connect(peer, PortConfig::default())
+        .with_context(|| format!("reaching {peer}"))
+        .or_exit(Exit::Unreachable)?;
+    connection::complain(&port, verbose, args.json);
+    let mut driver = UdpDriver::new(
+        connection::clock(),
+        port,
+        wake_up,
+        PathTableConfig::default(),
+    );
+    let path = driver
+        .path_to(peer)
+        .context("the path table is full")
+        .or_exit(Exit::Failed)?;
+    let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
+    let mut client = Client::new(plan, path, signals.stop(), Watcher::new(args.json));
+    driver
+        .run(&mut endpoint, &mut client)
+        .context("the socket")
+        .or_exit(Exit::Device)?;
+    if let Some(failure) = client.observer.broken.take() {
+        return Err(failure);
+    }
+    let stopped = signals.exit();
+    match client.take_outcome().unwrap_or(Err(PerfError::Stopped)) {
+        Ok(report) => Ok((peer, report, stopped.unwrap_or(Exit::Done))),
+        Err(error) => Err(Failure {
+            exit: match error {
+                PerfError::Unreachable(_) | PerfError::PortClosed | PerfError::Refused(_) => {
+                    Exit::Unreachable
+                }
+                PerfError::Vanished(_) => Exit::LinkLost,
+                PerfError::Connect(_) => Exit::Usage,
+                PerfError::Stopped => stopped.unwrap_or(Exit::Failed),
+                _ => Exit::Failed,
+            },
+            cause: anyhow::Error::new(error).context(format!("perf to {peer}")),
+        }),
+    }
+}
+
+fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
+    let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    let bind = args.bind.as_deref().unwrap_or_default();
+    let listen = resolve("--bind", &format!("{bind}:{}", args.port))?;
+    let signals = Signals::catch(&[&waker])?;
+    let port = UdpPort::bind(listen, PortConfig::default())
+        .with_context(|| format!("listening on {listen}"))
+        .or_exit(Exit::Device)?;
+    connection::complain(&port, verbose, args.json);
+    let listening = port.local().context("--bind").or_exit(Exit::Device)?;
+    let overhead = connection::lower_overhead(listening);
+    let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
+    let plan = ServerPlan {
+        connection: args.connection(overhead),
+        rate_max: args.link_rate(),
+        once: args.one_off,
+    };
+    let seed = entropy::seed()
+        .context("asking for entropy")
+        .or_exit(Exit::Device)?;
+    let watcher = Watcher::new(args.json);
+    let rng = Rng::from_seed(seed);
+    let mut server = Server::new(plan, &mut endpoint, signals.stop(), rng, watcher)
+        .context("--mtu")
+        .or_exit(Exit::Usage)?;
+    if args.json {
+        output::record(&show::Listening::at(listening))?;
+    } else {
+        eprintln!("fulmar: waiting for tests on {listening}");
+    }
+    let mut driver = UdpDriver::new(
+        connection::clock(),
+        port,
+        wake_up,
+        PathTableConfig::default(),
+    );
+    driver
+        .run(&mut endpoint, &mut server)
+        .context("the socket")
+        .or_exit(Exit::Device)?;
+    if let Some(failure) = server.observer.broken.take() {
+        return Err(failure);
+    }
+    Ok(signals.exit().unwrap_or(Exit::Done))
+}

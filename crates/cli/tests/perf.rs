@@ -1,0 +1,190 @@
+//! `fulmar perf` measures what is there: rates, losses before and after repair, delays.
+//!
+//! Method: client and server as processes, with the emulator between them; what the emulator does is
+//! known, and the figures must be that. Bounds on losses are of binomial laws and stated; delays are
+//! bounded from below by the link's own, which no scheduling can undercut.
+
+mod processes;
+
+use processes::{Running, fulmar, run, said};
+use rustix::process::Signal;
+use serde_json::Value;
+
+fn server(flags: &str) -> (Running, String) {
+    let arguments = format!("perf -s -B 127.0.0.1 -p 0 --json {flags}");
+    let mut server = Running::start(fulmar(&arguments));
+    let address = server.address();
+    (server, address)
+}
+
+/// A link to `target`, and its port.
+fn link(target: &str, flags: &str) -> (Running, String) {
+    let arguments = format!("emulate --listen 127.0.0.1:0 --to {target} {flags}");
+    let mut link = Running::start(fulmar(&arguments));
+    let port = port(&link.address());
+    (link, port)
+}
+
+fn port(address: &str) -> String {
+    let (_, port) = address.rsplit_once(':').expect("a port");
+    port.to_owned()
+}
+
+fn measure(port: &str, flags: &str) -> Value {
+    let output = run(&format!("perf -c 127.0.0.1 -p {port} --json {flags}"));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+fn number(record: &Value, key: &str) -> f64 {
+    record[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{key} in {record}"))
+}
+
+#[test]
+fn without_repair_the_links_own_loss_is_measured_in_both_directions() {
+    let (_server, address) = server("--rate 20mbit");
+    let (_link, port) = link(
+        &address,
+        "--rate 20mbit --delay 10ms --queue 200 --up-loss 20% --down-loss 5%",
+    );
+    for (flags, loss) in [("", 0.2), ("-R", 0.05)] {
+        let flags = format!("-u -b 4mbit -l 500 -n 1MB --rate 20mbit {flags}");
+        let record = measure(&port, &flags);
+        let sent = number(&record, "sent_messages");
+        assert!((sent - 2_000.0).abs() < 0.5, "{record}");
+        // Five standard deviations of a binomial share: fails by chance once in a million.
+        let bound = 5.0 * (loss * (1.0 - loss) / sent).sqrt();
+        let after = number(&record, "loss_after_repair");
+        assert!((after - loss).abs() < bound, "{after} of {loss}: {record}");
+        let before = number(&record, "loss_before_repair");
+        assert!(
+            (before - loss).abs() < bound,
+            "{before} of {loss}: {record}"
+        );
+        assert_eq!(record["delay"]["count"], record["received_messages"]);
+    }
+}
+
+#[test]
+fn with_repair_nothing_is_missing_and_the_repair_is_counted() {
+    let (_server, address) = server("--rate 20mbit");
+    let (_link, port) = link(&address, "--rate 20mbit --delay 5ms --queue 200 --loss 10%");
+    for flags in ["", "-R", "--mode nack-mack --fec-words 8"] {
+        let record = measure(&port, &format!("-n 1MB --rate 20mbit {flags}"));
+        assert_eq!(record["loss_after_repair"], 0.0, "{flags}: {record}");
+        assert!(number(&record, "received_bytes") >= 1e6, "{record}");
+        let again = number(&record, "wire_retransmission_bytes");
+        let lost = number(&record, "wire_lost_tpdus");
+        // Of some 700 packets 10 %: fewer than 35 is below five standard deviations.
+        assert!(lost > 35.0 && again > 0.0, "{flags}: {record}");
+        assert!(number(&record, "goodput_bps") < 20e6, "{record}");
+    }
+}
+
+#[test]
+fn one_way_delays_hold_the_links_and_its_unequal_ways_stay_within_the_stated_bound() {
+    let (_server, address) = server("--rate 20mbit");
+    let (_link, port) = link(
+        &address,
+        "--rate 20mbit --up-delay 40ms --down-delay 10ms --queue 200",
+    );
+    let record = measure(&port, "-u -b 1mbit -l 500 -t 1 --rate 20mbit");
+    let round_trip = number(&record["clocks"], "round_trip_s");
+    assert!(round_trip >= 0.05, "{record}");
+    let uncertainty = number(&record["clocks"], "uncertainty_s");
+    let fastest = number(&record["delay"], "min_s");
+    // 40 ms is right; the clocks cannot know it. Scheduling may only add.
+    assert!(fastest + uncertainty >= 0.04, "{record}");
+    let order = ["min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
+    let delays: Vec<f64> = order
+        .iter()
+        .map(|key| number(&record["delay"], key))
+        .collect();
+    assert!(delays.is_sorted(), "{record}");
+}
+
+#[test]
+fn a_rate_is_kept_and_intervals_add_up() {
+    let (_server, address) = server("");
+    let record = measure(
+        &port(&address),
+        "-u -b 2M -l 1000 -t 2 -i 0.5 --rate 20mbit",
+    );
+    // One message each 4 ms from 0 to 2 s; the clock may only let the last one out.
+    let sent = number(&record, "sent_messages");
+    assert!(sent <= 501.0, "{record}");
+    let intervals = record["intervals"].as_array().expect("a list");
+    let sum: f64 = intervals
+        .iter()
+        .map(|interval| number(interval, "messages"))
+        .sum();
+    assert!(
+        (sum - number(&record, "received_messages")).abs() < 0.5,
+        "{record}"
+    );
+    assert!(intervals.len() >= 3, "{record}");
+}
+
+#[test]
+fn a_second_client_is_told_that_a_test_is_running() {
+    let (mut server, address) = server("");
+    let port = port(&address);
+    let mut first = Running::start(fulmar(&format!(
+        "perf -c 127.0.0.1 -p {port} --json -u -b 1M -t 30 --rate 20mbit"
+    )));
+    assert_eq!(server.record()["kind"], "began");
+    let second = run(&format!("perf -c 127.0.0.1 -p {port} -u -t 1"));
+    assert_eq!(second.status.code(), Some(3), "{}", said(&second));
+    let told = said(&second);
+    assert!(told.contains("another test is running"), "{told}");
+    first.signal(Signal::INT);
+    let record = first.record();
+    assert_eq!(
+        (&record["stopped"], &record["exit_code"]),
+        (&true.into(), &130.into())
+    );
+    assert!(number(&record, "received_messages") > 0.0, "{record}");
+    assert_eq!(first.code(), Some(130));
+}
+
+#[test]
+fn a_server_ends_after_one_test_if_asked_and_survives_a_killed_client_if_not() {
+    let (mut server, address) = server("--give-up 1s -1");
+    let port = port(&address);
+    let client = Running::start(fulmar(&format!(
+        "perf -c 127.0.0.1 -p {port} --json -b 1M -t 60 --rate 20mbit"
+    )));
+    assert_eq!(server.record()["kind"], "began");
+    drop(client);
+    let (status, said) = server.end();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains("ended early"), "{said}");
+}
+
+#[test]
+fn whatever_happens_json_is_one_object() {
+    let nobody = run("perf -c 127.0.0.1 -p 9 --json --connect-timeout 1s");
+    assert_eq!(nobody.status.code(), Some(3));
+    let record: Value = serde_json::from_slice(&nobody.stdout).expect("one JSON object");
+    assert_eq!(record["exit_code"], 3);
+    let error = record["error"].as_str().expect("a text");
+    assert!(error.contains("fulmar perf -s"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_the_reason() {
+    for (flags, told) in [
+        ("--mode datagram", "no connection"),
+        ("-u -l 9000", "one packet"),
+        ("-t 0.01", "0.1s to 24h"),
+        ("-i 0.01", "0.1s to 1h"),
+        ("-b 5bps", "bps"),
+        ("-t 5 -n 1MB", "cannot be used with"),
+    ] {
+        let output = run(&format!("perf -c 127.0.0.1 {flags}"));
+        assert_eq!(output.status.code(), Some(2), "{flags}: {}", said(&output));
+        assert!(said(&output).contains(told), "{flags}: {}", said(&output));
+    }
+}

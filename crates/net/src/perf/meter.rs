@@ -1,0 +1,296 @@
+//! The receiving end of the messages: counts, delays, intervals.
+
+use super::message::{Cutter, Head};
+use super::record::{Interval, Measured, Spread, Test};
+use fulmar_proto::machine::Deadline;
+use fulmar_proto::transport::aerotp::{Counters, ModeRules};
+use fulmar_proto::units::{Duration, Instant};
+use hdrhistogram::Histogram;
+
+/// Delays are told apart from 1 us up; longer ones than this count as this.
+const DELAY_MIN_NS: u64 = 1_000;
+const DELAY_MAX_NS: u64 = 3_600_000_000_000;
+/// Significant decimal digits of a percentile.
+const DIGITS: u8 = 3;
+
+/// Counts one test's messages.
+#[derive(Debug)]
+pub(super) struct Meter {
+    test: Test,
+    /// In modes that deliver a stream.
+    cutter: Option<Cutter>,
+    /// How far our clock is ahead of the sender's, in nanoseconds.
+    ahead: i64,
+    messages: u64,
+    reordered: u64,
+    highest: u64,
+    /// When the first message was handed over, by our clock.
+    begun: Option<Instant>,
+    first_arrival: Option<Instant>,
+    last_arrival: Instant,
+    delays: Histogram<u64>,
+    delay_sum: f64,
+    early: u64,
+    /// Begin of the interval, and messages before it.
+    interval: Option<(Instant, u64)>,
+}
+
+impl Meter {
+    /// For `test`'s messages, from a sender whose clock ours is `ahead` of.
+    pub(super) fn new(test: Test, ahead: i64) -> Self {
+        let is_stream = test.mode().is_ok_and(|mode| ModeRules::of(mode).complete);
+        let length = usize::try_from(test.message_bytes).unwrap_or(usize::MAX);
+        let delays = Histogram::new_with_bounds(DELAY_MIN_NS, DELAY_MAX_NS, DIGITS)
+            .expect("the bounds are constant and sound");
+        Self {
+            cutter: is_stream.then(|| Cutter::new(length)),
+            test,
+            ahead,
+            messages: 0,
+            reordered: 0,
+            highest: 0,
+            begun: None,
+            first_arrival: None,
+            last_arrival: Instant::START,
+            delays,
+            delay_sum: 0.0,
+            early: 0,
+            interval: None,
+        }
+    }
+
+    /// Takes what the connection delivered: a piece of the stream, or a message.
+    pub(super) fn take(&mut self, now: Instant, mut octets: &[u8]) {
+        let Some(mut cutter) = self.cutter.take() else {
+            if octets.len() == self.test.message_bytes as usize
+                && let Some(head) = Head::read(octets)
+            {
+                self.count(now, head);
+            }
+            return;
+        };
+        while !octets.is_empty() {
+            if let Some(head) = cutter.next(&mut octets) {
+                self.count(now, head);
+            }
+        }
+        self.cutter = Some(cutter);
+    }
+
+    fn count(&mut self, now: Instant, head: Head) {
+        if head.id != self.test.id {
+            return;
+        }
+        let sent = i128::from(head.sent.as_nanos()) + i128::from(self.ahead);
+        let delay = i128::from(now.as_nanos()) - sent;
+        self.early += u64::from(delay < 0);
+        let delay = u64::try_from(delay.max(0)).unwrap_or(u64::MAX);
+        self.delays.saturating_record(delay);
+        self.delay_sum += delay as f64;
+        if self.messages > 0 && head.sequence < self.highest {
+            self.reordered += 1;
+        }
+        self.highest = self.highest.max(head.sequence);
+        self.messages += 1;
+        let sent = Instant::from_nanos(u64::try_from(sent.max(0)).unwrap_or_default());
+        let begun = self.begun.get_or_insert(sent);
+        *begun = (*begun).min(sent);
+        if self.first_arrival.is_none() {
+            self.first_arrival = Some(now);
+            self.interval = Some((now, 0));
+        }
+        self.last_arrival = now;
+    }
+
+    /// The interval that is over.
+    pub(super) fn take_interval(&mut self, now: Instant) -> Option<Interval> {
+        let span = self.test.interval?;
+        let (begin, before) = self.interval?;
+        if now < begin + span {
+            return None;
+        }
+        self.end_interval(begin, before, begin + span)
+    }
+
+    /// What came since the last interval, if anything.
+    pub(super) fn take_last_interval(&mut self) -> Option<Interval> {
+        self.test.interval?;
+        let (begin, before) = self.interval?;
+        let last = self.last_arrival;
+        if self.messages == before || last <= begin {
+            return None;
+        }
+        self.end_interval(begin, before, last)
+    }
+
+    fn end_interval(&mut self, begin: Instant, before: u64, end: Instant) -> Option<Interval> {
+        let first = self.first_arrival?;
+        self.interval = Some((end, self.messages));
+        let messages = self.messages - before;
+        Some(Interval {
+            from: begin.saturating_since(first),
+            until: end.saturating_since(first),
+            messages,
+            bytes: messages * u64::from(self.test.message_bytes),
+        })
+    }
+
+    /// When the interval ends.
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        let (begin, _) = self.interval?;
+        Some(Deadline {
+            at: begin + self.test.interval?,
+            why: "end of an interval",
+        })
+    }
+
+    /// Everything, with what the connection counted.
+    pub(super) fn measured(&self, counters: Option<&Counters>) -> Measured {
+        let counters = counters.copied().unwrap_or_default();
+        let elapsed = match self.begun {
+            Some(begun) => self.last_arrival.saturating_since(begun),
+            None => Duration::ZERO,
+        };
+        Measured {
+            messages: self.messages,
+            bytes: self.messages * u64::from(self.test.message_bytes),
+            reordered: self.reordered,
+            elapsed,
+            accepted_tpdus: counters.accepted_tpdus,
+            wire_lost_tpdus: counters.wire_lost,
+            wire_damaged_tpdus: counters.wire_damaged,
+            recovered_fec_words_tpdus: counters.recovered_fec_words,
+            recovered_fec_block_tpdus: counters.recovered_fec_block,
+            residual_tpdus: counters.residual_lost + counters.residual_damaged,
+            delay: (self.messages > 0).then(|| self.spread()),
+        }
+    }
+
+    fn spread(&self) -> Spread {
+        let at = |share: f64| self.delays.value_at_quantile(share);
+        Spread {
+            count: self.messages,
+            early: self.early,
+            min: self.delays.min(),
+            mean: self.delay_sum / self.messages as f64,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.delays.max(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Direction;
+    use super::*;
+    use fulmar_proto::wire::aerotp::Mode;
+
+    fn test(mode: Mode) -> Test {
+        Test {
+            message_bytes: 100,
+            interval: Some(Duration::from_secs(1)),
+            ..Test::new(7, mode, Direction::Up)
+        }
+    }
+
+    fn message(sequence: u64, sent_ms: u64) -> Vec<u8> {
+        let mut octets = vec![0; 100];
+        let sent = Instant::from_nanos(sent_ms * 1_000_000);
+        Head {
+            id: 7,
+            sequence,
+            sent,
+        }
+        .write(&mut octets);
+        octets
+    }
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn delays_are_by_the_corrected_clock() {
+        // Ours is 5 s ahead; messages take 1 to 100 ms.
+        let mut meter = Meter::new(test(Mode::Unreliable), 5_000_000_000);
+        for sequence in 0..100 {
+            let arrival = at(5_000 + sequence * 10 + sequence + 1);
+            meter.take(arrival, &message(sequence, sequence * 10));
+        }
+        let delay = meter.measured(None).delay.unwrap();
+        let within = |found: u64, ms: u64| {
+            let wanted = ms * 1_000_000;
+            assert!(
+                found.abs_diff(wanted) <= wanted / 1_000,
+                "{found} for {ms} ms"
+            );
+        };
+        within(delay.min, 1);
+        within(delay.p50, 50);
+        within(delay.p99, 99);
+        within(delay.max, 100);
+        assert!((delay.mean - 50.5e6).abs() < 1.0, "{}", delay.mean);
+        assert_eq!((delay.count, delay.early), (100, 0));
+        // From the first submission, 5 s on our clock, to the last arrival.
+        assert_eq!(
+            meter.measured(None).elapsed,
+            Duration::from_millis(99 * 10 + 100)
+        );
+    }
+
+    #[test]
+    fn a_message_that_comes_before_it_was_sent_counts_as_early() {
+        let mut meter = Meter::new(test(Mode::Unreliable), 0);
+        meter.take(at(10), &message(0, 20));
+        let delay = meter.measured(None).delay.unwrap();
+        assert_eq!((delay.early, delay.min), (1, 0));
+    }
+
+    #[test]
+    fn messages_of_another_test_or_length_do_not_count() {
+        let mut meter = Meter::new(test(Mode::Unreliable), 0);
+        let mut other = message(0, 0);
+        other[3] = 8;
+        meter.take(at(1), &other);
+        meter.take(at(1), &message(0, 0)[..99]);
+        assert_eq!(meter.measured(None).messages, 0);
+        assert_eq!(meter.measured(None).delay, None);
+    }
+
+    #[test]
+    fn a_stream_gives_the_same_as_messages_and_late_ones_are_counted() {
+        let mut meter = Meter::new(test(Mode::Reliable), 0);
+        let stream: Vec<u8> = [0, 2, 1, 3]
+            .into_iter()
+            .flat_map(|sequence| message(sequence, 0))
+            .collect();
+        for piece in stream.chunks(33) {
+            meter.take(at(9), piece);
+        }
+        let measured = meter.measured(None);
+        assert_eq!((measured.messages, measured.reordered), (4, 1));
+        assert_eq!(measured.bytes, 400);
+    }
+
+    #[test]
+    fn intervals_follow_one_another_and_together_hold_everything() {
+        let mut meter = Meter::new(test(Mode::Unreliable), 0);
+        let mut found = Vec::new();
+        for sequence in 0..25 {
+            let now = at(100 + sequence * 100);
+            found.extend(meter.take_interval(now));
+            meter.take(now, &message(sequence, sequence * 100));
+        }
+        found.extend(meter.take_last_interval());
+        let counts: Vec<u64> = found.iter().map(|interval| interval.messages).collect();
+        assert_eq!(counts.iter().sum::<u64>(), 25);
+        assert_eq!(found.len(), 3);
+        for pair in found.windows(2) {
+            assert_eq!(pair[0].until, pair[1].from);
+        }
+        assert!(meter.take_last_interval().is_none());
+    }
+}

@@ -1,0 +1,53 @@
+//! Measuring a path with a flow of numbered, timed messages: what `fulmar perf` does at both ends.
+//!
+//! [`Client`] and [`Server`] are applications for [`crate::udp::UdpDriver`] on an
+//! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). What they say to each other goes on a
+//! reliable connection; the messages go on one of the mode under test, in either direction. The end
+//! that receives them measures, and both have the figures.
+//!
+//! # Promises
+//! - One test at a time; a second client is told so. Of a test's length only the list of intervals that the
+//!   client keeps depends.
+//! - A server sends nothing but answers before its client has repeated a number that only who
+//!   receives at that address can know: nobody can point a flow at somebody else.
+//! - A delay is what passes between handing a message over and its whole arrival, by clocks whose
+//!   difference was measured ([`ClockOffset`] says how, and how wrong it may be).
+//!
+//! # Does not
+//! - Authenticate: whoever reaches the port may measure, at the server's rate at most.
+
+mod client;
+mod clocks;
+mod message;
+mod meter;
+mod outgoing;
+mod record;
+mod report;
+mod server;
+
+pub use client::{Client, ClientPlan};
+pub use clocks::ClockOffset;
+pub use record::{BadPerfRecord, Direction, Interval, Limit, Measured, Sent, Spread, Test};
+pub use report::{PerfError, Report};
+pub use server::{Server, ServerPlan};
+
+use fulmar_proto::wire::aerotp::Port;
+
+/// The AeroTP port of the conversation, in our own numbering: nothing is registered.
+pub const PERF_PORT: Port = Port(4_915);
+/// That of the messages.
+pub const PERF_DATA_PORT: Port = Port(4_916);
+
+/// Someone who watches a test.
+pub trait Observer {
+    /// So much arrived in an interval.
+    fn interval(&mut self, _interval: &Interval) {}
+    /// A server begins a test.
+    fn began(&mut self, _test: &Test) {}
+    /// A server has sent the messages of a test; what arrived, the client knows.
+    fn sent(&mut self, _sent: &Sent) {}
+    /// A server has measured, or a test ended before its time.
+    fn ended(&mut self, _outcome: &Result<Report, PerfError>) {}
+}
+
+impl Observer for () {}
