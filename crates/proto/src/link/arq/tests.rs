@@ -241,3 +241,111 @@ fn of_what_comes_ahead_of_its_turn_a_receiver_keeps_a_window() {
     assert_eq!(arrive(&mut receiver, NOW, &frame(0)).len(), 8);
     assert_eq!(receiver.held(), ByteCount::ZERO);
 }
+
+fn acknowledgement(epoch: Epoch, next: FrameNumber) -> Vec<u8> {
+    let mut out = Vec::new();
+    ArqFrame::Ack {
+        epoch,
+        next,
+        bits: &[],
+    }
+    .encode(&mut out);
+    out
+}
+
+/// Its sender's life, its number, and its base.
+fn numbers(frame: &[u8]) -> (Epoch, FrameNumber, FrameNumber) {
+    match ArqFrame::parse(frame) {
+        Ok(ArqFrame::Data {
+            epoch,
+            number,
+            base,
+            ..
+        }) => (epoch, number, base),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_another_life_or_of_what_was_never_sent_confirms_nothing() {
+    let mut sender = end(ArqConfig::LL_ARQ, "sender");
+    let sent = send(&mut sender, NOW, 1);
+    let (epoch, number, _) = numbers(&sent);
+    let other = Epoch(epoch.0.wrapping_add(1));
+    for (unexpected, frame) in [
+        (1, acknowledgement(other, number.plus(1))),
+        (2, acknowledgement(epoch, number.plus(2))),
+        // Overtaken by a later one.
+        (2, acknowledgement(epoch, number.plus(u16::MAX))),
+    ] {
+        assert!(arrive(&mut sender, NOW, &frame).is_empty());
+        assert_eq!(sender.counters().unexpected, unexpected);
+        assert_eq!(sender.held(), ByteCount(1_000));
+    }
+    let sound = acknowledgement(epoch, number.plus(1));
+    assert!(arrive(&mut sender, NOW, &sound).is_empty());
+    assert_eq!(sender.held(), ByteCount::ZERO);
+}
+
+#[test]
+fn a_go_back_n_receiver_keeps_nothing_that_is_out_of_order() {
+    let config = ArqConfig::GO_BACK_N;
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let first = send(&mut sender, NOW, 0);
+    assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+    let _lost = send(&mut sender, NOW, 1);
+    let behind = send(&mut sender, NOW, 2);
+    assert!(arrive(&mut receiver, NOW, &behind).is_empty());
+    assert_eq!(receiver.held(), ByteCount::ZERO);
+}
+
+#[test]
+fn a_packet_that_is_given_up_holds_up_no_other_though_nothing_is_sent_after_them() {
+    let config = ArqConfig {
+        retries: 0,
+        ..ArqConfig::LL_ARQ
+    };
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let _lost = send(&mut sender, NOW, 1);
+    let behind = send(&mut sender, NOW, 2);
+    let (_, number, base) = numbers(&behind);
+    assert_eq!(number, base.plus(1));
+    assert!(arrive(&mut receiver, NOW, &behind).is_empty());
+    for frame in frames(&mut receiver, NOW) {
+        assert!(arrive(&mut sender, NOW, &frame).is_empty());
+    }
+    let timeout = sender.next_deadline().expect("it waits").at;
+    sender.handle_deadline(timeout);
+    assert!(packets(&mut sender).is_empty());
+    let announced = frames(&mut sender, timeout);
+    assert_eq!(announced.len(), 1);
+    let released = arrive(&mut receiver, timeout, &announced[0]);
+    assert_eq!(released, [packet(2)]);
+}
+
+/// Its sender has given it up: it would come out later than a packet may.
+#[test]
+fn what_waited_for_an_answer_longer_than_a_packet_may_does_not_come_out() {
+    let config = ArqConfig::LL_ARQ;
+    for (waits, expected) in [(Duration::from_millis(10), 1), (Duration::from_secs(60), 0)] {
+        let mut receiver = end(config, "receiver");
+        let former = send(&mut end(config, "first life"), NOW, 1);
+        assert_eq!(arrive(&mut receiver, NOW, &former), [packet(1)]);
+        let frame = send(&mut end(config, "second life"), NOW, 2);
+        assert!(arrive(&mut receiver, NOW, &frame).is_empty());
+        let challenge = frames(&mut receiver, NOW);
+        let Ok(ArqFrame::Challenge(challenge)) = ArqFrame::parse(&challenge[0]) else {
+            panic!("{challenge:?}");
+        };
+        let (epoch, number, _) = numbers(&frame);
+        let mut answer = Vec::new();
+        ArqFrame::Answer {
+            epoch,
+            base: number.plus(1),
+            challenge,
+        }
+        .encode(&mut answer);
+        let released = arrive(&mut receiver, NOW + waits, &answer);
+        assert_eq!(released.len(), expected, "after {waits:?}");
+    }
+}

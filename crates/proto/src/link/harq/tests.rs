@@ -9,7 +9,7 @@ use crate::rng::Rng;
 use crate::units::{Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{HarqFrame, LEFT_OPEN, Unit, UnitKind};
+use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 const ROUND_TRIP: Duration = Duration::from_millis(20);
@@ -473,4 +473,98 @@ fn a_packet_that_damage_reached_through_a_unit_s_check_does_not_come_out() {
     let sent = pair.send(2);
     assert_eq!(pair.arrive(&sent), [packet(2)]);
     assert_eq!(pair.receiver.counters().skipped, 1);
+}
+
+#[test]
+fn feedback_of_another_life_or_on_blocks_that_were_never_sent_changes_nothing() {
+    let mut pair = Pair::new();
+    let sent = pair.send(1);
+    let Ok(HarqFrame::Unit(unit, _)) = HarqFrame::parse(&sent[0].1) else {
+        panic!("not a unit: {sent:?}");
+    };
+    let other = Epoch(unit.epoch.0.wrapping_add(1));
+    let held = pair.sender.held();
+    for (unexpected, epoch, ahead, kept) in [
+        (1, other, 1, held),
+        (2, unit.epoch, 2, held),
+        // Overtaken by a later one.
+        (2, unit.epoch, u16::MAX, held),
+        (2, unit.epoch, 1, ByteCount::ZERO),
+    ] {
+        let feedback = Feedback {
+            epoch,
+            next: unit.block.plus(ahead),
+            loss: 0,
+            margin: 0,
+            answer_margin: 0,
+            reports: Vec::new(),
+        };
+        let mut frame = Vec::new();
+        feedback.encode(&mut frame);
+        assert!(arrive(&mut pair.sender, pair.now, &frame).is_empty());
+        assert_eq!(pair.sender.counters().unexpected, unexpected);
+        assert_eq!(pair.sender.held(), kept, "{ahead} blocks ahead");
+    }
+}
+
+#[test]
+fn a_block_that_was_answered_is_answered_no_more_while_one_before_it_is_open() {
+    let mut pair = Pair::new();
+    let first = pair.send(1);
+    let Ok(HarqFrame::Unit(unit, _)) = HarqFrame::parse(&first[0].1) else {
+        panic!("not a unit: {first:?}");
+    };
+    pair.send(2);
+    pair.now += ROUND_TRIP * 2;
+    let needs_one = BlockReport::Heard { span: 2, need: 1 };
+    let feedback = Feedback {
+        epoch: unit.epoch,
+        next: unit.block,
+        loss: 0,
+        margin: 0,
+        answer_margin: 0,
+        reports: vec![BlockReport::Coming, needs_one],
+    };
+    let mut frame = Vec::new();
+    feedback.encode(&mut frame);
+    for answers in [1, 0, 0] {
+        assert!(arrive(&mut pair.sender, pair.now, &frame).is_empty());
+        assert_eq!(frames(&mut pair.sender, pair.now).len(), answers);
+    }
+}
+
+/// Its sender has given it up: it would come out later than a packet may.
+#[test]
+fn what_waited_for_an_answer_longer_than_a_block_may_does_not_come_out() {
+    for (waits, expected) in [(Duration::from_millis(10), 1), (Duration::from_secs(60), 0)] {
+        let mut pair = Pair::new();
+        let sent = pair.send(1);
+        assert_eq!(pair.arrive(&sent), [packet(1)]);
+        pair.sender = end(pair.config, "the sender's second life");
+        let sent = pair.send(2);
+        assert!(pair.arrive(&sent).is_empty());
+        for (_, challenge) in frames(&mut pair.receiver, pair.now) {
+            assert!(arrive(&mut pair.sender, pair.now, &challenge).is_empty());
+        }
+        let answer = frames(&mut pair.sender, pair.now);
+        pair.now += waits;
+        assert_eq!(pair.arrive(&answer).len(), expected, "after {waits:?}");
+    }
+}
+
+#[test]
+fn a_unit_that_damage_moved_to_the_next_block_takes_no_place_of_that_one_s_own() {
+    let mut pair = Pair::new();
+    let (one, two) = (pair.offer(1), pair.offer(2));
+    assert_eq!(pair.arrive(&one), [packet(1)]);
+    assert!(pair.arrive(&two[..1]).is_empty());
+    // The medium repeats the last of four sources, and damages the copy.
+    let moved = damaged(&two[1], |unit| unit.block = unit.block.plus(1));
+    assert!(arrive(&mut pair.receiver, pair.now, &moved).is_empty());
+    assert_eq!(pair.arrive(&two[1..]), [packet(2)]);
+    pair.close();
+    for number in 3..5 {
+        let sent = pair.offer(number);
+        assert_eq!(pair.arrive(&sent), [packet(number)]);
+    }
 }

@@ -6,10 +6,12 @@ use crate::link::by_hand::offer;
 use crate::link::slacp::collector::Collector;
 use crate::link::slacp::config::Timing;
 use crate::link::slacp::receiver::{LaneReceiver, Released, Way};
+use crate::link::slacp::retransmissions::Retransmissions;
+use crate::link::slacp::sender::Wanted;
 use crate::link::slacp::{LaneSettings, Slacp, SlacpConfig, WINDOW};
 use crate::rng::Rng;
-use crate::units::{ByteCount, Duration, Instant};
-use crate::wire::link::slacp::{BlockPlace, FrameSeq};
+use crate::units::{ByteCount, Duration, Instant, Probability};
+use crate::wire::link::slacp::{BlockPlace, FrameSeq, Lane};
 
 /// The sender keeps a window, so what is before the last one of it that came will not come any more.
 #[test]
@@ -116,4 +118,25 @@ fn a_packet_that_is_longer_than_a_symbol_may_be_is_refused() {
         assert_eq!(machine.counters().refused, refused, "{len} octets");
     }
     assert_eq!(machine.held(), ByteCount::from_usize(longest));
+}
+
+/// On a link that is slower than the losses, what was asked for may wait for its turn too long.
+#[test]
+fn what_waits_to_go_again_until_it_is_no_longer_worth_it_does_not_go() {
+    let until = Instant::START + Duration::from_secs(1);
+    let lane = Lane::new(0);
+    let wanted = [0, 1].map(|number| Wanted {
+        seq: FrameSeq(number),
+        packet: vec![7; 10],
+        round: 1,
+        until,
+    });
+    for (now, frames) in [(Instant::START, 3), (until, 0)] {
+        let mut again = Retransmissions::new(Probability::new(0.25).unwrap());
+        again.extend(lane, &wanted, true);
+        let went = core::iter::from_fn(|| again.poll(now));
+        assert_eq!(went.count(), frames, "two packets and a parity");
+        assert!(again.is_empty());
+        assert_eq!(again.room(), 512);
+    }
 }

@@ -4,7 +4,7 @@ use super::pair::MEDIUM;
 use crate::fec::block::encode_repair;
 use crate::link::{LinkMachine, Slacp, SlacpConfig, Strict, by_hand};
 use crate::rng::Rng;
-use crate::units::Instant;
+use crate::units::{ByteCount, Instant};
 use crate::wire::link::Challenge;
 use crate::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
@@ -147,4 +147,82 @@ fn parity_of_a_new_life_meets_no_packets_of_a_former_one() {
         slacp::encode_again(PRESENT, lane(), FrameSeq(0), place(0), b"present", out);
     });
     assert_eq!(came, [b"present", b"another"]);
+}
+
+#[test]
+fn an_acknowledgement_of_another_life_or_of_what_was_never_sent_confirms_nothing() {
+    let mut machine = receiver();
+    hello(&mut machine, PRESENT, Challenge::NONE, FrameSeq(0));
+    by_hand::offer(&mut machine, NOW, b"packet");
+    let said = by_hand::frames(&mut machine, NOW);
+    let me = said.iter().find_map(
+        |(_, frame)| match slacp::parse(frame, Incarnation::UNKNOWN) {
+            Ok(SlacpFrame::Hello { incarnation, .. }) => Some(incarnation),
+            _ => None,
+        },
+    );
+    let me = me.expect("it introduces itself before its first packet");
+    let other = Incarnation(me.0 ^ 1);
+    for (peer, next, unexpected, held) in [
+        (other, FrameSeq(1), 0, 6),
+        (me, FrameSeq(2), 1, 6),
+        (me, FrameSeq(1), 1, 0),
+    ] {
+        arrive(&mut machine, |out| {
+            slacp::encode_ack(
+                PRESENT,
+                lane(),
+                peer,
+                (next, next),
+                core::iter::empty(),
+                out,
+            );
+        });
+        assert_eq!(machine.counters().unexpected, unexpected);
+        assert_eq!(machine.held(), ByteCount(held));
+    }
+}
+
+/// Two ends that do not know each other would else talk of nothing else.
+#[test]
+fn whoever_asks_often_who_this_end_is_hears_it_once_in_a_round_trip() {
+    let mut machine = receiver();
+    hello(&mut machine, PRESENT, Challenge::NONE, FrameSeq(0));
+    let stranger = |out: &mut Vec<u8>| {
+        let (peer, next) = (Incarnation(99), FrameSeq(0));
+        slacp::encode_ack(
+            PRESENT,
+            lane(),
+            peer,
+            (next, next),
+            core::iter::empty(),
+            out,
+        );
+    };
+    let later = NOW + (MEDIUM.round_trip + MEDIUM.access);
+    for now in [NOW, later] {
+        let mut said = 0;
+        for _ in 0..100 {
+            let mut frame = Vec::new();
+            stranger(&mut frame);
+            assert!(by_hand::arrive(&mut machine, now, &frame).is_empty());
+            said += by_hand::frames(&mut machine, now).len();
+        }
+        assert_eq!(said, 1, "a hello at {now}");
+    }
+}
+
+#[test]
+fn a_new_life_is_told_at_once_who_this_end_is() {
+    let mut machine = receiver();
+    hello(&mut machine, FORMER, Challenge::NONE, FrameSeq(0));
+    by_hand::frames(&mut machine, NOW);
+    hello(&mut machine, PRESENT, Challenge::NONE, FrameSeq(0));
+    let asked = challenge(&mut machine).expect("another life is known");
+    hello(&mut machine, PRESENT, asked, FrameSeq(0));
+    let said = by_hand::frames(&mut machine, NOW);
+    let parsed = said
+        .first()
+        .map(|(_, frame)| slacp::parse(frame, Incarnation::UNKNOWN));
+    assert!(matches!(parsed, Some(Ok(SlacpFrame::Hello { .. }))));
 }
