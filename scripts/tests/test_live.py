@@ -8,15 +8,20 @@ people are left in target/live.
 
 import base64
 import collections
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -189,7 +194,8 @@ class Gateway:
 
 def echo(listener):
     def serve(client):
-        with client:
+        # The other end may break off.
+        with client, contextlib.suppress(OSError):
             while piece := client.recv(65536):
                 client.sendall(piece)
 
@@ -417,6 +423,67 @@ class States(unittest.TestCase):
         self.browser.until("the decision", "document.querySelector('#decisions')?.innerText.includes('link down')")
         self.browser.picture("down")
         self.assertEqual(self.browser.complaints(), [])
+
+
+class Terminal(unittest.TestCase):
+    """`fulmar top` on a terminal of any size: it comes, follows, goes, and leaves the screen as it was."""
+
+    def setUp(self):
+        build()
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.gateway = Gateway(self.folder.name, "lonely", "nobody", 'address = "127.0.0.1:9"\n')
+        self.addCleanup(end, self.gateway.process)
+
+    def watch(self, rows, columns, then, **environment):
+        """What it writes until it ends with 130, having shown `then` of two looks."""
+        master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        surroundings = {**os.environ, "TERM": "xterm", **environment}
+        process = subprocess.Popen([FULMAR, "top", self.gateway.url, "--interval", "50ms"], stdin=terminal, stdout=terminal,
+                                   stderr=terminal, start_new_session=True, env=surroundings,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(terminal)
+        text, interrupted = "", False
+        deadline = time.monotonic() + PATIENCE
+        try:
+            while time.monotonic() < deadline:
+                try:
+                    text += os.read(master, 65536).decode(errors="replace")
+                except OSError:
+                    break  # Nobody holds the terminal any more.
+                if not interrupted and text.count("\x1b[J") >= 3 and then in text:
+                    os.write(master, b"\x03")
+                    interrupted = True
+            self.assertEqual(process.wait(PATIENCE), 130, text)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(master)
+        self.assertTrue(text.rstrip().endswith("\x1b[?25h\x1b[?1049l"), text[-80:])
+        self.assertTrue(text.startswith("\x1b[?1049h\x1b[?25l"), text[:80])
+        return text
+
+    def test_it_shows_ends_at_ctrl_c_and_puts_the_screen_back(self):
+        text = self.watch(50, 100, "There are no keys yet")
+        self.assertIn("\x1b[1;33mconnecting\x1b[0m", text)
+
+    def test_no_color_means_no_colour(self):
+        text = self.watch(50, 100, "There are no keys yet", NO_COLOR="1")
+        self.assertEqual(re.findall(r"\x1b\[[0-9;]*m", text), [])
+
+    def test_small_terminals_get_what_fits(self):
+        for rows, columns in ((10, 30), (2, 10), (1, 1)):
+            with self.subTest(rows=rows, columns=columns):
+                text = self.watch(rows, columns, "")
+                for screen in text.split("\x1b[H")[1:-1]:
+                    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", screen).split("\n")
+                    self.assertLessEqual(len(lines), rows)
+                    self.assertLessEqual(max(map(len, lines)), columns)
+
+    def test_a_gateway_that_goes_is_told_on_the_screen(self):
+        threading.Timer(0.5, self.gateway.process.kill).start()
+        self.watch(50, 100, "OLD: nothing answers")
 
 
 class Refusals(unittest.TestCase):

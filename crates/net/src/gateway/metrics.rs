@@ -188,8 +188,8 @@ mod tests {
         last.peers[0].rate = Some(crate::gateway::status::RateReport {
             current_bits_per_second: 1,
             reason: "link",
-            link_bits_per_second: None,
-            delivered_bits_per_second: None,
+            link_bits_per_second: Some(1),
+            delivered_bits_per_second: Some(1),
             declared_wrong: false,
         });
         last.peers[0].transport = counted.clone();

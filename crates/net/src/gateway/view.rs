@@ -120,6 +120,7 @@ const PEER: &[Heading] = &[
             plain("wire_sent_bits_per_second"),
             plain("capacity_ratio"),
             plain("rate_used_bits_per_second"),
+            plain("rate_found_bits_per_second"),
             plain("rate_bound_bits_per_second"),
             plain("repair_ratio"),
         ],

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const EVERY = 1000, HISTORY_EVERY = 10000, PATIENCE = 6000;
+  const EVERY = 1000, HISTORY_EVERY = 10000, HISTORY_FIRST = 2000, HISTORY_YOUNG = 30, PATIENCE = 6000;
   const SVG = "http://www.w3.org/2000/svg";
   const byId = (id) => document.getElementById(id);
   const words = new Map(JSON.parse(byId("words").textContent).map((word) => [word.name, word.help]));
@@ -250,6 +250,10 @@
       svg.append(drawn("path", {class: "s" + series, d: path || "M0 0"}));
     });
     const wanted = pointer === null ? Infinity : begin + (pointer - left) / (width - left - right) * (end - begin);
+    if (!points.some((point) => columns.some((n) => typeof point[n] === "number"))) {
+      svg.append(drawn("text", {class: "empty", x: (left + width) / 2, y: height / 2, "text-anchor": "middle"},
+        "nothing measured yet"));
+    }
     const near = points.reduce((best, point) =>
       best === null || Math.abs(point[0] - wanted) <= Math.abs(best[0] - wanted) ? point : best, null);
     if (pointer !== null && near) {
@@ -321,6 +325,12 @@
     }
   }
 
+  async function keepRemembering() {
+    await remember();
+    // A young gateway's drawing grows fast.
+    setTimeout(keepRemembering, history === null || history.points.length < HISTORY_YOUNG ? HISTORY_FIRST : HISTORY_EVERY);
+  }
+
   byId("short").addEventListener("click", () => choose(300));
   byId("long").addEventListener("click", () => choose(3600));
   byId("peer").addEventListener("change", (event) => {
@@ -329,6 +339,5 @@
   });
   addEventListener("resize", draw);
   look();
-  remember();
-  setInterval(remember, HISTORY_EVERY);
+  keepRemembering();
 })();

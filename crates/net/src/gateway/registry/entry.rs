@@ -139,6 +139,8 @@ impl Unit {
 /// Where a figure is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
+    /// Nowhere: it is configured.
+    Configured,
     /// At local sockets.
     Local,
     /// Where flows are joined to AeroTP.
@@ -157,6 +159,7 @@ impl Point {
     /// The name in documents.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Configured => "configuration",
             Self::Local => "local sockets",
             Self::Splice => "splice",
             Self::Sender => "AeroTP, sending",

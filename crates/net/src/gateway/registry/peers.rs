@@ -86,7 +86,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         kind: Kind::Gauge,
         unit: Unit::BitsPerSecond,
         labels: &["peer"],
-        point: Point::Local,
+        point: Point::Configured,
         label: "configured rate",
         help: "The configured rate towards it: an upper bound",
         formula: "",
@@ -102,6 +102,32 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "The rate that AeroTP keeps to now, while it has connections with the peer",
         formula: "",
         read: |s| of_peers(s, |p| Some(Value::Count(p.rate?.current_bits_per_second))),
+    },
+    Entry {
+        name: "rate_found_bits_per_second",
+        kind: Kind::Gauge,
+        unit: Unit::BitsPerSecond,
+        labels: &["peer"],
+        point: Point::Sender,
+        label: "rate found",
+        help: "What the link was found to carry, while that is less than configured",
+        formula: "",
+        read: |s| of_peers(s, |p| Some(Value::Count(p.rate?.link_bits_per_second?))),
+    },
+    Entry {
+        name: "rate_arrived_bits_per_second",
+        kind: Kind::Gauge,
+        unit: Unit::BitsPerSecond,
+        labels: &["peer"],
+        point: Point::Sender,
+        label: "rate arrived",
+        help: "What arrived at the peer lately, as it reports",
+        formula: "",
+        read: |s| {
+            of_peers(s, |p| {
+                Some(Value::Count(p.rate?.delivered_bits_per_second?))
+            })
+        },
     },
     Entry {
         name: "link_outages",
