@@ -30,6 +30,24 @@ pub(crate) struct Finding {
     pub(crate) comment: String,
 }
 
+/// Begins the line of a comment that says why a verdict decides nothing.
+const OPEN: &str = "Too close to tell: ";
+
+impl Finding {
+    /// A claim that did not come out, but whose opposite did not either: the runs leave it open, for the
+    /// reason that is given. Another verdict stays as it is.
+    pub(crate) fn open_if(self, open: bool, why: &str) -> Self {
+        if !open || self.verdict != Verdict::Not {
+            return self;
+        }
+        let comment = format!("{OPEN}{why}\n{}", self.comment.trim_start());
+        Self {
+            comment: comment.trim_end().to_owned(),
+            ..self
+        }
+    }
+}
+
 /// Whether a claim came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -84,6 +102,13 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// Whether the verdict is `not` because the runs do not decide: the claim is neither reproduced nor
+    /// refuted.
+    pub fn is_open(&self) -> bool {
+        let mut lines = self.comment.lines();
+        self.verdict == Verdict::Not && lines.any(|line| line.starts_with(OPEN))
+    }
+
     /// Whether another reading of the conditions gives another verdict; `None` if the claim is
     /// judged under one reading alone.
     pub(crate) fn changes(&self) -> Option<bool> {
@@ -102,10 +127,16 @@ pub(crate) fn changes(claims: &[Checked]) -> (usize, usize) {
 impl Claim {
     /// Judges the claim by `data`.
     pub(crate) fn judge(&self, data: &Data) -> Checked {
-        let finding = (self.check)(data).unwrap_or_else(|| Finding {
+        let none = || Finding {
             verdict: Verdict::Not,
             figure: "none".to_owned(),
-            comment: "The runs have no value to judge by; take more of them.".to_owned(),
+            comment: String::new(),
+        };
+        let finding = (self.check)(data).unwrap_or_else(|| {
+            none().open_if(
+                true,
+                "the runs have no value to judge by; take more of them.",
+            )
         });
         let comment = format!("{}\n{}", self.criterion, finding.comment.trim());
         Checked {
@@ -116,5 +147,47 @@ impl Claim {
             figure: finding.figure,
             comment: comment.trim_end().to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(verdict: Verdict, open: bool) -> Checked {
+        let data = Data {
+            families: Vec::new(),
+        };
+        let claim = Claim {
+            id: "a",
+            place: "slide 1",
+            says: "A beats B.",
+            criterion: "Reproduced if it does.",
+            see: &[],
+            check: match (verdict, open) {
+                (Verdict::Not, true) => |_| Some(found(Verdict::Not).open_if(true, "1 ± 2.")),
+                (Verdict::Not, false) => |_| Some(found(Verdict::Not).open_if(false, "1 ± 2.")),
+                _ => |_| Some(found(Verdict::Partly).open_if(true, "1 ± 2.")),
+            },
+        };
+        claim.judge(&data)
+    }
+
+    fn found(verdict: Verdict) -> Finding {
+        Finding {
+            verdict,
+            figure: "1".to_owned(),
+            comment: "Above all.".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_the_runs_do_not_decide_is_told_from_what_they_refute() {
+        let open = judged(Verdict::Not, true);
+        assert!(open.is_open() && open.verdict == Verdict::Not);
+        let comment = "Reproduced if it does.\nToo close to tell: 1 ± 2.\nAbove all.";
+        assert_eq!(open.comment, comment);
+        assert!(!judged(Verdict::Not, false).is_open());
+        assert!(!judged(Verdict::Partly, true).is_open());
     }
 }

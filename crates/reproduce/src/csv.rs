@@ -1,22 +1,19 @@
 //! A figure's data as comma-separated values (RFC 4180).
 
-use crate::data::{FamilyData, Sample, sample, short};
+use crate::data::{FamilyData, Sample, sample, unit_in_a_name};
 use crate::paper::{Figure, Measure, Statistic};
 use core::fmt::Write as _;
 
 /// One row for each line and value: n, mean, and both ends of the 95 % interval; of a figure of
-/// medians the same of them beside. Points of other sources follow with an x as a number.
+/// medians the same of them beside. Points of other sources follow.
 pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     let family = data.family;
     let mut statistics = vec![Statistic::Mean];
     if figure.measure.statistic != Statistic::Mean {
         statistics.push(figure.measure.statistic);
     }
-    let mut text = format!(
-        "line,{},n",
-        family.x_path.replace('.', "_").replace(", ", "+")
-    );
-    let unit = figure.measure.unit_name.replace('/', "_per_");
+    let mut text = format!("line,{},n", family.x_column());
+    let unit = unit_in_a_name(figure.measure.unit_name);
     for statistic in &statistics {
         let name = statistic.name();
         let of = if *statistic == Statistic::Mean {
@@ -31,7 +28,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     }
     text += "\r\n";
     for (line, points) in family.lines.iter().zip(&data.lines) {
-        for ((x, place), point) in family.x_values.iter().zip(family.x_places()).zip(points) {
+        for (place, point) in family.x_places().into_iter().zip(points) {
             let of = |statistic: &Statistic| {
                 let statistic = *statistic;
                 let measure = Measure {
@@ -41,7 +38,7 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
                 sample(place, point, &measure)
             };
             let samples: Vec<Option<Sample>> = statistics.iter().map(of).collect();
-            row(&mut text, line.label, value(x), &samples);
+            row(&mut text, line.label, &family.x_written(place), &samples);
         }
     }
     for overlay in figure.overlays {
@@ -50,15 +47,15 @@ pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
                 .iter()
                 .map(|statistic| (*statistic == overlay.statistic).then_some(point))
                 .collect();
-            row(&mut text, overlay.label, &point.x.to_string(), &samples);
+            row(
+                &mut text,
+                overlay.label,
+                &family.x_written(point.x),
+                &samples,
+            );
         }
     }
     text
-}
-
-/// Of values swept together the first stands for all.
-fn value(x: &str) -> &str {
-    if x.starts_with('[') { short(x) } else { x }
 }
 
 fn row(text: &mut String, label: &str, x: &str, samples: &[Option<Sample>]) {

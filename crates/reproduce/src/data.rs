@@ -53,12 +53,44 @@ fn x_number(text: &str) -> Option<f64> {
     number(last).or_else(|| number(last.rsplit(' ').next()?))
 }
 
+/// A unit as a part of a column's name: `kbit_per_s`; `percent` of `% of its packets`.
+pub(crate) fn unit_in_a_name(unit: &str) -> String {
+    let unit = unit.split([' ', ',']).next().unwrap_or(unit);
+    unit.replace('%', "percent").replace('/', "_per_")
+}
+
 impl Family {
     /// Where each value stands on the axis: at its number, or in order if they are names.
     pub(crate) fn x_places(&self) -> Vec<f64> {
         let numbers = self.x_values.iter().map(|text| x_number(text));
         let numbers: Option<Vec<f64>> = numbers.collect();
         numbers.unwrap_or_else(|| (0_u32..).map(f64::from).take(self.x_values.len()).collect())
+    }
+
+    /// The name of the parameter's column in the data: its path, and the unit of its numbers.
+    pub(crate) fn x_column(&self) -> String {
+        let path = self.x_path.replace('.', "_").replace(", ", "+");
+        let unit = self.x_label.split_once(" / ").map(|(_, unit)| unit);
+        let per_octet = self.x_values.iter().any(|text| text.ends_with("per octet"));
+        match unit {
+            Some(unit) => format!("{path}_{}", unit_in_a_name(unit)),
+            None if per_octet => format!("{path}_per_octet"),
+            None => path,
+        }
+    }
+
+    /// Where a curve's value stands, as the data have it: its number in the unit of the column, or its
+    /// name where the parameter has names.
+    pub(crate) fn x_written(&self, x: f64) -> String {
+        match self
+            .x_values
+            .iter()
+            .zip(self.x_places())
+            .find(|(_, place)| (place - x).abs() < 1e-9)
+        {
+            Some((name, _)) if self.x_name(x).is_some() => (*name).to_owned(),
+            _ => x.to_string(),
+        }
     }
 
     /// What an axis of names says at `x`: the end of the name, which is what differs; `None` of an
@@ -233,6 +265,28 @@ mod tests {
             assert!((found - number).abs() < 1e-12, "{text}");
         }
         assert_eq!(x_number("slacp low"), None);
+    }
+
+    #[test]
+    fn a_column_is_named_after_the_parameter_and_its_unit() {
+        let units = [
+            ("Mbit/s", "Mbit_per_s"),
+            ("% of its packets, at least one frame", "percent"),
+        ];
+        for (unit, name) in units {
+            assert_eq!(unit_in_a_name(unit), name);
+        }
+        for family in crate::PAPERS.iter().flat_map(|paper| paper.families) {
+            let name = family.x_column();
+            assert!(!name.contains([',', ' ', '"']), "{name}");
+            let written: Vec<String> = family
+                .x_places()
+                .iter()
+                .map(|x| family.x_written(*x))
+                .collect();
+            let numbers = written.iter().filter(|x| x.parse::<f64>().is_ok()).count();
+            assert!(numbers == 0 || numbers == written.len(), "{written:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a figure cannot show: tables of values, beside published ones or as heat.
 
-use crate::data::{Data, FamilyData, Sample, sample};
+use crate::data::{Data, FamilyData, Sample, sample, unit_in_a_name};
 use crate::graph::Graph;
 use crate::overlay::Overlay;
 use crate::paper::Measure;
@@ -116,14 +116,21 @@ impl Exhibit {
     }
 }
 
-/// A line of a family: each value of the parameter as written, and the measure there.
-fn along(data: &FamilyData, line: usize, measure: &Measure) -> Vec<(&'static str, Option<Sample>)> {
+/// A line of a family: the place of each value of the parameter, and the measure there.
+fn along(data: &FamilyData, line: usize, measure: &Measure) -> Vec<(f64, Option<Sample>)> {
     let points = data.lines.get(line).into_iter().flatten();
-    let values = data.family.x_values.iter().copied();
-    values
+    let places = data.family.x_places().into_iter();
+    places
         .zip(points)
-        .map(|(x, point)| (x, sample(0.0, point, measure)))
+        .map(|(x, point)| (x, sample(x, point, measure)))
         .collect()
+}
+
+/// What of a line stands at a place.
+fn at(along: &[(f64, Option<Sample>)], x: f64) -> Option<Sample> {
+    let mut along = along.iter();
+    let (_, sample) = along.find(|(place, _)| (place - x).abs() <= 1e-9 * x.abs())?;
+    *sample
 }
 
 fn line_of(data: &FamilyData, label: &str) -> Option<usize> {
@@ -144,9 +151,9 @@ fn shown(sample: Option<Sample>) -> String {
     )
 }
 
-/// Of the rows of published values the one that stands where ours does.
-fn published(column: &Beside, row: usize) -> Option<Sample> {
-    column.published.points(&column.measure).get(row).copied()
+/// What was published where ours stands.
+fn published(column: &Beside, x: f64) -> Option<Sample> {
+    column.published.point(x, &column.measure)
 }
 
 fn beside(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Markup {
@@ -168,14 +175,12 @@ fn beside(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Markup {
                 }
             } }
             tbody {
-                @for (row, x) in family.family.x_values.iter().enumerate() {
+                @for x in family.family.x_places() {
                     tr {
-                        td data-label=(family.family.x_label) { (crate::data::short(x)) }
+                        td data-label=(family.family.x_label) { (family.family.x_written(x)) }
                         @for (column, ours) in columns.iter().zip(&ours) {
-                            td data-label=(column.measure.caption()) {
-                                (shown(ours.get(row).and_then(|(_, sample)| *sample)))
-                            }
-                            td data-label="published" { (shown(published(column, row))) }
+                            td data-label=(column.measure.caption()) { (shown(at(ours, x))) }
+                            td data-label="published" { (shown(published(column, x))) }
                         }
                     }
                 }
@@ -185,16 +190,17 @@ fn beside(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Markup {
 }
 
 fn beside_csv(data: &Data, family: &str, line: &str, columns: &[Beside]) -> String {
-    let mut text = "x,measure,mean,ci95_low,ci95_high,n,published\r\n".to_owned();
     let Some(family) = data.family(family) else {
-        return text;
+        return String::new();
     };
+    let x_column = family.family.x_column();
+    let mut text = format!("{x_column},measure,mean,ci95_low,ci95_high,n,published\r\n");
     let line = line_of(family, line).unwrap_or(usize::MAX);
     for column in columns {
-        for (row, (x, sample)) in along(family, line, &column.measure).into_iter().enumerate() {
-            let there = published(column, row).map(|sample| sample.value);
+        for (x, sample) in along(family, line, &column.measure) {
+            let there = published(column, x).map(|sample| sample.value);
             let name = column.measure.caption();
-            let values = values(sample);
+            let (x, values) = (family.family.x_written(x), values(sample));
             let _ = write!(text, "{x},{name},{values},{}\r\n", number(there));
         }
     }
@@ -208,25 +214,23 @@ fn published_in(column: &Column, family: &str, x: f64) -> Option<f64> {
     Some(overlay.at(x)? / column.measure.unit)
 }
 
-/// Each row of an exhibit of many families: its family's id and name, its value as written and as a
-/// number, and its place in the family.
+/// Each row of an exhibit of many families: its family and that one's name, and the value's place.
 fn all_rows<'a>(
     data: &'a Data,
     families: &'a [(&'static str, &'static str)],
-) -> impl Iterator<Item = (&'a FamilyData, &'static str, usize, f64)> {
+) -> impl Iterator<Item = (&'a FamilyData, &'static str, f64)> {
     families.iter().flat_map(|&(id, name)| {
         let family = data.family(id);
         family.into_iter().flat_map(move |family| {
-            let places = family.family.x_places().into_iter().enumerate();
-            places.map(move |(row, x)| (family, name, row, x))
+            let places = family.family.x_places().into_iter();
+            places.map(move |x| (family, name, x))
         })
     })
 }
 
-fn cell(family: &FamilyData, column: &Column, row: usize) -> Option<Sample> {
+fn cell(family: &FamilyData, column: &Column, x: f64) -> Option<Sample> {
     let line = line_of(family, column.line)?;
-    let cells = along(family, line, &column.measure);
-    cells.get(row).and_then(|(_, sample)| *sample)
+    at(&along(family, line, &column.measure), x)
 }
 
 fn rows(
@@ -249,12 +253,12 @@ fn rows(
                 }
             } }
             tbody {
-                @for (family, name, row, x) in all_rows(data, families) {
+                @for (family, name, x) in all_rows(data, families) {
                     tr {
                         td data-label="channel" { (name) }
                         td data-label=(x_label) { (x) }
                         @for column in columns {
-                            td data-label=(column.caption) { (fine(cell(family, column, row))) }
+                            td data-label=(column.caption) { (fine(cell(family, column, x))) }
                             @if !column.published.is_empty() {
                                 td data-label="published" {
                                     @match published_in(column, family.family.id, x) {
@@ -288,10 +292,14 @@ fn rows_csv(
     families: &'static [(&'static str, &'static str)],
     columns: &[Column],
 ) -> String {
-    let mut text = "channel,x,measure,mean,ci95_low,ci95_high,n,published\r\n".to_owned();
-    for (family, name, row, x) in all_rows(data, families) {
+    let mut families_there = families.iter().filter_map(|(id, _)| data.family(id));
+    let x_column = families_there
+        .next()
+        .map_or_else(String::new, |family| family.family.x_column());
+    let mut text = format!("channel,{x_column},measure,mean,ci95_low,ci95_high,n,published\r\n");
+    for (family, name, x) in all_rows(data, families) {
         for column in columns {
-            let ours = values(cell(family, column, row));
+            let ours = values(cell(family, column, x));
             let there = number(published_in(column, family.family.id, x));
             let caption = column.caption.replace(',', ";");
             let _ = write!(text, "{name},{x},{caption},{ours},{there}\r\n");
@@ -305,9 +313,10 @@ fn heat(data: &Data, families: &[(&str, &str)], measure: &Measure) -> Markup {
         .iter()
         .filter_map(|(id, name)| Some((*name, data.family(id)?)))
         .collect();
-    let Some(rows) = blocks.first().map(|(_, family)| family.family.x_values) else {
+    let Some((_, first)) = blocks.first() else {
         return html! {};
     };
+    let first = first.family;
     html! {
         table {
             thead {
@@ -322,14 +331,14 @@ fn heat(data: &Data, families: &[(&str, &str)], measure: &Measure) -> Markup {
                 }
             }
             tbody {
-                @for (row, x) in rows.iter().enumerate() {
+                @for x in first.x_places() {
                     tr {
-                        td data-label="link layer" { (x) }
+                        td data-label="link layer" { (first.x_written(x)) }
                         @for (name, family) in &blocks {
                             // Colour compares what meets the same channel.
                             @let most = highest(family, measure);
                             @for (index, line) in family.family.lines.iter().enumerate() {
-                                @let sample = along(family, index, measure).get(row).and_then(|(_, sample)| *sample);
+                                @let sample = at(&along(family, index, measure), x);
                                 td style=(tint(sample, most)) data-label=(format!("{name}, {}", line.label)) { (shown(sample)) }
                             }
                         }
@@ -356,14 +365,17 @@ fn tint(sample: Option<Sample>, most: f64) -> String {
 }
 
 fn heat_csv(data: &Data, families: &[(&str, &str)], measure: &Measure) -> String {
-    let mut text = "channel,transport,link_layer,mean,ci95_low,ci95_high,n\r\n".to_owned();
+    let unit = unit_in_a_name(measure.unit_name);
+    let mut text =
+        format!("channel,transport,link_layer,mean_{unit},ci95_low_{unit},ci95_high_{unit},n\r\n");
     for (id, name) in families {
         let Some(family) = data.family(id) else {
             continue;
         };
         for (index, line) in family.family.lines.iter().enumerate() {
             for (x, sample) in along(family, index, measure) {
-                let _ = write!(text, "{name},{},{x},{}\r\n", line.label, values(sample));
+                let (x, values) = (family.family.x_written(x), values(sample));
+                let _ = write!(text, "{name},{},{x},{values}\r\n", line.label);
             }
         }
     }
@@ -383,4 +395,43 @@ fn values(sample: Option<Sample>) -> String {
 
 fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::Statistic;
+
+    const MEASURE: Measure = Measure {
+        name: "goodput_bps",
+        unit: 1e6,
+        unit_name: "Mbit/s",
+        label: "goodput",
+        statistic: Statistic::Mean,
+    };
+
+    /// The rows of a table stand in any order, and need not be all there.
+    const SHUFFLED: Overlay = Overlay {
+        label: "published",
+        like: None,
+        table: ("", "per,bps,half\n30,3000000,0\n10,9000000,100000\n"),
+        rows: &[],
+        x: ("per", 1.0),
+        y: "bps",
+        half: Some("half"),
+        n: None,
+        statistic: Statistic::Mean,
+        joined: false,
+    };
+
+    #[test]
+    fn what_was_published_stands_beside_the_same_value_of_the_parameter() {
+        let column = Beside {
+            measure: MEASURE,
+            published: &SHUFFLED,
+        };
+        assert_eq!(shown(published(&column, 10.0)), "9.00 ± 0.10");
+        assert_eq!(shown(published(&column, 30.0)), "3.00 ± 0.00");
+        assert_eq!(shown(published(&column, 20.0)), "none");
+    }
 }

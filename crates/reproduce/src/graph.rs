@@ -1,7 +1,7 @@
 //! Curves that are not a family of runs over its parameter: closed forms, courses of a channel, and runs
 //! set beside them.
 
-use crate::data::{Data, Sample};
+use crate::data::{Data, Sample, unit_in_a_name};
 use core::fmt::Write as _;
 
 /// Curves over common axes.
@@ -44,7 +44,7 @@ impl Trace {
 impl Graph {
     /// As comma-separated values.
     pub(crate) fn csv(&self, data: &Data) -> String {
-        let mut text = "line,x,y\r\n".to_owned();
+        let mut text = format!("line,{},{}\r\n", column(self.x_label), column(self.y_label));
         for trace in (self.traces)(data) {
             let label = if trace.label.contains(',') {
                 format!("\"{}\"", trace.label)
@@ -57,4 +57,13 @@ impl Graph {
         }
         text
     }
+}
+
+/// An axis' caption as a column's name, with its unit: `bit error rate` is `bit_error_rate`.
+fn column(caption: &str) -> String {
+    let (name, unit) = caption.split_once(" / ").unwrap_or((caption, ""));
+    let word = |c: char| if c.is_alphanumeric() { c } else { '_' };
+    let name: String = name.chars().map(word).collect();
+    let unit = unit_in_a_name(unit);
+    format!("{name}_{unit}").trim_end_matches('_').to_owned()
 }

@@ -33,9 +33,17 @@ pub(crate) struct Overlay {
 impl Overlay {
     /// What its table says at `x`, in the table's unit.
     pub(crate) fn at(&self, x: f64) -> Option<f64> {
-        let points = self.scaled(1.0).into_iter();
-        let mut here = points.filter(|point| (point.x - x).abs() <= 1e-9 * x.abs());
-        Some(here.next()?.value)
+        Some(self.scaled_at(x, 1.0)?.value)
+    }
+
+    /// The point at `x`, in the unit of `measure`.
+    pub(crate) fn point(&self, x: f64, measure: &Measure) -> Option<Sample> {
+        self.scaled_at(x, measure.unit)
+    }
+
+    fn scaled_at(&self, x: f64, unit: f64) -> Option<Sample> {
+        let mut points = self.scaled(unit).into_iter();
+        points.find(|point| (point.x - x).abs() <= 1e-9 * x.abs())
     }
 
     /// The points, in the unit of `measure`.

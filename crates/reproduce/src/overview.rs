@@ -4,7 +4,7 @@ use crate::claims::{Checked, Verdict, changes};
 use crate::page::{PREMISE, warning};
 use crate::paper::Paper;
 use crate::reproduction::{FewRuns, Outcome, OutputFile, ReproductionError, claims_json};
-use crate::style::{count, document, verdict};
+use crate::style::{count, document, undecided, verdict};
 use maud::{Markup, html};
 
 /// A paper, and what became of it or why nothing did.
@@ -65,7 +65,7 @@ fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
             "What the papers behind Fulmar state as results, checked one by one by runs of its simulator. Of "
             (claims.len()) " claims " (count(claims, Verdict::Reproduced)) " are reproduced, "
             (count(claims, Verdict::Partly)) " partly, and " (count(claims, Verdict::Not))
-            " not. Each paper's page has its figures, the conditions, and why claims came out otherwise."
+            " not" (undecided(claims)) ". Each paper's page has its figures, the conditions, and why claims came out otherwise."
         }
         @let (read, changed) = changes(claims);
         @if read > 0 {
@@ -104,7 +104,7 @@ fn row(attempt: &Attempt) -> Markup {
                     td data-label="Claims" { (outcome.claims.len()) }
                     td data-label="Reproduced" { (count(&outcome.claims, Verdict::Reproduced)) }
                     td data-label="Partly" { (count(&outcome.claims, Verdict::Partly)) }
-                    td data-label="Not" { (count(&outcome.claims, Verdict::Not)) }
+                    td data-label="Not" { (count(&outcome.claims, Verdict::Not)) (undecided(&outcome.claims)) }
                     td data-label="Change with the reading" { (changing(&outcome.claims)) }
                     td data-label="Figures" { (outcome.figures) }
                 }
@@ -143,7 +143,7 @@ fn list(attempt: &Attempt) -> Markup {
                                 a href=(format!("{}/index.html#{}", paper.name, claim.id)) { (claim.claim) }
                             }
                             td data-label="Verdict" {
-                                (verdict(claim.verdict))
+                                (verdict(claim))
                                 @if claim.changes() == Some(true) { ", changes with the reading" }
                             }
                             td data-label="Our figure" { (claim.figure) }

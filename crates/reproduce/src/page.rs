@@ -5,7 +5,7 @@ use crate::data::Data;
 use crate::exhibit::Exhibit;
 use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
 use crate::reproduction::{FewRuns, line_command};
-use crate::style::{count, document, verdict};
+use crate::style::{count, document, undecided, verdict};
 use maud::{Markup, PreEscaped, html};
 
 /// The condition on which comparisons with AeroTP rest.
@@ -74,22 +74,25 @@ fn runs(family: &crate::data::FamilyData) -> usize {
 }
 
 fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
-    let refuted = claims
-        .iter()
-        .filter(|claim| claim.verdict == Verdict::Not)
-        .collect::<Vec<_>>();
+    let not = || claims.iter().filter(|claim| claim.verdict == Verdict::Not);
+    let refuted: Vec<&Checked> = not().filter(|claim| !claim.is_open()).collect();
+    let open: Vec<&Checked> = not().filter(|claim| claim.is_open()).collect();
     html! {
         p {
             "The paper's figures, run again in Fulmar's simulator, and what the paper says of them. Of "
             (claims.len()) " claims "
             b.reproduced { (count(claims, Verdict::Reproduced)) " are reproduced" } ", "
             b.partly { (count(claims, Verdict::Partly)) " partly" } ", and "
-            b.not { (count(claims, Verdict::Not)) " not" } ". "
+            b.not { (count(claims, Verdict::Not)) " not" } (undecided(claims)) ". "
             @if !paper.missing.is_empty() { "The page's end lists what is not made yet." }
         }
         @if !refuted.is_empty() {
             p { "What came out otherwise, and why, is told with each claim:" }
-            ul { @for claim in refuted { li { a href=(format!("#{}", claim.id)) { (claim.claim) } " " (claim.figure) "." } } }
+            (list(&refuted))
+        }
+        @if !open.is_empty() {
+            p { "What these runs do not decide, for the intervals leave both open; it counts as not reproduced, and is not refuted:" }
+            (list(&open))
         }
         p {
             @if paper.gives_some_damaged() { (PREMISE) " " }
@@ -103,6 +106,13 @@ fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
             "Points are means, bars their 95 % intervals (Student's t); where a figure says median, they are medians, \
              and the intervals those of order statistics. Each verdict is computed from the runs."
         }
+    }
+}
+
+/// Claims with our figures, each a link to its row.
+fn list(claims: &[&Checked]) -> Markup {
+    html! {
+        ul { @for claim in claims { li { a href=(format!("#{}", claim.id)) { (claim.claim) } " " (claim.figure) "." } } }
     }
 }
 
@@ -173,19 +183,27 @@ fn drawing(paper: &Paper, figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> 
             figcaption {
                 b { (figure.place) ". " (figure.title) ". " }
                 @if paper.gives_some_damaged_in(figure) { (DAMAGED) " " }
-                a href=(format!("{}.csv", figure.id)) { "Data" } ", "
+                a href=(format!("{}.csv", figure.id)) { "Data" }
+                " (" code { (figure.measure.name) } " by " code { (x_path(paper, figure)) } " of the records), "
                 a href=(format!("{}.svg", figure.id)) { "picture" } ". "
                 @if !claims.is_empty() {
                     "Claims: "
                     @for (index, (claim, checked)) in claims.iter().enumerate() {
                         @if index > 0 { ", " }
-                        a href=(format!("#{}", claim.id)) { (claim.id) } " (" (verdict(checked.verdict)) ")"
+                        a href=(format!("#{}", claim.id)) { (claim.id) } " (" (verdict(checked)) ")"
                     }
                     "."
                 }
             }
         }
     }
+}
+
+/// The parameter that a figure's runs are swept over, as scenarios name it.
+fn x_path(paper: &Paper, figure: &Figure) -> &'static str {
+    let mut families = paper.families.iter();
+    let family = families.find(|family| family.id == figure.family);
+    family.map_or("", |family| family.x_path)
 }
 
 fn table(paper: &Paper, judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -> Markup {
@@ -204,7 +222,7 @@ fn table(paper: &Paper, judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -
                     tr id=(checked.id) {
                         td data-label="Claim" { (checked.claim) }
                         td data-label="Where" { (checked.place) }
-                        td data-label="Verdict" { (verdict(checked.verdict)) }
+                        td data-label="Verdict" { (verdict(checked)) }
                         td data-label="Our figure" { (checked.figure) }
                         td.comment {
                             (checked.comment)

@@ -20,7 +20,7 @@ pre{overflow-x:auto;padding:.7rem;border:1px solid var(--faint);border-radius:4p
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--faint)}
 .claims td:nth-child(1){width:22%}.claims td:nth-child(2){width:12%}.claims td:nth-child(4){width:18%}
 tr:target,figure:target{outline:2px solid var(--link);outline-offset:2px}
-.reproduced,.partly,.not{font-weight:600}.reproduced{color:var(--yes)}.partly{color:var(--half)}.not{color:var(--no)}
+.reproduced,.partly,.not,.open{font-weight:600}.open{color:var(--soft)}.reproduced{color:var(--yes)}.partly{color:var(--half)}.not{color:var(--no)}
 svg [fill='#222223' i]{fill:var(--ink)}svg [stroke='#222223' i]{stroke:var(--ink)}
 svg [stroke='#DDDDDE' i]{stroke:var(--faint)}svg [fill='#FFFFFE' i]{fill:var(--ground)}
 @media screen and (max-width:45rem){body{padding:1rem}
@@ -48,13 +48,26 @@ pub(crate) fn document(title: &str, body: &Markup) -> String {
     .into_string()
 }
 
-/// A verdict in words and colour.
-pub(crate) fn verdict(verdict: Verdict) -> Markup {
-    html! { span class=(verdict.name()) { (verdict.name()) } }
+/// A claim's verdict in words and colour. What the runs leave open has not the colour of what they
+/// refute.
+pub(crate) fn verdict(claim: &Checked) -> Markup {
+    let name = claim.verdict.name();
+    html! {
+        @if claim.is_open() { span.open { (name) ": too close to tell" } }
+        @else { span class=(name) { (name) } }
+    }
 }
 
 /// How many of the claims came out so.
 pub(crate) fn count(claims: &[Checked], verdict: Verdict) -> usize {
     let claims = claims.iter();
     claims.filter(|claim| claim.verdict == verdict).count()
+}
+
+/// `, of these 2 too close to tell`, if there are any.
+pub(crate) fn undecided(claims: &[Checked]) -> String {
+    match claims.iter().filter(|claim| claim.is_open()).count() {
+        0 => String::new(),
+        open => format!(", of these {open} too close to tell"),
+    }
 }

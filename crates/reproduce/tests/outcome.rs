@@ -128,6 +128,7 @@ fn each_figure_has_data_with_intervals_and_a_picture_on_the_page() {
         let mut count = 0;
         for row in rows {
             let number = |index: usize| row[index].parse::<f64>().ok();
+            assert!(number(1).is_some(), "{}: {row:?}", file.name);
             let other = row[0].starts_with("ns-3");
             assert!(other || number(2) <= Some(RUNS as f64), "{row:?}");
             if let (Some(mean), Some(low), Some(high)) = (number(3), number(4), number(5)) {

@@ -62,16 +62,13 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
         .collect()
 }
 
-/// A frame of full length, to tell how long the medium may take for one.
-const FRAME: ByteCount = ByteCount(1_500);
-
 /// What the end that sends by `config`, and hears by `back`, knows of its hop.
 fn medium(config: &Config, back: &Config) -> Medium {
     Medium {
         rate: config.rate,
         back_rate: back.rate,
         round_trip: config.delay + back.delay,
-        access: config.access_max(FRAME) + back.access_max(FRAME),
+        access: config.access_max(Medium::FRAME) + back.access_max(Medium::FRAME),
     }
 }
 

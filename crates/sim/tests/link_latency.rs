@@ -2,24 +2,26 @@
 //! their table.
 //!
 //! Method: a saturated 10 Mbit/s hop with 10 ms of propagation carries packets of 1040 octets; ON
-//! and OFF last 20 ms each; the way back is clean (spec/protocols.md 2.2). A run of 40 s has 24,000
-//! to 47,000 packets, whose mean latency moves by 1 % from seed to seed. The tolerances are those
-//! of issue 5, must-hold 1.
+//! and OFF last 20 ms each; the way back is clean (spec/protocols.md 2.2). A run of 40 s has 9,000
+//! to 47,000 packets, whose mean latency moves by 1.5 % from seed to seed (3 % is the most of 18); the
+//! mean of four is held to the tolerances of issue 5, must-hold 1.
 
 mod fixture;
 
 use fulmar_sim::report::link::LinkMetrics;
+use fulmar_sim::report::record::RunRecord;
 
 /// `../../shared/reference/ll_latency.csv`, the slides' table "Average Link Latency".
 const PER_PERCENT: [u32; 6] = [0, 10, 20, 30, 40, 50];
 const LL_ARQ_MS: [f64; 6] = [10.83, 32.18, 45.63, 59.64, 80.19, 98.80];
 const LL_HARQ_MS: [f64; 6] = [10.83, 14.21, 15.15, 17.04, 18.47, 19.01];
 
-fn saturated(layer: &str, per_percent: u32, period: &str) -> LinkMetrics {
+fn saturated(layer: &str, per_percent: u32, period: &str) -> Vec<LinkMetrics> {
     let text = format!(
         r#"
 [run]
 duration = "40s"
+runs = 4
 [[hop]]
 rate = "10mbit"
 delay = "10ms"
@@ -35,12 +37,18 @@ write = "1012B"
 bytes = "1GB"
 "#
     );
-    let run = fixture::run(&text, &[]).remove(0).runs.remove(0);
-    run.metrics.link.expect("the hop has a link layer")
+    let runs = fixture::run(&text, &[]).remove(0).runs;
+    let link = |run: RunRecord| run.metrics.link.expect("the hop has a link layer");
+    runs.into_iter().map(link).collect()
 }
 
-fn mean_ms(link: &LinkMetrics) -> f64 {
-    1e3 * link.latency_mean_s.expect("packets were released")
+fn mean(runs: &[LinkMetrics], of: fn(&LinkMetrics) -> Option<f64>) -> f64 {
+    let values = runs.iter().map(|link| of(link).expect("packets came"));
+    values.sum::<f64>() / runs.len() as f64
+}
+
+fn mean_ms(runs: &[LinkMetrics]) -> f64 {
+    1e3 * mean(runs, |link| link.latency_mean_s)
 }
 
 #[test]
@@ -71,17 +79,14 @@ fn ll_harq_has_the_published_latency_whatever_the_period_of_the_errors() {
 
 #[test]
 fn selective_repeat_uses_the_link_and_go_back_n_and_stop_and_wait_do_not() {
-    let [selective, back, stop] = ["selective-repeat", "go-back-n", "stop-and-wait"].map(|layer| {
-        saturated(layer, 10, "20ms")
-            .goodput_bps
-            .expect("packets came")
-    });
+    let [selective, back, stop] = ["selective-repeat", "go-back-n", "stop-and-wait"]
+        .map(|layer| mean(&saturated(layer, 10, "20ms"), |link| link.goodput_bps));
     // What arrives of 10 Mbit/s, less the frames' 11 of 1051 octets: 8.9 Mbit/s; ON and OFF make
     // the loss of one run differ from its mean by at most 2 %.
     assert!((selective / 8.905e6 - 1.0).abs() < 0.02, "{selective}");
-    // One loss costs go-back-N 28 frames, the time until its timer: 1 / (1 + 0.1 x 28 / 0.9) of
+    // One loss costs go-back-N 31 frames, the time until its timer: 1 / (1 + 0.1 x 31 / 0.9) of
     // that if losses were independent; in bursts one costs less for each, so that is the least.
-    assert!((2.1e6..4.5e6).contains(&back), "{back}");
-    // One packet for each round of 20.86 ms, or 23.4 ms if it fails: 0.36 Mbit/s.
-    assert!((stop / 0.356e6 - 1.0).abs() < 0.06, "{stop}");
+    assert!((2.0e6..4.5e6).contains(&back), "{back}");
+    // One packet for each round of 20.86 ms, and 26.05 ms for each that fails: 0.35 Mbit/s.
+    assert!((stop / 0.350e6 - 1.0).abs() < 0.06, "{stop}");
 }

@@ -18,12 +18,22 @@ pub struct Medium {
     pub back_rate: Option<Bitrate>,
     /// Propagation there and back.
     pub round_trip: Duration,
-    /// How long a frame and its answer may take from being handed over until their last bit has
-    /// left: transmission, buffers below, waiting for capacity.
+    /// How long a frame of [`Medium::FRAME`] octets and as long an answer may take from being handed
+    /// over until their last bit has left: transmission, buffers below, waiting for capacity.
     pub access: Duration,
 }
 
 impl Medium {
+    /// The frame that [`Medium::access`] is told of: one with a full Ethernet packet.
+    pub const FRAME: ByteCount = ByteCount(1_500);
+
+    /// What of [`Medium::access`] is not transmission: buffers below, and waiting for capacity. None
+    /// where a frame's transmission begins at once.
+    pub(super) fn waiting(self) -> Duration {
+        let transmission = self.frame_time(Self::FRAME) + self.back_frame_time(Self::FRAME);
+        self.access.saturating_sub(transmission)
+    }
+
     /// How long a frame of `octets` occupies the way there.
     pub(super) fn frame_time(self, octets: ByteCount) -> Duration {
         self.rate
@@ -123,5 +133,27 @@ impl LinkMachine for Link {
 
     fn counters(&self) -> &LinkCounters {
         of_each!(self, machine => machine.counters())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_transmission_is_no_waiting() {
+        let rate = |bits| Some(Bitrate::from_bits_per_second(bits));
+        let medium = |access| Medium {
+            rate: rate(128_000),
+            back_rate: rate(512_000),
+            round_trip: Duration::from_millis(500),
+            access,
+        };
+        // 1500 octets at 128 and at 512 kbit/s: 93.75 and 23.4375 ms.
+        let transmission = Duration::from_nanos(117_187_500);
+        assert_eq!(medium(transmission).waiting(), Duration::ZERO);
+        let wait = Duration::from_secs(2);
+        assert_eq!(medium(transmission + wait).waiting(), wait);
+        assert_eq!(medium(Duration::ZERO).waiting(), Duration::ZERO);
     }
 }

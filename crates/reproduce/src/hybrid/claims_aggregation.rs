@@ -17,7 +17,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
         id: "mack-reverse",
         place: "section I",
         says: "On a channel with hardly any errors, aggregating acknowledgements saves much of the overhead on the way back.",
-        criterion: "Reproduced if, at 0 and 1e-6, a MACK of ten needs at most half of the octets of single ones; partly if less.",
+        criterion: "Reproduced if, at 0 and 1e-6, MACKs of ten take at most half of the octets of single ones; partly if at most nine tenths.",
         see: &["mack-overhead"],
         check: |data| {
             in_each(data, MACKS, |view| {
@@ -25,7 +25,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
                 let share = |x| Some(control(TEN, x)? / control(ONE, x)?);
                 let worse = share("0")?.max(share("1e-6")?);
                 Some(Finding {
-                    verdict: Verdict::of(worse <= 0.5, worse < 1.0),
+                    verdict: Verdict::of(worse <= 0.5, worse <= 0.9),
                     figure: format!(
                         "{} with ten, {} with one",
                         kilobytes(control(TEN, "0")?),
@@ -50,7 +50,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
         place: "section I",
         says: "That is particularly beneficial on asymmetric links.",
         criterion: "Reproduced if, on a way back of 50 kbit/s without errors, MACKs of ten have at most half of the overhead of single acknowledgements or 10 % more \
-            goodput; partly if either is better at all.",
+            goodput; partly if at most nine tenths of it, or 2 % more goodput.",
         see: &["narrow-goodput", "narrow-overhead"],
         check: |data| {
             let at = |line, name| data.mean("narrow", line, "50kbit", name);
@@ -59,7 +59,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
             Some(Finding {
                 verdict: Verdict::of(
                     overhead <= 0.5 || goodput >= 1.1,
-                    overhead < 1.0 || goodput > 1.0,
+                    overhead <= 0.9 || goodput >= 1.02,
                 ),
                 figure: format!(
                     "{} of the overhead, {goodput:.2} times the goodput",
@@ -184,11 +184,13 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
             let best = view.by_aggregation(x, "goodput_bps")?;
             let best = best.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
             let halves = view.half(ONE, x, "goodput_bps")? + view.half(best.0, x, "goodput_bps")?;
-            Some((best.1 / single, best.1 - single > halves))
+            let most = (best.1 + halves) / single;
+            Some((best.1 / single, best.1 - single > halves, most))
         };
-        let ((clean, clear), (lossy, clearly)) = (at("0")?, at("1e-6")?);
+        let ((clean, clear, high), (lossy, clearly, highest)) = (at("0")?, at("1e-6")?);
+        let most = high.min(highest);
         let least = clean.min(lossy);
-        Some(Finding {
+        let found = Finding {
             verdict: Verdict::of(least >= 1.01, least > 1.0 && clear && clearly),
             figure: format!(
                 "{:+.2} % at 0, {:+.2} % at 1e-6",
@@ -206,7 +208,10 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
             } else {
                 String::new()
             },
-        })
+        };
+        // Refuted if even the interval's upper end is below the 1 % that is asked for.
+        let open = most >= 1.01;
+        Some(found.open_if(open, "the intervals reach the 1 % that is asked for."))
     })
 }
 
@@ -217,14 +222,20 @@ fn advantage(data: &Data) -> Option<Finding> {
         let comment = if view.is_printed() {
             let again = |line, size| data.mean(STYLE, line, size, "wire_bytes.retransmission");
             let (lossy, whole) = (again(LISTED, "1")?, again(LISTED_CLEAN, "1")?);
+            let (ten, ten_whole) = (again(LISTED, "10")?, again(LISTED_CLEAN, "10")?);
             format!(
                 "A TPDU is held lost when one sent later is acknowledged, so a lost acknowledgement has its packet sent again; but it is short, \
                  and lost in 3 of 100 cases at 1e-4, where packets of data are in 70. With single acknowledgements, {} are sent again there, and {} if none is lost; \
-                 with MACKs of ten, {} and {}: the loss of one with ten costs more, not less.",
+                 with MACKs of ten, {} and {}: what is lost of these costs {}.",
                 kilobytes(lossy),
                 kilobytes(whole),
-                kilobytes(again(LISTED, "10")?),
-                kilobytes(again(LISTED_CLEAN, "10")?)
+                kilobytes(ten),
+                kilobytes(ten_whole),
+                if ten - ten_whole > lossy - whole {
+                    "more, not less"
+                } else {
+                    "no more"
+                }
             )
         } else {
             String::new()
@@ -291,17 +302,21 @@ fn indifferent(data: &Data) -> Option<Finding> {
                 let all = sizes.map(|size| data.mean(STYLE, LISTED_SHORT, size, name));
                 ratio(&all.into_iter().collect::<Option<Vec<f64>>>()?)
             };
+            let (goodput, delay) = (short("goodput_bps")?, short("delay_mean_s")?);
             format!(
                 "A lost packet is known as lost when a later one is acknowledged: a MACK that waits for company has the repair wait, and every \
                  repair of a repair. At 1e-4 with 365 the mean delay is {}; {} if no MACK is lost, {} if a MACK waits for 20 ms at most, and {} with ours, which \
-                 waits 5 ms. Among MACKs of 1 to 365 that wait for 20 ms at most, goodput differs by a factor of {:.2} and delay by {:.2}: \
-                 the paper's claim holds for MACKs that do not wait.",
+                 waits 5 ms. Among MACKs of 1 to 365 that wait for 20 ms at most, goodput differs by a factor of {goodput:.2} and delay by {delay:.2}: \
+                 the paper's claim {} for MACKs that do not wait.",
                 seconds(worst(LISTED, "delay_mean_s")?),
                 seconds(worst(LISTED_CLEAN, "delay_mean_s")?),
                 seconds(worst(LISTED_SHORT, "delay_mean_s")?),
                 seconds(worst(CUMULATIVE, "delay_mean_s")?),
-                short("goodput_bps")?,
-                short("delay_mean_s")?
+                if goodput < 1.1 && delay < 1.5 {
+                    "holds"
+                } else {
+                    "does not hold even"
+                }
             )
         } else {
             String::new()

@@ -282,10 +282,14 @@ fn tcp_delay(data: &Data) -> Option<Finding> {
             comment: if view.is_printed() {
                 format!(
                     "TCP's mean delay is that of the writes that arrive before the simulation stops, and the paper does not say when it \
-                     did: stopped after 5 s the ratio is {early:.1}, after 300 s {late:.1}. It is not the number of retransmissions: TCP sends {} again, the reliable \
-                     mode {}. It waits for its timer.",
+                     did: stopped after 5 s the ratio is {early:.1}, after 300 s {late:.1}. TCP sends {} again, the reliable mode {}: the number of retransmissions {}. TCP waits for its timer.",
                     kilobytes(again),
-                    kilobytes(ours)
+                    kilobytes(ours),
+                    if again > ours {
+                        "may be a cause"
+                    } else {
+                        "is not the cause"
+                    }
                 )
             } else {
                 String::new()

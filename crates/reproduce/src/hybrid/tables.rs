@@ -257,74 +257,36 @@ const fn family(
 
 const LONG: &[&str] = &["flow.bytes=20MB", "run.duration=1200s", "run.runs=10"];
 
-const MODES: Family = family("modes", &[], false, MODE_LINES, PRINTED);
-const MODES_10MS: Family = family("modes-10ms", &["hop.delay=10ms"], false, MODE_LINES, SLOW);
-const MODES_OCTET: Family = family("modes-octet", &[], true, MODE_LINES, OCTETS);
-const MODES_OCTET_10MS: Family = family(
-    "modes-octet-10ms",
-    &["hop.delay=10ms"],
-    true,
-    MODE_LINES,
-    OCTETS_SLOW,
-);
-const MODES_20MB: Family = family("modes-20mb", LONG, false, MODE_LINES, MUCH);
-const MACK: Family = family("mack", &[], false, MACK_LINES, PRINTED);
-const MACK_10MS: Family = family("mack-10ms", &["hop.delay=10ms"], false, MACK_LINES, SLOW);
-const MACK_OCTET: Family = family("mack-octet", &[], true, MACK_LINES, OCTETS);
-const MACK_OCTET_10MS: Family = family(
-    "mack-octet-10ms",
-    &["hop.delay=10ms"],
-    true,
-    MACK_LINES,
-    OCTETS_SLOW,
-);
-const MACK_20MB: Family = family("mack-20mb", LONG, false, MACK_LINES, MUCH);
+const PLAIN: &[&str] = &[];
+const LATENT: &[&str] = &["hop.delay=10ms"];
 
 const MODES_PLACES: [&str; 4] = ["Figure 8", "Figure 9", "Figure 10", "Figure 11"];
 const MACK_PLACES: [&str; 4] = ["Figure 4", "Figure 5", "Figure 6", "Figure 7"];
 
-const MODES_FIGURES: [Figure; 4] =
-    four_figures!(MODES, MODES_PLACES, "modes", "", ", modes compared");
-const MODES_10MS_FIGURES: [Figure; 4] =
-    four_figures!(MODES_10MS, MODES_PLACES, "modes-10ms", "", ", 10 ms");
-const MODES_OCTET_FIGURES: [Figure; 4] = four_figures!(
-    MODES_OCTET,
-    MODES_PLACES,
-    "modes-octet",
-    "",
-    ", rate per octet"
-);
-const MODES_OCTET_10MS_FIGURES: [Figure; 4] = four_figures!(
-    MODES_OCTET_10MS,
-    MODES_PLACES,
-    "modes-octet-10ms",
-    "",
-    ", rate per octet, 10 ms"
-);
-const MODES_20MB_FIGURES: [Figure; 4] =
-    four_figures!(MODES_20MB, MODES_PLACES, "modes-20mb", "", ", 20 MB");
-const MACK_FIGURES: [Figure; 4] = four_figures!(
-    MACK,
-    MACK_PLACES,
-    "mack",
-    "",
-    ", by acknowledgements to a MACK"
-);
-const MACK_10MS_FIGURES: [Figure; 4] =
-    four_figures!(MACK_10MS, MACK_PLACES, "mack-10ms", "", ", 10 ms");
-const MACK_OCTET_FIGURES: [Figure; 4] = four_figures!(
-    MACK_OCTET,
-    MACK_PLACES,
-    "mack-octet",
-    "",
-    ", rate per octet"
-);
-const MACK_OCTET_10MS_FIGURES: [Figure; 4] = four_figures!(
-    MACK_OCTET_10MS,
-    MACK_PLACES,
-    "mack-octet-10ms",
-    "",
-    ", rate per octet, 10 ms"
-);
-const MACK_20MB_FIGURES: [Figure; 4] =
-    four_figures!(MACK_20MB, MACK_PLACES, "mack-20mb", "", ", 20 MB");
+/// Of a comparison, under each reading of the conditions, the family and its four figures.
+macro_rules! readings {
+    ($lines:expr, $places:expr, $(
+        $family:ident, $figures:ident: $id:literal, $sets:expr, $octets:literal, $conditions:expr, $title:literal;
+    )+) => { $(
+        const $family: Family = family($id, $sets, $octets, $lines, $conditions);
+        const $figures: [Figure; 4] = four_figures!($family, $places, $id, "", $title);
+    )+ };
+}
+
+readings! {
+    MODE_LINES, MODES_PLACES,
+    MODES, MODES_FIGURES: "modes", PLAIN, false, PRINTED, ", modes compared";
+    MODES_10MS, MODES_10MS_FIGURES: "modes-10ms", LATENT, false, SLOW, ", 10 ms";
+    MODES_OCTET, MODES_OCTET_FIGURES: "modes-octet", PLAIN, true, OCTETS, ", rate per octet";
+    MODES_OCTET_10MS, MODES_OCTET_10MS_FIGURES: "modes-octet-10ms", LATENT, true, OCTETS_SLOW, ", rate per octet, 10 ms";
+    MODES_20MB, MODES_20MB_FIGURES: "modes-20mb", LONG, false, MUCH, ", 20 MB";
+}
+
+readings! {
+    MACK_LINES, MACK_PLACES,
+    MACK, MACK_FIGURES: "mack", PLAIN, false, PRINTED, ", by acknowledgements to a MACK";
+    MACK_10MS, MACK_10MS_FIGURES: "mack-10ms", LATENT, false, SLOW, ", 10 ms";
+    MACK_OCTET, MACK_OCTET_FIGURES: "mack-octet", PLAIN, true, OCTETS, ", rate per octet";
+    MACK_OCTET_10MS, MACK_OCTET_10MS_FIGURES: "mack-octet-10ms", LATENT, true, OCTETS_SLOW, ", rate per octet, 10 ms";
+    MACK_20MB, MACK_20MB_FIGURES: "mack-20mb", LONG, false, MUCH, ", 20 MB";
+}

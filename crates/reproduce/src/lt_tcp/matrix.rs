@@ -1,6 +1,6 @@
 //! Any transport over any link layer over three channels (issue 5, must-hold 5): our own experiment.
 
-use super::tables::GOODPUT;
+use super::published::GOODPUT;
 use crate::exhibit::{Cells, Exhibit};
 use crate::paper::{Family, Line};
 

@@ -3,7 +3,12 @@
 
 mod claims_link;
 mod claims_transport;
+mod families;
+mod figures;
 mod matrix;
+mod published;
+#[cfg(test)]
+mod quotes;
 mod tables;
 mod view;
 

@@ -1,8 +1,9 @@
 //! The runs as the claims name them, and figures in words.
 
-use super::tables::{ERROR_RATES, PERCENT};
+use super::families::{ERROR_RATES, PERCENT};
 use crate::claims::{Finding, Verdict};
 use crate::data::Data;
+use crate::overlay::Overlay;
 
 /// The error rates at which something is lost, as the slides write them.
 pub(super) const LOSSY: &[u32] = PERCENT.split_at(1).1;
@@ -48,18 +49,67 @@ pub(super) fn megabits(values: &[f64]) -> String {
     format!("{} Mbit/s", list(values, 1e6, 2))
 }
 
+/// In per cent.
+pub(super) fn percents(shares: &[f64]) -> String {
+    format!("{} %", list(shares, 0.01, 2))
+}
+
 /// In milliseconds.
 pub(super) fn millis(values: &[f64]) -> String {
     format!("{} ms", list(values, 1e-3, 1))
 }
 
-/// At how many error rates `ours` is above `other`, as a finding.
-pub(super) fn above(ours: &[f64], other: &[f64], figure: String) -> Finding {
-    let pairs = ours.iter().zip(other);
-    let higher = pairs.filter(|(ours, other)| ours > other).count();
-    Finding {
-        verdict: Verdict::of(higher == other.len(), 2 * higher > other.len()),
-        figure,
-        comment: format!("So at {higher} of {} error rates.", other.len()),
+/// What the slides' table says at each of some error rates, in the records' unit.
+pub(super) fn published(table: &Overlay, percents: &[u32]) -> Option<Vec<f64>> {
+    let percents = percents.iter();
+    percents
+        .map(|&percent| table.at(f64::from(percent)))
+        .collect()
+}
+
+/// At which error rates above 0 one line is above another.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub(super) first: Vec<f64>,
+    pub(super) second: Vec<f64>,
+    /// By more than their intervals together.
+    pub(super) higher: usize,
+    lower: usize,
+}
+
+/// How two lines' means compare; with runs of other errors each, and intervals by Student's t.
+pub(super) fn order(data: &Data, family: &str, lines: [&str; 2], name: &str) -> Option<Order> {
+    let [first, second] = lines;
+    let mut order = Order {
+        first: over(data, family, first, LOSSY, name)?,
+        second: over(data, family, second, LOSSY, name)?,
+        higher: 0,
+        lower: 0,
+    };
+    let pairs = order.first.iter().zip(&order.second);
+    for (&percent, (first_mean, second_mean)) in LOSSY.iter().zip(pairs) {
+        let half = |line| half(data, family, line, percent, name).unwrap_or(f64::INFINITY);
+        let joint = half(first).hypot(half(second));
+        order.higher += usize::from(first_mean - second_mean > joint);
+        order.lower += usize::from(second_mean - first_mean > joint);
+    }
+    Some(order)
+}
+
+impl Order {
+    /// Reproduced if the first is the higher one at every error rate, partly at most of them.
+    pub(super) fn finding(&self, figure: String) -> Finding {
+        let all = self.first.len();
+        let open = all - self.higher - self.lower;
+        let found = Finding {
+            verdict: Verdict::of(self.higher == all, 2 * self.higher > all),
+            figure,
+            comment: format!(
+                "So at {} of {all} error rates, the other way round at {}.",
+                self.higher, self.lower
+            ),
+        };
+        let why = format!("at {open} of {all} error rates the intervals overlap.");
+        found.open_if(2 * (self.higher + open) > all, &why)
     }
 }

@@ -2,7 +2,7 @@
 //! of runs that met the same series of errors.
 
 use super::tables::{ENHANCED, ENHANCED_SLACP, MODELS, REFERENCE, REFERENCE_SLACP};
-use crate::claims::Verdict;
+use crate::claims::{Finding, Verdict};
 use crate::data::Data;
 use fulmar_sim::measure::statistics::{Summary, summarise};
 
@@ -126,12 +126,31 @@ impl Tally {
         Some(())
     }
 
-    /// By [`RULE`].
-    pub(super) fn verdict(&self) -> Verdict {
+    /// By [`RULE`]. Open where the comparisons that are too close to tell could make it so in most.
+    pub(super) fn finding(&self, figure: String, comment: String) -> Finding {
         let (all, longer) = (self.all(), self.longer.len());
-        Verdict::of(
+        let verdict = Verdict::of(
             10 * longer >= 9 * all && self.shorter.is_empty(),
             2 * longer > all,
+        );
+        let found = Finding {
+            verdict,
+            figure,
+            comment,
+        };
+        found.open_if(self.is_open(), &self.why_open())
+    }
+
+    /// Whether it may be so in most cells, for all that the runs say.
+    pub(super) fn is_open(&self) -> bool {
+        2 * (self.longer.len() + self.open.len()) > self.all()
+    }
+
+    /// The reason for that.
+    pub(super) fn why_open(&self) -> String {
+        let (open, all) = (self.open.len(), self.all());
+        format!(
+            "in {open} of {all} cells the interval of the difference has both signs, or it is within 1 %."
         )
     }
 

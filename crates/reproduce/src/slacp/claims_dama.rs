@@ -65,11 +65,7 @@ fn cra_best(data: &Data) -> Option<Finding> {
             }
         }
     }
-    Some(Finding {
-        verdict: tally.verdict(),
-        figure: tally.figure("shorter"),
-        comment: tally.exceptions(),
-    })
+    Some(tally.finding(tally.figure("shorter"), tally.exceptions()))
 }
 
 fn rbdc_before_vbdc(data: &Data) -> Option<Finding> {
@@ -86,17 +82,14 @@ fn rbdc_before_vbdc(data: &Data) -> Option<Finding> {
             tally.add(data, &name("vbdc", line, model), pair)?;
         }
     }
-    Some(Finding {
-        verdict: tally.verdict(),
-        figure: tally.figure("shorter"),
-        comment: format!(
-            "Where the slides say otherwise: shorter at {} of {}, longer at {}.{}",
-            excepted.longer.len(),
-            excepted.all(),
-            excepted.shorter.len(),
-            tally.exceptions()
-        ),
-    })
+    let comment = format!(
+        "Where the slides say otherwise: shorter at {} of {}, longer at {}.{}",
+        excepted.longer.len(),
+        excepted.all(),
+        excepted.shorter.len(),
+        tally.exceptions()
+    );
+    Some(tally.finding(tally.figure("shorter"), comment))
 }
 
 fn rbdc_collapses(data: &Data) -> Option<Finding> {
@@ -104,11 +97,12 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
         let pair = (cell("rbdc", line, model), cell("vbdc", line, model));
         difference(data, &[pair])
     };
-    let mut collapsed = 0;
+    let (mut collapsed, mut open) = (0, 0);
     let mut places = Vec::new();
     for line in [REFERENCE, ENHANCED] {
-        let first = worse(line, "slacp low")?.is_shorter();
-        collapsed += usize::from(first && worse(line, CALIBRATED)?.is_longer());
+        let (low, huge) = (worse(line, "slacp low")?, worse(line, CALIBRATED)?);
+        collapsed += usize::from(low.is_shorter() && huge.is_longer());
+        open += usize::from(!low.is_longer() && !huge.is_shorter());
         let mut lossy = LOSSY.iter();
         let from = lossy.find(|model| worse(line, model).is_some_and(Difference::is_longer));
         places.push(from.map_or("nowhere", |model| super::cells::short(model)));
@@ -116,7 +110,7 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
     let at = |line| cell("rbdc", line, CALIBRATED).elapsed(data);
     let kept = |x: &str| data.mean("timeout", ENHANCED, x, "elapsed_s");
     let (default, long) = (kept(TIMEOUTS[1])?, kept(TIMEOUTS[4])?);
-    Some(Finding {
+    let found = Finding {
         verdict: Verdict::of(collapsed == 2, collapsed == 1),
         figure: format!(
             "at huge (calibrated) {} (reference) and {} (enhanced), VBDC {} and {}",
@@ -136,7 +130,11 @@ fn rbdc_collapses(data: &Data) -> Option<Finding> {
             seconds(at(REFERENCE_SLACP)?),
             seconds(at(ENHANCED_SLACP)?)
         ),
-    })
+    };
+    Some(found.open_if(
+        open > 0,
+        "an interval at low or at huge (calibrated) has both signs.",
+    ))
 }
 
 fn slow_recovery(data: &Data) -> Option<Finding> {

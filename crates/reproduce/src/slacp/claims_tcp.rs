@@ -117,11 +117,7 @@ fn enhanced(data: &Data, families: &[&str]) -> Option<Finding> {
             }
         }
     }
-    Some(Finding {
-        verdict: tally.verdict(),
-        figure: tally.figure("shorter"),
-        comment: tally.exceptions(),
-    })
+    Some(tally.finding(tally.figure("shorter"), tally.exceptions()))
 }
 
 fn above_all(data: &Data) -> Option<Finding> {
@@ -260,7 +256,7 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
         [] => format!("{lead}: nowhere."),
         _ => format!("{lead}: {}.", names.join("; ")),
     };
-    Some(Finding {
+    let found = Finding {
         verdict: Verdict::of(!tally.shorter.is_empty(), !others.shorter.is_empty()),
         figure: format!("slower in {} of {} cells", tally.shorter.len(), tally.all()),
         comment: format!(
@@ -277,7 +273,8 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
             at_queue(QUEUE_LINES[1][1])?,
             at_queue(QUEUE_LINES[1][0])?
         ),
-    })
+    };
+    Some(found.open_if(!tally.open.is_empty(), &tally.why_open()))
 }
 
 /// The difference that a cure makes over all models: negative if it helps.
@@ -307,7 +304,8 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
         ("CRA", of("cures-cra-4")?),
     ];
     let join = |list: &[(&str, Difference)]| list.iter().map(text).collect::<Vec<_>>().join(", ");
-    Some(Finding {
+    let refuted = vbdc.is_longer() && others.iter().all(|(_, other)| other.is_longer());
+    let found = Finding {
         verdict: Verdict::of(vbdc.is_shorter(), elsewhere),
         figure: format!("{} on average", vbdc.text()),
         comment: format!(
@@ -318,7 +316,11 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
             join(&four),
             join(&bare)
         ),
-    })
+    };
+    Some(found.open_if(
+        !refuted,
+        "not under every assignment are the transfers longer by more than the interval.",
+    ))
 }
 
 fn four(data: &Data) -> Option<Finding> {
@@ -331,9 +333,6 @@ fn four(data: &Data) -> Option<Finding> {
             }
         }
     }
-    Some(Finding {
-        verdict: tally.verdict(),
-        figure: tally.figure("sooner"),
-        comment: tally.exceptions().trim_start().to_owned(),
-    })
+    let exceptions = tally.exceptions().trim_start().to_owned();
+    Some(tally.finding(tally.figure("sooner"), exceptions))
 }

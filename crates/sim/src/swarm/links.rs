@@ -262,7 +262,8 @@ fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (Lin
     };
     let frame = frame_time(rate);
     let tries = u32::from(retries) + 1;
-    let timeout = delay * 2 + frame * 4;
+    let way = delay * 2 + frame;
+    let timeout = way + (way / 4).max(frame * 3);
     // Each try waits for its timer, and for a window of others that are sent again, each with an
     // acknowledgement or a word about its life.
     let sending = (timeout + frame * 2 * u32::from(window)) * tries;

@@ -27,7 +27,8 @@ pub struct ArqConfig {
     /// Whether a packet waits for those before it. Go-back-N keeps order anyway.
     pub in_order: bool,
     /// When a frame that was not acknowledged is sent again, from the start of its transmission.
-    /// By default the way there and back and the times of four frames.
+    /// By default the way there and back and a quarter more, or three frames on a slow way back, and what
+    /// both may wait for capacity.
     pub retransmit_after: Option<Duration>,
 }
 
@@ -35,11 +36,13 @@ impl ArqConfig {
     /// The largest window: its acknowledgement has 128 octets.
     pub const WINDOW_MAX: u16 = 1_024;
 
-    /// LL-ARQ of the LT-TCP + LL-HARQ slides: selective repeat in order, seven retransmissions, a
-    /// window that never limits at 10 Mbit/s and 10 ms (spec/protocols.md 2.2, B2).
+    /// LL-ARQ of the LT-TCP + LL-HARQ slides: selective repeat in order, seven retransmissions
+    /// (spec/protocols.md 2.2, B2). The window is the least power of two that keeps their hop busy while
+    /// nothing is lost, 26 frames of 1051 octets: were it wider, a frame's long way would cost no goodput,
+    /// which they say it does (`docs/models/link.md`).
     pub const LL_ARQ: Self = Self {
         scheme: ArqScheme::SelectiveRepeat,
-        window: 512,
+        window: 32,
         retries: 7,
         in_order: true,
         retransmit_after: None,
@@ -52,14 +55,16 @@ impl ArqConfig {
         ..Self::LL_ARQ
     };
 
-    /// Go-back-N with LL-ARQ's window and persistence.
+    /// Go-back-N with a window that never limits at 10 Mbit/s and 10 ms, and LL-ARQ's persistence.
     pub const GO_BACK_N: Self = Self {
         scheme: ArqScheme::GoBackN,
+        window: 512,
         ..Self::LL_ARQ
     };
 
-    /// Selective repeat with LL-ARQ's window and persistence, packets released as they come.
+    /// Selective repeat with such a window, packets released as they come.
     pub const SELECTIVE_REPEAT: Self = Self {
+        window: 512,
         in_order: false,
         ..Self::LL_ARQ
     };
@@ -80,14 +85,17 @@ impl ArqConfig {
     }
 
     /// When a frame is sent again, where the hop's longest frame has `longest` octets: its own
-    /// time, the way there and back, a frame in the way of the acknowledgement, and as much again
-    /// for the acknowledgement itself and for the next one, should it be lost. At 10 Mbit/s, 10 ms
-    /// and 1040 octets 23.4 ms, which reproduces the slides' latencies (`docs/models/link.md`).
+    /// time, the way there and back, and room for the answer: a quarter of that at the least; and on a
+    /// slow way back as long as three frames take, one in the way of the acknowledgement, that itself,
+    /// and the next one, should it be lost. Where capacity is assigned on demand, both may wait for it. At
+    /// 10 Mbit/s, 10 ms and 1040 octets 26.05 ms, which reproduces the slides' latencies
+    /// (`docs/models/link.md`).
     pub(super) fn timeout(&self, medium: Medium, longest: ByteCount) -> Duration {
         self.retransmit_after.unwrap_or_else(|| {
             let there = medium.frame_time(longest);
             let back = medium.back_frame_time(longest);
-            medium.round_trip + there + 3 * back + CLOCK_STEP
+            let way = medium.round_trip + there;
+            way + (way / 4).max(3 * back) + medium.waiting() + CLOCK_STEP
         })
     }
 }

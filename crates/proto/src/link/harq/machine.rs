@@ -42,7 +42,7 @@ impl LlHarq {
             epoch,
             longest: ByteCount::ZERO,
             sender: Sender::new(config, medium.round_trip, (epoch, first)),
-            receiver: Receiver::new(config, medium.round_trip, rng),
+            receiver: Receiver::new(config, medium, rng),
             counters: LinkCounters::default(),
         }
     }
@@ -66,12 +66,14 @@ impl LlHarq {
     }
 
     /// From the start of a block's last unit to its feedback at the latest: the way there and back,
-    /// the gap that the receiver waits for, and feedback that was lost and repeated as often as it is.
+    /// the gap that the receiver waits for, feedback that was lost and repeated as often as it is, and
+    /// what the medium may hold up: the last unit, and what the gap is told by.
     fn patience(&self) -> Duration {
         let there = self.medium.frame_time(self.longest);
         let back = self.medium.back_frame_time(self.longest);
         let repeats = repeats(self.receiver.loss()) * REPEAT_UNITS;
-        self.medium.round_trip + there * (12 + repeats) + back * 3 + CLOCK_STEP * 3
+        let held_up = self.medium.waiting() * 2;
+        self.medium.round_trip + held_up + there * (12 + repeats) + back * 3 + CLOCK_STEP * 3
     }
 }
 

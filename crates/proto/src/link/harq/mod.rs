@@ -6,7 +6,7 @@
 //! | `filling` | the first round of the newest block: which unit is next |
 //! | `margin` | how many units a round has |
 //! | `credibility` | which units the receiver believes: damage that a check overlooked, former lives |
-//! | `receiver` | when rounds are over, the loss estimate, feedback |
+//! | `receiver` | when rounds are over, the loss estimate; `feedback`: what is said of it |
 //! | `blocks` | rebuilds blocks, releases packets in order |
 //! | `machine` | routes frames between them; the [`super::LinkMachine`] |
 //!

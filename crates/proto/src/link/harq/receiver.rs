@@ -1,44 +1,28 @@
-//! The receiving half: when rounds are over, the loss estimate and the margins, feedback.
+//! The receiving half: when rounds are over, the loss estimate and the margins.
+
+mod feedback;
 
 use super::HarqConfig;
 use super::blocks::Blocks;
 use super::margin::{Margin, heard, units_for};
 use crate::link::parts::{Acquaintance, LossEstimate};
-use crate::link::{FrameClass, FrameTransmit, LinkCounters};
-use crate::machine::{Deadline, Kind, Priority};
+use crate::link::{LinkCounters, Medium};
+use crate::machine::Deadline;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant, PacketErrorRate};
 use crate::wire::link::arq::Epoch;
-use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
+use crate::wire::link::harq::{LEFT_OPEN, Unit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
 use std::collections::VecDeque;
+
+pub(super) use feedback::{REPEAT_UNITS, repeats};
 
 /// Unit times that pass beyond a round's last unit before it counts as over (spec 2.4).
 const GAP_UNITS: u32 = 2;
 /// Unit times of what may stand before a feedback and before its answer.
 const ANSWER_SLACK_UNITS: u32 = 10;
-/// Unit times after which feedback that asks for something is repeated.
-pub(super) const REPEAT_UNITS: u32 = 4;
-/// Feedback may stay unheard of with this chance, and is repeated as often as that takes: then its
-/// block is answered in vain.
-const UNHEARD: f64 = 0.01;
-const REPEATS_MAX: u32 = 6;
 /// A serial number farther ahead than this is an old one.
 const SERIALS_AHEAD_MAX: u8 = u8::MAX / 2;
-
-/// How often feedback is repeated over a way that loses this share of the frames.
-pub(super) fn repeats(loss: PacketErrorRate) -> u32 {
-    if loss <= HarqConfig::floor() {
-        return 0;
-    }
-    let mut unheard = loss.value();
-    let mut repeats = 0;
-    while unheard > UNHEARD && repeats < REPEATS_MAX {
-        unheard *= loss.value();
-        repeats += 1;
-    }
-    repeats
-}
 
 /// Units that are kept until their sender is believed: twenty packets, or more.
 const UNITS_WAITING_MAX: usize = 1_024;
@@ -95,12 +79,15 @@ pub(super) struct Receiver {
     /// In order, of time and of blocks.
     verdicts: VecDeque<Verdict>,
     pub(super) unit_time: Duration,
+    /// From feedback to its answer at the latest, transmission aside.
     pub(super) round_trip: Duration,
+    /// How long the medium may hold up what follows a unit, transmission aside.
+    pause: Duration,
 }
 
 impl Receiver {
     /// Nobody is known; challenges are drawn from `rng`.
-    pub(super) fn new(config: HarqConfig, round_trip: Duration, rng: &mut Rng) -> Self {
+    pub(super) fn new(config: HarqConfig, medium: Medium, rng: &mut Rng) -> Self {
         Self {
             config,
             peer: Acquaintance::new(rng, UNITS_WAITING_MAX),
@@ -118,7 +105,8 @@ impl Receiver {
             repeat_at: None,
             verdicts: VecDeque::new(),
             unit_time: Duration::ZERO,
-            round_trip,
+            round_trip: medium.round_trip + medium.waiting(),
+            pause: medium.waiting(),
         }
     }
 
@@ -271,7 +259,8 @@ impl Receiver {
             self.end(now, true);
         } else {
             let parts = u32::from(self.config.effective_fragments());
-            self.gap_at = Some(now + self.unit_time * (left.unwrap_or(parts) + GAP_UNITS));
+            let units = left.unwrap_or(parts) + GAP_UNITS;
+            self.gap_at = Some(now + self.pause + self.unit_time * units);
         }
     }
 
@@ -300,7 +289,7 @@ impl Receiver {
             self.answer_margin.observe(true);
             self.blocks.pass_over(block);
         } else if index == 0 {
-            let at = now + self.unit_time * (left + GAP_UNITS);
+            let at = now + self.pause + self.unit_time * (left + GAP_UNITS);
             for (place, verdict) in self.verdicts.iter_mut().enumerate() {
                 // Those after it come after it.
                 verdict.at = if place == 0 { at } else { verdict.at.max(at) };
@@ -422,80 +411,6 @@ impl Receiver {
     /// The estimated loss of the way here.
     pub(super) fn loss(&self) -> PacketErrorRate {
         self.estimate.value()
-    }
-
-    /// A challenge or feedback, if one is due; `loss` is that of the way back.
-    pub(super) fn poll(
-        &mut self,
-        now: Instant,
-        loss: PacketErrorRate,
-        out: &mut Vec<u8>,
-    ) -> Option<FrameTransmit> {
-        let start = out.len();
-        if let Some(challenge) = self.peer.poll_challenge() {
-            HarqFrame::Challenge(challenge).encode(out);
-        } else {
-            self.feed_back(now, loss)?.encode(out);
-        }
-        Some(FrameTransmit {
-            len: out.len() - start,
-            class: FrameClass::Control,
-            kind: Kind::Control,
-            priority: Priority(u8::MAX),
-        })
-    }
-
-    /// Everything that is known, if it is due.
-    fn feed_back(&mut self, now: Instant, loss: PacketErrorRate) -> Option<Feedback> {
-        let epoch = self.peer.known()?;
-        match core::mem::take(&mut self.owed) {
-            Owed::Nothing => return None,
-            Owed::Again => {}
-            Owed::News => self.repeats = repeats(loss),
-        }
-        let next = self.blocks.next();
-        let begun = if self.horizon.is_behind(next) {
-            0
-        } else {
-            self.horizon.ahead_of(next)
-        };
-        let reports: Vec<BlockReport> = (0..begun.min(self.blocks.size()))
-            .map(|distance| self.report(next.plus(distance)))
-            .collect();
-        let lacks = |report: &BlockReport| matches!(report, BlockReport::Heard { span, need } if *need > 0 || *span == 0);
-        let wants = reports.iter().any(lacks);
-        let again = wants && !self.verdicts.is_empty() || self.repeats > 0;
-        self.repeats = self.repeats.saturating_sub(1);
-        self.repeat_at =
-            again.then(|| now + self.unit_time * REPEAT_UNITS + Duration::from_micros(10));
-        let share = self.estimate.value().value() * f64::from(u16::MAX);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of at most 1 times 65,535"
-        )]
-        let loss = share.round() as u16;
-        Some(Feedback {
-            epoch,
-            next,
-            loss,
-            margin: self.margin.told(),
-            answer_margin: self.answer_margin.told(),
-            reports,
-        })
-    }
-
-    fn report(&self, number: FrameNumber) -> BlockReport {
-        if number.plus(1) == self.horizon && !self.ended {
-            return BlockReport::Coming;
-        }
-        if !self.blocks.is_open(number) {
-            let span = HarqConfig::FRAGMENTS_MAX;
-            return BlockReport::Heard { span, need: 0 };
-        }
-        let (span, need) = self.blocks.needs(number);
-        let need = u8::try_from(need).unwrap_or(u8::MAX);
-        BlockReport::Heard { span, need }
     }
 
     pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> Option<usize> {

@@ -1,0 +1,206 @@
+//! The runs behind the slides' figures and tables, and behind our experiments on them.
+
+use crate::paper::{Family, Line};
+
+/// The slides' average packet error rates, in per cent.
+pub(super) const PERCENT: [u32; 6] = [0, 10, 20, 30, 40, 50];
+/// As the simulator takes them.
+pub(super) const ERROR_RATES: &[&str] = &[
+    "on-off 0% period 20ms",
+    "on-off 10% period 20ms",
+    "on-off 20% period 20ms",
+    "on-off 30% period 20ms",
+    "on-off 40% period 20ms",
+    "on-off 50% period 20ms",
+];
+
+pub(super) const TCP_ARQ: &str = "TCP-SACK over LL-ARQ";
+pub(super) const TCP_HARQ: &str = "TCP-SACK over LL-HARQ";
+pub(super) const LT_ARQ: &str = "LT-TCP over LL-ARQ";
+pub(super) const LT_HARQ: &str = "LT-TCP over LL-HARQ";
+pub(super) const ARQ: &str = "LL-ARQ";
+pub(super) const HARQ: &str = "LL-HARQ";
+pub(super) const ARQ_WIDE: &str = "LL-ARQ, 512 frames at once";
+pub(super) const WIDE: &str = "TCP-SACK over LL-ARQ, 512 frames at once";
+pub(super) const SMALL: &str = "TCP-SACK over LL-ARQ, windows of 20 packets";
+pub(super) const LIGHT: &str = "LT-TCP over LL-HARQ, 30 % may fail";
+pub(super) const SINGLE: &str = "LT-TCP over LL-HARQ, each packet a block";
+pub(super) const BOTH_WAYS_TCP: &str = "TCP-SACK over LL-ARQ, errors both ways";
+pub(super) const BOTH_WAYS_HARQ: &str = "TCP-SACK over LL-HARQ, errors both ways";
+pub(super) const BOTH_WAYS_LT: &str = "LT-TCP over LL-HARQ, errors both ways";
+
+const CONDITIONS: &str = "Ten bulk flows that start 0.1 s apart, 40 s over one hop and 100 s over four; hops of 10 Mbit/s and 10 ms, above each link layer a queue of 600 packets with RED (100 to \
+    300 packets, marks). TCP-SACK: NewReno with RFC 6675 and ECN, packets of 1040 octets; LT-TCP: packets of 1350 octets.";
+
+const HOP_FILE: (&str, &str) = (
+    "scenarios/lt-tcp-hop.toml",
+    include_str!("../../../../scenarios/lt-tcp-hop.toml"),
+);
+const CHAIN_FILE: (&str, &str) = (
+    "scenarios/lt-tcp-chain.toml",
+    include_str!("../../../../scenarios/lt-tcp-chain.toml"),
+);
+
+/// A family over the slides' error rates.
+const fn family(
+    id: &'static str,
+    scenario: (&'static str, &'static str),
+    x_path: &'static str,
+    lines: &'static [Line],
+) -> Family {
+    Family {
+        id,
+        scenario,
+        sets: &[],
+        x_path,
+        x_values: ERROR_RATES,
+        x_label: "average packet error rate / %",
+        x_logarithmic: false,
+        lines,
+        conditions: CONDITIONS,
+    }
+}
+
+const LT: [&str; 2] = ["flow.transport=lt-tcp", "flow.mtu=1350B"];
+
+/// The four combinations of the slides, and `$more` lines.
+macro_rules! combinations {
+    ($($label:expr => [$($set:expr),*]),* $(,)?) => {
+        &[
+            Line {
+                label: TCP_ARQ,
+                sets: &["hop.link.layer=ll-arq"],
+            },
+            Line {
+                label: TCP_HARQ,
+                sets: &["hop.link.layer=ll-harq"],
+            },
+            Line {
+                label: LT_ARQ,
+                sets: &["hop.link.layer=ll-arq", LT[0], LT[1]],
+            },
+            Line {
+                label: LT_HARQ,
+                sets: &["hop.link.layer=ll-harq", LT[0], LT[1]],
+            },
+            $(Line {
+                label: $label,
+                sets: &[$($set),*],
+            }),*
+        ]
+    };
+}
+
+/// An LL-ARQ whose window never stands still; its timer at the slides' latencies.
+const WIDE_SETS: [&str; 2] = ["hop.link.window=512", "hop.link.retransmit_after=23.4ms"];
+
+pub(super) const HOP: Family = family(
+    "hop",
+    HOP_FILE,
+    "hop.forward.loss",
+    combinations!(WIDE => ["hop.link.layer=ll-arq", WIDE_SETS[0], WIDE_SETS[1]]),
+);
+
+pub(super) const CHAIN: Family = family(
+    "chain",
+    CHAIN_FILE,
+    "hop.forward.loss",
+    combinations!(
+        SMALL => ["hop.link.layer=ll-arq", "flow.tcp.receive_buffer=20kB"],
+        WIDE => ["hop.link.layer=ll-arq", WIDE_SETS[0], WIDE_SETS[1]],
+    ),
+);
+
+pub(super) const LIGHT_CHAIN: Family = family(
+    "chain-light",
+    CHAIN_FILE,
+    "hop.forward.loss",
+    &[
+        Line {
+            label: LT_HARQ,
+            sets: &["hop.link.layer=ll-harq", LT[0], LT[1]],
+        },
+        Line {
+            label: SINGLE,
+            sets: &["hop.link.layer=ll-harq", "hop.link.units=2", LT[0], LT[1]],
+        },
+        Line {
+            label: LIGHT,
+            sets: &[
+                "hop.link.layer=ll-harq",
+                "hop.link.failure=30%",
+                LT[0],
+                LT[1],
+            ],
+        },
+    ],
+);
+
+pub(super) const BOTH_WAYS: Family = Family {
+    sets: &["run.runs=3"],
+    ..family(
+        "chain-both-ways",
+        CHAIN_FILE,
+        "hop.loss",
+        &[
+            Line {
+                label: BOTH_WAYS_TCP,
+                sets: &["hop.link.layer=ll-arq"],
+            },
+            Line {
+                label: BOTH_WAYS_HARQ,
+                sets: &["hop.link.layer=ll-harq"],
+            },
+            Line {
+                label: BOTH_WAYS_LT,
+                sets: &["hop.link.layer=ll-harq", LT[0], LT[1]],
+            },
+        ],
+    )
+};
+
+const SATURATION: &[&str] = &[
+    "flow.transport=udp",
+    "flow.traffic=constant-rate",
+    "flow.rate=9.9mbit",
+    "flow.write=1012B",
+    "flow.count=1",
+];
+
+pub(super) const SATURATED: Family = Family {
+    sets: SATURATION,
+    conditions: "Packets of 1040 octets at 9.9 Mbit/s over one hop of 10 Mbit/s and 10 ms for 40 s; ON and OFF 20 ms each.",
+    ..family(
+        "saturated",
+        HOP_FILE,
+        "hop.forward.loss",
+        &[
+            Line {
+                label: ARQ,
+                sets: &["hop.link.layer=ll-arq"],
+            },
+            Line {
+                label: HARQ,
+                sets: &["hop.link.layer=ll-harq"],
+            },
+            Line {
+                label: ARQ_WIDE,
+                sets: &["hop.link.layer=ll-arq", WIDE_SETS[0], WIDE_SETS[1]],
+            },
+        ],
+    )
+};
+
+pub(super) const SATURATED_100: Family = Family {
+    id: "saturated-100",
+    x_values: &[
+        "on-off 0% period 100ms",
+        "on-off 10% period 100ms",
+        "on-off 20% period 100ms",
+        "on-off 30% period 100ms",
+        "on-off 40% period 100ms",
+        "on-off 50% period 100ms",
+    ],
+    conditions: "The same with ON and OFF of 100 ms each.",
+    ..SATURATED
+};
