@@ -43,6 +43,22 @@ FIGURES = """(() => ({
     sequence: Number(document.body.dataset.sequence), state: document.body.dataset.state,
     figures: Object.fromEntries([...document.querySelectorAll("[data-series]")].map(e => [e.dataset.series,
         [e.dataset.value === undefined ? null : Number(e.dataset.value), (e.querySelector(".value") || e).textContent]]))}))()"""
+# A full hour with two outages, in place of the few seconds that a test has.
+HOUR = """
+const really = window.fetch;
+window.fetch = async (path, ...rest) => {
+    const answer = await really(path, ...rest);
+    if (!String(path).startsWith("history")) return answer;
+    const history = await answer.json();
+    history.uptime_seconds = 7200;
+    history.points = [];
+    for (let s = 3610; s <= 7200; s += s < 6900 ? 10 : 1) {
+        const down = (s > 4800 && s < 5100) || (s > 6000 && s < 6050);
+        history.points.push([s, ...history.columns.map((column, n) => column.name === "fulmar_link_up" ? Number(!down)
+            : column.name === "fulmar_rtt_seconds" && down ? null : down ? 0 : (n + 1) * (4 + Math.sin(s / 300)))]);
+    }
+    return new Response(JSON.stringify(history));
+};"""
 LOOKS = """(() => {
     const box = e => e.getBoundingClientRect(), style = e => getComputedStyle(e);
     return {width: innerWidth, scroll: document.documentElement.scrollWidth,
@@ -360,6 +376,19 @@ class Live(unittest.TestCase):
         shown = self.browser.eval("document.querySelector('#peers dd.help:not([hidden])').textContent")
         self.assertRegex(shown, "(Counted by|Computed): ")
 
+    def test_an_hour_with_outages_is_drawn(self):
+        script = self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=HOUR)
+        try:
+            for width in (1280, 400):
+                self.browser.open(self.air.url, width=width)
+                self.browser.until("the drawing", "document.querySelectorAll('#charts rect.outage').length === 8")
+                told = self.browser.eval(LOOKS)
+                self.assertEqual(told["beyond"], [])
+                self.assertTrue(all(drawn > wide / 2 for wide, _, drawn in told["charts"]), told["charts"])
+                self.browser.picture(f"hour-{width}")
+        finally:
+            self.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
+
     def test_the_history_can_be_had_and_is_bounded(self):
         self.browser.open(self.air.url)
         history = json.loads(self.air.get("history"))
@@ -421,6 +450,9 @@ class States(unittest.TestCase):
         self.assertIn("sending is held", self.text())
         self.assertIn("down", self.browser.eval("document.title"))
         self.browser.until("the decision", "document.querySelector('#decisions')?.innerText.includes('link down')")
+        # Who comes now sees it drawn.
+        self.browser.open(air.url)
+        self.browser.until("its drawing", "document.querySelectorAll('#charts rect.outage').length >= 4")
         self.browser.picture("down")
         self.assertEqual(self.browser.complaints(), [])
 

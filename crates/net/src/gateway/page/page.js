@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const EVERY = 1000, HISTORY_EVERY = 10000, HISTORY_FIRST = 2000, HISTORY_YOUNG = 30, PATIENCE = 6000;
+  const POINTS_DRAWN = 300;
   const SVG = "http://www.w3.org/2000/svg";
   const byId = (id) => document.getElementById(id);
   const words = new Map(JSON.parse(byId("words").textContent).map((word) => [word.name, word.help]));
@@ -47,8 +48,9 @@
         child = create(item);
         child.dataset.key = key;
       }
-      change(child, item);
+      // Before it is changed, so that what is drawn in it finds its size.
       if (parent.children[n] !== child) parent.insertBefore(child, parent.children[n] || null);
+      change(child, item);
     });
     for (const child of old.values()) child.remove();
   }
@@ -193,6 +195,20 @@
     return [1, 2, 4, 5, 8, 10].map((n) => n * power).find((n) => n >= value * 0.999999);
   }
 
+  // At most one point in `seconds`: the means of those that fall together, which last equally long.
+  function spaced(points, seconds) {
+    const bins = new Map();
+    for (const point of points) {
+      const bin = Math.floor(point[0] / Math.max(seconds, 1));
+      if (bins.has(bin)) bins.get(bin).push(point); else bins.set(bin, [point]);
+    }
+    return [...bins.values()].map((bin) => bin[0].map((_, column) => {
+      const values = bin.map((point) => point[column]).filter((value) => value !== null);
+      if (column === 0) return bin.at(-1)[0];
+      return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+    }));
+  }
+
   function newChart([title]) {
     const svg = drawn("svg", {role: "img"});
     svg.addEventListener("pointermove", (event) => {
@@ -211,19 +227,23 @@
     const up = 1 + history.columns.findIndex((column) => column.label === "link up");
     const svg = element.querySelector("svg");
     const {width, height} = svg.getBoundingClientRect();
+    if (width === 0) return;
     const left = 62, right = 6, top = 8, bottom = 20;
     const end = Math.max(history.uptime_seconds, 1), begin = Math.max(end - span, 0);
-    const points = history.points.filter((point) => point[0] >= begin);
+    const points = spaced(history.points.filter((point) => point[0] >= begin), (end - begin) / POINTS_DRAWN);
     const most = Math.max(...points.map((point) => Math.max(...columns.map((n) => point[n] ?? 0))), 0);
     const high = ceiling(most > 0 ? most : 1);
     const x = (at) => left + (at - begin) / Math.max(end - begin, 1) * (width - left - right);
     const y = (value) => height - bottom - value / high * (height - top - bottom);
     svg.replaceChildren();
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const isDown = (point) => point !== undefined && point[up] < 1;
     points.forEach((point, n) => {
-      if (point[up] !== 0) return;
+      if (!isDown(point) || isDown(points[n - 1])) return;
+      let last = n;
+      while (isDown(points[last + 1])) last += 1;
       const from = x(n ? points[n - 1][0] : begin);
-      svg.append(drawn("rect", {class: "outage", x: from, y: top, width: Math.max(x(point[0]) - from, 1),
+      svg.append(drawn("rect", {class: "outage", x: from, y: top, width: Math.max(x(points[last][0]) - from, 1),
         height: height - top - bottom}));
     });
     for (const part of [0, 0.5, 1]) {
@@ -251,7 +271,7 @@
     });
     const wanted = pointer === null ? Infinity : begin + (pointer - left) / (width - left - right) * (end - begin);
     if (!points.some((point) => columns.some((n) => typeof point[n] === "number"))) {
-      svg.append(drawn("text", {class: "empty", x: (left + width) / 2, y: height / 2, "text-anchor": "middle"},
+      svg.append(drawn("text", {class: "empty", x: (left + width) / 2, y: height / 2 - 12, "text-anchor": "middle"},
         "nothing measured yet"));
     }
     const near = points.reduce((best, point) =>
