@@ -6,7 +6,7 @@
 //! block so old that it may be of one with the same name, waits until its sender has answered.
 
 use super::FIRST_BLOCKS_APART;
-use super::receiver::{Receiver, Waiting};
+use super::receiver::{ANSWER_SLACK_UNITS, Receiver, Waiting};
 use crate::link::LinkCounters;
 use crate::units::Instant;
 use crate::wire::link::arq::Epoch;
@@ -15,6 +15,9 @@ use crate::wire::link::{Challenge, FrameNumber};
 
 /// Two units make each other credible, should they be of blocks ahead, if these are as near.
 const CREDIBLE: u16 = 4;
+/// Unit times that a block may take: its first round, its second and one of another that goes before
+/// that, each of as many units as the code has, and what may stand before feedback and answer.
+const BLOCK_UNIT_TIMES_MAX: u32 = 3 * 255 + ANSWER_SLACK_UNITS;
 
 /// How a unit stands to what is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +147,7 @@ impl Receiver {
             return;
         }
         // What has waited longer than a block may is given up by its sender.
-        let longest = self.round_trip + self.unit_time * (3 * u32::from(u8::MAX) + 10);
+        let longest = self.round_trip + self.unit_time * BLOCK_UNIT_TIMES_MAX;
         let is_of_now = |(since, waiting): &(Instant, Waiting)| {
             is_near(waiting.unit.block, base, self.blocks.size()) && *since + longest >= now
         };

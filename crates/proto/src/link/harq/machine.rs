@@ -1,10 +1,10 @@
 //! One end of a hop with LL-HARQ: routes frames between its halves.
 
-use super::receiver::{REPEAT_UNITS, Receiver, repeats};
+use super::receiver::{ANSWER_SLACK_UNITS, GAP_UNITS, REPEAT_UNITS, Receiver, repeats};
 use super::sender::Sender;
 use super::{FIRST_BLOCKS_APART, HarqConfig};
-use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
-use crate::machine::{Deadline, Kind, Priority};
+use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
+use crate::machine::Deadline;
 use crate::rng::Rng;
 use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::link::FrameNumber;
@@ -13,6 +13,12 @@ use crate::wire::link::harq::HarqFrame;
 
 /// Added to every derived time, so that on a medium that takes no time an answer is there first.
 const CLOCK_STEP: Duration = Duration::from_micros(20);
+/// Frame times of the way back until a feedback is here: of what stands before it, its own, and that
+/// of the next one, should it be lost.
+const FEEDBACK_FRAMES: u32 = 3;
+/// Times of the receiver's, each with its step, between a last unit and its feedback: the unit's, the
+/// gap, and the repetition.
+const FEEDBACK_STEPS: u32 = 3;
 
 /// The longest packet that a block takes: a network packet's length has 16 bits.
 const PACKET_BYTES_MAX: usize = 65_535;
@@ -57,12 +63,7 @@ impl LlHarq {
             challenge,
         }
         .encode(out);
-        Some(FrameTransmit {
-            len: out.len() - start,
-            class: FrameClass::Control,
-            kind: Kind::Control,
-            priority: Priority(u8::MAX),
-        })
+        Some(FrameTransmit::control(out.len() - start))
     }
 
     /// From the start of a block's last unit to its feedback at the latest: the way there and back,
@@ -72,8 +73,10 @@ impl LlHarq {
         let there = self.medium.frame_time(self.longest);
         let back = self.medium.back_frame_time(self.longest);
         let repeats = repeats(self.receiver.loss()) * REPEAT_UNITS;
+        let units = GAP_UNITS + ANSWER_SLACK_UNITS + repeats;
         let held_up = self.medium.waiting() * 2;
-        self.medium.round_trip + held_up + there * (12 + repeats) + back * 3 + CLOCK_STEP * 3
+        let steps = CLOCK_STEP * FEEDBACK_STEPS;
+        self.medium.round_trip + held_up + there * units + back * FEEDBACK_FRAMES + steps
     }
 }
 

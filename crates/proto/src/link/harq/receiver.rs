@@ -18,9 +18,9 @@ use std::collections::VecDeque;
 pub(super) use feedback::{REPEAT_UNITS, repeats};
 
 /// Unit times that pass beyond a round's last unit before it counts as over (spec 2.4).
-const GAP_UNITS: u32 = 2;
+pub(super) const GAP_UNITS: u32 = 2;
 /// Unit times of what may stand before a feedback and before its answer.
-const ANSWER_SLACK_UNITS: u32 = 10;
+pub(super) const ANSWER_SLACK_UNITS: u32 = 10;
 /// A serial number farther ahead than this is an old one.
 const SERIALS_AHEAD_MAX: u8 = u8::MAX / 2;
 

@@ -1,9 +1,8 @@
 //! Feedback: what each block still needs, the estimate and the margins, and how often it is said.
 
 use super::{Owed, Receiver};
+use crate::link::FrameTransmit;
 use crate::link::harq::HarqConfig;
-use crate::link::{FrameClass, FrameTransmit};
-use crate::machine::{Kind, Priority};
 use crate::units::{Duration, Instant, PacketErrorRate};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame};
@@ -14,6 +13,9 @@ pub(in crate::link::harq) const REPEAT_UNITS: u32 = 4;
 /// block is answered in vain.
 const UNHEARD: f64 = 0.01;
 const REPEATS_MAX: u32 = 6;
+/// Feedback is repeated no earlier than this, so that on a medium that takes no time an answer is there
+/// first; less than what a sender adds to its patience for it.
+const REPEAT_STEP: Duration = Duration::from_micros(10);
 
 /// How often feedback is repeated over a way that loses this share of the frames.
 pub(in crate::link::harq) fn repeats(loss: PacketErrorRate) -> u32 {
@@ -43,12 +45,7 @@ impl Receiver {
         } else {
             self.feed_back(now, loss)?.encode(out);
         }
-        Some(FrameTransmit {
-            len: out.len() - start,
-            class: FrameClass::Control,
-            kind: Kind::Control,
-            priority: Priority(u8::MAX),
-        })
+        Some(FrameTransmit::control(out.len() - start))
     }
 
     /// Everything that is known, if it is due.
@@ -72,8 +69,7 @@ impl Receiver {
         let wants = reports.iter().any(lacks);
         let again = wants && !self.verdicts.is_empty() || self.repeats > 0;
         self.repeats = self.repeats.saturating_sub(1);
-        self.repeat_at =
-            again.then(|| now + self.unit_time * REPEAT_UNITS + Duration::from_micros(10));
+        self.repeat_at = again.then(|| now + self.unit_time * REPEAT_UNITS + REPEAT_STEP);
         let share = self.estimate.value().value() * f64::from(u16::MAX);
         #[expect(
             clippy::cast_possible_truncation,
