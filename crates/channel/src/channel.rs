@@ -14,7 +14,7 @@ use crate::transmitter::{Transmission, Transmitter};
 use crate::verdict::{Delivery, DropReason, Verdict};
 use core::num::NonZeroU64;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{ByteCount, Instant, Probability};
+use fulmar_proto::units::{BitErrorRate, ByteCount, Instant, Probability};
 
 /// One direction of one hop.
 #[derive(Clone, Debug)]
@@ -232,6 +232,12 @@ impl Channel {
                 }
             }
         }
+    }
+
+    /// The short-term bit error rate at the end of the last transmission, if the channel fades: what the far end's power
+    /// meter says when it has arrived.
+    pub fn short_term_rate(&self) -> Option<BitErrorRate> {
+        self.fading.as_ref().map(FadingProcess::short_term_rate)
     }
 
     /// What the channel did so far.

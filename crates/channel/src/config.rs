@@ -127,6 +127,9 @@ impl Config {
             let allowed = "at least 1bit, or none for a link that takes no time";
             return Err(ConfigError::new("rate", "0bit", allowed));
         }
+        if let (Some(rate), Some(fading)) = (self.rate, &self.fading) {
+            fading.check_at(rate)?;
+        }
         let check_span = |field, span: Duration, least: Duration, allowed: &str| {
             if (least..=DELAY_MAX).contains(&span) {
                 Ok(())

@@ -92,6 +92,73 @@ fn broken_and_used_up_recordings_are_one_line_and_an_exit_code() {
     }
 }
 
+/// 10 GB that take no room on the disk: octets of zero, behind what is written here.
+fn ten_gigabytes(place: &Place, name: &str, begin: &str) {
+    fs::write(place.path(name), begin).expect("room");
+    let file = fs::OpenOptions::new().write(true).open(place.path(name));
+    let file = file.expect("it is there");
+    file.set_len(10_000_000_000).expect("a file may have holes");
+}
+
+/// Reading any of it into memory, or all of it in a minute, would fail the test.
+#[test]
+fn ten_gigabytes_are_refused_where_they_are_wrong_and_read_no_further_than_their_part() {
+    let place = Place::with(1);
+    ten_gigabytes(&place, "zeros.csv", "power\n1\n");
+    ten_gigabytes(&place, "head.csv", &power());
+    ten_gigabytes(&place, "zeros.mat", "MATLAB 5.0 MAT-file");
+    for (fading, expected) in [
+        (
+            "trace zeros.csv spacing 1ms",
+            "zeros.csv:3: the line is longer than 4096 octets",
+        ),
+        (
+            "trace head.csv",
+            "head.csv:1002: the line is longer than 4096 octets",
+        ),
+        ("trace zeros.mat spacing 1ms", "zeros.mat: "),
+    ] {
+        let output = simulate(&place, fading);
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{fading}: {told}");
+        assert!(told.contains(expected), "{fading}: {told}");
+        assert_eq!(told.lines().count(), 1, "{fading}: {told}");
+    }
+    let part = simulate(&place, "trace head.csv part 0s+300ms loop ber 1e-12");
+    assert!(part.status.success(), "{}", said(&part));
+}
+
+#[test]
+fn samples_of_power_far_below_a_bit_are_refused_with_file_field_and_remedy() {
+    let place = Place::with(1);
+    fs::write(place.path("power.csv"), power()).expect("room");
+    let scenario = place.path("scenario.toml");
+    let text = SCENARIO.replace("FADING", "trace power.csv loop spacing 1ns");
+    fs::write(&scenario, text.replace("622mbit", "10mbit")).expect("room");
+    let output = run(&format!("sim {} --json", scenario.display()));
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    for word in [
+        "scenario.toml:6: ",
+        "fading",
+        "fading.spacing is 1ns",
+        "7ns",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert_eq!(told.lines().count(), 1, "{told}");
+
+    let path = place.path("power.csv").display().to_string();
+    let mut emulate = processes::fulmar("emulate --listen 127.0.0.1:0 --to 127.0.0.1:9");
+    let fading = format!("trace {path} loop spacing 1ns");
+    emulate.arg("--down-fading").arg(fading);
+    let output = emulate.arg("--rate").arg("10mbit").output();
+    let output = output.expect("it starts");
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("fading.spacing is 1ns"), "{told}");
+}
+
 #[test]
 fn the_emulator_takes_presets_and_recordings_and_refuses_what_is_none() {
     let place = Place::with(1);

@@ -227,6 +227,25 @@ fn a_figure_alone_is_a_picture_and_its_data() {
 }
 
 #[test]
+fn computed_curves_are_figures_too_and_need_no_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().to_str().expect("a text");
+    let output = reproduce(&["fso", "--figure", "fig-3-fasolt", "--out", out])
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let told = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(
+        told,
+        format!("{out}/fig-3-fasolt.svg\n{out}/fig-3-fasolt.csv\n")
+    );
+    assert_eq!(String::from_utf8(output.stderr).expect("text"), "");
+    let picture = std::fs::read_to_string(directory.path().join("fig-3-fasolt.svg"));
+    assert!(picture.expect("the picture").contains("5000 octets"));
+}
+
+#[test]
 fn a_figure_of_other_runs_does_not_get_among_those_of_a_page() {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().to_str().expect("a text");

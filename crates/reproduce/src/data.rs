@@ -215,6 +215,17 @@ impl Data {
         point.aggregate.summary(name).copied()
     }
 
+    /// What each of its runs had by itself, in the order of seeds.
+    pub(crate) fn singles(
+        &self,
+        family: &str,
+        line: &str,
+        x: &str,
+        name: &str,
+    ) -> Option<Vec<f64>> {
+        Some(runs(self.point(family, line, x)?, name))
+    }
+
     /// Its mean.
     pub(crate) fn mean(&self, family: &str, line: &str, x: &str, name: &str) -> Option<f64> {
         self.at(family, line, x, name)?.mean

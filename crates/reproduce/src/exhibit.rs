@@ -4,10 +4,9 @@ use crate::data::{Data, FamilyData, Sample, sample, unit_in_a_name};
 use crate::graph::Graph;
 use crate::overlay::Overlay;
 use crate::paper::Measure;
-use crate::plot;
 use crate::reproduction::OutputFile;
 use core::fmt::Write as _;
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 /// A table on a paper's page, after its figures.
 #[derive(Debug)]
@@ -64,8 +63,11 @@ pub(crate) struct Beside {
 }
 
 impl Exhibit {
-    /// The table and a link to its data.
+    /// The table and a link to its data; nothing of a picture.
     pub(crate) fn markup(&self, data: &Data) -> Markup {
+        if self.graph().is_some() {
+            return html! {};
+        }
         html! {
             h3 id=(self.id) { (self.title) }
             p { (self.intro) " " a href=(format!("{}.csv", self.id)) { "Data" } "." }
@@ -73,32 +75,23 @@ impl Exhibit {
                 @match &self.cells {
                     Cells::Beside { family, line, columns } => (beside(data, family, line, columns)),
                     Cells::Rows { families, columns } => (rows(data, families, columns)),
-                    Cells::Curves(graph) => (self.drawn(graph, data)),
+                    Cells::Curves(_) => {},
                     Cells::Heat { families, measure } => (heat(data, families, measure)),
                 }
             }
         }
     }
 
-    /// Whether it is a picture.
-    pub(crate) const fn is_drawn(&self) -> bool {
-        matches!(self.cells, Cells::Curves(_))
-    }
-
-    fn drawn(&self, graph: &Graph, data: &Data) -> Markup {
-        let svg = plot::draw_computed(self.id, graph, data);
-        html! {
-            div role="img" aria-label=(self.title) {
-                @match svg {
-                    Ok(svg) => (PreEscaped(svg)),
-                    Err(problem) => (problem.to_string()),
-                }
-            }
+    /// What is drawn of it, if it is a picture.
+    pub(crate) const fn graph(&self) -> Option<&Graph> {
+        match &self.cells {
+            Cells::Curves(graph) => Some(graph),
+            Cells::Beside { .. } | Cells::Rows { .. } | Cells::Heat { .. } => None,
         }
     }
 
-    /// The same as comma-separated values.
-    pub(crate) fn file(&self, data: &Data) -> OutputFile {
+    /// The table as comma-separated values; `None` of a picture.
+    pub(crate) fn table_file(&self, data: &Data) -> Option<OutputFile> {
         let text = match &self.cells {
             Cells::Beside {
                 family,
@@ -106,13 +99,13 @@ impl Exhibit {
                 columns,
             } => beside_csv(data, family, line, columns),
             Cells::Rows { families, columns } => rows_csv(data, families, columns),
-            Cells::Curves(graph) => graph.csv(data),
+            Cells::Curves(_) => return None,
             Cells::Heat { families, measure } => heat_csv(data, families, measure),
         };
-        OutputFile {
+        Some(OutputFile {
             name: format!("{}.csv", self.id),
             text,
-        }
+        })
     }
 }
 

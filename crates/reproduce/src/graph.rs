@@ -11,6 +11,8 @@ pub(crate) struct Graph {
     pub(crate) y_label: &'static str,
     pub(crate) x_logarithmic: bool,
     pub(crate) y_logarithmic: bool,
+    /// The families whose runs it shows.
+    pub(crate) families: &'static [&'static str],
     /// The curves; those that are of runs come out of the data.
     pub(crate) traces: fn(&Data) -> Vec<Trace>,
 }

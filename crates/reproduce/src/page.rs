@@ -4,7 +4,7 @@ use crate::claims::{Checked, Claim, Verdict, changes};
 use crate::data::Data;
 use crate::exhibit::Exhibit;
 use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
-use crate::reproduction::{FewRuns, line_command};
+use crate::reproduction::{Drawings, FewRuns, line_command};
 use crate::style::{count, document, undecided, verdict};
 use maud::{Markup, PreEscaped, html};
 
@@ -20,7 +20,7 @@ type Judged<'a> = (&'static Claim, &'a Checked);
 pub(crate) fn page(
     paper: &Paper,
     data: &Data,
-    drawings: &[(&Figure, String)],
+    drawings: &Drawings,
     claims: &[Checked],
     (command, few): (&str, Option<FewRuns>),
 ) -> String {
@@ -33,13 +33,17 @@ pub(crate) fn page(
         (summary(paper, claims))
         (contents(paper))
         h2 id="claims" { "Claims" }
-        (table(paper, &judged, drawings))
+        (table(paper, &judged))
         h2 id="figures" { "Figures" }
         @for (index, section) in paper.sections.iter().enumerate() {
-            (figures(index, (paper, section), drawings, &judged))
+            (figures(index, (paper, section), &drawings.of_runs, &judged))
         }
-        @if !paper.exhibits.is_empty() {
-            h2 id="tables" { (exhibits_title(paper)) }
+        @if !drawings.computed.is_empty() {
+            h3 id=(COMPUTED) { "Computed curves" }
+            div.figures { @for (exhibit, svg) in &drawings.computed { (computed(exhibit, svg, &judged)) } }
+        }
+        @if paper.exhibits.iter().any(is_table) {
+            h2 id="tables" { "Tables" }
             @for exhibit in paper.exhibits { (exhibit.markup(data)) }
         }
         h2 id="conditions" { "Conditions" }
@@ -127,12 +131,13 @@ fn contents(paper: &Paper) -> Markup {
                         @for (index, section) in paper.sections.iter().enumerate() {
                             li { a href=(format!("#{}", anchor(index))) { (section.title) } }
                         }
+                        @if paper.computed().next().is_some() { li { a href=(format!("#{COMPUTED}")) { "Computed curves" } } }
                     }
                 }
-                @if !paper.exhibits.is_empty() {
+                @if paper.exhibits.iter().any(is_table) {
                     li {
-                        a href="#tables" { (exhibits_title(paper)) }
-                        ul { @for exhibit in paper.exhibits { li { a href=(format!("#{}", exhibit.id)) { (exhibit.title) } } } }
+                        a href="#tables" { "Tables" }
+                        ul { @for exhibit in paper.exhibits.iter().filter(|exhibit| is_table(exhibit)) { li { a href=(format!("#{}", exhibit.id)) { (exhibit.title) } } } }
                     }
                 }
                 li { a href="#conditions" { "Conditions" } }
@@ -143,13 +148,11 @@ fn contents(paper: &Paper) -> Markup {
     }
 }
 
-/// What a paper's exhibits are.
-fn exhibits_title(paper: &Paper) -> &'static str {
-    if paper.exhibits.iter().any(Exhibit::is_drawn) {
-        "Tables and computed curves"
-    } else {
-        "Tables"
-    }
+/// Of the figures of computed curves.
+const COMPUTED: &str = "figures-computed";
+
+fn is_table(exhibit: &Exhibit) -> bool {
+    exhibit.graph().is_none()
 }
 
 fn anchor(section: usize) -> String {
@@ -173,10 +176,6 @@ fn figures(
 
 fn drawing(paper: &Paper, figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> Markup {
     let label = format!("{}: {}", figure.place, figure.title);
-    let claims: Vec<_> = judged
-        .iter()
-        .filter(|(claim, _)| claim.see.contains(&figure.id))
-        .collect();
     html! {
         figure id=(figure.id) {
             div.wide role="img" aria-label=(label) { (PreEscaped(svg)) }
@@ -185,15 +184,7 @@ fn drawing(paper: &Paper, figure: &Figure, svg: &str, judged: &[Judged<'_>]) -> 
                 @if paper.gives_some_damaged_in(figure) { (DAMAGED) " " }
                 a href=(format!("{}.csv", figure.id)) { "Data" }
                 " (" code { (figure.measure.name) } " by " code { (x_path(paper, figure)) } " of the records), "
-                a href=(format!("{}.svg", figure.id)) { "picture" } ". "
-                @if !claims.is_empty() {
-                    "Claims: "
-                    @for (index, (claim, checked)) in claims.iter().enumerate() {
-                        @if index > 0 { ", " }
-                        a href=(format!("#{}", claim.id)) { (claim.id) } " (" (verdict(checked)) ")"
-                    }
-                    "."
-                }
+                (picture_and_claims(figure.id, judged))
             }
         }
     }
@@ -206,12 +197,45 @@ fn x_path(paper: &Paper, figure: &Figure) -> &'static str {
     family.map_or("", |family| family.x_path)
 }
 
-fn table(paper: &Paper, judged: &[Judged<'_>], drawings: &[(&Figure, String)]) -> Markup {
+fn computed(exhibit: &Exhibit, svg: &str, judged: &[Judged<'_>]) -> Markup {
+    html! {
+        figure id=(exhibit.id) {
+            div.wide role="img" aria-label=(exhibit.title) { (PreEscaped(svg)) }
+            figcaption {
+                b { (exhibit.title) ". " }
+                (exhibit.intro) " "
+                a href=(format!("{}.csv", exhibit.id)) { "Data" } ", "
+                (picture_and_claims(exhibit.id, judged))
+            }
+        }
+    }
+}
+
+/// Where a figure's picture is, and which claims it shows.
+fn picture_and_claims(id: &str, judged: &[Judged<'_>]) -> Markup {
+    let claims: Vec<_> = judged
+        .iter()
+        .filter(|(claim, _)| claim.see.contains(&id))
+        .collect();
+    html! {
+        a href=(format!("{id}.svg")) { "picture" } ". "
+        @if !claims.is_empty() {
+            "Claims: "
+            @for (index, (claim, checked)) in claims.iter().enumerate() {
+                @if index > 0 { ", " }
+                a href=(format!("#{}", claim.id)) { (claim.id) } " (" (verdict(checked)) ")"
+            }
+            "."
+        }
+    }
+}
+
+fn table(paper: &Paper, judged: &[Judged<'_>]) -> Markup {
     let title = |id: &str| {
-        let known = drawings.iter().find(|(figure, _)| figure.id == id);
+        let known = paper.figures().find(|figure| figure.id == id);
         let mut exhibits = paper.exhibits.iter();
         let mut exhibit = || exhibits.find(|exhibit| exhibit.id == id);
-        let known = known.map(|(figure, _)| figure.title);
+        let known = known.map(|figure| figure.title);
         known.or_else(|| Some(exhibit()?.title)).unwrap_or("figure")
     };
     html! {

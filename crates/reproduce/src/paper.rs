@@ -2,6 +2,7 @@
 
 use crate::claims::Claim;
 use crate::exhibit::Exhibit;
+use crate::graph::Graph;
 use crate::overlay::Overlay;
 
 /// A paper: what is run, what is drawn of it, and what the paper says about it.
@@ -77,7 +78,14 @@ pub(crate) struct Section {
 impl Paper {
     /// What [`Reproduction::figure`](crate::Reproduction::figure) takes.
     pub fn figure_names(&self) -> impl Iterator<Item = &'static str> {
-        self.figures().map(|figure| figure.id)
+        let computed = self.computed().map(|(exhibit, _)| exhibit.id);
+        self.figures().map(|figure| figure.id).chain(computed)
+    }
+
+    /// Every drawing of computed curves, in the order of the page.
+    pub(crate) fn computed(&self) -> impl Iterator<Item = (&'static Exhibit, &'static Graph)> {
+        let exhibits = self.exhibits.iter();
+        exhibits.filter_map(|exhibit| Some((exhibit, exhibit.graph()?)))
     }
 
     /// Every figure, in the order of the page.

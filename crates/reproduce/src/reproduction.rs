@@ -2,6 +2,8 @@
 
 use crate::claims::Checked;
 use crate::data::{Data, FamilyData};
+use crate::exhibit::Exhibit;
+use crate::graph::Graph;
 use crate::paper::{Family, Figure, Line, Paper};
 use crate::plot::DrawError;
 use crate::{csv, page, plot};
@@ -17,13 +19,45 @@ use std::rc::Rc;
 pub struct Reproduction {
     paper: &'static Paper,
     /// Only this figure, without page and claims.
-    only: Option<&'static Figure>,
+    only: Option<Only>,
     families: Vec<&'static Family>,
     experiment: Experiment,
     /// Which of its points each family's are, by line and value. Points that families share are
     /// run once.
     places: Vec<usize>,
     few: Option<FewRuns>,
+}
+
+/// One figure of a paper.
+#[derive(Clone, Copy, Debug)]
+enum Only {
+    /// Of runs.
+    OfRuns(&'static Figure),
+    /// Of computed curves.
+    Computed(&'static Exhibit, &'static Graph),
+}
+
+impl Only {
+    fn named(paper: &'static Paper, name: &str) -> Option<Self> {
+        let figure = paper.figures().find(|figure| figure.id == name);
+        let computed = || paper.computed().find(|(exhibit, _)| exhibit.id == name);
+        let computed = || computed().map(|(exhibit, graph)| Self::Computed(exhibit, graph));
+        figure.map(Self::OfRuns).or_else(computed)
+    }
+
+    const fn id(self) -> &'static str {
+        match self {
+            Self::OfRuns(figure) => figure.id,
+            Self::Computed(exhibit, _) => exhibit.id,
+        }
+    }
+
+    fn shows(self, family: &Family) -> bool {
+        match self {
+            Self::OfRuns(figure) => figure.family == family.id,
+            Self::Computed(_, graph) => graph.families.contains(&family.id),
+        }
+    }
 }
 
 /// Fewer runs for each point than the figures' own: verdicts are not to be relied on.
@@ -140,16 +174,16 @@ impl Reproduction {
         name: &str,
         runs: Option<usize>,
     ) -> Option<Result<Self, ScenarioError>> {
-        let figure = paper.figures().find(|figure| figure.id == name)?;
-        Some(Self::of(paper, Some(figure), runs))
+        let only = Only::named(paper, name)?;
+        Some(Self::of(paper, Some(only), runs))
     }
 
     fn of(
         paper: &'static Paper,
-        only: Option<&'static Figure>,
+        only: Option<Only>,
         runs: Option<usize>,
     ) -> Result<Self, ScenarioError> {
-        let wanted = |family: &&Family| only.is_none_or(|figure| figure.family == family.id);
+        let wanted = |family: &&Family| only.is_none_or(|only| only.shows(family));
         let families: Vec<_> = paper.families.iter().filter(wanted).collect();
         let mut all: Vec<Point> = Vec::new();
         let mut known = BTreeMap::new();
@@ -204,34 +238,32 @@ impl Reproduction {
     ) -> Result<Outcome, ReproductionError> {
         let data = self.data(results)?;
         let mut files = Vec::new();
-        let mut drawings = Vec::new();
-        let wanted = |figure: &&Figure| self.only.is_none_or(|only| only.id == figure.id);
-        for figure in self.paper.figures().filter(wanted) {
+        let mut drawings = Drawings::default();
+        let wanted = |id: &str| self.only.is_none_or(|only| only.id() == id);
+        for figure in self.paper.figures().filter(|figure| wanted(figure.id)) {
             let family = data
                 .family(figure.family)
                 .ok_or(ReproductionError::NoFamily(figure.id))?;
             let svg = plot::draw(figure, family)?;
-            files.push(OutputFile {
-                name: format!("{}.csv", figure.id),
-                text: csv::table(figure, family),
-            });
-            files.push(OutputFile {
-                name: format!("{}.svg", figure.id),
-                text: svg.clone(),
-            });
-            drawings.push((figure, svg));
+            both(&mut files, figure.id, csv::table(figure, family), &svg);
+            drawings.of_runs.push((figure, svg));
         }
+        for (exhibit, graph) in self.paper.computed().filter(|(of, _)| wanted(of.id)) {
+            let svg = plot::draw_computed(exhibit.id, graph, &data)?;
+            both(&mut files, exhibit.id, graph.csv(&data), &svg);
+            drawings.computed.push((exhibit, svg));
+        }
+        let figures = drawings.of_runs.len() + drawings.computed.len();
         if self.only.is_some() {
             return Ok(Outcome {
                 claims: Vec::new(),
-                figures: drawings.len(),
+                figures,
                 files,
                 few: self.few,
             });
         }
-        for exhibit in self.paper.exhibits {
-            files.push(exhibit.file(&data));
-        }
+        let exhibits = self.paper.exhibits.iter();
+        files.extend(exhibits.filter_map(|exhibit| exhibit.table_file(&data)));
         let claims = self.paper.claims.iter().copied().flatten();
         let claims = claims.map(|claim| claim.judge(&data));
         let claims: Vec<Checked> = match self.few {
@@ -248,7 +280,7 @@ impl Reproduction {
         });
         Ok(Outcome {
             claims,
-            figures: drawings.len(),
+            figures,
             files,
             few: self.few,
         })
@@ -273,6 +305,27 @@ impl Reproduction {
             families: families.collect(),
         })
     }
+}
+
+/// A figure's data and its picture.
+fn both(files: &mut Vec<OutputFile>, id: &str, csv: String, svg: &str) {
+    files.push(OutputFile {
+        name: format!("{id}.csv"),
+        text: csv,
+    });
+    files.push(OutputFile {
+        name: format!("{id}.svg"),
+        text: svg.to_owned(),
+    });
+}
+
+/// What was drawn.
+#[derive(Debug, Default)]
+pub(crate) struct Drawings {
+    /// Figures of runs.
+    pub(crate) of_runs: Vec<(&'static Figure, String)>,
+    /// Figures of computed curves.
+    pub(crate) computed: Vec<(&'static Exhibit, String)>,
 }
 
 /// The points in an order in which those of one family lie far apart, and `places` in it: what is
@@ -438,6 +491,31 @@ mod tests {
         let runs = format!("run.runs={}", words[4]);
         document.set(&runs).expect("it is valid");
         points(&document).expect("they are valid")
+    }
+
+    #[test]
+    fn a_figure_of_computed_curves_alone_makes_the_runs_it_shows_and_no_others() {
+        let made = |name| {
+            let made = Reproduction::figure(&crate::FSO, name, None);
+            made.expect("it is one").expect("the tables are valid")
+        };
+        let points = |name| made(name).experiment.points.len();
+        // Three layers, three lengths, three rates.
+        assert_eq!(points("simulated-fasolt"), 27);
+        assert_eq!(points("fig-4-length"), 0);
+        let outcome = made("fig-4-length").outcome(Vec::new(), "");
+        let outcome = outcome.expect("it can be drawn");
+        let names: Vec<&str> = outcome
+            .files
+            .iter()
+            .map(|file| file.name.as_str())
+            .collect();
+        assert_eq!(names, ["fig-4-length.csv", "fig-4-length.svg"]);
+        assert_eq!((outcome.figures, outcome.claims.len()), (1, 0));
+        let csv = &outcome.files[0].text;
+        assert!(csv.starts_with("line,x,y\r\n1e-7,70,"), "{csv}");
+        // Tables of runs are no figures.
+        assert!(Reproduction::figure(&crate::FSO, "table-1", None).is_none());
     }
 
     #[test]

@@ -228,6 +228,7 @@ impl Network {
         match verdict {
             Verdict::Waits => {}
             Verdict::Deliver(delivery) => {
+                self.pool.packet_mut(packet).short_term_rate = way.channel.short_term_rate();
                 if delivery.marked && mark_congested(&mut self.pool.packet_mut(packet).octets) {
                     self.meter.marked += 1;
                 }

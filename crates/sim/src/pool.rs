@@ -1,6 +1,7 @@
 //! Packets in flight, in buffers that are used again.
 
 use fulmar_proto::machine::Kind;
+use fulmar_proto::units::BitErrorRate;
 
 /// A packet's place in the pool, valid until it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,9 @@ pub(crate) struct Packet {
     pub(crate) kind: Kind,
     /// Which application write it carries, where a transport's octets do not say so.
     pub(crate) tag: u64,
+    /// The short-term bit error rate at the end of the last hop it crossed, if that one fades: what the receiver's power
+    /// meter says as it arrives.
+    pub(crate) short_term_rate: Option<BitErrorRate>,
 }
 
 /// Buffers for packets; never more of them than there were packets at once.
@@ -33,6 +37,7 @@ impl Pool {
                 octets: Vec::new(),
                 kind,
                 tag,
+                short_term_rate: None,
             });
             PacketId(index)
         });
@@ -41,6 +46,7 @@ impl Pool {
         octets.clear();
         packet.kind = kind;
         packet.tag = tag;
+        packet.short_term_rate = None;
         id
     }
 
@@ -48,7 +54,10 @@ impl Pool {
     pub(crate) fn duplicate(&mut self, id: PacketId) -> PacketId {
         let original = &self.packets[id.0 as usize];
         let (kind, tag, mut octets) = (original.kind, original.tag, original.octets.clone());
-        self.admit(&mut octets, kind, tag)
+        let rate = original.short_term_rate;
+        let id = self.admit(&mut octets, kind, tag);
+        self.packet_mut(id).short_term_rate = rate;
+        id
     }
 
     /// How many packets were admitted and not released.

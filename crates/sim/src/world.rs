@@ -229,7 +229,8 @@ impl World {
             TransportPlan::Aerotp(plan) => {
                 let config = endpoint_config(rate, plan);
                 let stream = rng.child(&format!("node-{}/aerotp", address.0));
-                Stack::Aerotp(Box::new(AerotpStack::new(config, stream)))
+                let stack = AerotpStack::new(config, plan.adapt_power, stream);
+                Stack::Aerotp(Box::new(stack))
             }
         };
         self.stacks.push(Slot {
@@ -337,10 +338,19 @@ impl World {
 
     fn hand_over(&mut self, arrival: crate::network::Arrival, packet: PacketId) {
         let id = arrival.stack;
-        let (tag, kind) = {
+        let (tag, kind, rate) = {
             let packet = self.network.pool.packet(packet);
-            (packet.tag, packet.kind)
+            (packet.tag, packet.kind, packet.short_term_rate)
         };
+        if let Some(rate) = rate {
+            let path = path_of(arrival.header.source);
+            if self.stacks[id.0]
+                .stack
+                .note_short_term_rate(self.now, path, rate)
+            {
+                self.drain(id, 0);
+            }
+        }
         let octets = self.network.payload(packet);
         if kind != Kind::Control {
             note_arrival(&mut self.flows, id, octets, self.now);
@@ -453,6 +463,7 @@ impl World {
         for slot in &self.stacks {
             let counts = slot.stack.counts();
             sum.recovered += counts.recovered;
+            sum.adaptation += counts.adaptation;
             sum.damaged += counts.damaged;
             sum.timeouts += counts.timeouts;
             sum.timeout_repairs += counts.timeout_repairs;

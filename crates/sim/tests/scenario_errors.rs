@@ -37,6 +37,10 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
             "my.toml:6: `flow.mtu`: `1500` has no unit",
         ),
         (with("mtu = \"9B\""), "must be 68B to 65535B"),
+        (
+            GOOD.replace("udp", "aerotp") + "adapt_power = true\n",
+            "my.toml:6: `flow.adapt_power`: is for flows that follow the bit error rate; write adapt, too",
+        ),
         (with("traffic = \"bulky\""), "did you mean `bulk`?"),
         (
             with("[run]\nruns = 0"),

@@ -12,7 +12,8 @@ use crate::replay::AtEnd;
 use crate::series::Series;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{
-    BitErrorRate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate, format_duration,
+    BitErrorRate, Bitrate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate,
+    format_duration,
 };
 use std::sync::Arc;
 
@@ -189,6 +190,45 @@ impl Fading {
         })
     }
 
+    /// Whether a link of this rate can meet it: each packet takes a step for each sample during which it is on
+    /// the link.
+    ///
+    /// # Errors
+    /// More than [`SAMPLES_PER_BIT_MAX`] samples to a bit.
+    pub(crate) fn check_at(&self, rate: Bitrate) -> Result<(), ConfigError> {
+        let Some(prepared) = &self.prepared else {
+            return Ok(());
+        };
+        let bits = u128::from(rate.as_bits_per_second());
+        let least = NANOS_PER_SECOND.div_ceil((bits * SAMPLES_PER_BIT_MAX).max(1));
+        if u128::from(prepared.spacing) >= least {
+            return Ok(());
+        }
+        let nanos = |nanos: u128| {
+            let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+            format_duration(Duration::from_nanos(nanos))
+        };
+        let bound = format!("at most {SAMPLES_PER_BIT_MAX} samples of power to a bit of {rate}");
+        Err(match &self.model.source {
+            Source::Recorded(_) => {
+                let allowed = format!(
+                    "at least {}, {bound}: write the recording's own spacing, or a higher rate",
+                    nanos(least)
+                );
+                ConfigError::new("fading.spacing", nanos(prepared.spacing.into()), allowed)
+            }
+            Source::Synthetic(synthetic) => {
+                let given = format_duration(synthetic.correlation);
+                let slowest = u128::from(prepared.spacing) * SAMPLES_PER_BIT_MAX;
+                let rate = Bitrate::from_bits_per_second(
+                    u64::try_from(NANOS_PER_SECOND.div_ceil(slowest)).unwrap_or(u64::MAX),
+                );
+                let allowed = format!("what has {bound}: a rate of at least {rate} with this time");
+                ConfigError::new("fading.time", given, allowed)
+            }
+        })
+    }
+
     /// Power and short-term bit error rate, sample by sample, as a channel that is given `rng`
     /// meets them.
     ///
@@ -228,6 +268,10 @@ impl Fading {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
+/// Power that changes faster than bits come means nothing to the model, and costs a step a sample: with this many
+/// the longest packet, 65,535 octets, takes 8.4 million. The presets' 100 us allow 1 kbit/s.
+const SAMPLES_PER_BIT_MAX: u128 = 16;
 /// As many as a recording holds.
 const SAMPLES_SCALED_MAX: u32 = 1 << 24;
 

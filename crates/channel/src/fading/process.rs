@@ -19,7 +19,7 @@ use crate::outage::OutageClock;
 use crate::replay::UsedUp;
 use crate::series::SeriesProcess;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{ByteCount, Duration, Instant};
+use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Instant};
 
 /// Fades in motion.
 #[derive(Clone, Debug)]
@@ -138,6 +138,12 @@ impl FadingProcess {
             self.is_dark = true;
         }
         self.known.1
+    }
+
+    /// The bit error rate of the last sample during which a packet was on the link.
+    pub(crate) fn short_term_rate(&self) -> BitErrorRate {
+        let (_, hazard) = self.known;
+        BitErrorRate::new(-(-hazard).exp_m1()).unwrap_or_default()
     }
 
     /// The inverted bits of the packet that was put on the link last.

@@ -14,6 +14,8 @@ mod bits;
 mod dama;
 mod determinism;
 mod fading;
+mod fading_packets;
+mod fading_presets;
 mod loss;
 mod outages;
 mod rate_and_queue;

@@ -8,12 +8,13 @@ pub(super) const WORDS_6: &str = "6 words";
 pub(super) const WORDS_12: &str = "12 words";
 pub(super) const WORDS_24: &str = "24 words";
 pub(super) const ADAPTIVE: &str = "adaptive";
+pub(super) const BY_POWER: &str = "adaptive by power";
 /// The fixed strengths.
 pub(super) const STRENGTHS: [&str; 4] = [WORDS_0, WORDS_6, WORDS_12, WORDS_24];
 
 /// AeroTP with other settings beside it.
 macro_rules! aerotp {
-    ($label:expr, $more:literal) => {
+    ($label:expr, $($more:literal),+) => {
         Line {
             label: $label,
             sets: &[
@@ -23,7 +24,7 @@ macro_rules! aerotp {
                 "flow.send_buffer=32MB",
                 "flow.rto_margin=1ms",
                 "flow.rto_max=5ms",
-                $more,
+                $($more,)+
             ],
         }
     };
@@ -35,6 +36,7 @@ pub(super) const CODED_LINES: &[Line] = &[
     aerotp!(WORDS_12, "flow.fec_words=12"),
     aerotp!(WORDS_24, "flow.fec_words=24"),
     aerotp!(ADAPTIVE, "flow.adapt=2ms"),
+    aerotp!(BY_POWER, "flow.adapt=2ms", "flow.adapt_power=true"),
 ];
 
 /// A channel's settings with another description of the fading.

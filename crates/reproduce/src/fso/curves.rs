@@ -14,6 +14,25 @@ const COURSE: &str = "Short-term bit error rate of the preset's course of seed 1
     paper's recordings are not public; this is a synthetic process made from what is said of them (docs/models/fading.md).";
 const FORMS: &str = "The paper's closed forms with a header of 20 octets, goodput as a share of the link of 622 Mbit/s.";
 
+/// A rate over the time of a course.
+const COURSE_AXES: Graph = Graph {
+    x_label: "time / s",
+    y_label: "short-term bit error rate",
+    x_logarithmic: false,
+    y_logarithmic: true,
+    families: &[],
+    traces: |_| Vec::new(),
+};
+/// Goodput over the bit error rate.
+const RATE_AXES: Graph = Graph {
+    x_label: "bit error rate",
+    y_label: "goodput / share of the link",
+    x_logarithmic: true,
+    y_logarithmic: false,
+    families: &[],
+    traces: |_| Vec::new(),
+};
+
 pub(super) const FIG_1_FASOLT: Exhibit = course_figure("fig-1-fasolt", "Figure 1: FASOLT", fasolt);
 pub(super) const FIG_1_KIODO: Exhibit = course_figure("fig-1-kiodo", "Figure 1: KIODO", kiodo);
 pub(super) const FIG_1_ATENAA: Exhibit = course_figure("fig-1-atenaa", "Figure 1: ATENAA", atenaa);
@@ -43,60 +62,49 @@ pub(super) const FIG_4_RATE: Exhibit = over_rate(
 pub(super) const FIG_4_LENGTH: Exhibit = Exhibit {
     id: "fig-4-length",
     title: "Figure 4, right: selective repeat over the packet length",
-    intro: "The same over the length of a packet; rings are the best lengths of equation 11.",
+    intro: "The paper's closed form over the length of a packet with a header of 20 octets; rings are the best lengths of equation 11.",
     cells: Cells::Curves(Graph {
         x_label: "packet length / octets",
-        y_label: "goodput / share of the link",
         x_logarithmic: false,
-        y_logarithmic: false,
         traces: over_lengths,
+        ..RATE_AXES
     }),
 };
 pub(super) const SIMULATED_TESTBED: Exhibit = simulated(
     "simulated-testbed",
     "Closed forms and ideal timers, testbed",
+    &["ideal-saw-testbed", "ideal-gbn-testbed", "ideal-sr-testbed"],
     |data| beside_runs(data, "testbed", TESTBED),
 );
 pub(super) const SIMULATED_FASOLT: Exhibit = simulated(
     "simulated-fasolt",
     "Closed forms and ideal timers, FASOLT",
+    &["ideal-saw-fasolt", "ideal-gbn-fasolt", "ideal-sr-fasolt"],
     |data| beside_runs(data, "fasolt", FASOLT),
 );
 
-const fn course_figure(
-    id: &'static str,
-    title: &'static str,
-    traces: fn(&Data) -> Vec<Trace>,
-) -> Exhibit {
+type Traces = fn(&Data) -> Vec<Trace>;
+
+const fn course_figure(id: &'static str, title: &'static str, traces: Traces) -> Exhibit {
     Exhibit {
         id,
         title,
         intro: COURSE,
         cells: Cells::Curves(Graph {
-            x_label: "time / s",
-            y_label: "short-term bit error rate",
-            x_logarithmic: false,
-            y_logarithmic: true,
             traces,
+            ..COURSE_AXES
         }),
     }
 }
 
-const fn over_rate(
-    id: &'static str,
-    title: &'static str,
-    traces: fn(&Data) -> Vec<Trace>,
-) -> Exhibit {
+const fn over_rate(id: &'static str, title: &'static str, traces: Traces) -> Exhibit {
     Exhibit {
         id,
         title,
         intro: FORMS,
         cells: Cells::Curves(Graph {
-            x_label: "bit error rate",
-            y_label: "goodput / share of the link",
-            x_logarithmic: true,
-            y_logarithmic: false,
             traces,
+            ..RATE_AXES
         }),
     }
 }
@@ -104,12 +112,19 @@ const fn over_rate(
 const fn simulated(
     id: &'static str,
     title: &'static str,
-    traces: fn(&Data) -> Vec<Trace>,
+    families: &'static [&'static str],
+    traces: Traces,
 ) -> Exhibit {
     Exhibit {
+        id,
+        title,
         intro: "Lines: the closed forms with the 39 octets of headers of Fulmar's link layers, 1000 octets of user data. Rings: the link layers \
             in the simulator, with timers that wait for the round trip and no longer.",
-        ..over_rate(id, title, traces)
+        cells: Cells::Curves(Graph {
+            families,
+            traces,
+            ..RATE_AXES
+        }),
     }
 }
 

@@ -156,6 +156,26 @@ pub(super) const LAWS: Family = table(
     ],
 );
 
+/// The same as the line [`OLD_TIMERS`] of [`LAWS`], of more courses: what single ones come to.
+pub(super) const SINGLE: Family = table(
+    "single",
+    &[
+        "run.runs=16",
+        "hop.ber=0",
+        "hop.fading=fasolt seed run over 2s",
+        "hop.delay=203472ns",
+        "tcp.receive_buffer=36kB",
+        "tcp.rto_rule=rfc6298",
+        "tcp.rto_initial=3s",
+        "tcp.rto_min=1s",
+        "tcp.rto_max=60s",
+    ],
+    &[Line {
+        label: GBN,
+        sets: &[],
+    }],
+);
+
 /// The bit error rates of the experiment on noise.
 pub(super) const NOISES: [&str; 4] = ["1e-8", "1e-7", "1e-6", "1e-5"];
 

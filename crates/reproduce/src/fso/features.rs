@@ -1,6 +1,8 @@
 //! Timestamps, timeouts, congestion control, SNACK and datagrams sent twice, one packet length each.
 
-use super::families::{ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, table};
+use super::families::{
+    AEROTP, AEROTP_SETS, ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, table,
+};
 use crate::paper::{Family, Line};
 
 pub(super) const PLAIN: &str = "conservative";
@@ -9,6 +11,7 @@ pub(super) const HASTY: &str = "aggressive";
 pub(super) const HASTY_STAMPED: &str = "aggressive, timestamps";
 pub(super) const NEWRENO: &str = "NewReno with SACK";
 pub(super) const SNACK: &str = "AeroTP, SNACK";
+pub(super) const NARROW: &str = "AeroTP, SNACK, 64 TPDUs";
 pub(super) const ONCE: &str = "UDP, once";
 pub(super) const TWICE: &str = "UDP, twice";
 /// The one length of these families.
@@ -59,6 +62,16 @@ pub(super) const FEATURE_LINES: &[Line] = &[
         ],
     },
     Line {
+        label: NARROW,
+        sets: &[
+            "flow.transport=aerotp",
+            "flow.mode=near-reliable",
+            "flow.window=64",
+            "flow.rto_margin=1ms",
+            "flow.rto_max=5ms",
+        ],
+    },
+    Line {
         label: ONCE,
         sets: udp!("flow.copies=1"),
     },
@@ -80,3 +93,50 @@ pub(super) const ATENAA_FEATURES: Family = features("features-atenaa", ATENAA_SE
 pub(super) const FASOLT_FEATURES: Family = features("features-fasolt", FASOLT_SETS);
 pub(super) const KIODO_FEATURES: Family = features("features-kiodo", KIODO_SETS);
 pub(super) const SETTING_FEATURES: Family = features("features-setting", SETTING_SETS);
+
+/// KIODO setting without bit errors: each timeout there comes too early.
+pub(super) const CLEAN_FEATURES: Family = features(
+    "features-clean",
+    &[
+        "hop.ber=0",
+        "hop.fading=kiodo pass 610km from 2000km setting ber 1e-15 seed run over 2s",
+        "hop.delay=0s",
+        "tcp.receive_buffer=1302kB",
+        "tcp.rto_initial=40ms",
+        "tcp.rto_max=40ms",
+    ],
+);
+
+pub(super) const NEWRENO_EVEN: &str = "NewReno with SACK, log-normal 0.003";
+pub(super) const NEWRENO_AWGN: &str = "NewReno with SACK, log-normal 0.0001";
+
+/// What congestion control costs over FASOLT's distance by the law.
+pub(super) const CONTROL: Family = Family {
+    x_values: &[ONE],
+    ..table(
+        "control",
+        FASOLT_SETS,
+        &[
+            Line {
+                label: NEWRENO_EVEN,
+                sets: &[
+                    "hop.fading=log-normal 0.003 time 50ms seed run over 2s",
+                    "tcp.preset=enhanced",
+                    "tcp.receive_buffer=5200kB",
+                ],
+            },
+            Line {
+                label: NEWRENO_AWGN,
+                sets: &[
+                    "hop.fading=log-normal 0.0001 time 50ms seed run over 2s",
+                    "tcp.preset=enhanced",
+                    "tcp.receive_buffer=5200kB",
+                ],
+            },
+            Line {
+                label: AEROTP,
+                sets: AEROTP_SETS,
+            },
+        ],
+    )
+};

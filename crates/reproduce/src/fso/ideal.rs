@@ -130,3 +130,43 @@ pub(super) const IDEAL_SR_FASOLT: Family = ideal!(
     "hop.delay=203472ns",
     IDEAL_FASOLT
 );
+
+/// How long the go-back-N over KIODO runs: a loss costs it 16.7 ms.
+const KIODO_SECONDS: f64 = 20.0;
+
+/// Over KIODO, with the longest packets: the link layer's window of 1024 frames holds its round trip of no shorter ones.
+pub(super) const IDEAL_GBN_KIODO: Family = Family {
+    x_path: "hop.forward.ber",
+    x_values: &[IDEAL_RATES[1].1],
+    x_label: "bit error rate",
+    conditions: "A link layer offered more than it takes, 20 s; errors on the way there.",
+    ..table(
+        "ideal-gbn-kiodo",
+        &[
+            "run.runs=10",
+            "run.duration=20s",
+            "hop.ber=0",
+            "hop.queue=100 packets",
+            "hop.delay=8339102ns",
+            "hop.link.layer=go-back-n",
+            "hop.link.window=1024",
+            "hop.link.retries=100",
+            "flow.transport=udp",
+            "flow.traffic=constant-rate",
+            "flow.rate=622mbit",
+            "flow.mtu=2000B",
+        ],
+        &[Line {
+            label: IDEAL_USERS[2].1,
+            sets: &["flow.write=1500B", "hop.link.retransmit_after=16701599ns"],
+        }],
+    )
+};
+
+/// Its share of the link in user data, and half of the interval.
+pub(super) fn kiodo_share(data: &Data) -> Option<(f64, f64)> {
+    let (line, rate) = (IDEAL_USERS[2].1, IDEAL_RATES[1].1);
+    let octets = data.at("ideal-gbn-kiodo", line, rate, "delivered_bytes")?;
+    let share = |octets: f64| octets * 8.0 / (super::forms::RATE_BPS * KIODO_SECONDS);
+    Some((share(octets.mean?), octets.ci95.map_or(0.0, share)))
+}

@@ -1,17 +1,24 @@
 //! Performance optimization of free-space optical communication protocols (Epple).
 
+mod claims_adaptive;
 mod claims_channel;
 mod claims_features;
 mod claims_forms;
+mod claims_kiodo;
 mod claims_table;
 mod coded;
 mod courses;
 mod curves;
+mod exhibits;
+mod experiments;
 mod families;
 mod features;
 mod forms;
 mod ideal;
+mod knowledge;
+mod slots;
 mod tables;
+mod unsteady;
 mod view;
 
 pub use tables::FSO;

@@ -4,21 +4,25 @@ use super::coded::{
     ATENAA_CODED, ATENAA_ROUGH, FASOLT_CODED, FASOLT_ROUGH, KIODO_CODED, KIODO_ROUGH,
     TESTBED_CODED, TESTBED_ROUGH,
 };
+use super::exhibits::{CONTROLS, FEATURES, ROUGH, SHARE, TABLE_1, TIMEOUTS, published};
 use super::families::{
-    AEROTP, ALL, ATENAA, AWGN_KIODO, AWGN_TESTBED, FASOLT, FEW, FOUR, GBN, KIODO, LAWS, NOISE,
+    AEROTP, ATENAA, AWGN_KIODO, AWGN_TESTBED, FASOLT, FEW, FOUR, GBN, KIODO, LAWS, NOISE, SINGLE,
     TESTBED, TIMER,
 };
 use super::features::{
-    ATENAA_FEATURES, FASOLT_FEATURES, KIODO_FEATURES, SETTING_FEATURES, TESTBED_FEATURES,
+    ATENAA_FEATURES, CLEAN_FEATURES, CONTROL, FASOLT_FEATURES, KIODO_FEATURES, SETTING_FEATURES,
+    TESTBED_FEATURES,
 };
 use super::ideal::{
-    IDEAL_GBN_FASOLT, IDEAL_GBN_TESTBED, IDEAL_SAW_FASOLT, IDEAL_SAW_TESTBED, IDEAL_SR_FASOLT,
-    IDEAL_SR_TESTBED,
+    IDEAL_GBN_FASOLT, IDEAL_GBN_KIODO, IDEAL_GBN_TESTBED, IDEAL_SAW_FASOLT, IDEAL_SAW_TESTBED,
+    IDEAL_SR_FASOLT, IDEAL_SR_TESTBED,
 };
-use super::{claims_channel, claims_features, claims_forms, claims_table, curves};
-use crate::exhibit::{Cells, Column, Exhibit};
+use super::{
+    claims_adaptive, claims_channel, claims_features, claims_forms, claims_kiodo, claims_table,
+    curves, experiments,
+};
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure, Measure, Missing, Paper, Section, Statistic};
+use crate::paper::{Family, Figure, Missing, Paper, Section};
 
 /// Everything that is made of the paper.
 pub const FSO: Paper = Paper {
@@ -54,6 +58,10 @@ pub const FSO: Paper = Paper {
         IDEAL_SAW_FASOLT,
         IDEAL_GBN_FASOLT,
         IDEAL_SR_FASOLT,
+        IDEAL_GBN_KIODO,
+        CLEAN_FEATURES,
+        CONTROL,
+        SINGLE,
     ],
     sections: &[
         Section {
@@ -81,6 +89,7 @@ pub const FSO: Paper = Paper {
         TABLE_1,
         FEATURES,
         TIMEOUTS,
+        CONTROLS,
         ROUGH,
         curves::FIG_1_FASOLT,
         curves::FIG_1_KIODO,
@@ -94,12 +103,17 @@ pub const FSO: Paper = Paper {
         curves::FIG_4_LENGTH,
         curves::SIMULATED_TESTBED,
         curves::SIMULATED_FASOLT,
+        experiments::BLOCK_TIMERS,
+        experiments::KNOWLEDGE,
+        experiments::UNSTEADY,
     ],
     claims: &[
         &claims_channel::CLAIMS,
         &claims_forms::CLAIMS,
+        &claims_kiodo::CLAIMS,
         &claims_table::CLAIMS,
         &claims_features::CLAIMS,
+        &claims_adaptive::CLAIMS,
     ],
     missing: &[Missing {
         place: "Section 2.3, Figure 1",
@@ -118,54 +132,6 @@ pub const FSO: Paper = Paper {
         "AeroTP is this project's selective repeat: mode nack-mack, a window of 16,384 TPDUs, probes at least every 5 ms or round trip while nothing is heard.",
     ],
 };
-
-const SHARE: Measure = Measure {
-    name: "goodput_bps",
-    unit: 622e6,
-    unit_name: "share of the link",
-    label: "goodput",
-    statistic: Statistic::Mean,
-};
-
-/// Of the octets that the way back carries in 2 s.
-const BACK: Measure = Measure {
-    name: "wire_bytes.control",
-    unit: 622e6 / 8.0 * 2.0,
-    label: "back channel",
-    ..SHARE
-};
-
-const TIMEOUT_COUNT: Measure = Measure {
-    name: "timeouts",
-    unit: 1.0,
-    unit_name: "a run",
-    label: "timeouts",
-    statistic: Statistic::Mean,
-};
-
-/// A column of the paper's Table 1, of one scenario.
-const fn published(
-    label: &'static str,
-    like: Option<&'static str>,
-    scenario: &'static [(&'static str, &'static str)],
-    y: &'static str,
-) -> Overlay {
-    Overlay {
-        label,
-        like,
-        table: (
-            "reference/fso_table1.csv",
-            include_str!("../../../../reference/fso_table1.csv"),
-        ),
-        rows: scenario,
-        x: ("packet_bytes", 1.0),
-        y,
-        half: None,
-        n: None,
-        statistic: Statistic::Mean,
-        joined: false,
-    }
-}
 
 /// The shares that Table 1 prints, of goodput and way back, as a measure in records' units would be.
 macro_rules! overlays {
@@ -208,120 +174,6 @@ macro_rules! overlays {
         ]
     };
 }
-
-macro_rules! columns {
-    ($column:literal) => {
-        &[
-            (
-                "awgn-testbed",
-                published("", None, &[("scenario", "awgn-testbed")], $column),
-            ),
-            (
-                "awgn-kiodo",
-                published("", None, &[("scenario", "awgn-kiodo")], $column),
-            ),
-            (
-                "testbed",
-                published("", None, &[("scenario", "testbed")], $column),
-            ),
-            (
-                "atenaa",
-                published("", None, &[("scenario", "atenaa")], $column),
-            ),
-            (
-                "fasolt",
-                published("", None, &[("scenario", "fasolt")], $column),
-            ),
-            (
-                "kiodo",
-                published("", None, &[("scenario", "kiodo")], $column),
-            ),
-        ]
-    };
-}
-
-const TABLE_1: Exhibit = Exhibit {
-    id: "table-1",
-    title: "Table 1",
-    intro: "Goodput as a share of the link beside the paper's simulations, and what acknowledgements take of the way back. Rows by packet length: user \
-        data and 40 octets. The last column has no counterpart in the paper's table.",
-    cells: Cells::Rows {
-        families: &[
-            ("awgn-testbed", "AWGN testbed"),
-            ("awgn-kiodo", "AWGN KIODO"),
-            ("testbed", "testbed"),
-            ("atenaa", "ATENAA"),
-            ("fasolt", "FASOLT"),
-            ("kiodo", "KIODO"),
-        ],
-        columns: &[
-            Column {
-                caption: "go-back-N",
-                line: GBN,
-                measure: SHARE,
-                published: columns!("gbn_sim_bps"),
-            },
-            Column {
-                caption: "four blocks",
-                line: FOUR,
-                measure: SHARE,
-                published: columns!("sr_sim_bps"),
-            },
-            Column {
-                caption: "way back, go-back-N",
-                line: GBN,
-                measure: BACK,
-                published: columns!("backchannel_gbn_bytes"),
-            },
-            Column {
-                caption: "way back, four blocks",
-                line: FOUR,
-                measure: BACK,
-                published: columns!("backchannel_sr_bytes"),
-            },
-            Column {
-                caption: "TCP, every block",
-                line: ALL,
-                measure: SHARE,
-                published: &[],
-            },
-            Column {
-                caption: "AeroTP, every block",
-                line: AEROTP,
-                measure: SHARE,
-                published: &[],
-            },
-        ],
-    },
-};
-
-const FEATURE_FAMILIES: &[(&str, &str)] = &[
-    ("features-testbed", "testbed"),
-    ("features-atenaa", "ATENAA"),
-    ("features-fasolt", "FASOLT"),
-    ("features-kiodo", "KIODO, rising"),
-    ("features-setting", "KIODO, setting"),
-];
-
-const FEATURES: Exhibit = Exhibit {
-    id: "features",
-    title: "Timeouts, timestamps, congestion control, SNACK, repetition beforehand: goodput",
-    intro: "Packets of 1040 octets; the first four are TCP as a go-back-N. UDP offers 250 Mbit/s of user data, once or twice. Share of the link.",
-    cells: Cells::Heat {
-        families: FEATURE_FAMILIES,
-        measure: SHARE,
-    },
-};
-
-const TIMEOUTS: Exhibit = Exhibit {
-    id: "timeouts",
-    title: "The same: timeouts",
-    intro: "How often a retransmission timer ended, in 2 s.",
-    cells: Cells::Heat {
-        families: FEATURE_FAMILIES,
-        measure: TIMEOUT_COUNT,
-    },
-};
 
 const fn figure(
     id: &'static str,
@@ -419,27 +271,19 @@ const CODED_FIGURES: [Figure; 4] = [
     ),
 ];
 
-const ROUGH: Exhibit = Exhibit {
-    id: "rough",
-    title: "Fixed and adaptive at a long-term bit error rate of 1e-4",
-    intro: "Packets of 1540 octets at most. Share of the link.",
-    cells: Cells::Heat {
-        families: &[
-            ("rough-testbed", "testbed"),
-            ("rough-atenaa", "ATENAA"),
-            ("rough-fasolt", "FASOLT"),
-            ("rough-kiodo", "KIODO"),
-        ],
-        measure: SHARE,
-    },
-};
-
-const WHY_FIGURES: [Figure; 4] = [
+const WHY_FIGURES: [Figure; 5] = [
     figure(
         "laws",
         "Section 4.1.2",
         "Go-back-N over FASOLT's distance by law and timer",
         &LAWS,
+        &[],
+    ),
+    figure(
+        "single",
+        "Section 4.1.2",
+        "Go-back-N over FASOLT with RFC 2988's timeouts, 16 courses",
+        &SINGLE,
         &[],
     ),
     figure(

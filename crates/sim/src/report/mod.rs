@@ -3,6 +3,7 @@
 //!
 //! [`record`] has the fields; their meanings are in docs/guide/simulator.md.
 
+pub mod adaptation;
 pub mod aggregate;
 pub mod csv;
 pub mod link;

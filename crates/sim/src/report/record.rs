@@ -1,5 +1,6 @@
 //! The record of one run.
 
+use super::adaptation::AdaptationMetrics;
 use super::aggregate::AggregateRecord;
 use super::link::{HopMetrics, LinkMetrics};
 use crate::measure::capacity::Yardsticks;
@@ -77,6 +78,9 @@ pub struct Metrics {
     pub wire_damaged: u64,
     /// TPDUs put right, by what did it.
     pub recovered: Recovered,
+    /// What following the bit error rate came to (AeroTP).
+    #[serde(default)]
+    pub adaptation: AdaptationMetrics,
     /// Retransmission timeouts, where the transport counts them (TCP).
     pub timeouts: u64,
     /// Of these, those that began a repair: nothing that timed out before was still missing.
@@ -202,6 +206,7 @@ impl Metrics {
             wire_loss: wire.lost,
             wire_damaged: wire.damaged,
             recovered: counts.recovered,
+            adaptation: AdaptationMetrics::of(counts.adaptation),
             timeouts: counts.timeouts,
             timeout_repairs: counts.timeout_repairs,
             gave_up: world.has_given_up(),

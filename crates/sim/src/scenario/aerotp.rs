@@ -20,10 +20,13 @@ pub struct AerotpPlan {
     pub ecn: bool,
     /// How far the endpoint's pacer may run ahead. The first flow of an end decides.
     pub burst: Duration,
+    /// Whether the endpoint hears the short-term bit error rate that the received power of the last hop means. The first
+    /// flow of an end decides.
+    pub adapt_power: bool,
 }
 
 /// The keys read here.
-pub(super) const KEYS: [&str; 23] = [
+pub(super) const KEYS: [&str; 24] = [
     "mode",
     "fec_words",
     "fec_block",
@@ -42,6 +45,7 @@ pub(super) const KEYS: [&str; 23] = [
     "wait_lost",
     "wait_requested",
     "adapt",
+    "adapt_power",
     "tail_repeats",
     "give_up_after",
     "priority",
@@ -122,6 +126,7 @@ impl AerotpPlan {
             connection: config,
             ecn: reader.value_or("ecn", true)?,
             burst: reader.duration("burst")?.unwrap_or_default(),
+            adapt_power: adapt_power(reader, config.adapt)?,
         })
     }
 
@@ -171,6 +176,16 @@ fn adapt(reader: &TableReader<'_>, mode: Mode) -> Result<Option<Duration>, Scena
             Err(reader.wrong("adapt", problem))
         }
     }
+}
+
+/// `adapt_power = true`: beside `adapt`.
+fn adapt_power(reader: &TableReader<'_>, adapt: Option<Duration>) -> Result<bool, ScenarioError> {
+    let wanted = reader.value_or("adapt_power", false)?;
+    if wanted && adapt.is_none() {
+        let problem = "is for flows that follow the bit error rate; write adapt, too";
+        return Err(reader.wrong("adapt_power", problem));
+    }
+    Ok(wanted)
 }
 
 /// `fec_block = "20+4"`: 4 repair symbols for every 20 TPDUs.

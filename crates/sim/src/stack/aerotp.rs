@@ -6,16 +6,16 @@
 //! the octets as they leave, give the position of every TPDU number. The receiving side looks it up
 //! by the number it received.
 
-use super::{Context, StackCounts};
+use super::{AdaptationCounts, Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use fulmar_proto::bytes::Chunk;
-use fulmar_proto::machine::{Deadline, Driver, Kind, Transmit, drain};
+use fulmar_proto::machine::{Deadline, Driver, Kind, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionId, Counters, Endpoint, EndpointConfig, Event,
 };
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{BitErrorRate, Instant};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{self, Mode};
 use fulmar_proto::wire::network::Protocol;
@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 pub(crate) struct AerotpStack {
     pub(super) machine: Guarded<Endpoint>,
     ends: Ends,
+    /// Whether the machine hears what the received power means.
+    hears_power: bool,
 }
 
 /// The connections of a stack.
@@ -51,11 +53,25 @@ struct End {
 const WRITE_MAX: u64 = 64 * 1024;
 
 impl AerotpStack {
-    pub(crate) fn new(config: EndpointConfig, rng: Rng) -> Self {
+    pub(crate) fn new(config: EndpointConfig, hears_power: bool, rng: Rng) -> Self {
         Self {
             machine: Guarded::new(Endpoint::new(config, rng)),
             ends: Ends::default(),
+            hears_power,
         }
+    }
+
+    /// What the received power of a path means. Whether the machine was told, and has to be drained.
+    pub(super) fn note_short_term_rate(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        rate: BitErrorRate,
+    ) -> bool {
+        if self.hears_power {
+            self.machine.app().note_short_term_rate(now, path, rate);
+        }
+        self.hears_power
     }
 
     pub(super) fn listen(&mut self, flow: &Flow) {
@@ -105,6 +121,13 @@ impl AerotpStack {
             counts.recovered.arq_second += second;
             counts.recovered.arq_later += later;
             counts.damaged += counters.residual_damaged;
+            counts.adaptation += AdaptationCounts {
+                switched: counters.adaptations,
+                tpdus: counters.adapted_tpdus,
+                payload_bytes: counters.adapted_bytes,
+                words: counters.adapted_words,
+                quarter_octaves: counters.adapted_quarter_octaves,
+            };
         }
         counts
     }

@@ -15,10 +15,10 @@ use crate::network::Network;
 use crate::node::NodeId;
 use aerotp::AerotpStack;
 use datagram::DatagramStack;
-use fulmar_proto::machine::{Datagram, Deadline, Machine};
+use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId};
 use fulmar_proto::transport::lt_tcp::LtTcpEndpoint;
 use fulmar_proto::transport::tcp::TcpEndpoint;
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{BitErrorRate, Instant};
 use gateway::GatewayStack;
 use serde::Serialize;
 use stream::StreamStack;
@@ -48,12 +48,29 @@ pub(crate) enum Stack {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackCounts {
     pub(crate) recovered: Recovered,
+    /// What following the bit error rate came to.
+    pub(crate) adaptation: AdaptationCounts,
     /// Pieces that arrived, but damaged beyond use.
     pub(crate) damaged: u64,
     /// Retransmission timeouts.
     pub(crate) timeouts: u64,
     /// Of these, those that began a repair (TCP).
     pub(crate) timeout_repairs: u64,
+}
+
+/// Choices of senders that follow the bit error rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AdaptationCounts {
+    /// Choices of another shape.
+    pub(crate) switched: u64,
+    /// First copies of TPDUs sent by a choice.
+    pub(crate) tpdus: u64,
+    /// Payload octets of them.
+    pub(crate) payload_bytes: u64,
+    /// Parity words of them.
+    pub(crate) words: u64,
+    /// The rates they were expected to meet, as quarter octaves below 1, summed.
+    pub(crate) quarter_octaves: u64,
 }
 
 /// TPDUs that were missing or damaged and were put right, by what did it.
@@ -79,6 +96,19 @@ impl Stack {
             Self::Tcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::LtTcp(stack) => stack.machine.handle_datagram(now, datagram),
             Self::Gateway(stack) => stack.handle_datagram(now, datagram),
+        }
+    }
+
+    /// The node's electronics say what the received power of a path means. Whether the stack listens to that.
+    pub(crate) fn note_short_term_rate(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        rate: BitErrorRate,
+    ) -> bool {
+        match self {
+            Self::Aerotp(stack) => stack.note_short_term_rate(now, path, rate),
+            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) | Self::Gateway(_) => false,
         }
     }
 
@@ -164,6 +194,16 @@ impl Stack {
             Self::LtTcp(stack) => stack.counts(),
             Self::Gateway(stack) => stack.counts(),
         }
+    }
+}
+
+impl core::ops::AddAssign for AdaptationCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.switched += other.switched;
+        self.tpdus += other.tpdus;
+        self.payload_bytes += other.payload_bytes;
+        self.words += other.words;
+        self.quarter_octaves += other.quarter_octaves;
     }
 }
 

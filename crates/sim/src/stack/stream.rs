@@ -60,7 +60,7 @@ impl SimulatedStream for LtTcpEndpoint {
             },
             damaged: counters.checksum,
             timeouts: counters.timeouts,
-            timeout_repairs: 0,
+            ..StackCounts::default()
         }
     }
 }

@@ -8,7 +8,7 @@ mod arrivals;
 mod departures;
 mod timers;
 
-use super::adaptation::{Adaptation, TpduShape};
+use super::adaptation::Adaptation;
 use super::config::{ConfigError, ConnectionConfig, Share, Treatment};
 use super::counters::Counters;
 use super::event::{CloseReason, ConnectionId, Event, State, WriteError};
@@ -16,6 +16,7 @@ use super::modes::ModeRules;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::tombstones::Past;
+use super::tpdu_shape::TpduShape;
 use crate::bytes::Chunk;
 use crate::machine::{PathId, Priority};
 use crate::timer::TimerTable;
@@ -96,6 +97,7 @@ impl Connection {
         let first = first_shape(&self.config, payload_bytes);
         if let Some(adaptation) = &mut self.adaptation {
             adaptation.set_tpdu_bytes_max(self.config.tpdu_bytes_max, first);
+            self.sender.cut_into(adaptation.payload_before_news(), None);
         }
     }
 
@@ -150,6 +152,7 @@ impl Connection {
             tidied_at: now,
             timers: TimerTable::default(),
         };
+        connection.restart_adaptation(payload_bytes);
         connection.rearm_patience();
         Ok(connection)
     }

@@ -1,6 +1,7 @@
 //! What happened to the data: lost on the wire, recovered, and lost for good, kept apart.
 
 use crate::machine::Kind;
+use crate::units::FecStrength;
 
 /// A connection's counters. Sending and receiving sides are counted where they happen, so an
 /// end-to-end balance adds the two ends.
@@ -20,6 +21,14 @@ pub struct Counters {
     pub recovered_arq: [u64; 3],
     /// Sender: changes of payload length or parity by the bit error rate.
     pub adaptations: u64,
+    /// Sender: first copies sent while the bit error rate was followed.
+    pub adapted_tpdus: u64,
+    /// Sender: payload octets of them.
+    pub adapted_bytes: u64,
+    /// Sender: parity words of them.
+    pub adapted_words: u64,
+    /// Sender: the rates that they were expected to meet, as quarter octaves below 1, summed.
+    pub adapted_quarter_octaves: u64,
     /// Sender: TPDUs confirmed.
     pub confirmed_tpdus: u64,
     /// Sender: times that a whole timeout passed in silence.
@@ -64,6 +73,15 @@ impl Counters {
         self.sent_bytes[index] += octets as u64;
         self.sent_tpdus[index] += 1;
     }
+
+    /// Books a first copy whose shape follows the bit error rate, which it is expected to meet so many quarter octaves
+    /// below 1.
+    pub(super) fn on_adapted(&mut self, payload: usize, words: FecStrength, quarters: u8) {
+        self.adapted_tpdus += 1;
+        self.adapted_bytes += payload as u64;
+        self.adapted_words += u64::from(words.words());
+        self.adapted_quarter_octaves += u64::from(quarters);
+    }
 }
 
 fn add_each<const N: usize>(sums: &mut [u64; N], counts: [u64; N]) {
@@ -82,6 +100,10 @@ impl core::ops::AddAssign for Counters {
             held_lost_nack,
             held_lost_timeout,
             adaptations,
+            adapted_tpdus,
+            adapted_bytes,
+            adapted_words,
+            adapted_quarter_octaves,
             confirmed_tpdus,
             stalls,
             accepted_tpdus,
@@ -105,6 +127,10 @@ impl core::ops::AddAssign for Counters {
         self.held_lost_nack += held_lost_nack;
         self.held_lost_timeout += held_lost_timeout;
         self.adaptations += adaptations;
+        self.adapted_tpdus += adapted_tpdus;
+        self.adapted_bytes += adapted_bytes;
+        self.adapted_words += adapted_words;
+        self.adapted_quarter_octaves += adapted_quarter_octaves;
         self.confirmed_tpdus += confirmed_tpdus;
         self.stalls += stalls;
         self.accepted_tpdus += accepted_tpdus;

@@ -25,8 +25,8 @@ mod receiver;
 mod schedule;
 mod sender;
 mod tombstones;
+mod tpdu_shape;
 
-pub use adaptation::TpduShape;
 pub use config::{
     AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
@@ -36,3 +36,4 @@ pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
 };
 pub use modes::{Acks, ModeRules, Nacks};
+pub use tpdu_shape::TpduShape;

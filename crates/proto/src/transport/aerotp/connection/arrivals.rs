@@ -1,9 +1,9 @@
 //! What an arriving TPDU means: each kind to its part.
 
-use super::super::adaptation::corrected_for_certain;
 use super::super::ber_estimate::Errors;
 use super::super::event::{CloseReason, Event, State};
 use super::super::receiver::Arrival;
+use super::super::tpdu_shape::corrected_for_certain;
 use super::timers::ConnectionTimer;
 use super::{Connection, RateSign};
 use crate::trace::Record;
@@ -125,7 +125,7 @@ impl Connection {
             return;
         };
         let rtt = self.sender.rtt().smoothed().unwrap_or_default();
-        let Some(shape) = adaptation.on_word(word, rtt) else {
+        let Some(shape) = adaptation.on_word(now, word, rtt) else {
             return;
         };
         let deferred_over = adaptation.longest_hopeful(self.sender.payload_bytes());
@@ -134,7 +134,7 @@ impl Connection {
         let record = Record::Adapted {
             payload: u32::try_from(shape.payload).unwrap_or(u32::MAX),
             words: shape.fec_words.words(),
-            rate_octaves: adaptation.rate_octaves(),
+            rate_octaves: adaptation.rate_quarter_octaves().unwrap_or_default() / 4,
         };
         self.trace.note(now, record);
     }

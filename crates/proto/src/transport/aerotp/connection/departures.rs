@@ -160,7 +160,7 @@ impl Connection {
             Flags::NONE
         };
         let header = self.header(now, unit.seq, flags);
-        let fec_words = match &mut self.adaptation {
+        let fec_words = match &self.adaptation {
             Some(adaptation) if unit.repair.is_none() => adaptation.strength_for(unit.len),
             _ => self.config.fec_words,
         };
@@ -181,6 +181,13 @@ impl Connection {
             out,
         );
         append_parity(code, out, start, fec_words);
+        let expected = self
+            .adaptation
+            .as_ref()
+            .filter(|_| unit.kind == Kind::Source);
+        if let Some(quarters) = expected.and_then(|adaptation| adaptation.rate_quarter_octaves()) {
+            self.counters.on_adapted(unit.len, fec_words, quarters);
+        }
         self.note_unit(now, &unit);
         self.on_sent(now, unit.kind, out.len() - start);
         unit.kind

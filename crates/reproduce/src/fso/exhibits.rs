@@ -1,0 +1,194 @@
+//! The paper's Table 1 and the tables of the experiments.
+
+use super::families::{AEROTP, ALL, FOUR, GBN};
+use crate::exhibit::{Cells, Column, Exhibit};
+use crate::overlay::Overlay;
+use crate::paper::{Measure, Statistic};
+
+pub(super) const SHARE: Measure = Measure {
+    name: "goodput_bps",
+    unit: 622e6,
+    unit_name: "share of the link",
+    label: "goodput",
+    statistic: Statistic::Mean,
+};
+
+/// Of the octets that the way back carries in 2 s.
+const BACK: Measure = Measure {
+    name: "wire_bytes.control",
+    unit: 622e6 / 8.0 * 2.0,
+    label: "back channel",
+    ..SHARE
+};
+
+const TIMEOUT_COUNT: Measure = Measure {
+    name: "timeouts",
+    unit: 1.0,
+    unit_name: "a run",
+    label: "timeouts",
+    statistic: Statistic::Mean,
+};
+
+/// A column of the paper's Table 1, of one scenario.
+pub(super) const fn published(
+    label: &'static str,
+    like: Option<&'static str>,
+    scenario: &'static [(&'static str, &'static str)],
+    y: &'static str,
+) -> Overlay {
+    Overlay {
+        label,
+        like,
+        table: (
+            "reference/fso_table1.csv",
+            include_str!("../../../../reference/fso_table1.csv"),
+        ),
+        rows: scenario,
+        x: ("packet_bytes", 1.0),
+        y,
+        half: None,
+        n: None,
+        statistic: Statistic::Mean,
+        joined: false,
+    }
+}
+
+macro_rules! columns {
+    ($column:literal) => {
+        &[
+            (
+                "awgn-testbed",
+                published("", None, &[("scenario", "awgn-testbed")], $column),
+            ),
+            (
+                "awgn-kiodo",
+                published("", None, &[("scenario", "awgn-kiodo")], $column),
+            ),
+            (
+                "testbed",
+                published("", None, &[("scenario", "testbed")], $column),
+            ),
+            (
+                "atenaa",
+                published("", None, &[("scenario", "atenaa")], $column),
+            ),
+            (
+                "fasolt",
+                published("", None, &[("scenario", "fasolt")], $column),
+            ),
+            (
+                "kiodo",
+                published("", None, &[("scenario", "kiodo")], $column),
+            ),
+        ]
+    };
+}
+
+pub(super) const TABLE_1: Exhibit = Exhibit {
+    id: "table-1",
+    title: "Table 1",
+    intro: "Goodput as a share of the link beside the paper's simulations, and what acknowledgements take of the way back. Rows by packet length: user \
+        data and 40 octets. The last column has no counterpart in the paper's table.",
+    cells: Cells::Rows {
+        families: &[
+            ("awgn-testbed", "AWGN testbed"),
+            ("awgn-kiodo", "AWGN KIODO"),
+            ("testbed", "testbed"),
+            ("atenaa", "ATENAA"),
+            ("fasolt", "FASOLT"),
+            ("kiodo", "KIODO"),
+        ],
+        columns: &[
+            Column {
+                caption: "go-back-N",
+                line: GBN,
+                measure: SHARE,
+                published: columns!("gbn_sim_bps"),
+            },
+            Column {
+                caption: "four blocks",
+                line: FOUR,
+                measure: SHARE,
+                published: columns!("sr_sim_bps"),
+            },
+            Column {
+                caption: "way back, go-back-N",
+                line: GBN,
+                measure: BACK,
+                published: columns!("backchannel_gbn_bytes"),
+            },
+            Column {
+                caption: "way back, four blocks",
+                line: FOUR,
+                measure: BACK,
+                published: columns!("backchannel_sr_bytes"),
+            },
+            Column {
+                caption: "TCP, every block",
+                line: ALL,
+                measure: SHARE,
+                published: &[],
+            },
+            Column {
+                caption: "AeroTP, every block",
+                line: AEROTP,
+                measure: SHARE,
+                published: &[],
+            },
+        ],
+    },
+};
+
+const FEATURE_FAMILIES: &[(&str, &str)] = &[
+    ("features-testbed", "testbed"),
+    ("features-atenaa", "ATENAA"),
+    ("features-fasolt", "FASOLT"),
+    ("features-kiodo", "KIODO, rising"),
+    ("features-setting", "KIODO, setting"),
+    ("features-clean", "KIODO, setting, no errors"),
+];
+
+pub(super) const FEATURES: Exhibit = Exhibit {
+    id: "features",
+    title: "Timeouts, timestamps, congestion control, SNACK, repetition beforehand: goodput",
+    intro: "Packets of 1040 octets; the first four are TCP as a go-back-N. UDP offers 250 Mbit/s of user data, once or twice. Share of the link.",
+    cells: Cells::Heat {
+        families: FEATURE_FAMILIES,
+        measure: SHARE,
+    },
+};
+
+pub(super) const TIMEOUTS: Exhibit = Exhibit {
+    id: "timeouts",
+    title: "The same: timeouts",
+    intro: "How often a retransmission timer ended, in 2 s.",
+    cells: Cells::Heat {
+        families: FEATURE_FAMILIES,
+        measure: TIMEOUT_COUNT,
+    },
+};
+
+pub(super) const CONTROLS: Exhibit = Exhibit {
+    id: "control",
+    title: "Congestion control where errors lie evenly",
+    intro: "FASOLT's distance, packets of 1040 octets, laws of 50 ms scaled to 1e-6. Share of the link.",
+    cells: Cells::Heat {
+        families: &[("control", "FASOLT's distance")],
+        measure: SHARE,
+    },
+};
+
+pub(super) const ROUGH: Exhibit = Exhibit {
+    id: "rough",
+    title: "Fixed and adaptive at a long-term bit error rate of 1e-4",
+    intro: "Packets of 1540 octets at most. Share of the link.",
+    cells: Cells::Heat {
+        families: &[
+            ("rough-testbed", "testbed"),
+            ("rough-atenaa", "ATENAA"),
+            ("rough-fasolt", "FASOLT"),
+            ("rough-kiodo", "KIODO"),
+        ],
+        measure: SHARE,
+    },
+};

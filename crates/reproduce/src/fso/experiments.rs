@@ -1,0 +1,146 @@
+//! Figures of what the runs alone do not explain: four blocks by the timer, what knowledge of the rate is worth by its
+//! age, and how unsteady courses are by the scintillation index.
+
+use super::coded::{ADAPTIVE, BY_POWER, LONGEST};
+use super::knowledge::{AGES_MS, worth};
+use super::slots::{self, BLOCKS, TIMEOUTS};
+use super::unsteady::{Law, Unsteadiness, by_index, kiodo};
+use super::view::share;
+use crate::data::Data;
+use crate::exhibit::{Cells, Exhibit};
+use crate::graph::{Graph, Trace};
+
+pub(super) const BLOCK_TIMERS: Exhibit = Exhibit {
+    id: "block-timers",
+    title: "AWGN KIODO by blocks and timers",
+    intro: "No machine of Fulmar's, but the paper's description in slots: a timer for every packet, a receiver that drops what would begin \
+        one run too many, 1000 octets of user data, headers of 60 octets (20 without blocks), 1e-6. Rings: what the paper's own runs had.",
+    cells: Cells::Curves(Graph {
+        x_label: "timeout / round trips",
+        y_label: "goodput / share of the link",
+        x_logarithmic: false,
+        y_logarithmic: false,
+        families: &[],
+        traces: block_timers,
+    }),
+};
+
+/// Names of the experiment's receivers, in its order.
+const NAMES: [&str; BLOCKS.len()] = [
+    "no block (go-back-N)",
+    "4 blocks",
+    "8 blocks",
+    "16 blocks",
+    "every block",
+];
+/// What Table 1 has at 1000 octets, with four blocks and without.
+const PUBLISHED: [(f64, &str, usize); 2] = [
+    (0.2857, "four blocks, paper's runs", 1),
+    (0.0200, "TCP, paper's runs", 0),
+];
+
+fn block_timers(_: &Data) -> Vec<Trace> {
+    let ours = BLOCKS.iter().zip(NAMES).enumerate();
+    let ours = ours.map(|(colour, (blocks, label))| Trace {
+        label,
+        colour: Some(colour),
+        points: (TIMEOUTS.into_iter())
+            .zip(slots::by_timeout(*blocks).iter().copied())
+            .collect(),
+        joined: true,
+    });
+    let published = PUBLISHED.map(|(share, label, colour)| Trace {
+        label,
+        colour: Some(colour),
+        points: TIMEOUTS.map(|timeout| (timeout, share)).to_vec(),
+        joined: false,
+    });
+    ours.chain(published).collect()
+}
+
+pub(super) const KNOWLEDGE: Exhibit = Exhibit {
+    id: "knowledge-kiodo",
+    title: "What knowing KIODO's rate is worth by its age, at 1e-4",
+    intro: "Packets of at most 1540 octets, long-term rate 1e-4, the courses of the runs. Line: the best choices of length and parity that \
+        know the short-term rate of so long ago exactly, in hindsight, by arithmetic (TpduShape::use_of_link). Flat: the best fixed choice of all. Rings: \
+        the runs, at the round trip that their knowledge is old.",
+    cells: Cells::Curves(Graph {
+        x_label: "age of the knowledge / ms",
+        y_label: "goodput / share of the link",
+        x_logarithmic: true,
+        y_logarithmic: false,
+        families: &["rough-kiodo"],
+        traces: knowledge,
+    }),
+};
+
+/// KIODO's round trip at the start of its pass, in milliseconds.
+const ROUND_TRIP_MS: f64 = 16.7;
+
+fn knowledge(data: &Data) -> Vec<Trace> {
+    let Some(worth) = worth("kiodo") else {
+        return Vec::new();
+    };
+    let by_age = AGES_MS.into_iter().zip(worth.by_age.iter().copied());
+    let run = |line| share(data, "rough-kiodo", line, LONGEST);
+    let ring = |label, colour, line| Trace {
+        label,
+        colour: Some(colour),
+        points: run(line)
+            .map(|share| (ROUND_TRIP_MS, share))
+            .into_iter()
+            .collect(),
+        joined: false,
+    };
+    vec![
+        Trace {
+            label: "the rate of then is known",
+            colour: Some(0),
+            points: by_age.collect(),
+            joined: true,
+        },
+        Trace {
+            label: "best fixed choice",
+            colour: Some(1),
+            points: AGES_MS.map(|age| (age, worth.fixed)).to_vec(),
+            joined: true,
+        },
+        ring("adaptive, simulated", 2, ADAPTIVE),
+        ring("adaptive by power, simulated", 3, BY_POWER),
+    ]
+}
+
+pub(super) const UNSTEADY: Exhibit = Exhibit {
+    id: "unsteady",
+    title: "Unsteadiness by the scintillation index, at 1e-6",
+    intro: "Standard deviation of the short-term rate's order of magnitude over 25 s, correlation time 4 ms, each course scaled to 1e-6; rates below 1e-12 count as that. \
+        The ring is KIODO's law without its pass (log-normal 0.05, 2 ms).",
+    cells: Cells::Curves(Graph {
+        x_label: "scintillation index",
+        y_label: "standard deviation of log10",
+        x_logarithmic: true,
+        y_logarithmic: false,
+        families: &[],
+        traces: unsteady,
+    }),
+};
+
+fn unsteady(_: &Data) -> Vec<Trace> {
+    let deviation = |&(index, of): &(f64, Unsteadiness)| (index, of.deviation);
+    let line = |label, law, colour| Trace {
+        label,
+        colour: Some(colour),
+        points: by_index(law).iter().map(deviation).collect(),
+        joined: true,
+    };
+    vec![
+        line("log-normal", Law::LogNormal, 0),
+        line("gamma-gamma", Law::GammaGamma, 2),
+        Trace {
+            label: "KIODO's law",
+            colour: Some(3),
+            points: kiodo().map(|of| (0.05, of.deviation)).into_iter().collect(),
+            joined: false,
+        },
+    ]
+}
