@@ -134,7 +134,8 @@ fn at_round_trip(channel: &str, worth: &Worth) -> f64 {
         _ => 0.0,
     };
     let ages = AGES_MS.iter().zip(&worth.by_age);
-    let known = ages.filter(|(age, _)| **age <= round_trip_ms).last();
+    let mut ages = ages.rev();
+    let known = ages.find(|(age, _)| **age <= round_trip_ms);
     known.map_or(worth.now, |(_, share)| *share)
 }
 
