@@ -110,11 +110,11 @@ fn ten_gigabytes_are_refused_where_they_are_wrong_and_read_no_further_than_their
     for (fading, expected) in [
         (
             "trace zeros.csv spacing 1ms",
-            "zeros.csv:3: the line is longer than 4096 octets",
+            "zeros.csv:3: `line`: the line is longer than 4096 octets",
         ),
         (
             "trace head.csv",
-            "head.csv:1002: the line is longer than 4096 octets",
+            "head.csv:1002: `line`: the line is longer than 4096 octets",
         ),
         ("trace zeros.mat spacing 1ms", "zeros.mat: "),
     ] {
