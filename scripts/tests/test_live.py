@@ -342,6 +342,13 @@ class Live(unittest.TestCase):
         figures = self.check_agreement(self.air, page)
         counted = [series for series, (value, _) in figures.items() if value]
         self.assertGreater(len(counted), 20, counted)
+        # A page that shows one packet more is noticed, and so is one of another instant.
+        one = next(series for series, (value, _) in figures.items() if value and "_lost_packets" in series)
+        value, words = figures[one]
+        with self.assertRaises(AssertionError):
+            self.check_agreement(self.air, {**page, "figures": {**page["figures"], one: [value + 1, words]}})
+        with self.assertRaises(AssertionError):
+            self.check_agreement(self.air, {**page, "sequence": self.air.status()["sequence"]})
         # The same instant once more, now that others have come.
         self.browser.open(f"{self.air.url}?sequence={page['sequence']}")
         self.browser.until("the snapshot", "document.body.dataset.state === 'fixed'")
