@@ -70,8 +70,8 @@ pub(super) const CLAIMS: [Claim; 3] = [
             Some(Finding {
                 verdict: Verdict::of(clear > 0 && !loses, !loses),
                 figure: parts.collect::<Vec<_>>().join("; "),
-                comment: "adapt_power: with each packet that arrives the receiver learns the short-term rate that its power means. Errors alone tell a fade within three packets, and the light's return by e^-7; that \
-                    leaves little to win.".to_owned(),
+                comment: "adapt_power: with each packet that arrives the receiver learns the short-term rate that its power means. Errors alone tell a fade within three packets, its beginning \
+                    by the loss of one and low rates not at all; over KIODO both come too late.".to_owned(),
             })
         },
     },

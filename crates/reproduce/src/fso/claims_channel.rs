@@ -33,8 +33,8 @@ fn by_index_told() -> String {
     let own = kiodo().map_or(0.0, |of| of.deviation);
     format!(
         "The stronger the turbulence, the fewer fades make up 1e-6, and the longer the rate lies below 1e-12: with a correlation time of 4 ms and an index of {indices} the deviation is {} (log-normal) or, from the second on, {} \
-         (gamma-gamma), and there are {} or {} crossings a second; KIODO's law without its pass has {own:.2}. What the paper says of both channels holds for indices at which the testbed's is above that, not for the 0.6 that a hot, windy day was taken for: a \
-         receiver's aperture averages more than the presets assume.",
+         (gamma-gamma), and there are {} or {} crossings a second; KIODO's law without its pass has {own:.2}. What the paper says of both channels holds for indices at which the testbed's is above that, not for the 0.6 that a hot, windy day was taken for; a \
+         receiver's aperture, which the presets leave out, would average it down.",
         list_of(Law::LogNormal, |of| of.deviation),
         list_of(Law::GammaGamma, |of| of.deviation),
         list_of(Law::LogNormal, |of| of.crossings),

@@ -254,7 +254,7 @@ fn single_courses(data: &Data) -> Option<String> {
         )
     });
     Some(format!(
-        "The paper has one course. On {} courses with these timeouts goodput spans {} of the link at 500, 1000 and 1500 octets; on {falls} of them 1000 octets have less than 500, on {halves} less than half.",
+        "The paper has one course. On {} courses with these timeouts goodput spans {} of the link at 500, 1000 and 1500 octets; on {falls} of them 1000 octets have less than 500, on {halves} less than half, so that chance is not what our channels lack. What made the paper's fall is not shown.",
         short.len(),
         spans.collect::<Vec<_>>().join(", ")
     ))

@@ -154,6 +154,7 @@ pub(super) const IDEAL_GBN_KIODO: Family = Family {
             "flow.transport=udp",
             "flow.traffic=constant-rate",
             "flow.rate=622mbit",
+            "flow.bytes=100GB",
             "flow.mtu=2000B",
         ],
         &[Line {
