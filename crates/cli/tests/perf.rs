@@ -77,8 +77,8 @@ fn with_repair_nothing_is_missing_and_the_repair_is_counted() {
         assert!(number(&record, "received_bytes") >= 1e6, "{record}");
         let again = number(&record, "wire_retransmission_bytes");
         let lost = number(&record, "wire_lost_tpdus");
-        // Of some 700 packets 10 %: fewer than 35 is below five standard deviations.
-        assert!(lost > 35.0 && again > 0.0, "{flags}: {record}");
+        // Of some 700 packets 10 %: fewer than 29 is below five standard deviations.
+        assert!(lost > 29.0 && again > 0.0, "{flags}: {record}");
         assert!(number(&record, "goodput_bps") < 20e6, "{record}");
     }
 }
@@ -160,7 +160,48 @@ fn a_server_ends_after_one_test_if_asked_and_survives_a_killed_client_if_not() {
     drop(client);
     let (status, said) = server.end();
     assert_eq!(status.code(), Some(0), "{said}");
-    assert!(said.contains("ended early"), "{said}");
+    let cut = server.record();
+    assert_eq!(cut["kind"], "test");
+    assert!(cut["error"].as_str().is_some(), "{cut}");
+}
+
+#[test]
+fn a_server_on_every_address_sends_what_fits_it_and_says_what_does_not() {
+    let mut server = Running::start(fulmar("perf -s -p 0 --json --give-up 1s"));
+    let port = port(&server.address());
+    // Longer than the patience: the client's signs of life keep it.
+    let record = measure(&port, "-u -R -b 1M -t 3 --rate 20mbit");
+    assert!(number(&record, "received_messages") > 100.0, "{record}");
+    let output = run(&format!(
+        "perf -c 127.0.0.1 -p {port} -u -R -l 1472 --mtu 1520 -t 1"
+    ));
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("--length"), "{}", said(&output));
+}
+
+#[test]
+fn a_test_of_the_servers_messages_that_is_stopped_has_no_figures_of_the_sender() {
+    let (mut server, address) = server("");
+    let port = port(&address);
+    let mut client = Running::start(fulmar(&format!(
+        "perf -c 127.0.0.1 -p {port} -R --json -u -b 1M -t 30 --rate 20mbit -i 0.2"
+    )));
+    assert_eq!(server.record()["kind"], "began");
+    // Some of it has come for certain once an interval of the next test could not begin.
+    let second = run(&format!("perf -c 127.0.0.1 -p {port} -u -t 1"));
+    assert_eq!(second.status.code(), Some(3), "{}", said(&second));
+    client.signal(Signal::INT);
+    let record = client.record();
+    assert_eq!(record["stopped"], true, "{record}");
+    for key in [
+        "sent_messages",
+        "overhead",
+        "loss_after_repair",
+        "wire_source_bytes",
+    ] {
+        assert!(record[key].is_null(), "{key}: {record}");
+    }
+    assert_eq!(client.code(), Some(130));
 }
 
 #[test]

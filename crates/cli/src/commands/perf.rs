@@ -16,7 +16,6 @@ use fulmar_net::perf::{
 };
 use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::waker;
-use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
@@ -110,7 +109,9 @@ pub(crate) struct PerfArgs {
 /// A link's rate, where none was named.
 const CLIENT_RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
 const SERVER_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000_000);
-/// As iperf3 has them.
+/// Of IPv6 and UDP.
+const OVERHEAD_MAX: ByteCount = ByteCount(48);
+/// As iperf3 has it.
 const UDP_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000);
 const TIME: Duration = Duration::from_secs(10);
 
@@ -147,7 +148,21 @@ impl PerfArgs {
             .payload_bytes()
             .context("--mtu and --fec-words")
             .or_exit(Exit::Usage)?;
-        let length = self.length.unwrap_or(ByteCount::from_usize(payload));
+        // The server may listen on IPv6, whose packets have less room.
+        let room_there = ConnectionConfig {
+            tpdu_bytes_max: (self.mtu - OVERHEAD_MAX).as_usize(),
+            ..*connection
+        };
+        let common = room_there
+            .payload_bytes()
+            .context("--mtu and --fec-words")
+            .or_exit(Exit::Usage)?;
+        let default = if self.reverse {
+            common.min(payload)
+        } else {
+            payload
+        };
+        let length = self.length.unwrap_or(ByteCount::from_usize(default));
         let whole = fulmar_proto::transport::aerotp::ModeRules::of(self.mode()).complete;
         if !whole && length.as_usize() > payload {
             let problem = format!(
@@ -251,18 +266,21 @@ impl Observer for Watcher {
     }
 
     fn sent(&mut self, sent: &Sent) {
-        if !self.json {
-            let (messages, wire) = (sent.messages, sent.wire_total());
-            eprintln!(
-                "fulmar: sent {messages} messages, {wire} on the wire; the client has the figures"
-            );
+        if self.json {
+            self.keep(output::record(&show::SentOnly::of(sent)));
+            return;
         }
+        let (messages, wire) = (sent.messages, sent.wire_total());
+        eprintln!(
+            "fulmar: sent {messages} messages, {wire} on the wire; the client has the figures"
+        );
     }
 
     fn ended(&mut self, outcome: &Result<Report, PerfError>) {
         let printed = match outcome {
             Ok(report) if self.json => output::record(&show::Record::of(None, report, Exit::Done)),
             Ok(report) => output::line(&show::text(report)),
+            Err(error) if self.json => output::record(&show::Cut::of(error)),
             Err(error) => {
                 eprintln!("fulmar: the test ended early: {error}");
                 Ok(())
@@ -350,12 +368,8 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
         rate_max: args.link_rate(),
         once: args.one_off,
     };
-    let seed = entropy::seed()
-        .context("asking for entropy")
-        .or_exit(Exit::Device)?;
     let watcher = Watcher::new(args.json);
-    let rng = Rng::from_seed(seed);
-    let mut server = Server::new(plan, &mut endpoint, signals.stop(), rng, watcher)
+    let mut server = Server::new(plan, &mut endpoint, signals.stop(), watcher)
         .context("--mtu")
         .or_exit(Exit::Usage)?;
     if args.json {

@@ -20,8 +20,10 @@ use fulmar_proto::units::{Duration, Instant};
 
 /// How long the last acknowledgements may take.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
+/// A day of tenths of a second.
+const INTERVALS_MAX: usize = 864_000;
 /// How often the server hears that the client is there.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
+pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// How long messages may still come once the sender has said that it sent the last.
 pub(super) const STRAGGLING_MAX: Duration = Duration::from_secs(1);
 
@@ -68,6 +70,8 @@ pub struct Client<O> {
     outbox: Vec<u8>,
     started: Option<Instant>,
     heard: bool,
+    /// When the server said something last.
+    heard_at: Instant,
     token: u64,
     clocks: Option<ClockOffset>,
     outgoing: Option<Outgoing>,
@@ -96,6 +100,7 @@ impl<O: Observer> Client<O> {
             outbox: Vec::new(),
             started: None,
             heard: false,
+            heard_at: Instant::START,
             token: 0,
             clocks: None,
             outgoing: None,
@@ -128,7 +133,7 @@ impl<O: Observer> Client<O> {
     fn begin(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
         let base = self.plan.connection;
         if self.plan.test.direction == Direction::Down {
-            let lane = lane_config(&self.plan.test, base);
+            let lane = lane_config(&self.plan.test, self.plan.test.link_rate(), base);
             machine
                 .listen(PERF_DATA_PORT, lane)
                 .map_err(fulmar_proto::transport::aerotp::ConnectError::from)?;
@@ -169,6 +174,7 @@ impl<O: Observer> Client<O> {
         while let Some(chunk) = machine.read(now, control) {
             busy = true;
             self.heard = true;
+            self.heard_at = now;
             let mut octets = chunk.octets.as_slice();
             while let Some(record) = self.records.next(&mut octets)? {
                 self.on_record(now, machine, record)?;
@@ -190,7 +196,10 @@ impl<O: Observer> Client<O> {
                 self.phase = Phase::Probing;
                 self.probe(now);
             }
-            Record::Refuse { text } => return Err(PerfError::Refused(text)),
+            Record::Refuse { text } => {
+                // It goes to a terminal.
+                return Err(PerfError::Refused(text.replace(char::is_control, " ")));
+            }
             Record::Echo {
                 sent,
                 came,
@@ -213,14 +222,21 @@ impl<O: Observer> Client<O> {
             {
                 self.go(now, machine)?;
             }
-            Record::Interval(interval) => self.on_interval(interval),
+            Record::Interval(interval) if self.outgoing.is_some() => {
+                if self.plan.test.interval.is_some() && self.intervals.len() < INTERVALS_MAX {
+                    self.on_interval(interval);
+                }
+            }
             Record::End(sent) if self.incoming.is_some() => {
                 self.sent = Some(sent);
                 self.phase = Phase::Settling {
                     until: now + STRAGGLING_MAX,
                 };
             }
-            Record::Result(measured) if self.sent.is_some() => self.received = Some(measured),
+            Record::Result(measured) if self.outgoing.is_some() && self.sent.is_some() => {
+                self.received = Some(measured)
+            }
+            Record::Interval(_) => return Err(PerfError::Sequence("INTERVAL")),
             Record::Accept { .. } => return Err(PerfError::Sequence("ACCEPT")),
             Record::Go => return Err(PerfError::Sequence("GO")),
             Record::End(_) => return Err(PerfError::Sequence("END")),
@@ -239,6 +255,7 @@ impl<O: Observer> Client<O> {
 
     fn probe(&mut self, now: Instant) {
         self.say(&Record::Probe {
+            token: self.token,
             sent: now.as_nanos(),
         });
     }
@@ -260,7 +277,7 @@ impl<O: Observer> Client<O> {
     fn go(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
         let test = self.plan.test.clone();
         if test.direction == Direction::Up && !self.stopped {
-            let config = lane_config(&test, self.plan.connection);
+            let config = lane_config(&test, test.link_rate(), self.plan.connection);
             let lane = machine.connect(now, self.path, PERF_DATA_PORT, config)?;
             self.outgoing = Some(Outgoing::new(now, test, lane));
         }
@@ -274,7 +291,6 @@ impl<O: Observer> Client<O> {
             (Some(outgoing), _) => outgoing.finish(now, machine),
             // The server hears of it by the end of the conversation.
             (None, Some(_)) => {
-                self.sent.get_or_insert(Sent::default());
                 self.phase = Phase::Settling { until: now };
             }
             (None, None) => return Err(PerfError::Stopped),
@@ -295,6 +311,11 @@ impl<O: Observer> Client<O> {
         {
             self.on_interval(interval);
             busy = true;
+        }
+        if let Some(deadline) = self.patience_ends()
+            && deadline.at <= now
+        {
+            return Err(PerfError::Vanished(self.plan.connection.give_up_after));
         }
         match self.phase {
             Phase::New => {
@@ -341,6 +362,19 @@ impl<O: Observer> Client<O> {
         Ok(if busy { Step::Again } else { Step::Wait })
     }
 
+    /// How long a server that was heard may owe us its next word, before and between messages: the transport does
+    /// not mind its silence.
+    fn patience_ends(&self) -> Option<Deadline> {
+        let is_owed = matches!(
+            self.phase,
+            Phase::Asking | Phase::Probing | Phase::Running { .. }
+        );
+        (is_owed && self.heard).then(|| Deadline {
+            at: self.heard_at + self.plan.connection.give_up_after.max(4 * PROBE_EVERY),
+            why: "patience with a server that says nothing",
+        })
+    }
+
     /// Sends further messages, and says how many there were.
     fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let Some(outgoing) = &mut self.outgoing else {
@@ -368,12 +402,12 @@ impl<O: Observer> Client<O> {
                 self.on_interval(last);
             }
         }
-        let (Some(sent), Some(received)) = (self.sent, self.received) else {
+        let Some(received) = self.received else {
             return Err(PerfError::Vanished(self.plan.connection.give_up_after));
         };
         self.outcome.get_or_insert(Ok(Report {
             test: self.plan.test.clone(),
-            sent,
+            sent: self.sent,
             received,
             clocks: self.clocks,
             intervals: std::mem::take(&mut self.intervals),
@@ -490,6 +524,8 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
         let meter = meter.and_then(|(meter, _)| meter.next_deadline());
         let running = matches!(self.phase, Phase::Running { .. } | Phase::Settling { .. });
         let meter = meter.filter(|_| running);
-        [outgoing, meter].into_iter().fold(own, Deadline::earlier)
+        [outgoing, meter, self.patience_ends()]
+            .into_iter()
+            .fold(own, Deadline::earlier)
     }
 }

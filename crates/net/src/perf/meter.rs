@@ -7,8 +7,8 @@ use fulmar_proto::transport::aerotp::{Counters, ModeRules};
 use fulmar_proto::units::{Duration, Instant};
 use hdrhistogram::Histogram;
 
-/// Delays are told apart from 1 us up; longer ones than this count as this.
-const DELAY_MIN_NS: u64 = 1_000;
+/// From here up delays are told apart; longer ones than the second count as that.
+const DELAY_MIN_NS: u64 = 1;
 const DELAY_MAX_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a percentile.
 const DIGITS: u8 = 3;

@@ -4,11 +4,12 @@ use super::message::Head;
 use super::record::{Limit, Sent, Test};
 use fulmar_proto::machine::{Deadline, Priority};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, Endpoint, ModeRules};
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{Bitrate, Duration, Instant};
 
 /// Messages handed over before the socket gets its turn.
 const MESSAGES_PER_TURN: u32 = 64;
-/// What may wait to be sent for the first time: as much as is sent in this. It is part of the delay.
+/// What may wait to be sent for the first time: as much as is sent in this, or two packets. It is part of the
+/// delay.
 const AHEAD: Duration = Duration::from_millis(2);
 /// How long the end of the messages' connection may take once the last was written, at most, in modes that
 /// confirm nothing.
@@ -42,17 +43,13 @@ pub(super) struct Outgoing {
     phase: Phase,
 }
 
-/// The settings of the messages' connection.
-pub(super) fn lane_config(test: &Test, base: ConnectionConfig) -> ConnectionConfig {
+/// The settings of the messages' connection, over a link of `rate`.
+pub(super) fn lane_config(test: &Test, rate: Bitrate, base: ConnectionConfig) -> ConnectionConfig {
     let mode = test.mode().unwrap_or(base.mode);
     ConnectionConfig {
         mode,
         fec_words: test.fec_words(),
-        unsent_bytes_max: test
-            .link_rate()
-            .bytes_in(AHEAD)
-            .as_usize()
-            .max(2 * base.tpdu_bytes_max),
+        unsent_bytes_max: rate.bytes_in(AHEAD).as_usize().max(2 * base.tpdu_bytes_max),
         ..base
     }
 }

@@ -176,7 +176,7 @@ pub struct Interval {
     pub bytes: u64,
 }
 
-/// Delays, in nanoseconds but for the count; percentiles within 0.1 %.
+/// Delays, in nanoseconds but for the counts; percentiles within 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Messages.
@@ -246,7 +246,7 @@ impl Sent {
         let counters = counters.copied().unwrap_or_default();
         Self {
             messages,
-            bytes: messages * u64::from(message_bytes),
+            bytes: messages.saturating_mul(u64::from(message_bytes)),
             wire_bytes: counters.sent_bytes,
             recovered_arq_tpdus: counters.recovered_arq,
             stalls: counters.stalls,
@@ -255,7 +255,8 @@ impl Sent {
 
     /// Octets on the wire, all kinds.
     pub fn wire_total(&self) -> ByteCount {
-        ByteCount(self.wire_bytes.iter().sum())
+        let sum = |sum: u64, kind: &u64| sum.saturating_add(*kind);
+        ByteCount(self.wire_bytes.iter().fold(0, sum))
     }
 }
 
@@ -263,7 +264,7 @@ impl Sent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Record {
     Hello(Test),
-    /// To be repeated in BEGIN: who knows it receives where it says it does.
+    /// To be repeated from here on: who knows it receives where it says it does.
     Accept {
         token: u64,
     },
@@ -272,6 +273,7 @@ pub(super) enum Record {
     },
     /// The client's clock when it said this.
     Probe {
+        token: u64,
         sent: u64,
     },
     /// The probe's, and the server's clock when it came and when this was said.
@@ -382,7 +384,7 @@ mod tests {
             Record::Refuse {
                 text: "busy".to_owned(),
             },
-            Record::Probe { sent: 1 },
+            Record::Probe { token: 5, sent: 1 },
             Record::Echo {
                 sent: 1,
                 came: 2,

@@ -10,8 +10,8 @@ use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 pub struct Report {
     /// What was asked for.
     pub test: Test,
-    /// The end that sent the messages.
-    pub sent: Sent,
+    /// The end that sent the messages; not known of a test that was stopped before that end said it.
+    pub sent: Option<Sent>,
     /// The end that received them.
     pub received: Measured,
     /// The clocks; only the client knows.
@@ -31,22 +31,31 @@ impl Report {
     /// TPDUs whose first copy was lost or damaged beyond its parity, of all; `None` without any.
     pub fn loss_before_repair(&self) -> Option<f64> {
         let received = &self.received;
-        let all = received.accepted_tpdus + received.residual_tpdus;
-        let lost = received.wire_lost_tpdus + received.wire_damaged_tpdus;
+        let all = received
+            .accepted_tpdus
+            .saturating_add(received.residual_tpdus);
+        let lost = received
+            .wire_lost_tpdus
+            .saturating_add(received.wire_damaged_tpdus);
         (all > 0).then(|| (lost as f64 / all as f64).min(1.0))
+    }
+
+    /// Messages that were sent and did not arrive.
+    pub fn missing_messages(&self) -> Option<u64> {
+        Some(self.sent?.messages.saturating_sub(self.received.messages))
     }
 
     /// Messages that did not arrive, of all that were sent; `None` without any.
     pub fn loss_after_repair(&self) -> Option<f64> {
-        let sent = self.sent.messages;
-        let missing = sent.saturating_sub(self.received.messages);
+        let sent = self.sent?.messages;
+        let missing = self.missing_messages()?;
         (sent > 0).then(|| missing as f64 / sent as f64)
     }
 
-    /// Octets on the wire for each of user data delivered; `None` if none was.
+    /// Octets on the wire for each of user data delivered, less one; `None` if none was.
     pub fn overhead(&self) -> Option<f64> {
         let delivered = self.received.bytes;
-        let wire = self.sent.wire_total().0;
+        let wire = self.sent?.wire_total().0;
         (delivered > 0).then(|| wire as f64 / delivered as f64 - 1.0)
     }
 }
@@ -86,4 +95,45 @@ pub enum PerfError {
     /// The caller asked to stop, before there was anything to report.
     #[error("stopped before there was anything to report")]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Direction;
+    use super::*;
+    use fulmar_proto::wire::aerotp::Mode;
+
+    #[test]
+    fn figures_of_a_peer_that_lies_are_nonsense_and_nothing_worse() {
+        let sent = Sent {
+            messages: u64::MAX,
+            wire_bytes: [u64::MAX; 4],
+            ..Sent::default()
+        };
+        let received = Measured {
+            messages: 1,
+            bytes: 1,
+            reordered: 0,
+            elapsed: Duration::ZERO,
+            accepted_tpdus: u64::MAX,
+            wire_lost_tpdus: u64::MAX,
+            wire_damaged_tpdus: u64::MAX,
+            recovered_fec_words_tpdus: 0,
+            recovered_fec_block_tpdus: 0,
+            residual_tpdus: u64::MAX,
+            delay: None,
+        };
+        let report = Report {
+            test: Test::new(1, Mode::Reliable, Direction::Up),
+            sent: Some(sent),
+            received,
+            clocks: None,
+            intervals: Vec::new(),
+            stopped: false,
+        };
+        assert_eq!(report.loss_before_repair(), Some(1.0));
+        assert!(report.loss_after_repair().is_some_and(|loss| loss <= 1.0));
+        assert!(report.overhead().is_some());
+        assert_eq!(report.goodput(), Bitrate::of(ByteCount(1), Duration::ZERO));
+    }
 }

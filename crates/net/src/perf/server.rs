@@ -1,17 +1,17 @@
 //! The end that waits for tests: any number one after another, one at a time.
 
-use super::client::STRAGGLING_MAX;
+use super::client::{PROBE_EVERY, STRAGGLING_MAX};
 use super::meter::Meter;
 use super::outgoing::{Outgoing, control_config, lane_config};
 use super::record::{Direction, Record, Records, Test};
 use super::report::{PerfError, Report};
 use super::{Observer, PERF_DATA_PORT, PERF_PORT};
+use crate::entropy;
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Deadline, PathId};
-use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event,
+    CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event, ModeRules,
 };
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::{Bitrate, Duration, Instant};
@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 const CONVERSATIONS_MAX: usize = 32;
 /// A conversation that has not come to a test by then is reset.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(30);
+/// What waits to be said to a client, at most, before more is read of it.
+const OUTBOX_BYTES_MAX: usize = 1_024;
 /// How long the last acknowledgements may take.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
@@ -33,6 +35,27 @@ pub struct ServerPlan {
     pub rate_max: Bitrate,
     /// Whether to end after one test.
     pub once: bool,
+}
+
+const FOREIGN_TOKEN: &str = "a number that it was not told";
+
+/// Whether the server can do `test`.
+///
+/// # Errors
+/// Why not, for the user.
+fn refusal(test: &Test, plan: &ServerPlan) -> Result<(), String> {
+    test.check()?;
+    let mode = test.mode()?;
+    let lane = lane_config(test, plan.rate_max, plan.connection);
+    let payload = lane.payload_bytes().map_err(|error| error.to_string())?;
+    let sends_messages = test.direction == Direction::Down && !ModeRules::of(mode).complete;
+    if sends_messages && test.message_bytes as usize > payload {
+        return Err(format!(
+            "mode {mode} sends each message in one packet, and here that has {payload}B; ask with \
+             --length {payload}"
+        ));
+    }
+    Ok(())
 }
 
 /// What came of the last conversation with a client.
@@ -79,7 +102,6 @@ enum Flow {
 pub struct Server<O> {
     plan: ServerPlan,
     stop: Stop,
-    rng: Rng,
     /// The one who watches.
     pub observer: O,
     conversations: BTreeMap<ConnectionId, Conversation>,
@@ -88,7 +110,7 @@ pub struct Server<O> {
 }
 
 impl<O: Observer> Server<O> {
-    /// Listens on `machine`. `rng` makes the numbers that clients must repeat; unpredictable.
+    /// Listens on `machine`.
     ///
     /// # Errors
     /// The settings cannot work.
@@ -96,7 +118,6 @@ impl<O: Observer> Server<O> {
         plan: ServerPlan,
         machine: &mut Endpoint,
         stop: Stop,
-        rng: Rng,
         observer: O,
     ) -> Result<Self, ConfigError> {
         machine.listen(PERF_PORT, control_config(plan.connection))?;
@@ -104,7 +125,6 @@ impl<O: Observer> Server<O> {
         Ok(Self {
             plan,
             stop,
-            rng,
             observer,
             conversations: BTreeMap::new(),
             running: None,
@@ -134,7 +154,14 @@ impl<O: Observer> Server<O> {
         }
         let controls: Vec<ConnectionId> = self.conversations.keys().copied().collect();
         for control in controls {
-            while let Some(chunk) = machine.read(now, control) {
+            // One that asks faster than it listens waits.
+            let has_room = |server: &Self| {
+                let conversation = server.conversations.get(&control);
+                conversation.is_some_and(|one| one.outbox.len() <= OUTBOX_BYTES_MAX)
+            };
+            while has_room(self)
+                && let Some(chunk) = machine.read(now, control)
+            {
                 busy = true;
                 let outcome = self.take(now, machine, control, &chunk.octets);
                 machine.recycle(control, chunk.octets);
@@ -181,18 +208,22 @@ impl<O: Observer> Server<O> {
             return Ok(());
         };
         match record {
-            Record::Hello(test) if conversation.test.is_none() => {
-                if let Err(text) = test.check() {
+            Record::Hello(test) if conversation.test.is_none() && !conversation.leaving => {
+                if let Err(text) = refusal(&test, &self.plan) {
                     Record::Refuse { text }.encode(&mut conversation.outbox);
                     conversation.leaving = true;
                     return Ok(());
                 }
                 conversation.test = Some(test);
-                let token = self.rng.next_u64();
+                // Each from the kernel: of numbers that were told, none can be foretold.
+                let token = entropy::seed().map_err(|_| PerfError::Ended)?;
                 conversation.token = token;
                 Record::Accept { token }.encode(&mut conversation.outbox);
             }
-            Record::Probe { sent } if conversation.test.is_some() => {
+            Record::Probe { token, sent } if conversation.test.is_some() => {
+                if token != conversation.token {
+                    return Err(PerfError::Sequence(FOREIGN_TOKEN));
+                }
                 let came = now.as_nanos();
                 Record::Echo {
                     sent,
@@ -206,7 +237,7 @@ impl<O: Observer> Server<O> {
                     return Err(PerfError::Sequence("BEGIN"));
                 };
                 if token != conversation.token {
-                    return Err(PerfError::Sequence("a number that it was not told"));
+                    return Err(PerfError::Sequence(FOREIGN_TOKEN));
                 }
                 // One that has its figures may have left without our hearing of it.
                 let is_over = |running: &Running| matches!(running.flow, Flow::Told);
@@ -269,7 +300,7 @@ impl<O: Observer> Server<O> {
                     ..LinkReport::default()
                 };
                 machine.link_report(now, path, report);
-                let config = lane_config(&test, self.plan.connection);
+                let config = lane_config(&test, rate, self.plan.connection);
                 let lane = machine.connect(now, path, PERF_DATA_PORT, config)?;
                 let outgoing = Outgoing::new(now, test.clone(), lane);
                 Flow::Down { outgoing }
@@ -319,13 +350,14 @@ impl<O: Observer> Server<O> {
                 Record::Result(received).encode(&mut conversation.outbox);
                 let report = Report {
                     test: running.test.clone(),
-                    sent,
+                    sent: Some(sent),
                     received,
                     clocks: None,
                     intervals: Vec::new(),
                     stopped: false,
                 };
                 running.flow = Flow::Told;
+                conversation.since = now;
                 self.observer.ended(&Ok(report));
                 true
             }
@@ -337,6 +369,7 @@ impl<O: Observer> Server<O> {
                 let sent = outgoing.sent(machine);
                 Record::End(sent).encode(&mut conversation.outbox);
                 running.flow = Flow::Told;
+                conversation.since = now;
                 self.observer.sent(&sent);
                 true
             }
@@ -363,6 +396,11 @@ impl<O: Observer> Server<O> {
         busy
     }
 
+    /// How long a client may be silent: several of its signs of life may be lost.
+    fn patience(&self) -> Duration {
+        self.plan.connection.give_up_after.max(4 * PROBE_EVERY)
+    }
+
     /// Forgets conversations that came to nothing.
     fn expire(&mut self, now: Instant, machine: &mut Endpoint) {
         let running = self.running.as_ref().map(|running| running.control);
@@ -376,7 +414,7 @@ impl<O: Observer> Server<O> {
             self.conversations.remove(&id);
         }
         // The receiver of a flow wants nothing of the other end, and would wait for ever.
-        let patience = self.plan.connection.give_up_after;
+        let patience = self.patience();
         let silent = self.running.as_ref();
         let silent = silent.filter(|running| running.heard + patience <= now);
         if let Some(control) = silent.map(|running| running.control) {
@@ -571,7 +609,7 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
             return earliest;
         };
         let silent = Some(Deadline {
-            at: running.heard + self.plan.connection.give_up_after,
+            at: running.heard + self.patience(),
             why: "patience with a silent client",
         });
         let flow = match &running.flow {

@@ -1,7 +1,9 @@
 //! A test's result as text and as JSON, from the same figures.
 
 use crate::exit::{Exit, Failure};
-use fulmar_net::perf::{ClockOffset, Direction, Interval, Limit, Report, Spread, Test};
+use fulmar_net::perf::{
+    ClockOffset, Direction, Interval, Limit, PerfError, Report, Sent, Spread, Test,
+};
 use fulmar_proto::units::{Bitrate, ByteCount, format_duration};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -62,6 +64,10 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.4} %", share * 100.0))
 }
 
+fn count(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+}
+
 /// The figures for a person.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
@@ -93,29 +99,34 @@ pub(super) fn text(report: &Report) -> String {
         format!(
             "{} of messages: {} of {}",
             percent(report.loss_after_repair()),
-            report.sent.messages.saturating_sub(received.messages),
-            report.sent.messages
+            count(report.missing_messages()),
+            count(report.sent.map(|sent| sent.messages))
         ),
     );
-    let [first, second, more] = report.sent.recovered_arq_tpdus;
-    line(
-        "repaired",
-        format!(
-            "{} by parity, {} by blocks; sent once again {first}, twice {second}, more often {more}",
-            received.recovered_fec_words_tpdus, received.recovered_fec_block_tpdus
-        ),
+    let by_parity = format!(
+        "{} by parity, {} by blocks",
+        received.recovered_fec_words_tpdus, received.recovered_fec_block_tpdus
     );
-    let [_, repair, again, control] = report.sent.wire_bytes;
-    line(
-        "on the wire",
-        format!(
-            "{}; blocks' parity {}, sent again {}, control {}",
-            report.sent.wire_total(),
-            ByteCount(repair),
-            ByteCount(again),
-            ByteCount(control)
-        ),
-    );
+    if let Some(sent) = &report.sent {
+        let [first, second, more] = sent.recovered_arq_tpdus;
+        line(
+            "repaired",
+            format!("{by_parity}; sent once again {first}, twice {second}, more often {more}"),
+        );
+        let [_, repair, again, control] = sent.wire_bytes;
+        line(
+            "on the wire",
+            format!(
+                "{}; blocks' parity {}, sent again {}, control {}",
+                sent.wire_total(),
+                ByteCount(repair),
+                ByteCount(again),
+                ByteCount(control)
+            ),
+        );
+    } else {
+        line("repaired", by_parity);
+    }
     if let Some(delay) = &received.delay {
         line(
             "one-way delay, ms",
@@ -261,8 +272,8 @@ pub(super) struct Record {
     stopped: bool,
     elapsed_s: f64,
     goodput_bps: u64,
-    sent_messages: u64,
-    sent_bytes: u64,
+    sent_messages: Option<u64>,
+    sent_bytes: Option<u64>,
     received_messages: u64,
     received_bytes: u64,
     reordered_messages: u64,
@@ -274,12 +285,12 @@ pub(super) struct Record {
     wire_damaged_tpdus: u64,
     recovered_fec_words_tpdus: u64,
     recovered_fec_block_tpdus: u64,
-    recovered_arq_tpdus: [u64; 3],
+    recovered_arq_tpdus: Option<[u64; 3]>,
     residual_tpdus: u64,
-    wire_source_bytes: u64,
-    wire_repair_bytes: u64,
-    wire_retransmission_bytes: u64,
-    wire_control_bytes: u64,
+    wire_source_bytes: Option<u64>,
+    wire_repair_bytes: Option<u64>,
+    wire_retransmission_bytes: Option<u64>,
+    wire_control_bytes: Option<u64>,
     delay: Option<DelayRecord>,
     clocks: Option<ClockRecord>,
     intervals: Vec<IntervalRecord>,
@@ -290,8 +301,9 @@ pub(super) struct Record {
 impl Record {
     /// `server` is known to the client alone.
     pub(super) fn of(server: Option<SocketAddr>, report: &Report, exit: Exit) -> Self {
-        let (test, sent, received) = (&report.test, &report.sent, &report.received);
-        let [source, repair, retransmission, control] = sent.wire_bytes;
+        let (test, sent, received) = (&report.test, report.sent, &report.received);
+        let [source, repair, retransmission, control] =
+            sent.map_or([None; 4], |sent| sent.wire_bytes.map(Some));
         let (limit_s, limit_bytes) = match test.limit {
             Limit::Time(span) => (Some(span.as_secs_f64()), None),
             Limit::Bytes(bytes) => (None, Some(bytes)),
@@ -323,8 +335,8 @@ impl Record {
             stopped: report.stopped,
             elapsed_s: received.elapsed.as_secs_f64(),
             goodput_bps: report.goodput().as_bits_per_second(),
-            sent_messages: sent.messages,
-            sent_bytes: sent.bytes,
+            sent_messages: sent.map(|sent| sent.messages),
+            sent_bytes: sent.map(|sent| sent.bytes),
             received_messages: received.messages,
             received_bytes: received.bytes,
             reordered_messages: received.reordered,
@@ -336,7 +348,7 @@ impl Record {
             wire_damaged_tpdus: received.wire_damaged_tpdus,
             recovered_fec_words_tpdus: received.recovered_fec_words_tpdus,
             recovered_fec_block_tpdus: received.recovered_fec_block_tpdus,
-            recovered_arq_tpdus: sent.recovered_arq_tpdus,
+            recovered_arq_tpdus: sent.map(|sent| sent.recovered_arq_tpdus),
             residual_tpdus: received.residual_tpdus,
             wire_source_bytes: source,
             wire_repair_bytes: repair,
@@ -369,6 +381,46 @@ impl<'a> Failed<'a> {
             server,
             error: failure.line(),
             exit_code: failure.exit.code(),
+        }
+    }
+}
+
+/// A server's line at the end of a test that it sent the messages of.
+#[derive(Serialize)]
+pub(super) struct SentOnly {
+    schema: &'static str,
+    kind: &'static str,
+    sent_messages: u64,
+    sent_bytes: u64,
+    wire_bytes: u64,
+}
+
+impl SentOnly {
+    pub(super) fn of(sent: &Sent) -> Self {
+        Self {
+            schema: SCHEMA,
+            kind: "sent",
+            sent_messages: sent.messages,
+            sent_bytes: sent.bytes,
+            wire_bytes: sent.wire_total().0,
+        }
+    }
+}
+
+/// A server's line of a test that was cut off.
+#[derive(Serialize)]
+pub(super) struct Cut {
+    schema: &'static str,
+    kind: &'static str,
+    error: String,
+}
+
+impl Cut {
+    pub(super) fn of(error: &PerfError) -> Self {
+        Self {
+            schema: SCHEMA,
+            kind: "test",
+            error: error.to_string(),
         }
     }
 }
