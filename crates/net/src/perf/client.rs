@@ -234,7 +234,7 @@ impl<O: Observer> Client<O> {
                 };
             }
             Record::Result(measured) if self.outgoing.is_some() && self.sent.is_some() => {
-                self.received = Some(measured)
+                self.received = Some(measured);
             }
             Record::Interval(_) => return Err(PerfError::Sequence("INTERVAL")),
             Record::Accept { .. } => return Err(PerfError::Sequence("ACCEPT")),

@@ -68,6 +68,31 @@ fn count(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
+/// What put things right, and what that took.
+fn repairs(report: &Report) -> Vec<(&'static str, String)> {
+    let received = &report.received;
+    let by_parity = format!(
+        "{} by parity, {} by blocks",
+        received.recovered_fec_words_tpdus, received.recovered_fec_block_tpdus
+    );
+    let Some(sent) = &report.sent else {
+        return vec![("repaired", by_parity)];
+    };
+    let [first, second, more] = sent.recovered_arq_tpdus;
+    let [_, repair, again, control] = sent.wire_bytes.map(ByteCount);
+    let all = sent.wire_total();
+    vec![
+        (
+            "repaired",
+            format!("{by_parity}; sent once again {first}, twice {second}, more often {more}"),
+        ),
+        (
+            "on the wire",
+            format!("{all}; blocks' parity {repair}, sent again {again}, control {control}"),
+        ),
+    ]
+}
+
 /// The figures for a person.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
@@ -103,29 +128,8 @@ pub(super) fn text(report: &Report) -> String {
             count(report.sent.map(|sent| sent.messages))
         ),
     );
-    let by_parity = format!(
-        "{} by parity, {} by blocks",
-        received.recovered_fec_words_tpdus, received.recovered_fec_block_tpdus
-    );
-    if let Some(sent) = &report.sent {
-        let [first, second, more] = sent.recovered_arq_tpdus;
-        line(
-            "repaired",
-            format!("{by_parity}; sent once again {first}, twice {second}, more often {more}"),
-        );
-        let [_, repair, again, control] = sent.wire_bytes;
-        line(
-            "on the wire",
-            format!(
-                "{}; blocks' parity {}, sent again {}, control {}",
-                sent.wire_total(),
-                ByteCount(repair),
-                ByteCount(again),
-                ByteCount(control)
-            ),
-        );
-    } else {
-        line("repaired", by_parity);
+    for (label, value) in repairs(report) {
+        line(label, value);
     }
     if let Some(delay) = &received.delay {
         line(
