@@ -15,6 +15,7 @@ import os
 import pathlib
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -83,6 +84,14 @@ def contrast(ink, ground):
     return (high + 0.05) / (low + 0.05)
 
 
+def read(descriptor, most, deadline):
+    """What can be read of a pipe or terminal, at the latest at `deadline`."""
+    left = deadline - time.monotonic()
+    if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+        raise AssertionError("nothing more was said in time")
+    return os.read(descriptor, most)
+
+
 class Browser:
     """Chromium with one page."""
 
@@ -106,9 +115,10 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.to, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + PATIENCE
         while True:
             while b"\0" not in self.rest:
-                piece = os.read(self.back, 1 << 20)
+                piece = read(self.back, 1 << 20, deadline)
                 if not piece:
                     raise AssertionError("Chromium ended")
                 self.rest += piece
@@ -354,6 +364,7 @@ class Live(unittest.TestCase):
         self.browser.until("the snapshot", "document.body.dataset.state === 'fixed'")
         again = self.browser.eval(FIGURES)
         self.assertEqual((again["sequence"], again["figures"]), (page["sequence"], page["figures"]))
+        self.assertTrue(self.browser.eval("document.querySelector('#drawings').hidden"))
 
     def test_the_page_is_legible_light_and_dark_wide_and_on_a_phone(self):
         for width in (1280, 400):
@@ -474,8 +485,8 @@ class Terminal(unittest.TestCase):
         self.gateway = Gateway(self.folder.name, "lonely", "nobody", 'address = "127.0.0.1:9"\n')
         self.addCleanup(end, self.gateway.process)
 
-    def watch(self, rows, columns, then, **environment):
-        """What it writes until it ends with 130, having shown `then` of two looks."""
+    def watch(self, rows, columns, then, seen=lambda: None, **environment):
+        """What it writes until it ends with 130, having shown `then` of two looks; `seen` is called after the first."""
         master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         surroundings = {**os.environ, "TERM": "xterm", **environment}
@@ -483,14 +494,17 @@ class Terminal(unittest.TestCase):
                                    stderr=terminal, start_new_session=True, env=surroundings,
                                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(terminal)
-        text, interrupted = "", False
+        text, interrupted, told = "", False, False
         deadline = time.monotonic() + PATIENCE
         try:
-            while time.monotonic() < deadline:
+            while True:
                 try:
-                    text += os.read(master, 65536).decode(errors="replace")
+                    text += read(master, 65536, deadline).decode(errors="replace")
                 except OSError:
                     break  # Nobody holds the terminal any more.
+                if not told and "\x1b[J" in text:
+                    seen()
+                    told = True
                 if not interrupted and text.count("\x1b[J") >= 3 and then in text:
                     os.write(master, b"\x03")
                     interrupted = True
@@ -521,8 +535,7 @@ class Terminal(unittest.TestCase):
                     self.assertLessEqual(max(map(len, lines)), columns)
 
     def test_a_gateway_that_goes_is_told_on_the_screen(self):
-        threading.Timer(0.5, self.gateway.process.kill).start()
-        self.watch(50, 100, "OLD: nothing answers")
+        self.watch(50, 100, "OLD: nothing answers", self.gateway.process.kill)
 
 
 class Refusals(unittest.TestCase):

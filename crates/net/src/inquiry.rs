@@ -1,11 +1,13 @@
 //! Asks a running gateway's HTTP server how it is (`fulmar top`).
 //!
 //! # Promises
-//! - An answer takes bounded time and memory, whatever the server is.
+//! - Once the host's name is resolved, an answer takes bounded time and memory, whatever the server is and
+//!   however many addresses it has.
 
 use crate::clock::Clock;
 use core::fmt;
 use core::str::FromStr;
+use fulmar_proto::units::Instant;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use std::time::Duration;
 /// The port of the examples' `[metrics]`.
 pub const DEFAULT_PORT: u16 = 9490;
 
-/// An answer takes no longer.
+/// Connecting and an answer together take no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An answer is no longer: one about 256 peers with eight classes each is a fifth of it.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
@@ -144,11 +146,34 @@ fn words(text: &str) -> String {
     text.trim().chars().map(readable).take(200).collect()
 }
 
+/// [`PATIENCE`] after it was made.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    clock: Clock,
+    begun: Instant,
+}
+
+impl Deadline {
+    fn in_patience() -> Self {
+        let clock = Clock::start();
+        let begun = clock.now();
+        Self { clock, begun }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = PATIENCE.saturating_sub(self.clock.now().saturating_since(self.begun));
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        Ok(left)
+    }
+}
+
 impl Server {
     /// The body of the answer to a GET of `target`, such as `/view`.
     ///
     /// # Errors
-    /// [`InquiryError`], within bounded time.
+    /// [`InquiryError`], within bounded time once the name is resolved.
     pub fn get(&self, target: &str) -> Result<String, InquiryError> {
         let server = || self.clone();
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
@@ -156,10 +181,12 @@ impl Server {
             server: server(),
             source,
         })?;
+        let deadline = Deadline::in_patience();
         let mut failed = io::Error::from(ErrorKind::NotFound);
         let mut stream = None;
         for address in addresses {
-            match TcpStream::connect_timeout(&address, PATIENCE) {
+            let left = deadline.left();
+            match left.and_then(|left| TcpStream::connect_timeout(&address, left)) {
                 Ok(found) => {
                     stream = Some(found);
                     break;
@@ -173,7 +200,7 @@ impl Server {
                 source: failed,
             });
         };
-        let whole = self.exchange(stream, target);
+        let whole = self.exchange(stream, target, deadline);
         let whole = whole.map_err(|source| InquiryError::Broken {
             server: server(),
             source,
@@ -181,10 +208,13 @@ impl Server {
         self.body(&whole)
     }
 
-    fn exchange(&self, mut stream: TcpStream, target: &str) -> io::Result<Vec<u8>> {
-        let clock = Clock::start();
-        let begun = clock.now();
-        stream.set_write_timeout(Some(PATIENCE))?;
+    fn exchange(
+        &self,
+        mut stream: TcpStream,
+        target: &str,
+        deadline: Deadline,
+    ) -> io::Result<Vec<u8>> {
+        stream.set_write_timeout(Some(deadline.left()?))?;
         write!(
             stream,
             "GET {target} HTTP/1.0\r\nHost: {}\r\n\r\n",
@@ -193,11 +223,7 @@ impl Server {
         let mut whole = Vec::new();
         let mut piece = vec![0; 64 * 1024];
         loop {
-            let left = PATIENCE.saturating_sub(clock.now().saturating_since(begun));
-            if left.is_zero() {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            stream.set_read_timeout(Some(left))?;
+            stream.set_read_timeout(Some(deadline.left()?))?;
             match stream.read(&mut piece) {
                 Ok(0) => return Ok(whole),
                 Ok(len) => whole.extend_from_slice(piece.get(..len).unwrap_or_default()),

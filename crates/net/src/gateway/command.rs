@@ -4,7 +4,7 @@ use super::config::GatewayConfig;
 use super::status::Status;
 use crate::wait::Waker;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 /// A request to the loop.
@@ -16,6 +16,15 @@ pub(super) enum Command {
     Stop,
     /// Say how things are.
     Status(SyncSender<Status>),
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// The loop is busy, or stuck.
+    Busy,
+    /// The gateway has ended.
+    Ended,
 }
 
 /// Asks things of a running gateway; may be cloned and used from any thread.
@@ -62,10 +71,19 @@ impl Control {
 
     /// How things are; `None` if the gateway has ended or is stuck.
     pub fn status(&self) -> Option<Status> {
+        self.ask().ok()
+    }
+
+    /// How things are, or why that is not known.
+    pub(super) fn ask(&self) -> Result<Status, Silence> {
         let (reply, answer) = sync_channel(1);
         if !self.send(Command::Status(reply)) {
-            return None;
+            return Err(Silence::Ended);
         }
-        answer.recv_timeout(ANSWER_WITHIN).ok()
+        let status = answer.recv_timeout(ANSWER_WITHIN);
+        status.map_err(|error| match error {
+            RecvTimeoutError::Timeout => Silence::Busy,
+            RecvTimeoutError::Disconnected => Silence::Ended,
+        })
     }
 }

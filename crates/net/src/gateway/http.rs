@@ -18,7 +18,9 @@ use super::registry::Value;
 use super::snapshots::{SNAPSHOTS_MAX, Snapshot, Snapshots};
 use super::status::Status;
 use super::view::View;
+use crate::clock::Clock;
 use crate::wait::wait;
+use fulmar_proto::units::Instant;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -36,10 +38,12 @@ const HTML: &str = "text/html; charset=utf-8";
 const CONNECTIONS_MAX: usize = 32;
 /// A request's line and headers.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
-/// A client that sends or reads nothing for so long is left.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Nor may it send or read in more pieces than these.
-const PIECES_MAX: usize = 256;
+/// A client has so long to ask, in however many pieces.
+const ASKS_WITHIN: Duration = Duration::from_secs(5);
+/// From its arrival on, a client is served no longer.
+const SERVED_WITHIN: Duration = Duration::from_secs(10);
+/// What a client says beyond its request is read in no more pieces.
+const PIECES_BEYOND_MAX: usize = 256;
 /// How long to rest when the system is short of something.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -58,6 +62,46 @@ fn answer(kind: &'static str, body: String) -> Answer {
         kind,
         headers: String::new(),
         body,
+    }
+}
+
+/// Since when a client is served.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    clock: Clock,
+    at: Instant,
+}
+
+impl Arrival {
+    fn now(clock: Clock) -> Self {
+        let at = clock.now();
+        Self { clock, at }
+    }
+
+    /// What is left of `span`; an error once it is over.
+    fn left(&self, span: Duration) -> io::Result<Duration> {
+        let left = span.saturating_sub(self.clock.now().saturating_since(self.at));
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        Ok(left)
+    }
+}
+
+/// One of the connections that are served at once, for as long as it is held.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(served: &Arc<AtomicUsize>) -> Option<Self> {
+        // Given back at once if there are too many.
+        let place = Self(Arc::clone(served));
+        (served.fetch_add(1, Ordering::SeqCst) < CONNECTIONS_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -100,55 +144,51 @@ pub(super) fn serve(listen: SocketAddr, control: Control) -> Result<SocketAddr, 
 
 fn accept(listener: &TcpListener, snapshots: &Arc<Snapshots>) {
     let served = Arc::new(AtomicUsize::new(0));
+    let clock = Clock::start();
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             drop(wait(&[], Some(ACCEPT_PAUSE), &mut Vec::new()));
             continue;
         };
-        let (served, snapshots) = (Arc::clone(&served), Arc::clone(snapshots));
-        if served.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX {
-            served.fetch_sub(1, Ordering::SeqCst);
+        let arrival = Arrival::now(clock);
+        let Some(place) = Place::take(&served) else {
             // It fits into a fresh connection's buffer, so that nothing waits here.
             drop(stream.set_nonblocking(true));
-            drop(say(&stream, "GET", &plain("503 Busy", "too many clients")));
+            let busy = plain("503 Busy", "too many clients");
+            drop(say(&stream, arrival, "GET", &busy));
             continue;
-        }
-        let count = Arc::clone(&served);
-        let talk = move || {
-            // The client has gone.
-            drop(talk(&stream, &snapshots));
-            count.fetch_sub(1, Ordering::SeqCst);
         };
-        if thread::Builder::new()
-            .name("http-client".to_owned())
-            .spawn(talk)
-            .is_err()
-        {
-            served.fetch_sub(1, Ordering::SeqCst);
-        }
+        let snapshots = Arc::clone(snapshots);
+        let talk = move || {
+            // The client has gone, or took too long.
+            drop(talk(&stream, arrival, &snapshots));
+            drop(place);
+        };
+        // Without a thread the connection is closed and its place free again.
+        drop(
+            thread::Builder::new()
+                .name("http-client".to_owned())
+                .spawn(talk),
+        );
     }
 }
 
 /// One request and its answer.
-fn talk(stream: &TcpStream, snapshots: &Snapshots) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let Some(head) = request(stream)? else {
-        return say(
-            stream,
-            "GET",
-            &plain("431 Too Large", "the request is too long"),
-        );
+fn talk(stream: &TcpStream, arrival: Arrival, snapshots: &Snapshots) -> io::Result<()> {
+    let Some(head) = request(stream, arrival)? else {
+        let problem = plain("431 Too Large", "the request is too long");
+        return say(stream, arrival, "GET", &problem);
     };
     let is_loopback = stream.local_addr()?.ip().to_canonical().is_loopback();
     if is_loopback && !host(&head).is_none_or(names_loopback) {
         let problem = "this server is asked for by its address or as localhost";
-        return say(stream, "GET", &plain("403 Forbidden", problem));
+        return say(stream, arrival, "GET", &plain("403 Forbidden", problem));
     }
     let mut words = head.split_ascii_whitespace();
     let method = words.next().unwrap_or_default();
     let target = words.next().unwrap_or_default();
-    say(stream, method, &respond(method, target, snapshots))
+    let answer = respond(method, target, snapshots);
+    say(stream, arrival, method, &answer)
 }
 
 /// Whom a request is for (RFC 9112, section 3.2), without the port.
@@ -222,7 +262,10 @@ fn history(query: &str, snapshots: &Snapshots) -> Answer {
         Ok(peer) => usize::try_from(peer.unwrap_or(0)).unwrap_or(usize::MAX),
         Err(answer) => return answer,
     };
-    match snapshots.history(peer) {
+    let Some(now) = snapshots.take() else {
+        return silent();
+    };
+    match snapshots.history(&now, peer) {
         Some(report) => json(&report),
         None => plain("404 Not Found", "there is no such peer: count from 0"),
     }
@@ -239,10 +282,12 @@ fn page() -> Answer {
 }
 
 /// The request's line and headers; `None` if they are longer than allowed.
-fn request(mut stream: &TcpStream) -> io::Result<Option<String>> {
+fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<String>> {
     let mut head = Vec::new();
     let mut piece = [0; 1024];
-    for _ in 0..PIECES_MAX {
+    // Each piece brings an octet at least, so that this ends.
+    while head.len() <= REQUEST_BYTES_MAX {
+        stream.set_read_timeout(Some(arrival.left(ASKS_WITHIN)?))?;
         let len = match stream.read(&mut piece) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(len) => len,
@@ -253,14 +298,11 @@ fn request(mut stream: &TcpStream) -> io::Result<Option<String>> {
         if let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
             return Ok(Some(String::from_utf8_lossy(&head[..end]).into_owned()));
         }
-        if head.len() > REQUEST_BYTES_MAX {
-            break;
-        }
     }
     Ok(None)
 }
 
-fn say(mut stream: &TcpStream, method: &str, answer: &Answer) -> io::Result<()> {
+fn say(mut stream: &TcpStream, arrival: Arrival, method: &str, answer: &Answer) -> io::Result<()> {
     let Answer {
         status,
         kind,
@@ -276,10 +318,8 @@ fn say(mut stream: &TcpStream, method: &str, answer: &Answer) -> io::Result<()> 
         text.push_str(body);
     }
     let mut rest = text.as_bytes();
-    for _ in 0..PIECES_MAX {
-        if rest.is_empty() {
-            break;
-        }
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(arrival.left(SERVED_WITHIN)?))?;
         match stream.write(rest) {
             Ok(len) => rest = rest.get(len..).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -290,7 +330,8 @@ fn say(mut stream: &TcpStream, method: &str, answer: &Answer) -> io::Result<()> 
     // What the client said beyond its request is read, since the kernel would answer it with a reset
     // that may overtake the answer.
     let mut beyond = [0; 1024];
-    for _ in 0..PIECES_MAX {
+    for _ in 0..PIECES_BEYOND_MAX {
+        stream.set_read_timeout(Some(arrival.left(SERVED_WITHIN)?))?;
         if stream.read(&mut beyond)? == 0 {
             break;
         }
@@ -323,6 +364,53 @@ fn status(snapshot: &Snapshot) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait::waker;
+
+    /// What a client is answered that asks properly.
+    fn asked(server: SocketAddr, target: &str) -> String {
+        let mut client = TcpStream::connect(server).unwrap();
+        write!(client, "GET {target} HTTP/1.0\r\n\r\n").unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// The address of a server whose gateway has ended.
+    fn served_without_a_gateway() -> SocketAddr {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let server = listener.local_addr().unwrap();
+        let (control, _) = Control::new(waker().unwrap().0);
+        let snapshots = Arc::new(Snapshots::new(control));
+        thread::spawn(move || accept(&listener, &snapshots));
+        server
+    }
+
+    #[test]
+    fn clients_that_send_an_octet_now_and_then_lose_their_places() {
+        let server = served_without_a_gateway();
+        let drippers = (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(server).unwrap());
+        let mut drippers: Vec<TcpStream> = drippers.collect();
+        assert!(asked(server, "/").starts_with("HTTP/1.0 503 Busy"));
+        let pause = Duration::from_millis(50);
+        let rounds = 2 * ASKS_WITHIN.as_millis() / pause.as_millis();
+        for _ in 0..rounds {
+            for dripper in &mut drippers {
+                // It may have been left already.
+                drop(dripper.write(b"G"));
+            }
+            drop(wait(&[], Some(pause), &mut Vec::new()));
+        }
+        assert!(asked(server, "/").starts_with("HTTP/1.0 200 OK"));
+    }
+
+    #[test]
+    fn that_the_gateway_is_silent_is_not_told_as_a_lack_of_what_was_asked_for() {
+        let server = served_without_a_gateway();
+        for target in ["/view", "/history", "/history?peer=9", "/status"] {
+            let answer = asked(server, target);
+            assert!(answer.starts_with("HTTP/1.0 503"), "{target}: {answer}");
+        }
+    }
 
     #[test]
     fn only_addresses_and_localhost_name_the_loopback() {

@@ -10,7 +10,15 @@ struct OfPeer {
     count: u64,
     total: Duration,
     longest: Duration,
-    since: Option<Instant>,
+    present: Option<Present>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Present {
+    /// When sending was held.
+    since: Instant,
+    /// For how long nothing had come back by then.
+    silent_for: Duration,
 }
 
 /// Counts of each peer that ever had one: bounded by the number of peers.
@@ -20,10 +28,13 @@ pub(super) struct Outages(BTreeMap<PeerIndex, OfPeer>);
 impl Outages {
     pub(super) fn on_event<E>(&mut self, now: Instant, event: &SessionEvent<E>) {
         match event {
-            SessionEvent::LinkDown { peer, .. } => {
+            SessionEvent::LinkDown { peer, silent_for } => {
                 let of = self.0.entry(*peer).or_default();
-                if of.since.is_none() {
-                    of.since = Some(now);
+                if of.present.is_none() {
+                    of.present = Some(Present {
+                        since: now,
+                        silent_for: *silent_for,
+                    });
                     of.count += 1;
                 }
             }
@@ -36,9 +47,9 @@ impl Outages {
 
     fn over(&mut self, peer: PeerIndex, length: impl FnOnce(Instant) -> Duration) {
         if let Some(of) = self.0.get_mut(&peer)
-            && let Some(since) = of.since.take()
+            && let Some(present) = of.present.take()
         {
-            let length = length(since);
+            let length = length(present.since);
             of.total += length;
             of.longest = of.longest.max(length);
         }
@@ -53,10 +64,10 @@ impl Outages {
         }
     }
 
-    /// For how long the present one lasts.
+    /// For how long nothing has come back, if there is one now.
     pub(super) fn lasts(&self, now: Instant, peer: PeerIndex) -> Option<Duration> {
-        let since = self.0.get(&peer)?.since?;
-        Some(now.saturating_since(since))
+        let present = self.0.get(&peer)?.present?;
+        Some(now.saturating_since(present.since) + present.silent_for)
     }
 }
 
@@ -96,7 +107,7 @@ mod tests {
     fn each_outage_counts_once_with_its_length_however_it_ends() {
         let mut outages = Outages::default();
         outages.on_event(at(10), &down());
-        assert_eq!(outages.lasts(at(12), PEER), Some(Duration::from_secs(2)));
+        assert_eq!(outages.lasts(at(12), PEER), Some(Duration::from_secs(3)));
         outages.on_event(at(13), &up(3));
         outages.on_event(at(20), &down());
         // By a handshake, after which the session tells of the end as well.

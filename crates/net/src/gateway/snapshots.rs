@@ -3,12 +3,16 @@
 //! # Promises
 //! - Whatever is told of a snapshot, in whichever form, is read from the same values.
 //! - At most [`SNAPSHOTS_MAX`] are kept.
+//! - However many ask, the gateway's loop is asked once in [`ASK_EVERY`] at most, and each is told of an
+//!   instant after its question.
 
-use super::command::Control;
+use super::command::{Control, Silence};
 use super::history::{self, History};
 use super::status::Status;
 use super::tally::{Tally, Window};
+use crate::clock::Clock;
 use crate::wait::wait;
+use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +23,9 @@ use std::time::Duration;
 pub(super) const SNAPSHOTS_MAX: usize = 32;
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// Questions that come faster wait for each other and share an answer.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// How everything was at one instant.
 #[derive(Clone, Debug, Default)]
@@ -37,10 +44,28 @@ struct Kept {
     history: History,
 }
 
+/// The last question to the loop.
+#[derive(Debug)]
+struct Asked {
+    begun: Instant,
+    ended: Instant,
+    snapshot: Option<Arc<Snapshot>>,
+}
+
+impl Asked {
+    /// Whether it serves one who came at `came`: it is as young as a question of its own would be, or the
+    /// loop was found silent meanwhile.
+    fn serves(&self, came: Instant) -> bool {
+        self.begun >= came || (self.snapshot.is_none() && self.ended >= came)
+    }
+}
+
 /// Takes and keeps them.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     control: Control,
+    clock: Clock,
+    asked: Mutex<Option<Asked>>,
     kept: Mutex<Kept>,
 }
 
@@ -68,23 +93,29 @@ impl Kept {
 }
 
 impl Snapshots {
+    pub(super) fn new(control: Control) -> Self {
+        Self {
+            control,
+            clock: Clock::start(),
+            asked: Mutex::default(),
+            kept: Mutex::default(),
+        }
+    }
+
     /// Begins to look at the gateway once a second, for as long as it runs.
     ///
     /// # Errors
     /// The system gives no thread.
     pub(super) fn begin(control: Control) -> io::Result<Arc<Self>> {
-        let snapshots = Arc::new(Self {
-            control,
-            kept: Mutex::default(),
-        });
+        let snapshots = Arc::new(Self::new(control));
         let sampled = Arc::clone(&snapshots);
         let sample = move || {
             while wait(&[], Some(SAMPLE_EVERY), &mut Vec::new()).is_ok() {
-                let Some(status) = sampled.control.status() else {
-                    // It is busy, or it has ended.
-                    continue;
-                };
-                sampled.kept().history.push(Tally::of(&status));
+                match sampled.control.ask() {
+                    Ok(status) => sampled.kept().history.push(Tally::of(&status)),
+                    Err(Silence::Busy) => {}
+                    Err(Silence::Ended) => break,
+                }
             }
         };
         thread::Builder::new()
@@ -100,8 +131,25 @@ impl Snapshots {
 
     /// How it is now; `None` if the gateway does not answer.
     pub(super) fn take(&self) -> Option<Arc<Snapshot>> {
-        let status = self.control.status()?;
-        Some(self.kept().keep(status))
+        let came = self.clock.now();
+        // What a panic elsewhere left is still the last question.
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = asked.as_ref() {
+            if last.serves(came) {
+                return last.snapshot.clone();
+            }
+            let rest = ASK_EVERY.saturating_sub(self.clock.now().saturating_since(last.begun));
+            drop(wait(&[], Some(rest), &mut Vec::new()));
+        }
+        let begun = self.clock.now();
+        let status = self.control.status();
+        let snapshot = status.map(|status| self.kept().keep(status));
+        *asked = Some(Asked {
+            begun,
+            ended: self.clock.now(),
+            snapshot: snapshot.clone(),
+        });
+        snapshot
     }
 
     /// One that was taken before; `None` if it is not kept any more, or was never taken.
@@ -109,10 +157,9 @@ impl Snapshots {
         self.kept().get(sequence)
     }
 
-    /// The last hour with a peer; `None` if there is no such peer.
-    pub(super) fn history(&self, peer: usize) -> Option<history::Report> {
-        let status = self.control.status()?;
-        let name = &status.peers.get(peer)?.name;
+    /// The last hour with a peer of those in `now`; `None` if there is no such peer.
+    pub(super) fn history(&self, now: &Snapshot, peer: usize) -> Option<history::Report> {
+        let name = &now.status.peers.get(peer)?.name;
         Some(self.kept().history.report(peer, name))
     }
 }
@@ -121,6 +168,21 @@ impl Snapshots {
 mod tests {
     use super::super::tally::tests::status;
     use super::*;
+
+    #[test]
+    fn an_answer_serves_who_came_before_its_question_and_a_failure_who_waited() {
+        let at = |seconds| Instant::START + Duration::from_secs(seconds);
+        let mut asked = Asked {
+            begun: at(10),
+            ended: at(15),
+            snapshot: Some(Arc::default()),
+        };
+        assert!(asked.serves(at(9)));
+        assert!(!asked.serves(at(12)), "it is older than the question");
+        asked.snapshot = None;
+        assert!(asked.serves(at(12)), "nobody waits for a silent loop twice");
+        assert!(!asked.serves(at(16)));
+    }
 
     #[test]
     fn the_last_ones_can_be_had_again_by_their_numbers() {

@@ -23,8 +23,10 @@ struct PeerTally {
     sent_bytes: u64,
     /// Of these, parity and what was sent again.
     repair_bytes: u64,
-    /// With what surrounds each TPDU.
-    packet_bytes: u64,
+    /// TPDUs sent, of all kinds.
+    sent_tpdus: u64,
+    /// What surrounds each now, in octets. It changes with the path.
+    overhead_bytes: u64,
     /// A bound on the rate, bits a second.
     rate: u64,
     payload_bytes: u64,
@@ -43,11 +45,11 @@ impl PeerTally {
         let of = |kind: &str| transport.sent_bytes.get(kind).copied().unwrap_or(0);
         let by = |what: &str| transport.recovered_tpdus.get(what).copied().unwrap_or(0);
         let sent_bytes = transport.sent_bytes.values().sum();
-        let tpdus: u64 = transport.sent_tpdus.values().sum();
         Self {
             sent_bytes,
             repair_bytes: of("repair") + of("retransmission"),
-            packet_bytes: tpdus.saturating_mul(peer.packet_overhead_bytes) + sent_bytes,
+            sent_tpdus: transport.sent_tpdus.values().sum(),
+            overhead_bytes: peer.packet_overhead_bytes,
             rate: peer.rate_bits_per_second,
             payload_bytes: transport.payload_bytes,
             accepted: transport.accepted_tpdus,
@@ -145,7 +147,8 @@ impl PeerWindow {
     fn between(first: &PeerTally, last: &PeerTally, seconds: f64) -> Self {
         let of = |pick: fn(&PeerTally) -> u64| pick(last).saturating_sub(pick(first));
         let rate = |count: u64| count as f64 / seconds;
-        let wire_rate = rate(of(|t| t.packet_bytes)) * BITS;
+        let surrounds = of(|t| t.sent_tpdus).saturating_mul(last.overhead_bytes);
+        let wire_rate = rate(surrounds.saturating_add(of(|t| t.sent_bytes))) * BITS;
         let settled = of(|t| t.accepted) + of(|t| t.residual);
         Self {
             wire_rate,
@@ -235,6 +238,20 @@ pub(super) mod tests {
             peer.fec_rate + peer.arq_rate + peer.residual_rate,
             peer.lost_rate,
         );
+    }
+
+    #[test]
+    fn another_overhead_counts_for_what_was_sent_in_the_span_only() {
+        let (first, mut last) = (status(100.0, 1_000_000), status(110.0, 1_000_010));
+        let rate = |last: &Status| {
+            let window = Window::between(&Tally::of(&first), &Tally::of(last));
+            window.unwrap().peers[0].wire_rate
+        };
+        close(rate(&last), 8_960.0);
+        last.peers[0].packet_overhead_bytes = 80;
+        close(rate(&last), 9_280.0);
+        last.peers[0].packet_overhead_bytes = 40;
+        close(rate(&last), 8_640.0);
     }
 
     #[test]

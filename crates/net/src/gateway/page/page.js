@@ -148,9 +148,10 @@
     return at.toTimeString().slice(0, 8);
   }
 
+  // A gateway that was started again counts from 0 again: only with its time does a number mean one decision.
   function showDecisions() {
     byId("no-decisions").hidden = view.decisions.length > 0;
-    sync(byId("decisions"), view.decisions, (one) => String(one.number),
+    sync(byId("decisions"), view.decisions, (one) => `${one.number} at ${one.uptime_seconds}`,
       (one) => make("li", {}, make("time", {}, clock(one.uptime_seconds)),
         make("b", {}, (one.peer === null ? "" : one.peer + " ") + one.what.replaceAll("_", " ")), make("span", {}, one.why)),
       () => {});
@@ -322,27 +323,32 @@
   }
 
   async function look() {
+    let answer = null;
     try {
-      view = await ask(fixed === null ? "view" : "view?sequence=" + encodeURIComponent(fixed));
-      heard = new Date();
-      show();
-      byId("lost").hidden = true;
-      document.body.dataset.state = fixed === null ? "live" : "fixed";
+      answer = await ask(fixed === null ? "view" : "view?sequence=" + encodeURIComponent(fixed));
     } catch (error) {
       lose(error);
     }
     if (fixed === null) setTimeout(look, EVERY);
+    if (answer === null) return;
+    view = answer;
+    heard = new Date();
+    show();
+    byId("lost").hidden = true;
+    document.body.dataset.state = fixed === null ? "live" : "fixed";
   }
 
   async function remember() {
     const peer = chosen;
+    let answer = null;
     try {
-      const answer = await ask("history?peer=" + peer);
-      if (peer === chosen) history = answer;
-      draw();
+      answer = await ask("history?peer=" + peer);
     } catch {
       // The other question says so.
+      return;
     }
+    if (peer === chosen) history = answer;
+    draw();
   }
 
   async function keepRemembering() {
@@ -359,5 +365,6 @@
   });
   addEventListener("resize", draw);
   look();
-  keepRemembering();
+  // The drawings are of now: beside figures of another instant they would mislead.
+  if (fixed === null) keepRemembering();
 })();

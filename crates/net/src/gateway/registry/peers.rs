@@ -169,7 +169,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &["peer"],
         point: Point::Session,
         label: "down for",
-        help: "How long the present outage has lasted; 0 if there is none",
+        help: "For how long nothing has come back in the present outage; 0 if there is none",
         formula: "",
         read: |s| of_peers(s, |p| Value::number(p.down_seconds.unwrap_or(0.0))),
     },
