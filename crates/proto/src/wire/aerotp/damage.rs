@@ -310,8 +310,14 @@ fn holds_together(octets: &[u8]) {
         let count = match mack.acks {
             Acks::Listed { further, .. } => further.len(),
             // A path report is two words.
-            Acks::Cumulative { report, above, .. } => {
-                above.len() + 1 + 2 * usize::from(report.is_some())
+            Acks::Cumulative {
+                channel,
+                report,
+                above,
+                ..
+            } => {
+                let words = usize::from(channel.is_some()) + 2 * usize::from(report.is_some());
+                above.len() + 1 + words
             }
         };
         assert_eq!(count * 4, tpdu.body.len());
@@ -335,6 +341,13 @@ fn holds_together(octets: &[u8]) {
         assert_eq!(again, tpdu.covered);
     }
     assert_eq!([tpdu.covered, tpdu.parity].concat(), octets);
+}
+
+#[test]
+fn every_example_holds_together() {
+    for (_, octets) in examples() {
+        holds_together(&octets);
+    }
 }
 
 proptest! {
