@@ -4,9 +4,11 @@ use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
 use core::num::NonZeroU8;
 use fulmar_net::clock::Clock;
-use fulmar_net::udp::UdpPort;
+use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::wait::WakeUp;
 use fulmar_net::{entropy, wait};
 use fulmar_proto::fec::block::BlockPlan;
+use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, Counters, Endpoint, EndpointConfig,
@@ -140,8 +142,51 @@ pub(crate) fn endpoint(rate: Bitrate, overhead: ByteCount) -> Result<Endpoint, F
     Ok(Endpoint::new(config, Rng::from_seed(seed)))
 }
 
+/// A loop around a socket to `peer`, and the path there. Warnings as in [`complain`].
+///
+/// # Errors
+/// The system has no way to `peer`.
+pub(crate) fn driver_to(
+    peer: SocketAddr,
+    config: PortConfig,
+    wake_up: WakeUp,
+    (verbose, quiet): (u8, bool),
+) -> Result<(UdpDriver, PathId), Failure> {
+    let port = UdpPort::connect(peer, config)
+        .with_context(|| format!("reaching {peer}"))
+        .or_exit(Exit::Unreachable)?;
+    complain(&port, verbose, quiet);
+    let mut driver = UdpDriver::new(Clock::start(), port, wake_up, PathTableConfig::default());
+    let path = driver
+        .path_to(peer)
+        .context("the path table is full")
+        .or_exit(Exit::Failed)?;
+    Ok((driver, path))
+}
+
+/// A loop around a socket that listens at `address`, and where it came to listen. Warnings as in [`complain`].
+///
+/// # Errors
+/// The address cannot be had.
+pub(crate) fn driver_at(
+    address: SocketAddr,
+    wake_up: WakeUp,
+    (verbose, quiet): (u8, bool),
+) -> Result<(UdpDriver, SocketAddr), Failure> {
+    let port = UdpPort::bind(address, PortConfig::default())
+        .with_context(|| format!("listening on {address}"))
+        .or_exit(Exit::Device)?;
+    complain(&port, verbose, quiet);
+    let listening = port
+        .local()
+        .with_context(|| format!("listening on {address}"))
+        .or_exit(Exit::Device)?;
+    let driver = UdpDriver::new(Clock::start(), port, wake_up, PathTableConfig::default());
+    Ok((driver, listening))
+}
+
 /// Says what could be better about the machine, and more of it if `verbose`; nothing if `quiet`.
-pub(crate) fn complain(port: &UdpPort, verbose: u8, quiet: bool) {
+fn complain(port: &UdpPort, verbose: u8, quiet: bool) {
     if quiet {
         return;
     }
@@ -156,11 +201,6 @@ pub(crate) fn complain(port: &UdpPort, verbose: u8, quiet: bool) {
             buffers.receive, buffers.send, buffers.asked
         );
     }
-}
-
-/// A clock that starts now.
-pub(crate) fn clock() -> Clock {
-    Clock::start()
 }
 
 /// What one connection did, as it appears in JSON. What only the other end can know is null.

@@ -14,7 +14,7 @@ use fulmar_net::perf::{
     Client, ClientPlan, Direction, Interval, Limit, Observer, PerfError, Report, Sent, Server,
     ServerPlan, Test,
 };
-use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::waker;
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
@@ -27,8 +27,8 @@ Examples:
       wait for tests on UDP port 4917, until Ctrl-C
   fulmar perf -c 10.0.0.2 --rate 20mbit
       ten seconds of as much as mode reliable carries, over a link of 20 Mbit/s
-  fulmar perf -c 10.0.0.2 -u -b 5M -t 60 -i 1
-      5 Mbit/s without repair, a line each second: what the link itself loses
+  fulmar perf -c 10.0.0.2 -u -b 4M -t 60 -i 1
+      4 Mbit/s without repair, a line each second: what a link of 5 Mbit/s itself loses
   fulmar perf -c 10.0.0.2 -R --mode nack-mack --fec-words 16 -J | jq .delay.p99_s
       from there to here; one JSON object, whatever happens
 
@@ -310,20 +310,8 @@ fn measure(
         connect_timeout: args.connect_timeout,
     };
     let signals = Signals::catch(&[&waker])?;
-    let port = UdpPort::connect(peer, PortConfig::default())
-        .with_context(|| format!("reaching {peer}"))
-        .or_exit(Exit::Unreachable)?;
-    connection::complain(&port, verbose, args.json);
-    let mut driver = UdpDriver::new(
-        connection::clock(),
-        port,
-        wake_up,
-        PathTableConfig::default(),
-    );
-    let path = driver
-        .path_to(peer)
-        .context("the path table is full")
-        .or_exit(Exit::Failed)?;
+    let talk = (verbose, args.json);
+    let (mut driver, path) = connection::driver_to(peer, PortConfig::default(), wake_up, talk)?;
     let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
     let mut client = Client::new(plan, path, signals.stop(), Watcher::new(args.json));
     driver
@@ -356,11 +344,7 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     let bind = args.bind.as_deref().unwrap_or_default();
     let listen = resolve("--bind", &format!("{bind}:{}", args.port))?;
     let signals = Signals::catch(&[&waker])?;
-    let port = UdpPort::bind(listen, PortConfig::default())
-        .with_context(|| format!("listening on {listen}"))
-        .or_exit(Exit::Device)?;
-    connection::complain(&port, verbose, args.json);
-    let listening = port.local().context("--bind").or_exit(Exit::Device)?;
+    let (mut driver, listening) = connection::driver_at(listen, wake_up, (verbose, args.json))?;
     let overhead = connection::lower_overhead(listening);
     let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
     let plan = ServerPlan {
@@ -377,12 +361,6 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     } else {
         eprintln!("fulmar: waiting for tests on {listening}");
     }
-    let mut driver = UdpDriver::new(
-        connection::clock(),
-        port,
-        wake_up,
-        PathTableConfig::default(),
-    );
     driver
         .run(&mut endpoint, &mut server)
         .context("the socket")

@@ -10,7 +10,6 @@ use anyhow::Context;
 use fulmar_net::transfer::{
     Destination, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, Verdict,
 };
-use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
@@ -351,11 +350,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     }
     let listen = resolve("--listen", &args.listen)?;
     let signals = Signals::catch(&[&waker])?;
-    let port = UdpPort::bind(listen, PortConfig::default())
-        .with_context(|| format!("listening on {listen}"))
-        .or_exit(Exit::Device)?;
-    connection::complain(&port, verbose, args.json);
-    let listening = port.local().context("--listen").or_exit(Exit::Device)?;
+    let (mut driver, listening) = connection::driver_at(listen, wake_up, (verbose, args.json))?;
     let overhead = connection::lower_overhead(listening);
     let settings = ConnectionConfig {
         ack: connection::acknowledge_every(args.mack),
@@ -388,12 +383,6 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     } else {
         eprintln!("fulmar: listening on {listening}");
     }
-    let mut driver = UdpDriver::new(
-        connection::clock(),
-        port,
-        wake_up,
-        PathTableConfig::default(),
-    );
     driver
         .run(&mut endpoint, &mut receiver)
         .context("the socket")

@@ -11,7 +11,7 @@ use fulmar_net::entropy;
 use fulmar_net::transfer::{
     SendError, SendPlan, SendReport, Sender, SentSoFar, Source, check_name,
 };
-use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ModeRules};
@@ -273,20 +273,8 @@ fn transfer(
         burst: args.burst.into(),
         ..PortConfig::default()
     };
-    let port = UdpPort::connect(peer, port_config)
-        .with_context(|| format!("reaching {peer}"))
-        .or_exit(Exit::Unreachable)?;
-    connection::complain(&port, verbose, args.json);
-    let mut driver = UdpDriver::new(
-        connection::clock(),
-        port,
-        wake_up,
-        PathTableConfig::default(),
-    );
-    let path = driver
-        .path_to(peer)
-        .context("the path table is full")
-        .or_exit(Exit::Failed)?;
+    let talk = (verbose, args.json);
+    let (mut driver, path) = connection::driver_to(peer, port_config, wake_up, talk)?;
     let mut endpoint = connection::endpoint(args.rate, overhead)?;
     let progress = Progress::new(name, source.size(), args.json);
     let mut sender = Sender::new(plan, path, source, signals.stop(), progress);

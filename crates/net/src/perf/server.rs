@@ -1,19 +1,19 @@
 //! The end that waits for tests: any number one after another, one at a time.
 
-use super::client::{PROBE_EVERY, STRAGGLING_MAX};
+mod dialogue;
+
+use super::client::PROBE_EVERY;
 use super::meter::Meter;
-use super::outgoing::{Outgoing, control_config, lane_config};
-use super::record::{Direction, Record, Records, Test};
+use super::outgoing::{Outgoing, control_config};
+use super::record::{Record, Records, Test};
 use super::report::{PerfError, Report};
 use super::{Observer, PERF_DATA_PORT, PERF_PORT};
-use crate::entropy;
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Deadline, PathId};
 use fulmar_proto::transport::aerotp::{
-    CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event, ModeRules,
+    CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event,
 };
-use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -35,27 +35,6 @@ pub struct ServerPlan {
     pub rate_max: Bitrate,
     /// Whether to end after one test.
     pub once: bool,
-}
-
-const FOREIGN_TOKEN: &str = "a number that it was not told";
-
-/// Whether the server can do `test`.
-///
-/// # Errors
-/// Why not, for the user.
-fn refusal(test: &Test, plan: &ServerPlan) -> Result<(), String> {
-    test.check()?;
-    let mode = test.mode()?;
-    let lane = lane_config(test, plan.rate_max, plan.connection);
-    let payload = lane.payload_bytes().map_err(|error| error.to_string())?;
-    let sends_messages = test.direction == Direction::Down && !ModeRules::of(mode).complete;
-    if sends_messages && test.message_bytes as usize > payload {
-        return Err(format!(
-            "mode {mode} sends each message in one packet, and here that has {payload}B; ask with \
-             --length {payload}"
-        ));
-    }
-    Ok(())
 }
 
 /// What came of the last conversation with a client.
@@ -172,148 +151,6 @@ impl<O: Observer> Server<O> {
             }
         }
         busy
-    }
-
-    fn take(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        control: ConnectionId,
-        mut octets: &[u8],
-    ) -> Result<(), PerfError> {
-        while let Some(conversation) = self.conversations.get_mut(&control) {
-            let Some(record) = conversation.records.next(&mut octets)? else {
-                break;
-            };
-            self.on_record(now, machine, control, record)?;
-        }
-        Ok(())
-    }
-
-    fn on_record(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        control: ConnectionId,
-        record: Record,
-    ) -> Result<(), PerfError> {
-        let runs_here = self
-            .running
-            .as_ref()
-            .is_some_and(|running| running.control == control);
-        if let Some(running) = self.running.as_mut().filter(|_| runs_here) {
-            running.heard = now;
-        }
-        let Some(conversation) = self.conversations.get_mut(&control) else {
-            return Ok(());
-        };
-        match record {
-            Record::Hello(test) if conversation.test.is_none() && !conversation.leaving => {
-                if let Err(text) = refusal(&test, &self.plan) {
-                    Record::Refuse { text }.encode(&mut conversation.outbox);
-                    conversation.leaving = true;
-                    return Ok(());
-                }
-                conversation.test = Some(test);
-                // Each from the kernel: of numbers that were told, none can be foretold.
-                let token = entropy::seed().map_err(|_| PerfError::Ended)?;
-                conversation.token = token;
-                Record::Accept { token }.encode(&mut conversation.outbox);
-            }
-            Record::Probe { token, sent } if conversation.test.is_some() => {
-                if token != conversation.token {
-                    return Err(PerfError::Sequence(FOREIGN_TOKEN));
-                }
-                let came = now.as_nanos();
-                Record::Echo {
-                    sent,
-                    came,
-                    answered: came,
-                }
-                .encode(&mut conversation.outbox);
-            }
-            Record::Begin { token, ahead } if !runs_here => {
-                let Some(test) = conversation.test.clone() else {
-                    return Err(PerfError::Sequence("BEGIN"));
-                };
-                if token != conversation.token {
-                    return Err(PerfError::Sequence(FOREIGN_TOKEN));
-                }
-                // One that has its figures may have left without our hearing of it.
-                let is_over = |running: &Running| matches!(running.flow, Flow::Told);
-                if !self.running.as_ref().is_none_or(is_over) {
-                    let text = "another test is running; try again when it is over".to_owned();
-                    Record::Refuse { text }.encode(&mut conversation.outbox);
-                    conversation.leaving = true;
-                    return Ok(());
-                }
-                let path = conversation.path;
-                Record::Go.encode(&mut conversation.outbox);
-                self.start(now, machine, (control, path), test, ahead)?;
-            }
-            Record::End(sent) if runs_here => {
-                if let Some(Running {
-                    flow:
-                        Flow::Up {
-                            end: end @ None, ..
-                        },
-                    ..
-                }) = &mut self.running
-                {
-                    *end = Some((sent, now + STRAGGLING_MAX));
-                }
-            }
-            Record::Hello(_) => return Err(PerfError::Sequence("HELLO")),
-            Record::Probe { .. } => return Err(PerfError::Sequence("PROBE")),
-            Record::Begin { .. } => return Err(PerfError::Sequence("BEGIN")),
-            Record::End(_) => return Err(PerfError::Sequence("END")),
-            Record::Accept { .. } => return Err(PerfError::Sequence("ACCEPT")),
-            Record::Go => return Err(PerfError::Sequence("GO")),
-            Record::Refuse { .. } => return Err(PerfError::Sequence("REFUSE")),
-            Record::Echo { .. } => return Err(PerfError::Sequence("ECHO")),
-            Record::Interval(_) => return Err(PerfError::Sequence("INTERVAL")),
-            Record::Result(_) => return Err(PerfError::Sequence("RESULT")),
-        }
-        Ok(())
-    }
-
-    fn start(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        (control, path): (ConnectionId, PathId),
-        test: Test,
-        ahead: i64,
-    ) -> Result<(), PerfError> {
-        let flow = match test.direction {
-            // The client is the sender, and our clock is ahead of its own by that.
-            Direction::Up => Flow::Up {
-                meter: Box::new(Meter::new(test.clone(), ahead)),
-                lane: None,
-                lane_over: false,
-                end: None,
-            },
-            Direction::Down => {
-                let rate = test.link_rate().min(self.plan.rate_max);
-                let report = LinkReport {
-                    available: Some(rate),
-                    ..LinkReport::default()
-                };
-                machine.link_report(now, path, report);
-                let config = lane_config(&test, rate, self.plan.connection);
-                let lane = machine.connect(now, path, PERF_DATA_PORT, config)?;
-                let outgoing = Outgoing::new(now, test.clone(), lane);
-                Flow::Down { outgoing }
-            }
-        };
-        self.observer.began(&test);
-        self.running = Some(Running {
-            control,
-            test,
-            heard: now,
-            flow,
-        });
-        Ok(())
     }
 
     /// Lets the test do what is due; whether it did anything.
@@ -628,107 +465,4 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fulmar_proto::rng::Rng;
-    use fulmar_proto::transport::aerotp::EndpointConfig;
-    use fulmar_proto::wire::aerotp::Mode;
-
-    const NOW: Instant = Instant::START;
-
-    /// A server in conversation with a client that has said nothing yet.
-    fn conversation() -> (Server<()>, Endpoint, ConnectionId) {
-        let mut machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
-        let plan = ServerPlan {
-            connection: ConnectionConfig::default(),
-            rate_max: Bitrate::from_bits_per_second(10_000_000),
-            once: false,
-        };
-        let mut server =
-            Server::new(plan, &mut machine, Stop::default(), ()).expect("sound settings");
-        let control = control_config(ConnectionConfig::default());
-        let path = PathId(1);
-        let id = machine
-            .connect(NOW, path, PERF_PORT, control)
-            .expect("room");
-        let event = Event::Incoming {
-            id,
-            path,
-            local: PERF_PORT,
-            mode: Mode::Reliable,
-        };
-        server.deliver(NOW, &mut machine, event);
-        (server, machine, id)
-    }
-
-    fn said(server: &mut Server<()>, control: ConnectionId) -> Vec<Record> {
-        let outbox =
-            std::mem::take(&mut server.conversations.get_mut(&control).expect("it").outbox);
-        let (mut octets, mut records, mut all) =
-            (outbox.as_slice(), Records::default(), Vec::new());
-        while let Some(record) = records.next(&mut octets).expect("ours") {
-            all.push(record);
-        }
-        all
-    }
-
-    #[test]
-    fn who_does_not_know_the_number_is_told_nothing_and_sent_nothing() {
-        let (mut server, mut machine, id) = conversation();
-        let test = Test::new(1, Mode::Unreliable, Direction::Down);
-        let hello = Record::Hello(test);
-        server
-            .on_record(NOW, &mut machine, id, hello)
-            .expect("a sound test");
-        let accept = said(&mut server, id);
-        let &[Record::Accept { token }] = accept.as_slice() else {
-            panic!("{accept:?}")
-        };
-        let wrong = token ^ 1;
-        for forged in [
-            Record::Probe {
-                token: wrong,
-                sent: 0,
-            },
-            Record::Begin {
-                token: wrong,
-                ahead: 0,
-            },
-        ] {
-            assert!(server.on_record(NOW, &mut machine, id, forged).is_err());
-            assert!(server.running.is_none());
-            assert_eq!(said(&mut server, id), []);
-        }
-        let right = Record::Begin { token, ahead: 0 };
-        server
-            .on_record(NOW, &mut machine, id, right)
-            .expect("the number");
-        assert!(server.running.is_some());
-    }
-
-    #[test]
-    fn a_client_that_was_refused_is_not_answered_again() {
-        let (mut server, mut machine, id) = conversation();
-        let mut test = Test::new(1, Mode::Unreliable, Direction::Down);
-        test.message_bytes = 9_000;
-        let hello = Record::Hello(test);
-        server
-            .on_record(NOW, &mut machine, id, hello.clone())
-            .expect("an answer");
-        let told = said(&mut server, id);
-        assert!(
-            matches!(told.as_slice(), [Record::Refuse { .. }]),
-            "{told:?}"
-        );
-        assert!(server.on_record(NOW, &mut machine, id, hello).is_err());
-    }
-
-    #[test]
-    fn a_silent_client_is_forgotten() {
-        let (mut server, mut machine, _) = conversation();
-        let deadline = server.next_deadline().expect("its introduction");
-        assert_eq!(deadline.at, NOW + INTRODUCTION_MAX);
-        server.work(deadline.at, &mut machine);
-        assert!(server.conversations.is_empty());
-    }
-}
+mod tests;

@@ -1,0 +1,169 @@
+//! A server's promises towards clients that lie, flood or fall silent.
+
+use super::*;
+use crate::perf::record::Direction;
+use fulmar_proto::machine::{Datagram, Ecn, Machine};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::EndpointConfig;
+use fulmar_proto::wire::aerotp::Mode;
+
+const NOW: Instant = Instant::START;
+
+/// A server in conversation with a client that has said nothing yet.
+fn conversation() -> (Server<()>, Endpoint, ConnectionId) {
+    let mut machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let plan = ServerPlan {
+        connection: ConnectionConfig {
+            // Less than the answers that would wait: the rest must not wait elsewhere.
+            send_buffer_bytes: 4_096,
+            ..ConnectionConfig::default()
+        },
+        rate_max: Bitrate::from_bits_per_second(10_000_000),
+        once: false,
+    };
+    let mut server = Server::new(plan, &mut machine, Stop::default(), ()).expect("sound settings");
+    let control = control_config(ConnectionConfig::default());
+    let path = PathId(1);
+    let id = machine
+        .connect(NOW, path, PERF_PORT, control)
+        .expect("room");
+    let event = Event::Incoming {
+        id,
+        path,
+        local: PERF_PORT,
+        mode: Mode::Reliable,
+    };
+    server.deliver(NOW, &mut machine, event);
+    (server, machine, id)
+}
+
+fn said(server: &mut Server<()>, control: ConnectionId) -> Vec<Record> {
+    let outbox = std::mem::take(&mut server.conversations.get_mut(&control).expect("it").outbox);
+    let (mut octets, mut records, mut all) = (outbox.as_slice(), Records::default(), Vec::new());
+    while let Some(record) = records.next(&mut octets).expect("ours") {
+        all.push(record);
+    }
+    all
+}
+
+#[test]
+fn who_does_not_know_the_number_is_told_nothing_and_sent_nothing() {
+    let (mut server, mut machine, id) = conversation();
+    let test = Test::new(1, Mode::Unreliable, Direction::Down);
+    let hello = Record::Hello(test);
+    server
+        .on_record(NOW, &mut machine, id, hello)
+        .expect("a sound test");
+    let accept = said(&mut server, id);
+    let &[Record::Accept { token }] = accept.as_slice() else {
+        panic!("{accept:?}")
+    };
+    let wrong = token ^ 1;
+    for forged in [
+        Record::Probe {
+            token: wrong,
+            sent: 0,
+        },
+        Record::Begin {
+            token: wrong,
+            ahead: 0,
+        },
+    ] {
+        assert!(server.on_record(NOW, &mut machine, id, forged).is_err());
+        assert!(server.running.is_none());
+        assert_eq!(said(&mut server, id), []);
+    }
+    let right = Record::Begin { token, ahead: 0 };
+    server
+        .on_record(NOW, &mut machine, id, right)
+        .expect("the number");
+    assert!(server.running.is_some());
+}
+
+#[test]
+fn a_client_that_was_refused_is_not_answered_again() {
+    let (mut server, mut machine, id) = conversation();
+    let mut test = Test::new(1, Mode::Unreliable, Direction::Down);
+    test.message_bytes = 9_000;
+    let hello = Record::Hello(test);
+    server
+        .on_record(NOW, &mut machine, id, hello.clone())
+        .expect("an answer");
+    let told = said(&mut server, id);
+    assert!(
+        matches!(told.as_slice(), [Record::Refuse { .. }]),
+        "{told:?}"
+    );
+    assert!(server.on_record(NOW, &mut machine, id, hello).is_err());
+}
+
+#[test]
+fn a_silent_client_is_forgotten() {
+    let (mut server, mut machine, _) = conversation();
+    let deadline = server.next_deadline().expect("its introduction");
+    assert_eq!(deadline.at, NOW + INTRODUCTION_MAX);
+    server.work(deadline.at, &mut machine);
+    assert!(server.conversations.is_empty());
+}
+
+/// Hands over all that `from` wants to send now; none of it arrives without `to`.
+fn carry(from: &mut Endpoint, mut to: Option<&mut Endpoint>) {
+    let mut octets = Vec::new();
+    while from.poll_transmit(NOW, &mut octets).is_some() {
+        if let Some(to) = &mut to {
+            let path = PathId(1);
+            let octets = octets.as_slice();
+            let ecn = Ecn::default();
+            to.handle_datagram(NOW, Datagram { path, octets, ecn });
+        }
+        octets.clear();
+    }
+}
+
+fn serve(server: &mut Server<()>, machine: &mut Endpoint) {
+    while let Some(event) = machine.poll_event() {
+        server.deliver(NOW, machine, event);
+    }
+    while server.work(NOW, machine) == Step::Again {}
+}
+
+#[test]
+fn who_asks_without_end_and_confirms_nothing_is_not_read_without_end() {
+    let (mut server, mut machine, _) = conversation();
+    let rate = Bitrate::from_bits_per_second(u64::from(u32::MAX));
+    let config = EndpointConfig {
+        rate,
+        burst: Duration::from_secs(1),
+        ..EndpointConfig::default()
+    };
+    let mut client = Endpoint::new(config, Rng::from_seed(2));
+    let control = control_config(ConnectionConfig::default());
+    let id = client
+        .connect(NOW, PathId(1), PERF_PORT, control)
+        .expect("room");
+    let test = Test::new(1, Mode::Unreliable, Direction::Up);
+    let mut octets = Vec::new();
+    Record::Hello(test).encode(&mut octets);
+    client.write(NOW, id, &octets).expect("open");
+    carry(&mut client, Some(&mut machine));
+    serve(&mut server, &mut machine);
+    let answered = server.conversations.values().find(|one| one.test.is_some());
+    let token = answered.expect("its test").token;
+    octets.clear();
+    for sent in 0..100 {
+        Record::Probe { token, sent }.encode(&mut octets);
+    }
+    let mut asked = 0;
+    for _ in 0..2_000 {
+        asked += client.write(NOW, id, &octets).expect("open");
+        carry(&mut client, Some(&mut machine));
+        serve(&mut server, &mut machine);
+        // Acknowledgements of reading go back; what the server says does not.
+        carry(&mut machine, None);
+    }
+    let waiting = server.conversations.values().map(|one| one.outbox.len());
+    let most = waiting.max().unwrap_or_default();
+    // One payload of questions is read at once, and answers are twice as long.
+    assert!(most <= OUTBOX_BYTES_MAX + 2 * 1_500, "{most} for {asked}");
+    assert!(asked > 100_000, "{asked}: too few to tell");
+}
