@@ -1,0 +1,31 @@
+//! What happened, for people to look at: packets as pcapng, events as JSON lines.
+//!
+//! ```text
+//!  packets --- Pcapng: interface, direction, time, comment ---> a capture that Wireshark opens
+//!  events ---- EventLines: one JSON object each --------------> a log that jq reads
+//! ```
+//!
+//! The simulator, the emulator and the gateway write the same two formats with it. A captured packet
+//! names the dissector of its octets ([`Dissector`]) in the link type that Wireshark keeps for that
+//! (252, "exported PDU"), so that no setting is needed to read them.
+//!
+//! # Promises
+//! - No files and no clock: octets go to a [`std::io::Write`], times are arguments.
+//! - The same calls give the same octets.
+//! - Every block, and every line, is handed over whole, in one call of `write_all`.
+//!
+//! # Sources
+//! pcapng: draft-ietf-opsawg-pcapng-03. Exported PDU: <https://www.tcpdump.org/linktypes.html> and Wireshark's
+//! `wsutil/exported_pdu_tlvs.h`. docs/guide/captures.md is the page for users.
+
+mod block;
+mod comment;
+mod events;
+mod pcapng;
+mod pdu;
+
+pub use block::whole_octets;
+pub use comment::Comment;
+pub use events::{About, EVENT_SCHEMA, EventLines, FlowEnd, Place};
+pub use pcapng::{Direction, InterfaceId, Packet, Pcapng, Section};
+pub use pdu::{Dissector, Ends};
