@@ -60,6 +60,9 @@ const COLUMNS: &[(&str, Read)] = &[
     ("wire_sent_bits_per_second", |_, p| {
         Some(p.wire_rate.round())
     }),
+    ("payload_confirmed_bits_per_second", |_, p| {
+        Some(p.confirmed_rate.round())
+    }),
     ("payload_received_bits_per_second", |_, p| {
         Some(p.payload_rate.round())
     }),
@@ -72,15 +75,31 @@ const COLUMNS: &[(&str, Read)] = &[
     }),
     ("residual_lost_packets", |_, p| Some(short(p.residual_rate))),
     ("repair_ratio", |_, p| p.repair_share.map(short)),
-    ("rtt_seconds", |_, p| {
-        p.rtt.map(|rtt| (rtt * 1e6).round() / 1e6)
-    }),
+    ("rtt_seconds", |_, p| p.rtt.map(to_micros)),
+    (
+        "confirmed_after_quantile_seconds{quantile=\"0.5\"}",
+        |_, p| confirmed_after(p, 0.5),
+    ),
+    (
+        "confirmed_after_quantile_seconds{quantile=\"0.99\"}",
+        |_, p| confirmed_after(p, 0.99),
+    ),
     ("link_up", |_, p| Some(f64::from(u8::from(p.is_up)))),
 ];
 
 /// Enough digits for a drawing.
 fn short(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
+}
+
+/// Seconds, to the microsecond.
+fn to_micros(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
+fn confirmed_after(peer: &PeerWindow, share: f64) -> Option<f64> {
+    let delay = peer.confirmed_after.quantile(share)?;
+    Some(to_micros(delay.as_secs_f64()))
 }
 
 fn columns() -> Vec<Column> {
@@ -94,6 +113,8 @@ fn columns() -> Vec<Column> {
             label: match by {
                 "by=\"fec\"}" => "recovered by parity",
                 "by=\"arq\"}" => "recovered by repetition",
+                "quantile=\"0.5\"}" => "confirmed after, median",
+                "quantile=\"0.99\"}" => "confirmed after, 99 %",
                 _ => entry.map_or("", |entry| entry.label),
             },
             unit: entry.map_or("", |entry| entry.unit.name()),

@@ -5,6 +5,7 @@ use super::decisions::Decision;
 use fulmar_proto::machine::Kind;
 use fulmar_proto::splice::{RefuseCode, ResetCode, SplicerCounters};
 use fulmar_proto::transport::aerotp::{Counters, PathRate, RateReason};
+use fulmar_proto::transport::parts::{BurstLengths, DelaySpread};
 use fulmar_proto::units::Bitrate;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -113,6 +114,11 @@ pub struct TransportReport {
     pub sent_tpdus: BTreeMap<&'static str, u64>,
     /// Sender: confirmed by the receiver.
     pub confirmed_tpdus: u64,
+    /// Sender: payload octets of them.
+    pub confirmed_bytes: u64,
+    /// Sender: from the first transmission of a TPDU until its confirmation arrived.
+    #[serde(skip)]
+    pub confirmed_after: DelaySpread,
     /// Sender: held for lost, by what said so.
     pub held_lost_tpdus: BTreeMap<&'static str, u64>,
     /// Receiver: first copies accepted, those put right or sent again included.
@@ -123,6 +129,8 @@ pub struct TransportReport {
     pub payload_bytes: u64,
     /// Receiver: holes noticed.
     pub wire_lost_tpdus: u64,
+    /// Receiver: holes noticed in a row, by their number.
+    pub loss_bursts: BTreeMap<&'static str, u64>,
     /// Receiver: arrived damaged beyond their parity.
     pub wire_damaged_tpdus: u64,
     /// Receiver: octets that parity inside TPDUs put right.
@@ -144,6 +152,8 @@ impl From<Counters> for TransportReport {
             sent_bytes: kinds.into_iter().zip(counters.sent_bytes).collect(),
             sent_tpdus: kinds.into_iter().zip(counters.sent_tpdus).collect(),
             confirmed_tpdus: counters.confirmed_tpdus,
+            confirmed_bytes: counters.confirmed_bytes,
+            confirmed_after: counters.confirmed_after,
             held_lost_tpdus: BTreeMap::from([
                 ("overtaken", counters.held_lost_overtaken),
                 ("asked_for", counters.held_lost_nack),
@@ -153,6 +163,10 @@ impl From<Counters> for TransportReport {
             duplicate_tpdus: counters.duplicates,
             payload_bytes: counters.delivered_bytes,
             wire_lost_tpdus: counters.wire_lost,
+            loss_bursts: BurstLengths::NAMES
+                .into_iter()
+                .zip(counters.loss_bursts.counts())
+                .collect(),
             wire_damaged_tpdus: counters.wire_damaged,
             corrected_bytes: counters.corrected_symbols,
             recovered_tpdus: BTreeMap::from([

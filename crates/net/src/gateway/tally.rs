@@ -4,6 +4,7 @@
 //! - Every figure is finite. What nothing was counted for has no figure, rather than a zero or a NaN.
 
 use super::status::{PeerReport, Status};
+use fulmar_proto::transport::parts::DelaySpread;
 
 const BITS: f64 = 8.0;
 
@@ -30,6 +31,8 @@ struct PeerTally {
     /// A bound on the rate, bits a second.
     rate: u64,
     payload_bytes: u64,
+    confirmed_bytes: u64,
+    confirmed_after: DelaySpread,
     accepted: u64,
     lost: u64,
     recovered_fec: u64,
@@ -52,6 +55,8 @@ impl PeerTally {
             overhead_bytes: peer.packet_overhead_bytes,
             rate: peer.rate_bits_per_second,
             payload_bytes: transport.payload_bytes,
+            confirmed_bytes: transport.confirmed_bytes,
+            confirmed_after: transport.confirmed_after,
             accepted: transport.accepted_tpdus,
             lost: transport.wire_lost_tpdus,
             recovered_fec: by("fec_words") + by("fec_block"),
@@ -95,6 +100,10 @@ pub(super) struct PeerWindow {
     pub(super) wire_rate: f64,
     /// Payload from it that AeroTP handed up, as bits a second.
     pub(super) payload_rate: f64,
+    /// Payload to it that it confirmed, as bits a second.
+    pub(super) confirmed_rate: f64,
+    /// From first transmissions to their confirmations.
+    pub(super) confirmed_after: DelaySpread,
     /// Parity and repetitions, of all octets of TPDUs sent.
     pub(super) repair_share: Option<f64>,
     /// The wire rate, of the configured one.
@@ -153,6 +162,8 @@ impl PeerWindow {
         Self {
             wire_rate,
             payload_rate: rate(of(|t| t.payload_bytes)) * BITS,
+            confirmed_rate: rate(of(|t| t.confirmed_bytes)) * BITS,
+            confirmed_after: last.confirmed_after.since(&first.confirmed_after),
             repair_share: share(of(|t| t.repair_bytes), of(|t| t.sent_bytes)),
             capacity_share: (last.rate > 0).then(|| wire_rate / last.rate as f64),
             loss_share: share(of(|t| t.lost), settled),
@@ -171,7 +182,18 @@ impl PeerWindow {
 pub(super) mod tests {
     use super::*;
     use crate::gateway::status::{ClassReport, TransportReport};
+    use fulmar_proto::units::Duration;
     use std::collections::BTreeMap;
+
+    /// `count` confirmations after 20 ms each, and before them one after a minute.
+    fn spread(count: u64) -> DelaySpread {
+        let mut spread = DelaySpread::default();
+        spread.note(Duration::from_secs(60));
+        for _ in 0..count {
+            spread.note(Duration::from_millis(20));
+        }
+        spread
+    }
 
     /// A gateway with one peer after `seconds`, in which everything happened in proportion to `count`.
     pub(in crate::gateway) fn status(seconds: f64, count: u64) -> Status {
@@ -188,6 +210,9 @@ pub(super) mod tests {
             recovered_tpdus: BTreeMap::from([("fec_block", 5 * count), ("arq_1", 5 * count)]),
             residual_lost_tpdus: BTreeMap::from([("lost", 10 * count)]),
             payload_bytes: 1_000 * count,
+            confirmed_bytes: 700 * count,
+            confirmed_after: spread(count),
+            loss_bursts: BTreeMap::from([("1", 8 * count), ("9-16", count)]),
             ..TransportReport::default()
         };
         let peer = PeerReport {
@@ -234,6 +259,10 @@ pub(super) mod tests {
         close(peer.loss_share.unwrap(), 0.2);
         close(peer.residual_share.unwrap(), 0.1);
         close(peer.payload_rate, 8_000.0);
+        close(peer.confirmed_rate, 5_600.0);
+        let slowest = peer.confirmed_after.quantile(1.0).unwrap();
+        assert_eq!(peer.confirmed_after.count(), 10);
+        assert!(slowest < Duration::from_millis(25), "{slowest:?}");
         close(
             peer.fec_rate + peer.arq_rate + peer.residual_rate,
             peer.lost_rate,

@@ -117,6 +117,7 @@ const PEER: &[Heading] = &[
         "Rate",
         &[
             plain("payload_received_bits_per_second"),
+            plain("payload_confirmed_bits_per_second"),
             plain("wire_sent_bits_per_second"),
             plain("capacity_ratio"),
             plain("rate_used_bits_per_second"),
@@ -142,6 +143,19 @@ const PEER: &[Heading] = &[
                 "by parity across packets",
             ),
             plain("residual_lost_packets"),
+        ],
+    ),
+    (
+        "Losses in a row on the way here",
+        &[
+            Shown("loss_bursts", Some(("length", "1")), "one alone"),
+            Shown("loss_bursts", Some(("length", "2")), "two"),
+            Shown("loss_bursts", Some(("length", "3-4")), "3 to 4"),
+            Shown("loss_bursts", Some(("length", "5-8")), "5 to 8"),
+            Shown("loss_bursts", Some(("length", "9-16")), "9 to 16"),
+            Shown("loss_bursts", Some(("length", "17-32")), "17 to 32"),
+            Shown("loss_bursts", Some(("length", "33-64")), "33 to 64"),
+            Shown("loss_bursts", Some(("length", "65_or_more")), "65 or more"),
         ],
     ),
     (
@@ -179,6 +193,16 @@ const PEER: &[Heading] = &[
                 "rtt_quantile_seconds",
                 Some(("quantile", "0.99")),
                 "round trip, 99 %",
+            ),
+            Shown(
+                "confirmed_after_quantile_seconds",
+                Some(("quantile", "0.5")),
+                "confirmed after, median",
+            ),
+            Shown(
+                "confirmed_after_quantile_seconds",
+                Some(("quantile", "0.99")),
+                "confirmed after, 99 %",
             ),
             plain("link_outages"),
             plain("link_outage_longest_seconds"),

@@ -9,10 +9,10 @@
   // What is drawn, each by the labels of its columns.
   const CHARTS = [
     ["Goodput, all peers", "bit/s", ["goodput sent", "goodput received"]],
-    ["On the wire", "bit/s", ["sent on the wire", "payload received"]],
+    ["On the wire", "bit/s", ["sent on the wire", "payload sent, confirmed", "payload received"]],
     ["Loss and repair, TPDUs a second", "TPDUs",
       ["lost on the wire", "recovered by parity", "recovered by repetition", "lost for good"]],
-    ["Round trip", "s", ["round trip"]],
+    ["Delay", "s", ["round trip", "confirmed after, median", "confirmed after, 99 %"]],
   ];
   let view = null, history = null, heard = null, span = 3600, pointer = null, chosen = 0;
 

@@ -1,7 +1,7 @@
 //! Peers: their links, round trips, rates and outages.
 
 use super::entry::{Entry, Kind, Point, Unit, Value};
-use super::select::{of_peer_windows, of_peers, of_quantiles};
+use super::select::{of_peer_delays, of_peer_windows, of_peers, of_quantiles};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -194,6 +194,28 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "Payload from the peer that AeroTP handed up, over the window; records of the splice included",
         formula: "8 * growth of payload_bytes / window_seconds",
         read: |s| of_peer_windows(s, |w| Some(w.payload_rate)),
+    },
+    Entry {
+        name: "payload_confirmed_bits_per_second",
+        kind: Kind::Gauge,
+        unit: Unit::BitsPerSecond,
+        labels: &["peer"],
+        point: Point::Computed,
+        label: "payload sent, confirmed",
+        help: "Payload to the peer that it confirmed, over the window; records of the splice included. Classes without confirmations are not in it",
+        formula: "8 * growth of confirmed_bytes / window_seconds",
+        read: |s| of_peer_windows(s, |w| Some(w.confirmed_rate)),
+    },
+    Entry {
+        name: "confirmed_after_quantile_seconds",
+        kind: Kind::Gauge,
+        unit: Unit::Seconds,
+        labels: &["peer", "quantile"],
+        point: Point::Computed,
+        label: "confirmed after",
+        help: "Quantile of the delay from a TPDU's first transmission until its confirmation arrived, over the window, within one part in five: the way there, all repairs, what the receiver waits with its answer, and the way back. One clock, the sender's",
+        formula: "",
+        read: |s| of_peer_delays(s, |w| &w.confirmed_after),
     },
     Entry {
         name: "repair_ratio",

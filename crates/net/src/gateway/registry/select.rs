@@ -4,6 +4,7 @@ use super::super::snapshots::Snapshot;
 use super::super::status::{ClassReport, PeerReport, TransportReport};
 use super::super::tally::{PeerWindow, Window};
 use super::entry::{Sample, Value};
+use fulmar_proto::transport::parts::DelaySpread;
 use std::collections::BTreeMap;
 
 /// Counts by what they are of.
@@ -90,6 +91,24 @@ pub(super) fn of_quantiles(peer: &PeerReport) -> Vec<Sample> {
         Some(sample([&peer.name, quantile], Value::number(seconds)?))
     })
     .collect()
+}
+
+/// Quantiles of what a spread counted within the window, for each peer.
+pub(super) fn of_peer_delays(
+    snapshot: &Snapshot,
+    spread: impl Fn(&PeerWindow) -> &DelaySpread,
+) -> Vec<Sample> {
+    let windows = snapshot.window.iter().flat_map(|window| &window.peers);
+    let peers = snapshot.status.peers.iter().zip(windows);
+    let mut samples = Vec::new();
+    for (peer, window) in peers {
+        for (name, share) in [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99)] {
+            let delay = spread(window).quantile(share);
+            let value = delay.and_then(|delay| Value::number(delay.as_secs_f64()));
+            samples.extend(value.map(|value| sample([&peer.name, name], value)));
+        }
+    }
+    samples
 }
 
 fn transports(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, &TransportReport)> {

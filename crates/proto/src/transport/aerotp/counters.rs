@@ -1,6 +1,7 @@
 //! What happened to the data: lost on the wire, recovered, and lost for good, kept apart.
 
 use crate::machine::Kind;
+use crate::transport::parts::{BurstLengths, DelaySpread};
 use crate::units::FecStrength;
 
 /// A connection's counters. Sending and receiving sides are counted where they happen, so an
@@ -31,6 +32,10 @@ pub struct Counters {
     pub adapted_quarter_octaves: u64,
     /// Sender: TPDUs confirmed.
     pub confirmed_tpdus: u64,
+    /// Sender: payload octets of them.
+    pub confirmed_bytes: u64,
+    /// Sender: from the first transmission of a TPDU until its confirmation arrived.
+    pub confirmed_after: DelaySpread,
     /// Sender: times that a whole timeout passed in silence.
     pub stalls: u64,
     /// Receiver: TPDUs accepted, first copies only.
@@ -41,6 +46,8 @@ pub struct Counters {
     pub delivered_damaged_bytes: u64,
     /// Receiver: holes noticed.
     pub wire_lost: u64,
+    /// Receiver: how many of them were noticed in a row.
+    pub loss_bursts: BurstLengths,
     /// Receiver: TPDUs that arrived damaged beyond their parity.
     pub wire_damaged: u64,
     /// Receiver: TPDUs put right by their parity words.
@@ -74,6 +81,12 @@ impl Counters {
         self.sent_tpdus[index] += 1;
     }
 
+    /// Books holes that the receiver noticed in a row.
+    pub(super) fn on_holes(&mut self, in_a_row: u64) {
+        self.wire_lost += in_a_row;
+        self.loss_bursts.note(in_a_row);
+    }
+
     /// Books a first copy whose shape follows the bit error rate, which it is expected to meet so many quarter octaves
     /// below 1.
     pub(super) fn on_adapted(&mut self, payload: usize, words: FecStrength, quarters: u8) {
@@ -105,11 +118,14 @@ impl core::ops::AddAssign for Counters {
             adapted_words,
             adapted_quarter_octaves,
             confirmed_tpdus,
+            confirmed_bytes,
+            confirmed_after,
             stalls,
             accepted_tpdus,
             delivered_bytes,
             delivered_damaged_bytes,
             wire_lost,
+            loss_bursts,
             wire_damaged,
             recovered_fec_words,
             corrected_symbols,
@@ -132,11 +148,14 @@ impl core::ops::AddAssign for Counters {
         self.adapted_words += adapted_words;
         self.adapted_quarter_octaves += adapted_quarter_octaves;
         self.confirmed_tpdus += confirmed_tpdus;
+        self.confirmed_bytes += confirmed_bytes;
+        self.confirmed_after += confirmed_after;
         self.stalls += stalls;
         self.accepted_tpdus += accepted_tpdus;
         self.delivered_bytes += delivered_bytes;
         self.delivered_damaged_bytes += delivered_damaged_bytes;
         self.wire_lost += wire_lost;
+        self.loss_bursts += loss_bursts;
         self.wire_damaged += wire_damaged;
         self.recovered_fec_words += recovered_fec_words;
         self.corrected_symbols += corrected_symbols;

@@ -217,7 +217,7 @@ impl Receiver {
             }
             Inserted::Ahead { new_holes } => {
                 counters.accepted_tpdus += 1;
-                counters.wire_lost += u64::from(new_holes);
+                counters.on_holes(u64::from(new_holes));
                 self.acks.on_arrival(now, seq, new_holes > 0);
                 if new_holes > 0 && self.rules.nacks == Nacks::DamagedAndHoles {
                     self.asked_missing = true;
@@ -254,7 +254,7 @@ impl Receiver {
 
     fn pass_over(&mut self, end: TpduSeq, counters: &mut Counters) {
         let skipped = self.ring.make_room(end);
-        counters.wire_lost += u64::from(skipped.unnoticed);
+        counters.on_holes(u64::from(skipped.unnoticed));
         counters.residual_lost += u64::from(skipped.lost) + u64::from(skipped.unnoticed);
         counters.residual_damaged += u64::from(skipped.damaged);
     }
@@ -287,7 +287,7 @@ impl Receiver {
             let wanted = self.ring.note_damaged(now, arrival.seq);
             let skipped = arrival.seq.distance_from(seen);
             if wanted && let Ok(skipped) = u64::try_from(skipped) {
-                counters.wire_lost += skipped;
+                counters.on_holes(skipped);
             }
             if wanted && self.rules.nacks != Nacks::None {
                 if self.asked_damaged.len() < LISTED_NUMBERS_MAX {

@@ -7,6 +7,7 @@ mod pacer;
 mod rate_control;
 mod rtt;
 mod scoreboard;
+mod spread;
 pub(in crate::transport) mod stream;
 
 pub use delivery::{DelaySample, DeliveryMeter, DeliveryReport, DeliveryWindow};
@@ -15,4 +16,5 @@ pub use pacer::Pacer;
 pub use rate_control::{LinkReport, RateControl};
 pub use rtt::{RtoLimits, RttEstimator};
 pub use scoreboard::{Outstanding, Scoreboard, Settled};
+pub use spread::{BurstLengths, DelaySpread};
 pub use stream::StreamEndpoint;

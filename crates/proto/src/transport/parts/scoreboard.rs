@@ -34,6 +34,7 @@ pub struct Outstanding {
     pub attempts: u16,
     /// How often it was repeated since it was last sent for a reason.
     repeats: u16,
+    first_sent_at: Instant,
     sent_at: Instant,
     state: State,
 }
@@ -45,6 +46,8 @@ pub struct Settled {
     pub attempts: u16,
     /// Payload octets.
     pub len: u32,
+    /// From its first transmission until that was known.
+    pub took: Duration,
 }
 
 /// One transmission, in the order of sending.
@@ -175,6 +178,7 @@ impl Scoreboard {
             len,
             attempts: 1,
             repeats: 0,
+            first_sent_at: now,
             sent_at: now,
             state,
         });
@@ -284,6 +288,7 @@ impl Scoreboard {
         let settled = Settled {
             attempts: entry.attempts,
             len: entry.len,
+            took: now.saturating_since(entry.first_sent_at),
         };
         let was_sent_again = entry.attempts > 1 && entry.state == State::InFlight;
         let since_last = now.saturating_since(entry.sent_at);

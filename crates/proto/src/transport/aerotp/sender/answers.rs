@@ -94,6 +94,8 @@ impl Sender {
         let mut sane = true;
         let mut settle = |settled: Settled| {
             counters.confirmed_tpdus += 1;
+            counters.confirmed_bytes += u64::from(settled.len);
+            counters.confirmed_after.note(settled.took);
             match settled.attempts {
                 0 | 1 => {}
                 2 => counters.recovered_arq[0] += 1,
