@@ -1,0 +1,255 @@
+//! The splice's records.
+
+use crate::sample::{Sample, hold};
+use core::net::{IpAddr, SocketAddr};
+use core::num::NonZeroU8;
+use fulmar_proto::fec::block::BlockPlan;
+use fulmar_proto::machine::Priority;
+use fulmar_proto::splice::records::{
+    Accepted, Delivered, HEADER_BYTES, Malformed, Message, Open, Record,
+};
+use fulmar_proto::splice::{ClassId, Destination, FlowId, FlowKind, Host, RefuseCode, ResetCode};
+use fulmar_proto::units::Duration;
+use fulmar_proto::wire::aerotp::FecStrength;
+use std::collections::BTreeSet;
+
+const FLOW: FlowId = FlowId(*b"sixteen octets!!");
+
+fn destination(address: &str) -> Destination {
+    let address: SocketAddr = address.parse().expect("samples are valid");
+    address.into()
+}
+
+fn open(destination: Destination) -> Open {
+    Open {
+        flow: FLOW,
+        attempt: 1 << 32 | 7,
+        kind: FlowKind::Stream,
+        resume: true,
+        durable: false,
+        again: true,
+        refresh: false,
+        farewell: false,
+        priority: Priority(3),
+        class: ClassId(2),
+        weight: 10,
+        fec_words: FecStrength::NONE,
+        block: None,
+        deadline: None,
+        window: 65_536,
+        presumed: 32_768,
+        received: 1 << 40,
+        limit: 1 << 41,
+        kept_from: 9,
+        destination,
+    }
+}
+
+fn opens() -> Vec<(String, Record<'static>)> {
+    let name = Destination {
+        host: Host::Name("host-1.example".parse().expect("samples are valid")),
+        port: 443,
+    };
+    let all = Open {
+        kind: FlowKind::Datagrams,
+        durable: true,
+        refresh: true,
+        farewell: true,
+        resume: false,
+        again: false,
+        fec_words: FecStrength::MAX,
+        block: BlockPlan::new(
+            NonZeroU8::new(20).expect("samples are valid"),
+            4,
+            Duration::from_millis(30),
+        ),
+        deadline: Some(Duration::from_millis(150)),
+        ..open(name)
+    };
+    assert!(all.block.is_some());
+    let plain = |at| Record::Open(Box::new(open(destination(at))));
+    vec![
+        ("open, IPv4".to_owned(), plain("10.20.0.5:5000")),
+        ("open, IPv6".to_owned(), plain("[2001:db8::1]:5000")),
+        (
+            "open, a name and every option".to_owned(),
+            Record::Open(Box::new(all)),
+        ),
+    ]
+}
+
+fn all() -> Vec<(String, Record<'static>)> {
+    let accepted = |bound: &str| {
+        Record::Accepted(Accepted {
+            received: 1 << 33,
+            limit: 9,
+            bound: bound.parse().expect("samples are valid"),
+        })
+    };
+    let mut all = opens();
+    let mut add = |name: &str, record| all.push((name.to_owned(), record));
+    add("accepted, IPv4", accepted("192.0.2.1:40000"));
+    add("accepted, IPv6", accepted("[2001:db8::2]:40000"));
+    for code in RefuseCode::ALL {
+        add(&format!("refused, {}", code.name()), Record::Refused(code));
+    }
+    add("data", Record::Data(b"octets of a stream"));
+    add("end", Record::End { total: 1 << 50 });
+    for code in ResetCode::ALL {
+        add(&format!("reset, {}", code.name()), Record::Reset(code));
+    }
+    let delivered = Delivered {
+        offset: 5,
+        limit: u64::MAX,
+    };
+    add("delivered", Record::Delivered(delivered));
+    for (name, octets) in [("message", &b"a datagram"[..]), ("an empty message", b"")] {
+        let message = Message {
+            number: 4_000_000_000,
+            stamp: 123_456,
+            index: 1,
+            last: 3,
+            octets,
+        };
+        add(name, Record::Message(message));
+    }
+    add("flow", Record::Flow(FLOW));
+    add("finished", Record::Finished);
+    add("stop", Record::Stop);
+    add("ignored", Record::Ignored);
+    all
+}
+
+fn written(record: &Record<'_>) -> Vec<u8> {
+    let mut octets = Vec::new();
+    record.encode(&mut octets);
+    octets
+}
+
+fn read_host(sample: &mut Sample, host: &Host, port: u16) {
+    let (kind, field, text) = match host {
+        Host::Address(IpAddr::V4(ip)) => (4, "host.ipv4", ip.to_string()),
+        Host::Address(IpAddr::V6(ip)) => (6, "host.ipv6", ip.to_string()),
+        Host::Name(name) => (1, "host.name", name.to_string()),
+    };
+    sample.field("fulmar.splice.host_type", kind);
+    sample.field("fulmar.splice.port", port);
+    sample.field(&format!("fulmar.splice.{field}"), text);
+}
+
+fn read_open(sample: &mut Sample, open: &Open) {
+    let Open {
+        flow,
+        attempt,
+        kind,
+        resume,
+        durable,
+        again,
+        refresh,
+        farewell,
+        priority,
+        class,
+        weight,
+        fec_words,
+        block,
+        deadline,
+        window,
+        presumed,
+        received,
+        limit,
+        kept_from,
+        destination,
+    } = open;
+    sample.octets("fulmar.splice.flow", &flow.0);
+    for (name, is_set) in [
+        ("datagrams", *kind == FlowKind::Datagrams),
+        ("resume", *resume),
+        ("again", *again),
+        ("refresh", *refresh),
+        ("farewell", *farewell),
+        ("durable", *durable),
+    ] {
+        sample.flag(&format!("fulmar.splice.flags.{name}"), is_set);
+    }
+    let (k, repairs, close_after) = block.map_or((0, 0, 0), |plan| {
+        let (k, repairs) = (plan.k().get(), plan.repairs());
+        (k, repairs, plan.close_after().as_micros())
+    });
+    let mut field = |name: &str, value: u128| sample.field(&format!("fulmar.splice.{name}"), value);
+    field("attempt", (*attempt).into());
+    field("priority", priority.0.into());
+    field("class", class.0.into());
+    field("weight", (*weight).into());
+    field("fec_words", fec_words.words().into());
+    field("block_k", k.into());
+    field("block_repairs", repairs.into());
+    field("block_close_after", close_after);
+    field(
+        "deadline",
+        deadline.map_or(0, |deadline| deadline.as_micros()),
+    );
+    field("window", (*window).into());
+    field("presumed", (*presumed).into());
+    field("received", (*received).into());
+    field("limit", (*limit).into());
+    field("kept_from", (*kept_from).into());
+    read_host(sample, &destination.host, destination.port);
+}
+
+fn read(name: &str, octets: &[u8]) -> Sample {
+    let mut sample = Sample::new(name, octets);
+    sample.field("fulmar.splice.type", octets[0]);
+    sample.field("fulmar.splice.length", octets.len() - HEADER_BYTES);
+    match Record::take(&mut &octets[..]).expect("samples are valid") {
+        Record::Open(open) => read_open(&mut sample, &open),
+        Record::Accepted(Accepted {
+            received,
+            limit,
+            bound,
+        }) => {
+            sample.field("fulmar.splice.received", received);
+            sample.field("fulmar.splice.limit", limit);
+            read_host(&mut sample, &Host::Address(bound.ip()), bound.port());
+        }
+        Record::Refused(code) => sample.field("fulmar.splice.refused", code.number()),
+        Record::Data(octets) => sample.octets("fulmar.splice.data", octets),
+        Record::End { total } => sample.field("fulmar.splice.total", total),
+        Record::Reset(code) => sample.field("fulmar.splice.reset", code.number()),
+        Record::Delivered(Delivered { offset, limit }) => {
+            sample.field("fulmar.splice.offset", offset);
+            sample.field("fulmar.splice.limit", limit);
+        }
+        Record::Message(Message {
+            number,
+            stamp,
+            index,
+            last,
+            octets,
+        }) => {
+            sample.field("fulmar.splice.number", number);
+            sample.field("fulmar.splice.stamp", stamp);
+            sample.field("fulmar.splice.index", index);
+            sample.field("fulmar.splice.last", last);
+            sample.octets("fulmar.splice.message", octets);
+        }
+        Record::Flow(flow) => sample.octets("fulmar.splice.flow", &flow.0),
+        Record::Finished | Record::Stop | Record::Ignored => {}
+    }
+    sample
+}
+
+#[test]
+fn the_samples_of_records_are_what_the_codec_writes_and_reads() {
+    let read = |(name, record): &(String, Record<'_>)| read(name, &written(record));
+    let samples: Vec<Sample> = all().iter().map(read).collect();
+    hold("splice", &samples);
+}
+
+#[test]
+fn every_kind_of_record_that_the_codec_knows_has_a_sample() {
+    let kind = |record| written(record)[0].min(128);
+    let sampled: BTreeSet<u8> = all().iter().map(|(_, record)| kind(record)).collect();
+    let is_known = |kind: &u8| Record::decode(*kind, b"") != Err(Malformed::UnknownType(*kind));
+    let known: BTreeSet<u8> = (0..=128).filter(is_known).collect();
+    assert_eq!(known, sampled);
+}

@@ -1,0 +1,43 @@
+-- Wireshark dissectors for Fulmar's wire formats: the specifications are docs/protocol, the user's view docs/guide/wireshark.md.
+--
+-- The files of this folder go together into a folder for Lua plugins. The others are one format each, or what several share, and do
+-- nothing but return their parts: Wireshark also runs them by themselves. It knows plugins by their bare names, hence the prefix.
+
+-- Another copy was loaded before, of the package perhaps: a name can be registered only once.
+local _, other = pcall(Dissector.get, "fulmar.aerotp")
+if type(other) == "userdata" then
+    return
+end
+
+local function load(name)
+    return dofile((__DIR__ == "" and "" or __DIR__ .. "/") .. "fulmar_" .. name .. ".lua")
+end
+
+-- What the formats share; a format adds what others call.
+local shared = {
+    sums = load("sums"),
+    Cursor = load("cursor"),
+    Streams = load("streams"),
+    experts = load("experts")(),
+    -- AeroTP's modes, by the code that several formats carry.
+    modes = {
+        [0] = "datagram", "unreliable", "quasi-reliable", "near-reliable", "reliable", "nack", "nack-mack",
+    },
+}
+
+-- Says in the info column what a layer has, behind what those around it have.
+function shared.info(pinfo, text)
+    if pinfo.private.fulmar then
+        pinfo.cols.info:append(" | " .. text)
+    else
+        pinfo.cols.info = text
+        pinfo.private.fulmar = "said"
+    end
+    pinfo.cols.info:fence()
+end
+
+for _, name in ipairs {
+    "splice", "transfer", "perf", "aerotp", "lt_tcp", "network", "link", "slacp", "inner", "session", "datagram",
+} do
+    load(name).register(shared)
+end

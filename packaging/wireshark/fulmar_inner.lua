@@ -1,0 +1,81 @@
+-- What is inside a session's data datagram once it is opened: docs/protocol/session.md, section 5.
+
+local TYPES = { [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment" }
+local FRAGMENTS_MAX = 64
+
+local proto = nil
+local f = {}
+
+local function declare()
+    proto = Proto("fulmar.inner", "Fulmar session message")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.inner." .. name, ...)
+    end
+    field("type", "uint8", "Message type", base.DEC, TYPES)
+    field("tpdu", "bytes", "TPDU")
+    field("number", "uint32", "Number")
+    field("time", "uint32", "Time (us)")
+    field("index", "uint8", "Index")
+    field("count", "uint8", "Count")
+    field("piece", "bytes", "Piece of a TPDU")
+    field("padding", "bytes", "Padding")
+    proto.fields = f
+end
+
+local function fragment(cursor)
+    local number = cursor:number(f.number, 4)
+    local index, count = cursor:number(f.index, 1), cursor:number(f.count, 1)
+    if not count then
+        return ""
+    end
+    if count < 2 or count > FRAGMENTS_MAX or index >= count then
+        cursor:fail("malformed", "no piece is like this")
+    end
+    local length = cursor:left()
+    cursor:rest(f.piece)
+    return string.format(" %d: %d/%d len=%d", number, index + 1, count, length)
+end
+
+local function dissect(shared, tvb, pinfo, tree)
+    local item = tree:add(proto, tvb:range())
+    local cursor = shared.Cursor.new(tvb, item, shared.experts)
+    local kind = cursor:number(f.type, 1)
+    local name, text, tpdu = TYPES[kind], "", nil
+    if not kind then
+        return shared.info(pinfo, "[no message type]")
+    elseif not name then
+        cursor:fail("unknown", "a message of unknown type")
+    elseif name == "TPDU" then
+        tpdu = cursor:rest(f.tpdu)
+    elseif name == "fragment" then
+        text = fragment(cursor)
+    else
+        if name == "probe" or name == "probe reply" then
+            text = string.format(" %d", cursor:number(f.number, 4) or 0)
+            cursor:number(f.time, 4)
+        end
+        if not cursor.failed then
+            cursor:rest(f.padding)
+        end
+    end
+    text = (name or "message") .. text .. (cursor.failed and " [" .. cursor.failed .. "]" or "")
+    item:append_text(", " .. text)
+    shared.info(pinfo, text)
+    if tpdu then
+        shared.aerotp.dissector(tpdu:tvb(), pinfo, tree)
+    end
+end
+
+local inner = {}
+
+function inner.register(shared)
+    declare()
+    function proto.dissector(tvb, pinfo, tree)
+        pinfo.cols.protocol = "Session"
+        dissect(shared, tvb, pinfo, tree)
+        return tvb:len()
+    end
+    shared.inner = proto
+end
+
+return inner

@@ -1,0 +1,240 @@
+-- The records of the splice: docs/protocol/splice.md.
+
+local TYPES = {
+    [1] = "OPEN", [2] = "ACCEPTED", [3] = "REFUSED", [4] = "DATA", [5] = "END", [6] = "RESET", [7] = "DELIVERED",
+    [8] = "MESSAGE", [9] = "FLOW", [10] = "FINISHED", [11] = "STOP",
+}
+local OPTIONAL = 128
+local HOSTS = { [1] = "name", [4] = "IPv4", [6] = "IPv6" }
+local REFUSED = {
+    "refused", "unreachable", "timeout", "not_allowed", "name_unknown", "too_many", "forgotten", "invalid",
+}
+local RESET = {
+    "reset", "timeout", "shutdown", "protocol", "credit", "idle", "peer_lost", "custody_lost",
+}
+
+local proto = nil
+local f = {}
+
+local function declare(shared)
+    proto = Proto("fulmar.splice", "Fulmar splice")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.splice." .. name, ...)
+    end
+    field("type", "uint8", "Type", base.DEC, TYPES)
+    field("length", "uint16", "Length of the body")
+    field("flow", "bytes", "Flow")
+    field("attempt", "uint64", "Attempt")
+    field("flags", "uint8", "Flags", base.HEX)
+    for bit_at, name in ipairs { "datagrams", "resume", "again", "refresh", "farewell", "durable" } do
+        field("flags." .. name, "bool", name:gsub("^%l", string.upper), 8, nil, 2 ^ (bit_at - 1))
+    end
+    field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0xC0)
+    field("priority", "uint8", "Priority")
+    field("class", "uint8", "Class")
+    field("weight", "uint8", "Weight")
+    field("fec_words", "uint16", "FEC words")
+    field("block_k", "uint8", "Block: sources")
+    field("block_repairs", "uint8", "Block: repairs")
+    field("block_close_after", "uint32", "Block: close after (us)")
+    field("deadline", "uint32", "Deadline (us)")
+    field("window", "uint32", "Window (octets)")
+    field("presumed", "uint32", "Presumed (octets)")
+    field("received", "uint64", "Received (octets)")
+    field("limit", "uint64", "Limit (octets)")
+    field("kept_from", "uint64", "Kept from")
+    field("host_type", "uint8", "Host type", base.DEC, HOSTS)
+    field("port", "uint16", "Port")
+    field("host.ipv4", "ipv4", "Host")
+    field("host.ipv6", "ipv6", "Host")
+    field("host.name", "string", "Host")
+    field("refused", "uint8", "Code", base.DEC, REFUSED)
+    field("reset", "uint8", "Code", base.DEC, RESET)
+    field("data", "bytes", "Octets of the stream")
+    field("total", "uint64", "Total (octets)")
+    field("offset", "uint64", "Offset")
+    field("number", "uint32", "Message number")
+    field("stamp", "uint32", "Stamp (us)")
+    field("index", "uint8", "Part")
+    field("last", "uint8", "Last part")
+    field("message", "bytes", "Octets of the message")
+    field("ignored", "bytes", "Body of a record that may be ignored")
+    proto.fields = f
+    shared.splice_proto = proto
+end
+
+local function host(cursor)
+    local kind = cursor:number(f.host_type, 1)
+    local port = cursor:number(f.port, 2)
+    if not port then
+        return "?"
+    end
+    local field, length = f["host.ipv4"], 4
+    if kind == 6 then
+        field, length = f["host.ipv6"], 16
+    elseif kind == 1 then
+        field, length = f["host.name"], cursor:left()
+        local name = cursor:raw(cursor.at, cursor.stop)
+        if length < 1 or length > 253 or name:find("[^%w%-_%.]") then
+            cursor:fail("malformed", "host name")
+            return "?"
+        end
+    elseif kind ~= 4 then
+        cursor:fail("malformed", string.format("host type %d", kind))
+        return "?"
+    end
+    local item, range = cursor:add(field, length)
+    if not item then
+        return "?"
+    end
+    local text = kind == 1 and range:raw() or kind == 4 and tostring(range:ipv4()) or "[" .. tostring(range:ipv6()) .. "]"
+    return text .. ":" .. port
+end
+
+local function open(cursor)
+    local _, flow = cursor:add(f.flow, 16)
+    cursor:number64(f.attempt)
+    local item, flags = cursor:add(f.flags, 1)
+    if not item then
+        return ""
+    end
+    for _, name in ipairs { "datagrams", "resume", "again", "refresh", "farewell", "durable", "reserved" } do
+        item:add(f["flags." .. name], flags)
+    end
+    if flags:uint() >= 64 then
+        cursor:fail("malformed", "flags without a meaning")
+    end
+    cursor:number(f.priority, 1)
+    cursor:number(f.class, 1)
+    cursor:number(f.weight, 1)
+    local words = cursor:number(f.fec_words, 2)
+    local k, repairs, close_after = cursor:number(f.block_k, 1), cursor:number(f.block_repairs, 1),
+        cursor:number(f.block_close_after, 4)
+    if close_after and words > 256 then
+        cursor:fail("malformed", "more than 256 words of parity")
+    elseif close_after and ((k == 0 and (repairs > 0 or close_after > 0)) or k + repairs > 256) then
+        cursor:fail("malformed", "no block is like this")
+    end
+    for _, name in ipairs { "deadline", "window", "presumed" } do
+        cursor:number(f[name], 4)
+    end
+    for _, name in ipairs { "received", "limit", "kept_from" } do
+        cursor:number64(f[name])
+    end
+    return string.format(" flow=%s to %s", flow:bytes(0, 4):tohex(true), host(cursor))
+end
+
+local function message(cursor)
+    local number = cursor:number(f.number, 4)
+    cursor:number(f.stamp, 4)
+    local index, last = cursor:number(f.index, 1), cursor:number(f.last, 1)
+    if not last then
+        return ""
+    end
+    if index > last then
+        cursor:fail("malformed", "a part behind the last")
+    end
+    cursor:rest(f.message)
+    return string.format(" %d part %d/%d", number, index + 1, last + 1)
+end
+
+-- What each type's body is; gives what the info column says of it.
+local BODIES = {
+    OPEN = open,
+    ACCEPTED = function(cursor)
+        cursor:number64(f.received)
+        cursor:number64(f.limit)
+        return " from " .. host(cursor)
+    end,
+    REFUSED = function(cursor)
+        local code = cursor:number(f.refused, 1)
+        return code and " " .. (REFUSED[code] or code) or ""
+    end,
+    DATA = function(cursor)
+        if cursor:left() == 0 then
+            cursor:fail("malformed", "no octets")
+        end
+        local length = cursor:left()
+        cursor:rest(f.data)
+        return " len=" .. length
+    end,
+    END = function(cursor)
+        return " total=" .. tostring(cursor:number64(f.total))
+    end,
+    RESET = function(cursor)
+        local code = cursor:number(f.reset, 1)
+        return code and " " .. (RESET[code] or code) or ""
+    end,
+    DELIVERED = function(cursor)
+        return string.format(" offset=%s limit=%s", tostring(cursor:number64(f.offset)), tostring(cursor:number64(f.limit)))
+    end,
+    MESSAGE = message,
+    FLOW = function(cursor)
+        local _, flow = cursor:add(f.flow, 16)
+        return flow and " " .. flow:bytes(0, 4):tohex(true) or ""
+    end,
+    FINISHED = function() return "" end,
+    STOP = function() return "" end,
+}
+
+-- One record at the front of `tvb`; gives its length, or nil if it is cut off, and what it is in a few words.
+local function record(shared, tvb, tree)
+    local whole = shared.splice_length(tvb:raw(0, math.min(tvb:len(), 3)))
+    local tree_item = tree:add(proto, tvb:range(0, math.min(whole or tvb:len(), tvb:len())))
+    local cursor = shared.Cursor.new(tvb, tree_item, shared.experts, whole or nil)
+    local kind = cursor:number(f.type, 1)
+    local length = cursor:number(f.length, 2)
+    if not length or cursor:left() < length then
+        cursor:fail("truncated", "a record is cut off")
+        return nil, "splice: cut off"
+    end
+    local name = TYPES[kind]
+    local text
+    if name then
+        text = name .. BODIES[name](cursor)
+        if not cursor.failed and cursor:left() > 0 then
+            cursor:fail("malformed", string.format("%d octets more than %s has", cursor:left(), name))
+        end
+    else
+        text = "type " .. kind
+        cursor:rest(f.ignored)
+        if kind < OPTIONAL then
+            cursor:fail("unknown", "a record type that may not be ignored")
+        end
+    end
+    tree_item:append_text(", " .. text)
+    return 3 + length, cursor.failed and text .. " [" .. cursor.failed .. "]" or text
+end
+
+local splice = {}
+
+function splice.register(shared)
+    declare(shared)
+    -- How long the record is that `octets` begin (streams.lua).
+    function shared.splice_length(octets)
+        local kind, high, low = octets:byte(1, 3)
+        if not low then
+            return nil
+        end
+        local is_none = (kind < OPTIONAL and not TYPES[kind]) or (TYPES[kind] == "DATA" and high + low == 0)
+        return not is_none and 3 + high * 256 + low
+    end
+    -- One record; the octets of a stream that were put together.
+    function shared.splice_record(tvb, tree)
+        local _, text = record(shared, tvb, tree)
+        return text
+    end
+    function proto.dissector(tvb, pinfo, tree)
+        pinfo.cols.protocol = "Splice"
+        local texts, at = {}, 0
+        while at < tvb:len() do
+            local length, text = record(shared, tvb:range(at):tvb(), tree)
+            texts[#texts + 1] = text
+            at = length and at + length or tvb:len()
+        end
+        shared.info(pinfo, table.concat(texts, ", "))
+        return tvb:len()
+    end
+end
+
+return splice
