@@ -54,6 +54,23 @@ function Cursor:number64(field)
     return range and range:uint64()
 end
 
+-- The same for `length` octets of UTF-8: gives the text, fit to be shown.
+function Cursor:text(field, length)
+    local range = self:range(length, "a text")
+    if not range then
+        return nil
+    end
+    if length == 0 then
+        self.tree:add(field, range, "")
+        return ""
+    end
+    self.tree:add_packet_field(field, range, ENC_UTF_8 + ENC_STRING)
+    local text = range:raw():gsub("%c", "?")
+    local rest = text:gsub("[\194-\223][\128-\191]", ""):gsub("[\224-\239][\128-\191][\128-\191]", "")
+        :gsub("[\240-\244][\128-\191][\128-\191][\128-\191]", "")
+    return rest:find("[\128-\255]") and text:gsub("[\128-\255]", "?") or text
+end
+
 -- Adds all that is left under `field`, if anything; gives its range.
 function Cursor:rest(field)
     if self:left() > 0 then

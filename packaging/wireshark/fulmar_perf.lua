@@ -159,8 +159,8 @@ local BODIES = {
     ACCEPT = function(cursor) numbers(cursor, "token") end,
     REFUSE = function(cursor)
         local length = varint(cursor)
-        local _, range = cursor:add(f.text, length and math.min(length:tonumber(), RECORD_BYTES_MAX) or 0)
-        return range and " " .. range:string()
+        local text = length and cursor:text(f.text, math.min(length:tonumber(), RECORD_BYTES_MAX))
+        return text and " " .. text
     end,
     PROBE = function(cursor) numbers(cursor, "token", "sent") end,
     ECHO = function(cursor) numbers(cursor, "sent", "came", "answered") end,

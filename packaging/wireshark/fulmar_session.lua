@@ -78,7 +78,7 @@ local function hello(cursor)
         end
         for _, name in ipairs { "hello.name", "hello.value" } do
             local length = cursor:range(1, "a text's length")
-            cursor:add(f[name], length and length:uint() or 0, "a text")
+            cursor:text(f[name], length and length:uint() or 0)
         end
     end
     if not cursor.failed then

@@ -58,8 +58,8 @@ local function hello(cursor)
     end
     cursor:number64(f.id)
     cursor:number64(f.size)
-    local name = cursor:rest(f.name)
-    return name and " " .. name:string() or ""
+    local name = cursor:text(f.name, cursor:left())
+    return name and " " .. name or ""
 end
 
 local BODIES = {
@@ -95,7 +95,7 @@ local BODIES = {
         if reason and not REASONS[reason] then
             cursor:fail("malformed", "a reason without a meaning")
         end
-        cursor:rest(f.text)
+        cursor:text(f.text, cursor:left())
         return reason and " " .. (REASONS[reason] or reason) or ""
     end,
     PING = function() return "" end,

@@ -23,3 +23,7 @@ pub mod transfer;
 pub mod tun;
 pub mod udp;
 pub mod wait;
+
+#[cfg(test)]
+#[path = "../../proto/tests/wire_samples/sample.rs"]
+mod wire_sample;

@@ -25,6 +25,9 @@ mod record;
 mod report;
 mod server;
 
+#[cfg(test)]
+mod samples;
+
 pub use client::{Client, ClientPlan};
 pub use clocks::ClockOffset;
 pub use record::{BadPerfRecord, Direction, Interval, Limit, Measured, Sent, Spread, Test};

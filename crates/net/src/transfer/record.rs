@@ -440,4 +440,6 @@ impl Records {
 }
 
 #[cfg(test)]
+mod samples;
+#[cfg(test)]
 mod tests;

@@ -6,6 +6,9 @@ mod message;
 mod notice;
 mod question;
 
+#[cfg(test)]
+mod samples;
+
 pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
 pub use hello::{Capability, HelloError};
