@@ -9,8 +9,11 @@ if type(other) == "userdata" then
     return
 end
 
+-- Where this file is: Wireshark 4.0 sets `__DIR__` for a user's own plugins only.
+local folder = debug.getinfo(1, "S").source:match("^@?(.-)[^/\\]*$")
+
 local function load(name)
-    return dofile((__DIR__ == "" and "" or __DIR__ .. "/") .. "fulmar_" .. name .. ".lua")
+    return dofile(folder .. "fulmar_" .. name .. ".lua")
 end
 
 -- What the formats share; a format adds what others call.

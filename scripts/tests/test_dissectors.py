@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shlex
 import shutil
 import struct
@@ -91,11 +92,15 @@ def leaves(layers, found):
     return found
 
 
-def run(path, *options):
+def run(path, *options, install=None):
+    """What tshark prints of a capture, with the plugin given to it or installed by a command."""
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "LC_ALL": "C.UTF-8"}
-        ended = subprocess.run([TSHARK, "-n", "-X", f"lua_script:{PLUGIN}", "-r", path, *options], capture_output=True, text=True,
-                               timeout=PATIENCE, env=environment)
+        if install:
+            subprocess.run(["sh", "-ec", install], check=True, cwd=ROOT, env=environment)
+        plugin = [] if install else ["-X", f"lua_script:{PLUGIN}"]
+        ended = subprocess.run([TSHARK, "-n", *plugin, "-r", path, *options], capture_output=True, text=True, timeout=PATIENCE,
+                               env=environment)
     said = [line for line in ended.stderr.splitlines() if line and "Running as user" not in line]
     if ended.returncode or said:
         raise AssertionError(f"tshark: {ended.returncode}: {said}")
@@ -269,6 +274,8 @@ class Dissectors(unittest.TestCase):
         self.assertEqual(told[0].count("header check failed"), 1)
         self.assertEqual(told[1:3], ["", ""])
         self.assertIn("IO Statistics", told[3])
+        install = "\n".join(re.findall(r"^    ((?:mkdir|cp) .*)$", GUIDE, re.MULTILINE))
+        self.assertIn("seq=0", run(self.path, install=install))
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ class Package(unittest.TestCase):
         self.assertIn(f"fulmar_{version}-1_", self.first.name)
         self.assertEqual(run("dpkg", "--verify", "fulmar").stdout, "")
         self.assertTrue(pathlib.Path("/usr/share/man/man1/fulmar-gateway.1.gz").exists())
+        self.assertIn("fulmar.aerotp", run("tshark", "-G", "protocols").stdout, "Wireshark does not see the plugin")
         unit = run("systemd-analyze", "verify", "--man=no", UNIT, check=False)
         self.assertNotIn("fulmar-gateway@", unit.stderr)
         self.assertEqual(unit.returncode, 0, unit.stderr)
