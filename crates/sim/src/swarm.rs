@@ -262,10 +262,7 @@ const DURATION: &str = "4h";
 
 /// Draws the scenario of `seed` as TOML.
 pub fn scenario(seed: u64) -> String {
-    let mut draw = Draw {
-        rng: Rng::from_seed(seed).child("swarm"),
-        text: String::new(),
-    };
+    let mut draw = Draw::new(seed, "swarm");
     draw.line(format_args!("[run]"));
     draw.line(format_args!("seed = {seed}"));
     draw.line(format_args!("duration = \"{DURATION}\""));
@@ -285,10 +282,21 @@ pub fn scenario(seed: u64) -> String {
 
 struct Draw {
     rng: Rng,
+    /// Apart, so that what seeds drew before there were copies is what they draw.
+    copies: Rng,
     text: String,
 }
 
 impl Draw {
+    fn new(seed: u64, stream: &str) -> Self {
+        let rng = Rng::from_seed(seed).child(stream);
+        Self {
+            copies: rng.child("copies"),
+            rng,
+            text: String::new(),
+        }
+    }
+
     fn line(&mut self, line: core::fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.text, "{line}");
@@ -422,6 +430,10 @@ impl Draw {
         if self.rng.chance(0.2) {
             let buffer = self.between(2_000, 64_000);
             self.line(format_args!("send_buffer = \"{buffer}B\""));
+        }
+        if self.copies.chance(0.25) {
+            let copies = 2 + self.copies.below(3);
+            self.line(format_args!("copies = {copies}"));
         }
     }
 

@@ -5,6 +5,9 @@ mod fixture;
 use fixture::{AIRBORNE, run};
 use fulmar_sim::experiment::PointResult;
 
+/// One transfer as fast as the link takes it.
+const AIRBORNE_BULK: &str = include_str!("../../../scenarios/airborne-bulk.toml");
+
 fn airborne(mode: &str, more: &[&str]) -> PointResult {
     let mode = format!("flow.mode={mode}");
     let sets: Vec<&str> = [mode.as_str(), "run.runs=5"]
@@ -94,4 +97,76 @@ fn losses_and_octets_balance() {
         assert!(metrics.wire_loss.loss > 0);
         assert_eq!(metrics.wire_loss.queue, 0);
     }
+}
+
+/// What an unreliable flow loses of 20,000 TPDUs, each sent `copies` times.
+fn residual_share(loss: &str, copies: i32) -> f64 {
+    let (loss, copies) = (format!("hop.loss={loss}"), format!("flow.copies={copies}"));
+    let sets = [
+        &loss,
+        &copies,
+        "flow.bytes=29.2MB",
+        "run.runs=1",
+        "flow.mode=unreliable",
+    ];
+    let run = run(AIRBORNE_BULK, &sets).remove(0).runs.remove(0);
+    assert_eq!(run.error, None, "seed {}", run.seed);
+    run.metrics.residual_loss.lost as f64 / 20_000.0
+}
+
+#[test]
+fn without_retransmission_residual_loss_falls_with_the_power_of_the_copies_unless_in_bursts() {
+    for (copies, expected) in [(1, 0.3), (2, 0.09), (3, 0.027)] {
+        let share = residual_share("30%", copies);
+        // Four standard deviations of 20,000 independent losses.
+        let allowed = 4.0 * f64::sqrt(expected * (1.0 - expected) / 20_000.0);
+        println!("{copies} copies: {share:.4}, expected {expected} +- {allowed:.4}");
+        assert!(
+            (share - expected).abs() < allowed,
+            "{copies} copies: {share}"
+        );
+        if copies > 1 {
+            // Of bursts of 8 packets on average, the next packet is lost with 7/8: (7/8)^(n-1) of p.
+            let expected = 0.3 * f64::powi(7.0 / 8.0, copies - 1);
+            let share = residual_share("30% burst 8", copies);
+            // Bursts, not packets, are what is independent: about 750 of them times the copies.
+            let allowed = 4.0 * expected * f64::sqrt(2.0 / (750.0 * f64::from(copies)));
+            println!(
+                "{copies} copies, bursts of 8: {share:.4}, expected {expected:.4} +- {allowed:.4}"
+            );
+            assert!(
+                (share - expected).abs() < allowed,
+                "{copies} copies in bursts: {share}"
+            );
+        }
+    }
+}
+
+#[test]
+fn copies_are_octets_on_the_wire_and_nothing_else() {
+    let metrics = |copies: &str| {
+        let copies = format!("flow.copies={copies}");
+        // Over a round trip shorter than a packet, answers would save copies.
+        let sets = [
+            &copies,
+            "flow.mode=near-reliable",
+            "run.runs=1",
+            "flow.bytes=3MB",
+            "hop.delay=10ms",
+        ];
+        run(AIRBORNE_BULK, &sets).remove(0).runs.remove(0).metrics
+    };
+    let (once, thrice) = (metrics("1"), metrics("3"));
+    for metrics in [&once, &thrice] {
+        assert!(metrics.completed);
+        let total = metrics.wire_bytes.total();
+        let overhead = total - metrics.flow.delivered_bytes;
+        assert_eq!(metrics.overhead_bytes, overhead.cast_signed());
+        assert_eq!(metrics.flow.repeated_pieces, 0);
+        assert_eq!(metrics.recovered.arq_first, 0);
+    }
+    assert_eq!(thrice.wire_bytes.source, once.wire_bytes.source);
+    assert_eq!(once.wire_bytes.retransmission, 0);
+    assert_eq!(thrice.wire_bytes.retransmission, 2 * once.wire_bytes.source);
+    assert_eq!(thrice.capacity_bps, once.capacity_bps);
 }

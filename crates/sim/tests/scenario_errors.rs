@@ -309,3 +309,32 @@ fn mistakes_about_link_layers_are_answered_like_all_others() {
         );
     }
 }
+
+#[test]
+fn copies_that_cannot_be_say_beside_what_and_what_would_be_right() {
+    let aerotp = |lines: &str| GOOD.replace("udp", "aerotp") + lines;
+    for (text, expected) in [
+        (
+            aerotp("mode = \"quasi-reliable\"\ncopies = 2\nfec_block = \"20+4\"\n"),
+            "my.toml:7: `flow.copies`: cannot be combined with fec_block, which protects the same TPDUs; leave one of them out",
+        ),
+        (
+            aerotp("copies = 2\nadapt = \"2ms\"\n"),
+            "my.toml:6: `flow.copies`: cannot be combined with adapt, which weighs TPDUs that are sent once",
+        ),
+        (
+            aerotp("mode = \"datagram\"\ncopies = 2\n"),
+            "my.toml:7: `flow.copies`: is for modes with a connection, which delivers one of the copies; unreliable is",
+        ),
+        (
+            aerotp("copies = 101\n"),
+            "my.toml:6: `flow.copies`: `101` must be a whole number from 1 to 100",
+        ),
+    ] {
+        let problem = refusal(&text);
+        assert!(
+            problem.contains(expected),
+            "{problem}\ninstead of\n{expected}"
+        );
+    }
+}

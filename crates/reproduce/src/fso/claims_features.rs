@@ -4,7 +4,7 @@ use super::claims_kiodo::{by_timer, timers};
 use super::families::{AEROTP, FOUR, GBN, NOISES};
 use super::features::{
     HASTY, HASTY_STAMPED, NARROW, NEWRENO, NEWRENO_AWGN, NEWRENO_EVEN, ONCE, ONE, PLAIN, SNACK,
-    STAMPED, TWICE,
+    SNACK_TWICE, STAMPED, TWICE,
 };
 use super::view::{FADING, LENGTHS, by_channel, half, least, list, most, share};
 use crate::claims::{Claim, Finding, Verdict};
@@ -410,10 +410,14 @@ fn twice(data: &Data) -> Option<Finding> {
             Some(format!("{:.2} %", useful(family)? * 100.0))
         })?,
         comment: format!(
-            "Of what is offered. Copies follow each other at once and meet the same fade. Delivered over what was put on the link: {}.",
+            "Of what is offered. Copies follow each other at once and meet the same fade. Delivered over what was put on the link: {}. With SNACK, whose goodput is what is left of the rate (SCPS-TP has both, Section 3.3.4), each packet twice has {} of once.",
             by_channel(&CHANNELS, |family| {
                 let (once, twice) = parts(family)?;
                 Some(format!("{once:.2} once, {twice:.2} twice"))
+            })?,
+            by_channel(&CHANNELS, |family| {
+                let part = at(data, family, SNACK_TWICE)? / at(data, family, SNACK)?;
+                Some(format!("{part:.3}"))
             })?
         ),
     })

@@ -1,4 +1,4 @@
-//! Timestamps, timeouts, congestion control, SNACK and datagrams sent twice, one packet length each.
+//! Timestamps, timeouts, congestion control, SNACK and packets sent twice, one packet length each.
 
 use super::families::{
     AEROTP, AEROTP_SETS, ATENAA_SETS, FASOLT_SETS, KIODO_SETS, SETTING_SETS, TESTBED_SETS, table,
@@ -11,6 +11,7 @@ pub(super) const HASTY: &str = "aggressive";
 pub(super) const HASTY_STAMPED: &str = "aggressive, timestamps";
 pub(super) const NEWRENO: &str = "NewReno with SACK";
 pub(super) const SNACK: &str = "AeroTP, SNACK";
+pub(super) const SNACK_TWICE: &str = "AeroTP, SNACK, twice";
 pub(super) const NARROW: &str = "AeroTP, SNACK, 64 TPDUs";
 pub(super) const ONCE: &str = "UDP, once";
 pub(super) const TWICE: &str = "UDP, twice";
@@ -59,6 +60,18 @@ pub(super) const FEATURE_LINES: &[Line] = &[
             "flow.send_buffer=32MB",
             "flow.rto_margin=1ms",
             "flow.rto_max=5ms",
+        ],
+    },
+    Line {
+        label: SNACK_TWICE,
+        sets: &[
+            "flow.transport=aerotp",
+            "flow.mode=near-reliable",
+            "flow.window=16384",
+            "flow.send_buffer=32MB",
+            "flow.rto_margin=1ms",
+            "flow.rto_max=5ms",
+            "flow.copies=2",
         ],
     },
     Line {

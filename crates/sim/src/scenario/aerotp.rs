@@ -1,6 +1,6 @@
 //! The keys of `[flow]` that belong to AeroTP.
 
-use super::ScenarioError;
+use super::{ScenarioError, flow};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
@@ -82,6 +82,7 @@ impl AerotpPlan {
             // Both ends know that no parity across TPDUs comes.
             config.hole_waits.parity = Duration::ZERO;
         }
+        config.copies = flow::copies(reader)?;
         let ack = &mut config.ack;
         set(&mut ack.every, reader.whole("mack", 1..=365)?.map(narrow));
         set(
@@ -119,7 +120,8 @@ impl AerotpPlan {
             config.priority = Priority(u8::try_from(priority).unwrap_or(u8::MAX));
         }
         if let Err(error) = config.payload_bytes() {
-            let key = KEYS.into_iter().find(|key| *key == error.field);
+            let mut keys = KEYS.into_iter().chain(["copies"]);
+            let key = keys.find(|key| *key == error.field);
             return Err(reader.wrong(key.unwrap_or("mtu"), error.problem));
         }
         Ok(Self {

@@ -16,7 +16,7 @@ use fulmar_settings::{Keys, TableReader};
 /// One flow: an application at one end that sends to one at the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowPlan {
-    /// How often UDP sends each datagram; other transports know better.
+    /// How often UDP sends each datagram. AeroTP has this among its own settings.
     pub copies: NonZeroU8,
     /// What carries it.
     pub transport: TransportPlan,
@@ -198,9 +198,8 @@ impl FlowPlan {
             Traffic::Bulk { .. } => payload,
             Traffic::ConstantRate { write, .. } => write,
         };
-        let copies = reader.whole("copies", 1..=COPIES_MAX)?.map(narrow);
         let plan = Self {
-            copies: copies.and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN),
+            copies: copies(reader)?,
             transport,
             traffic,
             start: reader.duration("start")?.unwrap_or_default(),
@@ -264,6 +263,12 @@ impl FlowPlan {
     pub(crate) fn needs_positions(&self) -> bool {
         matches!(&self.transport, TransportPlan::Aerotp(plan) if !plan.rules().complete)
     }
+}
+
+/// `copies = 2`: how often each packet with data is sent.
+pub(super) fn copies(reader: &TableReader<'_>) -> Result<NonZeroU8, ScenarioError> {
+    let copies = reader.whole("copies", 1..=COPIES_MAX)?.map(narrow);
+    Ok(copies.and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN))
 }
 
 fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, ScenarioError> {

@@ -15,6 +15,7 @@ use crate::wire::aerotp::{
     LISTED_NUMBERS_MAX, PathReport, REPORT_NUMBERS, ReceiverWord, cumulative_numbers_max,
     listed_numbers_max,
 };
+use core::num::NonZeroU8;
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +56,8 @@ struct Recent {
 pub(super) struct Acknowledger {
     acks: Acks,
     policy: AckPolicy,
+    /// Whether each TPDU is sent several times, so that one which came before says nothing by itself.
+    expects_copies: bool,
     /// The largest TPDU, which bounds how much one MACK can list.
     tpdu_bytes_max: usize,
     pending: u16,
@@ -73,6 +76,7 @@ impl Acknowledger {
         Self {
             acks,
             policy: config.ack.in_mode(acks),
+            expects_copies: config.copies > NonZeroU8::MIN,
             tpdu_bytes_max: config.tpdu_bytes_max,
             pending: 0,
             due: false,
@@ -109,6 +113,18 @@ impl Acknowledger {
         if self.acks == Acks::None {
             return;
         }
+        self.list(seq);
+        self.pending = self.pending.saturating_add(1);
+        let urgent =
+            urgent && self.acks == Acks::Aggregated && self.policy.style == AckStyle::Cumulative;
+        if urgent || self.pending >= self.policy.every {
+            self.due = true;
+        } else {
+            self.timers.set_if_idle(FlushTimer, now + self.policy.flush);
+        }
+    }
+
+    fn list(&mut self, seq: TpduSeq) {
         if self.recent.len() > LISTED_NUMBERS_MAX {
             self.recent.pop_front();
         }
@@ -118,14 +134,21 @@ impl Acknowledger {
             told: 0,
             stamp,
         });
-        self.pending = self.pending.saturating_add(1);
-        let urgent =
-            urgent && self.acks == Acks::Aggregated && self.policy.style == AckStyle::Cumulative;
-        if urgent || self.pending >= self.policy.every {
-            self.due = true;
-        } else {
-            self.timers.set_if_idle(FlushTimer, now + self.policy.flush);
+    }
+
+    /// A data TPDU arrived that was there already. Its sender may have missed the MACK that said so, unless it
+    /// is one of the copies that each TPDU has: these do not hurry the next MACK.
+    pub(super) fn on_duplicate(&mut self, now: Instant, seq: TpduSeq) {
+        if !self.expects_copies {
+            self.on_arrival(now, seq, false);
+            return;
         }
+        let is_listed = |last: &Recent| last.seq == seq && last.told == 0;
+        if self.acks == Acks::None || self.recent.back().is_some_and(is_listed) {
+            return;
+        }
+        self.list(seq);
+        self.timers.set_if_idle(FlushTimer, now + self.policy.flush);
     }
 
     /// Says something now, whatever has arrived.

@@ -7,6 +7,7 @@ use crate::transport::parts::RtoLimits;
 use crate::units::{Bitrate, ByteCount, Duration};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{FecStrength, Mode, payload_max};
+use core::num::NonZeroU8;
 
 /// Which of the two MACK forms the receiver sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +112,10 @@ pub struct ConnectionConfig {
     pub adapt: Option<Duration>,
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
+    /// How often each TPDU with data is sent, one copy behind the other, whenever it is sent: repetition as
+    /// forward error correction (FSO paper, Section 3.1; SCPS-TP's multiple forward transmission). Both ends need
+    /// it.
+    pub copies: NonZeroU8,
     /// Acknowledgements.
     pub ack: AckPolicy,
     /// TPDUs in flight or waiting to be read, at most.
@@ -162,6 +167,7 @@ impl Default for ConnectionConfig {
             fec_words: FecStrength::NONE,
             adapt: None,
             block: None,
+            copies: NonZeroU8::MIN,
             ack: AckPolicy::default(),
             window_tpdus: 4096,
             send_buffer_bytes: 8 << 20,
@@ -220,6 +226,11 @@ impl ConnectionConfig {
                 return error("adapt", problem.into());
             }
         }
+        if self.copies > NonZeroU8::MIN
+            && let Some(problem) = self.against_copies()
+        {
+            return error("copies", problem.into());
+        }
         if !(1..=365).contains(&self.ack.every) {
             return error(
                 "mack",
@@ -248,6 +259,29 @@ impl ConnectionConfig {
             return error("mtu", problem);
         }
         Ok(payload)
+    }
+
+    /// Why each TPDU cannot be sent more than once.
+    const fn against_copies(&self) -> Option<&'static str> {
+        if matches!(self.mode, Mode::Datagram) {
+            Some(
+                "is for modes with a connection, which delivers one of the copies; unreliable is the least of them",
+            )
+        } else if self.block.is_some() {
+            Some(
+                "cannot be combined with fec_block, which protects the same TPDUs; leave one of them out",
+            )
+        } else if self.adapt.is_some() {
+            Some(
+                "cannot be combined with adapt, which weighs TPDUs that are sent once; leave one of them out",
+            )
+        } else if self.deliver_damaged {
+            Some(
+                "cannot be combined with deliver_damaged, which takes a damaged copy for the TPDU; leave one of them out",
+            )
+        } else {
+            None
+        }
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Counters {
     pub sent_bytes: [u64; 4],
     /// TPDUs sent, by kind.
     pub sent_tpdus: [u64; 4],
+    /// Of the retransmissions, copies that followed at once because each TPDU is sent so often.
+    pub copied_tpdus: u64,
     /// Sender: TPDUs held lost because later ones were acknowledged.
     pub held_lost_overtaken: u64,
     /// Sender: TPDUs held lost because the receiver asked for them.
@@ -44,7 +46,7 @@ pub struct Counters {
     pub delivered_bytes: u64,
     /// Receiver: of these, octets of TPDUs known to be damaged.
     pub delivered_damaged_bytes: u64,
-    /// Receiver: holes noticed.
+    /// Receiver: holes noticed. Of TPDUs sent several times, those of which no copy came.
     pub wire_lost: u64,
     /// Receiver: how many of them were noticed in a row.
     pub loss_bursts: BurstLengths,
@@ -60,7 +62,7 @@ pub struct Counters {
     pub residual_lost: u64,
     /// Receiver: TPDUs given up that had come damaged.
     pub residual_damaged: u64,
-    /// Receiver: copies of what was there already.
+    /// Receiver: copies of what was there already, those sent beforehand included.
     pub duplicates: u64,
     /// Receiver: TPDUs beyond the window.
     pub beyond_window: u64,
@@ -108,6 +110,7 @@ impl core::ops::AddAssign for Counters {
         let Self {
             sent_bytes,
             sent_tpdus,
+            copied_tpdus,
             recovered_arq,
             held_lost_overtaken,
             held_lost_nack,
@@ -139,6 +142,7 @@ impl core::ops::AddAssign for Counters {
         add_each(&mut self.sent_bytes, sent_bytes);
         add_each(&mut self.sent_tpdus, sent_tpdus);
         add_each(&mut self.recovered_arq, recovered_arq);
+        self.copied_tpdus += copied_tpdus;
         self.held_lost_overtaken += held_lost_overtaken;
         self.held_lost_nack += held_lost_nack;
         self.held_lost_timeout += held_lost_timeout;

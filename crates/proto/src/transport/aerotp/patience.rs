@@ -7,6 +7,7 @@
 use super::config::{ConnectionConfig, HoleWaits};
 use super::modes::{ModeRules, Nacks};
 use crate::units::{Duration, Instant};
+use core::num::NonZeroU8;
 
 /// With blocks of our own, the peer's are taken to be alike: its repair symbols follow the close of
 /// the block.
@@ -25,6 +26,17 @@ enum Parity {
     Seen(Duration),
 }
 
+/// The first TPDU that is missing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hole {
+    /// When it was noticed.
+    pub(super) since: Instant,
+    /// Whether it came, but damaged.
+    pub(super) damaged: bool,
+    /// Whether nothing later was seen.
+    pub(super) is_newest: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Patience {
     waits: HoleWaits,
@@ -32,6 +44,8 @@ pub(super) struct Patience {
     lost: Duration,
     nacks: Nacks,
     blocks: bool,
+    /// Whether copies may follow a TPDU that came damaged.
+    expects_copies: bool,
     parity: Parity,
     end_known_at: Option<Instant>,
 }
@@ -46,6 +60,7 @@ impl Patience {
             lost: waits.lost.max(own.unwrap_or_default()),
             nacks: rules.nacks,
             blocks: rules.blocks,
+            expects_copies: config.copies > NonZeroU8::MIN,
             parity: if rules.blocks {
                 Parity::Unknown
             } else {
@@ -78,10 +93,17 @@ impl Patience {
         self.end_known_at.get_or_insert(now);
     }
 
-    /// When to pass over a hole noticed at `since`.
-    pub(super) fn ends_at(&self, since: Instant, damaged: bool) -> Instant {
+    /// When to pass over `hole`.
+    pub(super) fn ends_at(&self, hole: Hole) -> Instant {
+        let Hole { since, damaged, .. } = hole;
+        let after_end = |end: Instant| end.max(since) + self.waits.lost;
         match (damaged, self.nacks) {
             (true, Nacks::Damaged | Nacks::DamagedAndHoles) => return since + self.waits.requested,
+            // The link's rate decides when the copies come; what is later than they shows that they passed.
+            (true, Nacks::None) if self.expects_copies && hole.is_newest => {
+                let at = since + self.waits.requested;
+                return self.end_known_at.map_or(at, |end| at.min(after_end(end)));
+            }
             (true, Nacks::None) if !self.blocks => return since,
             _ => {}
         }
@@ -92,7 +114,6 @@ impl Patience {
             Parity::Seen(span) => (span * 2 + self.waits.lost).min(self.waits.parity),
         };
         let at = since + self.lost.max(parity);
-        let after_end = |end: Instant| end.max(since) + self.waits.lost;
         self.end_known_at.map_or(at, |end| at.min(after_end(end)))
     }
 }
@@ -104,6 +125,14 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    fn lost(since: Instant) -> Hole {
+        Hole {
+            since,
+            damaged: false,
+            is_newest: false,
+        }
+    }
+
     fn listener(mode: Mode) -> Patience {
         let config = ConnectionConfig {
             mode,
@@ -114,7 +143,7 @@ mod tests {
 
     fn waits(patience: &Patience) -> Duration {
         let since = Instant::START + Duration::from_secs(10);
-        patience.ends_at(since, false).saturating_since(since)
+        patience.ends_at(lost(since)).saturating_since(since)
     }
 
     #[test]
@@ -155,8 +184,39 @@ mod tests {
         let mut patience = listener(Mode::QuasiReliable);
         let since = Instant::START + Duration::from_secs(10);
         patience.note_end(since + 30 * MS);
-        assert_eq!(patience.ends_at(since, false), since + 50 * MS);
+        assert_eq!(patience.ends_at(lost(since)), since + 50 * MS);
         let later = since + 100 * MS;
-        assert_eq!(patience.ends_at(later, false), later + 20 * MS);
+        assert_eq!(patience.ends_at(lost(later)), later + 20 * MS);
+    }
+    #[test]
+    fn a_damaged_tpdu_is_waited_for_while_its_copies_may_come() {
+        let since = Instant::START + MS;
+        let damaged = |is_newest| Hole {
+            since,
+            damaged: true,
+            is_newest,
+        };
+        for (mode, copies, newest, overtaken) in [
+            (Mode::Unreliable, 1, Duration::ZERO, Duration::ZERO),
+            (Mode::Unreliable, 2, 2_000 * MS, Duration::ZERO),
+            (Mode::HybridNack, 2, 2_000 * MS, 2_000 * MS),
+        ] {
+            let config = ConnectionConfig {
+                mode,
+                copies: NonZeroU8::new(copies).expect("not zero"),
+                ..ConnectionConfig::default()
+            };
+            let mut patience = Patience::new(&config, ModeRules::of(mode));
+            assert_eq!(patience.ends_at(damaged(true)), since + newest, "{mode}");
+            assert_eq!(
+                patience.ends_at(damaged(false)),
+                since + overtaken,
+                "{mode}"
+            );
+            patience.note_end(since + 5 * MS);
+            if mode == Mode::Unreliable && copies == 2 {
+                assert_eq!(patience.ends_at(damaged(true)), since + 25 * MS);
+            }
+        }
     }
 }

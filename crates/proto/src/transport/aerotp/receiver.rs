@@ -1,6 +1,7 @@
 //! The receiving half: what arrived, what is missing, and what to say about it.
 
 mod answers;
+mod holes;
 
 use super::acknowledger::Acknowledger;
 use super::ber_estimate::{ChannelReport, Errors};
@@ -16,6 +17,7 @@ use crate::trace::{Record, Trace};
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{BlockDescriptor, FecStrength, Handshake, LISTED_NUMBERS_MAX};
+use core::num::NonZeroU8;
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +78,8 @@ pub(super) struct Receiver {
     /// The latest number beyond the window, in modes that may lose data.
     beyond: Option<TpduSeq>,
     asked_damaged: VecDeque<TpduSeq>,
+    /// Whether each TPDU is sent several times.
+    expects_copies: bool,
     asked_missing: bool,
     asked_at: Option<(TpduSeq, Instant)>,
     nack_repeat: Duration,
@@ -111,6 +115,7 @@ impl Receiver {
             blocks: BlockAssembly::new(rules.blocks),
             beyond: None,
             asked_damaged: VecDeque::new(),
+            expects_copies: config.copies > NonZeroU8::MIN,
             asked_missing: false,
             asked_at: None,
             nack_repeat: NACK_REPEAT_INITIAL,
@@ -204,6 +209,9 @@ impl Receiver {
         if inserted == Inserted::Beyond && self.follow(seq, counters) {
             inserted = self.ring.insert(now, seq, body, intact);
         }
+        if self.expects_copies && !matches!(inserted, Inserted::Beyond) {
+            self.asked_damaged.retain(|asked| *asked != seq);
+        }
         match inserted {
             Inserted::Next | Inserted::Filled => {
                 counters.accepted_tpdus += 1;
@@ -225,7 +233,7 @@ impl Receiver {
             }
             Inserted::Duplicate => {
                 counters.duplicates += 1;
-                self.acks.on_arrival(now, seq, false);
+                self.acks.on_duplicate(now, seq);
             }
             Inserted::Beyond => {
                 counters.beyond_window += 1;
@@ -290,7 +298,8 @@ impl Receiver {
                 counters.on_holes(skipped);
             }
             if wanted && self.rules.nacks != Nacks::None {
-                if self.asked_damaged.len() < LISTED_NUMBERS_MAX {
+                let is_asked = self.expects_copies && self.asked_damaged.contains(&arrival.seq);
+                if !is_asked && self.asked_damaged.len() < LISTED_NUMBERS_MAX {
                     self.asked_damaged.push_back(arrival.seq);
                 }
                 if wanted && skipped > 0 && self.rules.nacks == Nacks::DamagedAndHoles {
@@ -366,48 +375,6 @@ impl Receiver {
 
     pub(super) const fn demand_ack(&mut self) {
         self.acks.demand();
-    }
-
-    fn after_arrival(&mut self, now: Instant) {
-        if !self.rules.confirms() {
-            // The first tells the path's delay before any queue has grown.
-            let interval = if core::mem::replace(&mut self.has_reported, true) {
-                REPORT_INTERVAL
-            } else {
-                Duration::ZERO
-            };
-            self.timers
-                .set_if_idle(ReceiverTimer::Report, now + interval);
-        }
-        if self.rules.complete {
-            return;
-        }
-        let tpdus = self.ring.end_seen().offset_from(self.first_seq);
-        self.patience.note_progress(tpdus);
-        match self.ring.first_hole() {
-            Some((since, damaged)) => {
-                let until = self.patience.ends_at(since, damaged);
-                self.timers.set(ReceiverTimer::HoleWait, until.max(now));
-            }
-            None => self.timers.stop(ReceiverTimer::HoleWait),
-        }
-    }
-
-    fn give_up_holes(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
-        while let Some((since, damaged)) = self.ring.first_hole() {
-            if self.patience.ends_at(since, damaged) > now {
-                break;
-            }
-            if let Some((seq, damaged)) = self.ring.give_up_first_hole() {
-                if damaged {
-                    counters.residual_damaged += 1;
-                } else {
-                    counters.residual_lost += 1;
-                }
-                trace.note(now, Record::GivenUp { seq });
-            }
-        }
-        self.after_arrival(now);
     }
 
     /// Takes the next payload in order.

@@ -4,11 +4,12 @@
 //! here and knows nothing of rate (multi-mode paper, Section III-A: "fully decoupled").
 //!
 //! # Order
-//! A probe when the path is silent; else what is lost, oldest first; else parity of closed
-//! blocks; else new data. Apart from these, once the application has closed and the path is known
+//! A probe when the path is silent; else the copies of what just left; else what is lost, oldest
+//! first; else parity of closed blocks; else new data. Apart from these, once the application has closed and the path is known
 //! to lose, the unconfirmed tail again while the link would be idle.
 
 mod answers;
+mod copies;
 mod silence;
 
 use super::blocks::ParityPlan;
@@ -21,6 +22,7 @@ use crate::transport::parts::{RttEstimator, Scoreboard};
 use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::BlockDescriptor;
+use copies::Copies;
 use std::collections::VecDeque;
 
 /// One TPDU to send.
@@ -30,6 +32,8 @@ pub(super) struct Unit {
     pub(super) kind: Kind,
     pub(super) position: u64,
     pub(super) len: usize,
+    /// Whether it follows the same TPDU at once.
+    pub(super) is_copy: bool,
     /// Set for repair symbols, whose octets are in the sender's scratch buffer.
     pub(super) repair: Option<BlockDescriptor>,
 }
@@ -89,6 +93,7 @@ pub(super) struct Sender {
     board: Scoreboard,
     rtt: RttEstimator,
     parity: ParityPlan,
+    copies: Copies,
     finishing: bool,
     /// Nothing is expected to follow what was written, so the end of it is a tail.
     pausing: bool,
@@ -127,6 +132,7 @@ impl Sender {
             board: Scoreboard::new(config.first_seq),
             rtt: rto,
             parity: ParityPlan::new(config.block.filter(|_| rules.blocks)),
+            copies: Copies::new(config.copies),
             finishing: false,
             pausing: false,
             stalled: false,
@@ -278,7 +284,7 @@ impl Sender {
 
     /// Whether everything written has left at least once, parity included.
     pub(super) fn all_sent(&self) -> bool {
-        !self.has_new() && !self.parity.is_pending()
+        !self.has_new() && !self.parity.is_pending() && !self.copies.are_due(&self.board)
     }
 
     /// Whether nothing remains to be done for what was written.
@@ -315,7 +321,8 @@ impl Sender {
         if self.stalled {
             return false;
         }
-        self.board.has_lost()
+        self.copies.are_due(&self.board)
+            || self.board.has_lost()
             || self.parity.is_ready()
             || (self.has_new() && (self.window_open() || self.window_probe))
     }
@@ -347,6 +354,9 @@ impl Sender {
         if self.stalled {
             return None;
         }
+        if let Some(unit) = self.next_copy(now) {
+            return Some(unit);
+        }
         while !self.defers_lost()
             && let Some(seq) = self.board.next_lost()
         {
@@ -368,12 +378,14 @@ impl Sender {
         let entry = self.board.get(seq)?;
         let (position, len) = (entry.position, entry.len as usize);
         self.board.on_sent_again(now, seq);
+        self.copies.follow(seq);
         self.arm_retransmission(now);
         Some(Unit {
             seq,
             kind: Kind::Retransmission,
             position,
             len,
+            is_copy: false,
             repair: None,
         })
     }
@@ -388,6 +400,7 @@ impl Sender {
             kind: Kind::Repair,
             position: 0,
             len,
+            is_copy: false,
             repair: Some(repair),
         })
     }
@@ -405,6 +418,7 @@ impl Sender {
         // A payload is at most 65,000 octets.
         let entry_len = u32::try_from(len).unwrap_or(u32::MAX);
         let seq = self.board.on_first_sent(now, position, entry_len);
+        self.copies.follow(seq);
         self.parity.on_source(now, seq);
         if self.rules.retransmits() {
             self.arm_retransmission(now);
@@ -417,6 +431,7 @@ impl Sender {
             kind: Kind::Source,
             position,
             len,
+            is_copy: false,
             repair: None,
         }
     }

@@ -30,11 +30,16 @@ pub struct Outstanding {
     pub position: u64,
     /// Payload octets.
     pub len: u32,
-    /// How often it was sent.
+    /// How often it was sent; copies that follow at once are not counted.
     pub attempts: u16,
     /// How often it was repeated since it was last sent for a reason.
     repeats: u16,
     first_sent_at: Instant,
+    /// The number of its latest transmission, copies counted, on a circle.
+    transmission: u16,
+    /// When the latest attempt began.
+    attempt_at: Instant,
+    /// When it last left, as a copy or otherwise.
     sent_at: Instant,
     state: State,
 }
@@ -42,7 +47,7 @@ pub struct Outstanding {
 /// A TPDU that the receiver turned out to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// How often it had been sent.
+    /// How often it had been sent, copies that followed at once not counted.
     pub attempts: u16,
     /// Payload octets.
     pub len: u32,
@@ -54,7 +59,7 @@ pub struct Settled {
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     seq: TpduSeq,
-    attempt: u16,
+    number: u16,
     sent_at: Instant,
 }
 
@@ -179,12 +184,14 @@ impl Scoreboard {
             attempts: 1,
             repeats: 0,
             first_sent_at: now,
+            transmission: 1,
+            attempt_at: now,
             sent_at: now,
             state,
         });
         self.log.push_back(Transmission {
             seq,
-            attempt: 1,
+            number: 1,
             sent_at: now,
         });
         self.in_flight += 1;
@@ -207,10 +214,35 @@ impl Scoreboard {
             entry.repeats = entry.repeats.saturating_add(1);
         }
         entry.attempts = entry.attempts.saturating_add(1);
+        entry.attempt_at = now;
+        self.log_transmission(now, index, seq);
+    }
+
+    /// A copy of a TPDU that is in flight left, as part of the same attempt: it is lost when its last copy
+    /// is.
+    pub fn on_copied(&mut self, now: Instant, seq: TpduSeq) {
+        if let Some(index) = self.in_flight_index(seq) {
+            self.log_transmission(now, index, seq);
+        }
+    }
+
+    /// Whether `seq` is out and neither known to have arrived nor held lost.
+    pub fn is_in_flight(&self, seq: TpduSeq) -> bool {
+        self.in_flight_index(seq).is_some()
+    }
+
+    fn in_flight_index(&self, seq: TpduSeq) -> Option<usize> {
+        self.index(seq)
+            .filter(|&index| self.entries[index].state == State::InFlight)
+    }
+
+    fn log_transmission(&mut self, now: Instant, index: usize, seq: TpduSeq) {
+        let entry = &mut self.entries[index];
+        entry.transmission = entry.transmission.wrapping_add(1);
         entry.sent_at = now;
         self.log.push_back(Transmission {
             seq,
-            attempt: entry.attempts,
+            number: entry.transmission,
             sent_at: now,
         });
     }
@@ -291,7 +323,7 @@ impl Scoreboard {
             took: now.saturating_since(entry.first_sent_at),
         };
         let was_sent_again = entry.attempts > 1 && entry.state == State::InFlight;
-        let since_last = now.saturating_since(entry.sent_at);
+        let since_last = now.saturating_since(entry.attempt_at);
         entry.state = State::Settled;
         if let Some(rtt_min) = rtt_min
             && was_sent_again
@@ -354,7 +386,7 @@ impl Scoreboard {
 
     fn is_live(&self, transmission: &Transmission) -> bool {
         self.get(transmission.seq).is_some_and(|entry| {
-            entry.state == State::InFlight && entry.attempts == transmission.attempt
+            entry.state == State::InFlight && entry.transmission == transmission.number
         })
     }
 

@@ -4,7 +4,6 @@ use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
 use crate::scenario::ScenarioError;
 use crate::swarm::broken;
 use core::sync::atomic::AtomicBool;
-use fulmar_proto::rng::Rng;
 
 /// Draws, runs and checks the session of `seed`.
 pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, ScenarioError> {
@@ -15,10 +14,7 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, Scenari
 
 /// Draws the scenario of `seed` as TOML.
 fn scenario(seed: u64) -> String {
-    let mut draw = Draw {
-        rng: Rng::from_seed(seed).child("swarm-lt-tcp"),
-        text: String::new(),
-    };
+    let mut draw = Draw::new(seed, "swarm-lt-tcp");
     draw_path(&mut draw, seed, |draw| {
         let packets = draw.between(20, 200);
         let mark = draw.between(5, packets / 2);

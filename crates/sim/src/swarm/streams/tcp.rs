@@ -6,7 +6,6 @@ use crate::stack::stream::GAVE_UP;
 use crate::swarm::broken_but;
 use crate::world::{EndReason, World};
 use core::sync::atomic::AtomicBool;
-use fulmar_proto::rng::Rng;
 
 /// What may be turned on or off.
 const SWITCHES: [&str; 18] = [
@@ -69,10 +68,7 @@ fn gave_up(ends: &[Option<&'static str>; 2]) -> bool {
 
 /// Draws the scenario of `seed` as TOML.
 fn scenario(seed: u64) -> String {
-    let mut draw = Draw {
-        rng: Rng::from_seed(seed).child("swarm-tcp"),
-        text: String::new(),
-    };
+    let mut draw = Draw::new(seed, "swarm-tcp");
     let marks = draw.rng.chance(0.5);
     draw_path(&mut draw, seed, |draw| {
         let packets = draw.between(5, 200);

@@ -188,6 +188,7 @@ impl Connection {
         if let Some(quarters) = expected.and_then(|adaptation| adaptation.rate_quarter_octaves()) {
             self.counters.on_adapted(unit.len, fec_words, quarters);
         }
+        self.counters.copied_tpdus += u64::from(unit.is_copy);
         self.note_unit(now, &unit);
         self.on_sent(now, unit.kind, out.len() - start);
         unit.kind

@@ -159,7 +159,10 @@ impl Sender {
             return;
         }
         for seq in nack.wanted() {
-            self.board.on_nack(seq, nack.echo);
+            // What is about to leave again anyway answers the request.
+            if !self.copies.remain_of(seq) {
+                self.board.on_nack(seq, nack.echo);
+            }
         }
         self.note_losses(now, counters, trace);
         self.arm_retransmission(now);
@@ -203,7 +206,9 @@ fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
 )]
 fn tail_repeats_for(counters: &Counters) -> u16 {
     let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
-    let sent = counters.sent_tpdus[0] + counters.sent_tpdus[2];
+    // A repetition has its copies, too: what counts is how often all of them were lost.
+    let sent =
+        (counters.sent_tpdus[0] + counters.sent_tpdus[2]).saturating_sub(counters.copied_tpdus);
     let share = lost as f64 / sent.max(1) as f64;
     if share < TAIL_LOSS_MIN {
         return 0;

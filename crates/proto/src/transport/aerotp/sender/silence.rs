@@ -63,6 +63,9 @@ impl Sender {
             self.probe = Some(seq);
             self.timers
                 .set(SenderTimer::Retransmission, now + self.rto());
+        } else if self.copies.remain_of(seq) {
+            // It leaves again as soon as the rate allows.
+            self.timers.set(SenderTimer::Retransmission, now + rto);
         } else {
             self.board.on_timeout(now - rto);
             self.arm_retransmission(now);

@@ -113,3 +113,44 @@ fn a_repetition_passes_over_what_was_repeated_enough_but_not_over_the_others() {
         "sent for a reason, so it counts anew"
     );
 }
+
+#[test]
+fn a_tpdu_with_copies_is_lost_when_its_last_copy_is() {
+    let mut board = Scoreboard::new(nth(0));
+    board.on_first_sent(at(0), 0, 100);
+    board.on_copied(at(1), nth(0));
+    board.on_first_sent(at(2), 100, 100);
+    board.on_nack(nth(0), stamp(0));
+    board.on_arrival_of(at(21), stamp(1));
+    assert_eq!(lost(&mut board), [], "the second copy may have arrived");
+    assert_eq!(board.oldest_in_flight(), Some((nth(0), at(1))));
+    board.on_arrival_of(at(22), stamp(2));
+    assert_eq!(lost(&mut board), [nth(0)]);
+}
+
+#[test]
+fn copies_count_as_one_attempt_and_their_answers_widen_nothing() {
+    let mut board = Scoreboard::new(nth(0));
+    board.on_first_sent(at(0), 0, 100);
+    for ms in [5, 10, 15] {
+        board.on_copied(at(ms), nth(0));
+    }
+    let settled = board.on_acked(at(20), nth(0), Some(RTT));
+    assert_eq!(settled.map(|settled| settled.attempts), Some(1));
+    assert_eq!(board.reorder_window(), Duration::ZERO);
+}
+
+#[test]
+fn what_is_settled_or_held_lost_gets_no_copies() {
+    let mut board = Scoreboard::new(nth(0));
+    board.on_first_sent(at(0), 0, 100);
+    board.on_first_sent(at(1), 100, 100);
+    board.on_acked(at(20), nth(1), None);
+    board.on_arrival_of(at(20), stamp(1));
+    for i in [0, 1] {
+        assert!(!board.is_in_flight(nth(i)));
+        board.on_copied(at(21), nth(i));
+    }
+    assert_eq!(lost(&mut board), [nth(0)]);
+    assert_eq!(board.in_flight(), 0);
+}

@@ -1,0 +1,66 @@
+//! What is missing, in modes that may lose data: how long it is waited for, and when it is given up.
+
+use super::super::counters::Counters;
+use super::super::patience::Hole;
+use super::{REPORT_INTERVAL, Receiver, ReceiverTimer};
+use crate::trace::{Record, Trace};
+use crate::units::{Duration, Instant};
+
+impl Receiver {
+    /// Called after whatever arrived: how long the first hole is waited for from now on.
+    pub(super) fn after_arrival(&mut self, now: Instant) {
+        if !self.rules.confirms() {
+            // The first tells the path's delay before any queue has grown.
+            let interval = if core::mem::replace(&mut self.has_reported, true) {
+                REPORT_INTERVAL
+            } else {
+                Duration::ZERO
+            };
+            self.timers
+                .set_if_idle(ReceiverTimer::Report, now + interval);
+        }
+        if self.rules.complete {
+            return;
+        }
+        let tpdus = self.ring.end_seen().offset_from(self.first_seq);
+        self.patience.note_progress(tpdus);
+        match self.first_hole() {
+            Some(hole) => {
+                let until = self.patience.ends_at(hole);
+                self.timers.set(ReceiverTimer::HoleWait, until.max(now));
+            }
+            None => self.timers.stop(ReceiverTimer::HoleWait),
+        }
+    }
+
+    fn first_hole(&self) -> Option<Hole> {
+        let (since, damaged) = self.ring.first_hole()?;
+        Some(Hole {
+            since,
+            damaged,
+            is_newest: self.ring.end_seen() == self.ring.next_expected().plus(1),
+        })
+    }
+
+    pub(super) fn give_up_holes(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        trace: &mut Trace,
+    ) {
+        while let Some(hole) = self.first_hole() {
+            if self.patience.ends_at(hole) > now {
+                break;
+            }
+            if let Some((seq, damaged)) = self.ring.give_up_first_hole() {
+                if damaged {
+                    counters.residual_damaged += 1;
+                } else {
+                    counters.residual_lost += 1;
+                }
+                trace.note(now, Record::GivenUp { seq });
+            }
+        }
+        self.after_arrival(now);
+    }
+}

@@ -1,0 +1,75 @@
+//! The copies that follow a TPDU where each is sent several times.
+//!
+//! Repetition as forward error correction: the simplest, and the dearest (FSO paper, Section 3.1). The copies
+//! belong to the attempt that they follow, so that a TPDU is held lost when its last copy is, and a copy is
+//! saved when an answer to an earlier one comes first.
+
+use super::{Sender, Unit};
+use crate::machine::Kind;
+use crate::transport::parts::Scoreboard;
+use crate::units::Instant;
+use crate::wire::TpduSeq;
+use core::num::NonZeroU8;
+
+/// What remains to be sent of the TPDU that left last.
+#[derive(Debug)]
+pub(super) struct Copies {
+    to_each: NonZeroU8,
+    /// The TPDU, and how many copies of it.
+    due: Option<(TpduSeq, NonZeroU8)>,
+}
+
+impl Copies {
+    /// Each TPDU is sent `to_each` times.
+    pub(super) const fn new(to_each: NonZeroU8) -> Self {
+        Self { to_each, due: None }
+    }
+
+    /// `seq` left; its copies follow.
+    pub(super) const fn follow(&mut self, seq: TpduSeq) {
+        self.due = match NonZeroU8::new(self.to_each.get() - 1) {
+            Some(left) => Some((seq, left)),
+            None => None,
+        };
+    }
+
+    /// Whether a copy is to be sent of what nothing was said of.
+    pub(super) fn are_due(&self, board: &Scoreboard) -> bool {
+        self.due.is_some_and(|(seq, _)| board.is_in_flight(seq))
+    }
+
+    /// Whether copies of `seq` have yet to leave.
+    pub(super) fn remain_of(&self, seq: TpduSeq) -> bool {
+        self.due.is_some_and(|(due, _)| due == seq)
+    }
+
+    fn take(&mut self, board: &Scoreboard) -> Option<TpduSeq> {
+        let (seq, left) = self
+            .due
+            .take()
+            .filter(|(seq, _)| board.is_in_flight(*seq))?;
+        self.due = NonZeroU8::new(left.get() - 1).map(|left| (seq, left));
+        Some(seq)
+    }
+}
+
+impl Sender {
+    /// The next copy of what left last; it counts as sent.
+    pub(super) fn next_copy(&mut self, now: Instant) -> Option<Unit> {
+        let seq = self.copies.take(&self.board)?;
+        let entry = self.board.get(seq)?;
+        let (position, len) = (entry.position, entry.len as usize);
+        self.board.on_copied(now, seq);
+        if self.rules.retransmits() {
+            self.arm_retransmission(now);
+        }
+        Some(Unit {
+            seq,
+            kind: Kind::Retransmission,
+            position,
+            len,
+            is_copy: true,
+            repair: None,
+        })
+    }
+}
