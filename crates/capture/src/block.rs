@@ -1,5 +1,7 @@
 //! pcapng's blocks and options: a length before and behind each block, all padded to 32 bits.
 
+/// The type of a block with a packet.
+pub(crate) const ENHANCED_PACKET: u32 = 6;
 /// What every block begins and ends with: type and length, and length again.
 const FRAME_OCTETS: usize = 12;
 
@@ -60,6 +62,18 @@ impl Block {
         self.u32(len);
         &self.octets
     }
+}
+
+/// How many packets are in `blocks`, which are whole and ours.
+pub fn packet_count(blocks: &[u8]) -> u64 {
+    let mut rest = blocks;
+    let mut count = 0;
+    while let Some([k0, k1, k2, k3, l0, l1, l2, l3]) = rest.first_chunk() {
+        count += u64::from(u32::from_le_bytes([*k0, *k1, *k2, *k3]) == ENHANCED_PACKET);
+        let len = usize::try_from(u32::from_le_bytes([*l0, *l1, *l2, *l3])).unwrap_or(usize::MAX);
+        rest = rest.get(len.max(FRAME_OCTETS)..).unwrap_or_default();
+    }
+    count
 }
 
 /// How many of the first `written` octets of `blocks`, which begin with a block of ours, make whole

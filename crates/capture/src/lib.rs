@@ -24,7 +24,7 @@ mod events;
 mod pcapng;
 mod pdu;
 
-pub use block::whole_octets;
+pub use block::{packet_count, whole_octets};
 pub use comment::Comment;
 pub use events::{About, EVENT_SCHEMA, EventLines, FlowEnd, Place};
 pub use pcapng::{Direction, InterfaceId, Packet, Pcapng, Section};

@@ -1,6 +1,6 @@
 //! A capture: a section, its interfaces, and packets with their time, direction and comment.
 
-use crate::block::Block;
+use crate::block::{Block, ENHANCED_PACKET};
 use crate::comment::Comment;
 use crate::pdu::{self, Dissector, Ends};
 use core::time::Duration;
@@ -9,7 +9,6 @@ use std::io::{self, Write};
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 const VERSION: [u16; 2] = [1, 0];

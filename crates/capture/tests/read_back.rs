@@ -89,6 +89,7 @@ proptest! {
             missed: 0,
         }).unwrap();
         let written = core::mem::take(capture.out());
+        prop_assert_eq!(fulmar_capture::packet_count(&written), 1);
         let contents = read(&written);
         let packet = &contents.packets[0];
         prop_assert_eq!(packet.nanos, nanos);

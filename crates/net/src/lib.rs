@@ -7,6 +7,7 @@
 //! There is no async runtime: one loop, one thread, one `ppoll` (ADR-0006). The only `unsafe` is one
 //! ioctl in `gateway/kernel.rs`.
 
+pub mod capture;
 pub mod clock;
 pub mod custody;
 mod descriptors;

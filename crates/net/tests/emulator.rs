@@ -4,11 +4,15 @@
 //! seed, so shares are compared with intervals of four standard errors. Times have lower bounds
 //! only: a packet may be late on a loaded machine, but never early.
 
+#[path = "../../capture/tests/reader/mod.rs"]
+mod reader;
+
 use fulmar_channel::{BitErrors, Config, LossModel, QueueLimit};
+use fulmar_net::capture::CaptureConfig;
 use fulmar_net::clock::Clock;
-use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, Report, Watch};
+use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorTap, Report, Watch};
 use fulmar_net::wait::{Waker, waker};
-use fulmar_proto::units::{BitErrorRate, Bitrate, Duration, Instant, PacketErrorRate};
+use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +30,17 @@ struct Running {
 
 impl Running {
     fn start(config: EmulatorConfig) -> Self {
+        Self::start_captured(config, None)
+    }
+
+    fn start_captured(config: EmulatorConfig, capture: Option<CaptureConfig>) -> Self {
         let (waker, wake_up) = waker().expect("descriptors are left");
-        let mut emulator = Emulator::bind(Clock::start(), config).expect("a free port");
+        let clock = Clock::start();
+        let mut emulator = Emulator::bind(clock, config).expect("a free port");
+        if let Some(capture) = capture {
+            let tap = EmulatorTap::start(clock, capture, "a test", |_| {});
+            emulator.set_tap(tap.expect("a file and a thread"));
+        }
         let address = emulator.local().expect("it is bound");
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
@@ -296,4 +309,93 @@ fn equal_seeds_and_equal_arrivals_give_equal_losses() {
     }
     assert_eq!(runs[0], runs[1]);
     assert_ne!(runs[0], runs[2]);
+}
+
+#[test]
+fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
+    const SENT: u64 = 600;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("link.pcapng");
+    let target = socket();
+    let mut config = between(
+        &target,
+        Config {
+            loss: LossModel::Bernoulli(PacketErrorRate::new(0.1).unwrap()),
+            bits: BitErrors::Independent(BitErrorRate::new(1e-4).unwrap()),
+            rate: Some(Bitrate::from_bits_per_second(100_000_000)),
+            queue: QueueLimit::packets(20),
+            ..Config::default()
+        },
+    );
+    config.damage = DamagePolicy::Deliver;
+    let capture = CaptureConfig {
+        file: file.clone(),
+        max_size: ByteCount(u64::MAX),
+    };
+    let running = Running::start_captured(config, Some(capture));
+    let client = socket();
+    for number in 0..SENT {
+        // Enough at once for a full queue, as 100 mbit take 0.08 ms for each.
+        client
+            .send_to(&[number as u8; 1_000], running.address)
+            .unwrap();
+    }
+    let arrived = arrivals(&target);
+    let report = running.end();
+    let capture = reader::read(&std::fs::read(&file).unwrap());
+    assert_eq!(
+        capture.interfaces,
+        ["up/in", "up/out", "down/in", "down/out"]
+    );
+    let entered: Vec<_> = capture.of("up/in", false).collect();
+    assert_eq!(entered.len() as u64, report.up.offered_packets);
+    let dropped = report.up.dropped_packets;
+    for (reason, count) in [
+        ("queue", dropped.queue),
+        ("loss", dropped.loss),
+        ("header_damage", dropped.header_damage),
+        ("outage", 0),
+        ("overflow", 0),
+    ] {
+        assert_eq!(
+            capture.count(&format!("dropped: {reason}")),
+            count,
+            "{reason}"
+        );
+        assert!(
+            count > 0 || matches!(reason, "outage" | "overflow"),
+            "{reason}"
+        );
+    }
+    assert_eq!(capture.count("damaged"), report.up.damaged_packets);
+    let left: Vec<_> = capture
+        .of("up/out", true)
+        .map(|packet| packet.octets())
+        .collect();
+    assert_eq!(left.len() as u64, report.up.arrived_packets);
+    assert!(left.iter().copied().eq(arrived.iter().map(Vec::as_slice)));
+    for packet in &capture.packets {
+        assert_eq!(packet.dissector(), "fulmar.datagram");
+        assert_eq!(packet.missed, 0);
+    }
+}
+
+#[test]
+fn a_device_that_takes_nothing_ends_the_capture_and_not_the_link() {
+    let target = socket();
+    let capture = CaptureConfig {
+        file: "/dev/full".into(),
+        max_size: ByteCount(u64::MAX),
+    };
+    let config = between(&target, Config::default());
+    let running = Running::start_captured(config, Some(capture));
+    let client = socket();
+    // The first of them are written after half a second; the others find the capture ended.
+    for _ in 0..2 {
+        client.send_to(b"datagram", running.address).unwrap();
+        assert_eq!(arrivals(&target).len(), 1);
+        arrivals(&target);
+    }
+    let report = running.end();
+    assert_eq!(report.up.arrived_packets, 2);
 }

@@ -8,12 +8,14 @@ use crate::report::aggregate::AggregateRecord;
 use crate::report::link::HopMetrics;
 use crate::report::record::{Metrics, RunRecord, SCHEMA};
 use crate::scenario::{AppDirection, Plan, Point};
+use crate::tap::{Observed, Observers};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use fulmar_channel::{BitErrors, Config};
 use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate, Probability};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
 /// An experiment ready to run.
@@ -184,14 +186,54 @@ impl Experiment {
             .flat_map(move |(point, plan)| (0..runs(plan)).map(move |run| RunIndex { point, run }))
     }
 
+    /// The first run of the first point, shown to observers whose outputs are given. What they
+    /// were shown is in any case, until a cancellation as well.
+    pub fn run_observed(
+        &self,
+        observers: Observers,
+        progress: &Progress,
+    ) -> (Option<PointResult>, io::Result<Observed>) {
+        let mut world = self.world(0, 0, observers);
+        let end = world.run(&progress.cancel);
+        let observed = world.finish_observers(end);
+        progress.advance(self.cost(0));
+        let result = self.record(0, 0, &world, end).and_then(|record| {
+            let runs = vec![record];
+            let aggregate = AggregateRecord::of(&runs, 1)?;
+            Some(PointResult { runs, aggregate })
+        });
+        (result, observed)
+    }
+
+    fn world(&self, index: usize, run: usize, observers: Observers) -> World {
+        let point = &self.points[index];
+        let seed = point.plan.run.seed.wrapping_add(run as u64);
+        let mut about = format!("scenario {}, point {index}", self.scenario);
+        for (path, value) in &point.varied {
+            about = format!("{about}, {path} {value}");
+        }
+        about = format!("{about}, seed {seed}");
+        let observers = Observers {
+            scenario: self.scenario.clone(),
+            point: index,
+            about,
+            ..observers
+        };
+        World::observed_by(&point.plan, seed, &self.options, observers)
+            .expect("reading a plan checks every channel's settings")
+    }
+
     /// One run; `None` if it was cut off.
     fn one(&self, index: usize, run: usize, cancel: &AtomicBool) -> Option<RunRecord> {
+        let mut world = self.world(index, run, Observers::default());
+        let end = world.run(cancel);
+        self.record(index, run, &world, end)
+    }
+
+    fn record(&self, index: usize, run: usize, world: &World, end: EndReason) -> Option<RunRecord> {
         let point = &self.points[index];
         let plan = &point.plan;
         let seed = plan.run.seed.wrapping_add(run as u64);
-        let mut world = World::new(plan, seed, &self.options)
-            .expect("reading a plan checks every channel's settings");
-        let end = world.run(cancel);
         (end != EndReason::Cancelled).then(|| RunRecord {
             record: Cow::Borrowed("run"),
             schema: SCHEMA,
@@ -201,10 +243,10 @@ impl Experiment {
             run,
             seed,
             parameters: point.parameters.clone(),
-            metrics: Metrics::of(&world, end, plan.hops.len(), yardsticks_of(plan)),
+            metrics: Metrics::of(world, end, plan.hops.len(), yardsticks_of(plan)),
             error: world.error(),
-            flows: Metrics::flows_of(&world),
-            hops: HopMetrics::of(&world),
+            flows: Metrics::flows_of(world),
+            hops: HopMetrics::of(world),
         })
     }
 }

@@ -33,6 +33,10 @@ impl<M> Bare<M> {
         &mut self.0
     }
 
+    pub(crate) const fn notes(&mut self) -> &mut M {
+        &mut self.0
+    }
+
     pub(crate) const fn inner(&self) -> &M {
         &self.0
     }

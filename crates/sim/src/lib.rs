@@ -27,8 +27,10 @@ pub mod report;
 pub mod scenario;
 mod stack;
 pub mod swarm;
+mod tap;
 pub mod theory;
 mod topology;
 pub mod world;
 
 pub use stack::Recovered;
+pub use tap::{Observed, Observers, Output};

@@ -10,6 +10,8 @@ use crate::measure::wire::WireLoss;
 use crate::network::{Event, Network};
 use crate::node::{NodeId, WayId};
 use crate::pool::PacketId;
+use crate::tap::Came;
+use fulmar_capture::Comment;
 use fulmar_channel::{PacketQueue, Queued};
 use fulmar_proto::link::{
     FlowHash, FrameTransmit, Link, LinkCounters, LinkDriver, LinkMachine, LinkPacket, drain,
@@ -97,14 +99,24 @@ impl Network {
         let capable = NetworkHeader::parse(octets).is_ok_and(|p| p.header.ecn != Ecn::NotCapable);
         let len = ByteCount::of(octets);
         let end = &mut self.links[link.0];
-        match end.queue.push(now, (packet, now), len, capable) {
-            Queued::Waits { marked } => {
-                if marked && mark_congested(&mut self.pool.packet_mut(packet).octets) {
-                    end.meter.marked += 1;
-                    self.meter.marked += 1;
-                }
-                self.drain_link(now, link);
+        let way = end.way;
+        let queued = end.queue.push(now, (packet, now), len, capable);
+        let mut comment = Comment::NONE;
+        if let Queued::Waits { marked: true } = queued
+            && mark_congested(&mut self.pool.packet_mut(packet).octets)
+        {
+            end.meter.marked += 1;
+            self.meter.marked += 1;
+            comment = comment.marked();
+        }
+        if let Some(tap) = &mut self.tap {
+            if !matches!(queued, Queued::Waits { .. }) {
+                comment = comment.dropped(WireLoss::Queue.name());
             }
+            tap.offered(now, way, &self.pool.packet(packet).octets, &comment);
+        }
+        match queued {
+            Queued::Waits { .. } => self.drain_link(now, link),
             Queued::Full => {
                 end.meter.queue_full += 1;
                 self.lose(packet, WireLoss::Queue);
@@ -118,6 +130,7 @@ impl Network {
 
     /// A frame reaches a link's end.
     pub(crate) fn receive_frame(&mut self, now: Instant, link: LinkId, frame: PacketId) {
+        self.show_arrival(now, frame, None);
         let octets = &self.pool.packet(frame).octets;
         if let Some(machine) = &mut self.links[link.0].machine {
             machine.handle_frame(now, octets);
@@ -232,15 +245,21 @@ impl LinkDriver for Port<'_> {
             pool,
             ascending,
             queue,
+            tap,
             ..
         } = &mut *self.network;
-        let LinkEnd { peer, node, .. } = links[self.link.0];
+        let LinkEnd {
+            peer, node, way, ..
+        } = links[self.link.0];
         let known = links[peer.0].meter.release(now, ascending);
         let Identity { kind, tag } = known.unwrap_or(Identity {
             kind: fulmar_proto::machine::Kind::Source,
             tag: 0,
         });
         let packet = pool.admit(ascending, kind, tag);
+        if tap.is_some() {
+            pool.packet_mut(packet).came = Some(Came::Layer { end: way });
+        }
         queue.push(now, Event::Arrive { node, packet });
     }
 

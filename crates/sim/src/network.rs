@@ -10,6 +10,7 @@ use crate::link_end::{LinkEnd, LinkId};
 use crate::measure::wire::{WireLoss, WireMeter};
 use crate::node::{Node, NodeId, StackId, WayId};
 use crate::pool::{PacketId, Pool};
+use crate::tap::{Came, Tap, verdict_of};
 use fulmar_channel::{Channel, DropReason, Flips, UsedUp, Verdict, apply_flips};
 use fulmar_proto::machine::{PathId, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
@@ -66,6 +67,8 @@ pub(crate) struct Network {
     pub(crate) ways: Vec<Way>,
     pub(crate) links: Vec<LinkEnd>,
     pub(crate) meter: WireMeter,
+    /// Where packets are captured, if somebody does.
+    pub(crate) tap: Option<Box<Tap>>,
     /// Flows whose connection came about since the world last looked.
     pub(crate) connected: Vec<usize>,
     /// Where machines write datagrams: a hole for the network header, then theirs.
@@ -89,6 +92,8 @@ pub(crate) struct Arrival {
 #[derive(Clone, Copy, Debug)]
 struct Far {
     node: NodeId,
+    /// The way that begins there.
+    end: WayId,
     /// The link layer there.
     link: Option<LinkId>,
     frame_check: bool,
@@ -107,6 +112,7 @@ impl Network {
             ways,
             links,
             meter: WireMeter::default(),
+            tap: None,
             connected: Vec::new(),
             scratch: vec![0; NETWORK_HEADER_BYTES],
             descending: Vec::new(),
@@ -153,18 +159,25 @@ impl Network {
 
     /// Hands a packet to the way towards `destination`.
     fn forward(&mut self, now: Instant, node: NodeId, to: NodeAddress, packet: PacketId) {
+        match self.way_towards(node, to) {
+            Some(way) => self.take_way(now, way, packet),
+            None => self.lose(packet, WireLoss::Address),
+        }
+    }
+
+    fn way_towards(&self, node: NodeId, to: NodeAddress) -> Option<WayId> {
         let here = &self.nodes[node.0];
-        let way = if to > here.address {
+        if to > here.address {
             here.onward
         } else {
             here.back
-        };
-        match way {
-            Some(way) => match self.ways[way.0].link {
-                Some(link) => self.enqueue(now, link, packet),
-                None => self.cross(now, way, packet),
-            },
-            None => self.lose(packet, WireLoss::Address),
+        }
+    }
+
+    fn take_way(&mut self, now: Instant, way: WayId, packet: PacketId) {
+        match self.ways[way.0].link {
+            Some(link) => self.enqueue(now, link, packet),
+            None => self.cross(now, way, packet),
         }
     }
 
@@ -194,7 +207,7 @@ impl Network {
             standing.push_back(packet);
             self.depart(now, way);
         } else {
-            self.settle(way, packet, verdict);
+            self.settle(now, way, packet, verdict);
         }
     }
 
@@ -203,7 +216,7 @@ impl Network {
     pub(crate) fn depart(&mut self, now: Instant, id: WayId) {
         while let Some(verdict) = self.ways[id.0].channel.poll_departure(now) {
             if let Some(packet) = self.ways[id.0].standing.pop_front() {
-                self.settle(id, packet, verdict);
+                self.settle(now, id, packet, verdict);
             }
         }
         let way = &mut self.ways[id.0];
@@ -217,26 +230,34 @@ impl Network {
     }
 
     /// Carries out what a channel decided about a packet.
-    fn settle(&mut self, way: WayId, packet: PacketId, verdict: Verdict) {
-        let way = &self.ways[way.0];
+    fn settle(&mut self, now: Instant, id: WayId, packet: PacketId, verdict: Verdict) {
+        let way = &self.ways[id.0];
         let far = Far {
             node: way.to,
+            end: id.opposite(),
             link: way.link.map(|link| self.links[link.0].peer),
             frame_check: way.frame_check,
             framing: way.framing,
         };
+        let content = self.pool.packet_mut(packet);
+        content.short_term_rate = way.channel.short_term_rate();
+        let wants_mark = matches!(&verdict, Verdict::Deliver(delivery) if delivery.marked);
+        let is_marked = wants_mark && mark_congested(&mut content.octets);
+        self.meter.marked += u64::from(is_marked);
+        if let Some(tap) = &mut self.tap {
+            let comment = verdict_of(&verdict, way, is_marked);
+            tap.sent(now, id, &content.octets, &comment);
+        }
         match verdict {
             Verdict::Waits => {}
             Verdict::Deliver(delivery) => {
-                self.pool.packet_mut(packet).short_term_rate = way.channel.short_term_rate();
-                if delivery.marked && mark_congested(&mut self.pool.packet_mut(packet).octets) {
-                    self.meter.marked += 1;
-                }
                 if let Some((at, flips)) = delivery.duplicate {
                     let copy = self.pool.duplicate(packet);
                     self.meter.duplicated += 1;
+                    self.note_came(far, copy, &flips, true);
                     self.arrive(at, far, copy, &flips);
                 }
+                self.note_came(far, packet, &delivery.flips, false);
                 self.arrive(delivery.at, far, packet, &delivery.flips);
             }
             Verdict::Drop(reason) => self.lose(
@@ -247,6 +268,14 @@ impl Network {
                     _ => WireLoss::Loss,
                 },
             ),
+        }
+    }
+
+    /// Keeps how a packet will come, for the tap at its arrival.
+    fn note_came(&mut self, far: Far, packet: PacketId, flips: &Flips, is_copy: bool) {
+        if self.tap.is_some() {
+            let (end, bits) = (far.end, flips.len());
+            self.pool.packet_mut(packet).came = Some(Came::Wire { end, bits, is_copy });
         }
     }
 
@@ -285,7 +314,7 @@ impl Network {
         node: NodeId,
         packet: PacketId,
     ) -> Option<Arrival> {
-        let octets = &mut self.pool.packet_mut(packet).octets;
+        let octets = &self.pool.packet(packet).octets;
         let here = self.nodes[node.0];
         let cause = match NetworkHeader::parse(octets) {
             Ok(parsed) if parsed.header.destination == here.address => {
@@ -298,24 +327,30 @@ impl Network {
                     _ => None,
                 };
                 match stack {
-                    Some(stack) => return Some(Arrival { stack, header }),
+                    Some(stack) => {
+                        self.show_arrival(now, packet, None);
+                        return Some(Arrival { stack, header });
+                    }
                     None => WireLoss::Address,
                 }
             }
             Ok(parsed) => {
-                let destination = parsed.header.destination;
-                match count_hop(octets) {
-                    Ok(()) => {
-                        self.forward(now, node, destination, packet);
-                        return None;
-                    }
-                    Err(_) => WireLoss::Address,
+                let goes_on = parsed.header.hops_left > 1;
+                let way = self.way_towards(node, parsed.header.destination);
+                if let Some(way) = way.filter(|_| goes_on) {
+                    self.show_arrival(now, packet, None);
+                    let counted = count_hop(&mut self.pool.packet_mut(packet).octets);
+                    debug_assert_eq!(counted, Ok(()));
+                    self.take_way(now, way, packet);
+                    return None;
                 }
+                WireLoss::Address
             }
             Err(NetworkReject::Checksum) => WireLoss::NetworkHeader,
             // The checksum held, so the damage cancelled out in it.
             Err(_) => WireLoss::Address,
         };
+        self.show_arrival(now, packet, Some(cause));
         self.lose(packet, cause);
         None
     }

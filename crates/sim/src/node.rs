@@ -10,6 +10,13 @@ pub(crate) struct NodeId(pub(crate) usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WayId(pub(crate) usize);
 
+impl WayId {
+    /// The other direction of the same hop: directions are created in pairs.
+    pub(crate) const fn opposite(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+}
+
 /// A protocol machine of some node, by order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackId(pub(crate) usize);

@@ -1,5 +1,6 @@
 //! Packets in flight, in buffers that are used again.
 
+use crate::tap::Came;
 use fulmar_proto::machine::Kind;
 use fulmar_proto::units::BitErrorRate;
 
@@ -19,6 +20,8 @@ pub(crate) struct Packet {
     /// The short-term bit error rate at the end of the last hop it crossed, if that one fades: what the receiver's power
     /// meter says as it arrives.
     pub(crate) short_term_rate: Option<BitErrorRate>,
+    /// How it came to where it is, if somebody captures.
+    pub(crate) came: Option<Came>,
 }
 
 /// Buffers for packets; never more of them than there were packets at once.
@@ -38,6 +41,7 @@ impl Pool {
                 kind,
                 tag,
                 short_term_rate: None,
+                came: None,
             });
             PacketId(index)
         });
@@ -47,6 +51,7 @@ impl Pool {
         packet.kind = kind;
         packet.tag = tag;
         packet.short_term_rate = None;
+        packet.came = None;
         id
     }
 

@@ -12,9 +12,11 @@ use crate::network::{Network, Way};
 use crate::node::{Node, NodeId, WayId};
 use crate::pool::PacketId;
 use crate::scenario::{LinkPlan, Plan};
+use crate::tap::TapEnd;
 use core::time::Duration;
+use fulmar_capture::Dissector;
 use fulmar_channel::{Channel, Config, ConfigError, PacketQueue};
-use fulmar_proto::link::Medium;
+use fulmar_proto::link::{LinkLayer, Medium};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::NodeAddress;
@@ -115,6 +117,27 @@ pub(crate) fn link_hops(plan: &Plan) -> Vec<usize> {
     let hops = plan.hops.iter().enumerate();
     hops.filter_map(|(index, hop)| hop.link.as_ref().map(|_| index))
         .collect()
+}
+
+/// The ends of the chain's links, in the order of the ways that begin there.
+pub(crate) fn tap_ends(plan: &Plan) -> Vec<TapEnd> {
+    let links = links(plan).into_iter().zip(FIRST_ADDRESS..);
+    let ends = links.flat_map(|(link, address)| {
+        let layer = link.layer.map(|plan| match plan.layer {
+            LinkLayer::Slacp(_) => Dissector::Slacp,
+            LinkLayer::Plain | LinkLayer::Arq(_) | LinkLayer::LlHarq(_) => Dissector::Link,
+        });
+        let (source, sink) = (NodeAddress(address), NodeAddress(address + 1));
+        [("source-end", source, sink), ("sink-end", sink, source)].map(|(end, here, there)| {
+            TapEnd {
+                name: format!("{}/{end}", link.name),
+                here,
+                there,
+                layer,
+            }
+        })
+    });
+    ends.collect()
 }
 
 /// Builds the chain. `order` lists the positions of the chain in the order of creation.

@@ -20,9 +20,11 @@ use crate::stack::datagram::DatagramStack;
 use crate::stack::gateway::GatewayStack;
 use crate::stack::stream::{GAVE_UP, StreamStack};
 use crate::stack::{Context, Stack, StackCounts};
+use crate::tap::{EventLog, Observed, Observers, Tap};
 use crate::topology::{self, Ends};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
+use fulmar_capture::About;
 use fulmar_channel::ConfigError;
 use fulmar_proto::link::LinkCounters;
 use fulmar_proto::machine::{Datagram, Deadline, Kind};
@@ -33,6 +35,7 @@ use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
 use fulmar_proto::wire::udp::UDP_HEADER_BYTES;
+use std::io;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +108,10 @@ pub struct World {
     /// Which hops have a link layer.
     link_hops: Vec<usize>,
     watch_memory: bool,
+    /// Where machines' events go, if somebody looks.
+    events: Option<Box<EventLog>>,
+    /// Why observers see nothing.
+    unobserved: Option<io::Error>,
 }
 
 /// How many events pass between two looks at the cancel flag.
@@ -119,6 +126,21 @@ impl World {
     /// A channel's settings are out of range; a plan that was read from a document has been
     /// checked for that.
     pub fn new(plan: &Plan, seed: u64, options: &WorldOptions) -> Result<Self, ConfigError> {
+        let nobody = Observers::default();
+        Self::observed_by(plan, seed, options, nobody)
+    }
+
+    /// As [`World::new`], and shows the run to `observers`. They do not change it; what they could
+    /// not be shown, [`World::finish_observers`] tells.
+    ///
+    /// # Errors
+    /// As [`World::new`].
+    pub fn observed_by(
+        plan: &Plan,
+        seed: u64,
+        options: &WorldOptions,
+        observers: Observers,
+    ) -> Result<Self, ConfigError> {
         let rng = Rng::from_seed(seed);
         let nodes = topology::node_count(plan);
         let order = if options.creation_order.len() == nodes {
@@ -126,7 +148,22 @@ impl World {
         } else {
             (0..nodes).collect()
         };
-        let (network, ends) = topology::build(plan, &rng, &order)?;
+        let (mut network, ends) = topology::build(plan, &rng, &order)?;
+        let mut unobserved = None;
+        let mut or_tell = |error| unobserved = Some(error);
+        let about = About {
+            scenario: &observers.scenario,
+            point: observers.point,
+            seed,
+        };
+        network.tap = observers.capture.and_then(|output| {
+            let tap = Tap::new(output, observers.about, &topology::tap_ends(plan));
+            tap.map_err(&mut or_tell).ok().map(Box::new)
+        });
+        let events = observers.events.and_then(|output| {
+            let log = EventLog::new(output, &about);
+            log.map_err(&mut or_tell).ok().map(Box::new)
+        });
         let mut world = Self {
             now: Instant::START,
             ends_at: plan.ends_at(),
@@ -137,6 +174,8 @@ impl World {
             lateness_rng: rng.child("lateness"),
             link_hops: topology::link_hops(plan),
             watch_memory: options.watch_memory,
+            events,
+            unobserved,
         };
         for (index, flow) in plan.flows.iter().enumerate() {
             world.add_flow(plan, flow, index, ends, &rng);
@@ -227,7 +266,10 @@ impl World {
                 Stack::LtTcp(Box::new(StreamStack::new(address, stream)))
             }
             TransportPlan::Aerotp(plan) => {
-                let config = endpoint_config(rate, plan);
+                let mut config = endpoint_config(rate, plan);
+                if self.events.is_some() {
+                    config.trace_records = TRACE_RECORDS;
+                }
                 let stream = rng.child(&format!("node-{}/aerotp", address.0));
                 let stack = AerotpStack::new(config, plan.adapt_power, stream);
                 Stack::Aerotp(Box::new(stack))
@@ -387,7 +429,12 @@ impl World {
             node: slot.node,
             tag,
         };
-        if let Some(deadline) = slot.stack.drain(self.now, &mut context) {
+        let deadline = slot.stack.drain(self.now, &mut context);
+        if let Some(events) = &mut self.events {
+            let address = self.network.nodes[slot.node.0].address;
+            slot.stack.show_events(self.now, address, events);
+        }
+        if let Some(deadline) = deadline {
             self.schedule_wake(id, deadline);
         }
         if !self.network.connected.is_empty() {
@@ -409,6 +456,24 @@ impl World {
         let at = deadline.max(self.now) + late;
         slot.wake = Some(Wake { deadline, at });
         self.network.queue.push(at, Event::Wake(id));
+    }
+
+    /// Hands the observers the rest, after the run, and says what they were shown.
+    ///
+    /// # Errors
+    /// What was in the way of an observer's output, from where it got no more.
+    pub fn finish_observers(&mut self, end: EndReason) -> io::Result<Observed> {
+        let mut observed = Observed::default();
+        if let Some(error) = self.unobserved.take() {
+            return Err(error);
+        }
+        if let Some(tap) = &mut self.network.tap {
+            observed.packets = tap.finish()?;
+        }
+        if let Some(events) = &mut self.events {
+            observed.lines = events.finish(self.now, end.name())?;
+        }
+        Ok(observed)
     }
 
     /// The present instant.
@@ -511,6 +576,9 @@ impl World {
 /// What may wait before UDP's pacer: the application waits instead, so that a bulk transfer's delay
 /// is the path's.
 const QUEUE_MAX: ByteCount = ByteCount(3_000);
+
+/// Events of a connection kept between two drains: far more than one input brings about.
+const TRACE_RECORDS: usize = 1 << 16;
 
 fn endpoint_config(rate: Bitrate, plan: &AerotpPlan) -> EndpointConfig {
     EndpointConfig {

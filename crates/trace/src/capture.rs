@@ -54,6 +54,8 @@ pub fn is_capture(head: &[u8]) -> bool {
 
 /// One block is at most so long: capture tools cut packets at 256 KiB.
 const BLOCK_OCTETS_MAX: usize = 1 << 20;
+/// Packets with tags before them that name their dissector.
+const EXPORTED: Linktype = Linktype(252);
 /// Flows to one port that are told apart.
 const FLOWS_MAX: usize = 64;
 const INTERFACES_MAX: usize = 1024;
@@ -118,6 +120,7 @@ pub fn read_capture<R: Read + Send>(
         flows: BTreeMap::new(),
         packets: 0,
         to_port: 0,
+        exported: 0,
     };
     let mut blocks = create_reader(1 << 16, reader).map_err(|error| capture.broken(&error))?;
     let mut capacity = 1 << 16;
@@ -165,6 +168,8 @@ struct Capture<'a> {
     packets: u64,
     /// UDP datagrams to the port, of whatever kind.
     to_port: u64,
+    /// Packets as `fulmar` itself captures them.
+    exported: u64,
 }
 
 impl Capture<'_> {
@@ -248,6 +253,7 @@ impl Capture<'_> {
     }
 
     fn packet(&mut self, link: Linktype, data: &[u8], time: f64) -> Result<(), TraceError> {
+        self.exported += u64::from(link == EXPORTED);
         let Some((from, to, payload)) = udp(link, data, self.options.port) else {
             return Ok(());
         };
@@ -312,6 +318,14 @@ impl Capture<'_> {
                 Protocol::Rtp => "RTP packets",
                 Protocol::Aerotp => "AeroTP data TPDUs",
             };
+            if self.exported > 0 {
+                return Err(whole(format!(
+                    "{} of its {} packets are exported PDUs, as `fulmar` captures them where it \
+                     works; `fulmar fit` wants what a network interface sees at the receiver: \
+                     `tcpdump -w FILE udp port {port}` there",
+                    self.exported, self.packets
+                )));
+            }
             return Err(whole(format!(
                 "none of its {} packets are {kind} to UDP port {port} ({} are UDP to that port); \
                  look at --port, --protocol and --ssrc",

@@ -10,15 +10,17 @@ use crate::output::{self, Reader};
 use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
+use fulmar_net::capture::{CaptureConfig, CaptureCounters, EndOfCapture};
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{
-    DamagePolicy, Emulator, EmulatorConfig, EmulatorError, LargestPacket, Watch,
+    DamagePolicy, Emulator, EmulatorConfig, EmulatorError, EmulatorTap, LargestPacket, Watch,
 };
 use fulmar_net::tun::TunError;
 use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
 use serde::Serialize;
 use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +31,8 @@ Examples:
       another loss for each direction, counters every second
   fulmar emulate --listen :9000 --to 127.0.0.1:9001 --ber 1e-4 --damage drop
       damaged datagrams vanish, as behind a UDP checksum
+  fulmar emulate --listen :9000 --to 127.0.0.1:9001 --loss 5% --capture link.pcapng
+      every datagram for Wireshark, with what became of it; docs/guide/captures.md
   sudo fulmar emulate --tun --rate 10mbit --delay 5ms --loss 20%
       any program's IP traffic: namespaces fulmar-a (10.77.0.1, fd77::1) and fulmar-b (10.77.0.2,
       fd77::2), made and removed; try 'ip netns exec fulmar-a ping 10.77.0.2'
@@ -106,6 +110,10 @@ pub(crate) struct EmulateArgs {
     /// No talk on stderr; stdout is JSON in any case.
     #[arg(long)]
     json: bool,
+    /// Write every packet that enters and leaves the link to a pcapng file for Wireshark, with what
+    /// the link did to it as a comment. An existing file is overwritten.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
     #[command(flatten)]
     link: LinkArgs,
 }
@@ -166,6 +174,13 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let signals = Signals::catch(&[&waker])?;
     let mut emulator = Emulator::bind(clock, config).map_err(failure)?;
+    if let Some(tap) = tap(
+        args,
+        clock,
+        &format!("{listen} to {to}: up {up}; down {down}"),
+    )? {
+        emulator.set_tap(tap);
+    }
     if let Err(error) = precise_timers() {
         eprintln!("fulmar: timing will be coarser by 50 us: {error}");
     }
@@ -203,8 +218,38 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
         kind: "end",
         report: emulator.report(),
     })?;
+    tell_of_capture(args, emulator.tap());
     outcome.map_err(failure)?;
     Ok(signals.exit().unwrap_or(Exit::Done))
+}
+
+/// Begins a capture, if one is wanted.
+fn tap(args: &EmulateArgs, clock: Clock, link: &str) -> Result<Option<EmulatorTap>, Failure> {
+    let Some(file) = args.capture.clone() else {
+        return Ok(None);
+    };
+    let config = CaptureConfig {
+        file,
+        max_size: ByteCount(u64::MAX),
+    };
+    let about = format!("{link}; seed {}", args.seed);
+    let tell = |ended: EndOfCapture| eprintln!("fulmar: {ended}; the link goes on");
+    let tap = EmulatorTap::start(clock, config, &about, tell).or_exit(Exit::Device)?;
+    Ok(Some(tap))
+}
+
+fn tell_of_capture(args: &EmulateArgs, tap: Option<&EmulatorTap>) {
+    if let (Some(file), Some(tap)) = (&args.capture, tap) {
+        let CaptureCounters { packets, missed } = tap.counters();
+        let missed = match missed {
+            0 => String::new(),
+            missed => format!(", and {missed} were left out"),
+        };
+        eprintln!(
+            "fulmar: {packets} packets are in {}{missed}",
+            file.display()
+        );
+    }
 }
 
 /// Prints a `stats` record at every interval until a signal comes or nobody reads them; a record that cannot be printed

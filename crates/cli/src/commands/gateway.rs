@@ -6,8 +6,11 @@ use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
 use clap::ValueEnum;
+use fulmar_net::capture::CaptureConfig;
 use fulmar_net::clock::Clock;
-use fulmar_net::gateway::config::{GatewayConfig, LogLevel, SecurityKind, explain, rules};
+use fulmar_net::gateway::config::{
+    CAPTURE_MAX, GatewayConfig, LogLevel, SecurityKind, explain, rules,
+};
 use fulmar_net::gateway::{Control, Gateway, GatewayError, check};
 use fulmar_net::wait::{Interest, WakeUp, precise_timers, wait, waker};
 use serde::Serialize;
@@ -30,6 +33,8 @@ Examples:
       says in words what the file means, or what is wrong with it
   fulmar gateway -c ground.toml
       runs until Ctrl-C; SIGHUP reads the file again without dropping flows
+  fulmar gateway -c ground.toml --capture ground.pcapng
+      every datagram for Wireshark, sealed and opened; docs/guide/captures.md
   fulmar gateway --print-rules -c ground.toml | sudo sh
       diverts forwarded traffic to the transparent entries of the file
 
@@ -66,6 +71,10 @@ pub(crate) struct GatewayArgs {
     /// Print one JSON record on stdout when the ports are open, with their addresses.
     #[arg(long)]
     json: bool,
+    /// Capture datagrams, and what is in them, to a pcapng file for Wireshark: user data in clear. In place
+    /// of [capture] of the configuration, with its largest size or 1GB.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -75,6 +84,19 @@ struct Start<'a> {
     listening: SocketAddr,
     entries: &'a [SocketAddr],
     metrics: Option<SocketAddr>,
+}
+
+/// A configuration from its file, with the capture of the command line if there is one.
+fn configuration(path: &Path, capture: Option<&Path>) -> Result<GatewayConfig, Failure> {
+    let mut config = read(path)?;
+    if let Some(file) = capture {
+        let max_size = config.capture.as_ref().map(|capture| capture.max_size);
+        config.capture = Some(CaptureConfig {
+            file: file.to_owned(),
+            max_size: max_size.unwrap_or(CAPTURE_MAX),
+        });
+    }
+    Ok(config)
 }
 
 /// A configuration from its file.
@@ -154,7 +176,7 @@ fn obey_signals(
     signals: Signals,
     reload: Arc<AtomicBool>,
     control: Control,
-    path: PathBuf,
+    (path, capture): (PathBuf, Option<PathBuf>),
     set_level: SetLevel,
 ) -> io::Result<()> {
     let serve = move || {
@@ -167,7 +189,7 @@ fn obey_signals(
             }
             if reload.swap(false, Ordering::SeqCst) {
                 service::reloading();
-                match read(&path) {
+                match configuration(&path, capture.as_deref()) {
                     Ok(config) => {
                         set_level(config.log);
                         control.reload(config);
@@ -192,7 +214,7 @@ fn obey_signals(
 /// # Errors
 /// The configuration is wrong, or a port, file or capability cannot be had.
 pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
-    let config = read(&args.config)?;
+    let config = configuration(&args.config, args.capture.as_deref())?;
     if args.print_rules {
         let Some(script) = rules::script(&config) else {
             return Err(Failure {
@@ -234,7 +256,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
         signals.clone(),
         reload,
         control,
-        args.config.clone(),
+        (args.config.clone(), args.capture.clone()),
         set_level,
     )
     .context("starting the signal thread")

@@ -1,5 +1,6 @@
 //! `fulmar sim SCENARIO`: a scenario in virtual time.
 
+mod observe;
 mod print;
 mod store;
 mod swarm;
@@ -29,12 +30,14 @@ Examples:
       one measure out of the records
   fulmar sim scenarios/airborne.toml --set 'sweep.hop.ber=[0,1e-5,1e-4]' --runs 1000 --out sweep/
       runs.ndjson and runs.csv in a directory; killed, the same command goes on where it was
+  fulmar sim scenarios/airborne.toml --runs 1 --capture run.pcapng --trace run.jsonl
+      every packet of one run for Wireshark, with what became of it, and what AeroTP noted
   fulmar sim --swarm 10000 --seed 1
       random sessions under random faults; one that breaks a promise is printed as a command
   fulmar sim --swarm 10000 --links
       those of link layers alone, 10,000 of each
 
-Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md.
+Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md; captures: docs/guide/captures.md.
 ";
 
 /// Ten thousand flows with every key are a tenth of this.
@@ -82,6 +85,13 @@ pub(crate) struct SimArgs {
     /// in runs.ndjson, a table in runs.csv.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "csv", "swarm"])]
     out: Option<PathBuf>,
+    /// Write every packet of the one run there is to a pcapng file for Wireshark, with what became of
+    /// it as a comment.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
+    capture: Option<PathBuf>,
+    /// Write the events of AeroTP's machines in the one run there is to a file, one JSON object a line.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["swarm", "out"])]
+    trace: Option<PathBuf>,
 }
 
 /// Runs the scenario and prints its results.
@@ -95,12 +105,17 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let (Some(file), Some(scenario)) = (&args.csv, &args.scenario) {
         overwrite::refuse("--csv", file, scenario)?;
     }
+    observe::check(args)?;
     let (experiment, digest) = read(args)?;
     let signals = Signals::catch(&[])?;
     if let Some(directory) = &args.out {
         return sweep(directory, &experiment, &digest, args.workers.jobs, &signals);
     }
-    let results = compute(&experiment, args.workers.jobs, &signals)?;
+    let results = if observe::is_wanted(args) {
+        observe::compute(args, &experiment, &signals)?
+    } else {
+        compute(&experiment, args.workers.jobs, &signals)?
+    };
     let varied = varied(&experiment);
     let interrupted = signals.exit();
     if interrupted.is_some() {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 use crate::processes::{Running, fulmar, run, said};
+use rustix::process::Signal;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read, Write};
@@ -27,6 +28,8 @@ pub(crate) struct Pair {
     link: Option<Running>,
     /// Where clients enter, in the order of the configuration.
     pub(crate) entries: Vec<SocketAddr>,
+    /// Where the air gateway's carrier is.
+    pub(crate) carrier: SocketAddr,
     /// Where the air gateway tells how it is.
     pub(crate) metrics: SocketAddr,
     /// Where the ground gateway does.
@@ -139,6 +142,7 @@ impl Pair {
         let list = record["entries"].as_array().expect("a list");
         Self {
             entries: list.iter().map(parsed).collect(),
+            carrier: parsed(&record["listening"]),
             metrics: parsed(&record["metrics"]),
             ground_metrics,
             ground_key,
@@ -148,6 +152,15 @@ impl Pair {
             link,
             air_file,
             air_head,
+        }
+    }
+
+    /// Ends the gateways and the link as Ctrl-C does.
+    pub(crate) fn interrupt(mut self) {
+        let link = self.link.as_mut().into_iter();
+        for running in [&mut self.air, &mut self.ground].into_iter().chain(link) {
+            running.signal(Signal::INT);
+            assert_eq!(running.code(), Some(130));
         }
     }
 

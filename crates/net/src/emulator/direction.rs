@@ -3,6 +3,7 @@
 use super::config::{DamagePolicy, LargestPacket};
 use super::error::EmulatorError;
 use super::report::{DirectionReport, DropReport};
+use fulmar_capture::Comment;
 use fulmar_channel::{Channel, Config, ConfigError, DropReason, Flips, Verdict, apply_flips};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::rng::Rng;
@@ -43,6 +44,8 @@ pub struct Direction {
     arrived_packets: u64,
     arrived_bytes: u64,
     marked_packets: u64,
+    /// What was done with the last packet, if somebody captures.
+    comment: Option<Comment>,
 }
 
 impl Direction {
@@ -71,6 +74,7 @@ impl Direction {
             arrived_packets: 0,
             arrived_bytes: 0,
             marked_packets: 0,
+            comment: None,
         })
     }
 
@@ -79,6 +83,25 @@ impl Direction {
     pub const fn dropping_above(mut self, largest: Option<LargestPacket>) -> Self {
         self.largest = largest;
         self
+    }
+
+    /// From here on, keeps what was done with the last packet.
+    pub(super) fn keep_comments(&mut self) {
+        self.comment = Some(Comment::NONE);
+    }
+
+    /// What was done with the last packet; nothing if that is not kept.
+    pub(super) fn take_comment(&mut self) -> Comment {
+        self.comment
+            .as_mut()
+            .map(core::mem::take)
+            .unwrap_or_default()
+    }
+
+    fn remark(&mut self, remark: impl FnOnce(Comment) -> Comment) {
+        if let Some(comment) = &mut self.comment {
+            *comment = remark(core::mem::take(comment));
+        }
     }
 
     /// The same for the direction `name`, which names its stream below `rng` and any error.
@@ -103,21 +126,29 @@ impl Direction {
         };
         if self.largest.is_some_and(vanishes) {
             self.dropped_too_large += 1;
+            self.remark(|comment| comment.dropped("too_large"));
             return Arrivals::default();
         }
-        let Verdict::Deliver(delivery) = self.channel.admit(now, len) else {
-            return Arrivals::default();
+        let delivery = match self.channel.admit(now, len) {
+            Verdict::Deliver(delivery) => delivery,
+            Verdict::Drop(reason) => {
+                self.remark(|comment| comment.dropped(reason.name()));
+                return Arrivals::default();
+            }
+            Verdict::Waits => return Arrivals::default(),
         };
         let ecn = if delivery.marked && ecn == Ecn::Capable {
             self.marked_packets += 1;
+            self.remark(Comment::marked);
             Ecn::Congested
         } else {
             ecn
         };
         let first = self.arrive(delivery.at, octets, &delivery.flips, ecn);
-        let copy = delivery
-            .duplicate
-            .and_then(|(at, flips)| self.arrive(at, octets, &flips, ecn));
+        let copy = delivery.duplicate.and_then(|(at, flips)| {
+            self.remark(Comment::duplicated);
+            self.arrive(at, octets, &flips, ecn)
+        });
         Arrivals { first, copy }
     }
 
@@ -126,15 +157,18 @@ impl Direction {
         let damage = apply_flips(&mut octets, flips, self.overhead);
         if damage.lower_header_hit() {
             self.dropped_header_damage += 1;
+            self.remark(|comment| comment.dropped("header_damage"));
             return None;
         }
         if !damage.buffer_intact() {
             if self.policy == DamagePolicy::Drop {
                 self.dropped_payload_damage += 1;
+                self.remark(|comment| comment.dropped("payload_damage"));
                 return None;
             }
             self.damaged_packets += 1;
             self.flipped_bits += damage.upper_bits as u64;
+            self.remark(|comment| comment.damaged(damage.upper_bits));
         }
         self.arrived_packets += 1;
         self.arrived_bytes += octets.len() as u64;

@@ -37,11 +37,14 @@ impl<T: Copy> InFlight<T> {
         }
     }
 
-    pub(super) fn hold(&mut self, receiver: T, arrivals: Arrivals) {
+    /// Holds what will arrive; says how many of it found no room.
+    pub(super) fn hold(&mut self, receiver: T, arrivals: Arrivals) -> usize {
+        let mut overflow = 0;
         for arrival in [arrivals.first, arrivals.copy].into_iter().flatten() {
             let len = ByteCount::of(&arrival.octets);
             if self.held_bytes + len > self.held_max {
                 self.overflow_packets += 1;
+                overflow += 1;
                 continue;
             }
             self.held_bytes += len;
@@ -49,6 +52,7 @@ impl<T: Copy> InFlight<T> {
             self.admitted += 1;
             self.held.insert((arrival.at, order), (receiver, arrival));
         }
+        overflow
     }
 
     /// When the next one is due.

@@ -32,6 +32,7 @@ mod flows;
 mod in_flight;
 mod relay;
 mod report;
+mod tap;
 mod tun_link;
 mod watch;
 
@@ -40,5 +41,6 @@ pub use direction::{Arrival, Arrivals, Direction};
 pub use error::EmulatorError;
 pub use relay::Emulator;
 pub use report::{DirectionReport, DropReport, FlowReport, Punctuality, Report, TunReport};
+pub use tap::EmulatorTap;
 pub use tun_link::TunLink;
 pub use watch::Watch;

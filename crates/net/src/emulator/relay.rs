@@ -6,36 +6,34 @@ use super::error::EmulatorError;
 use super::flows::{FlowId, Flows};
 use super::in_flight::InFlight;
 use super::report::{Report, SCHEMA};
+use super::tap::{EmulatorTap, Passing, Way};
 use super::watch::Watch;
 use crate::clock::Clock;
 use crate::udp::{Batch, Path, PortConfig, UdpPort};
 use crate::wait::{Interest, Ready, WakeUp, wait};
+use fulmar_capture::{Comment, Ends};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 /// Batches read from one socket before held packets get their turn again.
 const BATCHES_PER_TURN: usize = 2;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Up,
-    Down,
-}
 
 /// A running link.
 #[derive(Debug)]
 pub struct Emulator {
     clock: Clock,
     seed: u64,
+    target: SocketAddr,
     listener: UdpPort,
     flows: Flows,
     up: Direction,
     down: Direction,
     in_flight: InFlight<(FlowId, Way)>,
     unsent_packets: u64,
+    tap: Option<EmulatorTap>,
 }
 
 impl Emulator {
@@ -59,13 +57,27 @@ impl Emulator {
         Ok(Self {
             clock,
             seed: config.seed,
+            target: config.to,
             listener,
             flows: Flows::new(config.to, config.flows_max, config.idle_after),
             up,
             down,
             in_flight: InFlight::new(config.held_max),
             unsent_packets: 0,
+            tap: None,
         })
+    }
+
+    /// Captures from here on.
+    pub fn set_tap(&mut self, tap: EmulatorTap) {
+        self.up.keep_comments();
+        self.down.keep_comments();
+        self.tap = Some(tap);
+    }
+
+    /// What is captured, and how much.
+    pub const fn tap(&self) -> Option<&EmulatorTap> {
+        self.tap.as_ref()
     }
 
     /// Where clients send to.
@@ -166,9 +178,23 @@ impl Emulator {
                     remote: datagram.from,
                     local: datagram.to,
                 };
+                let passing = Passing {
+                    at: now,
+                    way: Way::Up,
+                    ends: Some(Ends::Sockets {
+                        from: client.remote,
+                        to: self.target,
+                    }),
+                    octets: datagram.octets,
+                };
                 if let Some(flow) = self.flows.heard(now, client) {
                     let arrivals = self.up.admit(now, datagram.octets, datagram.ecn);
-                    self.in_flight.hold((flow, Way::Up), arrivals);
+                    let overflow = self.in_flight.hold((flow, Way::Up), arrivals);
+                    if let Some(tap) = &self.tap {
+                        tap.entered(&passing, (&mut self.up, overflow));
+                    }
+                } else if let Some(tap) = &self.tap {
+                    tap.enters(&passing, &Comment::NONE.dropped("refused"));
                 }
             }
         }
@@ -186,9 +212,19 @@ impl Emulator {
                     break;
                 }
                 let now = self.clock.now();
+                let (from, to) = (self.target, flow.client.remote);
                 for datagram in batch.datagrams() {
                     let arrivals = self.down.admit(now, datagram.octets, datagram.ecn);
-                    self.in_flight.hold((id, Way::Down), arrivals);
+                    let overflow = self.in_flight.hold((id, Way::Down), arrivals);
+                    if let Some(tap) = &self.tap {
+                        let passing = Passing {
+                            at: now,
+                            way: Way::Down,
+                            ends: Some(Ends::Sockets { from, to }),
+                            octets: datagram.octets,
+                        };
+                        tap.entered(&passing, (&mut self.down, overflow));
+                    }
                 }
             }
         }
@@ -198,7 +234,9 @@ impl Emulator {
     fn pass_on_due(&mut self) {
         let mut touched = Vec::new();
         while let Some(((flow, way), arrival)) = self.in_flight.take(self.clock.now()) {
-            if self.pass_on(flow, way, &arrival) && touched.last() != Some(&(flow, way)) {
+            let passed_on = self.pass_on(flow, way, &arrival);
+            self.show_leaving(flow, way, &arrival, passed_on);
+            if passed_on && touched.last() != Some(&(flow, way)) {
                 touched.push((flow, way));
             }
         }
@@ -208,6 +246,32 @@ impl Emulator {
                 _ => self.listener.flush(),
             }
         }
+    }
+
+    fn show_leaving(&mut self, flow: FlowId, way: Way, arrival: &Arrival, passed_on: bool) {
+        let Some(tap) = &self.tap else {
+            return;
+        };
+        // One that is gone is an unknown sender or receiver.
+        let client = self.flows.get_mut(flow).map(|flow| flow.client.remote);
+        let client = client.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into());
+        let ends = Some(match way {
+            Way::Up => Ends::Sockets {
+                from: client,
+                to: self.target,
+            },
+            Way::Down => Ends::Sockets {
+                from: self.target,
+                to: client,
+            },
+        });
+        let passing = Passing {
+            at: self.clock.now(),
+            way,
+            ends,
+            octets: &arrival.octets,
+        };
+        tap.leaves(&passing, passed_on);
     }
 
     /// Queues an arrival on its socket; whether it could.

@@ -6,6 +6,7 @@ use super::ecn::{ecn, mark};
 use super::error::EmulatorError;
 use super::in_flight::InFlight;
 use super::report::{TUN_SCHEMA, TunReport};
+use super::tap::{EmulatorTap, Passing, Way};
 use super::watch::Watch;
 use crate::clock::Clock;
 use crate::tun::TunPort;
@@ -39,6 +40,7 @@ pub struct TunLink {
     /// By the end they arrive at.
     in_flight: InFlight<End>,
     unsent_packets: u64,
+    tap: Option<EmulatorTap>,
     buffer: Vec<u8>,
 }
 
@@ -63,8 +65,21 @@ impl TunLink {
             down,
             in_flight: InFlight::new(config.held_max),
             unsent_packets: 0,
+            tap: None,
             buffer: vec![0; PACKET_OCTETS_MAX],
         })
+    }
+
+    /// Captures from here on.
+    pub fn set_tap(&mut self, tap: EmulatorTap) {
+        self.up.keep_comments();
+        self.down.keep_comments();
+        self.tap = Some(tap);
+    }
+
+    /// What is captured, and how much.
+    pub const fn tap(&self) -> Option<&EmulatorTap> {
+        self.tap.as_ref()
     }
 
     /// The two ends.
@@ -140,9 +155,9 @@ impl TunLink {
 
     /// Reads what the host at `end` sent, some of it at a time, and puts it on the link.
     fn receive(&mut self, end: End) -> io::Result<()> {
-        let (port, direction, to) = match end {
-            End::A => (&self.a, &mut self.up, End::B),
-            End::B => (&self.b, &mut self.down, End::A),
+        let (port, direction, to, way) = match end {
+            End::A => (&self.a, &mut self.up, End::B, Way::Up),
+            End::B => (&self.b, &mut self.down, End::A, Way::Down),
         };
         for _ in 0..PACKETS_PER_TURN {
             let Some(len) = port.receive(&mut self.buffer)? else {
@@ -150,7 +165,8 @@ impl TunLink {
             };
             let packet = self.buffer.get(..len).unwrap_or_default();
             let sent = ecn(packet);
-            let mut arrivals = direction.admit(self.clock.now(), packet, sent);
+            let now = self.clock.now();
+            let mut arrivals = direction.admit(now, packet, sent);
             for arrival in [&mut arrivals.first, &mut arrivals.copy]
                 .into_iter()
                 .flatten()
@@ -159,18 +175,37 @@ impl TunLink {
                     mark(packet, &mut arrival.octets);
                 }
             }
-            self.in_flight.hold(to, arrivals);
+            let overflow = self.in_flight.hold(to, arrivals);
+            if let Some(tap) = &self.tap {
+                let passing = Passing {
+                    at: now,
+                    way,
+                    ends: None,
+                    octets: packet,
+                };
+                tap.entered(&passing, (direction, overflow));
+            }
         }
         Ok(())
     }
 
     fn pass_on_due(&mut self) {
         while let Some((to, arrival)) = self.in_flight.take(self.clock.now()) {
-            let port = match to {
-                End::A => &self.a,
-                End::B => &self.b,
+            let (port, way) = match to {
+                End::A => (&self.a, Way::Down),
+                End::B => (&self.b, Way::Up),
             };
-            self.unsent_packets += u64::from(!port.send(&arrival.octets));
+            let is_sent = port.send(&arrival.octets);
+            self.unsent_packets += u64::from(!is_sent);
+            if let Some(tap) = &self.tap {
+                let passing = Passing {
+                    at: self.clock.now(),
+                    way,
+                    ends: None,
+                    octets: &arrival.octets,
+                };
+                tap.leaves(&passing, is_sent);
+            }
         }
     }
 }

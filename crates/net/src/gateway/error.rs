@@ -1,5 +1,6 @@
 //! Why a gateway does not start or cannot go on.
 
+use crate::capture::CaptureError;
 use crate::custody::StoreError;
 use crate::keeper::KeeperError;
 use crate::session::{EpochError, KeyFileError, SessionConfigError};
@@ -72,6 +73,9 @@ pub enum GatewayError {
     /// The custody store cannot be used.
     #[error(transparent)]
     Custody(#[from] StoreError),
+    /// The capture cannot begin.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// The keeper of the sockets cannot be used.
     #[error(transparent)]
     Keeper(#[from] KeeperError),

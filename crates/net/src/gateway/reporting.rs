@@ -6,6 +6,7 @@ use super::running::{Link, Running, link_name};
 use super::status::{
     self, CarrierReport, FLOWS_LISTED_MAX, FlowReport, PeerReport, Quantiles, RateReport, Status,
 };
+use crate::capture::CaptureCounters;
 use crate::session::{DropReason, PeerIndex, RoundTripQuantiles, SessionEvent};
 use fulmar_proto::splice::{FlowEvent, FlowId, FlowKind};
 use fulmar_proto::units::Instant;
@@ -71,11 +72,18 @@ impl Running {
             custody_bytes,
             peers: peers.collect(),
             classes: status::classes(counters, |id| self.class_name(id)),
-            carrier: carrier(link),
+            carrier: carrier(link, self.captured()),
             malformed_records: counters.malformed,
             flow_list: self.flow_list(now),
             decisions: self.decisions.list(),
         }
+    }
+
+    fn captured(&self) -> CaptureCounters {
+        let capture = self.capture.as_ref();
+        capture.map_or_else(CaptureCounters::default, |(capture, _)| {
+            capture.recorder().counters()
+        })
     }
 
     fn peer(&self, now: Instant, link: &Link, index: usize, flows: u64) -> PeerReport {
@@ -136,7 +144,7 @@ impl Running {
     }
 }
 
-fn carrier(link: &Link) -> CarrierReport {
+fn carrier(link: &Link, captured: CaptureCounters) -> CarrierReport {
     let session = link.counters();
     let dropped = DropReason::ALL.map(|reason| (reason.name(), session.dropped(reason)));
     CarrierReport {
@@ -150,6 +158,8 @@ fn carrier(link: &Link) -> CarrierReport {
         fragmented_datagrams: session.fragmented,
         reassembled_datagrams: session.reassembled,
         queue_full_datagrams: session.queue_full,
+        captured_packets: captured.packets,
+        capture_missed_packets: captured.missed,
         dropped: dropped.into_iter().collect(),
     }
 }

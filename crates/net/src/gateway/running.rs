@@ -14,7 +14,8 @@ use super::poller::{Came, Poller, Token};
 use super::repeats::Repeats;
 use super::resolver::Resolver;
 use super::socks::Negotiation;
-use crate::session::{LinkState, Session, SessionEvent, source_octets};
+use crate::capture::Capture;
+use crate::session::{LinkState, Session, SessionEvent, SessionTap, source_octets};
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
@@ -98,6 +99,8 @@ pub(super) struct Running {
     next_token: u64,
     /// Where the last datagram came from.
     pub(super) heard: Option<(PathId, SocketAddr)>,
+    /// A capture, and the tap of what the carrier sends.
+    pub(super) capture: Option<(Capture, SessionTap)>,
 }
 
 /// What a running gateway is made of.
@@ -137,6 +140,7 @@ impl Running {
             more: false,
             next_token: 0,
             heard: None,
+            capture: None,
         }
     }
 
@@ -280,6 +284,12 @@ impl Application<Link> for Running {
     fn arrived(&mut self, now: Instant, link: &mut Link, datagram: Datagram<'_>, from: SocketAddr) {
         self.heard = Some((datagram.path, from));
         link.handle_datagram_from(now, datagram, &source_octets(from));
+    }
+
+    fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
+        if let Some((_, tap)) = &self.capture {
+            tap.sent(now, to, octets);
+        }
     }
 
     fn too_large(&mut self, now: Instant, link: &mut Link, path: PathId) {

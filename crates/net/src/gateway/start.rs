@@ -10,11 +10,12 @@ use super::poller::Poller;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
 use super::state_place;
+use crate::capture::{Capture, CaptureError, EndOfCapture};
 use crate::clock::Clock;
 use crate::descriptors;
 use crate::session::{
     Entropy, EpochError, MtuConfig, PeerConfig, PeerIndex, PresetKey, SESSION_OVERHEAD, SecretKey,
-    Security, Session, SessionConfig, StateDirectory, next_boot_epoch, read_preset_key,
+    Security, Session, SessionConfig, SessionTap, StateDirectory, next_boot_epoch, read_preset_key,
     read_secret_key,
 };
 use crate::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
@@ -245,6 +246,32 @@ fn boot_epoch(config: &GatewayConfig, keys: &Keys) -> Result<u64, GatewayError> 
     Ok(epoch?)
 }
 
+/// Begins a capture, if the configuration wants one.
+fn capture(
+    clock: Clock,
+    config: &GatewayConfig,
+    carrier: SocketAddr,
+) -> Result<Option<(Capture, SessionTap)>, CaptureError> {
+    let Some(wanted) = config.capture.clone() else {
+        return Ok(None);
+    };
+    let about = format!("gateway {}", config.name);
+    let file = wanted.file.display().to_string();
+    let tell = |ended: EndOfCapture| {
+        tracing::warn!(event = "capture_ended", reason = %ended);
+    };
+    let (capture, interfaces) =
+        Capture::start(clock, wanted, &about, SessionTap::INTERFACES, tell)?;
+    tracing::warn!(
+        event = "capturing",
+        file,
+        "the capture has user data in clear"
+    );
+    let peers = config.peers.iter().map(|peer| peer.name.as_str());
+    let tap = SessionTap::new(capture.recorder().clone(), interfaces, carrier, peers);
+    Ok(Some((capture, tap)))
+}
+
 impl Gateway {
     /// Takes the ports and starts the helping threads.
     ///
@@ -268,6 +295,10 @@ impl Gateway {
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         let epoch = boot_epoch(&config, &keys)?;
         let mut link = session(&config, &keys, &mut driver, epoch)?;
+        let capture = capture(clock, &config, carrier)?;
+        if let Some((_, tap)) = &capture {
+            link.set_tap(tap.clone());
+        }
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::start(&waker).map_err(system("starting the resolver"))?;
         let waker_of_store = waker.try_clone().map_err(system("copying the waker"))?;
@@ -287,6 +318,7 @@ impl Gateway {
             inbox,
             keeping,
         });
+        running.capture = capture;
         running.restore(clock.now(), &mut link, found);
         let entries = rules
             .into_iter()

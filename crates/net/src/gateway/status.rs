@@ -239,6 +239,10 @@ pub struct CarrierReport {
     pub reassembled_datagrams: u64,
     /// Datagrams that found no room in the session's queue.
     pub queue_full_datagrams: u64,
+    /// Datagrams, sealed and opened, in the capture.
+    pub captured_packets: u64,
+    /// Those left out of it.
+    pub capture_missed_packets: u64,
     /// Datagrams that were dropped before a flow saw them, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }

@@ -22,6 +22,7 @@ use super::liveness::Wants;
 use super::peer::{Complaints, Peer, PeerStatus};
 use super::seal::TAG_BYTES;
 use super::sizes::Sizes;
+use super::tap::SessionTap;
 use super::wire::{Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, SESSION_VERSION};
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
@@ -58,6 +59,8 @@ pub struct Session<M: Machine> {
     inner_woken: Instant,
     /// Content before it is sealed, or after it was opened.
     scratch: Vec<u8>,
+    /// Where datagrams are captured, if somebody does.
+    tap: Option<Box<SessionTap>>,
     now: Instant,
 }
 
@@ -94,9 +97,15 @@ impl<M: Machine> Session<M> {
             handshakes_begun: 0,
             inner_woken: Instant::START,
             scratch: Vec::new(),
+            tap: None,
             now: Instant::START,
             config,
         })
+    }
+
+    /// Captures from here on.
+    pub fn set_tap(&mut self, tap: SessionTap) {
+        self.tap = Some(Box::new(tap));
     }
 
     /// The machine inside, to look at.

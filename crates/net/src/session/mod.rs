@@ -47,6 +47,7 @@ mod round_trips;
 mod seal;
 mod sizes;
 mod state_file;
+mod tap;
 mod wire;
 
 pub use config::{
@@ -67,6 +68,7 @@ pub use peer::{LinkState, PeerStatus};
 pub use round_trips::RoundTripQuantiles;
 pub use sizes::Sizes;
 pub use state_file::{StateDirectory, StateFileError};
+pub use tap::SessionTap;
 pub use wire::{
     Capability, HelloError, QUESTION_BYTES, SESSION_VERSION, version_answer, version_question,
 };

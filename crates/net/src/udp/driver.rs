@@ -58,6 +58,11 @@ pub trait Application<M: Machine> {
         machine.handle_datagram(now, datagram);
     }
 
+    /// A datagram is handed to the socket, for the address `to`.
+    fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
+        let _ = (now, to, octets);
+    }
+
     /// The system refused to send a datagram to `path`: it is larger than the way out takes.
     fn too_large(&mut self, now: Instant, machine: &mut M, path: PathId) {
         let _ = (now, machine, path);
@@ -117,9 +122,16 @@ impl<M: Machine, A: Application<M>> Driver<M> for Turn<'_, A> {
         self.port.buffer()
     }
 
-    fn send(&mut self, _now: Instant, transmit: Transmit) {
+    fn send(&mut self, now: Instant, transmit: Transmit) {
         match self.paths.answer(transmit.path) {
-            Some(path) => self.port.send(&path, transmit.len, transmit.ecn),
+            Some(path) => {
+                let written = self.port.buffer();
+                let octets = written.len().checked_sub(transmit.len);
+                let octets = octets.and_then(|start| written.get(start..));
+                let octets = octets.unwrap_or_default();
+                self.app.departing(now, path.remote, octets);
+                self.port.send(&path, transmit.len, transmit.ecn);
+            }
             // The path was reclaimed: its peer has been silent for minutes.
             None => self.port.withdraw(transmit.len),
         }

@@ -40,6 +40,11 @@ impl<M: Machine> Strict<M> {
         &mut self.machine
     }
 
+    /// The machine, to take out what it noted. That is no input: nothing has to be drained.
+    pub const fn notes(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
     /// The machine, to look at.
     pub const fn inner(&self) -> &M {
         &self.machine

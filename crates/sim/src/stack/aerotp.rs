@@ -9,6 +9,8 @@
 use super::{AdaptationCounts, Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
+use crate::tap::{EventLog, ip};
+use fulmar_capture::{FlowEnd, Place};
 use fulmar_proto::bytes::Chunk;
 use fulmar_proto::machine::{Deadline, Driver, Kind, PathId, Transmit, drain};
 use fulmar_proto::rng::Rng;
@@ -18,7 +20,7 @@ use fulmar_proto::transport::aerotp::{
 use fulmar_proto::units::{BitErrorRate, Instant};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{self, Mode};
-use fulmar_proto::wire::network::Protocol;
+use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::BTreeMap;
 
 /// A node's AeroTP endpoint and its applications.
@@ -47,6 +49,8 @@ struct End {
     sends: bool,
     /// As of the last event; an endpoint forgets a connection that is over.
     counters: Counters,
+    /// Trace records that did not fit, as far as was told.
+    missed: u64,
 }
 
 /// How many octets are offered to a machine at once.
@@ -106,6 +110,31 @@ impl AerotpStack {
         drain(&mut self.machine, now, &mut driver)
     }
 
+    /// Shows what the connections noted since the last call, one after the other.
+    pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
+        let node = ip(node).to_string();
+        let endpoint = self.machine.notes();
+        for (&id, end) in &mut self.ends.flows {
+            let place = Place {
+                node: &node,
+                flow: end.flow,
+                end: if end.sends {
+                    FlowEnd::Sender
+                } else {
+                    FlowEnd::Receiver
+                },
+            };
+            while let Some((at, record)) = endpoint.take_trace(id) {
+                events.record(at, place, record);
+            }
+            let missed = endpoint.trace_dropped(id);
+            if missed > end.missed {
+                events.missed(now, place, missed - end.missed);
+                end.missed = missed;
+            }
+        }
+    }
+
     pub(super) fn counts(&self) -> StackCounts {
         let machine = self.machine.inner();
         let mut counts = StackCounts {
@@ -142,6 +171,7 @@ impl Ends {
             flow,
             sends,
             counters: Counters::default(),
+            missed: 0,
         };
         self.flows.insert(id, end);
     }

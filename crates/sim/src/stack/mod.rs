@@ -13,12 +13,14 @@ pub(crate) mod stream;
 use crate::flow::Flow;
 use crate::network::Network;
 use crate::node::NodeId;
+use crate::tap::EventLog;
 use aerotp::AerotpStack;
 use datagram::DatagramStack;
 use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId};
 use fulmar_proto::transport::lt_tcp::LtTcpEndpoint;
 use fulmar_proto::transport::tcp::TcpEndpoint;
 use fulmar_proto::units::{BitErrorRate, Instant};
+use fulmar_proto::wire::network::NodeAddress;
 use gateway::GatewayStack;
 use serde::Serialize;
 use stream::StreamStack;
@@ -174,6 +176,14 @@ impl Stack {
             Self::Tcp(stack) => stack.drain(now, context),
             Self::LtTcp(stack) => stack.drain(now, context),
             Self::Gateway(stack) => stack.drain(now, context),
+        }
+    }
+
+    /// Shows what the machine noted since the last call, if it notes anything.
+    pub(crate) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
+        match self {
+            Self::Aerotp(stack) => stack.show_events(now, node, events),
+            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) | Self::Gateway(_) => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! `fulmar emulate --tun`: the link between two TUN devices.
 
-use super::{Counted, EmulateArgs, failure, ticks};
+use super::{Counted, EmulateArgs, failure, tap, tell_of_capture, ticks};
 use crate::commands::link::describe;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -112,6 +112,10 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     // Before anything is made, so that a signal during the set-up undoes it.
     let signals = Signals::catch_all(&[&waker])?;
     let mut emulator = TunLink::open(clock, config).map_err(failure)?;
+    let ends = format!("{} to {}: up {up}; down {down}", said(&a), said(&b));
+    if let Some(tap) = tap(args, clock, &ends)? {
+        emulator.set_tap(tap);
+    }
     if let Err(error) = precise_timers() {
         eprintln!("fulmar: timing will be coarser by 50 us: {error}");
     }
@@ -156,6 +160,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
         kind: "end",
         report: emulator.report(),
     })?;
+    tell_of_capture(args, emulator.tap());
     outcome.map_err(failure)?;
     Ok(signals.exit().unwrap_or(Exit::Done))
 }

@@ -291,6 +291,14 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
         ),
         (None, _) => Ok(()),
     }?;
+    if let Some(capture) = &config.capture {
+        writeln!(
+            out,
+            "packets are captured to {}, at most {}, with user data in clear",
+            capture.file.display(),
+            size(capture.max_size)
+        )?;
+    }
     match config.state_dir.clone().or_else(state_place::base) {
         Some(directory) => writeln!(out, "state is kept in {}", directory.display()),
         None => Ok(()),

@@ -6,6 +6,7 @@ use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transpare
 use super::settings::{
     CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PeerSettings, SecurityKind,
 };
+use crate::capture::CaptureConfig;
 use crate::custody::SyncPolicy;
 use crate::gateway::flow_record::PEER_NAME_BYTES_MAX;
 use crate::keeper::KeeperConfig;
@@ -30,6 +31,7 @@ const ROOT: Keys = &[&[
     "custody",
     "limits",
     "metrics",
+    "capture",
 ]];
 const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
 const SECURITY: Keys = &[&["kind", "private_key_file", "preset_key_file"]];
@@ -45,6 +47,7 @@ const EGRESS: Keys = &[&["allow", "connect_timeout"]];
 const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
 const LIMITS: Keys = &[&["flows", "memory", "tcp_idle", "udp_idle", "outage"]];
 const METRICS: Keys = &[&["listen"]];
+const CAPTURE: Keys = &[&["file", "max_size"]];
 
 /// Class identifiers are octets, and 0 is the default's.
 const CLASSES_MAX: usize = 255;
@@ -140,6 +143,7 @@ impl GatewayConfig {
             custody,
             limits,
             metrics,
+            capture: capture(&root)?,
         })
     }
 }
@@ -338,6 +342,30 @@ fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySet
         }
     }
     Ok(settings)
+}
+
+/// The usual largest size of a capture.
+pub const CAPTURE_MAX: ByteCount = ByteCount(1_000_000_000);
+/// A capture holds some packets at least.
+const CAPTURE_MIN: ByteCount = ByteCount(1_000_000);
+
+fn capture(root: &TableReader<'_>) -> Read<Option<CaptureConfig>> {
+    let Some(reader) = root.table("capture", CAPTURE)? else {
+        return Ok(None);
+    };
+    let Some(file) = reader.text("file")? else {
+        let problem = "is missing; write file = \"/var/log/fulmar/gateway.pcapng\"";
+        return Err(reader.wrong("file", problem));
+    };
+    let max_size = reader.value_or("max_size", CAPTURE_MAX)?;
+    if max_size < CAPTURE_MIN {
+        let problem = format!("is {max_size}; write at least 1MB");
+        return Err(reader.wrong("max_size", problem));
+    }
+    Ok(Some(CaptureConfig {
+        file: PathBuf::from(file),
+        max_size,
+    }))
 }
 
 fn limits(root: &TableReader<'_>) -> Read<Limits> {

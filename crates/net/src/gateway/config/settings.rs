@@ -2,6 +2,7 @@
 
 use super::class::{ClassRules, ClassSettings};
 use super::notation::{Allow, Dscp};
+use crate::capture::CaptureConfig;
 use crate::custody::SyncPolicy;
 use core::time::Duration;
 use fulmar_proto::splice::Destination;
@@ -218,4 +219,6 @@ pub struct GatewayConfig {
     pub limits: Limits,
     /// Where metrics and status are served.
     pub metrics: Option<SocketAddr>,
+    /// Where packets are captured, if they are.
+    pub capture: Option<CaptureConfig>,
 }

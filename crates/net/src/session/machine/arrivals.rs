@@ -68,6 +68,9 @@ impl<M: Machine> Session<M> {
                 .unwrap_or(Err(DropReason::HeaderCheck)),
             Err(reject) => Err(self.judge_header(now, origin.path, reject)),
         };
+        if let Some(tap) = &mut self.tap {
+            tap.received(now, source, datagram.octets, verdict);
+        }
         if let Err(reason) = verdict {
             self.counters.drop(reason);
             if reason == DropReason::WrongMac {
@@ -212,6 +215,9 @@ impl<M: Machine> Session<M> {
             Err(Sealed::Replayed) => Err(DropReason::Replayed),
             Err(Sealed::Forged) => Err(DropReason::Forged),
             Ok(newest) => {
+                if let Some(tap) = &mut self.tap {
+                    tap.opened(index, &plain);
+                }
                 // Datagrams under older keys are older than any under newer ones.
                 let newest = newest && slot != Slot::Previous;
                 self.on_genuine(now, origin, index, slot, newest);
@@ -249,6 +255,9 @@ impl<M: Machine> Session<M> {
             (Err(Sealed::Replayed), _) => Err(DropReason::Replayed),
             (Err(Sealed::Forged), _) => Err(DropReason::Forged),
             (Ok(()), Some(Message::Tpdu(octets))) => {
+                if let Some(tap) = &mut self.tap {
+                    tap.opened(index, &plain);
+                }
                 state.path.get_or_insert(origin.path);
                 let path = state.index.inner_path();
                 let ecn = origin.ecn;

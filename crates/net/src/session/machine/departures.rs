@@ -100,11 +100,15 @@ impl<M: Machine> Session<M> {
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let room = self.sizes_of(self.peers.get(peer)?).payload.as_usize();
+        let tap = &self.tap;
         let state = self.peers.get_mut(peer)?;
         let (path, fec) = (state.path?, self.config.fec_words);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
             let len = seal_early(key, id, &mut self.code, fec, &self.scratch, out)?;
+            if let Some(tap) = tap {
+                tap.sealed(now, peer, &self.scratch);
+            }
             self.counters.sent_early += 1;
             return Some(Transmit { path, len, ..inner });
         }
@@ -116,6 +120,9 @@ impl<M: Machine> Session<M> {
         }
         let keys = state.keys.current(now)?;
         let len = seal(keys, &mut self.code, fec, &self.scratch, out)?;
+        if let Some(tap) = tap {
+            tap.sealed(now, peer, &self.scratch);
+        }
         state.liveness.on_sent(now, Wants::Answer);
         state
             .mtu
@@ -144,6 +151,9 @@ impl<M: Machine> Session<M> {
         for piece in cut(state.fragment_id, octets, room) {
             let mut plain = Vec::new();
             Message::Fragment(piece).write(&mut plain);
+            if let Some(tap) = &self.tap {
+                tap.sealed(now, peer, &plain);
+            }
             let fec = self.config.fec_words;
             if first.is_none() {
                 let len = seal(keys, &mut self.code, fec, &plain, out)?;
@@ -200,7 +210,11 @@ impl<M: Machine> Session<M> {
             return false;
         }
         state.liveness.on_sent(now, wants);
-        self.queue(path, octets)
+        let queued = self.queue(path, octets);
+        if let Some(tap) = self.tap.as_ref().filter(|_| queued) {
+            tap.sealed(now, peer, &self.scratch);
+        }
+        queued
     }
 
     /// Asks `peer` for a sign of life.

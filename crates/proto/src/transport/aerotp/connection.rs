@@ -181,6 +181,10 @@ impl Connection {
         &self.counters
     }
 
+    pub(super) const fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
     pub(super) const fn trace_mut(&mut self) -> &mut Trace {
         &mut self.trace
     }

@@ -502,6 +502,12 @@ impl Endpoint {
         self.connections.get_mut(&id)?.connection.trace_mut().take()
     }
 
+    /// How many trace records of a connection did not fit; 0 if it is forgotten.
+    pub fn trace_dropped(&self, id: ConnectionId) -> u64 {
+        let entry = self.connections.get(&id);
+        entry.map_or(0, |entry| entry.connection.trace().dropped())
+    }
+
     /// Brings the endpoint's indexes in line with a connection that something happened to.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
         let Some(entry) = self.connections.get_mut(&id) else {

@@ -1,0 +1,143 @@
+//! `fulmar sim --capture` and `--trace`: one run, shown to files.
+
+use super::SimArgs;
+use crate::commands::overwrite;
+use crate::commands::watch::{Total, stoppable, watch};
+use crate::exit::{Exit, Failure, OrExit};
+use crate::signals::Signals;
+use anyhow::{Context, anyhow};
+use fulmar_sim::experiment::{Experiment, PointResult};
+use fulmar_sim::{Observers, Output};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A file whose errors name it.
+struct Named {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Named {
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(
+            error.kind(),
+            format!("writing {}: {error}", self.path.display()),
+        )
+    }
+}
+
+impl Write for Named {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(octets);
+        written.map_err(|error| self.named(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.flush();
+        flushed.map_err(|error| self.named(&error))
+    }
+}
+
+/// Whether somebody wants to look.
+pub(super) fn is_wanted(args: &SimArgs) -> bool {
+    args.capture.is_some() || args.trace.is_some()
+}
+
+/// Refuses what cannot be shown, before anything is read or overwritten.
+///
+/// # Errors
+/// A file is the scenario, or both are one, or stdout.
+pub(super) fn check(args: &SimArgs) -> Result<(), Failure> {
+    let files = [("--capture", &args.capture), ("--trace", &args.trace)];
+    for (flag, file) in files {
+        let Some(file) = file else { continue };
+        if file == Path::new("-") {
+            let problem = format!("{flag} -: stdout has the results; name a file");
+            return Err(anyhow!(problem)).or_exit(Exit::Usage);
+        }
+        if let Some(scenario) = &args.scenario {
+            overwrite::refuse(flag, file, scenario)?;
+        }
+    }
+    if let (Some(capture), Some(trace)) = (&args.capture, &args.trace)
+        && capture == trace
+    {
+        let problem = "--trace names the file of --capture; name another";
+        return Err(anyhow!(problem)).or_exit(Exit::Usage);
+    }
+    Ok(())
+}
+
+/// Refuses more than one run, and says how to choose.
+fn refuse_several(experiment: &Experiment) -> Result<(), Failure> {
+    let (points, runs) = (experiment.points.len(), experiment.run_count());
+    if runs == 1 {
+        return Ok(());
+    }
+    let mut ways = Vec::new();
+    if runs > points {
+        ways.push("--runs 1, with --seed N for another than the first".to_owned());
+    }
+    if let Some((path, value)) = experiment.points.first().and_then(|p| p.varied.first())
+        && points > 1
+    {
+        ways.push(format!(
+            "a scenario without [sweep], whose point --set names, such as --set {path}={value}"
+        ));
+    }
+    let problem = format!(
+        "--capture and --trace show one run, and this scenario has {runs} ({points} points); \
+         choose one: {}",
+        ways.join("; and ")
+    );
+    Err(anyhow!(problem)).or_exit(Exit::Usage)
+}
+
+fn open(path: Option<&PathBuf>) -> Result<Option<Output>, Failure> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let file = File::create(path)
+        .with_context(|| format!("cannot write {}", path.display()))
+        .or_exit(Exit::Device)?;
+    Ok(Some(Box::new(Named {
+        path: path.clone(),
+        file: BufWriter::new(file),
+    })))
+}
+
+/// Makes the run and writes the files.
+///
+/// # Errors
+/// The scenario has several runs, or a file cannot be written.
+pub(super) fn compute(
+    args: &SimArgs,
+    experiment: &Experiment,
+    signals: &Signals,
+) -> Result<Vec<PointResult>, Failure> {
+    refuse_several(experiment)?;
+    let observers = Observers::new(open(args.capture.as_ref())?, open(args.trace.as_ref())?);
+    let progress = stoppable(signals);
+    let total = Total::runs([experiment]);
+    let (result, observed) = watch(&total, &progress, || {
+        experiment.run_observed(observers, &progress)
+    })?;
+    let observed = observed.or_exit(Exit::Device)?;
+    if let Some(file) = &args.capture {
+        eprintln!(
+            "fulmar: {} packets are in {}",
+            observed.packets,
+            file.display()
+        );
+    }
+    if let Some(file) = &args.trace {
+        let lines = observed.lines;
+        eprintln!("fulmar: {lines} events are in {}", file.display());
+        // The first and the last.
+        if lines <= 2 {
+            eprintln!("fulmar: only flows with transport = \"aerotp\" tell of events");
+        }
+    }
+    Ok(result.into_iter().collect())
+}

@@ -1,0 +1,116 @@
+//! What an emulated link carries, captured: as it enters, with what the link does to it, and as it
+//! leaves.
+
+use super::direction::Direction;
+use crate::capture::{Capture, CaptureConfig, CaptureCounters, CaptureError, EndOfCapture, Seen};
+use crate::clock::Clock;
+use fulmar_capture::{Comment, Direction as Towards, Dissector, Ends, InterfaceId};
+use fulmar_proto::units::Instant;
+
+/// A direction of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Up,
+    Down,
+}
+
+/// A packet at one end of the link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passing<'a> {
+    pub(super) at: Instant,
+    pub(super) way: Way,
+    /// The sockets of a datagram; none of an IP packet.
+    pub(super) ends: Option<Ends>,
+    pub(super) octets: &'a [u8],
+}
+
+/// The taps of an emulated link.
+#[derive(Debug)]
+pub struct EmulatorTap {
+    capture: Capture,
+    /// Up and down, each where packets enter and where they leave.
+    interfaces: [[InterfaceId; 2]; 2],
+}
+
+const INTERFACES: [(&str, &str); 4] = [
+    ("up/in", "packets enter the link, with its verdict"),
+    ("up/out", "packets leave the link"),
+    ("down/in", "packets enter the link back, with its verdict"),
+    ("down/out", "packets leave the link back"),
+];
+
+impl EmulatorTap {
+    /// Begins a capture that says `about` of itself. `tell` is called once if it ends before the
+    /// link does.
+    ///
+    /// # Errors
+    /// [`CaptureError`]: there is no file, or no thread to write it.
+    pub fn start(
+        clock: Clock,
+        config: CaptureConfig,
+        about: &str,
+        tell: impl FnOnce(EndOfCapture) + Send + 'static,
+    ) -> Result<Self, CaptureError> {
+        let (capture, ids) = Capture::start(clock, config, about, INTERFACES, tell)?;
+        let [up_in, up_out, down_in, down_out] = ids;
+        Ok(Self {
+            capture,
+            interfaces: [[up_in, up_out], [down_in, down_out]],
+        })
+    }
+
+    /// What was captured so far.
+    pub fn counters(&self) -> CaptureCounters {
+        self.capture.recorder().counters()
+    }
+
+    /// A packet entered the link of `direction`, and for so many of its arrivals there was no room.
+    pub(super) fn entered(
+        &self,
+        passing: &Passing<'_>,
+        (direction, overflow): (&mut Direction, usize),
+    ) {
+        let comment = direction.take_comment();
+        let comment = (0..overflow).fold(comment, |comment, _| comment.dropped("overflow"));
+        self.enters(passing, &comment);
+    }
+
+    /// A packet enters the link.
+    pub(super) fn enters(&self, passing: &Passing<'_>, comment: &Comment) {
+        let [interface, _] = self.interfaces[passing.way as usize];
+        self.packet(interface, Towards::Inbound, passing, comment);
+    }
+
+    /// A packet leaves the link; or it cannot, because the system does not take it.
+    pub(super) fn leaves(&self, passing: &Passing<'_>, is_sent: bool) {
+        let [_, interface] = self.interfaces[passing.way as usize];
+        let comment = if is_sent {
+            Comment::NONE
+        } else {
+            Comment::NONE.dropped("unsent")
+        };
+        self.packet(interface, Towards::Outbound, passing, &comment);
+    }
+
+    fn packet(
+        &self,
+        interface: InterfaceId,
+        direction: Towards,
+        passing: &Passing<'_>,
+        comment: &Comment,
+    ) {
+        let dissector = match passing.ends {
+            Some(_) => Dissector::Datagram,
+            None => Dissector::Ip,
+        };
+        self.capture.recorder().packet(&Seen {
+            interface,
+            at: passing.at,
+            direction,
+            dissector,
+            ends: passing.ends,
+            octets: passing.octets,
+            comment,
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! Where a session's datagrams are captured: sealed, and opened.
+//!
+//! Of what arrives, the sealed datagram is captured before its content, with the reason if it was
+//! refused. Of what leaves, the content is captured when it is sealed; the sealed datagram is the
+//! driver's to show, which knows the address it goes to ([`SessionTap::sent`]).
+
+use super::counters::DropReason;
+use crate::capture::{Recorder, Seen};
+use fulmar_capture::{Comment, Direction, Dissector, Ends, InterfaceId};
+use fulmar_proto::units::Instant;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// The taps of one session.
+#[derive(Clone, Debug)]
+pub struct SessionTap {
+    recorder: Recorder,
+    outer: InterfaceId,
+    inner: InterfaceId,
+    /// Where the carrier listens.
+    local: SocketAddr,
+    /// What is said of each peer's content.
+    peers: Vec<Comment>,
+    /// Content of the datagram that is being taken, and whose it is.
+    opened: Vec<(usize, Vec<u8>)>,
+}
+
+impl SessionTap {
+    /// The interfaces that it needs, sealed and opened, each by name and text.
+    pub const INTERFACES: [(&str, &str); 2] = [
+        ("udp", "the carrier: sealed datagrams"),
+        ("inner", "what is in them: user data in clear"),
+    ];
+
+    /// Taps of a session at `local` with these peers, in the order of its configuration.
+    pub fn new<'a>(
+        recorder: Recorder,
+        [outer, inner]: [InterfaceId; 2],
+        local: SocketAddr,
+        peers: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let peers = peers.into_iter().map(|name| Comment::NONE.peer(name));
+        Self {
+            recorder,
+            outer,
+            inner,
+            local,
+            peers: peers.collect(),
+            opened: Vec::new(),
+        }
+    }
+
+    /// A sealed datagram is handed to the socket.
+    pub fn sent(&self, now: Instant, to: SocketAddr, octets: &[u8]) {
+        let from = self.local;
+        self.outer(
+            now,
+            Direction::Outbound,
+            Ends::Sockets { from, to },
+            octets,
+            &Comment::NONE,
+        );
+    }
+
+    /// A datagram came from `source` ([`super::source_octets`]), and this was done with it.
+    pub(super) fn received(
+        &mut self,
+        now: Instant,
+        source: &[u8],
+        octets: &[u8],
+        verdict: Result<(), DropReason>,
+    ) {
+        let ends = Ends::Sockets {
+            from: address(source),
+            to: self.local,
+        };
+        let comment = match verdict {
+            Ok(()) => Comment::NONE,
+            Err(reason) => Comment::NONE.refused(reason.name()),
+        };
+        self.outer(now, Direction::Inbound, ends, octets, &comment);
+        for (peer, content) in core::mem::take(&mut self.opened) {
+            self.content(now, Direction::Inbound, peer, &content);
+        }
+    }
+
+    /// The datagram that is being taken was opened.
+    pub(super) fn opened(&mut self, peer: usize, content: &[u8]) {
+        self.opened.push((peer, content.to_vec()));
+    }
+
+    /// Content for a peer was sealed.
+    pub(super) fn sealed(&self, now: Instant, peer: usize, content: &[u8]) {
+        self.content(now, Direction::Outbound, peer, content);
+    }
+
+    fn outer(
+        &self,
+        at: Instant,
+        direction: Direction,
+        ends: Ends,
+        octets: &[u8],
+        comment: &Comment,
+    ) {
+        self.recorder.packet(&Seen {
+            interface: self.outer,
+            at,
+            direction,
+            dissector: Dissector::Session,
+            ends: Some(ends),
+            octets,
+            comment,
+        });
+    }
+
+    fn content(&self, at: Instant, direction: Direction, peer: usize, octets: &[u8]) {
+        self.recorder.packet(&Seen {
+            interface: self.inner,
+            at,
+            direction,
+            dissector: Dissector::Inner,
+            ends: None,
+            octets,
+            comment: self.peers.get(peer).unwrap_or(&Comment::NONE),
+        });
+    }
+}
+
+/// The reverse of [`super::source_octets`]; a driver that knows no addresses gives fewer octets.
+fn address(source: &[u8]) -> SocketAddr {
+    let Some((ip, port)) = source.split_first_chunk::<16>() else {
+        return (Ipv6Addr::UNSPECIFIED, 0).into();
+    };
+    let port = port
+        .first_chunk()
+        .map_or(0, |port| u16::from_be_bytes(*port));
+    (IpAddr::from(*ip).to_canonical(), port).into()
+}

@@ -1,0 +1,347 @@
+//! Taps at the ends of hops, and the events of machines: what a run shows to whoever looks.
+//!
+//! A tap stands at each end of a hop, where a node's port is. What goes out there is captured as it
+//! is handed to the channel, with the channel's verdict; what comes in as it arrives, with what the
+//! node finds wrong with it. A hop with a link layer has a second tap at each end, above the layer:
+//! frames pass below, packets above.
+//!
+//! # Promises
+//! - A run is the same with and without it: nothing is drawn, and no event is put on the calendar.
+//! - Without it, a packet costs one comparison.
+//!
+//! # Does not
+//! - Stop a run whose output cannot be written: [`crate::world::World::finish_observers`] says so at its end.
+
+use crate::measure::wire::WireLoss;
+use crate::network::{Network, Way};
+use crate::node::WayId;
+use crate::pool::{Packet as Pooled, PacketId};
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
+use fulmar_capture::{
+    About, Comment, Direction, Dissector, Ends, EventLines, InterfaceId, Packet, Pcapng, Place,
+    Section,
+};
+use fulmar_channel::{Delivery, Verdict};
+use fulmar_proto::trace::Record;
+use fulmar_proto::units::Instant;
+use fulmar_proto::wire::network::NodeAddress;
+use std::io::{self, Write};
+
+/// Where a capture or a trace is written.
+pub type Output = Box<dyn Write + Send>;
+
+/// Who looks at a run.
+#[derive(Default)]
+pub struct Observers {
+    /// The scenario's name.
+    pub(crate) scenario: String,
+    /// The point of the sweep, from 0.
+    pub(crate) point: usize,
+    /// What the capture says of itself.
+    pub(crate) about: String,
+    /// Gets the packets, as pcapng.
+    pub(crate) capture: Option<Output>,
+    /// Gets the events of AeroTP's machines, as JSON lines.
+    pub(crate) events: Option<Output>,
+}
+
+impl Observers {
+    /// Those that get packets, as pcapng, and events of AeroTP's machines, as JSON lines.
+    pub fn new(capture: Option<Output>, events: Option<Output>) -> Self {
+        Self {
+            capture,
+            events,
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observers")
+            .field("about", &self.about)
+            .field("capture", &self.capture.is_some())
+            .field("events", &self.events.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What observers were shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Packets captured.
+    pub packets: u64,
+    /// Lines of events.
+    pub lines: u64,
+}
+
+/// One end of a hop, as its taps know it.
+#[derive(Clone, Debug)]
+pub(crate) struct TapEnd {
+    /// Which hop, and towards which end of the chain.
+    pub(crate) name: String,
+    pub(crate) here: NodeAddress,
+    pub(crate) there: NodeAddress,
+    /// Whose frames pass, if the hop has a link layer.
+    pub(crate) layer: Option<Dissector>,
+}
+
+/// How a packet came to a node; only kept while somebody captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// From the channel, at the end where `end` begins.
+    Wire {
+        end: WayId,
+        bits: usize,
+        is_copy: bool,
+    },
+    /// From the link layer at that end.
+    Layer { end: WayId },
+}
+
+#[derive(Debug)]
+struct Interfaces {
+    wire: InterfaceId,
+    above: InterfaceId,
+    dissector: Dissector,
+    out: Ends,
+    back: Ends,
+}
+
+/// The taps of a run.
+pub(crate) struct Tap {
+    pcapng: Pcapng<Output>,
+    /// By the way that begins at the end.
+    ends: Vec<Interfaces>,
+    failed: Option<io::Error>,
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tap").finish_non_exhaustive()
+    }
+}
+
+impl Tap {
+    /// Taps at `ends`, which are in the order of the ways that begin there.
+    pub(crate) fn new(output: Output, about: String, ends: &[TapEnd]) -> io::Result<Self> {
+        let section = Section {
+            comment: about,
+            ..Section::default()
+        };
+        let mut pcapng = Pcapng::new(output, &section)?;
+        let ends = ends.iter().map(|end| {
+            let text = format!("at {}", ip(end.here));
+            let wire = pcapng.interface(&end.name, &text)?;
+            let above = match end.layer {
+                Some(_) => pcapng.interface(
+                    &format!("{}/packets", end.name),
+                    &format!("{text}, above the link layer"),
+                )?,
+                None => wire,
+            };
+            let (here, there) = (ip(end.here), ip(end.there));
+            let hosts = |from, to| Ends::Hosts { from, to };
+            Ok(Interfaces {
+                wire,
+                above,
+                dissector: end.layer.unwrap_or(Dissector::Ip),
+                out: hosts(here, there),
+                back: hosts(there, here),
+            })
+        });
+        let ends = ends.collect::<io::Result<_>>()?;
+        Ok(Self {
+            pcapng,
+            ends,
+            failed: None,
+        })
+    }
+
+    /// A packet or a frame was handed to the channel that begins at `end`.
+    pub(crate) fn sent(&mut self, now: Instant, end: WayId, octets: &[u8], comment: &Comment) {
+        let direction = Direction::Outbound;
+        self.wire(now, end, direction, octets, comment);
+    }
+
+    /// A packet was offered to the queue above the link layer at `end`.
+    pub(crate) fn offered(&mut self, now: Instant, end: WayId, octets: &[u8], comment: &Comment) {
+        self.above(now, end, Direction::Outbound, octets, comment);
+    }
+
+    /// A packet or a frame arrived, and was dropped for `cause` if there is one.
+    pub(crate) fn arrived(
+        &mut self,
+        now: Instant,
+        came: Came,
+        octets: &[u8],
+        cause: Option<WireLoss>,
+    ) {
+        let judged = |comment: Comment| match cause {
+            Some(cause) => comment.dropped(cause.name()),
+            None => comment,
+        };
+        match came {
+            Came::Wire { end, bits, is_copy } => {
+                let mut comment = Comment::NONE.damaged(bits);
+                if is_copy {
+                    comment = comment.duplicate();
+                }
+                self.wire(now, end, Direction::Inbound, octets, &judged(comment));
+            }
+            Came::Layer { end } => {
+                let comment = judged(Comment::NONE);
+                self.above(now, end, Direction::Inbound, octets, &comment);
+            }
+        }
+    }
+
+    fn wire(
+        &mut self,
+        now: Instant,
+        end: WayId,
+        direction: Direction,
+        octets: &[u8],
+        comment: &Comment,
+    ) {
+        let at = &self.ends[end.0];
+        let ends = match direction {
+            Direction::Outbound => at.out,
+            Direction::Inbound => at.back,
+        };
+        let packet = Packet {
+            interface: at.wire,
+            at: now,
+            direction,
+            dissector: at.dissector,
+            // A network header says it itself.
+            ends: (at.dissector != Dissector::Ip).then_some(ends),
+            octets,
+            comment,
+            missed: 0,
+        };
+        write(&mut self.pcapng, &mut self.failed, &packet);
+    }
+
+    fn above(
+        &mut self,
+        now: Instant,
+        end: WayId,
+        direction: Direction,
+        octets: &[u8],
+        comment: &Comment,
+    ) {
+        let packet = Packet {
+            interface: self.ends[end.0].above,
+            at: now,
+            direction,
+            dissector: Dissector::Ip,
+            ends: None,
+            octets,
+            comment,
+            missed: 0,
+        };
+        write(&mut self.pcapng, &mut self.failed, &packet);
+    }
+
+    /// How many packets were written; or what was in the way.
+    pub(crate) fn finish(&mut self) -> io::Result<u64> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.pcapng.out().flush().map(|()| self.pcapng.packets()),
+        }
+    }
+}
+
+fn write(pcapng: &mut Pcapng<Output>, failed: &mut Option<io::Error>, packet: &Packet<'_>) {
+    if failed.is_none() {
+        *failed = pcapng.packet(packet).err();
+    }
+}
+
+/// A node's address as IP has it.
+pub(crate) fn ip(address: NodeAddress) -> IpAddr {
+    Ipv4Addr::from(address.0).into()
+}
+
+/// What a channel's verdict says of a packet, whose marking is known.
+pub(crate) fn verdict_of(verdict: &Verdict, way: &Way, is_marked: bool) -> Comment {
+    let damage = |comment: Comment, bits: usize| {
+        if way.frame_check && bits > 0 {
+            comment.dropped(WireLoss::FrameCheck.name())
+        } else {
+            comment.damaged(bits)
+        }
+    };
+    match verdict {
+        Verdict::Waits => Comment::NONE,
+        Verdict::Drop(reason) => Comment::NONE.dropped(reason.name()),
+        Verdict::Deliver(Delivery {
+            flips, duplicate, ..
+        }) => {
+            let mut comment = damage(Comment::NONE, flips.len());
+            if is_marked {
+                comment = comment.marked();
+            }
+            if let Some((_, flips)) = duplicate {
+                comment = damage(comment.duplicated(), flips.len());
+            }
+            comment
+        }
+    }
+}
+
+impl Network {
+    /// Shows an arrival to the tap at its end, if somebody captures.
+    pub(crate) fn show_arrival(&mut self, now: Instant, packet: PacketId, cause: Option<WireLoss>) {
+        if let Some(tap) = &mut self.tap {
+            let Pooled { octets, came, .. } = self.pool.packet(packet);
+            if let Some(came) = *came {
+                tap.arrived(now, came, octets, cause);
+            }
+        }
+    }
+}
+
+/// The events of a run.
+pub(crate) struct EventLog {
+    lines: EventLines<Output>,
+    failed: Option<io::Error>,
+}
+
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog").finish_non_exhaustive()
+    }
+}
+
+impl EventLog {
+    pub(crate) fn new(output: Output, about: &About<'_>) -> io::Result<Self> {
+        Ok(Self {
+            lines: EventLines::new(output, about)?,
+            failed: None,
+        })
+    }
+
+    pub(crate) fn record(&mut self, at: Instant, place: Place<'_>, record: Record) {
+        if self.failed.is_none() {
+            self.failed = self.lines.record(at, place, record).err();
+        }
+    }
+
+    /// A machine noted more than was kept for it.
+    pub(crate) fn missed(&mut self, at: Instant, place: Place<'_>, events: u64) {
+        if self.failed.is_none() {
+            self.failed = self.lines.missed(at, place, events).err();
+        }
+    }
+
+    /// Writes the last line; how many there are, or what was in the way.
+    pub(crate) fn finish(&mut self, at: Instant, how: &str) -> io::Result<u64> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.lines.end(at, how).map(|()| self.lines.lines()),
+        }
+    }
+}
