@@ -92,7 +92,7 @@ fn each_example_is_right_and_explained() {
 }
 
 /// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 36] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 38] = [
     ("[gateway]", "[gateway", 1, "", "expected `]`"),
     ("name = \"here\"", "name = \"here", 2, "", "basic string"),
     (
@@ -332,6 +332,20 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 36] = [
         43,
         "limits.idle",
         "did you mean",
+    ),
+    (
+        "[gateway]",
+        "capture = { max_size = \"2MB\" }\n[gateway]",
+        1,
+        "capture.file",
+        "write file = ",
+    ),
+    (
+        "[gateway]",
+        "capture = { file = \"a.pcapng\", max_size = \"2kB\" }\n[gateway]",
+        1,
+        "capture.max_size",
+        "write at least 1MB",
     ),
 ];
 

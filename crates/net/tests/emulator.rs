@@ -313,7 +313,7 @@ fn equal_seeds_and_equal_arrivals_give_equal_losses() {
 
 #[test]
 fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
-    const SENT: u64 = 600;
+    const SENT: usize = 600;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("link.pcapng");
     let target = socket();
@@ -334,11 +334,9 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
     };
     let running = Running::start_captured(config, Some(capture));
     let client = socket();
-    for number in 0..SENT {
+    for number in (0..=u8::MAX).cycle().take(SENT) {
         // Enough at once for a full queue, as 100 mbit take 0.08 ms for each.
-        client
-            .send_to(&[number as u8; 1_000], running.address)
-            .unwrap();
+        client.send_to(&[number; 1_000], running.address).unwrap();
     }
     let arrived = arrivals(&target);
     let report = running.end();
@@ -370,7 +368,7 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
     assert_eq!(capture.count("damaged"), report.up.damaged_packets);
     let left: Vec<_> = capture
         .of("up/out", true)
-        .map(|packet| packet.octets())
+        .map(reader::Read::octets)
         .collect();
     assert_eq!(left.len() as u64, report.up.arrived_packets);
     assert!(left.iter().copied().eq(arrived.iter().map(Vec::as_slice)));

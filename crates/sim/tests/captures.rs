@@ -82,8 +82,8 @@ impl Write for Kept {
 }
 
 impl Kept {
-    fn output(&self) -> Option<Output> {
-        Some(Box::new(self.clone()))
+    fn output(&self) -> Output {
+        Box::new(self.clone())
     }
 
     fn take(&self) -> Vec<u8> {
@@ -101,7 +101,7 @@ struct Seen {
 fn observe(text: &str) -> Seen {
     let experiment = experiment(text, &["run.runs=1"]);
     let (capture, events) = (Kept::default(), Kept::default());
-    let observers = Observers::new(capture.output(), events.output());
+    let observers = Observers::new(Some(capture.output()), Some(events.output()));
     let (result, observed) = experiment.run_observed(observers, &Progress::default());
     Seen {
         result: result.expect("nobody cancels"),
@@ -116,7 +116,7 @@ fn world(text: &str) -> (World, Contents) {
     let experiment = experiment(text, &["run.runs=1"]);
     let plan: &Plan = &experiment.points[0].plan;
     let capture = Kept::default();
-    let observers = Observers::new(capture.output(), None);
+    let observers = Observers::new(Some(capture.output()), None);
     let mut world = World::observed_by(plan, 1, &WorldOptions::default(), observers)
         .expect("reading a plan checks it");
     let end = world.run(&AtomicBool::new(false));
@@ -190,11 +190,9 @@ fn damage_is_in_the_octets_of_the_end_where_it_arrives() {
     let sent: Vec<_> = capture.of("hop-0/source-end", true).collect();
     let mut compared = 0;
     for arrived in capture.of("hop-0/sink-end", false) {
-        let (_, bits) = match arrived.comment.split_once("damaged: ") {
-            Some((_, rest)) => rest.split_once(' ').map(|(bits, _)| ((), bits)),
-            None => Some(((), "0")),
-        }
-        .expect("a number");
+        let damaged = arrived.comment.split_once("damaged: ");
+        let bits = damaged.and_then(|(_, rest)| rest.split(' ').next());
+        let bits = bits.unwrap_or("0");
         let bits: u32 = bits.parse().expect("a number");
         // In order but for copies: the one that differs least is the same packet.
         let differing = sent

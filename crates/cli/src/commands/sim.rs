@@ -111,10 +111,10 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     if let Some(directory) = &args.out {
         return sweep(directory, &experiment, &digest, args.workers.jobs, &signals);
     }
-    let results = if observe::is_wanted(args) {
+    let (results, shown) = if observe::is_wanted(args) {
         observe::compute(args, &experiment, &signals)?
     } else {
-        compute(&experiment, args.workers.jobs, &signals)?
+        (compute(&experiment, args.workers.jobs, &signals)?, Ok(()))
     };
     let varied = varied(&experiment);
     let interrupted = signals.exit();
@@ -133,6 +133,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         let aggregates = results.iter().map(|point| &point.aggregate);
         written(print::table(&experiment, aggregates, &varied).context(STDOUT))?;
     }
+    shown?;
     let failed: Vec<_> = results
         .iter()
         .flat_map(|point| &point.runs)

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure, OrExit};
 use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use fulmar_sim::experiment::{Experiment, PointResult};
-use fulmar_sim::{Observers, Output};
+use fulmar_sim::{Observed, Observers, Output};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -79,11 +79,11 @@ fn refuse_several(experiment: &Experiment) -> Result<(), Failure> {
     if runs > points {
         ways.push("--runs 1, with --seed N for another than the first".to_owned());
     }
-    if let Some((path, value)) = experiment.points.first().and_then(|p| p.varied.first())
-        && points > 1
-    {
+    let axes = axes(experiment);
+    if !axes.is_empty() {
         ways.push(format!(
-            "a scenario without [sweep], whose point --set names, such as --set {path}={value}"
+            "one value for each axis, such as {}",
+            axes.join(" ")
         ));
     }
     let problem = format!(
@@ -92,6 +92,22 @@ fn refuse_several(experiment: &Experiment) -> Result<(), Failure> {
         ways.join("; and ")
     );
     Err(anyhow!(problem)).or_exit(Exit::Usage)
+}
+
+/// What fixes each axis of the sweep at its first value.
+fn axes(experiment: &Experiment) -> Vec<String> {
+    let first = experiment.points.first();
+    let varied = first.map_or(&[][..], |point| &point.varied).iter();
+    let varied = varied.filter(|(path, value)| {
+        let mut points = experiment.points.iter();
+        points.any(|point| {
+            let mut others = point.varied.iter();
+            others.any(|(other, there)| other == path && there != value)
+        })
+    });
+    varied
+        .map(|(path, value)| format!("--set 'sweep.{path}=[{value}]'"))
+        .collect()
 }
 
 fn open(path: Option<&PathBuf>) -> Result<Option<Output>, Failure> {
@@ -107,15 +123,15 @@ fn open(path: Option<&PathBuf>) -> Result<Option<Output>, Failure> {
     })))
 }
 
-/// Makes the run and writes the files.
+/// Makes the run and writes the files. Results are there even if a file could not be written.
 ///
 /// # Errors
-/// The scenario has several runs, or a file cannot be written.
+/// The scenario has several runs, or a file cannot be made.
 pub(super) fn compute(
     args: &SimArgs,
     experiment: &Experiment,
     signals: &Signals,
-) -> Result<Vec<PointResult>, Failure> {
+) -> Result<(Vec<PointResult>, Result<(), Failure>), Failure> {
     refuse_several(experiment)?;
     let observers = Observers::new(open(args.capture.as_ref())?, open(args.trace.as_ref())?);
     let progress = stoppable(signals);
@@ -123,6 +139,12 @@ pub(super) fn compute(
     let (result, observed) = watch(&total, &progress, || {
         experiment.run_observed(observers, &progress)
     })?;
+    let results = result.into_iter().collect();
+    Ok((results, tell(args, observed)))
+}
+
+/// Says what is in the files.
+fn tell(args: &SimArgs, observed: io::Result<Observed>) -> Result<(), Failure> {
     let observed = observed.or_exit(Exit::Device)?;
     if let Some(file) = &args.capture {
         eprintln!(
@@ -139,5 +161,5 @@ pub(super) fn compute(
             eprintln!("fulmar: only flows with transport = \"aerotp\" tell of events");
         }
     }
-    Ok(result.into_iter().collect())
+    Ok(())
 }

@@ -354,7 +354,7 @@ fn capture(root: &TableReader<'_>) -> Read<Option<CaptureConfig>> {
         return Ok(None);
     };
     let Some(file) = reader.text("file")? else {
-        let problem = "is missing; write file = \"/var/log/fulmar/gateway.pcapng\"";
+        let problem = "is missing; write file = \"/var/lib/fulmar/gateway.pcapng\"";
         return Err(reader.wrong("file", problem));
     };
     let max_size = reader.value_or("max_size", CAPTURE_MAX)?;
