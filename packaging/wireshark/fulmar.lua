@@ -39,6 +39,11 @@ function shared.info(pinfo, text)
     pinfo.cols.info:fence()
 end
 
+-- Hands octets on to another dissector. What that finds malformed it has said in the tree; to us it is an error of the call.
+function shared.call(name, tvb, pinfo, tree)
+    pcall(Dissector.call, Dissector.get(name), tvb, pinfo, tree)
+end
+
 for _, name in ipairs {
     "splice", "transfer", "perf", "aerotp", "lt_tcp", "network", "link", "slacp", "inner", "session", "datagram",
 } do

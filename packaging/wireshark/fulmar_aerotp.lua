@@ -171,13 +171,13 @@ end
 local function applications(shared)
     local Streams = shared.Streams
     local splice = { name = "Splice", stream = Streams.new(shared.splice_length), record = shared.splice_record,
-        message = shared.splice_proto }
+        message = "fulmar.splice" }
     return {
         [4914] = { name = "Transfer", stream = Streams.new(shared.transfer_length), record = shared.transfer_record,
-            message = shared.transfer_message },
+            message = "fulmar.transfer_message" },
         [4915] = { name = "Perf", stream = Streams.new(shared.perf_length), record = shared.perf_record },
         [4916] = { name = "Perf", stream = Streams.new(shared.perf_data_length), record = shared.perf_message,
-            message = shared.perf_data },
+            message = "fulmar.perf_data" },
         [7070] = splice, [7071] = splice, [7072] = splice, [7073] = splice,
     }
 end
@@ -332,7 +332,7 @@ local function dissect(shared, known, tvb, pinfo, tree)
     item:append_text(", " .. (head.kind or "?") .. " " .. head.seq)
     shared.info(pinfo, text)
     if head.message then
-        head.message[1].dissector(head.message[2], pinfo, tree)
+        shared.call(head.message[1], head.message[2], pinfo, tree)
     end
 end
 
@@ -350,7 +350,6 @@ function aerotp.register(shared)
         dissect(shared, known, tvb, pinfo, tree)
         return tvb:len()
     end
-    shared.aerotp = proto
     function shared.is_tpdu(octets)
         return is_header(shared, octets)
     end

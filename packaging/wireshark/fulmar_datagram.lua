@@ -9,7 +9,7 @@ local proto = nil
 local fields = nil
 -- What was recognised before between two ports: damaged datagrams are shown as the same.
 local conversations = {}
-local first_info = {}
+local found = {}
 
 local function key_of(pinfo)
     local from = tostring(pinfo.src) .. " " .. pinfo.src_port
@@ -20,9 +20,9 @@ end
 local function format_of(shared, tvb)
     local octets = tvb:raw(0, math.min(tvb:len(), HEAD_BYTES))
     if shared.is_session(octets) then
-        return shared.session
+        return "fulmar.session"
     elseif shared.is_tpdu(octets) then
-        return shared.aerotp
+        return "fulmar.aerotp"
     end
 end
 
@@ -30,12 +30,12 @@ local function dissect(shared, tvb, pinfo, tree)
     local key = key_of(pinfo)
     local format = format_of(shared, tvb)
     conversations[key] = conversations[key] or format
-    if not first_info[pinfo.number] then
-        first_info[pinfo.number] = { format = format or conversations[key] }
+    if not found[pinfo.number] then
+        found[pinfo.number] = { format = format or conversations[key] }
     end
-    format = format or first_info[pinfo.number].format
+    format = format or found[pinfo.number].format
     if format then
-        return format.dissector(tvb, pinfo, tree)
+        return shared.call(format, tvb, pinfo, tree)
     end
     pinfo.cols.protocol = "Fulmar"
     local item = tree:add(proto, tvb:range())
@@ -55,7 +55,7 @@ function datagram.register(shared)
     local preferences = shared.experts.proto.prefs
     preferences.ports = Pref.range("UDP ports", PORTS, "UDP ports of gateways, file transfers and fulmar perf", 65535)
     function proto.init()
-        conversations, first_info = {}, {}
+        conversations, found = {}, {}
     end
     function proto.dissector(tvb, pinfo, tree)
         dissect(shared, tvb, pinfo, tree)

@@ -62,7 +62,7 @@ local function dissect(shared, tvb, pinfo, tree)
     item:append_text(", " .. text)
     shared.info(pinfo, text)
     if tpdu then
-        shared.aerotp.dissector(tpdu:tvb(), pinfo, tree)
+        shared.call("fulmar.aerotp", tpdu:tvb(), pinfo, tree)
     end
 end
 
@@ -75,7 +75,6 @@ function inner.register(shared)
         dissect(shared, tvb, pinfo, tree)
         return tvb:len()
     end
-    shared.inner = proto
 end
 
 return inner

@@ -199,7 +199,7 @@ local function dissect(shared, tvb, pinfo, tree)
     shared.info(pinfo, text)
     -- What a frame carries that fails its check is as good as lost.
     if inner and is_sound then
-        shared.network.dissector(inner:tvb(), pinfo, tree)
+        shared.call("fulmar.network", inner:tvb(), pinfo, tree)
     end
 end
 

@@ -59,8 +59,7 @@ local function dissect(shared, tvb, pinfo, tree)
         if not PROTOCOLS[protocol] then
             cursor:fail("unknown", "protocol " .. protocol)
         end
-        -- What Wireshark's own finds malformed it has said in the tree; as a call it would be an error here.
-        pcall(Dissector.call, Dissector.get("ip"), tvb, pinfo, tree)
+        shared.call("ip", tvb, pinfo, tree)
         return
     end
     cursor:rest(f.payload)
@@ -75,7 +74,6 @@ function network.register(shared)
         dissect(shared, tvb, pinfo, tree)
         return tvb:len()
     end
-    shared.network = proto
 end
 
 return network

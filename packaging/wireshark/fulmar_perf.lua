@@ -265,7 +265,6 @@ function perf.register(shared)
         shared.info(pinfo, shared.perf_message(tvb, tree))
         return tvb:len()
     end
-    shared.perf_data = data_proto
 end
 
 return perf

@@ -273,7 +273,7 @@ local function dissect(shared, tvb, pinfo, tree)
     item:append_text(", " .. text)
     shared.info(pinfo, text)
     if clear then
-        shared.inner.dissector(clear:tvb(), pinfo, tree)
+        shared.call("fulmar.inner", clear:tvb(), pinfo, tree)
     end
 end
 
@@ -285,7 +285,6 @@ function session.register(shared)
         dissect(shared, tvb, pinfo, tree)
         return tvb:len()
     end
-    shared.session = proto
     function shared.is_session(octets)
         return is_header(shared, octets)
     end

@@ -190,7 +190,7 @@ local function dissect(shared, tvb, pinfo, tree)
     shared.info(pinfo, text)
     -- A network header has a check of its own.
     if inner and status ~= 0 then
-        shared.network.dissector(inner:tvb(), pinfo, tree)
+        shared.call("fulmar.network", inner:tvb(), pinfo, tree)
     end
 end
 

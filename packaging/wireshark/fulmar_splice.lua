@@ -60,7 +60,6 @@ local function declare(shared)
     field("message", "bytes", "Octets of the message")
     field("ignored", "bytes", "Body of a record that may be ignored")
     proto.fields = f
-    shared.splice_proto = proto
 end
 
 local function host(cursor)
@@ -121,7 +120,7 @@ local function open(cursor)
     for _, name in ipairs { "received", "limit", "kept_from" } do
         cursor:number64(f[name])
     end
-    return string.format(" flow=%s to %s", flow:bytes(0, 4):tohex(true), host(cursor))
+    return string.format(" flow=%s to %s", flow:range(0, 4):bytes():tohex(true), host(cursor))
 end
 
 local function message(cursor)
@@ -171,7 +170,7 @@ local BODIES = {
     MESSAGE = message,
     FLOW = function(cursor)
         local _, flow = cursor:add(f.flow, 16)
-        return flow and " " .. flow:bytes(0, 4):tohex(true) or ""
+        return flow and " " .. flow:range(0, 4):bytes():tohex(true) or ""
     end,
     FINISHED = function() return "" end,
     STOP = function() return "" end,

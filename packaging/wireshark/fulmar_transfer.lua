@@ -158,7 +158,6 @@ function transfer.register(shared)
         shared.info(pinfo, string.format("message offset=%s len=%d", tostring(offset), length))
         return tvb:len()
     end
-    shared.transfer_message = message_proto
 end
 
 return transfer
