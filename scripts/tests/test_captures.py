@@ -1,0 +1,186 @@
+"""Wireshark reads the captures that the simulator, the emulator and a gateway write: each layer of each packet, and what was damaged.
+
+Method: a short transfer of each transport over each link layer with bit errors, captured; what the channel says it damaged must be
+what the dissectors find damaged. Then real gateways, files and measurements over an emulated link.
+"""
+
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import test_dissectors as dissectors
+
+ROOT = dissectors.ROOT
+FULMAR = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/fulmar"
+PATIENCE = 60
+# What shows that a layer was read: each transport, and each link layer.
+LINKS = {"none": "ip.src", "plain": "fulmar.network.source", "ll-arq": "fulmar.link.number", "ll-harq": "fulmar.link.place.packet",
+         "slacp": "fulmar.slacp.lane"}
+TRANSPORTS = {"aerotp": "fulmar.aerotp.mack.window", "tcp": "tcp.seq_raw", "udp": "udp.length", "lt-tcp": "fulmar.lt_tcp.report.block",
+              "gateway": "fulmar.splice.total"}
+RUNS = [("none", transport) for transport in TRANSPORTS] + [
+    ("plain", "tcp"), ("ll-arq", "gateway"), ("ll-harq", "aerotp"), ("slacp", "lt-tcp")]
+CHECKSUMS = [word for name in ("ip", "tcp", "udp") for word in ("-o", f"{name}.check_checksum:TRUE")]
+CHECKSUM_GROUP, MALFORMED_GROUP = str(0x01000000), str(0x07000000)
+INBOUND = "0x00000001"
+SCENARIO = """
+[run]
+duration = "10s"
+[hop]
+rate = "10mbit"
+delay = "5ms"
+queue = "100 packets"
+ber = 1e-5
+link = "%s"
+[flow]
+transport = "%s"
+bytes = "60kB"
+"""
+
+
+def start(*arguments, **options):
+    return subprocess.Popen([FULMAR, *arguments], stdin=subprocess.DEVNULL, text=True, stdout=subprocess.PIPE, **options)
+
+
+def stop(process):
+    """Ends it as Ctrl-C would, so that its capture is whole."""
+    process.terminate()
+    process.wait(PATIENCE)
+    process.stdout.close()
+
+
+def fields_of(path, *names):
+    told = dissectors.run(path, *CHECKSUMS, "-T", "fields", *(word for name in names for word in ("-e", name)))
+    return [line.split("\t") for line in told.split("\n")[:-1]]
+
+
+@unittest.skipUnless(dissectors.CI or dissectors.TSHARK, "needs tshark")
+class Captures(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        command = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
+        subprocess.run(command, cwd=ROOT, check=True, timeout=1800, capture_output=True)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_every_transport_over_every_link_layer_is_read_and_damage_is_what_the_channel_did(self):
+        damaged = 0
+        for link, transport in RUNS:
+            with self.subTest(link=link, transport=transport):
+                scenario, path = self.folder / "scenario.toml", self.folder / "run.pcapng"
+                scenario.write_text(SCENARIO % (link, transport))
+                run = subprocess.run([FULMAR, "sim", scenario, "--runs", "1", "--seed", "1", "--capture", path],
+                                     capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                packets = fields_of(path, "frame.packet_flags_direction", "frame.comment", "_ws.expert.group", "frame.protocols",
+                                    LINKS[link], TRANSPORTS[transport])
+                for column, name in ((4, LINKS[link]), (5, TRANSPORTS[transport])):
+                    self.assertTrue(any(packet[column] for packet in packets), name)
+                self.check_damage(packets, is_summed=link == "none")
+                damaged += sum("damaged" in packet[1] for packet in packets)
+        self.assertGreater(damaged, 100)
+
+    def check_damage(self, packets, is_summed):
+        for number, (direction, comment, groups, protocols, *_) in enumerate(packets, 1):
+            bits = re.search(r"damaged: (\d+) bit", comment)
+            is_damaged = bits is not None and direction == INBOUND
+            is_noted = CHECKSUM_GROUP in groups.split(",") or MALFORMED_GROUP in groups.split(",")
+            # The Internet checksum overlooks some pairs of bits.
+            if is_noted != is_damaged and not (is_damaged and is_summed and int(bits[1]) > 1):
+                self.fail(f"packet {number}: {comment!r}, groups {groups}, {protocols}")
+
+    def gateway(self, name, peer, key, address="", entries=""):
+        file = self.folder / f"{name}.toml"
+        file.write_text(f'[gateway]\nname = "{name}"\nlisten = "127.0.0.1:0"\nstate_dir = "{self.folder}/{name}"\n'
+                        f'[security]\nkind = "noise"\nprivate_key_file = "{self.folder}/{name}.key"\n'
+                        f'[[peer]]\nname = "{peer}"\n{address}public_key = "{key}"\nrate = "20mbit"\n'
+                        f'[egress]\nallow = ["127.0.0.0/8:1-65535"]\n{entries}')
+        with open(self.folder / f"{name}.log", "w") as log:
+            capture = self.folder / f"{name}.pcapng"
+            process = start("gateway", "--json", "-c", file, "--capture", capture, stderr=log)
+        self.addCleanup(stop, process)
+        line = process.stdout.readline()
+        self.assertTrue(line, (self.folder / f"{name}.log").read_text())
+        return process, json.loads(line)
+
+    def link(self, to):
+        """An emulated link with a capture of its own; where to send to."""
+        capture = self.folder / "link.pcapng"
+        process = start("emulate", "--listen", "127.0.0.1:0", "--to", to, "--rate", "20mbit", "--delay", "5ms", "--loss", "5%",
+                        "--capture", capture, stderr=subprocess.DEVNULL)
+        self.addCleanup(stop, process)
+        return process, json.loads(process.stdout.readline())["listening"]
+
+    def test_a_gateway_s_session_is_read_sealed_and_opened(self):
+        keys = {name: subprocess.run([FULMAR, "keygen", self.folder / f"{name}.key"], check=True, capture_output=True, text=True,
+                                     timeout=PATIENCE).stdout.strip() for name in ("air", "ground")}
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        ground, record = self.gateway("ground", "air", keys["air"])
+        relay, at = self.link(record["listening"])
+        to = "%s:%d" % listener.getsockname()
+        air, record = self.gateway("air", "ground", keys["ground"], f'address = "{at}"\n',
+                                   f'[[forward]]\nlisten = "127.0.0.1:0"\nto = "{to}"\n')
+        host, port = record["entries"][0].rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as client:
+            client.sendall(bytes(100_000))
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(65536):
+                pass
+        for process in (air, relay, ground):
+            process.terminate()
+            process.wait(PATIENCE)
+        outer = fields_of(self.folder / "link.pcapng", "fulmar.session.type", "fulmar.session.security", "fulmar.session.sealed")
+        kinds = {kind for kind, _, _ in outer}
+        self.assertLessEqual({"0", "1", "2"}, kinds)
+        self.assertNotIn("", kinds, "each datagram was taken for one of a session")
+        self.assertIn("Noise", {security for _, security, _ in outer})
+        self.assertTrue(any(sealed for _, _, sealed in outer))
+        for name in ("air", "ground"):
+            told = fields_of(self.folder / f"{name}.pcapng", "frame.interface_name", "fulmar.splice.type", "_ws.expert.group",
+                             "_ws.expert.message")
+            inner = [packet for packet in told if packet[0] == "inner"]
+            records = {kind for packet in inner for kind in packet[1].split(",")}
+            self.assertLessEqual({"1", "2", "4", "5"}, records, "OPEN, ACCEPTED, DATA, END")
+            self.assertEqual([packet[3] for packet in told if CHECKSUM_GROUP in packet[2] or MALFORMED_GROUP in packet[2]], [])
+
+    def test_perf_is_read_from_its_ports(self):
+        server = start("perf", "-s", "-B", "127.0.0.1", "-p", "0", "-1", "--json", stderr=subprocess.DEVNULL)
+        self.addCleanup(stop, server)
+        relay, to = self.link(json.loads(server.stdout.readline())["listening"])
+        host, port = to.rsplit(":", 1)
+        subprocess.run([FULMAR, "perf", "-c", host, "-p", port, "-u", "-b", "1M", "-t", "1", "-i", "0.5"], check=True,
+                       capture_output=True, timeout=PATIENCE)
+        relay.terminate()
+        relay.wait(PATIENCE)
+        told = fields_of(self.folder / "link.pcapng", "fulmar.aerotp.seq", "fulmar.perf.type", "fulmar.perf_data.sequence",
+                         "_ws.expert.group")
+        self.assertTrue(all(packet[0] for packet in told))
+        kinds = {kind for packet in told for kind in packet[1].split(",")}
+        self.assertLessEqual({"0", "1", "3", "4", "5", "6"}, kinds, "HELLO to GO")
+        self.assertGreater(sum(bool(packet[2]) for packet in told), 50)
+        self.assertFalse([packet for packet in told if CHECKSUM_GROUP in packet[3] or MALFORMED_GROUP in packet[3]])
+
+
+def answer(listener):
+    """Takes all that one client says, and says as much."""
+    client, _ = listener.accept()
+    with client:
+        total = 0
+        while piece := client.recv(65536):
+            total += len(piece)
+        client.sendall(bytes(total))
+
+
+if __name__ == "__main__":
+    unittest.main()
