@@ -4,6 +4,8 @@
 //! iperf3 as judges. Needs root; without it each test says that it was skipped.
 
 mod processes;
+#[path = "../../capture/tests/reader/mod.rs"]
+mod reader;
 mod rig;
 
 use processes::{Running, fulmar, said};
@@ -79,6 +81,44 @@ fn the_share_of_lost_pings_is_that_of_both_directions() {
     assert!(
         (lost - missing).abs() < 0.5,
         "nothing else crosses it: {end}"
+    );
+}
+
+#[test]
+fn a_capture_has_every_ip_packet_as_it_enters_and_as_it_leaves() {
+    if !ready(&["ping"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("link.pcapng");
+    let shown = file.display();
+    let rig = Rig::start(&format!("--loss 20% --ber 1e-5 --seed 7 --capture {shown}"));
+    for there in Rig::AIR {
+        rig.ground
+            .must(&format!("ping -c 300 -i 0.002 -W 1 -s 1000 -q {there}"));
+    }
+    let end = rig.counters();
+    let capture = reader::read(&std::fs::read(&file).unwrap());
+    for way in ["up", "down"] {
+        let entered = capture.of(&format!("{way}/in"), false).count();
+        assert_eq!(end[way]["offered_packets"], entered, "{end}");
+        let left = capture.of(&format!("{way}/out"), true).count();
+        assert_eq!(end[way]["arrived_packets"], left, "{end}");
+    }
+    let both = |counted: &dyn Fn(&serde_json::Value) -> Option<u64>| {
+        let counted = counted(&end["up"]).zip(counted(&end["down"]));
+        counted.map(|(up, down)| up + down)
+    };
+    let lost = both(&|way| way["dropped_packets"]["loss"].as_u64());
+    assert_eq!(Some(capture.count("dropped: loss")), lost);
+    let damaged = both(&|way| way["damaged_packets"].as_u64());
+    assert_eq!(Some(capture.count("damaged")), damaged);
+    assert!(lost > Some(0) && damaged > Some(0));
+    assert!(
+        capture
+            .packets
+            .iter()
+            .all(|packet| packet.dissector() == "ip")
     );
 }
 
