@@ -11,7 +11,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench ns3-speed parity tun side-by-side field flows soak fuzz package swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak fuzz package swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ wasm: setup ## Build the core for wasm32: proof that it touches no system
 
 bench: setup ## Benchmarks, written to docs/measurements
 	scripts/bench
+
+speed: setup ## Bulk data on the loopback beside TCP, QUIC, kcptun and SRT (as root it installs the last two; 5 min), written to docs/measurements
+	scripts/speed
 
 ns3-speed: setup ## The simulator and ns-3 on the same scenarios (as root it installs libns3-dev, 62 MB; 5 min), written to docs/measurements
 	scripts/ns3-speed

@@ -4,7 +4,7 @@
 
 mod session_pair;
 
-use fulmar_net::session::{SessionConfig, SessionEvent};
+use fulmar_net::session::{Capability, SessionConfig, SessionEvent};
 use fulmar_proto::units::Duration;
 use session_pair::{Pair, Way, lossy, noise, octets, preset_pair, unprotected};
 
@@ -45,6 +45,25 @@ fn data_follows_the_handshake_at_once_in_every_kind_of_security() {
                 "{:?}",
                 pair.events(way)
             );
+        }
+    }
+}
+
+#[test]
+fn ends_agree_on_a_cipher_whichever_of_them_are_made_for_aes() {
+    let aes = Capability {
+        name: "cipher".to_owned(),
+        value: "aes-256-gcm".to_owned(),
+        must_agree: false,
+    };
+    for made_for_aes in [[true, true], [true, false], [false, true]] {
+        for mut configs in [noise(), preset_pair()] {
+            for (config, is_made_for_it) in configs.iter_mut().zip(made_for_aes) {
+                config.capabilities = is_made_for_it.then(|| aes.clone()).into_iter().collect();
+                config.rekey.after_datagrams = 250;
+            }
+            let pair = crosses(configs, 0.05, 1_000_000, Duration::from_secs(2));
+            assert!(pair.session(Way::Forward).counters().rekeys > 0);
         }
     }
 }

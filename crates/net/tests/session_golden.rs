@@ -99,6 +99,26 @@ fn sealed_datagrams_are_pinned_by_their_digests() {
             .collect()
     };
     let pinned = |examples: [(usize, &str); 5]| examples.map(|(len, hash)| (len, hash.to_owned()));
+    // The first two differ by what the hellos say, the others are sealed by the other cipher.
+    let aes = Capability {
+        name: "cipher".to_owned(),
+        value: "aes-256-gcm".to_owned(),
+        must_agree: false,
+    };
+    let made_for_aes = noise().map(|config| SessionConfig {
+        capabilities: vec![aes.clone()],
+        ..config
+    });
+    assert_eq!(
+        digests(made_for_aes),
+        pinned([
+            (396, "2c39b375eb38e78a"),
+            (316, "88ffc69581d2557b"),
+            (37, "28e2fc0c04ae94b3"),
+            (37, "df8e41f11b2070e7"),
+            (37, "d27b382e0dcb219a")
+        ])
+    );
     assert_eq!(
         digests(noise()),
         pinned([

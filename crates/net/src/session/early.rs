@@ -6,9 +6,10 @@
 //! for new. It has to remember the highest epoch over its restarts
 //! ([`SessionConfig::epochs_seen`](super::SessionConfig)).
 
+use super::cipher::TAG_BYTES;
 use super::keys::PresetKey;
 use super::replay::ReplayWindow;
-use super::seal::{Sealed, TAG_BYTES};
+use super::seal::Sealed;
 use chacha20poly1305::aead::AeadInPlace;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit, Nonce, Tag};
 

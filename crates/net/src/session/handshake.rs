@@ -8,16 +8,17 @@
 //!
 //! The patterns, and the proofs behind them: Noise Protocol Framework, revision 34.
 
+use super::cipher::{Cipher, Suite};
 use super::config::Security;
 use super::entropy::Entropy;
 use super::keys::{KEY_BYTES, PresetKey, PublicKey, SecretKey};
-use super::seal::Cipher;
 use super::wire::{HELLO_BYTES, Hello};
 use fulmar_proto::wire::checksum::crc32;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use snow::types::{Cipher as SnowCipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState};
+use zeroize::Zeroizing;
 
 const IK: &str = "Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 const NN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
@@ -119,8 +120,17 @@ enum State {
     Clear,
 }
 
+/// The keys of `Split()`, the initiator's first.
+fn split(state: &mut HandshakeState) -> Zeroizing<[[u8; KEY_BYTES]; 2]> {
+    let (first, second) = state.dangerously_get_raw_split();
+    Zeroizing::new([first, second])
+}
+
 /// Our side of a handshake that we began.
-pub(super) struct Initiator(State);
+pub(super) struct Initiator {
+    state: State,
+    hello: Hello,
+}
 
 impl Initiator {
     /// Begins one under our session index `index`; also gives the first message's body.
@@ -134,8 +144,12 @@ impl Initiator {
         entropy: Entropy,
     ) -> Option<(Self, Vec<u8>)> {
         let prologue = prologue(index);
+        let begun = |state| Self {
+            state,
+            hello: hello.clone(),
+        };
         let mut state = match security {
-            Security::None { .. } => return Some((Self(State::Clear), clear_body(hello))),
+            Security::None { .. } => return Some((begun(State::Clear), clear_body(hello))),
             Security::Noise { peer, preset } => builder(IK, entropy, &prologue)?
                 .local_private_key(identity?.octets())
                 .ok()?
@@ -152,21 +166,20 @@ impl Initiator {
                 .ok()?,
         };
         let body = write(&mut state, hello)?;
-        Some((Self(State::Noise(Box::new(state))), body))
+        Some((begun(State::Noise(Box::new(state))), body))
     }
 
     /// Takes the answer's body. After `None` a genuine answer may still come.
     pub(super) fn finish(&mut self, body: &[u8]) -> Option<(Hello, Cipher)> {
-        match &mut self.0 {
+        match &mut self.state {
             State::Clear => Some((read_clear(body)?, Cipher::Clear)),
             State::Noise(state) => {
                 let hello = read(state, body)?;
+                let [ours, theirs] = &*split(state);
+                let suite = Suite::of(&self.hello, &hello);
                 // The state is spent now, whatever follows.
-                let State::Noise(state) = core::mem::replace(&mut self.0, State::Clear) else {
-                    return None;
-                };
-                let transport = state.into_stateless_transport_mode().ok()?;
-                Some((hello, Cipher::Noise(Box::new(transport))))
+                self.state = State::Clear;
+                Some((hello, Cipher::aead(suite, ours, theirs)?))
             }
         }
     }
@@ -242,8 +255,9 @@ impl Responder {
                     state.set_psk(usize::from(IK_PSK), key).ok()?;
                 }
                 let body = write(&mut state, hello)?;
-                let transport = state.into_stateless_transport_mode().ok()?;
-                Some((body, Cipher::Noise(Box::new(transport))))
+                let [theirs, ours] = &*split(&mut state);
+                let suite = Suite::of(hello, &self.hello);
+                Some((body, Cipher::aead(suite, ours, theirs)?))
             }
         }
     }

@@ -58,12 +58,13 @@ impl KeyRing {
     /// When the keys in use are due to be replaced by us; now, if enough was sent under them.
     pub(super) fn rekey_at(&self) -> Option<Instant> {
         let keys = self.current.as_ref()?;
+        let after = self.policy.after_datagrams.min(keys.datagrams_max());
         let (extra, more) = if keys.initiated {
             (Duration::ZERO, 0)
         } else {
-            (RESPONDER_EXTRA, self.policy.after_datagrams / 4)
+            (RESPONDER_EXTRA, after / 4)
         };
-        if keys.used() >= self.policy.after_datagrams.saturating_add(more) {
+        if keys.used() >= after.saturating_add(more) {
             return Some(keys.made);
         }
         Some(keys.made + self.policy.after + extra)

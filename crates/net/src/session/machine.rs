@@ -12,6 +12,7 @@ mod responses;
 
 pub use arrivals::source_octets;
 
+use super::cipher::TAG_BYTES;
 use super::config::{EarlyData, PeerIndex, SessionConfig, SessionConfigError};
 use super::counters::SessionCounters;
 use super::entropy::Entropy;
@@ -20,7 +21,6 @@ use super::guard::{Guard, GuardKeys};
 use super::keys::SecretKey;
 use super::liveness::Wants;
 use super::peer::{Complaints, Peer, PeerStatus};
-use super::seal::TAG_BYTES;
 use super::sizes::Sizes;
 use super::tap::SessionTap;
 use super::wire::{Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, SESSION_VERSION};

@@ -25,6 +25,7 @@
 //!
 //! `docs/protocol/session.md` specifies the octets, `docs/threat-model.md` says what is defended.
 
+mod cipher;
 mod config;
 mod counters;
 mod early;
@@ -50,6 +51,7 @@ mod state_file;
 mod tap;
 mod wire;
 
+pub use cipher::fast_cipher;
 pub use config::{
     EarlyData, GuardConfig, LivenessConfig, MtuConfig, PEERS_MAX, PeerConfig, PeerIndex,
     RekeyPolicy, Security, SessionConfig, SessionConfigError,

@@ -1,78 +1,13 @@
 //! Sealing and opening of datagrams under the keys of one handshake.
 
+use super::cipher::Cipher;
 use super::replay::ReplayWindow;
 use fulmar_proto::units::Instant;
-use fulmar_proto::wire::checksum::crc32;
-use snow::StatelessTransportState;
 
-/// Octets that sealing adds, at most.
-pub(super) const TAG_BYTES: usize = 16;
-const CRC_BYTES: usize = 4;
 /// Sealing stops here, far below where nonces end (2^64 - 1 is Noise's own).
 const COUNTER_MAX: u64 = u64::MAX - (1 << 16);
 /// What may be under way, and as much again: 1 gbit of full datagrams for 12 s.
 const LATELY: u32 = 1 << 20;
-
-/// The keys of both directions, or none.
-pub(super) enum Cipher {
-    /// ChaCha20-Poly1305 under the keys of a Noise handshake; the nonce is the packet counter.
-    Noise(Box<StatelessTransportState>),
-    /// A CRC-32 over counter and content: notices damage, and no attacker.
-    Clear,
-}
-
-fn crc_of(counter: u64, plain: &[u8]) -> [u8; CRC_BYTES] {
-    // The counter is part of what is checked, as it is of an AEAD's nonce.
-    let mixed = crc32(plain) ^ crc32(&counter.to_be_bytes());
-    mixed.to_be_bytes()
-}
-
-impl Cipher {
-    /// Octets that this cipher adds.
-    const fn overhead(&self) -> usize {
-        match self {
-            Self::Noise(_) => TAG_BYTES,
-            Self::Clear => CRC_BYTES,
-        }
-    }
-
-    fn seal(&self, counter: u64, plain: &[u8], out: &mut Vec<u8>) -> bool {
-        match self {
-            Self::Noise(transport) => {
-                let start = out.len();
-                out.resize(start + plain.len() + TAG_BYTES, 0);
-                let sealed = transport.write_message(counter, plain, &mut out[start..]);
-                if sealed.is_err() {
-                    out.truncate(start);
-                }
-                sealed.is_ok()
-            }
-            Self::Clear => {
-                out.extend_from_slice(plain);
-                out.extend_from_slice(&crc_of(counter, plain));
-                true
-            }
-        }
-    }
-
-    fn open(&self, counter: u64, sealed: &[u8], out: &mut Vec<u8>) -> bool {
-        out.clear();
-        let Some(len) = sealed.len().checked_sub(self.overhead()) else {
-            return false;
-        };
-        match self {
-            Self::Noise(transport) => {
-                out.resize(len, 0);
-                transport.read_message(counter, sealed, out).is_ok()
-            }
-            Self::Clear => {
-                let (plain, check) = sealed.split_at(len);
-                out.extend_from_slice(plain);
-                crc_of(counter, plain) == *check
-            }
-        }
-    }
-}
 
 /// Why a sealed datagram does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +81,11 @@ impl Keypair {
     /// Datagrams that went either way, whichever is more.
     pub(super) fn used(&self) -> u64 {
         self.sealed.max(self.window.newest())
+    }
+
+    /// Datagrams one way after which other keys are due, whatever the policy says.
+    pub(super) fn datagrams_max(&self) -> u64 {
+        self.cipher.datagrams_max()
     }
 
     /// Appends `plain`, sealed under `counter` of [`Keypair::next_counter`]. `false`: it is too long.

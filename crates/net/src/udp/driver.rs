@@ -17,7 +17,9 @@ use super::paths::{Path, PathTable, PathTableConfig};
 use super::port::UdpPort;
 use crate::clock::Clock;
 use crate::wait::{Interest, Ready, WakeUp, wait};
-use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, PathId, Transmit, drain};
+use fulmar_proto::machine::{
+    Datagram, Deadline, Driver, Machine, PathId, Transmit, drain, drain_between_inputs,
+};
 use fulmar_proto::units::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;
@@ -338,7 +340,7 @@ impl UdpDriver {
                     app,
                     events,
                 };
-                drain(machine, now, &mut turn);
+                drain_between_inputs(machine, now, &mut turn);
             }
         }
         Ok(())

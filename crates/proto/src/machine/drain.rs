@@ -34,6 +34,19 @@ pub fn drain<M: Machine>(
     now: Instant,
     driver: &mut impl Driver<M>,
 ) -> Option<Deadline> {
+    drain_between_inputs(machine, now, driver);
+    machine.next_deadline()
+}
+
+/// [`drain`] for drivers that have the next input at hand already, and do not wait before it.
+///
+/// # Panics
+/// As [`drain`].
+pub fn drain_between_inputs<M: Machine>(
+    machine: &mut M,
+    now: Instant,
+    driver: &mut impl Driver<M>,
+) {
     for _round in 0..DRAIN_ROUNDS_MAX {
         let mut busy = false;
         while let Some(event) = machine.poll_event() {
@@ -48,7 +61,7 @@ pub fn drain<M: Machine>(
             busy = true;
         }
         if !busy {
-            return machine.next_deadline();
+            return;
         }
     }
     panic!(

@@ -11,7 +11,7 @@
 mod drain;
 mod strict;
 
-pub use drain::{Driver, drain};
+pub use drain::{Driver, drain, drain_between_inputs};
 pub use strict::Strict;
 
 use crate::units::Instant;
