@@ -5,7 +5,8 @@
 use super::super::guard::COOKIE_BODY_BYTES;
 use super::super::handshake::{CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES};
 use super::super::kinds::SecurityKinds;
-use super::super::seal::{Cipher, Keypair, TAG_BYTES};
+use super::super::cipher::{Cipher, TAG_BYTES};
+use super::super::seal::Keypair;
 use super::header::DatagramType;
 use super::{Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, Probe};
 use super::{SESSION_VERSION, version_question};
