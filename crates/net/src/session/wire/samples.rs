@@ -2,10 +2,10 @@
 //!
 //! What is sealed stands as it is long: a dissector without keys sees no more of it.
 
+use super::super::cipher::{Cipher, TAG_BYTES};
 use super::super::guard::COOKIE_BODY_BYTES;
 use super::super::handshake::{CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES};
 use super::super::kinds::SecurityKinds;
-use super::super::cipher::{Cipher, TAG_BYTES};
 use super::super::seal::Keypair;
 use super::header::DatagramType;
 use super::{Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, Probe};
