@@ -10,10 +10,115 @@ mod reader;
 
 use gateways::{Pair, client, echo, exchange, server, status_at};
 use processes::{octets, run, said, until};
+use rustix::process::Signal;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+
+const PLUGIN: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../packaging/wireshark/fulmar.lua"
+);
+
+/// What the dissectors complain with.
+const COMPLAINTS: [&str; 4] = [
+    "_ws.malformed",
+    "fulmar.malformed",
+    "fulmar.truncated",
+    "fulmar.unknown",
+];
+
+/// Whether a program that a test needs works. Says once what is missing, and fails instead where
+/// tests must not be skipped (`CI=true`).
+fn works(program: &str, arguments: &[&str]) -> bool {
+    let tried = Command::new(program).args(arguments).output();
+    let works = tried.is_ok_and(|output| output.status.success());
+    let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(works || !ci, "needs {program}, and CI=true forbids to skip");
+    if !works {
+        // Not eprintln!, which the test harness keeps to itself.
+        drop(writeln!(std::io::stderr(), "skipped: needs {program}"));
+    }
+    works
+}
+
+/// A packet as tshark reads it with our dissectors: who read it, and what they complained of.
+struct Dissected {
+    protocols: String,
+    complaints: String,
+    has_comment: bool,
+}
+
+impl Dissected {
+    fn has(&self, protocol: &str) -> bool {
+        self.protocols.split(':').any(|name| name == protocol)
+    }
+}
+
+fn dissected(file: &Path) -> Vec<Dissected> {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-X", &format!("lua_script:{PLUGIN}"), "-T", "fields"]);
+    for field in ["frame.protocols", "frame.comment"]
+        .iter()
+        .chain(&COMPLAINTS)
+    {
+        command.args(["-e", field]);
+    }
+    let output = command.arg("-r").arg(file).output();
+    let output = output.expect("it is installed");
+    assert!(output.status.success(), "{}", said(&output));
+    let text = String::from_utf8(output.stdout).expect("fields are text");
+    let packet = |line: &str| {
+        let mut fields = line.splitn(3, '\t').map(str::to_owned);
+        let mut next = || fields.next().unwrap_or_default();
+        Dissected {
+            protocols: next(),
+            has_comment: !next().is_empty(),
+            complaints: next().trim().to_owned(),
+        }
+    };
+    text.lines().map(packet).collect()
+}
+
+#[test]
+fn every_packet_of_a_run_is_read_by_the_dissectors() {
+    if !works("tshark", &["--version"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (scenario, file) = (
+        directory.path().join("s.toml"),
+        directory.path().join("s.pcapng"),
+    );
+    for (layer, frames, transport, segments) in [
+        ("none", "ip", "aerotp", "fulmar.aerotp"),
+        ("none", "ip", "lt-tcp", "fulmar.lt_tcp"),
+        ("selective-repeat", "fulmar.link", "aerotp", "fulmar.aerotp"),
+        ("ll-harq", "fulmar.link", "lt-tcp", "fulmar.lt_tcp"),
+        ("slacp", "fulmar.slacp", "tcp", "tcp"),
+    ] {
+        let text = format!(
+            "[[hop]]\nrate = \"5mbit\"\ndelay = \"5ms\"\nloss = \"3%\"\nlink = \"{layer}\"\n\
+             [[flow]]\ntransport = \"{transport}\"\nbytes = \"20kB\"\n"
+        );
+        fs::write(&scenario, text).unwrap();
+        let (from, to) = (scenario.display(), file.display());
+        let output = run(&format!("sim {from} --runs 1 --capture {to}"));
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let packets = dissected(&file);
+        for wanted in [frames, segments] {
+            let found = packets.iter().filter(|packet| packet.has(wanted)).count();
+            assert!(found > 20, "{found} {wanted}: {transport} over {layer}");
+        }
+        for packet in packets {
+            assert_eq!(packet.complaints, "", "{}", packet.protocols);
+        }
+    }
+}
 
 #[test]
 fn a_run_is_shown_in_two_files_that_are_the_same_each_time() {
@@ -142,6 +247,17 @@ fn a_gateway_captures_what_it_sends_receives_refuses_and_opens() {
         assert_eq!(packet.dissector(), "fulmar.inner");
         assert_eq!(packet.comment, "peer ground");
     }
+    if works("tshark", &["--version"]) {
+        let packets = dissected(&file);
+        let count = |name: &str| packets.iter().filter(|packet| packet.has(name)).count();
+        assert_eq!(count("fulmar.inner"), inner(true) + inner(false));
+        assert!(count("fulmar.aerotp") > 400 && count("fulmar.session") > 400);
+        // Noise is commented on.
+        let plain = packets.iter().filter(|packet| !packet.has_comment);
+        for packet in plain {
+            assert_eq!(packet.complaints, "", "{}", packet.protocols);
+        }
+    }
     // What is sealed is not in clear, what is opened is.
     let clear = &sent[1_000..1_032];
     let has = |name: &str, is_outbound| {
@@ -208,4 +324,36 @@ fn a_capture_stops_at_its_largest_size_while_the_traffic_goes_on() {
     let capture = reader::read(&written);
     let packets = counted["carrier"]["captured_packets"].as_u64();
     assert_eq!(Some(capture.packets.len() as u64), packets);
+}
+
+#[test]
+fn a_full_disk_ends_the_capture_whole_and_with_one_line_and_not_the_traffic() {
+    if !works("unshare", &["--mount", "true"]) {
+        return;
+    }
+    let to = server(echo);
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path().display().to_string();
+    let entries = format!(
+        "[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n\
+         [capture]\nfile = \"{at}/air.pcapng\"\n"
+    );
+    let script = format!("mount -t tmpfs -o size=1m tmpfs {at} && exec \"$0\" \"$@\"");
+    let wrapper = ["unshare", "--mount", "sh", "-c", &script];
+    let mut pair = Pair::start_wrapped("--rate 50mbit --delay 1ms", &entries, &wrapper);
+    let sent = octets(4, 1_500_000);
+    assert!(exchange(client(pair.entries[0]), sent.clone()) == sent);
+    let carrier = || pair.status()["carrier"].clone();
+    until("the capture to end", || {
+        carrier()["capture_missed_packets"].as_u64() > Some(0)
+    });
+    // As the gateway sees it, in its mount namespace.
+    let written = fs::read(format!("/proc/{}/root{at}/air.pcapng", pair.air.id())).unwrap();
+    let capture = reader::read(&written);
+    assert!(written.len() > 500_000, "{}", written.len());
+    let packets = capture.packets.len() as u64;
+    assert_eq!(carrier()["captured_packets"].as_u64(), Some(packets));
+    pair.air.signal(Signal::INT);
+    let (_, told) = pair.air.end();
+    assert_eq!(told.matches("capture_ended").count(), 1, "{told}");
 }

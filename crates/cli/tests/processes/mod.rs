@@ -91,6 +91,11 @@ impl Running {
         ids.filter(is_called).collect()
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it holds in memory (proc(5): `statm`).
     pub(crate) fn resident_bytes(&self) -> u64 {
         let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id()));
