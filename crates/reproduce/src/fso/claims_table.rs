@@ -2,6 +2,7 @@
 
 use super::families::{AEROTP, AS_PRESET, AWGN, EVEN, FOUR, GBN, OLD_TIMERS, SPREAD};
 use super::forms::{ATENAA, FASOLT, Form, KIODO, OWN_HEADER, RATE_BPS, TESTBED};
+use super::full_link::full_link;
 use super::view::{FADING, LENGTHS, by_channel, half, least, list, most, share, shares, worst};
 use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
@@ -67,7 +68,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         place: "Section 4.1.2, Table 1, testbed and FASOLT",
         says: "Over the fading testbed and FASOLT TCP's goodput is best with packets of 500 octets and falls with their length.",
         criterion: "Reproduced if on both go-back-N's mean is highest at 500 octets and lowest at 1500, partly on one.",
-        see: &["table-testbed", "table-fasolt", "laws", "single"],
+        see: &["table-testbed", "table-fasolt", "laws", "single", "early"],
         check: |data| {
             let falls = |family| {
                 let shares = shares(data, family, GBN)?;
@@ -88,7 +89,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         place: "Section 4.1.2, Table 1, FASOLT",
         says: "Over FASOLT longer packets mean a drastic drop: TCP from 0.4944 to 0.0421.",
         criterion: "Reproduced if go-back-N at 1000 octets has less than half of that at 500, partly if less than 0.9.",
-        see: &["table-fasolt", "laws", "single"],
+        see: &["table-fasolt", "laws", "single", "early"],
         check: |data| {
             let shares = shares(data, "fasolt", GBN)?;
             let ratio = shares.get(1)? / shares.first()?;
@@ -223,13 +224,14 @@ fn few_fades(data: &Data) -> Option<String> {
     let by = |line| Some(list(&shares(data, "laws", line)?, 3));
     Some(format!(
         "Our FASOLT and testbed lose in a few fades of a course and hardly between. The more evenly the errors lie, the lower is go-back-N over FASOLT's distance: {} with the preset, {} with a log-normal law of index 0.03, {} with 0.003 and {} with 0.0001, which is hardly fading. \
-         None favours short packets. With RFC 2988's timeouts of a second and more it has {} with the preset's few fades: a timer alone can take what the paper's TCP lost. {}",
+         None favours short packets. With RFC 2988's timeouts of a second and more it has {} with the preset's few fades: a timer alone can take what the paper's TCP lost. {} {}",
         by(AS_PRESET)?,
         by(SPREAD)?,
         by(EVEN)?,
         by(AWGN)?,
         by(OLD_TIMERS)?,
-        single_courses(data)?
+        single_courses(data)?,
+        full_link(data)?
     ))
 }
 
@@ -254,7 +256,7 @@ fn single_courses(data: &Data) -> Option<String> {
         )
     });
     Some(format!(
-        "The paper has one course. On {} courses with these timeouts goodput spans {} of the link at 500, 1000 and 1500 octets; on {falls} of them 1000 octets have less than 500, on {halves} less than half, so that chance is not what our channels lack. What made the paper's fall is not shown.",
+        "The paper has one course. On {} courses with these timeouts goodput spans {} of the link at 500, 1000 and 1500 octets; on {falls} of them 1000 octets have less than 500, on {halves} less than half, so that chance is not what our channels lack.",
         short.len(),
         spans.collect::<Vec<_>>().join(", ")
     ))

@@ -176,6 +176,46 @@ pub(super) const SINGLE: Family = table(
     }],
 );
 
+pub(super) const EVERY_PACKET: &str = "a timer of 100 us";
+pub(super) const BETWEEN: &str = "417 us";
+pub(super) const LATE: &str = "470 us";
+
+macro_rules! fixed_timer {
+    ($label:expr, $initial:literal, $min:literal, $max:literal) => {
+        Line {
+            label: $label,
+            sets: &[$initial, $min, $max],
+        }
+    };
+}
+
+/// Go-back-N with a timer that stands still, over FASOLT: the round trip is 414, 420 and 427 us for packets of 540, 1040
+/// and 1540 octets.
+pub(super) const EARLY: Family = table(
+    "early",
+    FASOLT_SETS,
+    &[
+        fixed_timer!(
+            EVERY_PACKET,
+            "tcp.rto_initial=100us",
+            "tcp.rto_min=100us",
+            "tcp.rto_max=100us"
+        ),
+        fixed_timer!(
+            BETWEEN,
+            "tcp.rto_initial=417us",
+            "tcp.rto_min=417us",
+            "tcp.rto_max=417us"
+        ),
+        fixed_timer!(
+            LATE,
+            "tcp.rto_initial=470us",
+            "tcp.rto_min=470us",
+            "tcp.rto_max=470us"
+        ),
+    ],
+);
+
 /// The bit error rates of the experiment on noise.
 pub(super) const NOISES: [&str; 4] = ["1e-8", "1e-7", "1e-6", "1e-5"];
 

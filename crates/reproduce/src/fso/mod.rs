@@ -14,6 +14,7 @@ mod experiments;
 mod families;
 mod features;
 mod forms;
+mod full_link;
 mod ideal;
 mod knowledge;
 mod slots;

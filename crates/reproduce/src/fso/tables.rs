@@ -6,8 +6,8 @@ use super::coded::{
 };
 use super::exhibits::{CONTROLS, FEATURES, ROUGH, SHARE, TABLE_1, TIMEOUTS, published};
 use super::families::{
-    AEROTP, ATENAA, AWGN_KIODO, AWGN_TESTBED, FASOLT, FEW, FOUR, GBN, KIODO, LAWS, NOISE, SINGLE,
-    TESTBED, TIMER,
+    AEROTP, ATENAA, AWGN_KIODO, AWGN_TESTBED, EARLY, FASOLT, FEW, FOUR, GBN, KIODO, LAWS, NOISE,
+    SINGLE, TESTBED, TIMER,
 };
 use super::features::{
     ATENAA_FEATURES, CLEAN_FEATURES, CONTROL, FASOLT_FEATURES, KIODO_FEATURES, SETTING_FEATURES,
@@ -62,6 +62,7 @@ pub const FSO: Paper = Paper {
         CLEAN_FEATURES,
         CONTROL,
         SINGLE,
+        EARLY,
     ],
     sections: &[
         Section {
@@ -271,7 +272,7 @@ const CODED_FIGURES: [Figure; 4] = [
     ),
 ];
 
-const WHY_FIGURES: [Figure; 5] = [
+const WHY_FIGURES: [Figure; 6] = [
     figure(
         "laws",
         "Section 4.1.2",
@@ -284,6 +285,13 @@ const WHY_FIGURES: [Figure; 5] = [
         "Section 4.1.2",
         "Go-back-N over FASOLT with RFC 2988's timeouts, 16 courses",
         &SINGLE,
+        &[],
+    ),
+    figure(
+        "early",
+        "Section 4.1.2",
+        "Go-back-N over FASOLT with a timer that stands still",
+        &EARLY,
         &[],
     ),
     figure(
