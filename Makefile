@@ -11,7 +11,7 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak fuzz package swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak fuzz package static swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,11 @@ fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 
 package: setup ## The Debian package, in target/package
 	scripts/package
+
+static: setup ## The binary without libraries, in target/static, tried on its own and in the container image (as root installs musl-tools and buildah)
+	@scripts/setup-debian musl-tools buildah
+	scripts/static
+	python3 -m unittest discover -s scripts/tests/static -v
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
 	$(FULMAR) sim --swarm $(COUNT) --seed $(SEED)
