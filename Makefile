@@ -10,6 +10,8 @@ FILE ?=
 SECONDS_EACH ?= 600
 COUNT ?= 10000
 SEED ?= 1
+# Tests on real links wait most of the time.
+TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
 .PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak fuzz package static swarm clean
 
@@ -26,8 +28,8 @@ demo: setup ## Send a real file over a bad link in every mode (FILE=... for your
 	$(FULMAR) demo --out target/demo $(if $(FILE),--file "$(FILE)")
 
 test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
-	$(CARGO) test --locked --workspace --no-fail-fast
-	python3 -m unittest discover -s scripts/tests -v
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --workspace --no-fail-fast
+	scripts/python-tests
 
 test-quick: setup ## The fast tests: units, properties and short sessions
 	$(CARGO) test --locked --workspace --lib --bins
@@ -59,13 +61,13 @@ side-by-side: setup packages ## Kernel TCP and two gateways over the same lossy 
 	scripts/side-by-side
 
 field: setup packages ## Real programs through two gateways, every way at every loss (root, 20 min), written to docs/measurements
-	CI=true $(CARGO) test --locked -p fulmar-cli --test gateway_field -- --ignored --nocapture
+	CI=true $(CARGO) test --locked -p fulmar-cli --test it gateway_field -- --ignored --nocapture
 
 flows: setup ## Memory and leaks with 1,000 flows at once and 10,000 in a row, written to docs/measurements
 	scripts/flows
 
 soak: setup packages ## Transfers across ten outages of 20 s, and one of 10 min (root, 16 min)
-	CI=true $(CARGO) test --locked -p fulmar-cli --test gateway_soak -- --ignored --nocapture
+	CI=true $(CARGO) test --locked -p fulmar-cli --test it gateway_soak -- --ignored --nocapture
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)

@@ -33,6 +33,12 @@ def build(revision):
     return ROOT / run("scripts/package", str(revision)).stdout.strip()
 
 
+def shown(beginning):
+    """The guide's command that begins so, for a gateway named `test`."""
+    (line,) = re.findall(rf"^    ({beginning}.*)$", GUIDE, re.MULTILINE)
+    return line.replace("NAME", "test")
+
+
 def is_known():
     return run("dpkg-query", "--show", "fulmar", check=False).returncode == 0
 
@@ -48,8 +54,7 @@ class Package(unittest.TestCase):
 
     def start(self):
         """Runs the guide's line for machines without systemd."""
-        (line,) = re.findall(r"^    (start-stop-daemon --start .*)$", GUIDE, re.MULTILINE)
-        run("sh", "-c", line.replace("NAME", "test"))
+        run("sh", "-c", shown("start-stop-daemon --start "))
         for _ in range(200):
             status = run("curl", "--silent", "http://127.0.0.1:49180/status", check=False)
             if status.returncode == 0:
@@ -58,14 +63,14 @@ class Package(unittest.TestCase):
         self.fail("the gateway does not answer")
 
     def stop(self):
-        (line,) = re.findall(r"^    (start-stop-daemon --stop .*)$", GUIDE, re.MULTILINE)
-        run("sh", "-c", line.replace("NAME", "test"))
+        run("sh", "-c", shown("start-stop-daemon --stop "))
 
     def test_a_life_from_installation_to_purge(self):
         run("dpkg", "--install", self.first)
         self.addCleanup(lambda: run("pkill", "-u", "fulmar", "-x", "fulmar", check=False))
         version = run("/usr/bin/fulmar", "--version").stdout.split()[1]
         self.assertIn(f"fulmar_{version}-1_", self.first.name)
+        self.assertIn(self.first.name.rsplit("_", 1)[0], shown("apt-get install "))
         self.assertEqual(run("dpkg", "--verify", "fulmar").stdout, "")
         self.assertTrue(pathlib.Path("/usr/share/man/man1/fulmar-gateway.1.gz").exists())
         self.assertIn("fulmar.aerotp", run("tshark", "-G", "protocols").stdout, "Wireshark does not see the plugin")
@@ -73,8 +78,9 @@ class Package(unittest.TestCase):
         self.assertNotIn("fulmar-gateway@", unit.stderr)
         self.assertEqual(unit.returncode, 0, unit.stderr)
 
-        run("/usr/bin/fulmar", "keygen", "/etc/fulmar/test.key")
-        shutil.chown("/etc/fulmar/test.key", "fulmar", "fulmar")
+        run("sh", "-c", shown("fulmar keygen "))
+        owner = os.stat("/etc/fulmar/test.key").st_uid
+        self.assertEqual(owner, pwd.getpwnam("fulmar").pw_uid)
         far = run("/usr/bin/fulmar", "keygen", "/etc/fulmar/far.key").stdout.strip()
         CONFIGURATION.write_text(f"""
 [gateway]
@@ -97,6 +103,11 @@ directory = "/var/lib/fulmar/custody"
 [metrics]
 listen = "127.0.0.1:49180"
 """)
+        doctor = run("sh", "-c", shown("fulmar doctor "), check=False)
+        self.assertIn(doctor.returncode, (0, 1), doctor.stderr)
+        self.assertIn("far", doctor.stdout)
+        # Nothing is started where no systemd runs.
+        run("sh", "-c", shown("systemctl enable ").replace(" --now", ""))
         self.assertEqual(self.start()["name"], "test")
         pid = int(PID.read_text())
         owner = os.stat(f"/proc/{pid}").st_uid
@@ -118,6 +129,7 @@ listen = "127.0.0.1:49180"
         self.assertTrue(marker.exists() and CONFIGURATION.exists(), "removing is not purging")
         run("dpkg", "--purge", "fulmar")
         self.assertFalse(is_known())
+        self.assertEqual(list(pathlib.Path("/etc/systemd").rglob("*fulmar*")), [])
         for gone in (KEPT, CONFIGURATION.parent, UNIT, pathlib.Path("/usr/bin/fulmar")):
             self.assertFalse(gone.exists(), gone)
 

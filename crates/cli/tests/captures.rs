@@ -3,13 +3,9 @@
 //! Method: run the commands, read their files with another reader than ours, and compare with what
 //! they counted.
 
-mod gateways;
-mod processes;
-#[path = "../../capture/tests/reader/mod.rs"]
-mod reader;
-
-use gateways::{Pair, client, echo, exchange, server, status_at};
-use processes::{octets, run, said, until};
+use crate::gateways::{Pair, client, echo, exchange, server, status_at};
+use crate::processes::{octets, run, said, until};
+use crate::reader;
 use rustix::process::Signal;
 use std::fs;
 use std::io::Write;

@@ -1,9 +1,7 @@
 //! `fulmar doctor` says what is wrong and what to do, tells good from bad by its exit code, and leaves
 //! no trace; completions and manual pages tell of every command.
 
-mod processes;
-
-use processes::{Running, fulmar, run, said};
+use crate::processes::{Running, fulmar, run, said};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;

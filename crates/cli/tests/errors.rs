@@ -3,9 +3,8 @@
 //! Method: the binary from outside. Every case names the code it expects and a word that the line
 //! must contain: the flag, the file or the remedy.
 
-mod processes;
-
-use processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes;
+use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
 use rustix::process::Signal;
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,7 @@
 //! Recorded power from outside: what scenarios and the emulator make of files, good and broken.
 
-mod processes;
-
-use processes::{Place, run, said};
+use crate::processes;
+use crate::processes::{Place, run, said};
 use std::fs;
 
 /// A second of power, 1 kHz: light, a fade to a hundredth from 0.4 s on, light again from 0.5 s on.

@@ -1,9 +1,8 @@
 //! `fulmar fit` from outside, and what scenarios and the emulator make of recorded losses.
 
-mod processes;
-
+use crate::processes;
+use crate::processes::{Place, run, said};
 use fulmar_proto::rng::Rng;
-use processes::{Place, run, said};
 use std::fs;
 
 /// 20,000 packets in bursts: 5 % lost, 4 in a row on average.

@@ -1,9 +1,8 @@
 //! A gateway's configuration: the examples are right, and every mistake is one line that names the
 //! file, the line, the field and the remedy.
 
-mod processes;
-
-use processes::{Running, fulmar, run, said};
+use crate::processes;
+use crate::processes::{Running, fulmar, run, said};
 use rustix::process::Signal;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};

@@ -3,11 +3,8 @@
 //! Method: the client's gateway runs in a mount namespace of its own, its store on a `tmpfs` of
 //! 3 MiB. Needs root; without it the test says that it was skipped.
 
-mod gateways;
-mod processes;
-
-use gateways::{Pair, client, server};
-use processes::{moment, octets, until};
+use crate::gateways::{Pair, client, server};
+use crate::processes::{moment, octets, until};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::Shutdown;

@@ -5,12 +5,8 @@
 //! link at 10 mbit and 5 ms, security on. Everything that arrives is compared with what was sent. A
 //! covering set runs here; `make field` runs every combination and writes a page. Needs root.
 
-mod field;
-mod processes;
-mod rig;
-
-use field::{PROGRAMS, Site, Way};
-use rig::ready;
+use crate::field::{PROGRAMS, Site, Way};
+use crate::rig::ready;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -3,11 +3,8 @@
 //! Method: the commands and what they print are read out of `docs/guide/gateway.md` and run in a
 //! network namespace of their own, where their ports are free.
 
-mod processes;
-mod rig;
-
-use processes::until;
-use rig::{Namespace, ready};
+use crate::processes::until;
+use crate::rig::{Namespace, ready};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

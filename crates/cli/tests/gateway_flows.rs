@@ -1,11 +1,8 @@
 //! A thousand flows at once and three thousand in a row through two gateways: all are answered, and
 //! nothing is left of them. `make flows` is the long form.
 
-mod gateways;
-mod processes;
-
-use gateways::{Pair, client, echo, server};
-use processes::{moment, until};
+use crate::gateways::{Pair, client, echo, server};
+use crate::processes::{moment, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;

@@ -4,9 +4,9 @@
 //! Method: the test carries the gateways' datagrams itself, keeps some of them, and sends forged ones from
 //! the same sockets. What the kernel drops before a gateway reads it is counted by the kernel.
 
-mod gateways;
-mod processes;
-
+use crate::gateways::{Pair, client, echo, exchange, server, status_at};
+use crate::processes;
+use crate::processes::{octets, until};
 use fulmar_net::session::{
     Entropy, MtuConfig, PeerConfig, SecretKey, Security, Session, SessionConfig,
 };
@@ -16,8 +16,6 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::checksum::Hec;
-use gateways::{Pair, client, echo, exchange, server, status_at};
-use processes::{octets, until};
 use std::collections::VecDeque;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

@@ -7,12 +7,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod gateways;
-mod processes;
-
+use crate::gateways::{client, exchange, server};
+use crate::processes::{Running, fulmar, octets, run, said, until};
 use fulmar_proto::rng::Rng;
-use gateways::{client, exchange, server};
-use processes::{Running, fulmar, octets, run, said, until};
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};

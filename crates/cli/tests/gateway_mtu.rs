@@ -5,11 +5,8 @@
 //! octets or more on a link that drops longer packets silently, security on. A sender and a receiver with the
 //! kernel's own TCP compare octets. `/status` and the log say what was found. Needs root.
 
-mod processes;
-mod rig;
-
-use processes::{octets, run};
-use rig::{Namespace, Rig, ready};
+use crate::processes::{octets, run};
+use crate::rig::{Namespace, Rig, ready};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;

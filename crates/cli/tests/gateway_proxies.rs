@@ -1,10 +1,8 @@
 //! SOCKS5 and UDP through two gateways and a lossy link, with `curl` as the ordinary client.
 
-mod gateways;
-mod processes;
-
-use gateways::{LOSSY, Pair, nobody, server};
-use processes::{octets, until};
+use crate::gateways;
+use crate::gateways::{LOSSY, Pair, nobody, server};
+use crate::processes::{octets, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, Output};

@@ -3,10 +3,8 @@
 //! Method: both as processes on the loopback, their logs as JSON in files. They are given longer than
 //! any of the lines takes, so that a second one would be seen.
 
-mod processes;
-
+use crate::processes::{fulmar, run, said, until};
 use fulmar_net::wait::wait;
-use processes::{fulmar, run, said, until};
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};

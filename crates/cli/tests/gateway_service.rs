@@ -2,9 +2,7 @@
 //!
 //! Method: the test is the manager, with a datagram socket of its own.
 
-mod processes;
-
-use processes::{Running, fulmar};
+use crate::processes::{Running, fulmar};
 use rustix::process::Signal;
 use std::fs;
 use std::os::unix::net::UnixDatagram;

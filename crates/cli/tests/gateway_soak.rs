@@ -5,12 +5,9 @@
 //! security on. A sender and a receiver with the kernel's own TCP; the receiver notes the longest
 //! pause. Short forms run here, `make soak` runs ten outages of 20 s and one of 10 min. Needs root.
 
-mod processes;
-mod rig;
-
+use crate::processes::{octets, run};
+use crate::rig::{Rig, ready};
 use fulmar_net::clock::Clock;
-use processes::{octets, run};
-use rig::{Rig, ready};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;

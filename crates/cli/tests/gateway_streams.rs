@@ -4,11 +4,9 @@
 //! Method: `fulmar gateway` twice with `fulmar emulate` between them; clients and servers are
 //! threads of the test with the kernel's own TCP. What arrives is compared octet by octet.
 
-mod gateways;
-mod processes;
-
-use gateways::{LOSSY, Pair, client, echo, exchange, nobody, server};
-use processes::{octets, until};
+use crate::gateways::{LOSSY, Pair, client, echo, exchange, nobody, server};
+use crate::processes;
+use crate::processes::{octets, until};
 use rustix::process::Signal;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};

@@ -1,11 +1,8 @@
 //! `fulmar top` against running gateways: what it shows is what `/status` and `/metrics` say of the
 //! same instant, and it ends cleanly. `scripts/tests/test_live.py` compares the page too.
 
-mod gateways;
-mod processes;
-
-use gateways::{LOSSY, Pair, client, echo, exchange, nobody, server};
-use processes::{Running, fulmar, octets, run, said, until};
+use crate::gateways::{LOSSY, Pair, client, echo, exchange, nobody, server};
+use crate::processes::{Running, fulmar, octets, run, said, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;

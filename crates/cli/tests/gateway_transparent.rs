@@ -7,13 +7,11 @@
 //! Method: four network namespaces, the kernel's own TCP and UDP at both ends, and the rules that
 //! `--print-rules` prints. Needs root; without it the test says that it was skipped.
 
-mod gateways;
-mod processes;
-mod rig;
-
-use gateways::exchange;
-use processes::{Running, octets, until};
-use rig::{Host, Namespace, Rig, ready};
+use crate::gateways;
+use crate::gateways::exchange;
+use crate::processes;
+use crate::processes::{Running, octets, until};
+use crate::rig::{Host, Namespace, Rig, ready};
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;

@@ -2,9 +2,7 @@
 //!
 //! Method: the binary from outside, with far more work than it can do before the signal comes.
 
-mod processes;
-
-use processes::{Place, Running, fulmar, read, until};
+use crate::processes::{Place, Running, fulmar, read, until};
 use rustix::process::Signal;
 
 /// A scenario whose runs take well under a millisecond of processor time each.

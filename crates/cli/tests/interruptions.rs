@@ -3,9 +3,7 @@
 //! Method: sender and receiver as processes on the loopback; signals and second senders while a
 //! transfer is in its middle.
 
-mod processes;
-
-use processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
 use rustix::process::Signal;
 
 /// Slow enough that whatever happens finds the transfer in its middle.

@@ -1,9 +1,7 @@
 //! `fulmar keygen` makes keys that work, overwrites nothing and says what is wrong.
 
-mod processes;
-
+use crate::processes::{run, said};
 use fulmar_net::session::{PresetKey, PublicKey, SecretKey, read_preset_key, read_secret_key};
-use processes::{run, said};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;

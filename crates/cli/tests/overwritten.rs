@@ -1,8 +1,6 @@
 //! No command takes its own input, or a file that is not its own, for its output.
 
-mod processes;
-
-use processes::{Place, run, said};
+use crate::processes::{Place, run, said};
 use std::fs;
 use std::os::unix::fs::symlink;
 

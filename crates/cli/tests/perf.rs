@@ -4,9 +4,7 @@
 //! known, and the figures must be that. Bounds on losses are of binomial laws and stated; delays are
 //! bounded from below by the link's own, which no scheduling can undercut.
 
-mod processes;
-
-use processes::{Running, fulmar, run, said};
+use crate::processes::{Running, fulmar, run, said};
 use rustix::process::Signal;
 use serde_json::Value;
 

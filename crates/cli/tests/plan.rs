@@ -1,8 +1,6 @@
 //! `fulmar plan` from outside: the published figures, and errors that say what to type.
 
-mod processes;
-
-use processes::{run, said};
+use crate::processes::{run, said};
 use serde_json::Value;
 
 fn json(arguments: &str) -> Value {

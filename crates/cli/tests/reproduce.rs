@@ -1,9 +1,7 @@
 //! `fulmar reproduce` from outside: what it writes, and how it ends.
 
-mod processes;
-
+use crate::processes::{Running, fulmar, until};
 use assert_cmd::Command;
-use processes::{Running, fulmar, until};
 use rustix::process::Signal;
 
 fn reproduce(arguments: &[&str]) -> Command {

@@ -1,9 +1,7 @@
 //! A scenario that cannot be used: every mistake is one line that names the file, the line, the field
 //! and the remedy, and the exit code is 2.
 
-mod processes;
-
-use processes::{Place, run, said};
+use crate::processes::{Place, run, said};
 use std::fs;
 
 const BASE: &str = r#"title = "a base"

@@ -1,9 +1,7 @@
 //! What flags and `--set` say together: values that contradict each other or would be ignored are
 //! refused, and short forms can be refined.
 
-mod processes;
-
-use processes::{run, said};
+use crate::processes::{run, said};
 
 /// `fulmar sim` on a scenario of this repository, with further arguments.
 fn sim(scenario: &str, flags: &str) -> std::process::Output {

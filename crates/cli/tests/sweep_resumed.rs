@@ -4,10 +4,8 @@
 //! cut off at places drawn from it as well, started again with the same command until it is
 //! through. The directory is compared, octet by octet, with that of a sweep that nobody disturbed.
 
-mod processes;
-
+use crate::processes::{Place, Running, fulmar, moment, read, run, said, until};
 use fulmar_proto::rng::Rng;
-use processes::{Place, Running, fulmar, moment, read, run, said, until};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,9 +4,8 @@
 //! compared with those sent, beside the digest that the ends compare themselves. Kills are `SIGKILL`
 //! after the receiver's first checkpoint, so that there is something to continue.
 
-mod processes;
-
-use processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::processes;
+use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
 use rustix::process::Signal;
 use std::io::Write;
 use std::process::Stdio;

@@ -3,13 +3,10 @@
 //! Method: the binary from outside, with the kernel's own stack at both ends and with ping and
 //! iperf3 as judges. Needs root; without it each test says that it was skipped.
 
-mod processes;
-#[path = "../../capture/tests/reader/mod.rs"]
-mod reader;
-mod rig;
-
-use processes::{Running, fulmar, said};
-use rig::{Namespace, Rig, emulate, ready};
+use crate::processes::{Running, fulmar, said};
+use crate::reader;
+use crate::rig;
+use crate::rig::{Namespace, Rig, emulate, ready};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 

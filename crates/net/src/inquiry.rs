@@ -1,15 +1,17 @@
 //! Asks a running gateway's HTTP server how it is (`fulmar top`).
 //!
 //! # Promises
-//! - Once the host's name is resolved, an answer takes bounded time and memory, whatever the server is and
-//!   however many addresses it has.
+//! - An answer takes bounded time and memory, whatever the server is, whoever resolves its name, and however many
+//!   addresses it has.
 
 use crate::clock::Clock;
 use core::fmt;
 use core::str::FromStr;
 use fulmar_proto::units::Instant;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 /// The port of the examples' `[metrics]`.
@@ -170,18 +172,35 @@ impl Deadline {
 }
 
 impl Server {
+    /// What the host's name stands for. The system's resolver has no limit of ours: a thread waits for it, and ends when
+    /// it does.
+    fn addresses(&self, deadline: Deadline) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, self.port)]);
+        }
+        let (reply, answer) = mpsc::channel();
+        let (host, port) = (self.host.clone(), self.port);
+        thread::Builder::new().spawn(move || {
+            let found = (host.as_str(), port).to_socket_addrs();
+            // Nobody may be waiting any more.
+            drop(reply.send(found.map(Iterator::collect)));
+        })?;
+        let late = |_| Err(ErrorKind::TimedOut.into());
+        answer.recv_timeout(deadline.left()?).unwrap_or_else(late)
+    }
+
     /// The body of the answer to a GET of `target`, such as `/view`.
     ///
     /// # Errors
-    /// [`InquiryError`], within bounded time once the name is resolved.
+    /// [`InquiryError`], within bounded time.
     pub fn get(&self, target: &str) -> Result<String, InquiryError> {
         let server = || self.clone();
-        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
+        let deadline = Deadline::in_patience();
+        let addresses = self.addresses(deadline);
         let addresses = addresses.map_err(|source| InquiryError::Resolve {
             server: server(),
             source,
         })?;
-        let deadline = Deadline::in_patience();
         let mut failed = io::Error::from(ErrorKind::NotFound);
         let mut stream = None;
         for address in addresses {

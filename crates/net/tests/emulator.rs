@@ -4,9 +4,7 @@
 //! seed, so shares are compared with intervals of four standard errors. Times have lower bounds
 //! only: a packet may be late on a loaded machine, but never early.
 
-#[path = "../../capture/tests/reader/mod.rs"]
-mod reader;
-
+use crate::reader;
 use fulmar_channel::{BitErrors, Config, LossModel, QueueLimit};
 use fulmar_net::capture::CaptureConfig;
 use fulmar_net::clock::Clock;

@@ -2,11 +2,9 @@
 //!
 //! Method: two sessions in `Strict`, each around a real AeroTP endpoint, in virtual time.
 
-mod session_pair;
-
+use crate::session_pair::{Pair, Way, lossy, noise, octets, preset_pair, unprotected};
 use fulmar_net::session::{Capability, SessionConfig, SessionEvent};
 use fulmar_proto::units::Duration;
-use session_pair::{Pair, Way, lossy, noise, octets, preset_pair, unprotected};
 
 const DELAY: Duration = Duration::from_millis(5);
 

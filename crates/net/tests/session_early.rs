@@ -1,10 +1,8 @@
 //! Data before the handshake, under a preset key: it arrives after one way, once, and never again.
 
-mod session_pair;
-
+use crate::session_pair::{PATH, PEER, Pair, Way, lossy, octets, preset_pair};
 use fulmar_net::session::{DropReason, EarlyData, SessionConfig, SessionEvent};
 use fulmar_proto::units::{Duration, Instant};
-use session_pair::{PATH, PEER, Pair, Way, lossy, octets, preset_pair};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -2,11 +2,9 @@
 //!
 //! Method: fixed seeds; the page's examples are read and compared, digests stand for sealed ones.
 
-mod session_pair;
-
+use crate::session_pair::{Pair, Way, lossy, noise, preset_pair, unprotected};
 use fulmar_net::session::{Capability, Security, SessionConfig};
 use fulmar_proto::units::Duration;
-use session_pair::{Pair, Way, lossy, noise, preset_pair, unprotected};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -2,14 +2,12 @@
 //!
 //! Method: two sessions with AeroTP inside, in virtual time, on a medium that the test scripts.
 
-mod session_pair;
-
+use crate::session_pair::{Medium, PATH, PEER, Pair, Way, lossy, noise, octets, preset_pair};
 use fulmar_net::session::{LinkState, SessionEvent};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::FecStrength;
 use fulmar_proto::units::{Duration, Instant};
-use session_pair::{Medium, PATH, PEER, Pair, Way, lossy, noise, octets, preset_pair};
 
 const DELAY: Duration = Duration::from_millis(5);
 const LEN: usize = 3_000_000;

@@ -3,12 +3,11 @@
 //! Method: two sessions with AeroTP inside, in virtual time, on a medium that carries packets up to a
 //! limit and says nothing of longer ones.
 
-mod session_pair;
-
+use crate::session_pair;
+use crate::session_pair::{Medium, PEER, Pair, Way, lossy, noise, octets};
 use fulmar_net::session::{MtuConfig, SessionConfig, SessionEvent};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use session_pair::{Medium, PEER, Pair, Way, lossy, noise, octets};
 
 const DELAY: Duration = Duration::from_millis(5);
 const LEN: usize = 8_000_000;

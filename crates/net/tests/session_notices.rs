@@ -2,13 +2,13 @@
 //!
 //! Method: two sessions in virtual time, with datagrams of the test's own between them.
 
-mod session_pair;
-
+use crate::session_pair::{
+    PATH, PEER, Pair, Way, configs, lossy, noise, octets, secret, unprotected,
+};
 use fulmar_net::session::{LinkState, Security, SessionEvent};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::checksum::Hec;
-use session_pair::{PATH, PEER, Pair, Way, configs, lossy, noise, octets, secret, unprotected};
 use std::cell::RefCell;
 use std::rc::Rc;
 

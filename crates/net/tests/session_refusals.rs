@@ -1,7 +1,6 @@
 //! Ends that do not fit together say so, once, at both ends, in words that help.
 
-mod session_pair;
-
+use crate::session_pair::{PATH, PEER, Pair, Way, configs, lossy, noise, preset, secret};
 use fulmar_net::session::{
     Capability, Hint, LinkState, Mismatch, PeerIndex, RefuseReason, Security, SecurityKinds,
     SessionConfig, SessionEvent,
@@ -9,7 +8,6 @@ use fulmar_net::session::{
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::checksum::Hec;
-use session_pair::{PATH, PEER, Pair, Way, configs, lossy, noise, preset, secret};
 
 const DELAY: Duration = Duration::from_millis(5);
 

@@ -3,8 +3,10 @@
 //! Method: both sides send and compare contents; a bystander reads what crosses the link. Needs root;
 //! without it each test says that it was skipped.
 
-mod tcp_lab;
-
+use crate::tcp_lab::{
+    Family, Features, Flow, Host, Kernel, OUR_PORT, accept, assert_same, damaging, exchange, lab,
+    losing, octets, read_all, ready, write_all,
+};
 use fulmar_channel::{BitErrors, Counters, Jitter, Order};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
@@ -13,10 +15,6 @@ use socket2::SockRef;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
-use tcp_lab::{
-    Family, Features, Flow, Host, Kernel, OUR_PORT, accept, assert_same, damaging, exchange, lab,
-    losing, octets, read_all, ready, write_all,
-};
 
 const KERNEL_PORT: u16 = 5000;
 /// The share lost in each direction.

@@ -3,8 +3,7 @@
 //! Method: two endpoints on a pipe. Where a case is about a certain copy, the pipe tells copies by their
 //! sequence number and timestamp and takes what the case names; elsewhere the fates are random and seeded.
 
-mod pair;
-
+use crate::pair::{Pair, Script, Way, clean, octets};
 use core::num::NonZeroU8;
 use fulmar_proto::machine::{Kind, PathId};
 use fulmar_proto::rng::Rng;
@@ -14,7 +13,6 @@ use fulmar_proto::transport::aerotp::{
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{FecStrength, Mode, TpduKind, parse};
-use pair::{Pair, Script, Way, clean, octets};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

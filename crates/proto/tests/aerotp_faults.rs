@@ -1,7 +1,6 @@
 //! Outages, reordering and duplicates: slow is allowed, wrong is not.
 
-mod pair;
-
+use crate::pair::{Pair, Script, Way, octets};
 use fulmar_proto::machine::Kind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
@@ -11,7 +10,6 @@ use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::aerotp::{
     FecStrength, Flags, Header, Mode, Outgoing, TpduKind, encode, parse,
 };
-use pair::{Pair, Script, Way, octets};
 use std::cell::Cell;
 use std::rc::Rc;
 

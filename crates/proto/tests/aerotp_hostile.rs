@@ -3,13 +3,11 @@
 //! Method: beside every true datagram the pipe delivers forged ones: random octets, truncations,
 //! replays of any earlier datagram and copies with inverted bits. A million in all.
 
-mod pair;
-
+use crate::pair::{Fate, Pair, Script, Way, octets};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{CloseReason, ConnectionConfig, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
-use pair::{Fate, Pair, Script, Way, octets};
 
 const DELAY: Duration = Duration::from_millis(2);
 const FORGED: u64 = 1_000_000;

@@ -1,8 +1,6 @@
 //! What a connection that has nothing to do takes.
 
-mod bottleneck;
-
-use bottleneck::{Bottleneck, Medium};
+use crate::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::aerotp::Mode;

@@ -3,8 +3,7 @@
 //! Method: two endpoints on a pipe with a random, seeded fate for each datagram; the promise of
 //! the mode is checked octet by octet.
 
-mod pair;
-
+use crate::pair::{Pair, Script, Way, clean, octets};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Kind;
@@ -15,7 +14,6 @@ use fulmar_proto::transport::aerotp::{
 use fulmar_proto::units::{Bitrate, Duration};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
-use pair::{Pair, Script, Way, clean, octets};
 
 const DELAY: Duration = Duration::from_millis(10);
 const LONG: Duration = Duration::from_secs(600);

@@ -4,9 +4,7 @@
 //! Method: two endpoints and a bottleneck of 10 mbit with 20 ms each way. Fractions are of what the
 //! bottleneck can carry: its rate, less the loss, times the payload's share of a packet.
 
-mod bottleneck;
-
-use bottleneck::{Bottleneck, Medium};
+use crate::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, PathRate, RateReason};
 use fulmar_proto::units::{Bitrate, Duration};

@@ -2,8 +2,7 @@
 //!
 //! Method: a pipe that drops exactly the datagrams a case names (multi-mode paper, Section IV-A).
 
-mod pair;
-
+use crate::pair::{PORT, Pair, Script, Way, clean, octets};
 use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
@@ -14,7 +13,6 @@ use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{
     EcnField, Feedback, Handshake, HoldTime, Mode, ReceiverWord, TpduKind, parse,
 };
-use pair::{PORT, Pair, Script, Way, clean, octets};
 
 const DELAY: Duration = Duration::from_millis(5);
 

@@ -1,8 +1,7 @@
 //! Flows of one path: precedence, shares, idle time, and TPDUs that become smaller on the way.
 
-mod bottleneck;
-
-use bottleneck::{Bottleneck, Medium};
+use crate::bottleneck;
+use crate::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::machine::{Kind, PathId, Priority};
 use fulmar_proto::transport::aerotp::{ConnectionConfig, PathSizes, Share};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};

@@ -4,9 +4,7 @@
 //! Method: beside a transfer, segments with sound checksums are handed to either end. The forger
 //! knows what it says of the numbers: those of what was sent last, near which it guesses.
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod stream_lab;
-
+use crate::stream_lab::{Faults, Lab, below, content};
 use fulmar_proto::machine::Kind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
@@ -17,7 +15,6 @@ use fulmar_proto::wire::lt_tcp::{
 };
 use fulmar_proto::wire::network::NodeAddress;
 use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
-use stream_lab::{Faults, Lab, below, content};
 
 /// So narrow that a number that is drawn from all there are is believed once in 32,000 times.
 const BUFFER: ByteCount = ByteCount(64 << 10);

@@ -1,14 +1,11 @@
 //! What LT-TCP promises beside delivery: loss never shrinks the window, marks do, and no loss takes
 //! no parity.
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod stream_lab;
-
+use crate::stream_lab::{Faults, Lab, content};
 use fulmar_proto::machine::Kind;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration};
-use stream_lab::{Faults, Lab, content};
 
 fn lab(seed: u64, faults: Faults, len: usize) -> Lab<LtTcpEndpoint> {
     let mut rng = Rng::from_seed(seed).child("content");

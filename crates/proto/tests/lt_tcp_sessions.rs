@@ -1,13 +1,10 @@
 //! Random sessions of two LT-TCPs: what was written comes out, once, in order, and both ends
 //! close, whatever the path does.
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod stream_lab;
-
+use crate::stream_lab::{Faults, Lab, below, content};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration, Probability};
-use stream_lab::{Faults, Lab, below, content};
 
 fn faults(rng: &mut Rng) -> Faults {
     let scale = rng.unit_f64();

@@ -1,14 +1,12 @@
 //! Datagram flows through two splicers, in every mode.
 
-mod splicers;
-
+use crate::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 use fulmar_proto::splice::{
     ClassCounters, ClassId, FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode,
     SplicerConfig,
 };
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::Mode;
-use splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 
 const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! Peers that break the protocol: they harm their own flow and no other, and cost bounded memory.
 
-mod splicers;
-
+use crate::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::records::{Delivered, Open, Record};
@@ -11,7 +10,6 @@ use fulmar_proto::splice::{
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode, Port};
-use splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 use std::net::SocketAddr;
 
 const DELAY: Duration = Duration::from_millis(10);

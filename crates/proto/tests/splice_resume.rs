@@ -1,10 +1,8 @@
 //! Flows that outlive their connection, and a gateway's restart.
 
-mod splicers;
-
+use crate::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
-use splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 
 const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,11 +1,9 @@
 //! Streams through two splicers: order, ends, credit, and a slow reader beside a fast one.
 
-mod splicers;
-
+use crate::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, RefuseCode, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::Mode;
-use splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 
 const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);

@@ -5,15 +5,14 @@
 //! of flows of both kinds with readers that pause, ends in any order and applications that reset;
 //! gateways restart and lose everything but what their drivers keep for flows that resume.
 
-mod splicers;
-
+use crate::splicers;
+use crate::splicers::{Pair, SINK};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{
     FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, SplicerConfig,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::Mode;
-use splicers::{Pair, SINK};
 use std::collections::BTreeSet;
 
 /// Sessions in one run of the test.
@@ -459,7 +458,7 @@ fn what_is_accepted_is_delivered_once_and_every_flow_ends() {
         let (broken, did) = ended.unwrap_or_else(|_| panicked());
         totals += did;
         if !broken.is_empty() {
-            let again = format!("{SEED}={seed} cargo test -p fulmar-proto --test splice_swarm");
+            let again = format!("{SEED}={seed} cargo test -p fulmar-proto --test it splice_swarm");
             failures.push(format!("{}\n  repeat: {again}", broken.join("\n")));
         }
     }

@@ -1,12 +1,10 @@
 //! Closing, resets and what RFC 5961 believes, as scripts.
 
-mod tcp_drill;
-
+use crate::tcp_drill::{ACK, Drill, FIN, RST, SYN, reference};
 use fulmar_proto::transport::tcp::{TcpCloseReason, TcpEvent, TcpState};
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::tcp::{SackBlock, TcpFlags, TcpOptions, TcpSeq};
 use proptest::prelude::*;
-use tcp_drill::{ACK, Drill, FIN, RST, SYN, reference};
 
 fn state(drill: &Drill) -> Option<TcpState> {
     drill.status().map(|status| status.state)

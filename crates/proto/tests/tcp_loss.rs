@@ -2,12 +2,11 @@
 //!
 //! Segments have 1000 octets; the reference TCP without timestamps, changed where a test says so.
 
-mod tcp_drill;
-
+use crate::tcp_drill;
+use crate::tcp_drill::{ACK, Drill, FIN, reference};
 use fulmar_proto::transport::tcp::{Preset, ReduceFrom, TcpCloseReason, TcpConfig, TcpEvent};
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::tcp::TcpFlags;
-use tcp_drill::{ACK, Drill, FIN, reference};
 
 const MSS: u16 = 1000;
 

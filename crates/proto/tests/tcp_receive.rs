@@ -1,12 +1,10 @@
 //! What a receiver says, and when, as scripts.
 
-mod tcp_drill;
-
+use crate::tcp_drill::{ACK, Drill, SYN, reference};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::transport::tcp::{Preset, TcpConfig};
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::tcp::{TcpFlags, Timestamps};
-use tcp_drill::{ACK, Drill, SYN, reference};
 
 const OCTETS: [u8; 1000] = [7; 1000];
 

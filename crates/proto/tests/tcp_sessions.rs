@@ -1,9 +1,7 @@
 //! Random sessions of two TCPs over a path that loses, damages, doubles and reorders: what was
 //! written comes out, once, in order, and both ends close.
 
-#[expect(dead_code, reason = "other tests use the rest")]
-mod stream_lab;
-
+use crate::stream_lab::{Faults, Lab, below, content};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::parts::StreamEndpoint;
@@ -11,7 +9,6 @@ use fulmar_proto::transport::tcp::{Algorithm, Preset, TcpConfig, TcpEndpoint, Tc
 use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use stream_lab::{Faults, Lab, below, content};
 
 fn faults(rng: &mut Rng) -> Faults {
     let scale = rng.unit_f64();

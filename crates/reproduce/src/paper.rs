@@ -82,6 +82,16 @@ impl Paper {
         self.figures().map(|figure| figure.id).chain(computed)
     }
 
+    /// The same names in the same order, each with the title that the page has.
+    pub fn figure_titles(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let computed = self.computed();
+        let computed = computed.map(|(exhibit, _)| (exhibit.id, exhibit.title));
+        let figures = self.figures();
+        figures
+            .map(|figure| (figure.id, figure.title))
+            .chain(computed)
+    }
+
     /// Every drawing of computed curves, in the order of the page.
     pub(crate) fn computed(&self) -> impl Iterator<Item = (&'static Exhibit, &'static Graph)> {
         let exhibits = self.exhibits.iter();

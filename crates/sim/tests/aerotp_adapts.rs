@@ -2,9 +2,7 @@
 //!
 //! Method: 622 Mbit/s over the optical presets; each setting meets the same courses of light. Fixed seeds.
 
-mod fixture;
-
-use fixture::run;
+use crate::fixture::run;
 use fulmar_sim::experiment::PointResult;
 use fulmar_sim::report::adaptation::AdaptationMetrics;
 

@@ -1,8 +1,6 @@
 //! AeroTP in the simulator: every mode keeps its promise, verified octet by octet.
 
-mod fixture;
-
-use fixture::{AIRBORNE, run};
+use crate::fixture::{AIRBORNE, run};
 use fulmar_sim::experiment::PointResult;
 
 /// One transfer as fast as the link takes it.

@@ -3,18 +3,14 @@
 //! Method: run a scenario with loss, damage, duplicates and full queues under observation, read the
 //! capture back with another reader than ours, and compare with what the run counted.
 
-mod fixture;
-#[path = "../../capture/tests/reader/mod.rs"]
-mod reader;
-
-use fixture::experiment;
+use crate::fixture::experiment;
+use crate::reader::{Contents, read};
 use fulmar_proto::wire::network::NetworkHeader;
 use fulmar_sim::experiment::{PointResult, Progress};
 use fulmar_sim::measure::wire::WireLoss;
 use fulmar_sim::scenario::Plan;
 use fulmar_sim::world::{World, WorldOptions};
 use fulmar_sim::{Observed, Observers, Output};
-use reader::{Contents, read};
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -214,7 +210,7 @@ fn damage_is_in_the_octets_of_the_end_where_it_arrives() {
 #[test]
 fn looking_changes_nothing_and_the_same_run_gives_the_same_octets() {
     for text in [HOSTILE, LAYERED] {
-        let unobserved = fixture::run(text, &["run.runs=1"]);
+        let unobserved = crate::fixture::run(text, &["run.runs=1"]);
         let (first, second) = (observe(text), observe(text));
         let json = |result: &PointResult| serde_json::to_string(&result.runs).expect("plain");
         assert_eq!(json(&first.result), json(&unobserved[0]));

@@ -1,8 +1,6 @@
 //! A hop whose forward direction has to ask for capacity, as a scenario describes it.
 
-mod fixture;
-
-use fixture::run;
+use crate::fixture::run;
 use fulmar_sim::report::record::Metrics;
 use fulmar_sim::scenario::{Document, Plan};
 

@@ -4,8 +4,7 @@
 //! Method: a hop of 622 Mbit/s that is always offered more than it takes, run long enough for the
 //! standard error given beside each case; simulated goodput over that of the theory.
 
-mod fixture;
-
+use crate::fixture;
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration};
 use fulmar_sim::theory::{Arq, Packing, RoundTripCapacity};
 

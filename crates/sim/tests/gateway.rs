@@ -1,9 +1,7 @@
 //! Applications that speak through two gateways: what the shipped scenario promises, and a slow
 //! reader beside a fast one.
 
-mod fixture;
-
-use fixture::run;
+use crate::fixture::run;
 
 const GATEWAY: &str = include_str!("../../../scenarios/gateway.toml");
 

@@ -6,8 +6,7 @@
 //! to 47,000 packets, whose mean latency moves by 1.5 % from seed to seed (3 % is the most of 18); the
 //! mean of four is held to the tolerances of issue 5, must-hold 1.
 
-mod fixture;
-
+use crate::fixture;
 use fulmar_sim::report::link::LinkMetrics;
 use fulmar_sim::report::record::RunRecord;
 

@@ -2,8 +2,7 @@
 //!
 //! Every expectation follows from the scenario by arithmetic, or holds for every seed.
 
-mod fixture;
-
+use crate::fixture;
 use fulmar_sim::report::record::RunRecord;
 
 fn one_run(text: &str) -> RunRecord {

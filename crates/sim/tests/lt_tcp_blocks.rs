@@ -1,9 +1,7 @@
 //! LT-TCP with many small blocks in flight: a block of which nothing arrives is repaired as soon as one
 //! that left after it is reported, not when a timer notices.
 
-mod fixture;
-
-use fixture::run;
+use crate::fixture::run;
 
 const SCENARIO: &str = "\
 [run]

@@ -4,9 +4,7 @@
 //! Method: the papers' link as shipped in `scenarios/`, real flips and losses. The bounds are
 //! closed forms: the payload share of a packet and the selective-repeat bound (1 - p).
 
-mod fixture;
-
-use fixture::{AIRBORNE, SETUP, run};
+use crate::fixture::{AIRBORNE, SETUP, run};
 use fulmar_sim::experiment::PointResult;
 
 const BULK: &str = include_str!("../../../scenarios/airborne-bulk.toml");

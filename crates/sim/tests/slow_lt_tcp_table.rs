@@ -3,9 +3,7 @@
 //! Method: `scenarios/lt-tcp-chain.toml`, 4 runs of 100 s at each error rate. A mean is held to the
 //! published one from below; its 95 % interval, by Student's t over the runs, says how firmly.
 
-mod fixture;
-
-use fixture::run;
+use crate::fixture::run;
 
 const SCENARIO: &str = include_str!("../../../scenarios/lt-tcp-chain.toml");
 const TABLE: &str = include_str!("../../../reference/lt_tcp_table1.csv");

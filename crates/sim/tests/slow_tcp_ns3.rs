@@ -6,13 +6,9 @@
 //! Where few runs of ns-3 lie outside by chance, and at error rates between, thousands of runs of
 //! the same program (`bench/ns3/airborne.cc`) are compared with 1000 of ours.
 
-mod fixture;
-#[path = "fixture/ns3.rs"]
-mod ns3;
-
-use fixture::run;
+use crate::fixture::run;
+use crate::ns3::{Comparison, Row, Table, means, medians, shares};
 use fulmar_sim::report::record::Metrics;
-use ns3::{Comparison, Row, Table, means, medians, shares};
 use std::sync::OnceLock;
 
 const SCENARIO: &str = include_str!("../../../scenarios/ns3-airborne.toml");

@@ -2,14 +2,9 @@
 //!
 //! Method: `scenarios/ns3-setup.toml`, 4000 runs a point against ns-3's 2000, loss in both directions.
 
-mod fixture;
-#[allow(dead_code, reason = "each test takes what it needs")]
-#[path = "fixture/ns3.rs"]
-mod ns3;
-
-use fixture::run;
+use crate::fixture::run;
+use crate::ns3::{Comparison, half_width, means};
 use fulmar_sim::experiment::PointResult;
-use ns3::{Comparison, half_width, means};
 
 const SCENARIO: &str = include_str!("../../../scenarios/ns3-setup.toml");
 const TABLE: &str = include_str!("../../../reference/ns3/s2_setup.csv");

@@ -1,8 +1,6 @@
 //! Every preset of TCP in the simulator: complete and exact under faults, and the same twice.
 
-mod fixture;
-
-use fixture::run;
+use crate::fixture::run;
 
 const SCENARIO: &str = "\
 [run]

@@ -2,10 +2,9 @@
 //!
 //! Method: serialise every record and compare texts, for a scenario that draws from every model.
 
-mod fixture;
-
+use crate::fixture;
+use crate::fixture::experiment;
 use core::sync::atomic::Ordering::Relaxed;
-use fixture::experiment;
 use fulmar_sim::experiment::{Experiment, Progress};
 use fulmar_sim::swarm;
 use fulmar_sim::world::WorldOptions;

@@ -5,9 +5,7 @@
 //! ns-3's frames have two octets more (PPP), which the expectations account for. Its values are
 //! those of 100 runs with ns-3.37, file `s1_udp_newreno.csv`, README section 5 of the reference.
 
-mod fixture;
-
-use fixture::{AIRBORNE, SETUP, run};
+use crate::fixture::{AIRBORNE, SETUP, run};
 
 /// Writes of one run.
 const WRITES: f64 = 680.0;

@@ -31,6 +31,8 @@ Examples:
       the same with fewer runs for each point, for a quick look: verdicts are not to be relied on
   fulmar reproduce aerotp-hybrid --figure modes-goodput --out figure/
       figure/modes-goodput.svg and .csv, from the runs of that figure alone
+  fulmar reproduce aerotp-hybrid --list
+      the names of its figures
 
 Figures of the papers that are not made yet are told on stderr and on the page. An interrupt leaves
 the papers that are finished, and no overview over half of them.
@@ -44,17 +46,27 @@ pub(crate) struct ReproduceArgs {
     #[arg(value_parser = choices())]
     paper: Choice,
     /// Where the pages go; the directory is made. Files of the same names are replaced.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    out: Option<PathBuf>,
     /// Only this figure, as the page names its data: a picture (SVG) and a CSV, from the runs it needs.
     #[arg(long, value_name = "NAME")]
     figure: Option<String>,
+    /// Name the figures with their titles, and run nothing.
+    #[arg(long, conflicts_with_all = ["out", "figure"])]
+    list: bool,
     /// Runs for each point, instead of each figure's own number. With fewer, page, claims.json and
     /// terminal say that verdicts are not to be relied on.
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
     #[command(flatten)]
     workers: Workers,
+}
+
+impl ReproduceArgs {
+    fn out(&self) -> &Path {
+        let out = self.out.as_deref();
+        out.expect("the arguments' parser asks for it unless figures are listed")
+    }
 }
 
 /// What to make.
@@ -99,6 +111,9 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
         }
         Choice::All => PAPERS.to_vec(),
     };
+    if args.list {
+        return list(&papers);
+    }
     let places: Vec<Place> = papers
         .into_iter()
         .map(|paper| Place::new(paper, args))
@@ -121,6 +136,17 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
         return Ok(exit);
     }
     finish(args, &places, made)
+}
+
+/// A line for each figure: the paper's name where there are several, the figure's, its title.
+fn list(papers: &[&'static Paper]) -> Result<Exit, Failure> {
+    for paper in papers {
+        let of = if papers.len() > 1 { paper.name } else { "" };
+        for (name, title) in paper.figure_titles() {
+            output::line(format!("{of:<18}{name:<26} {title}").trim_start())?;
+        }
+    }
+    Ok(Exit::Done)
 }
 
 /// A paper, and where its files go.
@@ -162,8 +188,8 @@ impl Place {
         };
         let reproduction = reproduction.or_exit(Exit::Usage)?;
         let directory = match args.paper {
-            Choice::One(_) => args.out.clone(),
-            Choice::All => args.out.join(paper.name),
+            Choice::One(_) => args.out().to_path_buf(),
+            Choice::All => args.out().join(paper.name),
         };
         if args.figure.is_some() && directory.join(PAGE).exists() {
             let problem = anyhow::anyhow!(
@@ -228,7 +254,7 @@ impl Place {
         if matches!(args.paper, Choice::All) {
             OVERVIEW
                 .iter()
-                .try_for_each(|name| remove(&args.out.join(name)))?;
+                .try_for_each(|name| remove(&args.out().join(name)))?;
         }
         let (pages, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.name == PAGE);
         if !pages.is_empty() {
@@ -277,7 +303,7 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
     if matches!(args.paper, Choice::All) && whole {
         let files = overview(&attempts, &command(args.paper.name(), args.runs));
         for file in files.or_exit(Exit::Failed)? {
-            write(&args.out, &file).or_exit(Exit::Device)?;
+            write(args.out(), &file).or_exit(Exit::Device)?;
         }
     }
     if whole {
@@ -286,7 +312,7 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
             Some(figure) => vec![format!("{figure}.svg"), format!("{figure}.csv")],
         };
         for file in written {
-            output::line(&args.out.join(file).display().to_string())?;
+            output::line(&args.out().join(file).display().to_string())?;
         }
     }
     Ok(worst)
@@ -353,8 +379,9 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let args = ReproduceArgs {
             paper: Choice::All,
-            out: directory.path().to_owned(),
+            out: Some(directory.path().to_owned()),
             figure: None,
+            list: false,
             runs: Some(1),
             workers: Workers { jobs: 1 },
         };

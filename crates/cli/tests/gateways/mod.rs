@@ -1,7 +1,5 @@
 //! Two gateways with an emulated lossy link between them, as processes on the loopback.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
-
 use crate::processes::{Running, fulmar, run, said};
 use rustix::process::Signal;
 use std::fmt::Write as _;
@@ -21,6 +19,7 @@ pub(crate) const LOSSY: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 20%
 
 /// A pair of gateways: clients enter at `air`, servers are reached from `ground`.
 pub(crate) struct Pair {
+    #[expect(dead_code, reason = "it is removed when it is dropped")]
     directory: tempfile::TempDir,
     pub(crate) ground: Running,
     pub(crate) air: Running,

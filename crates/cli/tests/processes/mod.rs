@@ -1,7 +1,5 @@
 //! The `fulmar` binary as a child process: started, watched, signalled, and never left behind.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
-
 use fulmar_net::wait::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;

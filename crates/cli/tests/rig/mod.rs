@@ -10,8 +10,6 @@
 //! removed when its [`Rig`] is dropped, also by a panic; if the test process is killed, the link
 //! and the programs are stopped by the kernel's parent-death signal (prctl(2)).
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
-
 use crate::processes::{Running, until};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};

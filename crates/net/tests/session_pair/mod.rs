@@ -1,6 +1,9 @@
 //! Two sessions with an AeroTP endpoint inside each, on a medium that the test scripts.
 
-#![expect(dead_code, reason = "each test file uses its own part of the harness")]
+#![allow(
+    dead_code,
+    reason = "each program of tests uses its own part of the harness"
+)]
 
 use fulmar_net::session::{
     Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,

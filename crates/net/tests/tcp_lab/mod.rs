@@ -9,8 +9,6 @@
 //! others. Loss is drawn from a fixed seed in the order in which packets come; that order, and so
 //! which segments are lost, depends on timing.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
-
 mod host;
 mod ip;
 mod kernel;

@@ -1,8 +1,6 @@
 //! Two endpoints and a link between them: a transmitter with a rate and a queue, then delay, jitter
 //! and loss. Any number of connections, told apart by their ids at the sending end.
 
-#![allow(dead_code, reason = "each test file uses its own part of the harness")]
-
 use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{

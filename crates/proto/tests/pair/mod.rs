@@ -1,7 +1,5 @@
 //! Two endpoints on a pipe that the test scripts: each datagram's fate is what the test says.
 
-#![expect(dead_code, reason = "each test file uses its own part of the harness")]
-
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Strict, Transmit, drain,
 };
@@ -39,7 +37,6 @@ struct Side {
 #[derive(Default)]
 struct App {
     received: Vec<u8>,
-    datagrams: Vec<Vec<u8>>,
     missing: u32,
     events: Vec<Event>,
     id: Option<ConnectionId>,
@@ -87,7 +84,6 @@ impl Driver<Strict<Endpoint>> for Ends<'_> {
             }
             Event::Writable(_) => side.write(now, machine.app()),
             Event::PeerFinished(id) => machine.app().close(now, *id),
-            Event::Datagram { octets, .. } => side.datagrams.push(octets.clone()),
             _ => {}
         }
         side.events.push(event);
@@ -280,10 +276,6 @@ impl Pair {
 
     pub(crate) fn received(&self) -> &[u8] {
         &self.sides[1].app.received
-    }
-
-    pub(crate) fn datagrams(&self) -> &[Vec<u8>] {
-        &self.sides[1].app.datagrams
     }
 
     pub(crate) fn missing(&self) -> u32 {

@@ -1,7 +1,5 @@
 //! Two splicers on a pipe that the test scripts, each with an application for every flow.
 
-#![allow(dead_code, reason = "each test file uses its own part of the harness")]
-
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Machine, PathId, Strict, Transmit, drain,
 };

@@ -3,8 +3,6 @@
 //! The peer is the script. Sequence numbers in scripts are relative: ours count from our SYN (0),
 //! the peer's from its SYN (0); data begin at 1.
 
-#![expect(dead_code, reason = "each test file uses its own part of the harness")]
-
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Strict, Transmit};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::parts::StreamEndpoint;
@@ -325,12 +323,6 @@ impl Drill {
             self.drain();
         }
         self.now = end;
-    }
-
-    /// When the machine wants to be woken, from now.
-    pub(crate) fn wakes_in(&self) -> Option<Duration> {
-        let deadline = self.machine.next_deadline()?;
-        Some(deadline.at.saturating_since(self.now))
     }
 
     pub(crate) fn status(&self) -> Option<TcpStatus> {

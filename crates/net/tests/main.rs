@@ -1,0 +1,20 @@
+//! What sockets, gateways and sessions promise.
+//!
+//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+
+mod emulator;
+#[path = "../../capture/tests/reader/mod.rs"]
+mod reader;
+mod session;
+mod session_early;
+mod session_golden;
+mod session_links;
+mod session_many;
+mod session_mtu;
+mod session_notices;
+mod session_pair;
+mod session_refusals;
+mod tcp_kernel;
+mod tcp_lab;
+mod transfer_farewell;
+mod udp_driver;

@@ -1,0 +1,34 @@
+//! The core's promises, each file one of them.
+//!
+//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+
+mod aerotp_copies;
+mod aerotp_faults;
+mod aerotp_hold;
+mod aerotp_hostile;
+mod aerotp_idle;
+mod aerotp_modes;
+mod aerotp_rate;
+mod aerotp_setup;
+mod aerotp_sharing;
+mod aerotp_writes;
+mod bottleneck;
+mod lt_tcp_hostile;
+mod lt_tcp_promises;
+mod lt_tcp_sessions;
+mod pair;
+mod slow_packet_fec;
+mod splice_datagrams;
+mod splice_hostile;
+mod splice_resume;
+mod splice_streams;
+mod splice_swarm;
+mod splicers;
+mod stream_lab;
+mod tcp_close;
+mod tcp_drill;
+mod tcp_handshake;
+mod tcp_loss;
+mod tcp_receive;
+mod tcp_sessions;
+mod wire_examples;

@@ -1,0 +1,28 @@
+//! What the simulator promises, each file one of its promises.
+//!
+//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+
+mod aerotp_adapts;
+mod aerotp_modes;
+mod captures;
+mod dama;
+mod fixture;
+mod fso;
+mod gateway;
+mod link_latency;
+mod links;
+mod lt_tcp_blocks;
+#[path = "fixture/ns3.rs"]
+mod ns3;
+#[path = "../../capture/tests/reader/mod.rs"]
+mod reader;
+mod scenario_errors;
+mod slow_aerotp_promises;
+mod slow_lt_tcp_table;
+mod slow_tcp_ns3;
+mod slow_tcp_setup;
+mod swarm;
+mod tcp_presets;
+mod theory;
+mod twice;
+mod udp_law;

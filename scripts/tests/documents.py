@@ -1,0 +1,112 @@
+"""The commands that the documentation shows: where they stand, and what of a line is the command.
+
+A command stands in an indented or fenced block, or between backticks. A block is one of commands if its first line begins with
+a program; behind `$ ` stands a command wherever it is, and the lines below it are then what it prints.
+"""
+
+import dataclasses
+import functools
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Beside what this machine has: programs that pages may name and a machine may lack.
+PROGRAMS = set("""apt apt-get cargo cd chown cp curl docker dpkg export fulmar git ip iperf3 jq make mkdir nc nft npm pip pip3 ping
+    podman python3 rustup service setcap ssh start-stop-daemon sudo sysctl systemctl tar tc tshark unzip wget wireshark""".split())
+# What wears a program's name and is a drawing's or a table's.
+WORDS = {"link"}
+# Of lines inside the backticks of running text, only those that begin so are commands; the rest are words.
+INLINE = re.compile(r"(?:sudo (?:-E )?)?(fulmar|make|cargo|scripts/\S+|bench/\S+)(?: |$)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    page: str
+    line: int
+    text: str
+
+    def __str__(self):
+        return f"{self.page}:{self.line}: {self.text}"
+
+
+@functools.cache
+def tracked(*patterns):
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True)
+    return listed.stdout.splitlines()
+
+
+def pages():
+    return tracked("*.md")
+
+
+def without_explanation(line):
+    """`line` up to what is said of it: behind three blanks or a `#`."""
+    return re.split(r"\s{3,}|\s+#\s", line)[0].strip()
+
+
+def is_command(line):
+    word = line.split()[0]
+    if word in WORDS or word.endswith(":"):
+        return False
+    return word in PROGRAMS or word in tracked() or bool(re.fullmatch(r"[a-z0-9._-]+", word) and shutil.which(word))
+
+
+def raw_blocks(text):
+    """(number of the first line, lines) of each indented or fenced block."""
+    block, start, fence, blank = [], 0, None, True
+    for number, line in enumerate([*text.splitlines(), "end"], 1):
+        mark = re.match(r" {0,3}(```+|~~~+)", line)
+        if mark and fence is None:
+            fence, inside = mark[1], False
+        elif mark and line.strip() == fence:
+            fence, inside = None, False
+        else:
+            # Indented text below a line of text belongs to that.
+            inside = bool(line.strip()) and (fence is not None or line.startswith("    ") and bool(block or blank))
+        if inside:
+            start = start or number
+            block.append(line.strip())
+        elif block:
+            yield start, block
+            block, start = [], 0
+        blank = not line.strip()
+
+
+def blocks(page, text=None):
+    """The page's blocks of commands, each a list."""
+    text = (ROOT / page).read_text() if text is None else text
+    for start, lines in raw_blocks(text):
+        numbered = list(enumerate(lines, start))
+        prompted = [(n, line[2:]) for n, line in numbered if line.startswith("$ ")]
+        if not prompted and not is_command(lines[0]):
+            continue
+        yield [Command(page, n, without_explanation(line)) for n, line in prompted or numbered]
+
+
+def inline(page, text=None):
+    """The commands between backticks in the page's running text."""
+    text = (ROOT / page).read_text() if text is None else text
+    for match in re.finditer(r"(?<!`)`([^`]+)`(?!`)", text):
+        words = " ".join(match[1].split())
+        if INLINE.match(words):
+            yield Command(page, text.count("\n", 0, match.start()) + 1, words)
+
+
+def words(command):
+    """A line's words without `sudo` and settings of the environment; each part of a pipeline or list for itself."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    parts, skip = [[]], False
+    for word in lexer:
+        if set(word) <= set("|&;"):
+            parts.append([])
+        elif set(word) <= set("<>"):
+            skip = True
+        elif skip:
+            skip = False
+        elif parts[-1] or not (word in ("sudo", "-E") or re.fullmatch(r"[A-Z_]+=.*", word)):
+            parts[-1].append(word)
+    return [part for part in parts if part]

@@ -1,0 +1,26 @@
+"""No test is forgotten: each file of a crate's `tests` is a module of its `main.rs` or a target of its manifest."""
+
+import pathlib
+import re
+import tomllib
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Layout(unittest.TestCase):
+    def test_each_file_of_tests_is_built(self):
+        found = 0
+        for main in ROOT.glob("crates/*/tests/main.rs"):
+            manifest = tomllib.loads((main.parent.parent / "Cargo.toml").read_text())
+            self.assertIs(manifest["package"]["autotests"], False)
+            built = {target["name"] for target in manifest["test"]} | {"main"} | set(re.findall(r"^mod (\w+);", main.read_text(), re.MULTILINE))
+            for file in main.parent.glob("*.rs"):
+                found += 1
+                remedy = f"add `mod {file.stem};` to {main.relative_to(ROOT)}, and use its harness as `crate::...`"
+                self.assertIn(file.stem, built, remedy)
+        self.assertGreater(found, 90)
+
+
+if __name__ == "__main__":
+    unittest.main()
