@@ -49,10 +49,19 @@ INTERRUPTED = {
 CODES = {"fulmar doctor": (0, 1)}
 BY_HAND = "by hand: a measurement, or tools that are not installed here"
 PACKAGE = "scripts/tests/test_package.py:test_a_life_from_installation_to_purge"
+STATIC = "scripts/tests/static/test_static.py:test_its_image_runs_as_its_user_reads_a_configuration_and_finds_names"
 # What is not run here: a test (file:name) or a verb that runs it, or somebody by hand, whose words are compared all the same.
 ELSEWHERE = {
     "make test": "make test",
     "make package": PACKAGE,
+    "make static": "make static",
+    "buildah build --format docker --tag fulmar --file packaging/container/Containerfile target/static": STATIC,
+    "podman run --name ground --volume /etc/fulmar:/etc/fulmar:ro --volume fulmar:/var/lib/fulmar"
+    " --publish 4914:4914/udp --publish 127.0.0.1:9490:9490 fulmar": BY_HAND,
+    # 100 s at 622 Mbit/s, for its processor time.
+    "fulmar sim scenarios/fso-table.toml --jobs 1 --runs 1 --set flow.transport=aerotp --set"
+    " flow.mode=nack-mack --set flow.window=16384 --set flow.send_buffer=32MB --set flow.mtu=1500B --set"
+    " flow.bytes=100GB --set run.duration=100s --json": BY_HAND,
     "apt-get install ./target/package/fulmar_0.1.0-1_amd64.deb": PACKAGE,
     "fulmar keygen /etc/fulmar/NAME.key && chown fulmar: /etc/fulmar/NAME.key": PACKAGE,
     "fulmar doctor -c /etc/fulmar/NAME.toml": PACKAGE,
