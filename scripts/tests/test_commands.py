@@ -108,10 +108,11 @@ class Place:
         text = command.text.removesuffix("&").strip()
         for name, value in PLACEHOLDERS.items():
             text = re.sub(rf"\b{name}\b", value, text)
-        environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "HOME": str(self.folder),
-                       "XDG_STATE_HOME": str(self.folder)}
+        environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "XDG_STATE_HOME": str(self.folder)}
         # The Makefile's own place is the repository.
         where = ROOT if text.startswith("make") else self.folder
+        # The compiler lies in the home of whoever installed it; nothing else reads or writes there.
+        environment |= {} if where == ROOT else {"HOME": str(self.folder)}
         inside = ["nsenter", f"--target={self.holder.pid}", "--mount", "--net", f"--wd={where}"]
         if os.geteuid():
             inside.insert(1, "--user")
