@@ -19,6 +19,7 @@ mod gateway_mtu;
 mod gateway_proxies;
 mod gateway_refusals;
 mod gateway_service;
+mod gateway_shares;
 mod gateway_soak;
 mod gateway_streams;
 mod gateway_top;
