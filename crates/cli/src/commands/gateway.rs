@@ -72,7 +72,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     json: bool,
     /// Capture datagrams, and what is in them, to a pcapng file for Wireshark: user data in clear. In place
-    /// of [capture] of the configuration, with its largest size or 1GB.
+    /// of `[capture]` of the configuration, with its largest size or 1GB.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }
