@@ -60,6 +60,11 @@ enum Fate {
 
 /// A pipe that decides by how often it has seen the TPDU before; everything else passes.
 fn by_copy(mut fate: impl FnMut(u64) -> Fate + 'static) -> Script {
+    by_copy_of(move |_, count| fate(count))
+}
+
+/// The same, which also knows the number of the TPDU.
+fn by_copy_of(mut fate: impl FnMut(TpduSeq, u64) -> Fate + 'static) -> Script {
     let mut seen = BTreeMap::<u32, u64>::new();
     Box::new(move |_, _, _, octets| {
         let mut octets = octets.to_vec();
@@ -67,7 +72,7 @@ fn by_copy(mut fate: impl FnMut(u64) -> Fate + 'static) -> Script {
         if matches!(tpdu.kind(), TpduKind::Data { .. }) {
             let count = seen.entry(tpdu.header.seq.0).or_default();
             *count += 1;
-            match fate(*count - 1) {
+            match fate(tpdu.header.seq, *count - 1) {
                 Fate::Whole => {}
                 Fate::Lost => return Vec::new(),
                 // An octet of the body.
@@ -257,6 +262,31 @@ fn a_tpdu_whose_copies_are_all_damaged_is_asked_for_and_sent_n_times_again() {
         assert_eq!(held_lost(&sender), TPDUS, "{mode}: each once");
         assert_eq!(sender.copied_tpdus, 2 * TPDUS, "{mode}");
         assert_eq!(pair.sent(Kind::Retransmission), 3 * TPDUS, "{mode}");
+    }
+}
+
+#[test]
+fn a_tpdu_whose_first_copy_came_damaged_and_whose_last_was_lost_is_sent_again() {
+    let sent = octets(300_000);
+    for (mode, rate) in [Mode::NearReliable, Mode::HybridNack, Mode::HybridNackMack]
+        .map(|mode| [(mode, RATE), (mode, SLOW)])
+        .into_iter()
+        .flatten()
+    {
+        // The last TPDU has none behind it whose arrival would tell that its copies passed.
+        let last = TpduSeq(u32::MAX - 20).plus(u32::try_from(TPDUS - 1).expect("few"));
+        let damage = by_copy_of(move |seq, count| match count {
+            0 if seq != last => Fate::Damaged,
+            1 if seq != last => Fate::Lost,
+            _ => Fate::Whole,
+        });
+        let pair = run_at(rate, without_tail(config(mode, 2)), damage, &sent);
+        let name = format!("{mode}, {rate:?}");
+        assert!(finished(&pair) && pair.received() == sent, "{name}");
+        let receiver = counters(&pair, Way::Back);
+        assert_eq!(receiver.residual_damaged + receiver.residual_lost, 0, "{name}");
+        let held = held_lost(&counters(&pair, Way::Forward));
+        assert_eq!(held, TPDUS - 1, "{name}: each once");
     }
 }
 

@@ -181,6 +181,12 @@ impl Reassembly {
         }
     }
 
+    /// Whether `seq` lies within what was seen and has neither come nor been given up.
+    pub fn is_missing(&self, seq: TpduSeq) -> bool {
+        let slot = self.index(seq).ok().and_then(|index| self.slots.get(index));
+        matches!(slot, Some(Slot::Missing { .. }))
+    }
+
     /// The sender says that `end` is one past its last TPDU: whatever lies before it and has not
     /// come is missing.
     pub fn note_end(&mut self, now: Instant, end: TpduSeq) {

@@ -213,7 +213,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &["peer", "quantile"],
         point: Point::Computed,
         label: "confirmed after",
-        help: "Quantile of the delay from a TPDU's first transmission until its confirmation arrived, over the window, within one part in five: the way there, all repairs, what the receiver waits with its answer, and the way back. One clock, the sender's",
+        help: "Quantile of the delay from a TPDU's first transmission until its confirmation arrived, over the window, within one part in five from 0.25 ms to 65.5 s: the way there, all repairs, what the receiver waits with its answer, and the way back. One clock, the sender's",
         formula: "",
         read: |s| of_peer_delays(s, |w| &w.confirmed_after),
     },

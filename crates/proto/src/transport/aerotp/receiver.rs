@@ -78,6 +78,9 @@ pub(super) struct Receiver {
     /// The latest number beyond the window, in modes that may lose data.
     beyond: Option<TpduSeq>,
     asked_damaged: VecDeque<TpduSeq>,
+    /// The latest TPDU that came damaged, where the sender may have taken the request for it to be answered by
+    /// copies that were still to leave.
+    copies_awaited: Option<TpduSeq>,
     /// Whether each TPDU is sent several times.
     expects_copies: bool,
     asked_missing: bool,
@@ -115,6 +118,7 @@ impl Receiver {
             blocks: BlockAssembly::new(rules.blocks),
             beyond: None,
             asked_damaged: VecDeque::new(),
+            copies_awaited: None,
             expects_copies: config.copies > NonZeroU8::MIN,
             asked_missing: false,
             asked_at: None,
@@ -177,6 +181,7 @@ impl Receiver {
         trace: &mut Trace,
     ) {
         self.acks.note_stamp(now, arrival.stamp, arrival.marked);
+        self.ask_behind_copies(arrival.seq);
         if arrival.corrected_symbols > 0 {
             counters.recovered_fec_words += 1;
             counters.corrected_symbols += u64::from(arrival.corrected_symbols);
@@ -286,6 +291,7 @@ impl Receiver {
         trace: &mut Trace,
     ) {
         self.acks.note_stamp(now, arrival.stamp, arrival.marked);
+        self.ask_behind_copies(arrival.seq);
         counters.wire_damaged += 1;
         trace.note(now, Record::Damaged { seq: arrival.seq });
         if self.deliver_damaged && !self.rules.complete {
@@ -302,6 +308,7 @@ impl Receiver {
                 if !is_asked && self.asked_damaged.len() < LISTED_NUMBERS_MAX {
                     self.asked_damaged.push_back(arrival.seq);
                 }
+                self.copies_awaited = self.expects_copies.then_some(arrival.seq);
                 if wanted && skipped > 0 && self.rules.nacks == Nacks::DamagedAndHoles {
                     self.asked_missing = true;
                 }

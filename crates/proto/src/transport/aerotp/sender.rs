@@ -361,6 +361,7 @@ impl Sender {
             && let Some(seq) = self.board.next_lost()
         {
             if let Some(unit) = self.again(now, seq) {
+                self.copies.follow(seq);
                 return Some(unit);
             }
         }
@@ -378,7 +379,6 @@ impl Sender {
         let entry = self.board.get(seq)?;
         let (position, len) = (entry.position, entry.len as usize);
         self.board.on_sent_again(now, seq);
-        self.copies.follow(seq);
         self.arm_retransmission(now);
         Some(Unit {
             seq,

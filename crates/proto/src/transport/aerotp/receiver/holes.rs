@@ -5,6 +5,8 @@ use super::super::patience::Hole;
 use super::{REPORT_INTERVAL, Receiver, ReceiverTimer};
 use crate::trace::{Record, Trace};
 use crate::units::{Duration, Instant};
+use crate::wire::TpduSeq;
+use crate::wire::aerotp::LISTED_NUMBERS_MAX;
 
 impl Receiver {
     /// Called after whatever arrived: how long the first hole is waited for from now on.
@@ -30,6 +32,19 @@ impl Receiver {
                 self.timers.set(ReceiverTimer::HoleWait, until.max(now));
             }
             None => self.timers.stop(ReceiverTimer::HoleWait),
+        }
+    }
+
+    /// A data TPDU arrived: what the sender sent before it and what came damaged is asked for once more, since
+    /// its copies have passed.
+    pub(super) fn ask_behind_copies(&mut self, arrived: TpduSeq) {
+        let passed = |awaited: &mut TpduSeq| arrived.distance_from(*awaited) > 0;
+        if let Some(seq) = self.copies_awaited.take_if(passed)
+            && self.ring.is_missing(seq)
+            && !self.asked_damaged.contains(&seq)
+            && self.asked_damaged.len() < LISTED_NUMBERS_MAX
+        {
+            self.asked_damaged.push_back(seq);
         }
     }
 
