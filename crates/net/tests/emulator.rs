@@ -320,7 +320,7 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
         Config {
             loss: LossModel::Bernoulli(PacketErrorRate::new(0.1).unwrap()),
             bits: BitErrors::Independent(BitErrorRate::new(1e-4).unwrap()),
-            rate: Some(Bitrate::from_bits_per_second(100_000_000)),
+            rate: Some(Bitrate::from_bits_per_second(20_000_000)),
             queue: QueueLimit::packets(20),
             ..Config::default()
         },
@@ -329,11 +329,12 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
     let capture = CaptureConfig {
         file: file.clone(),
         max_size: ByteCount(u64::MAX),
+        is_required: true,
     };
     let running = Running::start_captured(config, Some(capture));
     let client = socket();
     for number in (0..=u8::MAX).cycle().take(SENT) {
-        // Enough at once for a full queue, as 100 mbit take 0.08 ms for each.
+        // Enough at once for a full queue, as 20 mbit take 0.4 ms for each.
         client.send_to(&[number; 1_000], running.address).unwrap();
     }
     let arrived = arrivals(&target);
@@ -377,11 +378,12 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
 }
 
 #[test]
-fn a_device_that_takes_nothing_ends_the_capture_and_not_the_link() {
+fn a_capture_that_a_device_does_not_take_leaves_the_link_alone() {
     let target = socket();
     let capture = CaptureConfig {
         file: "/dev/full".into(),
         max_size: ByteCount(u64::MAX),
+        is_required: true,
     };
     let config = between(&target, Config::default());
     let running = Running::start_captured(config, Some(capture));

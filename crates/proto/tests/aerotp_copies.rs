@@ -284,7 +284,11 @@ fn a_tpdu_whose_first_copy_came_damaged_and_whose_last_was_lost_is_sent_again() 
         let name = format!("{mode}, {rate:?}");
         assert!(finished(&pair) && pair.received() == sent, "{name}");
         let receiver = counters(&pair, Way::Back);
-        assert_eq!(receiver.residual_damaged + receiver.residual_lost, 0, "{name}");
+        assert_eq!(
+            receiver.residual_damaged + receiver.residual_lost,
+            0,
+            "{name}"
+        );
         let held = held_lost(&counters(&pair, Way::Forward));
         assert_eq!(held, TPDUS - 1, "{name}: each once");
     }

@@ -231,6 +231,7 @@ fn tap(args: &EmulateArgs, clock: Clock, link: &str) -> Result<Option<EmulatorTa
     let config = CaptureConfig {
         file,
         max_size: ByteCount(u64::MAX),
+        is_required: true,
     };
     let about = format!("{link}; seed {}", args.seed);
     let tell = |ended: EndOfCapture| eprintln!("fulmar: {ended}; the link goes on");

@@ -94,6 +94,7 @@ fn configuration(path: &Path, capture: Option<&Path>) -> Result<GatewayConfig, F
         config.capture = Some(CaptureConfig {
             file: file.to_owned(),
             max_size: max_size.unwrap_or(CAPTURE_MAX),
+            is_required: true,
         });
     }
     Ok(config)

@@ -4,19 +4,25 @@ use super::recorder::Recorder;
 use crate::clock::Clock;
 use fulmar_capture::{InterfaceId, packet_count, whole_octets};
 use fulmar_proto::units::ByteCount;
-use std::fs::{File, OpenOptions, Permissions};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatvfs};
+use std::convert::Infallible;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::PathBuf;
-use std::thread::{self, JoinHandle};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 /// Where a capture goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureConfig {
-    /// The file; one that is there is overwritten.
+    /// The file; one that is there is renamed, with `.1` behind its name.
     pub file: PathBuf,
     /// The capture ends before it gets larger.
     pub max_size: ByteCount,
+    /// Whether there is to be no traffic without it.
+    pub is_required: bool,
 }
 
 /// Why a capture does not begin.
@@ -67,7 +73,49 @@ impl core::fmt::Display for EndOfCapture {
 #[derive(Debug)]
 pub struct Capture {
     recorder: Recorder,
-    thread: Option<JoinHandle<()>>,
+    /// Nothing comes; it closes when the writer has ended.
+    ended: mpsc::Receiver<Infallible>,
+}
+
+/// Who drops a capture waits so long for its file, which may be a pipe that nobody reads.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+/// Octets written between two looks at the disk.
+const WRITE_MAX: usize = 64 << 10;
+/// A capture leaves this share of the disk to others ...
+const RESERVE_SHARE: u64 = 20;
+/// ... but no more than this.
+const RESERVE_MAX: ByteCount = ByteCount(256 << 20);
+
+/// Opens the file of a new capture. A former one, such as that of a crash, is kept beside it.
+fn open(path: &Path) -> io::Result<File> {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0) {
+        let mut former = path.as_os_str().to_owned();
+        former.push(".1");
+        fs::rename(path, former)?;
+    }
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    // A pipe that nobody reads is an error, and does not hold the start up ...
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.custom_flags(nonblocking).open(path)?;
+    // ... but once there is a reader, it is waited for.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    // An empty one that was there keeps its mode otherwise; devices and pipes are to keep theirs.
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
+/// Whether `more` octets leave less of the file's disk than is kept for others.
+fn is_short_of_disk(file: &File, more: usize) -> bool {
+    let is_file = file.metadata().is_ok_and(|found| found.is_file());
+    let Some(space) = fstatvfs(file).ok().filter(|_| is_file) else {
+        return false;
+    };
+    let of = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+    let reserve = (of(space.f_blocks) / RESERVE_SHARE).min(RESERVE_MAX.0);
+    of(space.f_bavail) < reserve.saturating_add(more as u64)
 }
 
 impl Capture {
@@ -86,34 +134,26 @@ impl Capture {
         let CaptureConfig {
             file: path,
             max_size,
+            is_required: _,
         } = config;
         let wrong = |source| CaptureError::File {
             file: path.clone(),
             source,
         };
-        let mut options = OpenOptions::new();
-        let options = options.write(true).create(true).truncate(true).mode(0o600);
-        let file = options.open(&path).map_err(wrong)?;
-        // One that was there keeps its mode otherwise; devices and pipes are to keep theirs.
-        if file.metadata().map_err(wrong)?.is_file() {
-            let private = Permissions::from_mode(0o600);
-            file.set_permissions(private).map_err(wrong)?;
-        }
+        let file = open(&path).map_err(wrong)?;
         let (recorder, ids) = Recorder::new(clock, about, max_size, interfaces).map_err(wrong)?;
         let writer = recorder.clone();
-        let thread = thread::Builder::new()
+        let (ending, ended) = mpsc::channel::<Infallible>();
+        thread::Builder::new()
             .name("capture".to_owned())
             .spawn(move || {
+                let _ending = ending;
                 if let Some(why) = write_out(&writer, file) {
                     tell(EndOfCapture { file: path, why });
                 }
             })
             .map_err(CaptureError::Thread)?;
-        let capture = Self {
-            recorder,
-            thread: Some(thread),
-        };
-        Ok((capture, ids))
+        Ok((Self { recorder, ended }, ids))
     }
 
     /// Takes the packets.
@@ -125,10 +165,8 @@ impl Capture {
 impl Drop for Capture {
     fn drop(&mut self) {
         self.recorder.close();
-        if let Some(thread) = self.thread.take() {
-            // It ended in a panic, which has been printed.
-            let _ = thread.join();
-        }
+        // Either it has ended, or it is left to itself.
+        let _ = self.ended.recv_timeout(CLOSE_MAX);
     }
 }
 
@@ -140,7 +178,11 @@ fn write_out(recorder: &Recorder, mut file: File) -> Option<CaptureEnd> {
         let goes_on = recorder.take(&mut blocks);
         let mut written = 0;
         while written < blocks.len() {
-            match file.write(&blocks[written..]) {
+            let end = blocks.len().min(written + WRITE_MAX);
+            if is_short_of_disk(&file, end - written) {
+                return Some(cut(recorder, &file, (length, &blocks, written), SHORT));
+            }
+            match file.write(&blocks[written..end]) {
                 Ok(more) if more > 0 => written += more,
                 Ok(_) => return Some(cut(recorder, &file, (length, &blocks, written), ZERO)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -151,12 +193,15 @@ fn write_out(recorder: &Recorder, mut file: File) -> Option<CaptureEnd> {
             }
         }
         length += blocks.len() as u64;
+        recorder.wrote(packet_count(&blocks));
         if !goes_on {
             return recorder.ended();
         }
     }
 }
 
+/// Why a capture ends before the disk is full.
+const SHORT: &str = "the rest of the disk is left to others";
 /// What a file did that is none.
 const ZERO: &str = "it takes nothing";
 
@@ -171,6 +216,7 @@ fn cut(
     let whole = whole_octets(blocks, written);
     // Pipes and devices cannot be cut, and need not.
     let _ = file.set_len(length + whole as u64);
+    recorder.wrote(packet_count(&blocks[..whole]));
     recorder.fail(why, packet_count(&blocks[whole..]));
     CaptureEnd::Disk(why.to_owned())
 }
@@ -181,15 +227,17 @@ mod tests {
     use super::*;
     use fulmar_capture::{Comment, Direction, Dissector};
     use fulmar_proto::units::Instant;
-    use std::fs;
-    use std::sync::mpsc;
 
     const PACKET: [u8; 1_000] = [7; 1_000];
 
     fn start(file: PathBuf, max_size: u64) -> (Capture, InterfaceId, mpsc::Receiver<EndOfCapture>) {
         let (told, heard) = mpsc::channel();
         let max_size = ByteCount(max_size);
-        let config = CaptureConfig { file, max_size };
+        let config = CaptureConfig {
+            file,
+            max_size,
+            is_required: true,
+        };
         let tell = move |ended| told.send(ended).expect("the test listens");
         let (capture, [interface]) =
             Capture::start(Clock::start(), config, "a test", [("a", "b")], tell).unwrap();
@@ -209,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_is_private_whole_and_replaces_what_was_there() {
+    fn a_capture_is_private_and_whole_and_keeps_the_former_one_beside_it() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.pcapng");
         fs::write(&file, vec![0xEE; 1 << 20]).unwrap();
@@ -218,14 +266,39 @@ mod tests {
         for _ in 0..500 {
             packet(&capture, interface);
         }
-        assert_eq!(capture.recorder().counters().packets, 500);
+        let recorder = capture.recorder().clone();
         drop(capture);
+        assert_eq!(recorder.counters().packets, 500);
         assert!(heard.recv().is_err(), "it did not end before");
         let mode = fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let octets = fs::read(&file).unwrap();
         assert_eq!(whole_octets(&octets, octets.len()), octets.len());
         assert_eq!(packet_count(&octets), 500);
+        let former = fs::read(directory.path().join("a.pcapng.1")).unwrap();
+        assert_eq!(former, vec![0xEE; 1 << 20]);
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_is_an_error_and_one_that_is_not_read_holds_nothing_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &file, kind, mode, 0).unwrap();
+        assert!(open(&file).is_err());
+        let reader = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&file)
+            .unwrap();
+        let (capture, interface, _heard) = start(file, u64::MAX);
+        // A pipe holds 64 KiB.
+        for _ in 0..200 {
+            packet(&capture, interface);
+        }
+        drop(capture);
+        drop(reader);
     }
 
     #[test]
@@ -269,6 +342,7 @@ mod tests {
         let config = CaptureConfig {
             file: "/nowhere/a.pcapng".into(),
             max_size: ByteCount(1),
+            is_required: true,
         };
         let started = Capture::start(Clock::start(), config, "", [("a", "b")], |_| {});
         let error = started.unwrap_err().to_string();

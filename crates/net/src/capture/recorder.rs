@@ -38,7 +38,7 @@ pub struct Seen<'a> {
 /// What a capture did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureCounters {
-    /// Packets in the capture.
+    /// Packets that got into the file.
     pub packets: u64,
     /// Packets left out, because the disk did not keep up or the capture has ended.
     pub missed: u64,
@@ -134,7 +134,6 @@ impl Recorder {
             state.missed += 1;
             state.counters.missed += 1;
         } else {
-            state.counters.packets += 1;
             state.missed = 0;
         }
         if waiting >= WRITE_FROM || state.ended.is_some() {
@@ -158,12 +157,16 @@ impl Recorder {
         self.0.more.notify_one();
     }
 
+    /// So many more packets are in the file.
+    pub(super) fn wrote(&self, packets: u64) {
+        self.lock().counters.packets += packets;
+    }
+
     /// The capture cannot go on, and `lost` packets that were taken are not in it.
     pub(super) fn fail(&self, why: &str, lost: u64) {
         let mut state = self.lock();
         state.ended = Some(CaptureEnd::Disk(why.to_owned()));
         let lost = lost + packet_count(state.pcapng.out());
-        state.counters.packets = state.counters.packets.saturating_sub(lost);
         state.counters.missed += lost;
         // Nobody will write it.
         *state.pcapng.out() = Vec::new();

@@ -283,6 +283,7 @@ impl Emulator {
         let (port, path) = match way {
             Way::Up => {
                 let Some(remote) = flow.port.peer() else {
+                    self.unsent_packets += 1;
                     return false;
                 };
                 (

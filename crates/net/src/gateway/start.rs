@@ -26,6 +26,7 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, Endpoint, EndpointConfig, PathSizes,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use std::error::Error as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -256,7 +257,7 @@ fn boot_epoch(config: &GatewayConfig, keys: &Keys) -> Result<u64, GatewayError> 
     Ok(epoch?)
 }
 
-/// Begins a capture, if the configuration wants one.
+/// Begins a capture, if one is wanted. What a configuration wants is no reason to carry no traffic.
 fn capture(
     clock: Clock,
     config: &GatewayConfig,
@@ -270,8 +271,22 @@ fn capture(
     let tell = |ended: EndOfCapture| {
         tracing::warn!(event = "capture_ended", reason = %ended);
     };
+    let is_required = wanted.is_required;
     let (capture, interfaces) =
-        Capture::start(clock, wanted, &about, SessionTap::INTERFACES, tell)?;
+        match Capture::start(clock, wanted, &about, SessionTap::INTERFACES, tell) {
+            Ok(started) => started,
+            Err(error) if is_required => return Err(error),
+            Err(error) => {
+                let cause = error.source().map(ToString::to_string);
+                let reason = format!("{error}: {}", cause.unwrap_or_default());
+                tracing::warn!(
+                    event = "capture_ended",
+                    reason,
+                    "there is traffic without it"
+                );
+                return Ok(None);
+            }
+        };
     tracing::warn!(
         event = "capturing",
         file,

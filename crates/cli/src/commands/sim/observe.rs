@@ -49,8 +49,12 @@ pub(super) fn is_wanted(args: &SimArgs) -> bool {
 /// # Errors
 /// A file is the scenario, or both are one, or stdout.
 pub(super) fn check(args: &SimArgs) -> Result<(), Failure> {
-    let files = [("--capture", &args.capture), ("--trace", &args.trace)];
-    for (flag, file) in files {
+    let files = [
+        ("--csv", &args.csv),
+        ("--capture", &args.capture),
+        ("--trace", &args.trace),
+    ];
+    for (flag, file) in &files[1..] {
         let Some(file) = file else { continue };
         if file == Path::new("-") {
             let problem = format!("{flag} -: stdout has the results; name a file");
@@ -60,13 +64,30 @@ pub(super) fn check(args: &SimArgs) -> Result<(), Failure> {
             overwrite::refuse(flag, file, scenario)?;
         }
     }
-    if let (Some(capture), Some(trace)) = (&args.capture, &args.trace)
-        && capture == trace
-    {
-        let problem = "--trace names the file of --capture; name another";
-        return Err(anyhow!(problem)).or_exit(Exit::Usage);
+    for (n, (flag, file)) in files.iter().enumerate() {
+        for (other, before) in &files[..n] {
+            if let (Some(file), Some(before)) = (file, before)
+                && place(file) == place(before)
+            {
+                let problem = format!("{flag} names the file of {other}; name another");
+                return Err(anyhow!(problem)).or_exit(Exit::Usage);
+            }
+        }
     }
     Ok(())
+}
+
+/// Where a file is or will be, by one name.
+fn place(file: &Path) -> PathBuf {
+    let directory = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new(".")).canonicalize();
+    match (file.canonicalize(), directory, file.file_name()) {
+        (Ok(place), ..) => place,
+        (_, Ok(directory), Some(name)) => directory.join(name),
+        _ => file.to_owned(),
+    }
 }
 
 /// Refuses more than one run, and says how to choose.

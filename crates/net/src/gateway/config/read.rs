@@ -365,6 +365,7 @@ fn capture(root: &TableReader<'_>) -> Read<Option<CaptureConfig>> {
     Ok(Some(CaptureConfig {
         file: PathBuf::from(file),
         max_size,
+        is_required: false,
     }))
 }
 

@@ -151,9 +151,6 @@ impl<M: Machine> Session<M> {
         for piece in cut(state.fragment_id, octets, room) {
             let mut plain = Vec::new();
             Message::Fragment(piece).write(&mut plain);
-            if let Some(tap) = &self.tap {
-                tap.sealed(now, peer, &plain);
-            }
             let fec = self.config.fec_words;
             if first.is_none() {
                 let len = seal(keys, &mut self.code, fec, &plain, out)?;
@@ -164,6 +161,9 @@ impl<M: Machine> Session<M> {
                 let len = seal(keys, &mut self.code, fec, &plain, &mut sealed)?;
                 self.outbox.push_back((Transmit { len, ..whole }, sealed));
                 more += len + headers - piece.octets.len();
+            }
+            if let Some(tap) = &self.tap {
+                tap.sealed(now, peer, &plain);
             }
         }
         state.liveness.on_sent(now, Wants::Answer);

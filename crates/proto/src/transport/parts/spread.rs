@@ -157,7 +157,10 @@ mod tests {
         assert_eq!(spread.count(), 1_000);
         for share in [0.01, 0.5, 0.9, 0.99] {
             let found = spread.quantile(share).expect("a quantile").as_secs_f64();
-            assert!((1.0 / 1.2..1.2).contains(&(found / share)), "{share}: {found}");
+            assert!(
+                (1.0 / 1.2..1.2).contains(&(found / share)),
+                "{share}: {found}"
+            );
         }
     }
 
