@@ -1,7 +1,8 @@
 -- Cuts the octet streams of AeroTP's connections into records, whichever TPDUs they were cut into.
 --
 -- A record is shown with the TPDU that completed it. TPDUs that were captured early wait for those before them; one that
--- never comes ends what can be read of its direction. What is kept has bounds: of TPDUs that wait, and of a record's length.
+-- never comes ends what can be read of its direction. What waits has bounds: of
+-- TPDUs, and of a record's length. Records that were shown are kept, for Wireshark asks again in any order.
 
 local Streams = {}
 Streams.__index = Streams

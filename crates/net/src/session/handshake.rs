@@ -118,6 +118,8 @@ fn read_clear(body: &[u8]) -> Option<Hello> {
 enum State {
     Noise(Box<HandshakeState>),
     Clear,
+    /// It has given its keys.
+    Spent,
 }
 
 /// The keys of `Split()`, the initiator's first.
@@ -173,12 +175,13 @@ impl Initiator {
     pub(super) fn finish(&mut self, body: &[u8]) -> Option<(Hello, Cipher)> {
         match &mut self.state {
             State::Clear => Some((read_clear(body)?, Cipher::Clear)),
+            State::Spent => None,
             State::Noise(state) => {
                 let hello = read(state, body)?;
                 let [ours, theirs] = &*split(state);
                 let suite = Suite::of(&self.hello, &hello);
-                // The state is spent now, whatever follows.
-                self.state = State::Clear;
+                // Whatever follows.
+                self.state = State::Spent;
                 Some((hello, Cipher::aead(suite, ours, theirs)?))
             }
         }
@@ -249,6 +252,7 @@ impl Responder {
     pub(super) fn answer(self, security: &Security, hello: &Hello) -> Option<(Vec<u8>, Cipher)> {
         match self.state {
             State::Clear => Some((clear_body(hello), Cipher::Clear)),
+            State::Spent => None,
             State::Noise(mut state) => {
                 if let Security::Noise { preset, .. } = security {
                     let key = preset_octets(preset.as_ref());

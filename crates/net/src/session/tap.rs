@@ -1,7 +1,7 @@
 //! Where a session's datagrams are captured: sealed, and opened.
 //!
 //! Of what arrives, the sealed datagram is captured before its content, with the reason if it was
-//! refused. Of what leaves, the content is captured when it is sealed; the sealed datagram is the
+//! refused; an answer that is sealed meanwhile comes before both. Of what leaves, the content is captured when it is sealed; the sealed datagram is the
 //! driver's to show, which knows the address it goes to ([`SessionTap::sent`]).
 
 use super::counters::DropReason;
