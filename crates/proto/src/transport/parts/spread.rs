@@ -56,12 +56,10 @@ impl DelaySpread {
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let wanted = share.clamp(0.0, 1.0) * self.count() as f64;
         let mut sum = 0;
-        let counted = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
-        let class = counted.map(|(class, count)| {
+        let class = self.0.iter().position(|count| {
             sum += count;
-            (class, sum)
-        });
-        let (class, _) = class.into_iter().find(|(_, sum)| *sum as f64 >= wanted)?;
+            *count > 0 && sum as f64 >= wanted
+        })?;
         let nanos = match class {
             0 => bound(0),
             class if class == DELAY_CLASSES - 1 => bound(class - 1),
