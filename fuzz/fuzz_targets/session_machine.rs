@@ -12,7 +12,7 @@ use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit, drain,
 };
 use fulmar_proto::units::{Duration, FecStrength, Instant};
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -282,7 +282,7 @@ impl World {
                     let old = octets.iter_mut().skip(usize::from(from).max(4));
                     old.zip(&new).for_each(|(old, new)| *old = *new);
                     if octets.len() >= 12 {
-                        let hec = Hec::over(&octets[..2]).then(&octets[4..12]);
+                        let hec = hec(&octets[..2], &octets[4..12]);
                         octets[2..4].copy_from_slice(&hec.to_be_bytes());
                     }
                     self.arrive(at(to_b), PATHS[1 - at(to_b)], &octets);

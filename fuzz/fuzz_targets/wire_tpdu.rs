@@ -8,7 +8,7 @@ use fulmar_proto::wire::aerotp::{
     Acks, BodyCheck, CRC_BYTES, DESCRIPTOR_BYTES, HEADER_BYTES, Mack, Nack, Outgoing, TpduKind,
     encode, parse, split_parity,
 };
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|octets: &[u8]| {
@@ -24,7 +24,7 @@ fn under_matching_check(octets: &[u8]) -> Option<Vec<u8>> {
     let (fec, block, mack) = (resv & 2 != 0, resv & 1 != 0, flags & 16 != 0);
     let words = usize::from(fec) + usize::from(block && !mack);
     let descriptors = octets.get(HEADER_BYTES..HEADER_BYTES + DESCRIPTOR_BYTES * words)?;
-    let hec = Hec::over(octets.get(..14)?).then(descriptors);
+    let hec = hec(octets.get(..14)?, descriptors);
     octets[14..16].copy_from_slice(&hec.to_be_bytes());
     Some(octets)
 }

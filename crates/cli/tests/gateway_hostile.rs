@@ -15,7 +15,7 @@ use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::Instant;
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 use std::collections::VecDeque;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -103,7 +103,7 @@ fn index(rng: &mut Rng, bound: usize) -> usize {
 
 fn with_hec(mut octets: Vec<u8>) -> Vec<u8> {
     if octets.len() >= 12 {
-        let hec = Hec::over(&octets[..2]).then(&octets[4..12]);
+        let hec = hec(&octets[..2], &octets[4..12]);
         octets[2..4].copy_from_slice(&hec.to_be_bytes());
     }
     octets

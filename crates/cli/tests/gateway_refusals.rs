@@ -221,11 +221,11 @@ fn whatever_two_gateways_disagree_about_each_says_once_with_the_remedy() {
 
 /// The header of a datagram of session version 2, with its check (CRC-16/M17).
 fn of_version_2(kind: u8, receiver: [u8; 4], low: [u8; 4]) -> Vec<u8> {
-    use fulmar_proto::wire::checksum::Hec;
+    use fulmar_proto::wire::checksum::hec;
     let mut octets = vec![0x20 | kind, 0, 0, 0];
     octets.extend(receiver);
     octets.extend(low);
-    let hec = Hec::over(&octets[..2]).then(&octets[4..12]);
+    let hec = hec(&octets[..2], &octets[4..12]);
     octets[2..4].copy_from_slice(&hec.to_be_bytes());
     octets
 }

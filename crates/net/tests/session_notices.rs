@@ -8,7 +8,7 @@ use crate::session_pair::{
 use fulmar_net::session::{LinkState, Security, SessionEvent};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ fn notice(receiver: &[u8], what: u8, seen: &[u8]) -> Vec<u8> {
 
 /// Makes the header check.
 fn sound(octets: &mut [u8]) {
-    let hec = Hec::over(&octets[..2]).then(&octets[4..12]);
+    let hec = hec(&octets[..2], &octets[4..12]);
     octets[2..4].copy_from_slice(&hec.to_be_bytes());
 }
 

@@ -7,7 +7,7 @@ use fulmar_net::session::{
 };
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Duration;
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 
 const DELAY: Duration = Duration::from_millis(5);
 
@@ -170,7 +170,7 @@ fn another_version_is_said_at_both_ends() {
                 // As if the caller spoke version 2.
                 octets[0] = 0x20 | octets[0] & 0x0F;
                 octets[2..4].fill(0);
-                let hec = Hec::over(&octets[..2]).then(&octets[4..12]);
+                let hec = hec(&octets[..2], &octets[4..12]);
                 octets[2..4].copy_from_slice(&hec.to_be_bytes());
             }
             vec![(DELAY, path, octets)]

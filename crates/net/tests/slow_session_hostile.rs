@@ -14,7 +14,7 @@ use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 use session_pair::{Copies, Medium, PATH, PEER, Pair, Way, noise, octets, preset_pair, secret};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -76,7 +76,7 @@ fn forged(rng: &mut Rng, recorded: &[Vec<u8>], strange: &[Vec<u8>]) -> Vec<u8> {
     let pick = |rng: &mut Rng| recorded[index(rng, recorded.len())].clone();
     let with_hec = |mut octets: Vec<u8>| {
         if octets.len() >= 12 {
-            let hec = Hec::over(&octets[..2]).then(&octets[4..12]);
+            let hec = hec(&octets[..2], &octets[4..12]);
             octets[2..4].copy_from_slice(&hec.to_be_bytes());
         }
         octets

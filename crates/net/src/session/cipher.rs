@@ -146,25 +146,23 @@ impl Cipher {
         }
     }
 
-    /// Appends `plain`, sealed. `false`, and nothing appended: it is too long.
-    pub(super) fn seal(&self, counter: u64, plain: &[u8], out: &mut Vec<u8>) -> bool {
-        let start = out.len();
-        out.extend_from_slice(plain);
+    /// Seals what begins at `start`, in its place. `false`: it is too long, and means nothing now.
+    pub(super) fn seal(&self, counter: u64, start: usize, out: &mut Vec<u8>) -> bool {
+        let body = &mut out[start..];
         match self {
             Self::Aead(aead) => {
                 let nonce = aead.suite.nonce(counter);
-                let body = &mut out[start..];
                 let sealed = aead
                     .ours
                     .seal_in_place_separate_tag(nonce, Aad::empty(), body);
-                match sealed {
-                    Ok(tag) => out.extend_from_slice(tag.as_ref()),
-                    Err(_) => out.truncate(start),
+                if let Ok(tag) = &sealed {
+                    out.extend_from_slice(tag.as_ref());
                 }
                 sealed.is_ok()
             }
             Self::Clear => {
-                out.extend_from_slice(&crc_of(counter, plain));
+                let check = crc_of(counter, body);
+                out.extend_from_slice(&check);
                 true
             }
         }
@@ -235,8 +233,9 @@ mod tests {
     fn what_one_end_seals_the_other_opens_under_that_counter_and_whole_only() {
         for suite in [Suite::ChaCha20Poly1305, Suite::Aes256Gcm] {
             let [here, there] = pair(suite);
-            let mut sealed = b"before".to_vec();
-            assert!(here.seal(7, b"content", &mut sealed));
+            let mut sealed = b"beforecontent".to_vec();
+            assert!(here.seal(7, 6, &mut sealed));
+            assert_eq!(&sealed[..6], b"before");
             let sealed = &sealed[6..];
             assert_eq!(sealed.len(), 7 + TAG_BYTES);
             let mut out = Vec::new();
@@ -260,8 +259,8 @@ mod tests {
         use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
         let [here, _] = pair(Suite::ChaCha20Poly1305);
         let counter = 0x0102_0304_0506_0708_u64;
-        let mut sealed = Vec::new();
-        assert!(here.seal(counter, b"content", &mut sealed));
+        let mut sealed = b"content".to_vec();
+        assert!(here.seal(counter, 0, &mut sealed));
         let mut expected = b"content".to_vec();
         let nonce = [[0; 4].as_slice(), &counter.to_le_bytes()].concat();
         let tag = ChaCha20Poly1305::new(&[1; KEY_BYTES].into())
@@ -275,8 +274,8 @@ mod tests {
     fn the_two_suites_share_no_key() {
         let [chacha, aes] = [Suite::ChaCha20Poly1305, Suite::Aes256Gcm].map(|suite| {
             let [here, _] = pair(suite);
-            let mut sealed = Vec::new();
-            assert!(here.seal(0, &[0; 32], &mut sealed));
+            let mut sealed = vec![0; 32];
+            assert!(here.seal(0, 0, &mut sealed));
             sealed
         });
         assert_ne!(chacha, aes);

@@ -55,6 +55,8 @@ pub struct Session<M: Machine> {
     wrong_macs: u32,
     boot: u64,
     handshakes_begun: u64,
+    /// When it was last looked at what is due.
+    timers_ran: Option<Instant>,
     /// When the inner machine was last woken while it could not send.
     inner_woken: Instant,
     /// Content before it is sealed, or after it was opened.
@@ -95,6 +97,7 @@ impl<M: Machine> Session<M> {
             complaints: Complaints::default(),
             wrong_macs: 0,
             handshakes_begun: 0,
+            timers_ran: None,
             inner_woken: Instant::START,
             scratch: Vec::new(),
             tap: None,

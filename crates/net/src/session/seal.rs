@@ -88,9 +88,10 @@ impl Keypair {
         self.cipher.datagrams_max()
     }
 
-    /// Appends `plain`, sealed under `counter` of [`Keypair::next_counter`]. `false`: it is too long.
-    pub(super) fn seal(&self, counter: u64, plain: &[u8], out: &mut Vec<u8>) -> bool {
-        self.cipher.seal(counter, plain, out)
+    /// Seals what begins at `start`, in its place, under `counter` of [`Keypair::next_counter`].
+    /// `false`: it is too long.
+    pub(super) fn seal(&self, counter: u64, start: usize, out: &mut Vec<u8>) -> bool {
+        self.cipher.seal(counter, start, out)
     }
 
     /// Opens what was sealed under the counter whose low half is `low`. Says whether it is the

@@ -1,13 +1,13 @@
 //! What leaves: own datagrams first, then what the inner machine has for peers that can be reached.
 
-use super::{SESSION_OVERHEAD, Session};
+use super::{OUTBOX_MAX, SESSION_OVERHEAD, Session};
 use crate::session::early::EarlyKey;
 use crate::session::event::SessionEvent;
 use crate::session::fragments::cut;
 use crate::session::liveness::{Due, Wants};
 use crate::session::seal::Keypair;
 use crate::session::wire::{
-    DatagramType, FRAGMENT_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
+    DatagramType, FRAGMENT_BYTES, HEADER_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Deadline, Machine, PathId, Transmit};
@@ -16,16 +16,29 @@ use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 /// In a probe's number: it tries a size, and is not a question about the link.
 pub(super) const SIZE_PROBE: u32 = 1 << 31;
 
-/// Appends a whole sealed datagram; `None` when the keys are used up or the content is too long.
+/// Appends where a datagram's header will stand, and returns where the datagram begins: its content
+/// is written behind that, and sealed in its place.
+fn begin(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.resize(start + HEADER_BYTES, 0);
+    start
+}
+
+/// Makes what was written since [`begin`] a whole sealed datagram, after `tap` has seen it. `None`,
+/// and nothing of it is left, when the keys are used up or the content is too long.
 fn seal(
     keys: &mut Keypair,
     code: &mut PacketCode,
     fec: FecStrength,
-    plain: &[u8],
+    start: usize,
     out: &mut Vec<u8>,
+    tap: impl FnOnce(&[u8]),
 ) -> Option<usize> {
-    let start = out.len();
-    let counter = keys.next_counter()?;
+    let content = start + HEADER_BYTES;
+    let Some(counter) = keys.next_counter() else {
+        out.truncate(start);
+        return None;
+    };
     let [_, _, _, _, low @ ..] = counter.to_be_bytes();
     let header = Header {
         kind: DatagramType::Data,
@@ -33,8 +46,9 @@ fn seal(
         receiver: keys.remote,
         low: u32::from_be_bytes(low),
     };
-    out.extend_from_slice(&header.to_octets());
-    if !keys.seal(counter, plain, out) {
+    tap(&out[content..]);
+    out[start..content].copy_from_slice(&header.to_octets());
+    if !keys.seal(counter, content, out) {
         out.truncate(start);
         return None;
     }
@@ -71,17 +85,24 @@ fn seal_early(
 
 impl<M: Machine> Session<M> {
     pub(super) fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.run_timers(now);
+        // Once for all that leaves at one time; what becomes due meanwhile has a deadline of its own.
+        if self.timers_ran < Some(now) {
+            self.run_timers(now);
+        }
         if let Some((transmit, octets)) = self.outbox.pop_front() {
             out.extend_from_slice(&octets);
             return Some(transmit);
         }
         while self.is_any_open(now) {
-            self.scratch.clear();
-            Message::Tpdu(&[]).write(&mut self.scratch);
-            let inner = self.inner.poll_transmit(now, &mut self.scratch)?;
+            let start = begin(out);
+            Message::Tpdu(&[]).write(out);
+            let Some(inner) = self.inner.poll_transmit(now, out) else {
+                out.truncate(start);
+                return None;
+            };
             let peer = usize::try_from(inner.path.0).unwrap_or(usize::MAX);
-            let Some(sealed) = self.seal_for(now, peer, inner, out) else {
+            let Some(sealed) = self.seal_for(now, peer, inner, start, out) else {
+                out.truncate(start);
                 self.counters.unsent += 1;
                 continue;
             };
@@ -91,38 +112,45 @@ impl<M: Machine> Session<M> {
         None
     }
 
-    /// Seals what is in `scratch` for a peer, if it can be reached.
+    /// Seals for a peer what was written since [`begin`], if the peer can be reached.
     fn seal_for(
         &mut self,
         now: Instant,
         peer: usize,
         inner: Transmit,
+        start: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let room = self.sizes_of(self.peers.get(peer)?).payload.as_usize();
-        let tap = &self.tap;
+        let tap = |plain: &[u8]| {
+            if let Some(tap) = &self.tap {
+                tap.sealed(now, peer, plain);
+            }
+        };
+        let content = start + HEADER_BYTES;
         let state = self.peers.get_mut(peer)?;
         let (path, fec) = (state.path?, self.config.fec_words);
         if state.is_early(now) {
             let (key, id) = (state.early.as_mut()?, state.early_id?);
+            self.scratch.clear();
+            self.scratch.extend_from_slice(&out[content..]);
+            out.truncate(start);
             let len = seal_early(key, id, &mut self.code, fec, &self.scratch, out)?;
-            if let Some(tap) = tap {
-                tap.sealed(now, peer, &self.scratch);
-            }
+            tap(&self.scratch);
             self.counters.sent_early += 1;
             return Some(Transmit { path, len, ..inner });
         }
         if !state.is_open(now) {
             return None;
         }
-        if self.scratch.len() > room + MESSAGE_TYPE_BYTES {
+        if out.len() - content > room + MESSAGE_TYPE_BYTES {
+            self.scratch.clear();
+            self.scratch.extend_from_slice(&out[content..]);
+            out.truncate(start);
             return self.seal_pieces(now, peer, Transmit { path, ..inner }, room, out);
         }
         let keys = state.keys.current(now)?;
-        let len = seal(keys, &mut self.code, fec, &self.scratch, out)?;
-        if let Some(tap) = tap {
-            tap.sealed(now, peer, &self.scratch);
-        }
+        let len = seal(keys, &mut self.code, fec, start, out, tap)?;
         state.liveness.on_sent(now, Wants::Answer);
         state
             .mtu
@@ -140,6 +168,11 @@ impl<M: Machine> Session<M> {
         room: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        let tap = |plain: &[u8]| {
+            if let Some(tap) = &self.tap {
+                tap.sealed(now, peer, plain);
+            }
+        };
         let state = self.peers.get_mut(peer)?;
         state.fragment_id = state.fragment_id.wrapping_add(1);
         let headers = state.headers.0.as_usize();
@@ -149,21 +182,20 @@ impl<M: Machine> Session<M> {
         let mut first = None;
         let mut more = 0_usize;
         for piece in cut(state.fragment_id, octets, room) {
-            let mut plain = Vec::new();
-            Message::Fragment(piece).write(&mut plain);
             let fec = self.config.fec_words;
             if first.is_none() {
-                let len = seal(keys, &mut self.code, fec, &plain, out)?;
+                let start = begin(out);
+                Message::Fragment(piece).write(out);
+                let len = seal(keys, &mut self.code, fec, start, out, tap)?;
                 first = Some(Transmit { len, ..whole });
                 more = FRAGMENT_BYTES;
             } else {
                 let mut sealed = Vec::new();
-                let len = seal(keys, &mut self.code, fec, &plain, &mut sealed)?;
+                let start = begin(&mut sealed);
+                Message::Fragment(piece).write(&mut sealed);
+                let len = seal(keys, &mut self.code, fec, start, &mut sealed, tap)?;
                 self.outbox.push_back((Transmit { len, ..whole }, sealed));
                 more += len + headers - piece.octets.len();
-            }
-            if let Some(tap) = &self.tap {
-                tap.sealed(now, peer, &plain);
             }
         }
         state.liveness.on_sent(now, Wants::Answer);
@@ -192,12 +224,21 @@ impl<M: Machine> Session<M> {
         message: Message<'_>,
         wants: Wants,
     ) -> bool {
-        self.scratch.clear();
-        message.write(&mut self.scratch);
-        self.send_scratch(now, peer, path, wants)
+        let mut octets = Vec::new();
+        let start = begin(&mut octets);
+        message.write(&mut octets);
+        self.send_own(now, peer, path, (start, octets), wants)
     }
 
-    fn send_scratch(&mut self, now: Instant, peer: usize, path: PathId, wants: Wants) -> bool {
+    /// Seals and queues what was written since [`begin`].
+    fn send_own(
+        &mut self,
+        now: Instant,
+        peer: usize,
+        path: PathId,
+        (start, mut octets): (usize, Vec<u8>),
+        wants: Wants,
+    ) -> bool {
         let fec = self.config.fec_words;
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
@@ -205,16 +246,18 @@ impl<M: Machine> Session<M> {
         let Some(keys) = state.keys.current(now) else {
             return false;
         };
-        let mut octets = Vec::new();
-        if seal(keys, &mut self.code, fec, &self.scratch, &mut octets).is_none() {
+        // What does not fit into the queue is not seen to leave.
+        let tap = self.tap.as_ref().filter(|_| self.outbox.len() < OUTBOX_MAX);
+        let seen = |plain: &[u8]| {
+            if let Some(tap) = tap {
+                tap.sealed(now, peer, plain);
+            }
+        };
+        if seal(keys, &mut self.code, fec, start, &mut octets, seen).is_none() {
             return false;
         }
         state.liveness.on_sent(now, wants);
-        let queued = self.queue(path, octets);
-        if let Some(tap) = self.tap.as_ref().filter(|_| queued) {
-            tap.sealed(now, peer, &self.scratch);
-        }
-        queued
+        self.queue(path, octets)
     }
 
     /// Asks `peer` for a sign of life.
@@ -239,6 +282,7 @@ impl<M: Machine> Session<M> {
 
     /// Does what is due at `now` for every peer.
     pub(super) fn run_timers(&mut self, now: Instant) {
+        self.timers_ran = Some(now);
         for index in 0..self.peers.len() {
             self.run_timers_of(now, index);
         }
@@ -292,16 +336,17 @@ impl<M: Machine> Session<M> {
         let around = state.headers.0 + SESSION_OVERHEAD + parity;
         let known = due.known.map(|known| (due.id.wrapping_add(1), known));
         for (id, packet) in [(due.id, due.packet)].into_iter().chain(known) {
-            self.scratch.clear();
+            let mut octets = Vec::new();
+            let start = begin(&mut octets);
             let probe = Probe {
                 id: SIZE_PROBE | id,
                 sent_micros: now.as_wrapping_micros(),
             };
-            Message::Probe(probe).write(&mut self.scratch);
+            Message::Probe(probe).write(&mut octets);
             let plain = packet.saturating_sub(around).as_usize() + MESSAGE_TYPE_BYTES;
-            self.scratch.resize(plain.max(self.scratch.len()), 0);
+            octets.resize((HEADER_BYTES + plain).max(octets.len()), 0);
             // A lost one is not to raise doubts about the link.
-            self.send_scratch(now, index, path, Wants::Nothing);
+            self.send_own(now, index, path, (start, octets), Wants::Nothing);
         }
         let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
         self.say_sent_beside(index, octets);

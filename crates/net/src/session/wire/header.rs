@@ -7,7 +7,7 @@
 //! ```
 
 use fulmar_proto::units::FecStrength;
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 
 /// Octets of the header.
 pub(in crate::session) const HEADER_BYTES: usize = 12;
@@ -90,7 +90,7 @@ pub(in crate::session) enum HeaderReject {
 }
 
 fn check(octets: &[u8; HEADER_BYTES]) -> u16 {
-    Hec::over(&octets[..2]).then(&octets[4..])
+    hec(&octets[..2], &octets[4..])
 }
 
 impl Header {

@@ -13,7 +13,7 @@ use super::{SESSION_VERSION, version_question};
 use crate::session::fragments::Fragment;
 use crate::wire_sample::{Sample, hold};
 use fulmar_proto::units::{FecStrength, Instant};
-use fulmar_proto::wire::checksum::{Hec, crc32};
+use fulmar_proto::wire::checksum::{crc32, hec};
 use std::collections::BTreeSet;
 
 const CHECKS_BYTES: usize = 32;
@@ -122,10 +122,9 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
         true,
     );
     let counter = keys.next_counter().unwrap();
-    let mut plain = Vec::new();
-    messages()[2].1.write(&mut plain);
     let mut in_clear = Vec::new();
-    assert!(keys.seal(counter, &plain, &mut in_clear));
+    messages()[2].1.write(&mut in_clear);
+    assert!(keys.seal(counter, 0, &mut in_clear));
     let low = u32::try_from(counter).unwrap();
     let sealed = filling(40 + TAG_BYTES);
     let salted = filling(SALT_BYTES + 40 + TAG_BYTES);
@@ -371,7 +370,7 @@ fn every_type_of_datagram_message_and_notice_that_the_codec_knows_has_a_sample()
     let is_known = |kind: &u8| {
         let mut octets = [0; HEADER_BYTES];
         octets[0] = SESSION_VERSION << 4 | kind;
-        let hec = Hec::over(&octets[..2]).then(&octets[4..]);
+        let hec = hec(&octets[..2], &octets[4..]);
         octets[2..4].copy_from_slice(&hec.to_be_bytes());
         Header::parse(&octets).is_ok()
     };

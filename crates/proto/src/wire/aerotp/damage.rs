@@ -6,13 +6,13 @@ use super::golden::{encoded, examples};
 use super::*;
 use crate::rng::Rng;
 use crate::wire::TpduSeq;
-use crate::wire::checksum::Hec;
+use crate::wire::checksum::hec;
 
 /// Gives `octets` a HEC that matches, so that the checks behind it are reached. `descriptors` is
 /// how many octets of descriptor words follow the header.
 fn with_right_hec(mut octets: Vec<u8>, descriptors: usize) -> Vec<u8> {
     let end = (HEADER_BYTES + descriptors).min(octets.len());
-    let hec = Hec::over(&octets[..14]).then(&octets[HEADER_BYTES.min(end)..end]);
+    let hec = hec(&octets[..14], &octets[HEADER_BYTES.min(end)..end]);
     octets[14..16].copy_from_slice(&hec.to_be_bytes());
     octets
 }

@@ -7,7 +7,7 @@ use super::mode::Mode;
 use super::overhead::{CRC_BYTES, DESCRIPTOR_BYTES, HEADER_BYTES};
 use super::reject::Reject;
 use crate::units::FecStrength;
-use crate::wire::checksum::{Hec, crc32};
+use crate::wire::checksum::{crc32, hec};
 
 /// A TPDU to send. For MACKs and NACKs use [`Feedback`](super::Feedback), which writes their bodies.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub(super) fn encode_with(
     }
     let descriptors = &descriptors[..descriptor_bytes];
     out.extend_from_slice(&head);
-    out.extend_from_slice(&Hec::over(&head).then(descriptors).to_be_bytes());
+    out.extend_from_slice(&hec(&head, descriptors).to_be_bytes());
     out.extend_from_slice(descriptors);
     let body_start = out.len();
     write_body(out);
@@ -130,13 +130,13 @@ pub fn split_parity(octets: &[u8], strength: FecStrength) -> Option<(&[u8], &[u8
 /// descriptors; too short for CRC-32 and parity; flags; body length.
 pub fn parse(octets: &[u8]) -> Result<Tpdu<'_>, Reject> {
     let (head, rest) = octets.split_first_chunk::<14>().ok_or(Reject::Truncated)?;
-    let (hec, rest) = rest.split_first_chunk::<2>().ok_or(Reject::Truncated)?;
+    let (check, rest) = rest.split_first_chunk::<2>().ok_or(Reject::Truncated)?;
     let small = SmallFields::of([head[12], head[13]]);
     let descriptor_bytes = DESCRIPTOR_BYTES * (usize::from(small.fec) + usize::from(small.block));
     let (descriptors, rest) = rest
         .split_at_checked(descriptor_bytes)
         .ok_or(Reject::Truncated)?;
-    if Hec::over(head).then(descriptors) != u16::from_be_bytes(*hec) {
+    if hec(head, descriptors) != u16::from_be_bytes(*check) {
         return Err(Reject::HeaderCheck);
     }
     let mode = Mode::from_code(small.mode_code).ok_or(Reject::ReservedMode(small.mode_code))?;

@@ -26,7 +26,7 @@
 
 use super::arq::Epoch;
 use super::{Challenge, FrameNumber, FrameReject, LinkKind, open, seal};
-use crate::wire::checksum::Hec;
+use crate::wire::checksum::hec;
 
 /// The blocks that one feedback can speak of.
 pub const HARQ_REPORTS_MAX: usize = 256;
@@ -143,7 +143,7 @@ impl Unit {
             } => out.extend_from_slice(&[row, span, left]),
         }
         out.extend_from_slice(octets);
-        let check = Hec::over(out.get(start..).unwrap_or_default()).then(&[]);
+        let check = hec(out.get(start..).unwrap_or_default(), &[]);
         out.extend_from_slice(&check.to_be_bytes());
     }
 
@@ -151,7 +151,7 @@ impl Unit {
         let (content, check) = octets
             .split_last_chunk::<2>()
             .ok_or(FrameReject::Truncated)?;
-        if Hec::over(content).then(&[]) != u16::from_be_bytes(*check) {
+        if hec(content, &[]) != u16::from_be_bytes(*check) {
             return Err(FrameReject::Check);
         }
         let (&[_, e0, e1, serial, b0, b1, before], rest) = content
