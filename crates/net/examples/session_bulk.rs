@@ -101,16 +101,20 @@ fn link(keys: [u8; 2], endpoints: Vec<PathId>, rate: Bitrate) -> Outcome<Link> {
 }
 
 /// A driver, and what keeps its wake-up pipe open.
-fn driver(clock: Clock, local: SocketAddr) -> Outcome<(UdpDriver, Waker)> {
+fn driver(clock: Clock, local: SocketAddr, config: PortConfig) -> Outcome<(UdpDriver, Waker)> {
     let (waker, wake_up) = waker()?;
-    let port = UdpPort::bind(local, PortConfig::default())?;
+    let port = UdpPort::bind(local, config)?;
     let driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
     Ok((driver, waker))
 }
 
 fn source(to: SocketAddr, octets: u64, rate: Bitrate) -> Outcome<()> {
     let clock = Clock::start();
-    let (mut driver, _waker) = driver(clock, ([127, 0, 0, 1], 0).into())?;
+    let (mut driver, _waker) = driver(
+        clock,
+        ([127, 0, 0, 1], 0).into(),
+        PortConfig::for_rate(rate),
+    )?;
     let path = driver.path_to(to).ok_or("no room for the path")?;
     let mut link = link([1, 2], vec![path], rate)?;
     let lane = link
@@ -132,7 +136,7 @@ fn source(to: SocketAddr, octets: u64, rate: Bitrate) -> Outcome<()> {
 
 fn sink(at: SocketAddr) -> Outcome<()> {
     let clock = Clock::start();
-    let (mut driver, _waker) = driver(clock, at)?;
+    let (mut driver, _waker) = driver(clock, at, PortConfig::default())?;
     let mut link = link(
         [2, 1],
         Vec::new(),

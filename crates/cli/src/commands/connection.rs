@@ -170,10 +170,11 @@ pub(crate) fn driver_to(
 /// The address cannot be had.
 pub(crate) fn driver_at(
     address: SocketAddr,
+    config: PortConfig,
     wake_up: WakeUp,
     (verbose, quiet): (u8, bool),
 ) -> Result<(UdpDriver, SocketAddr), Failure> {
-    let port = UdpPort::bind(address, PortConfig::default())
+    let port = UdpPort::bind(address, config)
         .with_context(|| format!("listening on {address}"))
         .or_exit(Exit::Device)?;
     complain(&port, verbose, quiet);

@@ -311,7 +311,8 @@ fn measure(
     };
     let signals = Signals::catch(&[&waker])?;
     let talk = (verbose, args.json);
-    let (mut driver, path) = connection::driver_to(peer, PortConfig::default(), wake_up, talk)?;
+    let port = PortConfig::for_rate(args.link_rate());
+    let (mut driver, path) = connection::driver_to(peer, port, wake_up, talk)?;
     let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
     let mut client = Client::new(plan, path, signals.stop(), Watcher::new(args.json));
     driver
@@ -344,7 +345,9 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     let bind = args.bind.as_deref().unwrap_or_default();
     let listen = resolve("--bind", &format!("{bind}:{}", args.port))?;
     let signals = Signals::catch(&[&waker])?;
-    let (mut driver, listening) = connection::driver_at(listen, wake_up, (verbose, args.json))?;
+    let port = PortConfig::for_rate(args.link_rate());
+    let talk = (verbose, args.json);
+    let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
     let overhead = connection::lower_overhead(listening);
     let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
     let plan = ServerPlan {

@@ -10,6 +10,7 @@ use anyhow::Context;
 use fulmar_net::transfer::{
     Destination, ReceiveObserver, ReceivePlan, ReceiveReport, Receiver, Verdict,
 };
+use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
@@ -350,7 +351,8 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     }
     let listen = resolve("--listen", &args.listen)?;
     let signals = Signals::catch(&[&waker])?;
-    let (mut driver, listening) = connection::driver_at(listen, wake_up, (verbose, args.json))?;
+    let (port, talk) = (PortConfig::default(), (verbose, args.json));
+    let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
     let overhead = connection::lower_overhead(listening);
     let settings = ConnectionConfig {
         ack: connection::acknowledge_every(args.mack),

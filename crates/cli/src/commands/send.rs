@@ -74,10 +74,10 @@ pub(crate) struct SendArgs {
     /// Give up when nobody has answered at all for so long.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = connection::span)]
     connect_timeout: Duration,
-    /// Datagrams that may leave back to back in one system call.
-    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    /// Datagrams that may leave in one system call [default: what the rate lets go in 500 us, 16 to 64].
+    #[arg(long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
-    burst: u16,
+    burst: Option<u16>,
     /// The result as JSON on stdout, errors included, and no talk on stderr.
     #[arg(long)]
     json: bool,
@@ -269,10 +269,10 @@ fn transfer(
             .or_exit(Exit::Device)?,
     };
     let signals = Signals::catch(&[&waker])?;
-    let port_config = PortConfig {
-        burst: args.burst.into(),
-        ..PortConfig::default()
-    };
+    let mut port_config = PortConfig::for_rate(args.rate);
+    if let Some(burst) = args.burst {
+        port_config.burst = burst.into();
+    }
     let talk = (verbose, args.json);
     let (mut driver, path) = connection::driver_to(peer, port_config, wake_up, talk)?;
     let mut endpoint = connection::endpoint(args.rate, overhead)?;

@@ -96,8 +96,8 @@ fn passes(sender: &mut UdpPort, receiver: &mut UdpPort) -> io::Result<Option<Ecn
     let mut batch = Batch::default();
     receiver.receive(&mut batch)?;
     let from = sender.local()?;
-    let ours = batch.datagrams().find(|datagram| datagram.from == from);
-    Ok(ours.map(|datagram| datagram.ecn))
+    let ours = batch.trains().find(|train| train.from == from);
+    Ok(ours.map(|train| train.ecn))
 }
 
 #[cfg(test)]

@@ -173,28 +173,30 @@ impl Emulator {
                 break;
             }
             let now = self.clock.now();
-            for datagram in batch.datagrams() {
+            for train in batch.trains() {
                 let client = Path {
-                    remote: datagram.from,
-                    local: datagram.to,
+                    remote: train.from,
+                    local: train.to,
                 };
-                let passing = Passing {
-                    at: now,
-                    way: Way::Up,
-                    ends: Some(Ends::Sockets {
-                        from: client.remote,
-                        to: self.target,
-                    }),
-                    octets: datagram.octets,
-                };
-                if let Some(flow) = self.flows.heard(now, client) {
-                    let arrivals = self.up.admit(now, datagram.octets, datagram.ecn);
-                    let overflow = self.in_flight.hold((flow, Way::Up), arrivals);
-                    if let Some(tap) = &self.tap {
-                        tap.entered(&passing, (&mut self.up, overflow));
+                for octets in train.datagrams() {
+                    let passing = Passing {
+                        at: now,
+                        way: Way::Up,
+                        ends: Some(Ends::Sockets {
+                            from: client.remote,
+                            to: self.target,
+                        }),
+                        octets,
+                    };
+                    if let Some(flow) = self.flows.heard(now, client) {
+                        let arrivals = self.up.admit(now, octets, train.ecn);
+                        let overflow = self.in_flight.hold((flow, Way::Up), arrivals);
+                        if let Some(tap) = &self.tap {
+                            tap.entered(&passing, (&mut self.up, overflow));
+                        }
+                    } else if let Some(tap) = &self.tap {
+                        tap.enters(&passing, &Comment::NONE.dropped("refused"));
                     }
-                } else if let Some(tap) = &self.tap {
-                    tap.enters(&passing, &Comment::NONE.dropped("refused"));
                 }
             }
         }
@@ -213,15 +215,20 @@ impl Emulator {
                 }
                 let now = self.clock.now();
                 let (from, to) = (self.target, flow.client.remote);
-                for datagram in batch.datagrams() {
-                    let arrivals = self.down.admit(now, datagram.octets, datagram.ecn);
+                let trains = batch.trains();
+                let datagrams = trains.flat_map(|train| {
+                    let datagrams = train.datagrams();
+                    datagrams.map(move |octets| (octets, train.ecn))
+                });
+                for (octets, ecn) in datagrams {
+                    let arrivals = self.down.admit(now, octets, ecn);
                     let overflow = self.in_flight.hold((id, Way::Down), arrivals);
                     if let Some(tap) = &self.tap {
                         let passing = Passing {
                             at: now,
                             way: Way::Down,
                             ends: Some(Ends::Sockets { from, to }),
-                            octets: datagram.octets,
+                            octets,
                         };
                         tap.entered(&passing, (&mut self.down, overflow));
                     }

@@ -307,12 +307,12 @@ impl Gateway {
         let keys = keys(&config.security)?;
         let rules = entry::rules(&config)?;
         let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;
-        let port = UdpPort::bind(config.listen, PortConfig::default()).map_err(|source| {
-            GatewayError::Listen {
-                what: "carrier",
-                listen: config.listen,
-                source,
-            }
+        let fastest = config.peers.iter().map(|peer| peer.rate).max();
+        let port = fastest.map_or_else(PortConfig::default, PortConfig::for_rate);
+        let port = UdpPort::bind(config.listen, port).map_err(|source| GatewayError::Listen {
+            what: "carrier",
+            listen: config.listen,
+            source,
         })?;
         let carrier = port
             .local()

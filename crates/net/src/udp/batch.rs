@@ -16,17 +16,33 @@ pub struct Batch {
     filled: usize,
 }
 
-/// One datagram of a [`Batch`].
+/// Datagrams of a [`Batch`] that came one behind the other from one sender.
 #[derive(Clone, Copy, Debug)]
-pub struct Received<'a> {
-    /// Who sent it.
+pub struct Train<'a> {
+    /// Who sent them.
     pub from: SocketAddr,
-    /// The local address it was sent to, where the system says.
+    /// The local address they were sent to, where the system says.
     pub to: Option<IpAddr>,
-    /// Its payload.
-    pub octets: &'a [u8],
-    /// The network header's ECN field.
+    /// Their network headers' ECN field.
     pub ecn: Ecn,
+    octets: &'a [u8],
+    stride: usize,
+}
+
+impl<'a> Train<'a> {
+    /// The payloads of its datagrams.
+    pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        // `chunks` has nothing to say about an empty datagram.
+        let empty = self.octets.is_empty().then_some(self.octets);
+        empty.into_iter().chain(self.octets.chunks(self.stride))
+    }
+
+    /// How many datagrams, and their octets.
+    pub(super) const fn counts(&self) -> (u64, u64) {
+        let octets = self.octets.len() as u64;
+        let datagrams = octets.div_ceil(self.stride as u64);
+        (if datagrams == 0 { 1 } else { datagrams }, octets)
+    }
 }
 
 impl Default for Batch {
@@ -53,26 +69,17 @@ impl Batch {
         Ok(())
     }
 
-    /// The datagrams in order of arrival. GRO's trains are taken apart.
-    pub fn datagrams(&self) -> impl Iterator<Item = Received<'_>> {
+    /// What was received, in order of arrival. The kernel's GRO makes trains of several datagrams.
+    pub fn trains(&self) -> impl Iterator<Item = Train<'_>> {
         let rooms = self.octets.chunks_exact(TRAIN_OCTETS_MAX);
-        self.trains
-            .iter()
-            .zip(rooms)
-            .take(self.filled)
-            .flat_map(|(train, room)| {
-                let octets = room.get(..train.len).unwrap_or_default();
-                let received = |octets| Received {
-                    from: train.addr,
-                    to: train.dst_ip,
-                    octets,
-                    ecn: ecn_of(train.ecn),
-                };
-                // `chunks` has nothing to say about an empty datagram.
-                let empty = octets.is_empty().then(|| received(octets));
-                let cut = octets.chunks(train.stride.max(1)).map(received);
-                empty.into_iter().chain(cut)
-            })
+        let trains = self.trains.iter().zip(rooms).take(self.filled);
+        trains.map(|(train, room)| Train {
+            from: train.addr,
+            to: train.dst_ip,
+            ecn: ecn_of(train.ecn),
+            octets: room.get(..train.len).unwrap_or_default(),
+            stride: train.stride.max(1),
+        })
     }
 }
 

@@ -313,13 +313,13 @@ impl UdpDriver {
             if !port.receive(batch).map_err(DriverError::Receive)? {
                 return Ok(());
             }
-            for datagram in batch.datagrams() {
+            for train in batch.trains() {
                 let now = clock.now();
                 let path = Path {
-                    remote: datagram.from,
-                    local: datagram.to,
+                    remote: train.from,
+                    local: train.to,
                 };
-                if paths.lacks_room_for(datagram.from)
+                if paths.lacks_room_for(train.from)
                     && let Some(in_use) = app.paths_in_use(machine)
                 {
                     paths.displace(&in_use);
@@ -327,20 +327,22 @@ impl UdpDriver {
                 let Some(path) = paths.heard(now, path) else {
                     continue;
                 };
-                let arrived = Datagram {
-                    path,
-                    octets: datagram.octets,
-                    ecn: datagram.ecn,
-                };
-                app.arrived(now, machine, arrived, datagram.from);
-                let events = false;
-                let mut turn = Turn {
-                    port,
-                    paths,
-                    app,
-                    events,
-                };
-                drain_between_inputs(machine, now, &mut turn);
+                for octets in train.datagrams() {
+                    let arrived = Datagram {
+                        path,
+                        octets,
+                        ecn: train.ecn,
+                    };
+                    app.arrived(now, machine, arrived, train.from);
+                    let events = false;
+                    let mut turn = Turn {
+                        port,
+                        paths,
+                        app,
+                        events,
+                    };
+                    drain_between_inputs(machine, now, &mut turn);
+                }
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ mod outbox;
 mod paths;
 mod port;
 
-pub use batch::{Batch, Received};
+pub use batch::{Batch, Train};
 pub use driver::{Application, DriverError, Step, UdpDriver};
 pub use paths::{Path, PathTable, PathTableConfig};
 pub use port::{Offloads, PortConfig, PortCounters, SocketBuffers, UdpPort};

@@ -2,6 +2,7 @@
 //!
 //! Datagrams of one size to one path join (GSO); a smaller one may end a burst. A burst is capped,
 //! because some middleboxes drop the tail of a long back-to-back train (quinn issue 2627).
+//! Nothing is allocated for a datagram: the octets lie in one buffer, which is used again.
 
 use quinn_udp::EcnCodepoint;
 use std::collections::VecDeque;
@@ -89,13 +90,19 @@ impl Outbox {
         Some((burst, octets))
     }
 
+    /// Whether nothing more can join the oldest burst: another has begun behind it.
+    pub(super) fn has_whole_burst(&self) -> bool {
+        self.bursts.len() > 1
+    }
+
     /// The oldest burst has been sent or given up.
     pub(super) fn pop(&mut self) {
         if let Some(burst) = self.bursts.pop_front() {
             self.taken += burst.len;
         }
-        if self.bursts.is_empty() {
-            self.octets.clear();
+        // What is left may be the beginning of a burst, which moves to the front.
+        if self.taken >= self.waiting() {
+            self.octets.drain(..self.taken);
             self.taken = 0;
         }
     }

@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::outbox::{Envelope, Outbox};
 use super::paths::Path;
 use fulmar_proto::machine::Ecn;
-use fulmar_proto::units::ByteCount;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use quinn_udp::{EcnCodepoint, UdpSocketState};
 use serde::Serialize;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -17,8 +17,17 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// More than this waits for nothing but the end of the drain, so it is handed to the kernel.
+/// When so much waits, whole bursts of it are handed to the kernel before the drain's end.
 const FLUSH_AT: usize = 65_536;
+
+/// Datagrams in one call at any rate.
+const BURST_MIN: usize = 16;
+/// And at most: of 1500 octets, 43 fill what the kernel takes.
+const BURST_MAX: usize = 64;
+/// More than a pacer lets go at once is never queued, so calls that carry no more change nothing on
+/// the wire.
+const BURST_TIME: Duration = Duration::from_micros(500);
+const BURST_PACKET: ByteCount = ByteCount(1500);
 
 /// How a [`UdpPort`] is set up.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +42,19 @@ impl Default for PortConfig {
     fn default() -> Self {
         Self {
             buffer: ByteCount(4 * 1024 * 1024),
-            burst: 16,
+            burst: BURST_MIN,
+        }
+    }
+}
+
+impl PortConfig {
+    /// For a sender at `rate`: bursts grow with it, as far as a pacer lets go at once.
+    pub fn for_rate(rate: Bitrate) -> Self {
+        let packets = rate.bytes_in(BURST_TIME).0 / BURST_PACKET.0;
+        let packets = usize::try_from(packets).unwrap_or(BURST_MAX);
+        Self {
+            burst: packets.clamp(BURST_MIN, BURST_MAX),
+            ..Self::default()
         }
     }
 }
@@ -209,7 +230,7 @@ impl UdpPort {
         let count_max = self.burst_max.min(self.state.max_gso_segments());
         self.outbox.push(envelope, len, count_max);
         if self.outbox.waiting() >= FLUSH_AT {
-            self.flush();
+            self.hand_over(false);
         }
     }
 
@@ -221,9 +242,16 @@ impl UdpPort {
 
     /// Hands everything queued to the kernel, as far as it takes it.
     pub fn flush(&mut self) {
+        self.hand_over(true);
+    }
+
+    /// Without `all`, a burst that may still grow stays.
+    fn hand_over(&mut self, all: bool) {
         self.blocked = false;
         let mut retried = false;
-        while let Some((burst, contents)) = self.outbox.front() {
+        while (all || self.outbox.has_whole_burst())
+            && let Some((burst, contents)) = self.outbox.front()
+        {
             let transmit = quinn_udp::Transmit {
                 destination: burst.envelope.to,
                 ecn: burst.envelope.ecn,
@@ -283,9 +311,10 @@ impl UdpPort {
         let filled = batch.fill(|slices, trains| state.recv(socket.into(), slices, trains));
         match filled {
             Ok(()) => {
-                for datagram in batch.datagrams() {
-                    self.counters.received += 1;
-                    self.counters.received_bytes += datagram.octets.len() as u64;
+                for train in batch.trains() {
+                    let (datagrams, octets) = train.counts();
+                    self.counters.received += datagrams;
+                    self.counters.received_bytes += octets;
                 }
                 Ok(true)
             }
