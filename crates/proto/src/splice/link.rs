@@ -1,6 +1,6 @@
 //! A flow's way over AeroTP while it has one: records in and out of one connection.
 
-use super::records::{Record, RecordReader};
+use super::records::{BODY_BYTES_MAX, Record, RecordReader, data_header};
 use crate::transport::aerotp::{ConnectionId, Endpoint};
 use crate::units::Instant;
 
@@ -39,10 +39,30 @@ impl Link {
 
     /// Sends a record, behind those that wait.
     pub(super) fn send(&mut self, now: Instant, endpoint: &mut Endpoint, record: &Record<'_>) {
-        if !self.closing {
-            self.ended |= matches!(record, Record::End { .. });
+        if self.closing {
+            return;
+        }
+        self.ended |= matches!(record, Record::End { .. });
+        if let Record::Data(octets) = record
+            && self.pending.is_empty()
+        {
+            self.write_data(now, endpoint, octets);
+        } else {
             record.encode(&mut self.pending);
             self.flush(now, endpoint);
+        }
+    }
+
+    /// A record with data, most of which the connection has room for: only the rest is copied.
+    fn write_data(&mut self, now: Instant, endpoint: &mut Endpoint, octets: &[u8]) {
+        let octets = &octets[..octets.len().min(BODY_BYTES_MAX)];
+        for part in [&data_header(octets.len()), octets] {
+            let taken = if self.pending.is_empty() {
+                endpoint.write(now, self.id, part).unwrap_or(0)
+            } else {
+                0
+            };
+            self.pending.extend_from_slice(&part[taken..]);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Records to octets.
 
-use super::{BODY_BYTES_MAX, Message, Open, Record, kind};
+use super::{BODY_BYTES_MAX, HEADER_BYTES, Message, Open, Record, kind};
 use crate::splice::address::{FlowKind, Host};
 use core::net::{IpAddr, SocketAddr};
 
@@ -20,6 +20,12 @@ pub(super) mod host {
     pub(in super::super) const NAME: u8 = 1;
     pub(in super::super) const V4: u8 = 4;
     pub(in super::super) const V6: u8 = 6;
+}
+
+/// What stands before the octets of a `DATA` record, of which it has `len`.
+pub(in crate::splice) fn data_header(len: usize) -> [u8; HEADER_BYTES] {
+    let [high, low] = u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
+    [kind::DATA, high, low]
 }
 
 impl Record<'_> {
@@ -47,7 +53,7 @@ impl Record<'_> {
             Self::Flow(flow) => out.extend_from_slice(&flow.0),
             Self::Finished | Self::Stop | Self::Ignored => {}
         }
-        let body = start + super::HEADER_BYTES;
+        let body = start + HEADER_BYTES;
         out.truncate(body + BODY_BYTES_MAX);
         let length = u16::try_from(out.len() - body).unwrap_or(u16::MAX);
         out[start + 1..body].copy_from_slice(&length.to_be_bytes());

@@ -16,6 +16,7 @@ mod reader;
 mod tests;
 
 pub use decode::Malformed;
+pub(in crate::splice) use encode::data_header;
 pub use reader::{Piece, RecordReader};
 
 use super::address::{Destination, FlowId, FlowKind};

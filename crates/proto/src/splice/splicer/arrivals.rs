@@ -100,6 +100,7 @@ impl Splicer {
             } else {
                 self.on_orphan_octets(now, id, &chunk.octets);
             }
+            self.shared.endpoint.recycle(id, chunk.octets);
         }
     }
 
