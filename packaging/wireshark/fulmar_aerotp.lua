@@ -15,8 +15,10 @@ local f = {}
 
 local function declare(shared)
     MODES = shared.modes
-    local field
-    proto, field = shared.declare("fulmar.aerotp", "AeroTP", f)
+    proto = Proto("fulmar.aerotp", "AeroTP")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.aerotp." .. name, ...)
+    end
     field("srcport", "uint16", "Source port")
     field("dstport", "uint16", "Destination port")
     field("seq", "uint32", "Sequence number")
@@ -344,9 +346,10 @@ function aerotp.register(shared)
             application.stream:reset()
         end
     end
-    shared.read(proto, function(_, tvb, pinfo, tree)
+    function proto.dissector(tvb, pinfo, tree)
         dissect(shared, known, tvb, pinfo, tree)
-    end)
+        return tvb:len()
+    end
     function shared.is_tpdu(octets)
         return is_header(shared, octets)
     end

@@ -18,8 +18,10 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    local field
-    proto, field = shared.declare("fulmar.link", "Fulmar link", f)
+    proto = Proto("fulmar.link", "Fulmar link")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.link." .. name, ...)
+    end
     field("kind", "uint8", "Kind", base.HEX, KINDS)
     field("epoch", "uint16", "Epoch")
     field("number", "uint16", "Number")
@@ -205,7 +207,10 @@ local link = {}
 
 function link.register(shared)
     declare(shared)
-    shared.read(proto, dissect)
+    function proto.dissector(tvb, pinfo, tree)
+        dissect(shared, tvb, pinfo, tree)
+        return tvb:len()
+    end
 end
 
 return link

@@ -15,8 +15,10 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    local field
-    proto, field = shared.declare("fulmar.lt_tcp", "LT-TCP", f)
+    proto = Proto("fulmar.lt_tcp", "LT-TCP")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.lt_tcp." .. name, ...)
+    end
     field("srcport", "uint16", "Source port")
     field("dstport", "uint16", "Destination port")
     field("seq", "uint32", "Sequence number")
@@ -231,7 +233,10 @@ local lt_tcp = {}
 
 function lt_tcp.register(shared)
     declare(shared)
-    shared.read(proto, dissect)
+    function proto.dissector(tvb, pinfo, tree)
+        dissect(shared, tvb, pinfo, tree)
+        return tvb:len()
+    end
     -- The simulator's packets: protocol 254 (RFC 3692) below IPv4's shape.
     DissectorTable.get("ip.proto"):add(254, proto)
 end

@@ -9,8 +9,10 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    local field
-    proto, field = shared.declare("fulmar.network", "Fulmar lab network", f)
+    proto = Proto("fulmar.network", "Fulmar lab network")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.network." .. name, ...)
+    end
     field("shape", "uint8", "Version and length", base.HEX)
     field("priority", "uint8", "Priority (DSCP)", base.DEC, nil, 0xFC)
     field("ecn", "uint8", "ECN", base.DEC, ECN, 0x03)
@@ -68,7 +70,10 @@ local network = {}
 
 function network.register(shared)
     declare(shared)
-    shared.read(proto, dissect)
+    function proto.dissector(tvb, pinfo, tree)
+        dissect(shared, tvb, pinfo, tree)
+        return tvb:len()
+    end
 end
 
 return network

@@ -17,8 +17,10 @@ local proto, data_proto = nil, nil
 local f, d = {}, {}
 
 local function declare(shared)
-    local field
-    proto, field = shared.declare("fulmar.perf", "Fulmar perf", f)
+    proto = Proto("fulmar.perf", "Fulmar perf")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.perf." .. name, ...)
+    end
     field("length", "uint16", "Length")
     field("type", "uint32", "Type", base.DEC, TYPES)
     field("version", "uint8", "Version")
@@ -253,14 +255,16 @@ function perf.register(shared)
         cursor:rest(d.filling)
         return string.format("message %s len=%d", tostring(sequence), tvb:len())
     end
-    shared.read(proto, function(_, tvb, pinfo, tree)
+    function proto.dissector(tvb, pinfo, tree)
         pinfo.cols.protocol = "Perf"
         shared.info(pinfo, shared.perf_record(tvb, tree))
-    end)
-    shared.read(data_proto, function(_, tvb, pinfo, tree)
+        return tvb:len()
+    end
+    function data_proto.dissector(tvb, pinfo, tree)
         pinfo.cols.protocol = "Perf"
         shared.info(pinfo, shared.perf_message(tvb, tree))
-    end)
+        return tvb:len()
+    end
 end
 
 return perf

@@ -12,8 +12,10 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    local field
-    proto, field = shared.declare("fulmar.session", "Fulmar session", f)
+    proto = Proto("fulmar.session", "Fulmar session")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.session." .. name, ...)
+    end
     field("version", "uint8", "Version", base.DEC, nil, 0xF0)
     field("type", "uint8", "Type", base.DEC, TYPES, 0x0F)
     field("fec_words", "uint8", "FEC words")
@@ -279,7 +281,10 @@ local session = {}
 
 function session.register(shared)
     declare(shared)
-    shared.read(proto, dissect)
+    function proto.dissector(tvb, pinfo, tree)
+        dissect(shared, tvb, pinfo, tree)
+        return tvb:len()
+    end
     function shared.is_session(octets)
         return is_header(shared, octets)
     end

@@ -14,8 +14,10 @@ local proto, message_proto = nil, nil
 local f = {}
 
 local function declare(shared)
-    local field
-    proto, field = shared.declare("fulmar.transfer", "Fulmar file transfer", f)
+    proto = Proto("fulmar.transfer", "Fulmar file transfer")
+    local function field(name, kind, ...)
+        f[name] = ProtoField[kind]("fulmar.transfer." .. name, ...)
+    end
     field("type", "uint8", "Type", base.DEC, TYPES)
     field("length", "uint32", "Length of the body")
     field("version", "uint8", "Version")
@@ -140,11 +142,12 @@ function transfer.register(shared)
         item:append_text(", " .. text)
         return cursor.failed and text .. " [" .. cursor.failed .. "]" or text
     end
-    shared.read(proto, function(_, tvb, pinfo, tree)
+    function proto.dissector(tvb, pinfo, tree)
         pinfo.cols.protocol = "Transfer"
         shared.info(pinfo, shared.transfer_record(tvb, tree))
-    end)
-    shared.read(message_proto, function(_, tvb, pinfo, tree)
+        return tvb:len()
+    end
+    function message_proto.dissector(tvb, pinfo, tree)
         pinfo.cols.protocol = "Transfer"
         local item = tree:add(message_proto, tvb:range())
         local cursor = shared.Cursor.new(tvb, item, shared.experts)
@@ -153,7 +156,8 @@ function transfer.register(shared)
         local length = cursor:left()
         cursor:rest(message_proto.fields[3])
         shared.info(pinfo, string.format("message offset=%s len=%d", tostring(offset), length))
-    end)
+        return tvb:len()
+    end
 end
 
 return transfer

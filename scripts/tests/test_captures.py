@@ -5,6 +5,7 @@ what the dissectors find damaged. Then real gateways, files and measurements ove
 """
 
 import json
+import os
 import pathlib
 import re
 import socket
@@ -14,8 +15,9 @@ import threading
 import unittest
 
 import test_dissectors as dissectors
-from program import FULMAR, build
 
+ROOT = dissectors.ROOT
+FULMAR = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/fulmar"
 PATIENCE = 60
 # What shows that a layer was read: each transport, and each link layer.
 LINKS = {"none": "ip.src", "plain": "fulmar.network.source", "ll-arq": "fulmar.link.number", "ll-harq": "fulmar.link.place.packet",
@@ -62,7 +64,8 @@ def fields_of(path, *names):
 class Captures(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        build()
+        command = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
+        subprocess.run(command, cwd=ROOT, check=True, timeout=1800, capture_output=True)
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -296,6 +296,7 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
     use std::net::TcpListener;
     use std::thread;
 
@@ -332,10 +333,13 @@ mod tests {
         let server: Server = listener.local_addr().unwrap().to_string().parse().unwrap();
         let talk = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut asked = [0; 1024];
-            let len = stream.read(&mut asked).unwrap();
+            let mut asked = String::new();
+            let mut lines = BufReader::new(&stream);
+            while !asked.ends_with("\r\n\r\n") {
+                assert_ne!(lines.read_line(&mut asked).unwrap(), 0, "{asked:?}");
+            }
             stream.write_all(answer).unwrap();
-            String::from_utf8_lossy(&asked[..len]).into_owned()
+            asked
         });
         let told = server.get("/view");
         assert!(talk.join().unwrap().starts_with("GET /view HTTP/1.0\r\n"));
