@@ -12,7 +12,9 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
+import urllib.request
 
 import test_dissectors as dissectors
 
@@ -20,12 +22,16 @@ ROOT = dissectors.ROOT
 FULMAR = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/fulmar"
 PATIENCE = 60
 # What shows that a layer was read: each transport, and each link layer.
-LINKS = {"none": "ip.src", "plain": "fulmar.network.source", "ll-arq": "fulmar.link.number", "ll-harq": "fulmar.link.place.packet",
-         "slacp": "fulmar.slacp.lane"}
+LINKS = {"none": "ip.src", "plain": "fulmar.network.source", "ll-arq": "fulmar.link.number",
+         "selective-repeat": "fulmar.link.number", "ll-harq": "fulmar.link.place.packet", "slacp": "fulmar.slacp.lane"}
 TRANSPORTS = {"aerotp": "fulmar.aerotp.mack.window", "tcp": "tcp.seq_raw", "udp": "udp.length", "lt-tcp": "fulmar.lt_tcp.report.block",
               "gateway": "fulmar.splice.total"}
+PROTOCOLS = {"aerotp": "fulmar.aerotp", "tcp": "tcp", "udp": "udp", "lt-tcp": "fulmar.lt_tcp", "gateway": "fulmar.aerotp"}
 RUNS = [("none", transport) for transport in TRANSPORTS] + [
-    ("plain", "tcp"), ("ll-arq", "gateway"), ("ll-harq", "aerotp"), ("slacp", "lt-tcp")]
+    ("plain", "tcp"), ("ll-arq", "gateway"), ("ll-harq", "aerotp"), ("ll-harq", "lt-tcp"), ("selective-repeat", "aerotp"),
+    ("slacp", "lt-tcp"), ("slacp", "tcp")]
+# Packets that have either, at the least.
+READ_MIN = 20
 CHECKSUMS = [word for name in ("ip", "tcp", "udp") for word in ("-o", f"{name}.check_checksum:TRUE")]
 CHECKSUM_GROUP, MALFORMED_GROUP = str(0x01000000), str(0x07000000)
 INBOUND = "0x00000001"
@@ -36,6 +42,7 @@ duration = "10s"
 rate = "10mbit"
 delay = "5ms"
 queue = "100 packets"
+loss = "3%%"
 ber = 1e-5
 link = "%s"
 [flow]
@@ -60,6 +67,11 @@ def fields_of(path, *names):
     return [line.split("\t") for line in told.split("\n")[:-1]]
 
 
+def has(protocols, name):
+    """Whether a packet's `frame.protocols` has one of that name."""
+    return name in protocols.split(":")
+
+
 @unittest.skipUnless(dissectors.CI or dissectors.TSHARK, "needs tshark")
 class Captures(unittest.TestCase):
     @classmethod
@@ -82,18 +94,19 @@ class Captures(unittest.TestCase):
                                      capture_output=True, text=True, timeout=PATIENCE)
                 self.assertEqual(run.returncode, 0, run.stderr)
                 packets = fields_of(path, "frame.packet_flags_direction", "frame.comment", "_ws.expert.group", "frame.protocols",
-                                    LINKS[link], TRANSPORTS[transport])
-                for column, name in ((4, LINKS[link]), (5, TRANSPORTS[transport])):
-                    self.assertTrue(any(packet[column] for packet in packets), name)
+                                    LINKS[link], TRANSPORTS[transport], *dissectors.NOTES)
+                self.assertTrue(any(packet[5] for packet in packets), TRANSPORTS[transport])
+                self.assertGreater(sum(bool(packet[4]) for packet in packets), READ_MIN, LINKS[link])
+                self.assertGreater(sum(has(packet[3], PROTOCOLS[transport]) for packet in packets), READ_MIN, PROTOCOLS[transport])
                 self.check_damage(packets, is_summed=link == "none")
                 damaged += sum("damaged" in packet[1] for packet in packets)
         self.assertGreater(damaged, 100)
 
     def check_damage(self, packets, is_summed):
-        for number, (direction, comment, groups, protocols, *_) in enumerate(packets, 1):
+        for number, (direction, comment, groups, protocols, _, _, *notes) in enumerate(packets, 1):
             bits = re.search(r"damaged: (\d+) bit", comment)
             is_damaged = bits is not None and direction == INBOUND
-            is_noted = CHECKSUM_GROUP in groups.split(",") or MALFORMED_GROUP in groups.split(",")
+            is_noted = CHECKSUM_GROUP in groups.split(",") or MALFORMED_GROUP in groups.split(",") or any(notes)
             # The Internet checksum overlooks some pairs of bits.
             if is_noted != is_damaged and not (is_damaged and is_summed and int(bits[1]) > 1):
                 self.fail(f"packet {number}: {comment!r}, groups {groups}, {protocols}")
@@ -103,7 +116,7 @@ class Captures(unittest.TestCase):
         file.write_text(f'[gateway]\nname = "{name}"\nlisten = "127.0.0.1:0"\nstate_dir = "{self.folder}/{name}"\n'
                         f'[security]\nkind = "noise"\nprivate_key_file = "{self.folder}/{name}.key"\n'
                         f'[[peer]]\nname = "{peer}"\n{address}public_key = "{key}"\nrate = "20mbit"\n'
-                        f'[egress]\nallow = ["127.0.0.0/8:1-65535"]\n{entries}')
+                        f'[egress]\nallow = ["127.0.0.0/8:1-65535"]\n[metrics]\nlisten = "127.0.0.1:0"\n{entries}')
         with open(self.folder / f"{name}.log", "w") as log:
             capture = self.folder / f"{name}.pcapng"
             process = start("gateway", "--json", "-c", file, "--capture", capture, stderr=log)
@@ -137,6 +150,11 @@ class Captures(unittest.TestCase):
             client.shutdown(socket.SHUT_WR)
             while client.recv(65536):
                 pass
+        # Noise from a stranger.
+        host, port = record["listening"].rsplit(":", 1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(bytes([0xEE] * 64), (host, int(port)))
+            self.until_refused(f"http://{record['metrics']}/status")
         for process in (air, relay, ground):
             process.terminate()
             process.wait(PATIENCE)
@@ -147,12 +165,29 @@ class Captures(unittest.TestCase):
         self.assertIn("Noise", {security for _, security, _ in outer})
         self.assertTrue(any(sealed for _, _, sealed in outer))
         for name in ("air", "ground"):
-            told = fields_of(self.folder / f"{name}.pcapng", "frame.interface_name", "fulmar.splice.type", "_ws.expert.group",
-                             "_ws.expert.message")
+            told = fields_of(self.folder / f"{name}.pcapng", "frame.interface_name", "frame.comment", "frame.protocols",
+                             "fulmar.splice.type", "_ws.expert.group", *dissectors.NOTES)
             inner = [packet for packet in told if packet[0] == "inner"]
-            records = {kind for packet in inner for kind in packet[1].split(",")}
+            records = {kind for packet in inner for kind in packet[3].split(",")}
             self.assertLessEqual({"1", "2", "4", "5"}, records, "OPEN, ACCEPTED, DATA, END")
-            self.assertEqual([packet[3] for packet in told if CHECKSUM_GROUP in packet[2] or MALFORMED_GROUP in packet[2]], [])
+            self.assertTrue(all(has(packet[2], "fulmar.inner") for packet in inner))
+            for layer, least in (("fulmar.session", 100), ("fulmar.inner", 50), ("fulmar.aerotp", 50)):
+                self.assertGreater(sum(has(packet[2], layer) for packet in told), least, layer)
+            refused = [packet for packet in told if "refused: header_check" in packet[1]]
+            self.assertEqual(len(refused), 1 if name == "air" else 0)
+            for packet in told:
+                groups, notes = packet[4], packet[5:]
+                is_noted = CHECKSUM_GROUP in groups or MALFORMED_GROUP in groups or any(notes)
+                self.assertEqual(is_noted, packet in refused, packet)
+
+    def until_refused(self, status):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with urllib.request.urlopen(status, timeout=PATIENCE) as answer:
+                if json.load(answer)["carrier"]["dropped"]["header_check"]:
+                    return
+            time.sleep(0.05)
+        self.fail("the noise was not refused")
 
     def test_perf_is_read_from_its_ports(self):
         server = start("perf", "-s", "-B", "127.0.0.1", "-p", "0", "-1", "--json", stderr=subprocess.DEVNULL)

@@ -1,7 +1,7 @@
 //! Captures of the simulator, the emulator and the gateway, as commands write them.
 //!
 //! Method: run the commands, read their files with another reader than ours, and compare with what
-//! they counted.
+//! they counted. What Wireshark reads of each layer is `scripts/tests/test_captures.py`'s.
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
 use crate::processes::{octets, run, said, until};
@@ -10,23 +10,9 @@ use rustix::process::Signal;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
-
-const PLUGIN: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../packaging/wireshark/fulmar.lua"
-);
-
-/// What the dissectors complain with.
-const COMPLAINTS: [&str; 4] = [
-    "_ws.malformed",
-    "fulmar.malformed",
-    "fulmar.truncated",
-    "fulmar.unknown",
-];
 
 /// Whether a program that a test needs works. Says once what is missing, and fails instead where
 /// tests must not be skipped (`CI=true`).
@@ -40,80 +26,6 @@ fn works(program: &str, arguments: &[&str]) -> bool {
         drop(writeln!(std::io::stderr(), "skipped: needs {program}"));
     }
     works
-}
-
-/// A packet as tshark reads it with our dissectors: who read it, and what they complained of.
-struct Dissected {
-    protocols: String,
-    complaints: String,
-    has_comment: bool,
-}
-
-impl Dissected {
-    fn has(&self, protocol: &str) -> bool {
-        self.protocols.split(':').any(|name| name == protocol)
-    }
-}
-
-fn dissected(file: &Path) -> Vec<Dissected> {
-    let mut command = Command::new("tshark");
-    command.args(["-n", "-X", &format!("lua_script:{PLUGIN}"), "-T", "fields"]);
-    for field in ["frame.protocols", "frame.comment"]
-        .iter()
-        .chain(&COMPLAINTS)
-    {
-        command.args(["-e", field]);
-    }
-    let output = command.arg("-r").arg(file).output();
-    let output = output.expect("it is installed");
-    assert!(output.status.success(), "{}", said(&output));
-    let text = String::from_utf8(output.stdout).expect("fields are text");
-    let packet = |line: &str| {
-        let mut fields = line.splitn(3, '\t').map(str::to_owned);
-        let mut next = || fields.next().unwrap_or_default();
-        Dissected {
-            protocols: next(),
-            has_comment: !next().is_empty(),
-            complaints: next().trim().to_owned(),
-        }
-    };
-    text.lines().map(packet).collect()
-}
-
-#[test]
-fn every_packet_of_a_run_is_read_by_the_dissectors() {
-    if !works("tshark", &["--version"]) {
-        return;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let (scenario, file) = (
-        directory.path().join("s.toml"),
-        directory.path().join("s.pcapng"),
-    );
-    for (layer, frames, transport, segments) in [
-        ("none", "ip", "aerotp", "fulmar.aerotp"),
-        ("none", "ip", "lt-tcp", "fulmar.lt_tcp"),
-        ("selective-repeat", "fulmar.link", "aerotp", "fulmar.aerotp"),
-        ("ll-harq", "fulmar.link", "lt-tcp", "fulmar.lt_tcp"),
-        ("slacp", "fulmar.slacp", "tcp", "tcp"),
-    ] {
-        let text = format!(
-            "[[hop]]\nrate = \"5mbit\"\ndelay = \"5ms\"\nloss = \"3%\"\nlink = \"{layer}\"\n\
-             [[flow]]\ntransport = \"{transport}\"\nbytes = \"20kB\"\n"
-        );
-        fs::write(&scenario, text).unwrap();
-        let (from, to) = (scenario.display(), file.display());
-        let output = run(&format!("sim {from} --runs 1 --capture {to}"));
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-        let packets = dissected(&file);
-        for wanted in [frames, segments] {
-            let found = packets.iter().filter(|packet| packet.has(wanted)).count();
-            assert!(found > 20, "{found} {wanted}: {transport} over {layer}");
-        }
-        for packet in packets {
-            assert_eq!(packet.complaints, "", "{}", packet.protocols);
-        }
-    }
 }
 
 #[test]
@@ -242,17 +154,6 @@ fn a_gateway_captures_what_it_sends_receives_refuses_and_opens() {
     for packet in capture.of("inner", true) {
         assert_eq!(packet.dissector(), "fulmar.inner");
         assert_eq!(packet.comment, "peer ground");
-    }
-    if works("tshark", &["--version"]) {
-        let packets = dissected(&file);
-        let count = |name: &str| packets.iter().filter(|packet| packet.has(name)).count();
-        assert_eq!(count("fulmar.inner"), inner(true) + inner(false));
-        assert!(count("fulmar.aerotp") > 400 && count("fulmar.session") > 400);
-        // Noise is commented on.
-        let plain = packets.iter().filter(|packet| !packet.has_comment);
-        for packet in plain {
-            assert_eq!(packet.complaints, "", "{}", packet.protocols);
-        }
     }
     // What is sealed is not in clear, what is opened is.
     let clear = &sent[1_000..1_032];
