@@ -8,6 +8,7 @@ mod demo;
 mod exit;
 mod output;
 mod signals;
+mod table;
 mod workers;
 
 use clap::error::{ContextKind, ErrorKind};

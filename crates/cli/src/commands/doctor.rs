@@ -3,10 +3,9 @@
 use crate::commands::gateway;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::table::Listing;
 use fulmar_net::doctor::{self, Finding, Verdict};
 use serde::Serialize;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -73,19 +72,15 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
 }
 
 fn table(findings: &[Finding]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    table.set_header(["verdict", "check", "found"]);
+    let headings = ["verdict", "check", "found"];
+    let mut table = Listing::new(headings, headings.len());
     for finding in findings {
         let verdict = match finding.verdict {
             Verdict::Good => "good",
             Verdict::Poor => "poor",
             Verdict::Bad => "BAD",
         };
-        table.add_row([verdict, &finding.check, &finding.found]);
+        table.row([verdict, &finding.check, &finding.found]);
     }
     table.to_string()
 }

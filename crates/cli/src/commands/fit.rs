@@ -3,9 +3,9 @@
 use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
+use crate::table::Listing;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
-use comfy_table::{CellAlignment, Table, presets};
 use fulmar_trace::fit::{Fit, Fitted, Goodness, Parameter, fit};
 use fulmar_trace::{
     CaptureOptions, Losses, Protocol, Recording, SequenceOptions, is_capture, read_capture,
@@ -228,27 +228,23 @@ fn text(fit: &Fit, best: &Fitted, name: &str) -> anyhow::Result<String> {
             write!(text, ", {count} {what}")?;
         }
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header([
+    let headings = [
         "model",
         "parameters, 95 % intervals",
         "log-likelihood",
         "BIC",
         "chi-square of runs",
-    ]);
+    ];
+    let mut table = Listing::new(headings, 2);
     for fitted in &fit.models {
         let parameters: Vec<String> = fitted.parameters.iter().map(shown).collect();
-        table.add_row([
+        table.row([
             fitted.model.name().to_owned(),
             parameters.join("\n"),
             format!("{:.1}", fitted.log_likelihood),
             format!("{:.1}", fitted.bic),
             fitted.goodness.map_or_else(|| "-".to_owned(), goodness),
         ]);
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
     }
     writeln!(text, "\n{table}")?;
     for (model, reason) in &fit.skipped {

@@ -4,8 +4,8 @@ mod forecast;
 
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
+use crate::table::Listing;
 use anyhow::anyhow;
-use comfy_table::{CellAlignment, Table, presets};
 use forecast::{Forecast, Kind, Loss, Question};
 use fulmar_proto::units::{
     BitErrorRate, Bitrate, ByteCount, Distance, Duration, OpticalPower, PacketErrorRate,
@@ -199,9 +199,7 @@ fn text(question: &Question, forecast: &Forecast) -> anyhow::Result<String> {
             writeln!(text, "{percent} % of packets lost")?;
         }
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header([
+    let headings = [
         "repetition",
         "header",
         "data",
@@ -212,12 +210,10 @@ fn text(question: &Question, forecast: &Forecast) -> anyhow::Result<String> {
         "goodput there",
         "window",
         "way back",
-    ]);
+    ];
+    let mut table = Listing::new(headings, 1);
     for kind in &forecast.kinds {
-        table.add_row(row(kind));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+        table.row(row(kind));
     }
     writeln!(text, "{table}")?;
     match &forecast.blocks {

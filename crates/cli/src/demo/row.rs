@@ -3,8 +3,8 @@
 use super::plan::{Carrier, Condition, SEED};
 use super::timeline::Timeline;
 use crate::output;
+use crate::table::Listing;
 use anyhow::{Context, Result};
-use comfy_table::{CellAlignment, Table, presets};
 use fulmar_net::emulator::{DirectionReport, Report};
 use fulmar_net::transfer::Coverage;
 use fulmar_proto::units::{Bitrate, ByteCount};
@@ -131,10 +131,8 @@ fn agrees(original: &Path, copy: &Path, coverage: &Coverage) -> Result<bool> {
 }
 
 /// The table for people.
-pub(crate) fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
-    table.set_header([
+pub(crate) fn table(rows: &[Row]) -> Listing {
+    let headings = [
         "link",
         "mode",
         "parity",
@@ -145,12 +143,13 @@ pub(crate) fn table(rows: &[Row]) -> Table {
         "overhead bytes",
         "residual loss",
         "verified",
-    ]);
+    ];
+    let mut table = Listing::new(headings, 3).plain();
     let millis = |seconds: Option<f64>| {
         seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.1}", seconds * 1e3))
     };
     for row in rows {
-        table.add_row([
+        table.row([
             row.link.to_owned(),
             row.mode.to_owned(),
             row.parity.clone(),
@@ -167,9 +166,6 @@ pub(crate) fn table(rows: &[Row]) -> Table {
             }
             .to_owned(),
         ]);
-    }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
     }
     table
 }

@@ -1,13 +1,13 @@
 //! Results for people and programs: a table, records, rows.
 
 use super::STDOUT;
+use crate::table::Listing;
 use anyhow::Context;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::aggregate::AggregateRecord;
 use fulmar_sim::report::csv;
 use fulmar_sim::report::record::COLUMNS;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Every record on stdout, one JSON object a line.
@@ -73,19 +73,9 @@ pub(super) fn table<'a>(
     aggregates: impl IntoIterator<Item = &'a AggregateRecord>,
     varied: &[String],
 ) -> anyhow::Result<()> {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    if std::io::stdout().is_terminal() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    }
-    let headings = COLUMNS.iter().map(|column| column.heading.to_owned());
-    table.set_header(
-        varied
-            .iter()
-            .cloned()
-            .chain(["n".to_owned()])
-            .chain(headings),
-    );
+    let measures = COLUMNS.iter().map(|column| column.heading.to_owned());
+    let headings = varied.iter().cloned().chain(["n".to_owned()]);
+    let mut table = Listing::new(headings.chain(measures), varied.len());
     for aggregate in aggregates {
         let point = &experiment.points[aggregate.point];
         let values = point.varied.iter().map(|(_, value)| value.clone());
@@ -95,10 +85,7 @@ pub(super) fn table<'a>(
             aggregate.n.to_string()
         };
         let cells = COLUMNS.iter().map(|column| column.cell(aggregate));
-        table.add_row(values.chain([n]).chain(cells));
-    }
-    for column in table.column_iter_mut().skip(varied.len()) {
-        column.set_cell_alignment(CellAlignment::Right);
+        table.row(values.chain([n]).chain(cells));
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "{table}").context("cannot write the table")?;
