@@ -1,11 +1,12 @@
 //! Events of the protocol's machines, one JSON object a line, under a schema that is versioned.
 //!
 //! Every line has `v` and `event`, every line but the first `time_s`. Lines of machines say which
-//! (`node`, `flow`, `end`). Numbers carry their unit in the field's name. The page for users,
+//! ([`Place`]). Numbers carry their unit in the field's name. The page for users,
 //! docs/guide/captures.md, lists every event with its fields; a test holds it to that.
 
+use crate::gateway_events::GatewayEvent;
 use fulmar_proto::trace::{LossSign, Record};
-use fulmar_proto::units::Instant;
+use fulmar_proto::units::{Duration, Instant};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -22,18 +23,30 @@ pub enum FlowEnd {
     Receiver,
 }
 
-/// Whose event it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Whose event it is: what is known of that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place<'a> {
-    /// The node's address.
-    pub node: &'a str,
+    /// Simulator: the node's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<&'a str>,
+    /// Gateway: the peer's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<&'a str>,
+    /// Gateway: the class's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<&'a str>,
     /// The flow, from 0.
-    pub flow: usize,
-    /// Which of its ends.
-    pub end: FlowEnd,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<u64>,
+    /// Gateway: the connection that carries it, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u64>,
+    /// Simulator: which of the flow's ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<FlowEnd>,
 }
 
-/// The first line: what ran.
+/// The first line of a run: what ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About<'a> {
     /// The scenario's name.
@@ -42,6 +55,17 @@ pub struct About<'a> {
     pub point: usize,
     /// The seed.
     pub seed: u64,
+}
+
+/// The first line of a program in real time: who tells, and since when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Started<'a> {
+    /// What it is, such as `gateway`.
+    pub role: &'a str,
+    /// What it is called.
+    pub name: &'a str,
+    /// The time of day, since 1970 in UTC, of [`Instant::START`].
+    pub origin: Duration,
 }
 
 /// An event as it is written. The variants of [`Record`] under the names of the schema.
@@ -53,6 +77,13 @@ enum Event<'a> {
         scenario: &'a str,
         point: usize,
         seed: u64,
+    },
+    Started {
+        version: &'a str,
+        role: &'a str,
+        name: &'a str,
+        start_unix_s: f64,
+        time_base: &'static str,
     },
     Sent {
         seq: u32,
@@ -152,14 +183,14 @@ impl From<Record> for Event<'static> {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct Line<'a, E> {
     v: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     time_s: Option<f64>,
     #[serde(flatten)]
-    place: Option<Place<'a>>,
+    place: Place<'a>,
     #[serde(flatten)]
-    event: Event<'a>,
+    event: E,
 }
 
 /// Events under way to a writer.
@@ -168,6 +199,7 @@ pub struct EventLines<W> {
     out: W,
     line: Vec<u8>,
     lines: u64,
+    octets: u64,
 }
 
 impl<W: Write> EventLines<W> {
@@ -176,23 +208,47 @@ impl<W: Write> EventLines<W> {
     /// # Errors
     /// Those of `out`.
     pub fn new(out: W, about: &About<'_>) -> io::Result<Self> {
-        let mut lines = Self {
-            out,
-            line: Vec::new(),
-            lines: 0,
-        };
         let About {
             scenario,
             point,
             seed,
         } = *about;
-        let event = Event::Run {
-            version: env!("CARGO_PKG_VERSION"),
-            scenario,
-            point,
-            seed,
+        Self::begin(
+            out,
+            Event::Run {
+                version: env!("CARGO_PKG_VERSION"),
+                scenario,
+                point,
+                seed,
+            },
+        )
+    }
+
+    /// Begins with a line that says who tells, and since when.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn started(out: W, started: &Started<'_>) -> io::Result<Self> {
+        Self::begin(
+            out,
+            Event::Started {
+                version: env!("CARGO_PKG_VERSION"),
+                role: started.role,
+                name: started.name,
+                start_unix_s: started.origin.as_secs_f64(),
+                time_base: "monotonic",
+            },
+        )
+    }
+
+    fn begin(out: W, first: Event<'_>) -> io::Result<Self> {
+        let mut lines = Self {
+            out,
+            line: Vec::new(),
+            lines: 0,
+            octets: 0,
         };
-        lines.write(None, None, event)?;
+        lines.write(None, Place::default(), first)?;
         Ok(lines)
     }
 
@@ -201,15 +257,28 @@ impl<W: Write> EventLines<W> {
     /// # Errors
     /// Those of the writer.
     pub fn record(&mut self, at: Instant, place: Place<'_>, record: Record) -> io::Result<()> {
-        self.write(Some(at), Some(place), record.into())
+        self.write(Some(at), place, Event::from(record))
     }
 
-    /// Writes that a machine noted more than was kept for it.
+    /// Writes what happened in a gateway.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn gateway(
+        &mut self,
+        at: Instant,
+        place: Place<'_>,
+        event: &GatewayEvent<'_>,
+    ) -> io::Result<()> {
+        self.write(Some(at), place, event)
+    }
+
+    /// Writes that more was noted than was kept.
     ///
     /// # Errors
     /// Those of the writer.
     pub fn missed(&mut self, at: Instant, place: Place<'_>, events: u64) -> io::Result<()> {
-        self.write(Some(at), Some(place), Event::Missed { events })
+        self.write(Some(at), place, Event::Missed { events })
     }
 
     /// Writes the last line, how it ended, and hands everything on.
@@ -217,15 +286,15 @@ impl<W: Write> EventLines<W> {
     /// # Errors
     /// Those of the writer.
     pub fn end(&mut self, at: Instant, how: &str) -> io::Result<()> {
-        self.write(Some(at), None, Event::End { how })?;
+        self.write(Some(at), Place::default(), Event::End { how })?;
         self.out.flush()
     }
 
     fn write(
         &mut self,
         at: Option<Instant>,
-        place: Option<Place<'_>>,
-        event: Event<'_>,
+        place: Place<'_>,
+        event: impl Serialize,
     ) -> io::Result<()> {
         self.line.clear();
         let line = Line {
@@ -237,12 +306,23 @@ impl<W: Write> EventLines<W> {
         serde_json::to_writer(&mut self.line, &line)?;
         self.line.push(b'\n');
         self.lines += 1;
+        self.octets += self.line.len() as u64;
         self.out.write_all(&self.line)
     }
 
     /// Lines written.
     pub const fn lines(&self) -> u64 {
         self.lines
+    }
+
+    /// Octets written.
+    pub const fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// What is written to.
+    pub const fn out(&mut self) -> &mut W {
+        &mut self.out
     }
 }
 
@@ -289,6 +369,15 @@ mod tests {
         Record::State { to: "ESTABLISHED" },
     ];
 
+    fn text(octets: Vec<u8>) -> Vec<String> {
+        let text = String::from_utf8(octets).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn at() -> Instant {
+        Instant::START + Duration::from_millis(1_500)
+    }
+
     fn lines() -> Vec<String> {
         let mut octets = Vec::new();
         let about = About {
@@ -298,19 +387,41 @@ mod tests {
         };
         let mut lines = EventLines::new(&mut octets, &about).unwrap();
         let place = Place {
-            node: "10.0.0.1",
-            flow: 0,
-            end: FlowEnd::Sender,
+            node: Some("10.0.0.1"),
+            flow: Some(0),
+            end: Some(FlowEnd::Sender),
+            ..Place::default()
         };
-        let at = Instant::START + core::time::Duration::from_millis(1_500);
         for record in RECORDS {
-            lines.record(at, place, record).unwrap();
+            lines.record(at(), place, record).unwrap();
         }
-        lines.missed(at, place, 4).unwrap();
-        lines.end(at, "completed").unwrap();
+        lines.missed(at(), place, 4).unwrap();
+        lines.end(at(), "completed").unwrap();
         assert_eq!(lines.lines(), 14);
-        let text = String::from_utf8(octets).unwrap();
-        text.lines().map(str::to_owned).collect()
+        assert_eq!(lines.octets(), octets.len() as u64);
+        text(octets)
+    }
+
+    fn gateway_lines() -> Vec<String> {
+        let mut octets = Vec::new();
+        let started = Started {
+            role: "gateway",
+            name: "air",
+            origin: Duration::from_millis(1_795_000_000_250),
+        };
+        let mut lines = EventLines::started(&mut octets, &started).unwrap();
+        let place = Place {
+            peer: Some("ground"),
+            class: Some("bulk"),
+            flow: Some(2),
+            connection: Some(5),
+            ..Place::default()
+        };
+        lines.record(at(), place, RECORDS[0]).unwrap();
+        for event in crate::gateway_events::EACH {
+            lines.gateway(at(), place, &event).unwrap();
+        }
+        text(octets)
     }
 
     #[test]
@@ -329,24 +440,49 @@ mod tests {
             lines[13],
             r#"{"v":1,"time_s":1.5,"event":"end","how":"completed"}"#
         );
+        let lines = gateway_lines();
+        let started = format!(
+            r#"{{"v":1,"event":"started","version":"{version}","role":"gateway","name":"air","start_unix_s":1795000000.25,"time_base":"monotonic"}}"#
+        );
+        assert_eq!(lines[0], started);
+        assert_eq!(
+            lines[1],
+            r#"{"v":1,"time_s":1.5,"peer":"ground","class":"bulk","flow":2,"connection":5,"event":"sent","seq":7,"position_bytes":1000,"payload_bytes":500,"again":true}"#
+        );
     }
 
     #[test]
     fn the_guide_lists_every_event_with_its_fields_and_no_other() {
         let table = PAGE.split("<!-- events -->").nth(1).expect("the table");
+        let quoted = |cell: &str| -> Vec<String> {
+            let names = cell.split('`').skip(1).step_by(2);
+            names.map(str::to_owned).collect()
+        };
+        // A row may tell of several events with the same fields.
         let told: BTreeSet<(String, Vec<String>)> = table
             .lines()
-            .filter_map(|row| row.strip_prefix("| `"))
-            .map(|row| {
-                let (event, rest) = row.split_once('`').unwrap();
-                let fields = rest.split('|').nth(1).unwrap();
-                let fields = fields.split('`').skip(1).step_by(2);
-                (event.to_owned(), fields.map(str::to_owned).collect())
+            .filter(|row| row.starts_with("| `"))
+            .flat_map(|row| {
+                let mut cells = row.trim_start_matches('|').split('|');
+                let events = quoted(cells.next().unwrap());
+                let fields = quoted(cells.next().unwrap());
+                events.into_iter().map(move |event| (event, fields.clone()))
             })
             .collect();
-        let common = ["v", "time_s", "node", "flow", "end", "event"];
+        let common = [
+            "v",
+            "time_s",
+            "node",
+            "peer",
+            "class",
+            "flow",
+            "connection",
+            "end",
+            "event",
+        ];
         let written = lines()
             .iter()
+            .chain(&gateway_lines())
             .map(|line| {
                 let line: Value = serde_json::from_str(line).unwrap();
                 let fields = line.as_object().unwrap().keys();

@@ -21,11 +21,13 @@
 mod block;
 mod comment;
 mod events;
+mod gateway_events;
 mod pcapng;
 mod pdu;
 
 pub use block::{packet_count, whole_octets};
 pub use comment::Comment;
-pub use events::{About, EVENT_SCHEMA, EventLines, FlowEnd, Place};
+pub use events::{About, EVENT_SCHEMA, EventLines, FlowEnd, Place, Started};
+pub use gateway_events::GatewayEvent;
 pub use pcapng::{Direction, InterfaceId, Packet, Pcapng, Section};
 pub use pdu::{Dissector, Ends};

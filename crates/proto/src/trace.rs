@@ -120,9 +120,9 @@ impl Trace {
         self.records.pop_front()
     }
 
-    /// How many records did not fit.
-    pub const fn dropped(&self) -> u64 {
-        self.dropped
+    /// How many records did not fit since the last call.
+    pub const fn take_dropped(&mut self) -> u64 {
+        core::mem::replace(&mut self.dropped, 0)
     }
 }
 
@@ -134,12 +134,13 @@ mod tests {
     fn a_full_trace_counts_what_it_drops_and_an_absent_one_keeps_nothing() {
         let mut off = Trace::default();
         off.note(Instant::START, Record::Stalled);
-        assert_eq!((off.take(), off.dropped()), (None, 0));
+        assert_eq!((off.take(), off.take_dropped()), (None, 0));
 
         let mut one = Trace::bounded(1);
         one.note(Instant::START, Record::Stalled);
         one.note(Instant::START, Record::Resumed);
         assert_eq!(one.take(), Some((Instant::START, Record::Stalled)));
-        assert_eq!((one.take(), one.dropped()), (None, 1));
+        assert_eq!((one.take(), one.take_dropped()), (None, 1));
+        assert_eq!(one.take_dropped(), 0, "it is told once");
     }
 }

@@ -29,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Debug)]
 struct Slot {
     flow: AnyFlow,
+    number: u64,
     connection: Option<ConnectionId>,
     deadline: Option<Deadline>,
 }
@@ -46,6 +47,7 @@ pub struct Splicer {
     graves: Graves,
     incarnations: BTreeMap<PathId, Incarnation>,
     openings: u32,
+    next_number: u64,
     now: Instant,
 }
 
@@ -84,6 +86,7 @@ impl Splicer {
             graves: Graves::default(),
             incarnations: BTreeMap::new(),
             openings: 0,
+            next_number: 0,
             now: Instant::START,
         })
     }
@@ -282,6 +285,12 @@ impl Splicer {
         alive.map(|(id, _)| *id)
     }
 
+    /// Flows before this one. The endpoint's [notes](crate::transport::aerotp::Note) of its
+    /// connections have it as their label.
+    pub fn number_of(&self, flow: FlowId) -> Option<u64> {
+        self.flows.get(&flow).map(|slot| slot.number)
+    }
+
     /// Flows and connections that take memory, those that are ending included.
     pub fn entry_count(&self) -> usize {
         self.flows.len() + self.orphans.len()
@@ -308,9 +317,11 @@ impl Splicer {
         self.shared.class(flow.class().id).flows_opened += 1;
         let slot = Slot {
             flow,
+            number: self.next_number,
             connection: None,
             deadline: None,
         };
+        self.next_number += 1;
         self.flows.insert(id, slot);
         self.settle(now, id);
     }
@@ -371,6 +382,7 @@ impl Splicer {
             }
             if let Some(new) = connection {
                 self.by_connection.insert(new, id);
+                self.shared.endpoint.label(new, slot.number);
             }
             slot.connection = connection;
         }

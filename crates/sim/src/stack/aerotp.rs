@@ -49,8 +49,16 @@ struct End {
     sends: bool,
     /// As of the last event; an endpoint forgets a connection that is over.
     counters: Counters,
-    /// Trace records that did not fit, as far as was told.
-    missed: u64,
+}
+
+impl End {
+    const fn side(&self) -> FlowEnd {
+        if self.sends {
+            FlowEnd::Sender
+        } else {
+            FlowEnd::Receiver
+        }
+    }
 }
 
 /// How many octets are offered to a machine at once.
@@ -110,28 +118,26 @@ impl AerotpStack {
         drain(&mut self.machine, now, &mut driver)
     }
 
-    /// Shows what the connections noted since the last call, one after the other.
+    /// Shows what the connections noted since the last call.
     pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
         let node = ip(node).to_string();
+        let of_node = Place {
+            node: Some(&node),
+            ..Place::default()
+        };
         let endpoint = self.machine.notes();
-        for (&id, end) in &mut self.ends.flows {
+        while let Some(note) = endpoint.take_note() {
+            let end = self.ends.flows.get(&note.connection);
             let place = Place {
-                node: &node,
-                flow: end.flow,
-                end: if end.sends {
-                    FlowEnd::Sender
-                } else {
-                    FlowEnd::Receiver
-                },
+                flow: end.map(|end| end.flow as u64),
+                end: end.map(End::side),
+                ..of_node
             };
-            while let Some((at, record)) = endpoint.take_trace(id) {
-                events.record(at, place, record);
-            }
-            let missed = endpoint.trace_dropped(id);
-            if missed > end.missed {
-                events.missed(now, place, missed - end.missed);
-                end.missed = missed;
-            }
+            events.record(note.at, place, note.record);
+        }
+        let missed = endpoint.take_missed_notes();
+        if missed > 0 {
+            events.missed(now, of_node, missed);
         }
     }
 
@@ -171,7 +177,6 @@ impl Ends {
             flow,
             sends,
             counters: Counters::default(),
-            missed: 0,
         };
         self.flows.insert(id, end);
     }

@@ -131,7 +131,7 @@ impl World {
 /// is the path's.
 const QUEUE_MAX: ByteCount = ByteCount(3_000);
 
-/// Events of a connection kept between two drains: far more than one input brings about.
+/// Events of a machine kept between two drains: far more than one input brings about.
 const TRACE_RECORDS: usize = 1 << 16;
 
 fn endpoint_config(rate: Bitrate, plan: &AerotpPlan) -> EndpointConfig {

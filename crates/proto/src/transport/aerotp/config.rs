@@ -303,7 +303,7 @@ pub struct EndpointConfig {
     pub memory_max: ByteCount,
     /// Whether datagrams ask for marking instead of dropping.
     pub ecn: bool,
-    /// Trace records kept between two calls of `take_trace`, for each connection.
+    /// Notes kept until [`Endpoint::take_note`](super::Endpoint::take_note) takes them; 0 for none.
     pub trace_records: usize,
 }
 

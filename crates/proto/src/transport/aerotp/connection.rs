@@ -181,8 +181,8 @@ impl Connection {
         &self.counters
     }
 
-    pub(super) const fn trace(&self) -> &Trace {
-        &self.trace
+    pub(super) const fn id(&self) -> ConnectionId {
+        self.id
     }
 
     pub(super) const fn trace_mut(&mut self) -> &mut Trace {

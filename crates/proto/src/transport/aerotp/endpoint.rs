@@ -4,8 +4,10 @@ mod arrivals;
 mod departures;
 mod drive;
 mod holding;
+mod notes;
 mod sizes;
 
+pub use notes::Note;
 pub use sizes::PathSizes;
 
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
@@ -19,11 +21,12 @@ use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
 use crate::machine::{Deadline, PathId};
 use crate::rng::Rng;
-use crate::trace::{Record, Trace};
+use crate::trace::Trace;
 use crate::transport::parts::{LinkReport, Pacer, RateControl, RtoLimits};
 use crate::units::{BitErrorRate, ByteCount, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Header, Port};
+use notes::Notes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Ports that `connect` chooses from (RFC 6335: dynamic ports).
@@ -43,6 +46,7 @@ struct Entry {
     queued_control: bool,
     memory_bytes: usize,
     deadline: Option<Deadline>,
+    label: Option<u64>,
 }
 
 /// An answer for which there is no connection.
@@ -100,6 +104,7 @@ pub struct Endpoint {
     due: Vec<(Instant, ConnectionId)>,
     tombstones: Tombstones,
     events: VecDeque<Event>,
+    notes: Notes,
     intake: Intake,
     scratch: Vec<u8>,
     counters: EndpointCounters,
@@ -115,6 +120,7 @@ impl Endpoint {
     /// An endpoint without connections. `rng` chooses local ports.
     pub fn new(config: EndpointConfig, rng: Rng) -> Self {
         Self {
+            notes: Notes::bounded(config.trace_records),
             config,
             rng,
             connections: BTreeMap::new(),
@@ -223,6 +229,7 @@ impl Endpoint {
             queued_control: false,
             memory_bytes: 0,
             deadline: None,
+            label: None,
         };
         self.connections.insert(id, entry);
         self.settle(now, id);
@@ -497,15 +504,26 @@ impl Endpoint {
         self.connections.len()
     }
 
-    /// Takes the oldest trace record of a connection.
-    pub fn take_trace(&mut self, id: ConnectionId) -> Option<(Instant, Record)> {
-        self.connections.get_mut(&id)?.connection.trace_mut().take()
+    /// Takes the oldest of what the connections noted, those included that are forgotten since.
+    pub fn take_note(&mut self) -> Option<Note> {
+        let mut note = self.notes.take()?;
+        if note.label.is_none() {
+            let entry = self.connections.get(&note.connection);
+            note.label = entry.and_then(|entry| entry.label);
+        }
+        Some(note)
     }
 
-    /// How many trace records of a connection did not fit; 0 if it is forgotten.
-    pub fn trace_dropped(&self, id: ConnectionId) -> u64 {
-        let entry = self.connections.get(&id);
-        entry.map_or(0, |entry| entry.connection.trace().dropped())
+    /// What notes of a connection are to say beside it: its user's number for what it carries.
+    pub fn label(&mut self, id: ConnectionId, label: u64) {
+        if let Some(entry) = self.connections.get_mut(&id) {
+            entry.label = Some(label);
+        }
+    }
+
+    /// How many notes did not fit since the last call.
+    pub const fn take_missed_notes(&mut self) -> u64 {
+        self.notes.take_missed()
     }
 
     /// Brings the endpoint's indexes in line with a connection that something happened to.
@@ -519,6 +537,7 @@ impl Endpoint {
         if held {
             connection.settle_held(now);
         }
+        self.notes.collect(connection, entry.label);
         while let Some(event) = connection.next_event() {
             self.events.push_back(event);
         }

@@ -95,3 +95,50 @@ fn a_connection_that_begins_on_a_known_path_asks_again_within_a_few_round_trips(
         assert_eq!(after, expected + flush, "{known:?}");
     }
 }
+
+/// Connects and breaks off; what was noted of it, and how much was missed.
+fn notes_of_a_short_life(trace_records: usize) -> (Vec<Note>, u64) {
+    let settings = EndpointConfig {
+        trace_records,
+        ..EndpointConfig::default()
+    };
+    let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+    let now = Instant::START;
+    let share = crate::transport::aerotp::Share {
+        class: 3,
+        ..Default::default()
+    };
+    let config = ConnectionConfig {
+        share,
+        ..ConnectionConfig::default()
+    };
+    let id = endpoint.connect(now, PathId(7), Port(1), config);
+    let id = id.expect("room");
+    endpoint.write(now, id, &[0; 10]).expect("it is open");
+    let mut out = Vec::new();
+    while endpoint.poll_transmit(now, &mut out).is_some() {}
+    endpoint.label(id, 9);
+    endpoint.abort(now, id);
+    while endpoint.poll_transmit(now, &mut out).is_some() {}
+    assert_eq!(endpoint.connection_count(), 0, "it is forgotten");
+    let notes = core::iter::from_fn(|| endpoint.take_note()).collect();
+    (notes, endpoint.take_missed_notes())
+}
+
+#[test]
+fn notes_outlive_their_connection_and_say_whose_they_are() {
+    let (notes, missed) = notes_of_a_short_life(100);
+    assert_eq!(missed, 0);
+    for note in &notes {
+        assert_eq!((note.path, note.class), (PathId(7), 3));
+    }
+    let is_sent = |note: &Note| matches!(note.record, crate::trace::Record::Sent { len: 10, .. });
+    assert_eq!(notes.iter().filter(|note| is_sent(note)).count(), 1);
+    let last = notes.last().map(|note| (note.record, note.label));
+    let closed = crate::trace::Record::State { to: "CLOSED" };
+    assert_eq!(last, Some((closed, Some(9))));
+    // Bounded, with a count of what did not fit; and nothing at all where nobody asked.
+    let (kept, missed) = notes_of_a_short_life(1);
+    assert_eq!((kept.len(), missed), (1, notes.len() as u64 - 1));
+    assert_eq!(notes_of_a_short_life(0), (Vec::new(), 0));
+}

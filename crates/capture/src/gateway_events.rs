@@ -1,0 +1,239 @@
+//! What a gateway has to say beside its machines' events, under the names of its log.
+
+use serde::Serialize;
+
+/// Something that happened in a gateway. `why` is in words.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum GatewayEvent<'a> {
+    /// Keys are agreed on with the peer, for the first time or again.
+    PeerUp {
+        /// Whether the peer still knows its flows.
+        resumed: bool,
+        /// The reason.
+        why: &'a str,
+    },
+    /// The peer lost its state.
+    PeerRestarted {
+        /// What follows from it.
+        why: &'a str,
+    },
+    /// The peer shuts down.
+    PeerClosed {
+        /// The reason.
+        why: &'a str,
+    },
+    /// Newer keys are in use with the peer.
+    PeerRekeyed,
+    /// Nothing comes back any more: an outage begins.
+    LinkDown {
+        /// Since when nothing came.
+        silent_seconds: f64,
+        /// The reason.
+        why: &'a str,
+    },
+    /// Something came back: an outage is over.
+    LinkUp {
+        /// How long it was.
+        outage_seconds: f64,
+        /// The reason.
+        why: &'a str,
+    },
+    /// The peer is followed to another path.
+    PeerMoved {
+        /// The reason.
+        why: &'a str,
+    },
+    /// Packets of another size are known to arrive.
+    PathMtu {
+        /// IP packets up to this size.
+        packet_bytes: u64,
+        /// The reason.
+        why: &'a str,
+    },
+    /// The ends are configured differently.
+    PeerMismatch {
+        /// In what.
+        why: &'a str,
+    },
+    /// A handshake was refused here.
+    HandshakeRefused {
+        /// The reason.
+        why: &'a str,
+    },
+    /// Somebody says why the peer does not answer.
+    RefusedByPeer {
+        /// The reason.
+        why: &'a str,
+    },
+    /// The peer answers no handshake.
+    NoAnswer {
+        /// Since when.
+        waited_seconds: f64,
+        /// The reason.
+        why: &'a str,
+    },
+    /// Sending follows another rate for another reason.
+    Rate {
+        /// The rate from now on.
+        bits_per_second: u64,
+        /// The reason, by its name in `/status`.
+        reason: &'a str,
+        /// The reason in words.
+        why: &'a str,
+    },
+    /// The path carries much less than configured.
+    RateDeclaredWrong {
+        /// What to do.
+        why: &'a str,
+    },
+    /// A flow began.
+    FlowOpened {
+        /// What the log and `/status` call it.
+        id: &'a str,
+        /// `tcp` or `udp`.
+        protocol: &'a str,
+        /// `in` if its client is here, `out` if its server is.
+        direction: &'a str,
+        /// Where it goes.
+        destination: &'a str,
+    },
+    /// A flow goes on over another connection.
+    FlowResumed {
+        /// From this octet of what we send.
+        position_bytes: u64,
+    },
+    /// A flow is over.
+    FlowEnded {
+        /// How.
+        reason: &'a str,
+        /// Octets taken from the local socket.
+        from_client_bytes: u64,
+        /// Octets given to it.
+        to_client_bytes: u64,
+        /// How long it was.
+        seconds: f64,
+    },
+    /// A flow that a client here wanted did not begin.
+    FlowNotOpened {
+        /// Where to.
+        destination: &'a str,
+        /// The reason.
+        reason: &'a str,
+    },
+    /// A flow that the peer wanted did not begin.
+    ExitRefused {
+        /// Where to.
+        destination: &'a str,
+        /// The reason.
+        reason: &'a str,
+    },
+    /// The configuration was read again.
+    Reloaded,
+    /// The gateway was told to stop.
+    Stopping {
+        /// Flows that there are.
+        flows: u64,
+    },
+}
+
+#[cfg(test)]
+pub(crate) use tests::EACH;
+
+#[cfg(test)]
+mod tests {
+    use super::GatewayEvent;
+
+    const WHY: &str = "because";
+
+    /// One of each, in the order above.
+    pub(crate) const EACH: [GatewayEvent<'static>; 21] = [
+        GatewayEvent::PeerUp {
+            resumed: true,
+            why: WHY,
+        },
+        GatewayEvent::PeerRestarted { why: WHY },
+        GatewayEvent::PeerClosed { why: WHY },
+        GatewayEvent::PeerRekeyed,
+        GatewayEvent::LinkDown {
+            silent_seconds: 2.0,
+            why: WHY,
+        },
+        GatewayEvent::LinkUp {
+            outage_seconds: 3.5,
+            why: WHY,
+        },
+        GatewayEvent::PeerMoved { why: WHY },
+        GatewayEvent::PathMtu {
+            packet_bytes: 1_500,
+            why: WHY,
+        },
+        GatewayEvent::PeerMismatch { why: WHY },
+        GatewayEvent::HandshakeRefused { why: WHY },
+        GatewayEvent::RefusedByPeer { why: WHY },
+        GatewayEvent::NoAnswer {
+            waited_seconds: 10.0,
+            why: WHY,
+        },
+        GatewayEvent::Rate {
+            bits_per_second: 4_000_000,
+            reason: "link",
+            why: WHY,
+        },
+        GatewayEvent::RateDeclaredWrong { why: WHY },
+        GatewayEvent::FlowOpened {
+            id: "00",
+            protocol: "tcp",
+            direction: "in",
+            destination: "192.0.2.1:80",
+        },
+        GatewayEvent::FlowResumed { position_bytes: 9 },
+        GatewayEvent::FlowEnded {
+            reason: "finished",
+            from_client_bytes: 1,
+            to_client_bytes: 2,
+            seconds: 0.5,
+        },
+        GatewayEvent::FlowNotOpened {
+            destination: "192.0.2.1:80",
+            reason: "too many",
+        },
+        GatewayEvent::ExitRefused {
+            destination: "192.0.2.1:80",
+            reason: "not_allowed",
+        },
+        GatewayEvent::Reloaded,
+        GatewayEvent::Stopping { flows: 3 },
+    ];
+
+    /// A new event does not compile here until it has a place in [`EACH`].
+    #[test]
+    fn each_event_is_among_the_samples() {
+        for (place, event) in EACH.iter().enumerate() {
+            let expected = match event {
+                GatewayEvent::PeerUp { .. } => 0,
+                GatewayEvent::PeerRestarted { .. } => 1,
+                GatewayEvent::PeerClosed { .. } => 2,
+                GatewayEvent::PeerRekeyed => 3,
+                GatewayEvent::LinkDown { .. } => 4,
+                GatewayEvent::LinkUp { .. } => 5,
+                GatewayEvent::PeerMoved { .. } => 6,
+                GatewayEvent::PathMtu { .. } => 7,
+                GatewayEvent::PeerMismatch { .. } => 8,
+                GatewayEvent::HandshakeRefused { .. } => 9,
+                GatewayEvent::RefusedByPeer { .. } => 10,
+                GatewayEvent::NoAnswer { .. } => 11,
+                GatewayEvent::Rate { .. } => 12,
+                GatewayEvent::RateDeclaredWrong { .. } => 13,
+                GatewayEvent::FlowOpened { .. } => 14,
+                GatewayEvent::FlowResumed { .. } => 15,
+                GatewayEvent::FlowEnded { .. } => 16,
+                GatewayEvent::FlowNotOpened { .. } => 17,
+                GatewayEvent::ExitRefused { .. } => 18,
+                GatewayEvent::Reloaded => 19,
+                GatewayEvent::Stopping { .. } => 20,
+            };
+            assert_eq!(place, expected, "{event:?}");
+        }
+    }
+}

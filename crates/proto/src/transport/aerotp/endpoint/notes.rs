@@ -1,0 +1,76 @@
+//! What the connections noted, in one bounded queue that outlives them.
+
+use crate::machine::PathId;
+use crate::trace::Record;
+use crate::transport::aerotp::connection::Connection;
+use crate::transport::aerotp::event::ConnectionId;
+use crate::units::Instant;
+use std::collections::VecDeque;
+
+/// Something that a connection noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// When.
+    pub at: Instant,
+    /// Which one.
+    pub connection: ConnectionId,
+    /// Where its peer is.
+    pub path: PathId,
+    /// The class of its [`Share`](crate::transport::aerotp::Share).
+    pub class: u8,
+    /// What [`Endpoint::label`](super::Endpoint::label) said of it.
+    pub label: Option<u64>,
+    /// What happened.
+    pub record: Record,
+}
+
+/// The notes that nobody has taken yet.
+#[derive(Debug)]
+pub(super) struct Notes {
+    queue: VecDeque<Note>,
+    capacity: usize,
+    missed: u64,
+}
+
+impl Notes {
+    pub(super) const fn bounded(capacity: usize) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            capacity,
+            missed: 0,
+        }
+    }
+
+    /// Takes over what a connection noted since the last time.
+    pub(super) fn collect(&mut self, connection: &mut Connection, label: Option<u64>) {
+        if self.capacity == 0 {
+            return;
+        }
+        let (path, class) = (connection.key().path, connection.share().class);
+        let id = connection.id();
+        let trace = connection.trace_mut();
+        self.missed += trace.take_dropped();
+        while let Some((at, record)) = trace.take() {
+            if self.queue.len() >= self.capacity {
+                self.missed += 1;
+                continue;
+            }
+            self.queue.push_back(Note {
+                at,
+                connection: id,
+                path,
+                class,
+                label,
+                record,
+            });
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Option<Note> {
+        self.queue.pop_front()
+    }
+
+    pub(super) const fn take_missed(&mut self) -> u64 {
+        core::mem::replace(&mut self.missed, 0)
+    }
+}
