@@ -16,7 +16,7 @@ const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
 /// Whether a program that a test needs works. Says once what is missing, and fails instead where
 /// tests must not be skipped (`CI=true`).
-fn works(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn works(program: &str, arguments: &[&str]) -> bool {
     let tried = Command::new(program).args(arguments).output();
     let works = tried.is_ok_and(|output| output.status.success());
     let ci = std::env::var_os("CI").is_some_and(|value| value == "true");

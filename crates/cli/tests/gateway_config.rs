@@ -91,7 +91,7 @@ fn each_example_is_right_and_explained() {
 }
 
 /// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 38] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 42] = [
     ("[gateway]", "[gateway", 1, "", "expected `]`"),
     ("name = \"here\"", "name = \"here", 2, "", "basic string"),
     (
@@ -345,6 +345,34 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 38] = [
         1,
         "capture.max_size",
         "write at least 1MB",
+    ),
+    (
+        "[gateway]",
+        "trace = { max_size = \"2MB\" }\n[gateway]",
+        1,
+        "trace.file",
+        "write file = ",
+    ),
+    (
+        "[gateway]",
+        "trace = { file = \"a.jsonl\", max_size = \"2kB\" }\n[gateway]",
+        1,
+        "trace.max_size",
+        "write at least 1MB",
+    ),
+    (
+        "[gateway]",
+        "trace = { files = \"a.jsonl\" }\n[gateway]",
+        1,
+        "trace.files",
+        "did you mean",
+    ),
+    (
+        "[gateway]",
+        "capture = { file = \"a\" }\ntrace = { file = \"a\" }\n[gateway]",
+        2,
+        "trace.file",
+        "name another",
     ),
 ];
 

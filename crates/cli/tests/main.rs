@@ -23,6 +23,7 @@ mod gateway_shares;
 mod gateway_soak;
 mod gateway_streams;
 mod gateway_top;
+mod gateway_traces;
 mod gateway_transparent;
 mod gateways;
 mod interrupted;

@@ -6,9 +6,9 @@
 
 use crate::reader;
 use fulmar_channel::{BitErrors, Config, LossModel, QueueLimit};
-use fulmar_net::capture::CaptureConfig;
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{DamagePolicy, Emulator, EmulatorConfig, EmulatorTap, Report, Watch};
+use fulmar_net::recording::RecordingConfig;
 use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, Instant, PacketErrorRate};
 use std::net::{SocketAddr, UdpSocket};
@@ -31,7 +31,7 @@ impl Running {
         Self::start_captured(config, None)
     }
 
-    fn start_captured(config: EmulatorConfig, capture: Option<CaptureConfig>) -> Self {
+    fn start_captured(config: EmulatorConfig, capture: Option<RecordingConfig>) -> Self {
         let (waker, wake_up) = waker().expect("descriptors are left");
         let clock = Clock::start();
         let mut emulator = Emulator::bind(clock, config).expect("a free port");
@@ -326,7 +326,7 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
         },
     );
     config.damage = DamagePolicy::Deliver;
-    let capture = CaptureConfig {
+    let capture = RecordingConfig {
         file: file.clone(),
         max_size: ByteCount(u64::MAX),
         is_required: true,
@@ -380,7 +380,7 @@ fn a_capture_has_every_datagram_with_what_the_link_did_to_it() {
 #[test]
 fn a_capture_that_a_device_does_not_take_leaves_the_link_alone() {
     let target = socket();
-    let capture = CaptureConfig {
+    let capture = RecordingConfig {
         file: "/dev/full".into(),
         max_size: ByteCount(u64::MAX),
         is_required: true,

@@ -10,11 +10,11 @@ use crate::output::{self, Reader};
 use crate::signals::Signals;
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
-use fulmar_net::capture::{CaptureConfig, CaptureCounters, EndOfCapture};
 use fulmar_net::clock::Clock;
 use fulmar_net::emulator::{
     DamagePolicy, Emulator, EmulatorConfig, EmulatorError, EmulatorTap, LargestPacket, Watch,
 };
+use fulmar_net::recording::{EndOfRecording, RecordingConfig, RecordingCounters};
 use fulmar_net::tun::TunError;
 use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::{ByteCount, Duration, Instant, parse_duration};
@@ -228,26 +228,26 @@ fn tap(args: &EmulateArgs, clock: Clock, link: &str) -> Result<Option<EmulatorTa
     let Some(file) = args.capture.clone() else {
         return Ok(None);
     };
-    let config = CaptureConfig {
+    let config = RecordingConfig {
         file,
         max_size: ByteCount(u64::MAX),
         is_required: true,
     };
     let about = format!("{link}; seed {}", args.seed);
-    let tell = |ended: EndOfCapture| eprintln!("fulmar: {ended}; the link goes on");
+    let tell = |ended: EndOfRecording| eprintln!("fulmar: {ended}; the link goes on");
     let tap = EmulatorTap::start(clock, config, &about, tell).or_exit(Exit::Device)?;
     Ok(Some(tap))
 }
 
 fn tell_of_capture(args: &EmulateArgs, tap: Option<&EmulatorTap>) {
     if let (Some(file), Some(tap)) = (&args.capture, tap) {
-        let CaptureCounters { packets, missed } = tap.counters();
+        let RecordingCounters { written, missed } = tap.counters();
         let missed = match missed {
             0 => String::new(),
             missed => format!(", and {missed} were left out"),
         };
         eprintln!(
-            "fulmar: {packets} packets are in {}{missed}",
+            "fulmar: {written} packets are in {}{missed}",
             file.display()
         );
     }

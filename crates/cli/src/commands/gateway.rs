@@ -6,12 +6,12 @@ use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
 use clap::ValueEnum;
-use fulmar_net::capture::CaptureConfig;
 use fulmar_net::clock::Clock;
 use fulmar_net::gateway::config::{
-    CAPTURE_MAX, GatewayConfig, LogLevel, SecurityKind, explain, rules,
+    GatewayConfig, LogLevel, RECORDING_MAX, SecurityKind, explain, rules,
 };
 use fulmar_net::gateway::{Control, Gateway, GatewayError, check};
+use fulmar_net::recording::RecordingConfig;
 use fulmar_net::wait::{Interest, WakeUp, precise_timers, wait, waker};
 use serde::Serialize;
 use std::fs;
@@ -35,6 +35,8 @@ Examples:
       runs until Ctrl-C; SIGHUP reads the file again without dropping flows
   fulmar gateway -c ground.toml --capture ground.pcapng
       every datagram for Wireshark, sealed and opened; docs/guide/captures.md
+  fulmar gateway -c ground.toml --trace ground.jsonl
+      what its connections and itself do, as JSON lines; docs/guide/captures.md
   fulmar gateway --print-rules -c ground.toml | sudo sh
       diverts forwarded traffic to the transparent entries of the file
 
@@ -75,6 +77,36 @@ pub(crate) struct GatewayArgs {
     /// of `[capture]` of the configuration, with its largest size or 1GB.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Trace events to a file, one JSON object a line. In place of `[trace]` of the configuration, with its
+    /// largest size or 1GB.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// What the command line wants recorded, and where.
+#[derive(Clone, Debug)]
+struct Recordings {
+    capture: Option<PathBuf>,
+    trace: Option<PathBuf>,
+}
+
+impl Recordings {
+    /// Puts them in place of those of the configuration.
+    fn replace(&self, config: &mut GatewayConfig) {
+        let files = [
+            (&self.capture, &mut config.capture),
+            (&self.trace, &mut config.trace),
+        ];
+        for (file, configured) in files {
+            let Some(file) = file else { continue };
+            let max_size = configured.as_ref().map(|configured| configured.max_size);
+            *configured = Some(RecordingConfig {
+                file: file.clone(),
+                max_size: max_size.unwrap_or(RECORDING_MAX),
+                is_required: true,
+            });
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -86,16 +118,16 @@ struct Start<'a> {
     metrics: Option<SocketAddr>,
 }
 
-/// A configuration from its file, with the capture of the command line if there is one.
-fn configuration(path: &Path, capture: Option<&Path>) -> Result<GatewayConfig, Failure> {
+/// A configuration from its file, with what the command line wants recorded.
+fn configuration(path: &Path, recordings: &Recordings) -> Result<GatewayConfig, Failure> {
     let mut config = read(path)?;
-    if let Some(file) = capture {
-        let max_size = config.capture.as_ref().map(|capture| capture.max_size);
-        config.capture = Some(CaptureConfig {
-            file: file.to_owned(),
-            max_size: max_size.unwrap_or(CAPTURE_MAX),
-            is_required: true,
-        });
+    recordings.replace(&mut config);
+    if let (Some(capture), Some(trace)) = (&config.capture, &config.trace)
+        && capture.file == trace.file
+    {
+        let file = trace.file.display();
+        let problem = format!("--trace: {file} is the file of the capture; name another");
+        return Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage);
     }
     Ok(config)
 }
@@ -177,7 +209,7 @@ fn obey_signals(
     signals: Signals,
     reload: Arc<AtomicBool>,
     control: Control,
-    (path, capture): (PathBuf, Option<PathBuf>),
+    (path, recordings): (PathBuf, Recordings),
     set_level: SetLevel,
 ) -> io::Result<()> {
     let serve = move || {
@@ -190,7 +222,7 @@ fn obey_signals(
             }
             if reload.swap(false, Ordering::SeqCst) {
                 service::reloading();
-                match configuration(&path, capture.as_deref()) {
+                match configuration(&path, &recordings) {
                     Ok(config) => {
                         set_level(config.log);
                         control.reload(config);
@@ -215,7 +247,11 @@ fn obey_signals(
 /// # Errors
 /// The configuration is wrong, or a port, file or capability cannot be had.
 pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
-    let config = configuration(&args.config, args.capture.as_deref())?;
+    let recordings = Recordings {
+        capture: args.capture.clone(),
+        trace: args.trace.clone(),
+    };
+    let config = configuration(&args.config, &recordings)?;
     if args.print_rules {
         let Some(script) = rules::script(&config) else {
             return Err(Failure {
@@ -257,7 +293,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
         signals.clone(),
         reload,
         control,
-        (args.config.clone(), args.capture.clone()),
+        (args.config.clone(), recordings),
         set_level,
     )
     .context("starting the signal thread")

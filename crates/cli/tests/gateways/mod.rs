@@ -80,13 +80,21 @@ impl Pair {
 
     /// The same with the air gateway's command wrapped into another.
     pub(crate) fn start_wrapped(link: &str, entries: &str, wrapper: &[&str]) -> Self {
-        let emulate = |to| {
+        Self::begin(Self::emulated(link), (entries, ""), wrapper)
+    }
+
+    /// The same with tables for the ground gateway's configuration, too.
+    pub(crate) fn start_both(link: &str, air: &str, ground: &str) -> Self {
+        Self::begin(Self::emulated(link), (air, ground), &[])
+    }
+
+    fn emulated(link: &str) -> impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>) {
+        move |to| {
             let emulate = format!("emulate --listen 127.0.0.1:0 --to {to} {link}");
             let mut link = Running::start(fulmar(&emulate));
             let at = link.address().parse().expect("an address");
             (at, Some(link))
-        };
-        Self::begin(emulate, entries, wrapper)
+        }
     }
 
     /// Starts them over a link of the test's own: told where the ground gateway is, it says where the
@@ -95,12 +103,12 @@ impl Pair {
         link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
         entries: &str,
     ) -> Self {
-        Self::begin(link, entries, &[])
+        Self::begin(link, (entries, ""), &[])
     }
 
     fn begin(
         link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
-        entries: &str,
+        (entries, on_ground): (&str, &str),
         wrapper: &[&str],
     ) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
@@ -126,7 +134,7 @@ impl Pair {
             let text = value.as_str().expect("an address");
             text.parse().expect("an address")
         };
-        let ground_text = head("ground", "air", "", &air_key) + allow + metrics;
+        let ground_text = head("ground", "air", "", &air_key) + allow + metrics + on_ground;
         fs::write(&ground_file, ground_text).expect("room");
         let mut ground = gateway(&ground_file, &[]);
         let record = started(&mut ground);
@@ -152,6 +160,15 @@ impl Pair {
             air_file,
             air_head,
         }
+    }
+
+    /// Kills the air gateway, and lets `look` see what it left before it is started again.
+    pub(crate) fn restart_air(&mut self, look: impl FnOnce()) {
+        self.air.signal(Signal::KILL);
+        drop(self.air.end());
+        look();
+        self.air = gateway(&self.air_file, &[]);
+        started(&mut self.air);
     }
 
     /// Ends the gateways and the link as Ctrl-C does.

@@ -2,8 +2,9 @@
 //! leaves.
 
 use super::direction::Direction;
-use crate::capture::{Capture, CaptureConfig, CaptureCounters, CaptureError, EndOfCapture, Seen};
+use crate::capture::{Capture, Seen};
 use crate::clock::Clock;
+use crate::recording::{EndOfRecording, RecordingConfig, RecordingCounters, RecordingError};
 use fulmar_capture::{Comment, Direction as Towards, Dissector, Ends, InterfaceId};
 use fulmar_proto::units::Instant;
 
@@ -44,13 +45,13 @@ impl EmulatorTap {
     /// link does.
     ///
     /// # Errors
-    /// [`CaptureError`]: there is no file, or no thread to write it.
+    /// [`RecordingError`]: there is no file, or no thread to write it.
     pub fn start(
         clock: Clock,
-        config: CaptureConfig,
+        config: RecordingConfig,
         about: &str,
-        tell: impl FnOnce(EndOfCapture) + Send + 'static,
-    ) -> Result<Self, CaptureError> {
+        tell: impl FnOnce(EndOfRecording) + Send + 'static,
+    ) -> Result<Self, RecordingError> {
         let (capture, ids) = Capture::start(clock, config, about, INTERFACES, tell)?;
         let [up_in, up_out, down_in, down_out] = ids;
         Ok(Self {
@@ -60,7 +61,7 @@ impl EmulatorTap {
     }
 
     /// What was captured so far.
-    pub fn counters(&self) -> CaptureCounters {
+    pub fn counters(&self) -> RecordingCounters {
         self.capture.recorder().counters()
     }
 

@@ -166,6 +166,7 @@ impl Running {
         match link.inner_mut().open(now, path, wish.kind, to, wish.class) {
             Ok(id) => Some(id),
             Err(error) => {
+                self.trace_not_opened(now, wish.peer, &wish.to, &error.to_string());
                 if let Some(skipped) = self.repeats.may(now, "open") {
                     let destination = &wish.to;
                     tracing::warn!(event = "flow_not_opened", %destination, %error, skipped);
@@ -211,6 +212,7 @@ impl Running {
         let custody = self.custody(id, &settings, || self.record(Role::Opener, &wish));
         let body = Stream::new(stream, custody);
         self.insert_stream(now, id, wish, token, body);
+        self.trace_opened(now, link, id);
         if watched.is_err() {
             return self.abandon(now, link, id);
         }
@@ -261,6 +263,7 @@ impl Running {
         let mut body = Stream::new(stream, custody);
         body.hold(early);
         self.insert_stream(now, id, wish, token, body);
+        self.trace_opened(now, link, id);
         if watched.is_err() {
             self.abandon(now, link, id);
         }

@@ -107,10 +107,20 @@ pub(super) fn of_event<E>(
             (*peer, "no_answer", why)
         }
         SessionEvent::EpochSeen { .. }
+        // Every few minutes, and nobody chose it.
+        | SessionEvent::Rekeyed(_)
         | SessionEvent::SentBeside { .. }
         | SessionEvent::Inner(_) => return None,
     };
     Some((Some(peer), what, why))
+}
+
+/// A reason of bounded length.
+pub(super) fn cut(mut why: String) -> String {
+    if let Some((end, _)) = why.char_indices().nth(REASON_CHARS_MAX) {
+        why.truncate(end);
+    }
+    why
 }
 
 impl Decisions {
@@ -123,7 +133,7 @@ impl Decisions {
             uptime_seconds: now.as_secs_f64(),
             peer: peer.map(str::to_owned),
             what,
-            why: why.chars().take(REASON_CHARS_MAX).collect(),
+            why: cut(why.to_owned()),
         });
         self.made += 1;
     }
@@ -154,6 +164,16 @@ impl Decisions {
                        `rate` of this [[peer]]";
             self.note(now, Some(peer), "rate_declared_wrong", why);
         }
+    }
+
+    /// How many were made.
+    pub(super) const fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Those that are kept of the ones that followed the first `made`.
+    pub(super) fn since(&self, made: u64) -> impl Iterator<Item = &Decision> {
+        self.kept.iter().filter(move |one| one.number >= made)
     }
 
     /// The latest last.

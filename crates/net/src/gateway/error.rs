@@ -1,8 +1,8 @@
 //! Why a gateway does not start or cannot go on.
 
-use crate::capture::CaptureError;
 use crate::custody::StoreError;
 use crate::keeper::KeeperError;
+use crate::recording::RecordingError;
 use crate::session::{EpochError, KeyFileError, SessionConfigError};
 use crate::udp::DriverError;
 use fulmar_proto::splice::SplicerConfigError;
@@ -73,9 +73,9 @@ pub enum GatewayError {
     /// The custody store cannot be used.
     #[error(transparent)]
     Custody(#[from] StoreError),
-    /// The capture cannot begin.
+    /// The capture or the trace cannot begin.
     #[error(transparent)]
-    Capture(#[from] CaptureError),
+    Recording(#[from] RecordingError),
     /// The keeper of the sockets cannot be used.
     #[error(transparent)]
     Keeper(#[from] KeeperError),

@@ -8,6 +8,7 @@ use super::kernel;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
 use crate::session::{PeerIndex, SessionEvent, Sizes};
+use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, ResetCode};
 use fulmar_proto::transport::aerotp::PathSizes;
@@ -59,6 +60,9 @@ impl Running {
             }
             // Only early data needs it on the disk, and none is sent or taken.
             SessionEvent::EpochSeen { .. } => {}
+            SessionEvent::Rekeyed(peer) => {
+                tracing::debug!(event = "peer_rekeyed", peer = self.name_of(peer));
+            }
             SessionEvent::Closed(peer) => {
                 tracing::info!(event = "peer_closed", peer = self.name_of(peer));
             }
@@ -176,6 +180,7 @@ impl Running {
         });
         if keeps {
             tracing::info!(event = "flow_resumed", flow = %id, from);
+            self.trace_resumed(now, id, from);
             self.flows.wake(id);
         } else {
             link.inner_mut().reset(now, id, ResetCode::CustodyLost);
@@ -236,10 +241,8 @@ impl Running {
         if let Some(token) = flow.token {
             self.targets.remove(&token);
         }
-        let moved = match &flow.body {
-            Body::Stream(stream) => stream.moved(),
-            _ => flow.moved,
-        };
+        let moved = flow.moved_bytes();
+        self.trace_ended(now, &flow, reason);
         tracing::debug!(
             event = "flow_ended",
             %id,
@@ -330,6 +333,7 @@ impl Running {
         for peer in 0..self.config.peers.len() {
             self.report_link(now, link, peer);
         }
+        self.trace_event(now, Place::default(), &GatewayEvent::Reloaded);
         tracing::info!(
             event = "reloaded",
             entries = self.entries.len(),

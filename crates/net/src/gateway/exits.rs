@@ -101,6 +101,7 @@ impl Running {
             token: None,
         };
         self.flows.insert(now, id, new);
+        self.trace_opened(now, link, id);
         match &destination.host {
             Host::Address(ip) => {
                 let addresses = vec![SocketAddr::new(*ip, destination.port)];
@@ -148,6 +149,7 @@ impl Running {
         destination: &Destination,
         code: RefuseCode,
     ) {
+        self.trace_refused(now, destination, code.name());
         if let Some(skipped) = self.repeats.may(now, "exit_refused") {
             tracing::info!(event = "exit_refused", %destination, reason = code.name(), skipped);
         }
@@ -160,6 +162,7 @@ impl Running {
             if let Some(token) = flow.token {
                 self.targets.remove(&token);
             }
+            self.trace_ended(now, &flow, code.name());
             self.refuse(now, link, id, &flow.destination, code);
         }
     }

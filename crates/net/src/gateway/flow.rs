@@ -52,7 +52,9 @@ pub(super) struct Flow {
     /// Its client came in here.
     pub(super) entered: bool,
     pub(super) began: Instant,
-    /// Octets from and to the local side.
+    /// What an event trace calls it.
+    pub(super) number: Option<u64>,
+    /// Octets of messages from and to the local side.
     pub(super) moved: (u64, u64),
     pub(super) body: Body,
     /// What its sockets are watched as.
@@ -76,6 +78,27 @@ pub(super) struct ClientKey {
 impl Flow {
     pub(super) const fn class_id(&self) -> ClassId {
         self.class.id
+    }
+
+    /// Octets from and to the local side.
+    pub(super) fn moved_bytes(&self) -> (u64, u64) {
+        match &self.body {
+            Body::Stream(stream) => stream.moved(),
+            Body::Resolving | Body::Connecting(_) | Body::Messages(_) => self.moved,
+        }
+    }
+
+    /// What its clients speak.
+    pub(super) const fn protocol(&self) -> &'static str {
+        match self.kind {
+            FlowKind::Stream => "tcp",
+            FlowKind::Datagrams => "udp",
+        }
+    }
+
+    /// Whether its client came in here: `in`; else its server is reached from here: `out`.
+    pub(super) const fn direction(&self) -> &'static str {
+        if self.entered { "in" } else { "out" }
     }
 
     /// Whether the next gateway can go on with it.
@@ -118,6 +141,7 @@ impl Flows {
             proxied: new.proxied,
             entered: new.entered,
             began: now,
+            number: None,
             moved: (0, 0),
             body: new.body,
             token: new.token,

@@ -272,7 +272,7 @@ impl Running {
 
     /// At the end: leaves a flow that can go on to the next gateway. Without a keeper its client is
     /// reset, since an end would be a lie; its octets stay in any case.
-    pub(super) fn leave_to_the_next(&mut self, id: FlowId) -> bool {
+    pub(super) fn leave_to_the_next(&mut self, now: Instant, id: FlowId) -> bool {
         if !self
             .flows
             .get(id)
@@ -284,6 +284,7 @@ impl Running {
             return false;
         };
         self.left = true;
+        self.trace_ended(now, &flow, "left_to_the_next");
         if let super::flow::Body::Stream(stream) = flow.body
             && let (Some(socket), _) = stream.into_parts()
             && !self.keeping.has_keeper()

@@ -47,6 +47,7 @@ mod state_place;
 pub mod status;
 mod stream;
 mod tally;
+mod trace;
 mod turns;
 mod view;
 

@@ -218,6 +218,7 @@ impl Running {
             token: None,
         };
         self.flows.insert(now, id, new);
+        self.trace_opened(now, link, id);
         Some(id)
     }
 }

@@ -6,9 +6,11 @@ use super::running::{Link, Running, link_name};
 use super::status::{
     self, CarrierReport, FLOWS_LISTED_MAX, FlowReport, PeerReport, Quantiles, RateReport, Status,
 };
-use crate::capture::CaptureCounters;
+use super::trace::rate_event;
+use crate::recording::RecordingCounters;
 use crate::session::{DropReason, PeerIndex, RoundTripQuantiles, SessionEvent};
-use fulmar_proto::splice::{FlowEvent, FlowId, FlowKind};
+use fulmar_capture::Place;
+use fulmar_proto::splice::{FlowEvent, FlowId};
 use fulmar_proto::units::Instant;
 use std::collections::BTreeMap;
 
@@ -29,21 +31,34 @@ impl Running {
     /// Remembers what an event of the session decides.
     pub(super) fn note_event(&mut self, now: Instant, event: &SessionEvent<FlowEvent>) {
         self.outages.on_event(now, event);
+        if let SessionEvent::Rekeyed(peer) = event {
+            self.trace_session(now, Some(*peer), event, "");
+        }
         let Some((peer, what, why)) = decisions::of_event(event) else {
             return;
         };
+        let why = decisions::cut(why);
+        self.trace_session(now, peer, event, &why);
         let index = peer.and_then(|peer| usize::try_from(peer.0).ok());
         let name = index.map(|index| self.peer_name(index).to_owned());
         self.decisions.note(now, name.as_deref(), what, &why);
     }
 
     /// The rates in use change without an event: they are looked at as often as somebody asks.
-    fn note_rates(&mut self, now: Instant, link: &Link) {
+    pub(super) fn note_rates(&mut self, now: Instant, link: &Link) {
         let endpoint = link.inner().endpoint();
         for (index, peer) in self.config.peers.iter().enumerate() {
             if let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) {
                 let rate = RateReport::from(rate);
+                let made = self.decisions.made();
                 self.decisions.note_rate(now, &peer.name, &rate);
+                let place = Place {
+                    peer: Some(&peer.name),
+                    ..Place::default()
+                };
+                for decision in self.decisions.since(made) {
+                    self.trace_event(now, place, &rate_event(decision, &rate));
+                }
             }
         }
     }
@@ -72,17 +87,24 @@ impl Running {
             custody_bytes,
             peers: peers.collect(),
             classes: status::classes(counters, |id| self.class_name(id)),
-            carrier: carrier(link, self.captured()),
+            carrier: carrier(link, self.captured(), self.traced()),
             malformed_records: counters.malformed,
             flow_list: self.flow_list(now),
             decisions: self.decisions.list(),
         }
     }
 
-    fn captured(&self) -> CaptureCounters {
+    fn captured(&self) -> RecordingCounters {
         let capture = self.capture.as_ref();
-        capture.map_or_else(CaptureCounters::default, |(capture, _)| {
+        capture.map_or_else(RecordingCounters::default, |(capture, _)| {
             capture.recorder().counters()
+        })
+    }
+
+    fn traced(&self) -> RecordingCounters {
+        let trace = self.trace.as_ref();
+        trace.map_or_else(RecordingCounters::default, |trace| {
+            trace.events().counters()
         })
     }
 
@@ -121,19 +143,13 @@ impl Running {
         flows.sort_by_key(|(id, flow)| (flow.began, *id));
         flows.truncate(FLOWS_LISTED_MAX);
         let report = |(id, flow): (FlowId, &Flow)| {
-            let (sent_bytes, received_bytes) = match &flow.body {
-                Body::Stream(stream) => stream.moved(),
-                Body::Resolving | Body::Connecting(_) | Body::Messages(_) => flow.moved,
-            };
+            let (sent_bytes, received_bytes) = flow.moved_bytes();
             FlowReport {
                 id: id.to_string(),
                 peer: self.peer_name(flow.peer).to_owned(),
                 class: self.class_name(flow.class_id().0),
-                protocol: match flow.kind {
-                    FlowKind::Stream => "tcp",
-                    FlowKind::Datagrams => "udp",
-                },
-                direction: if flow.entered { "in" } else { "out" },
+                protocol: flow.protocol(),
+                direction: flow.direction(),
                 destination: flow.destination.to_string(),
                 sent_bytes,
                 received_bytes,
@@ -144,7 +160,7 @@ impl Running {
     }
 }
 
-fn carrier(link: &Link, captured: CaptureCounters) -> CarrierReport {
+fn carrier(link: &Link, captured: RecordingCounters, traced: RecordingCounters) -> CarrierReport {
     let session = link.counters();
     let dropped = DropReason::ALL.map(|reason| (reason.name(), session.dropped(reason)));
     CarrierReport {
@@ -158,8 +174,10 @@ fn carrier(link: &Link, captured: CaptureCounters) -> CarrierReport {
         fragmented_datagrams: session.fragmented,
         reassembled_datagrams: session.reassembled,
         queue_full_datagrams: session.queue_full,
-        captured_packets: captured.packets,
+        captured_packets: captured.written,
         capture_missed_packets: captured.missed,
+        traced_events: traced.written,
+        trace_missed_events: traced.missed,
         dropped: dropped.into_iter().collect(),
     }
 }

@@ -180,6 +180,7 @@ impl Running {
             self.drop_flow(now, id, "not_restored", true);
             return Err("there are too many flows");
         }
+        self.trace_opened(now, link, id);
         Ok(())
     }
 

@@ -14,9 +14,11 @@ use super::poller::{Came, Poller, Token};
 use super::repeats::Repeats;
 use super::resolver::Resolver;
 use super::socks::Negotiation;
+use super::trace::GatewayTrace;
 use crate::capture::Capture;
 use crate::session::{LinkState, Session, SessionEvent, SessionTap, source_octets};
 use crate::udp::{Application, Step};
+use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
@@ -101,6 +103,7 @@ pub(super) struct Running {
     pub(super) heard: Option<(PathId, SocketAddr)>,
     /// A capture, and the tap of what the carrier sends.
     pub(super) capture: Option<(Capture, SessionTap)>,
+    pub(super) trace: Option<GatewayTrace>,
 }
 
 /// What a running gateway is made of.
@@ -141,6 +144,7 @@ impl Running {
             next_token: 0,
             heard: None,
             capture: None,
+            trace: None,
         }
     }
 
@@ -209,6 +213,8 @@ impl Running {
             return;
         }
         tracing::info!(event = "stopping", flows = self.flows.len());
+        let flows = self.flows.len() as u64;
+        self.trace_event(now, Place::default(), &GatewayEvent::Stopping { flows });
         self.ending = Ending::Finishing(now + STOP_WITHIN);
         for token in core::mem::take(&mut self.entries).into_keys() {
             self.targets.remove(&token);
@@ -228,7 +234,7 @@ impl Running {
                     return false;
                 }
                 for id in self.flows.ids() {
-                    if self.leave_to_the_next(id) {
+                    if self.leave_to_the_next(now, id) {
                         continue;
                     }
                     link.inner_mut().reset(now, id, ResetCode::Shutdown);
@@ -301,10 +307,12 @@ impl Application<Link> for Running {
     }
 
     fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<FlowEvent>) {
+        self.trace_notes(now, link);
         self.session_event(now, link, event);
     }
 
     fn work(&mut self, now: Instant, link: &mut Link) -> Step {
+        self.trace_notes(now, link);
         self.commands(now, link);
         self.sockets(now, link);
         while let Some(answer) = self.resolver.poll() {
@@ -318,6 +326,7 @@ impl Application<Link> for Running {
         }
         self.keeping_turn(now);
         if self.end(now, link) {
+            self.end_trace(now, link);
             return Step::Stop;
         }
         self.more = self.source_ready || self.flows.is_busy();

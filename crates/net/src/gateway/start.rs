@@ -10,9 +10,12 @@ use super::poller::Poller;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
 use super::state_place;
-use crate::capture::{Capture, CaptureError, EndOfCapture};
+use super::trace::{GatewayTrace, NOTES_MAX};
+use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::descriptors;
+use crate::event_trace::EventTrace;
+use crate::recording::{EndOfRecording, RecordingError};
 use crate::session::{
     Entropy, EpochError, MtuConfig, PeerConfig, PeerIndex, PresetKey, SESSION_OVERHEAD, SecretKey,
     Security, Session, SessionConfig, SessionTap, StateDirectory, fast_cipher, next_boot_epoch,
@@ -163,7 +166,7 @@ fn first_sizes(config: &GatewayConfig) -> PathSizes {
     }
 }
 
-fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {
+fn splicer(config: &GatewayConfig, epoch: u64, notes: usize) -> Result<Splicer, GatewayError> {
     let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
     let rate = config.peers.iter().map(|peer| peer.rate).max();
@@ -175,6 +178,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
         lower_overhead: sizes.lower_overhead,
         // A flow that ends lingers while the next begins.
         connections_max: limits.flows.saturating_mul(4),
+        trace_records: notes,
         ..EndpointConfig::default()
     };
     let endpoint = Endpoint::new(endpoint, rng.child("ports"));
@@ -209,6 +213,7 @@ fn session(
     keys: &Keys,
     driver: &mut UdpDriver,
     epoch: u64,
+    notes: usize,
 ) -> Result<Link, GatewayError> {
     let mut peers = Vec::new();
     for (index, peer) in config.peers.iter().enumerate() {
@@ -240,7 +245,7 @@ fn session(
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     };
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
-    let mut splicer = splicer(config, epoch)?;
+    let mut splicer = splicer(config, epoch, notes)?;
     // Nothing is made for a peer before it is there.
     for peer in 0..config.peers.len() {
         let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
@@ -257,36 +262,44 @@ fn boot_epoch(config: &GatewayConfig, keys: &Keys) -> Result<u64, GatewayError> 
     Ok(epoch?)
 }
 
-/// Begins a capture, if one is wanted. What a configuration wants is no reason to carry no traffic.
+/// A recording of the configuration that cannot begin, or ends, is no reason to carry no traffic.
+fn unless_required<T>(
+    is_required: bool,
+    event: &'static str,
+    started: Result<T, RecordingError>,
+) -> Result<Option<T>, RecordingError> {
+    match started {
+        Ok(started) => Ok(Some(started)),
+        Err(error) if is_required => Err(error),
+        Err(error) => {
+            let cause = error.source().map(ToString::to_string);
+            let reason = format!("{error}: {}", cause.unwrap_or_default());
+            tracing::warn!(event, reason, "there is traffic without it");
+            Ok(None)
+        }
+    }
+}
+
+/// Begins a capture, if one is wanted.
 fn capture(
     clock: Clock,
     config: &GatewayConfig,
     carrier: SocketAddr,
-) -> Result<Option<(Capture, SessionTap)>, CaptureError> {
+) -> Result<Option<(Capture, SessionTap)>, RecordingError> {
     let Some(wanted) = config.capture.clone() else {
         return Ok(None);
     };
     let about = format!("gateway {}", config.name);
     let file = wanted.file.display().to_string();
-    let tell = |ended: EndOfCapture| {
+    let tell = |ended: EndOfRecording| {
         tracing::warn!(event = "capture_ended", reason = %ended);
     };
     let is_required = wanted.is_required;
-    let (capture, interfaces) =
-        match Capture::start(clock, wanted, &about, SessionTap::INTERFACES, tell) {
-            Ok(started) => started,
-            Err(error) if is_required => return Err(error),
-            Err(error) => {
-                let cause = error.source().map(ToString::to_string);
-                let reason = format!("{error}: {}", cause.unwrap_or_default());
-                tracing::warn!(
-                    event = "capture_ended",
-                    reason,
-                    "there is traffic without it"
-                );
-                return Ok(None);
-            }
-        };
+    let started = Capture::start(clock, wanted, &about, SessionTap::INTERFACES, tell);
+    let Some((capture, interfaces)) = unless_required(is_required, "capture_ended", started)?
+    else {
+        return Ok(None);
+    };
     tracing::warn!(
         event = "capturing",
         file,
@@ -295,6 +308,24 @@ fn capture(
     let peers = config.peers.iter().map(|peer| peer.name.as_str());
     let tap = SessionTap::new(capture.recorder().clone(), interfaces, carrier, peers);
     Ok(Some((capture, tap)))
+}
+
+/// Begins an event trace, if one is wanted.
+fn trace(clock: Clock, config: &GatewayConfig) -> Result<Option<GatewayTrace>, RecordingError> {
+    let Some(wanted) = config.trace.clone() else {
+        return Ok(None);
+    };
+    let file = wanted.file.display().to_string();
+    let tell = |ended: EndOfRecording| {
+        tracing::warn!(event = "trace_ended", reason = %ended);
+    };
+    let is_required = wanted.is_required;
+    let started = EventTrace::start(clock, wanted, "gateway", &config.name, tell);
+    let started = unless_required(is_required, "trace_ended", started)?;
+    if started.is_some() {
+        tracing::info!(event = "tracing", file);
+    }
+    Ok(started.map(GatewayTrace::new))
 }
 
 impl Gateway {
@@ -319,7 +350,9 @@ impl Gateway {
             .map_err(system("reading the carrier's address"))?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         let epoch = boot_epoch(&config, &keys)?;
-        let mut link = session(&config, &keys, &mut driver, epoch)?;
+        let trace = trace(clock, &config)?;
+        let notes = trace.as_ref().map_or(0, |_| NOTES_MAX);
+        let mut link = session(&config, &keys, &mut driver, epoch, notes)?;
         let capture = capture(clock, &config, carrier)?;
         if let Some((_, tap)) = &capture {
             link.set_tap(tap.clone());
@@ -344,6 +377,7 @@ impl Gateway {
             keeping,
         });
         running.capture = capture;
+        running.trace = trace;
         running.restore(clock.now(), &mut link, found);
         let entries = rules
             .into_iter()

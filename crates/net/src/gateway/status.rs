@@ -243,6 +243,10 @@ pub struct CarrierReport {
     pub captured_packets: u64,
     /// Those left out of it.
     pub capture_missed_packets: u64,
+    /// Lines of the event trace.
+    pub traced_events: u64,
+    /// Events left out of it.
+    pub trace_missed_events: u64,
     /// Datagrams that were dropped before a flow saw them, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }

@@ -11,7 +11,7 @@ use fulmar_proto::units::{ByteCount, Duration};
 /// An event of a session, or of the machine inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent<E> {
-    /// Keys are there, data flows. Not repeated when keys are merely replaced.
+    /// Keys are there, data flows. When keys are merely replaced, `Rekeyed` comes instead.
     Up {
         /// Which peer.
         peer: PeerIndex,
@@ -20,6 +20,8 @@ pub enum SessionEvent<E> {
         /// Whether it still knows what it knew when we last talked.
         resumed: bool,
     },
+    /// Newer keys are in use beside the old ones, which end soon.
+    Rekeyed(PeerIndex),
     /// The peer lost its state: every connection with it is over. Comes before its `Up`.
     PeerRestarted(PeerIndex),
     /// The peer began a handshake in this epoch. Where early data is taken, write it to the disk: no

@@ -300,6 +300,7 @@ impl<M: Machine> Session<M> {
             self.say_sizes(index);
         } else {
             self.counters.rekeys += 1;
+            self.events.push_back(SessionEvent::Rekeyed(peer));
         }
         let Some(state) = self.peers.get_mut(index) else {
             return;

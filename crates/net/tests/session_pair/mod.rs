@@ -97,6 +97,7 @@ impl Driver<Strict<Inner>> for Ends<'_> {
                 resumed,
             },
             SessionEvent::PeerRestarted(peer) => SessionEvent::PeerRestarted(peer),
+            SessionEvent::Rekeyed(peer) => SessionEvent::Rekeyed(peer),
             SessionEvent::EpochSeen { peer, epoch } => SessionEvent::EpochSeen { peer, epoch },
             SessionEvent::Closed(peer) => SessionEvent::Closed(peer),
             SessionEvent::LinkDown { peer, silent_for } => {

@@ -31,6 +31,7 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     check(running.limits != new.limits, "limits");
     check(running.metrics != new.metrics, "metrics.listen");
     check(running.capture != new.capture, "capture");
+    check(running.trace != new.trace, "trace");
     let identity = |peer: &PeerSettings| {
         let PeerSettings {
             name,

@@ -299,6 +299,14 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             size(capture.max_size)
         )?;
     }
+    if let Some(trace) = &config.trace {
+        writeln!(
+            out,
+            "events are traced to {}, at most {}",
+            trace.file.display(),
+            size(trace.max_size)
+        )?;
+    }
     match config.state_dir.clone().or_else(state_place::base) {
         Some(directory) => writeln!(out, "state is kept in {}", directory.display()),
         None => Ok(()),

@@ -16,7 +16,7 @@ mod settings;
 
 pub use class::{ClassRules, ClassSettings, Custody, DEFAULT_CLASS};
 pub use notation::{Allow, Dscp, Listen, NotationError, Place, Ports, reachable};
-pub use read::CAPTURE_MAX;
+pub use read::RECORDING_MAX;
 pub use settings::{
     CustodySettings, Egress, Forward, GatewayConfig, Limits, LogLevel, PeerSettings, Protocol,
     SecurityKind, Socks, SocksLogin, Transparent,

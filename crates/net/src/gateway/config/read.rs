@@ -6,10 +6,10 @@ use super::read_entries::{Names, forwards, refuse_shared_ports, socks, transpare
 use super::settings::{
     CustodySettings, Egress, GatewayConfig, Limits, LogLevel, PeerSettings, SecurityKind,
 };
-use crate::capture::CaptureConfig;
 use crate::custody::SyncPolicy;
 use crate::gateway::flow_record::PEER_NAME_BYTES_MAX;
 use crate::keeper::KeeperConfig;
+use crate::recording::RecordingConfig;
 use crate::session::{PEERS_MAX, PublicKey};
 use core::time::Duration;
 use fulmar_proto::splice::ClassId;
@@ -32,6 +32,7 @@ const ROOT: Keys = &[&[
     "limits",
     "metrics",
     "capture",
+    "trace",
 ]];
 const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
 const SECURITY: Keys = &[&["kind", "private_key_file", "preset_key_file"]];
@@ -47,7 +48,7 @@ const EGRESS: Keys = &[&["allow", "connect_timeout"]];
 const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
 const LIMITS: Keys = &[&["flows", "memory", "tcp_idle", "udp_idle", "outage"]];
 const METRICS: Keys = &[&["listen"]];
-const CAPTURE: Keys = &[&["file", "max_size"]];
+const RECORDING: Keys = &[&["file", "max_size"]];
 
 /// Class identifiers are octets, and 0 is the default's.
 const CLASSES_MAX: usize = 255;
@@ -105,6 +106,7 @@ impl GatewayConfig {
             return Err(root.wrong("forward", problem));
         }
         refuse_shared_ports(&root, metrics)?;
+        let [capture, trace] = recordings(&root)?;
         let own = root.table("gateway", GATEWAY)?;
         let own = own.as_ref();
         let listen = own
@@ -143,7 +145,8 @@ impl GatewayConfig {
             custody,
             limits,
             metrics,
-            capture: capture(&root)?,
+            capture,
+            trace,
         })
     }
 }
@@ -344,29 +347,51 @@ fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySet
     Ok(settings)
 }
 
-/// The usual largest size of a capture.
-pub const CAPTURE_MAX: ByteCount = ByteCount(1_000_000_000);
-/// A capture holds some packets at least.
-const CAPTURE_MIN: ByteCount = ByteCount(1_000_000);
+/// The usual largest size of a capture, and of a trace.
+pub const RECORDING_MAX: ByteCount = ByteCount(1_000_000_000);
+/// A recording holds some packets, or events, at least.
+const RECORDING_MIN: ByteCount = ByteCount(1_000_000);
 
-fn capture(root: &TableReader<'_>) -> Read<Option<CaptureConfig>> {
-    let Some(reader) = root.table("capture", CAPTURE)? else {
+/// `[capture]` or `[trace]`, whose file is called `example` in its remedy.
+fn recording(
+    root: &TableReader<'_>,
+    key: &'static str,
+    example: &str,
+) -> Read<Option<RecordingConfig>> {
+    let Some(reader) = root.table(key, RECORDING)? else {
         return Ok(None);
     };
     let Some(file) = reader.text("file")? else {
-        let problem = "is missing; write file = \"/var/lib/fulmar/gateway.pcapng\"";
+        let problem = format!("is missing; write file = \"/var/lib/fulmar/{example}\"");
         return Err(reader.wrong("file", problem));
     };
-    let max_size = reader.value_or("max_size", CAPTURE_MAX)?;
-    if max_size < CAPTURE_MIN {
+    let max_size = reader.value_or("max_size", RECORDING_MAX)?;
+    if max_size < RECORDING_MIN {
         let problem = format!("is {max_size}; write at least 1MB");
         return Err(reader.wrong("max_size", problem));
     }
-    Ok(Some(CaptureConfig {
+    Ok(Some(RecordingConfig {
         file: PathBuf::from(file),
         max_size,
         is_required: false,
     }))
+}
+
+/// Where packets and events are recorded.
+fn recordings(root: &TableReader<'_>) -> Read<[Option<RecordingConfig>; 2]> {
+    let capture = recording(root, "capture", "gateway.pcapng")?;
+    let trace = recording(root, "trace", "gateway.jsonl")?;
+    if let (Some(capture), Some(trace)) = (&capture, &trace)
+        && capture.file == trace.file
+    {
+        let problem = "is the file of [capture]; name another, such as \"gateway.jsonl\"";
+        let reader = root.table("trace", RECORDING)?;
+        return Err(reader.map_or_else(
+            || root.wrong("trace", problem),
+            |reader| reader.wrong("file", problem),
+        ));
+    }
+    Ok([capture, trace])
 }
 
 fn limits(root: &TableReader<'_>) -> Read<Limits> {

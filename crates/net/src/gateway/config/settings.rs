@@ -2,8 +2,8 @@
 
 use super::class::{ClassRules, ClassSettings};
 use super::notation::{Allow, Dscp};
-use crate::capture::CaptureConfig;
 use crate::custody::SyncPolicy;
+use crate::recording::RecordingConfig;
 use core::time::Duration;
 use fulmar_proto::splice::Destination;
 use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
@@ -220,5 +220,7 @@ pub struct GatewayConfig {
     /// Where metrics and status are served.
     pub metrics: Option<SocketAddr>,
     /// Where packets are captured, if they are.
-    pub capture: Option<CaptureConfig>,
+    pub capture: Option<RecordingConfig>,
+    /// Where events are traced, if they are.
+    pub trace: Option<RecordingConfig>,
 }

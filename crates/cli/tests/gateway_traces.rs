@@ -1,0 +1,373 @@
+//! Event traces of gateways: every line is as the guide says, and their sums are the counters.
+//!
+//! Method: gateways as processes over an emulated lossy link; their traces read line by line and held
+//! against the table of docs/guide/captures.md and against `/status`.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::gateways::{Pair, client, echo, exchange, server, status_at};
+use crate::processes::{fulmar, octets, run, said, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const GUIDE: &str = include_str!("../../../docs/guide/captures.md");
+const LINK: &str = "--rate 50mbit --delay 5ms --loss 5% --seed 3";
+
+/// The fields of each event, as the guide has them.
+fn schema() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let table = GUIDE.split("<!-- events -->").nth(1).unwrap();
+    let rows = table.lines().filter(|row| row.starts_with("| `"));
+    let row = |row: &'static str| {
+        let mut cells = row.trim_start_matches('|').split('|');
+        let mut names = || cells.next().unwrap().split('`').skip(1).step_by(2);
+        let (events, fields) = (names(), names().collect::<BTreeSet<_>>());
+        events.map(move |event| (event, fields.clone()))
+    };
+    rows.flat_map(row).collect()
+}
+
+/// What lines may have beside the fields of their events.
+const PLACE: [&str; 4] = ["peer", "class", "flow", "connection"];
+
+/// Reads a trace, of which every line has to be whole and as the guide says.
+fn trace(text: &str) -> Vec<Value> {
+    let schema = schema();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    for (number, line) in lines.iter().enumerate() {
+        let event = line["event"].as_str().unwrap();
+        assert_eq!(line["v"], 1, "{line}");
+        assert_eq!(line["time_s"].is_f64(), number > 0, "{line}");
+        let fields = &schema[event];
+        let keys = line.as_object().unwrap().keys().map(String::as_str);
+        let own =
+            keys.filter(|key| !["v", "time_s", "event"].contains(key) && !PLACE.contains(key));
+        assert_eq!(&own.collect::<BTreeSet<_>>(), fields, "{line}");
+    }
+    assert_eq!(lines[0]["event"], "started");
+    let times = lines[1..]
+        .iter()
+        .map(|line| line["time_s"].as_f64().unwrap());
+    assert!(
+        times.is_sorted(),
+        "the lines are in the order of their times"
+    );
+    lines
+}
+
+fn count(lines: &[Value], event: &str, also: impl Fn(&Value) -> bool) -> u64 {
+    let is_it = |line: &&Value| line["event"] == event && also(line);
+    lines.iter().filter(is_it).count() as u64
+}
+
+fn any(_: &Value) -> bool {
+    true
+}
+
+fn forward(to: SocketAddr, trace: &str) -> String {
+    format!("[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\n{trace}")
+}
+
+fn table(file: &Path) -> String {
+    format!("[trace]\nfile = \"{}\"\n", file.display())
+}
+
+/// Asks until nothing of AeroTP was counted between two answers.
+fn settled(server: SocketAddr) -> Value {
+    let mut last = Value::Null;
+    until("the transport to come to rest", || {
+        let status = status_at(server);
+        let rests = status["flows"] == 0
+            && status["peers"][0]["transport"] == last["peers"][0]["transport"];
+        last = status;
+        rests
+    });
+    last
+}
+
+/// What was counted by the time of the answer is what lines tell until then.
+fn sums_are_counters(all: &[Value], status: &Value) {
+    let name = &status["name"];
+    let asked = status["uptime_seconds"].as_f64().unwrap();
+    let had = |line: &Value| line["time_s"].as_f64().is_none_or(|at| at <= asked);
+    let lines: Vec<Value> = all.iter().filter(|line| had(line)).cloned().collect();
+    let transport = &status["peers"][0]["transport"];
+    let again = |line: &Value| line["again"] == true;
+    let by = |sign: &'static str| move |line: &Value| line["sign"] == sign;
+    let corrected = |line: &Value| line["corrected_symbols"] != 0;
+    let sums = [
+        (
+            count(&lines, "sent", again),
+            &transport["sent_tpdus"]["retransmission"],
+        ),
+        (
+            count(&lines, "sent", |line| !again(line)),
+            &transport["sent_tpdus"]["source"],
+        ),
+        (
+            count(&lines, "repair_sent", any),
+            &transport["sent_tpdus"]["repair"],
+        ),
+        (
+            count(&lines, "held_lost", by("overtaken")),
+            &transport["held_lost_tpdus"]["overtaken"],
+        ),
+        (
+            count(&lines, "held_lost", by("nack")),
+            &transport["held_lost_tpdus"]["asked_for"],
+        ),
+        (
+            count(&lines, "held_lost", by("timeout")),
+            &transport["held_lost_tpdus"]["timeout"],
+        ),
+        (
+            count(&lines, "accepted", any) + count(&lines, "rebuilt", any),
+            &transport["accepted_tpdus"],
+        ),
+        (
+            count(&lines, "accepted", corrected),
+            &transport["recovered_tpdus"]["fec_words"],
+        ),
+        (
+            count(&lines, "rebuilt", any),
+            &transport["recovered_tpdus"]["fec_block"],
+        ),
+        (
+            count(&lines, "damaged", any),
+            &transport["wire_damaged_tpdus"],
+        ),
+        (count(&lines, "stalled", any), &transport["stalls"]),
+    ];
+    for (n, (counted, told)) in sums.iter().enumerate() {
+        assert_eq!(
+            Some(*counted),
+            told.as_u64(),
+            "sum {n} of {name}: {transport}"
+        );
+    }
+    assert!(sums[0].0 > 0 && sums[1].0 > 400, "{transport}");
+}
+
+/// One flow, of 600 kB to and fro, and all events of connections are its.
+fn one_flow(all: &[Value], name: &str, to: SocketAddr) {
+    let opened: Vec<_> = all
+        .iter()
+        .filter(|line| line["event"] == "flow_opened")
+        .collect();
+    let [opened] = opened[..] else {
+        panic!("{opened:?}")
+    };
+    let way = if name == "air" { "in" } else { "out" };
+    assert_eq!(
+        (&opened["direction"], &opened["protocol"]),
+        (&way.into(), &"tcp".into())
+    );
+    assert_eq!(opened["destination"], to.to_string());
+    let ended = all
+        .iter()
+        .find(|line| line["event"] == "flow_ended")
+        .unwrap();
+    assert_eq!(
+        (&ended["flow"], &ended["reason"]),
+        (&opened["flow"], &"finished".into())
+    );
+    assert_eq!(ended["from_client_bytes"], 600_000);
+    assert_eq!(ended["to_client_bytes"], 600_000);
+    for line in all.iter().filter(|line| line["connection"].is_u64()) {
+        assert_eq!(
+            (&line["class"], &line["flow"]),
+            (&"default".into(), &opened["flow"]),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn the_lines_of_both_ends_are_the_guides_and_their_sums_the_counters() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = ["air", "ground"].map(|name| directory.path().join(format!("{name}.jsonl")));
+    let to = server(echo);
+    let [air, ground] = [&files[0], &files[1]].map(|file| table(file));
+    let pair = Pair::start_both(LINK, &forward(to, &air), &ground);
+    let sent = octets(1, 600_000);
+    assert!(exchange(client(pair.entries[0]), sent.clone()) == sent);
+    let statuses = [pair.metrics, pair.ground_metrics].map(settled);
+    pair.interrupt();
+
+    for (file, status) in files.iter().zip(statuses) {
+        let mode = fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let text = fs::read_to_string(file).unwrap();
+        assert!(text.ends_with('\n'), "the last line is whole");
+        let all = trace(&text);
+        let name = status["name"].as_str().unwrap();
+        assert_eq!(
+            (&all[0]["role"], &all[0]["name"]),
+            (&"gateway".into(), &name.into())
+        );
+        assert_eq!(all.last().unwrap()["how"], "stopped");
+        assert_eq!(status["carrier"]["trace_missed_events"], 0);
+        assert_eq!(count(&all, "missed", any), 0);
+
+        sums_are_counters(&all, &status);
+        one_flow(&all, name, to);
+        for wanted in ["peer_up", "path_mtu", "stopping"] {
+            assert!(count(&all, wanted, any) > 0, "{wanted} of {name}");
+        }
+    }
+}
+
+#[test]
+fn an_outage_is_in_the_trace_with_its_length() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("air.jsonl");
+    let to = server(echo);
+    let pair = Pair::start(
+        "--rate 50mbit --delay 5ms --outage 1s+2s",
+        &forward(to, &table(&file)),
+    );
+    until("an outage to be over", || {
+        // Nothing is missed where nothing is sent.
+        let sent = octets(5, 10_000);
+        assert!(exchange(client(pair.entries[0]), sent.clone()) == sent);
+        let status = pair.status();
+        status["peers"][0]["outages"]["seconds"].as_f64() > Some(0.0)
+    });
+    let outages = pair.status()["peers"][0]["outages"].clone();
+    pair.interrupt();
+    let all = trace(&fs::read_to_string(&file).unwrap());
+    let ups: Vec<_> = all
+        .iter()
+        .filter(|line| line["event"] == "link_up")
+        .collect();
+    assert_eq!(ups[0]["peer"], "ground");
+    let told = ups[0]["outage_seconds"].as_f64().unwrap();
+    let longest = outages["longest_seconds"].as_f64().unwrap();
+    assert!(told > 0.0 && told <= longest + 1e-9, "{told} {outages}");
+    let down = all
+        .iter()
+        .find(|line| line["event"] == "link_down")
+        .unwrap();
+    assert!(down["silent_seconds"].as_f64() > Some(0.0), "{down}");
+    assert!(
+        down["why"].as_str().unwrap().contains("sending is held"),
+        "{down}"
+    );
+}
+
+#[test]
+fn a_killed_gateway_leaves_whole_lines_and_the_next_one_does_not_take_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("air.jsonl");
+    let former = directory.path().join("air.jsonl.1");
+    let to = server(echo);
+    let mut pair = Pair::start(LINK, &forward(to, &table(&file)));
+    let sent = octets(2, 400_000);
+    assert!(exchange(client(pair.entries[0]), sent.clone()) == sent);
+    until("the trace to be written", || {
+        fs::metadata(&file).unwrap().len() > 100_000
+    });
+    let mut left = String::new();
+    pair.restart_air(|| left = fs::read_to_string(&file).unwrap());
+    // The last line may be cut, no other is.
+    let whole = left.rfind('\n').unwrap() + 1;
+    let all = trace(&left[..whole]);
+    assert_eq!(count(&all, "end", any), 0);
+    assert!(count(&all, "sent", any) > 200);
+    assert!(fs::read_to_string(&former).unwrap() == left);
+    let again = fs::read_to_string(&file).unwrap();
+    assert!(again.len() < left.len() && !again.contains("flow_opened"));
+}
+
+#[test]
+fn a_full_disk_ends_the_trace_whole_and_with_one_line_and_not_the_traffic() {
+    if !crate::captures::works("unshare", &["--mount", "true"]) {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path().display().to_string();
+    let to = server(echo);
+    let script = format!("mount -t tmpfs -o size=300k tmpfs {at} && exec \"$0\" \"$@\"");
+    let wrapper = ["unshare", "--mount", "sh", "-c", &script];
+    let entries = forward(to, &table(&place.path().join("air.jsonl")));
+    let mut pair = Pair::start_wrapped("--rate 50mbit --delay 1ms", &entries, &wrapper);
+    let sent = octets(3, 1_500_000);
+    assert!(exchange(client(pair.entries[0]), sent.clone()) == sent);
+    let carrier = || pair.status()["carrier"].clone();
+    until("the trace to end", || {
+        carrier()["trace_missed_events"].as_u64() > Some(0)
+    });
+    // As the gateway sees it, in its mount namespace.
+    let written = fs::read_to_string(format!("/proc/{}/root{at}/air.jsonl", pair.air.id()));
+    let written = written.unwrap();
+    assert!(
+        written.len() > 100_000 && written.ends_with('\n'),
+        "{}",
+        written.len()
+    );
+    let lines = trace(&written).len() as u64;
+    assert_eq!(carrier()["traced_events"].as_u64(), Some(lines));
+    pair.air.signal(Signal::INT);
+    let (_, told) = pair.air.end();
+    assert_eq!(told.matches("trace_ended").count(), 1, "{told}");
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_told_of_and_the_traffic_goes_on() {
+    let to = server(echo);
+    let sent = octets(4, 300_000);
+    for (file, traced) in [("/dev/full", Some(0)), ("/nowhere/air.jsonl", Some(0))] {
+        let mut pair = Pair::start(
+            "--rate 50mbit --delay 1ms",
+            &forward(to, &table(Path::new(file))),
+        );
+        assert!(exchange(client(pair.entries[0]), sent.clone()) == sent);
+        assert_eq!(
+            pair.status()["carrier"]["traced_events"].as_u64(),
+            traced,
+            "{file}"
+        );
+        pair.air.signal(Signal::INT);
+        let (_, told) = pair.air.end();
+        assert_eq!(told.matches("trace_ended").count(), 1, "{told}");
+        assert!(told.contains(file), "{told}");
+    }
+}
+
+#[test]
+fn a_trace_of_the_command_line_that_cannot_be_made_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().display();
+    assert!(run(&format!("keygen {place}/air.key")).status.success());
+    let text = format!(
+        "[gateway]\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{place}\"\n[security]\nkind = \"none\"\n\
+         [[peer]]\nname = \"b\"\nrate = \"1mbit\"\n[egress]\nallow = [\"127.0.0.1:1-2\"]\n"
+    );
+    fs::write(directory.path().join("a.toml"), text).unwrap();
+    for (flags, code, told) in [
+        (
+            "--trace /nowhere/a.jsonl",
+            5,
+            "cannot write the trace /nowhere/a.jsonl",
+        ),
+        ("--trace a.jsonl --capture a.jsonl", 2, "name another"),
+    ] {
+        let output = fulmar(&format!("gateway -c {place}/a.toml {flags}"))
+            .output()
+            .unwrap();
+        assert!(said(&output).contains(told), "{flags}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{flags}: {}",
+            said(&output)
+        );
+    }
+}

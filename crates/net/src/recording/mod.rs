@@ -1,0 +1,23 @@
+//! What happens, written down in real time: encoded where it passes, written out by a thread of its own.
+//!
+//! ```text
+//!  traffic --Spool--> bounded buffer of whole entries --thread--> file
+//! ```
+//!
+//! Captures ([`crate::capture`]) and event traces ([`crate::event_trace`]) are recordings.
+//!
+//! # Promises
+//! - Traffic never waits for the file. When the buffer is full, entries are left out, counted, and the
+//!   next one that is in it says how many.
+//! - A file that reached its size, or a disk that is full, ends the recording, not the traffic; the
+//!   file is whole up to its last entry.
+//! - The file is readable by its owner alone, and holds whole entries up to the last half second.
+//! - A former file, such as that of a crash, is kept beside the new one.
+
+mod file;
+mod spool;
+
+pub(crate) use file::Recording;
+pub use file::{EndOfRecording, RecordingConfig, RecordingEnd, RecordingError};
+pub use spool::RecordingCounters;
+pub(crate) use spool::{Format, Spool};
