@@ -172,14 +172,19 @@ local function applications(shared)
     local Streams = shared.Streams
     local splice = { name = "Splice", stream = Streams.new(shared.splice_length), record = shared.splice_record,
         message = "fulmar.splice" }
-    return {
+    local messages = { name = "Perf", stream = Streams.new(shared.perf_data_length), record = shared.perf_message,
+        message = "fulmar.perf_data" }
+    local of_ports = {
         [4914] = { name = "Transfer", stream = Streams.new(shared.transfer_length), record = shared.transfer_record,
             message = "fulmar.transfer_message" },
         [4915] = { name = "Perf", stream = Streams.new(shared.perf_length), record = shared.perf_record },
-        [4916] = { name = "Perf", stream = Streams.new(shared.perf_data_length), record = shared.perf_message,
-            message = "fulmar.perf_data" },
         [7070] = splice, [7071] = splice, [7072] = splice, [7073] = splice,
     }
+    -- A port for each stream of a test.
+    for stream = 0, 127 do
+        of_ports[5120 + stream] = messages
+    end
+    return of_ports
 end
 
 -- Shows the records that a TPDU of a stream completed.

@@ -5,7 +5,8 @@ local TYPES = {
     [0] = "HELLO", "ACCEPT", "REFUSE", "PROBE", "ECHO", "BEGIN", "GO", "INTERVAL", "END", "RESULT",
 }
 local DIRECTIONS = { [0] = "up", "down" }
-local VERSION = 1
+local VERSION = 2
+local STREAMS_MAX = 128
 local RECORD_BYTES_MAX = 2048
 local HEAD_BYTES = 20
 local MESSAGE_BYTES_MAX = 65000
@@ -34,6 +35,8 @@ local function declare(shared)
     field("limit_bytes", "uint64", "For (octets)")
     field("interval", "double", "Interval (s)")
     field("fec_words", "uint16", "FEC words")
+    field("streams", "uint32", "Streams")
+    field("stream", "uint8", "Stream, from 0")
     field("token", "uint64", "Token", base.HEX)
     field("text", "string", "Text")
     for _, name in ipairs { "sent", "came", "answered" } do
@@ -127,6 +130,7 @@ local function hello(cursor)
     local version = cursor:number(f.version, 1)
     if version and version ~= VERSION then
         cursor:fail("version", "version " .. version .. " of the test")
+        return ""
     end
     local test = number(cursor, "test", true)
     cursor:number(f.mode, 1)
@@ -148,10 +152,11 @@ local function hello(cursor)
         duration(cursor, "interval")
     end
     number(cursor, "fec_words", true)
+    local streams = cursor:number(f.streams, 1)
     if not cursor.failed and bytes >= HEAD_BYTES and bytes <= MESSAGE_BYTES_MAX then
         lengths[test] = bytes
     end
-    return bytes and string.format(" test=%08x messages of %d", test, bytes) or ""
+    return bytes and string.format(" test=%08x streams=%d messages of %d", test, streams or 0, bytes) or ""
 end
 
 local BODIES = {
@@ -181,9 +186,17 @@ local BODIES = {
     INTERVAL = function(cursor)
         duration(cursor, "from")
         duration(cursor, "until")
-        numbers(cursor, "messages", "bytes")
+        local streams = number(cursor, "streams", true)
+        if streams and streams > STREAMS_MAX then
+            cursor:fail("malformed", streams .. " streams")
+            return
+        end
+        for _ = 1, streams or 0 do
+            number(cursor, "messages")
+        end
     end,
     END = function(cursor)
+        cursor:number(f.stream, 1)
         numbers(cursor, "messages", "bytes")
         for _, name in ipairs(WIRE) do
             number(cursor, "wire_" .. name .. "_bytes")
@@ -191,6 +204,10 @@ local BODIES = {
         numbers(cursor, "recovered_arq_1", "recovered_arq_2", "recovered_arq_3", "stalls")
     end,
     RESULT = function(cursor)
+        -- Without a stream it is of all together.
+        if is_there(cursor) then
+            cursor:number(f.stream, 1)
+        end
         numbers(cursor, "messages", "bytes", "reordered")
         duration(cursor, "elapsed")
         numbers(cursor, "accepted_tpdus", "wire_lost_tpdus", "wire_damaged_tpdus", "recovered_fec_words_tpdus",

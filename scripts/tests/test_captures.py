@@ -194,16 +194,19 @@ class Captures(unittest.TestCase):
         self.addCleanup(stop, server)
         relay, to = self.link(json.loads(server.stdout.readline())["listening"])
         host, port = to.rsplit(":", 1)
-        subprocess.run([FULMAR, "perf", "-c", host, "-p", port, "-u", "-b", "1M", "-t", "1", "-i", "0.5"], check=True,
+        subprocess.run([FULMAR, "perf", "-c", host, "-p", port, "-u", "-b", "1M", "-t", "1", "-i", "0.5", "-P", "2"], check=True,
                        capture_output=True, timeout=PATIENCE)
         relay.terminate()
         relay.wait(PATIENCE)
         told = fields_of(self.folder / "link.pcapng", "fulmar.aerotp.seq", "fulmar.perf.type", "fulmar.perf_data.sequence",
-                         "_ws.expert.group")
+                         "_ws.expert.group", "fulmar.perf.streams", "fulmar.aerotp.dstport")
         self.assertTrue(all(packet[0] for packet in told))
         kinds = {kind for packet in told for kind in packet[1].split(",")}
         self.assertLessEqual({"0", "1", "3", "4", "5", "6"}, kinds, "HELLO to GO")
-        self.assertGreater(sum(bool(packet[2]) for packet in told), 50)
+        messages = [packet for packet in told if packet[2]]
+        self.assertGreater(len(messages), 50)
+        self.assertEqual({packet[5] for packet in messages}, {"5120", "5121"}, "a port for each stream")
+        self.assertLessEqual({"2"}, {streams for packet in told for streams in packet[4].split(",")}, "in HELLO and INTERVAL")
         self.assertFalse([packet for packet in told if CHECKSUM_GROUP in packet[3] or MALFORMED_GROUP in packet[3]])
 
 

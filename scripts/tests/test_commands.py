@@ -37,6 +37,7 @@ SERVER = re.compile(r"(sudo )?fulmar (recv|emulate(?! --help)|gateway -c|perf -s
 INTERRUPTED = {
     "fulmar perf -c HOST --rate 20mbit": 2,
     "fulmar perf -c HOST -u -b 4M -t 60 -i 1": 2,
+    "fulmar perf -c HOST -P 8 --rate 20mbit -i 1": 2,
     "fulmar perf -c HOST -R --mode nack-mack -J": 2,
     "fulmar reproduce all --out pages/": 2,
     "fulmar reproduce aerotp-hybrid --out page/": 2,

@@ -31,6 +31,7 @@ mod interruptions;
 mod keygen;
 mod overwritten;
 mod perf;
+mod perf_streams;
 mod plan;
 mod processes;
 #[path = "../../capture/tests/reader/mod.rs"]

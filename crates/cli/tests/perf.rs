@@ -8,7 +8,7 @@ use crate::processes::{Running, fulmar, run, said};
 use rustix::process::Signal;
 use serde_json::Value;
 
-fn server(flags: &str) -> (Running, String) {
+pub(crate) fn server(flags: &str) -> (Running, String) {
     let arguments = format!("perf -s -B 127.0.0.1 -p 0 --json {flags}");
     let mut server = Running::start(fulmar(&arguments));
     let address = server.address();
@@ -16,25 +16,25 @@ fn server(flags: &str) -> (Running, String) {
 }
 
 /// A link to `target`, and its port.
-fn link(target: &str, flags: &str) -> (Running, String) {
+pub(crate) fn link(target: &str, flags: &str) -> (Running, String) {
     let arguments = format!("emulate --listen 127.0.0.1:0 --to {target} {flags}");
     let mut link = Running::start(fulmar(&arguments));
     let port = port(&link.address());
     (link, port)
 }
 
-fn port(address: &str) -> String {
+pub(crate) fn port(address: &str) -> String {
     let (_, port) = address.rsplit_once(':').expect("a port");
     port.to_owned()
 }
 
-fn measure(port: &str, flags: &str) -> Value {
+pub(crate) fn measure(port: &str, flags: &str) -> Value {
     let output = run(&format!("perf -c 127.0.0.1 -p {port} --json {flags}"));
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-fn number(record: &Value, key: &str) -> f64 {
+pub(crate) fn number(record: &Value, key: &str) -> f64 {
     record[key]
         .as_f64()
         .unwrap_or_else(|| panic!("{key} in {record}"))
@@ -221,6 +221,8 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
         ("-i 0.01", "0.1s to 1h"),
         ("-b 5bps", "bps"),
         ("-t 5 -n 1MB", "cannot be used with"),
+        ("-P 0", "1 to 128"),
+        ("-P 129", "1 to 128"),
     ] {
         let output = run(&format!("perf -c 127.0.0.1 {flags}"));
         assert_eq!(output.status.code(), Some(2), "{flags}: {}", said(&output));

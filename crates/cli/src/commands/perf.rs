@@ -1,7 +1,8 @@
 //! `fulmar perf`: the path between two hosts, measured with a flow of AeroTP; iperf3's letters.
 
 mod amount;
-mod show;
+mod json;
+mod text;
 
 use super::address::{resolve, resolve_remote};
 use super::connection;
@@ -21,6 +22,9 @@ use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
 use std::net::SocketAddr;
 
+/// How one-way delays are measured.
+const ASSUMPTION: &str = "the fastest question and its answer took equally long each way";
+
 const EXAMPLES: &str = "\
 Examples:
   fulmar perf -s
@@ -29,11 +33,14 @@ Examples:
       ten seconds of as much as mode reliable carries, over a link of 20 Mbit/s
   fulmar perf -c 10.0.0.2 -u -b 4M -t 60 -i 1
       4 Mbit/s without repair, a line each second: what a link of 5 Mbit/s itself loses
+  fulmar perf -c 10.0.0.2 -P 8 --rate 20mbit
+      the same link shared by eight streams: each one's figures, and how fairly they share
   fulmar perf -c 10.0.0.2 -R --mode nack-mack --fec-words 16 -J | jq .delay.p99_s
       from there to here; one JSON object, whatever happens
 
 The letters are iperf3's. -b is the rate of the data, --rate what the link carries with all headers: there
-is no congestion control in this version, so on a shared path stay below what is yours. One-way delays
+is no congestion control in this version, so on a shared path stay below what is yours. Both, and -n, are of
+the whole test, however many streams share them: here -P 8 -b 4M is 4 Mbit/s, where iperf3 sends 32. One-way delays
 need the two clocks compared, which each result says how exactly could be done.
 Anyone who reaches a server's port may measure, at its --rate at most.
 ";
@@ -65,10 +72,11 @@ pub(crate) struct PerfArgs {
     /// Client: how long, in seconds or with a unit; 10 s unless -n is given.
     #[arg(short, long, value_name = "TIME", value_parser = amount::time, conflicts_with = "bytes")]
     time: Option<Duration>,
-    /// Client: so many octets instead, such as 10MB; iperf3's 10M is 10 MiB here too.
+    /// Client: so many octets of all streams instead, such as 10MB; iperf3's 10M is 10 MiB here too.
     #[arg(short = 'n', long, value_name = "BYTES", value_parser = amount::bytes)]
     bytes: Option<ByteCount>,
-    /// Client: rate of the data, such as 5mbit or iperf3's 5M; without it, all that goes (with -u 1 Mbit/s).
+    /// Client: rate of the data of all streams, such as 5mbit or iperf3's 5M; without it, all that goes (with -u 1
+    /// Mbit/s).
     #[arg(short, long, value_name = "RATE", value_parser = amount::rate)]
     bitrate: Option<Bitrate>,
     /// Client: octets of a message, whose delay is measured; without it, what one packet carries.
@@ -77,6 +85,9 @@ pub(crate) struct PerfArgs {
     /// Client: a line for each interval, in seconds or with a unit.
     #[arg(short, long, value_name = "TIME", value_parser = amount::time)]
     interval: Option<Duration>,
+    /// Client: so many streams at once, 1 to 128, each a connection of its own; they share --rate, -b and -n.
+    #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = amount::streams)]
+    parallel: u8,
     /// Client: without acknowledgements or repair, as iperf3's UDP; the same as --mode unreliable.
     #[arg(short, long, conflicts_with = "mode")]
     udp: bool,
@@ -189,6 +200,7 @@ impl PerfArgs {
             None => Limit::Time(self.time.unwrap_or(TIME)),
         };
         test.interval = self.interval;
+        test.streams = self.parallel;
         test.fec_words = self.fec_words.words();
         test.check()
             .map_err(|problem| anyhow!(problem))
@@ -208,14 +220,14 @@ pub(crate) fn run(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     match measure(args, host, verbose) {
         Ok((peer, report, exit)) => {
             if args.json {
-                output::record(&show::Record::of(Some(peer), &report, exit))?;
+                output::record(&json::Record::of(Some(peer), &report, exit))?;
             } else {
-                output::line(&show::text(&report))?;
+                output::line(&text::report(&report))?;
             }
             Ok(exit)
         }
         Err(failure) if args.json => {
-            output::record(&show::Failed::of(host, &failure))?;
+            output::record(&json::Failed::of(host, &failure))?;
             Ok(failure.exit)
         }
         Err(failure) => Err(failure),
@@ -246,30 +258,31 @@ impl Watcher {
 }
 
 impl Observer for Watcher {
-    fn interval(&mut self, interval: &Interval) {
+    fn interval(&mut self, test: &Test, interval: &Interval) {
         if self.json {
             return;
         }
         if !self.headed {
             self.headed = true;
-            self.keep(output::line(show::INTERVAL_HEAD));
+            self.keep(output::line(&text::interval_head(test)));
         }
-        self.keep(output::line(&show::interval(interval)));
+        self.keep(output::line(&text::interval(test, interval)));
     }
 
     fn began(&mut self, test: &Test) {
         if self.json {
-            self.keep(output::record(&show::Began::of(test)));
+            self.keep(output::record(&json::Began::of(test)));
         } else {
-            eprintln!("fulmar: {}", show::asked(test));
+            eprintln!("fulmar: {}", text::asked(test));
         }
     }
 
-    fn sent(&mut self, sent: &Sent) {
+    fn sent(&mut self, streams: &[Sent]) {
         if self.json {
-            self.keep(output::record(&show::SentOnly::of(sent)));
+            self.keep(output::record(&json::SentOnly::of(streams)));
             return;
         }
+        let sent = Sent::sum(streams);
         let (messages, wire) = (sent.messages, sent.wire_total());
         eprintln!(
             "fulmar: sent {messages} messages, {wire} on the wire; the client has the figures"
@@ -278,9 +291,9 @@ impl Observer for Watcher {
 
     fn ended(&mut self, outcome: &Result<Report, PerfError>) {
         let printed = match outcome {
-            Ok(report) if self.json => output::record(&show::Record::of(None, report, Exit::Done)),
-            Ok(report) => output::line(&show::text(report)),
-            Err(error) if self.json => output::record(&show::Cut::of(error)),
+            Ok(report) if self.json => output::record(&json::Record::of(None, report, Exit::Done)),
+            Ok(report) => output::line(&text::report(report)),
+            Err(error) if self.json => output::record(&json::Cut::of(error)),
             Err(error) => {
                 eprintln!("fulmar: the test ended early: {error}");
                 Ok(())
@@ -327,9 +340,10 @@ fn measure(
         Ok(report) => Ok((peer, report, stopped.unwrap_or(Exit::Done))),
         Err(error) => Err(Failure {
             exit: match error {
-                PerfError::Unreachable(_) | PerfError::PortClosed | PerfError::Refused(_) => {
-                    Exit::Unreachable
-                }
+                PerfError::Unreachable(_)
+                | PerfError::PortClosed
+                | PerfError::Refused(_)
+                | PerfError::NotUnderstood => Exit::Unreachable,
                 PerfError::Vanished(_) => Exit::LinkLost,
                 PerfError::Connect(_) => Exit::Usage,
                 PerfError::Stopped => stopped.unwrap_or(Exit::Failed),
@@ -360,7 +374,7 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
         .context("--mtu")
         .or_exit(Exit::Usage)?;
     if args.json {
-        output::record(&show::Listening::at(listening))?;
+        output::record(&json::Listening::at(listening))?;
     } else {
         eprintln!("fulmar: waiting for tests on {listening}");
     }

@@ -1,15 +1,22 @@
 //! The end that asks for a test.
 //!
 //! ```text
-//!  Asking ──ACCEPT──▶ Probing ──enough ECHOs──▶ Running ──END said, or heard──▶ Settling ──RESULT──▶ Leaving ──▶ ended
+//!  Asking ──ACCEPT──▶ Probing ──enough ECHOs──▶ Running ──ENDs said──▶ Settling ──RESULTs──▶ Leaving ──▶ ended
+//!                                                  └───ENDs heard, and the last messages───▶
 //! ```
 
-use super::clocks::{ClockOffset, EXCHANGES};
-use super::meter::Meter;
-use super::outgoing::{Outgoing, control_config, lane_config};
-use super::record::{Direction, Interval, Measured, Record, Records, Sent, Test};
+mod dialogue;
+
+use super::clocks::ClockOffset;
+use super::figures::{Interval, Measured, Sent};
+use super::flows::Flows;
+use super::incoming::Incoming;
+use super::outgoing::control_config;
+use super::record::{Record, Records};
 use super::report::{PerfError, Report};
-use super::{Observer, PERF_DATA_PORT, PERF_PORT};
+use super::streams::PerStream;
+use super::test::Test;
+use super::{Observer, PERF_PORT};
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Deadline, PathId};
@@ -20,12 +27,10 @@ use fulmar_proto::units::{Duration, Instant};
 
 /// How long the last acknowledgements may take.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
-/// A day of tenths of a second.
+/// A day of tenths of a second of one stream; of several streams, fewer intervals.
 const INTERVALS_MAX: usize = 864_000;
 /// How often the server hears that the client is there.
 pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// How long messages may still come once the sender has said that it sent the last.
-pub(super) const STRAGGLING_MAX: Duration = Duration::from_secs(1);
 
 /// What to ask for and how.
 #[derive(Clone, Debug)]
@@ -46,7 +51,7 @@ enum Phase {
     Running {
         next_probe: Instant,
     },
-    /// Nothing more is sent; the receiver's last word is awaited, or the last messages.
+    /// Nothing more is sent; the receiver's last word is awaited.
     Settling {
         until: Instant,
     },
@@ -74,13 +79,12 @@ pub struct Client<O> {
     heard_at: Instant,
     token: u64,
     clocks: Option<ClockOffset>,
-    outgoing: Option<Outgoing>,
-    /// Where messages come from, once they do.
-    incoming: Option<(Meter, Option<ConnectionId>)>,
-    /// Whether the messages' connection is over.
-    lane_over: bool,
-    sent: Option<Sent>,
-    received: Option<Measured>,
+    pub(super) flows: Flows,
+    /// What was sent of each stream, once all of it was.
+    sent: Option<Vec<Sent>>,
+    /// What the server says of what it received: of each stream, and of all together.
+    results: PerStream<Measured>,
+    result: Option<Measured>,
     intervals: Vec<Interval>,
     stopped: bool,
     outcome: Option<Result<Report, PerfError>>,
@@ -90,6 +94,7 @@ impl<O: Observer> Client<O> {
     /// Will ask at `path` once it is run.
     pub fn new(plan: ClientPlan, path: PathId, stop: Stop, observer: O) -> Self {
         Self {
+            results: PerStream::new(plan.test.streams),
             plan,
             path,
             stop,
@@ -103,11 +108,9 @@ impl<O: Observer> Client<O> {
             heard_at: Instant::START,
             token: 0,
             clocks: None,
-            outgoing: None,
-            incoming: None,
-            lane_over: false,
+            flows: Flows::default(),
             sent: None,
-            received: None,
+            result: None,
             intervals: Vec::new(),
             stopped: false,
             outcome: None,
@@ -120,25 +123,17 @@ impl<O: Observer> Client<O> {
     }
 
     fn fail(&mut self, now: Instant, machine: &mut Endpoint, error: PerfError) {
-        for id in [self.control, self.outgoing.as_ref().map(Outgoing::lane)]
-            .into_iter()
-            .flatten()
-        {
-            machine.abort(now, id);
+        self.flows.abort(now, machine);
+        if let Some(control) = self.control {
+            machine.abort(now, control);
         }
         self.phase = Phase::Ended;
         self.outcome.get_or_insert(Err(error));
     }
 
     fn begin(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
-        let base = self.plan.connection;
-        if self.plan.test.direction == Direction::Down {
-            let lane = lane_config(&self.plan.test, self.plan.test.link_rate(), base);
-            machine
-                .listen(PERF_DATA_PORT, lane)
-                .map_err(fulmar_proto::transport::aerotp::ConnectError::from)?;
-        }
-        let control = machine.connect(now, self.path, PERF_PORT, control_config(base))?;
+        let config = control_config(self.plan.connection);
+        let control = machine.connect(now, self.path, PERF_PORT, config)?;
         self.control = Some(control);
         self.started = Some(now);
         self.say(&Record::Hello(self.plan.test.clone()));
@@ -159,142 +154,16 @@ impl<O: Observer> Client<O> {
         }
     }
 
-    fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> Result<bool, PerfError> {
-        let mut busy = false;
-        if let Some((meter, Some(lane))) = &mut self.incoming {
-            while let Some(chunk) = machine.read(now, *lane) {
-                busy = true;
-                meter.take(now, &chunk.octets);
-                machine.recycle(*lane, chunk.octets);
-            }
-        }
-        let Some(control) = self.control else {
-            return Ok(busy);
-        };
-        while let Some(chunk) = machine.read(now, control) {
-            busy = true;
-            self.heard = true;
-            self.heard_at = now;
-            let mut octets = chunk.octets.as_slice();
-            while let Some(record) = self.records.next(&mut octets)? {
-                self.on_record(now, machine, record)?;
-            }
-            machine.recycle(control, chunk.octets);
-        }
-        Ok(busy)
-    }
-
-    fn on_record(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        record: Record,
-    ) -> Result<(), PerfError> {
-        match record {
-            Record::Accept { token } if matches!(self.phase, Phase::Asking) => {
-                self.token = token;
-                self.phase = Phase::Probing;
-                self.probe(now);
-            }
-            Record::Refuse { text } => {
-                // It goes to a terminal.
-                return Err(PerfError::Refused(text.replace(char::is_control, " ")));
-            }
-            Record::Echo {
-                sent,
-                came,
-                answered,
-            } if matches!(self.phase, Phase::Probing) => {
-                let at = Instant::from_nanos;
-                let offset =
-                    ClockOffset::add(self.clocks, (at(sent), now), (at(came), at(answered)));
-                self.clocks = Some(offset);
-                if offset.exchanges < EXCHANGES {
-                    self.probe(now);
-                } else {
-                    self.ask_to_begin(now, offset.ahead);
-                }
-            }
-            // Later probes only show that we are there.
-            Record::Echo { .. } => {}
-            Record::Go
-                if matches!(self.phase, Phase::Running { .. }) && self.outgoing.is_none() =>
-            {
-                self.go(now, machine)?;
-            }
-            Record::Interval(interval) if self.outgoing.is_some() => {
-                if self.plan.test.interval.is_some() && self.intervals.len() < INTERVALS_MAX {
-                    self.on_interval(interval);
-                }
-            }
-            Record::End(sent) if self.incoming.is_some() => {
-                self.sent = Some(sent);
-                self.phase = Phase::Settling {
-                    until: now + STRAGGLING_MAX,
-                };
-            }
-            Record::Result(measured) if self.outgoing.is_some() && self.sent.is_some() => {
-                self.received = Some(measured);
-            }
-            Record::Interval(_) => return Err(PerfError::Sequence("INTERVAL")),
-            Record::Accept { .. } => return Err(PerfError::Sequence("ACCEPT")),
-            Record::Go => return Err(PerfError::Sequence("GO")),
-            Record::End(_) => return Err(PerfError::Sequence("END")),
-            Record::Result(_) => return Err(PerfError::Sequence("RESULT")),
-            Record::Hello(_) => return Err(PerfError::Sequence("HELLO")),
-            Record::Probe { .. } => return Err(PerfError::Sequence("PROBE")),
-            Record::Begin { .. } => return Err(PerfError::Sequence("BEGIN")),
-        }
-        Ok(())
-    }
-
-    fn on_interval(&mut self, interval: Interval) {
-        self.observer.interval(&interval);
-        self.intervals.push(interval);
-    }
-
-    fn probe(&mut self, now: Instant) {
-        self.say(&Record::Probe {
-            token: self.token,
-            sent: now.as_nanos(),
-        });
-    }
-
-    fn ask_to_begin(&mut self, now: Instant, ahead: i64) {
-        if self.plan.test.direction == Direction::Down {
-            // The server is the sender, and its clock is ahead of ours by that.
-            let test = self.plan.test.clone();
-            self.incoming = Some((Meter::new(test, ahead.saturating_neg()), None));
-        }
-        let token = self.token;
-        self.say(&Record::Begin { token, ahead });
-        self.phase = Phase::Running {
-            next_probe: now + PROBE_EVERY,
-        };
-    }
-
-    /// The server expects the messages.
-    fn go(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
-        let test = self.plan.test.clone();
-        if test.direction == Direction::Up && !self.stopped {
-            let config = lane_config(&test, test.link_rate(), self.plan.connection);
-            let lane = machine.connect(now, self.path, PERF_DATA_PORT, config)?;
-            self.outgoing = Some(Outgoing::new(now, test, lane));
-        }
-        Ok(())
-    }
-
     /// Stops early: what there is by now is the result.
     fn hurry(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
         self.stopped = true;
-        match (&mut self.outgoing, &self.incoming) {
-            (Some(outgoing), _) => outgoing.finish(now, machine),
-            // The server hears of it by the end of the conversation.
-            (None, Some(_)) => {
-                self.phase = Phase::Settling { until: now };
-            }
-            (None, None) => return Err(PerfError::Stopped),
+        if let Some(outgoing) = &mut self.flows.outgoing {
+            outgoing.finish(now, machine);
+            return Ok(());
         }
+        // The server hears of it by the end of the conversation.
+        let incoming = self.flows.incoming.take().ok_or(PerfError::Stopped)?;
+        self.measured(now, machine, incoming);
         Ok(())
     }
 
@@ -306,12 +175,6 @@ impl<O: Observer> Client<O> {
             self.hurry(now, machine)?;
         }
         let mut busy = self.listen(now, machine)?;
-        if let Some((meter, _)) = &mut self.incoming
-            && let Some(interval) = meter.take_interval(now)
-        {
-            self.on_interval(interval);
-            busy = true;
-        }
         if let Some(deadline) = self.patience_ends()
             && deadline.at <= now
         {
@@ -342,13 +205,11 @@ impl<O: Observer> Client<O> {
                 busy |= self.advance(now, machine);
             }
             Phase::Settling { until } => {
-                let is_done = match &self.outgoing {
-                    Some(_) => self.received.is_some() || until <= now,
-                    None => self.lane_over || until <= now,
-                };
-                if is_done {
-                    self.conclude(now, machine)?;
+                if let Some(report) = self.told() {
+                    self.conclude(now, machine, report);
                     busy = true;
+                } else if until <= now {
+                    return Err(PerfError::Vanished(self.plan.connection.give_up_after));
                 }
             }
             Phase::Leaving { until } if until <= now => {
@@ -375,51 +236,76 @@ impl<O: Observer> Client<O> {
         })
     }
 
-    /// Sends further messages, and says how many there were.
+    /// Sends further messages, and says at the end how many there were; or watches how others come.
     fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
-        let Some(outgoing) = &mut self.outgoing else {
-            return false;
-        };
-        let busy = outgoing.work(now, machine);
-        if !outgoing.is_over() {
-            return busy;
-        }
-        let sent = outgoing.sent(machine);
-        self.sent = Some(sent);
-        self.say(&Record::End(sent));
-        self.phase = Phase::Settling {
-            until: now + self.plan.connection.give_up_after,
-        };
-        true
-    }
-
-    fn conclude(&mut self, now: Instant, machine: &mut Endpoint) -> Result<(), PerfError> {
-        if let Some((meter, lane)) = &mut self.incoming {
-            let last = meter.take_last_interval();
-            let counters = lane.and_then(|lane| machine.counters(lane));
-            self.received = Some(meter.measured(counters));
-            if let Some(last) = last {
-                self.on_interval(last);
+        let mut busy = false;
+        if let Some(outgoing) = &mut self.flows.outgoing {
+            busy |= outgoing.work(now, machine);
+            if outgoing.is_over() {
+                let sent = outgoing.sent(machine);
+                for (stream, sent) in (0..).zip(sent.iter().copied()) {
+                    self.say(&Record::End { stream, sent });
+                }
+                self.sent = Some(sent);
+                self.phase = Phase::Settling {
+                    until: now + self.plan.connection.give_up_after,
+                };
+                busy = true;
             }
         }
-        let Some(received) = self.received else {
-            return Err(PerfError::Vanished(self.plan.connection.give_up_after));
-        };
+        if let Some(incoming) = &mut self.flows.incoming {
+            let interval = incoming.take_interval(now);
+            let is_done = incoming.is_done(now);
+            if let Some(interval) = interval {
+                self.on_interval(interval);
+                busy = true;
+            }
+            if is_done && let Some(incoming) = self.flows.incoming.take() {
+                self.measured(now, machine, incoming);
+                busy = true;
+            }
+        }
+        busy
+    }
+
+    fn on_interval(&mut self, interval: Interval) {
+        self.observer.interval(&self.plan.test, &interval);
+        if self.intervals.len() < INTERVALS_MAX / usize::from(self.plan.test.streams.max(1)) {
+            self.intervals.push(interval);
+        }
+    }
+
+    /// The report on what we sent, once the server has told what it received.
+    fn told(&self) -> Option<Report> {
+        let sent = self.sent.iter().flatten().copied().map(Some);
+        let received = self.results.all()?;
+        let test = self.plan.test.clone();
+        Some(Report::new(test, sent.zip(received), self.result?))
+    }
+
+    /// Ends with what we received.
+    fn measured(&mut self, now: Instant, machine: &mut Endpoint, mut incoming: Incoming) {
+        if let Some(last) = incoming.take_last_interval() {
+            self.on_interval(last);
+        }
+        incoming.abort(now, machine);
+        self.conclude(now, machine, incoming.report(machine));
+    }
+
+    fn conclude(&mut self, now: Instant, machine: &mut Endpoint, report: Report) {
         self.outcome.get_or_insert(Ok(Report {
-            test: self.plan.test.clone(),
-            sent: self.sent,
-            received,
             clocks: self.clocks,
             intervals: std::mem::take(&mut self.intervals),
             stopped: self.stopped,
+            ..report
         }));
+        self.flows = Flows::default();
         if let Some(control) = self.control {
             machine.close(now, control);
         }
         self.phase = Phase::Leaving {
             until: now + LEAVING_MAX,
         };
-        Ok(())
     }
 
     fn on_closed(&mut self, now: Instant, machine: &mut Endpoint, why: CloseReason) {
@@ -431,6 +317,7 @@ impl<O: Observer> Client<O> {
         let error = match why {
             CloseReason::PeerVanished if self.heard => PerfError::Vanished(patience),
             CloseReason::PeerVanished => PerfError::Unreachable(patience),
+            CloseReason::Reset if !self.heard => PerfError::NotUnderstood,
             CloseReason::Finished | CloseReason::Aborted | CloseReason::Reset => PerfError::Ended,
         };
         self.fail(now, machine, error);
@@ -440,45 +327,23 @@ impl<O: Observer> Client<O> {
 impl<O: Observer> Application<Endpoint> for Client<O> {
     fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
         match event {
-            Event::Incoming { id, local, .. } if local == PERF_DATA_PORT => {
-                match &mut self.incoming {
-                    Some((_, lane @ None)) => *lane = Some(id),
-                    _ => machine.abort(now, id),
+            Event::Incoming {
+                id, local, mode, ..
+            } => {
+                let incoming = self.flows.incoming.as_mut();
+                if !incoming.is_some_and(|incoming| incoming.accept(local, mode, id)) {
+                    machine.abort(now, id);
                 }
             }
-            Event::Incoming { id, .. } => machine.abort(now, id),
             Event::Closed { id, why } if Some(id) == self.control => {
                 // What was said before is still to be taken.
                 if let Err(error) = self.listen(now, machine) {
                     self.fail(now, machine, error);
-                } else if self.received.is_none() || !matches!(self.phase, Phase::Settling { .. }) {
+                } else if !matches!(self.phase, Phase::Settling { .. }) || self.told().is_none() {
                     self.on_closed(now, machine, why);
                 }
             }
-            Event::Closed { id, .. } | Event::AllSent(id) | Event::PeerFinished(id) => {
-                let outgoing = self.outgoing.as_mut();
-                if let Some(outgoing) = outgoing.filter(|outgoing| outgoing.lane() == id) {
-                    match event {
-                        Event::AllSent(_) => outgoing.on_all_sent(),
-                        Event::Closed { .. } => outgoing.on_closed(),
-                        _ => {}
-                    }
-                } else if let Some((meter, Some(lane))) = &mut self.incoming
-                    && *lane == id
-                    && !matches!(event, Event::AllSent(_))
-                {
-                    while let Some(chunk) = machine.read(now, id) {
-                        meter.take(now, &chunk.octets);
-                        machine.recycle(id, chunk.octets);
-                    }
-                    self.lane_over = true;
-                    machine.close(now, id);
-                }
-            }
-            Event::Connected(_)
-            | Event::Readable(_)
-            | Event::Writable(_)
-            | Event::Datagram { .. } => {}
+            event => self.flows.deliver(now, machine, &event),
         }
     }
 
@@ -519,13 +384,11 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
             }),
             _ => None,
         };
-        let outgoing = self.outgoing.as_ref().and_then(Outgoing::next_deadline);
-        let meter = self.incoming.as_ref();
-        let meter = meter.and_then(|(meter, _)| meter.next_deadline());
-        let running = matches!(self.phase, Phase::Running { .. } | Phase::Settling { .. });
-        let meter = meter.filter(|_| running);
-        [outgoing, meter, self.patience_ends()]
+        [self.flows.next_deadline(), self.patience_ends()]
             .into_iter()
             .fold(own, Deadline::earlier)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
-//! The receiving end of the messages: counts, delays, intervals.
+//! What arrives of one stream: counts and delays.
 
+use super::figures::{Measured, Spread};
 use super::message::{Cutter, Head};
-use super::record::{Interval, Measured, Spread, Test};
-use fulmar_proto::machine::Deadline;
+use super::test::Test;
 use fulmar_proto::transport::aerotp::{Counters, ModeRules};
 use fulmar_proto::units::{Duration, Instant};
 use hdrhistogram::Histogram;
@@ -13,7 +13,7 @@ const DELAY_MAX_NS: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a percentile.
 const DIGITS: u8 = 3;
 
-/// Counts one test's messages.
+/// Counts one stream's messages.
 #[derive(Debug)]
 pub(super) struct Meter {
     test: Test,
@@ -26,13 +26,10 @@ pub(super) struct Meter {
     highest: u64,
     /// When the first message was handed over, by our clock.
     begun: Option<Instant>,
-    first_arrival: Option<Instant>,
     last_arrival: Instant,
     delays: Histogram<u64>,
     delay_sum: f64,
     early: u64,
-    /// Begin of the interval, and messages before it.
-    interval: Option<(Instant, u64)>,
 }
 
 impl Meter {
@@ -50,12 +47,10 @@ impl Meter {
             reordered: 0,
             highest: 0,
             begun: None,
-            first_arrival: None,
             last_arrival: Instant::START,
             delays,
             delay_sum: 0.0,
             early: 0,
-            interval: None,
         }
     }
 
@@ -95,58 +90,34 @@ impl Meter {
         let sent = Instant::from_nanos(u64::try_from(sent.max(0)).unwrap_or_default());
         let begun = self.begun.get_or_insert(sent);
         *begun = (*begun).min(sent);
-        if self.first_arrival.is_none() {
-            self.first_arrival = Some(now);
-            self.interval = Some((now, 0));
-        }
         self.last_arrival = now;
     }
 
-    /// The interval that is over.
-    pub(super) fn take_interval(&mut self, now: Instant) -> Option<Interval> {
-        let span = self.test.interval?;
-        let (begin, before) = self.interval?;
-        if now < begin + span {
-            return None;
-        }
-        self.end_interval(begin, before, begin + span)
+    /// Whole messages so far.
+    pub(super) const fn messages(&self) -> u64 {
+        self.messages
     }
 
-    /// What came since the last interval, if anything.
-    pub(super) fn take_last_interval(&mut self) -> Option<Interval> {
-        self.test.interval?;
-        let (begin, before) = self.interval?;
-        let last = self.last_arrival;
-        if self.messages == before || last <= begin {
-            return None;
-        }
-        self.end_interval(begin, before, last)
+    /// When the last of them came.
+    pub(super) const fn last_arrival(&self) -> Instant {
+        self.last_arrival
     }
 
-    fn end_interval(&mut self, begin: Instant, before: u64, end: Instant) -> Option<Interval> {
-        let first = self.first_arrival?;
-        self.interval = Some((end, self.messages));
-        let messages = self.messages - before;
-        Some(Interval {
-            from: begin.saturating_since(first),
-            until: end.saturating_since(first),
-            messages,
-            bytes: messages * u64::from(self.test.message_bytes),
-        })
-    }
-
-    /// When the interval ends.
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        let (begin, _) = self.interval?;
-        Some(Deadline {
-            at: begin + self.test.interval?,
-            why: "end of an interval",
-        })
+    /// Counts what `other` counted of another stream of the test.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.reordered += other.reordered;
+        self.early += other.early;
+        self.delay_sum += other.delay_sum;
+        self.begun = [self.begun, other.begun].into_iter().flatten().min();
+        self.last_arrival = self.last_arrival.max(other.last_arrival);
+        self.delays
+            .add(&other.delays)
+            .expect("all meters' bounds are the same");
     }
 
     /// Everything, with what the connection counted.
-    pub(super) fn measured(&self, counters: Option<&Counters>) -> Measured {
-        let counters = counters.copied().unwrap_or_default();
+    pub(super) fn measured(&self, counters: &Counters) -> Measured {
         let elapsed = match self.begun {
             Some(begun) => self.last_arrival.saturating_since(begun),
             None => Duration::ZERO,
@@ -184,14 +155,13 @@ impl Meter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Direction;
+    use super::super::test::Direction;
     use super::*;
     use fulmar_proto::wire::aerotp::Mode;
 
     fn test(mode: Mode) -> Test {
         Test {
             message_bytes: 100,
-            interval: Some(Duration::from_secs(1)),
             ..Test::new(7, mode, Direction::Up)
         }
     }
@@ -220,7 +190,7 @@ mod tests {
             let arrival = at(5_000 + sequence * 10 + sequence + 1);
             meter.take(arrival, &message(sequence, sequence * 10));
         }
-        let delay = meter.measured(None).delay.unwrap();
+        let delay = meter.measured(&Counters::default()).delay.unwrap();
         let within = |found: u64, ms: u64| {
             let wanted = ms * 1_000_000;
             assert!(
@@ -236,7 +206,7 @@ mod tests {
         assert_eq!((delay.count, delay.early), (100, 0));
         // From the first submission, 5 s on our clock, to the last arrival.
         assert_eq!(
-            meter.measured(None).elapsed,
+            meter.measured(&Counters::default()).elapsed,
             Duration::from_millis(99 * 10 + 100)
         );
     }
@@ -245,7 +215,7 @@ mod tests {
     fn a_message_that_comes_before_it_was_sent_counts_as_early() {
         let mut meter = Meter::new(test(Mode::Unreliable), 0);
         meter.take(at(10), &message(0, 20));
-        let delay = meter.measured(None).delay.unwrap();
+        let delay = meter.measured(&Counters::default()).delay.unwrap();
         assert_eq!((delay.early, delay.min), (1, 0));
     }
 
@@ -256,8 +226,8 @@ mod tests {
         other[3] = 8;
         meter.take(at(1), &other);
         meter.take(at(1), &message(0, 0)[..99]);
-        assert_eq!(meter.measured(None).messages, 0);
-        assert_eq!(meter.measured(None).delay, None);
+        assert_eq!(meter.measured(&Counters::default()).messages, 0);
+        assert_eq!(meter.measured(&Counters::default()).delay, None);
     }
 
     #[test]
@@ -270,27 +240,37 @@ mod tests {
         for piece in stream.chunks(33) {
             meter.take(at(9), piece);
         }
-        let measured = meter.measured(None);
+        let measured = meter.measured(&Counters::default());
         assert_eq!((measured.messages, measured.reordered), (4, 1));
         assert_eq!(measured.bytes, 400);
     }
 
     #[test]
-    fn intervals_follow_one_another_and_together_hold_everything() {
-        let mut meter = Meter::new(test(Mode::Unreliable), 0);
-        let mut found = Vec::new();
-        for sequence in 0..25 {
-            let now = at(100 + sequence * 100);
-            found.extend(meter.take_interval(now));
-            meter.take(now, &message(sequence, sequence * 100));
+    fn meters_of_streams_together_say_what_one_of_all_would() {
+        // Two streams that are told apart by their delays: 1 to 50 ms, and 51 to 100 ms.
+        let arrivals = |from: u64| (from..from + 50).map(move |ms| (ms, at(1_000 + 10 * ms)));
+        let mut whole = Meter::new(test(Mode::Unreliable), 0);
+        let mut parts = [1, 51].map(|_| Meter::new(test(Mode::Unreliable), 0));
+        for (part, from) in parts.iter_mut().zip([1, 51]) {
+            for (sequence, (delay, arrival)) in arrivals(from).enumerate() {
+                let sent = arrival.as_nanos() / 1_000_000 - delay;
+                let octets = message(sequence as u64, sent);
+                part.take(arrival, &octets);
+                whole.take(arrival, &octets);
+            }
         }
-        found.extend(meter.take_last_interval());
-        let counts: Vec<u64> = found.iter().map(|interval| interval.messages).collect();
-        assert_eq!(counts.iter().sum::<u64>(), 25);
-        assert_eq!(found.len(), 3);
-        for pair in found.windows(2) {
-            assert_eq!(pair[0].until, pair[1].from);
+        let mut sum = Meter::new(test(Mode::Unreliable), 0);
+        for part in &parts {
+            sum.merge(part);
         }
-        assert!(meter.take_last_interval().is_none());
+        let (sum, whole) = (
+            sum.measured(&Counters::default()),
+            whole.measured(&Counters::default()),
+        );
+        assert_eq!((sum.messages, sum.elapsed), (100, whole.elapsed));
+        assert_eq!(sum.delay, whole.delay);
+        let medians = parts.map(|part| part.measured(&Counters::default()).delay.unwrap().p50);
+        let all = sum.delay.unwrap().p50;
+        assert!(medians[0] < all && all < medians[1], "{medians:?} {all}");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Client`] and [`Server`] are applications for [`crate::udp::UdpDriver`] on an
 //! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). What they say to each other goes on a
-//! reliable connection; the messages go on one of the mode under test, in either direction. The end
-//! that receives them measures, and both have the figures.
+//! reliable connection; the messages go on connections of the mode under test, one for each stream, in
+//! either direction. The end that receives them measures, and both have the figures.
 //!
 //! # Promises
 //! - One test at a time; a second client is told so. Of a test's length only the list of intervals that the
@@ -18,37 +18,47 @@
 
 mod client;
 mod clocks;
+mod figures;
+mod flows;
+mod incoming;
 mod message;
 mod meter;
 mod outgoing;
 mod record;
 mod report;
 mod server;
+mod streams;
+mod test;
 
+#[cfg(test)]
+mod pair;
 #[cfg(test)]
 mod samples;
 
 pub use client::{Client, ClientPlan};
 pub use clocks::ClockOffset;
-pub use record::{BadPerfRecord, Direction, Interval, Limit, Measured, Sent, Spread, Test};
+pub use figures::{Interval, Measured, Outcome, Sent, Spread};
+pub use record::BadPerfRecord;
 pub use report::{PerfError, Report};
 pub use server::{Server, ServerPlan};
+pub use streams::STREAMS_MAX;
+pub use test::{Direction, Limit, Test};
 
 use fulmar_proto::wire::aerotp::Port;
 
 /// The AeroTP port of the conversation, in our own numbering: nothing is registered.
 pub const PERF_PORT: Port = Port(4_915);
-/// That of the messages.
-pub const PERF_DATA_PORT: Port = Port(4_916);
+/// That of the first stream's messages; the others' follow.
+pub const PERF_DATA_PORT: Port = Port(5_120);
 
 /// Someone who watches a test.
 pub trait Observer {
     /// So much arrived in an interval.
-    fn interval(&mut self, _interval: &Interval) {}
+    fn interval(&mut self, _test: &Test, _interval: &Interval) {}
     /// A server begins a test.
     fn began(&mut self, _test: &Test) {}
-    /// A server has sent the messages of a test; what arrived, the client knows.
-    fn sent(&mut self, _sent: &Sent) {}
+    /// A server has sent the messages of a test, so many of each stream; what arrived, the client knows.
+    fn sent(&mut self, _streams: &[Sent]) {}
     /// A server has measured, or a test ended before its time.
     fn ended(&mut self, _outcome: &Result<Report, PerfError>) {}
 }

@@ -1,58 +1,20 @@
-//! The sending end of the messages.
+//! The sending end of a test's messages.
 
+use super::figures::Sent;
 use super::message::Head;
-use super::record::{Limit, Sent, Test};
-use fulmar_proto::machine::{Deadline, Priority};
-use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, Endpoint, ModeRules};
+use super::streams::{lane_config, port_of};
+use super::test::{Limit, Test};
+use fulmar_proto::machine::{Deadline, PathId, Priority};
+use fulmar_proto::transport::aerotp::{
+    ConnectError, ConnectionConfig, ConnectionId, Counters, Endpoint, ModeRules,
+};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 
-/// Messages handed over before the socket gets its turn.
-const MESSAGES_PER_TURN: u32 = 64;
-/// What may wait to be sent for the first time: as much as is sent in this, or two packets. It is part of the
-/// delay.
-const AHEAD: Duration = Duration::from_millis(2);
-/// How long the end of the messages' connection may take once the last was written, at most, in modes that
+/// Messages handed over before the socket gets its turn, of all streams together.
+const MESSAGES_PER_TURN: usize = 64;
+/// How long the end of a connection with messages may take once the last was written, at most, in modes that
 /// confirm nothing.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
-
-/// How a test's messages end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Writing,
-    /// Closed, until the connection says that all was sent, or this is over.
-    Closing {
-        until: Option<Instant>,
-    },
-    Over,
-}
-
-/// One test's messages on their way out.
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    test: Test,
-    lane: ConnectionId,
-    is_stream: bool,
-    begun: Instant,
-    /// Messages written whole.
-    written: u64,
-    /// The message being written, and how much of it was.
-    message: Vec<u8>,
-    taken: usize,
-    /// Writing waits for room, not for the time.
-    blocked: bool,
-    phase: Phase,
-}
-
-/// The settings of the messages' connection, over a link of `rate`.
-pub(super) fn lane_config(test: &Test, rate: Bitrate, base: ConnectionConfig) -> ConnectionConfig {
-    let mode = test.mode().unwrap_or(base.mode);
-    ConnectionConfig {
-        mode,
-        fec_words: test.fec_words(),
-        unsent_bytes_max: rate.bytes_in(AHEAD).as_usize().max(2 * base.tpdu_bytes_max),
-        ..base
-    }
-}
 
 /// The settings of the conversation's connection: ahead of the messages.
 pub(super) fn control_config(base: ConnectionConfig) -> ConnectionConfig {
@@ -64,32 +26,214 @@ pub(super) fn control_config(base: ConnectionConfig) -> ConnectionConfig {
     }
 }
 
+/// All streams' messages on their way out.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    schedule: Schedule,
+    streams: Vec<Stream>,
+    /// Who begins next.
+    turn: usize,
+}
+
+/// When which stream may begin a message, and when there were enough.
+#[derive(Debug)]
+struct Schedule {
+    test: Test,
+    begun: Instant,
+    /// Messages that no stream has begun; without it, time decides what is enough.
+    left: Option<u64>,
+}
+
+impl Schedule {
+    fn is_enough(&self, now: Instant) -> bool {
+        self.ends_at().is_some_and(|end| end <= now) || self.left == Some(0)
+    }
+
+    fn ends_at(&self) -> Option<Instant> {
+        match self.test.limit {
+            Limit::Time(span) => Some(self.begun + span),
+            Limit::Bytes(_) => None,
+        }
+    }
+
+    /// When the message `sequence` of `stream` is due.
+    fn due(&self, stream: u8, sequence: u64) -> Instant {
+        self.begun + self.test.due(stream, sequence)
+    }
+
+    fn on_begun(&mut self) {
+        self.left = self.left.map(|left| left.saturating_sub(1));
+    }
+}
+
 impl Outgoing {
-    /// Sends `test`'s messages on `lane` from now on.
-    pub(super) fn new(now: Instant, test: Test, lane: ConnectionId) -> Self {
-        let is_stream = test.mode().is_ok_and(|mode| ModeRules::of(mode).complete);
+    /// Sends `test`'s messages on `path`, over a link of `rate`, from now on.
+    ///
+    /// # Errors
+    /// The connections cannot be had; then there are none.
+    pub(super) fn open(
+        now: Instant,
+        machine: &mut Endpoint,
+        path: PathId,
+        (test, rate): (Test, Bitrate),
+        base: ConnectionConfig,
+    ) -> Result<Self, ConnectError> {
+        let config = lane_config(&test, rate, base);
+        let count = test.streams;
+        let mut outgoing = Self {
+            schedule: Schedule {
+                begun: now,
+                left: test.messages_max(),
+                test,
+            },
+            streams: Vec::with_capacity(usize::from(count)),
+            turn: 0,
+        };
+        for index in 0..count {
+            match machine.connect(now, path, port_of(index), config) {
+                Ok(lane) => {
+                    let stream = Stream::new(&outgoing.schedule.test, index, lane);
+                    outgoing.streams.push(stream);
+                }
+                Err(error) => {
+                    outgoing.abort(now, machine);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(outgoing)
+    }
+
+    /// Writes what is due and has room; whether it did anything.
+    pub(super) fn work(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+        let each = (MESSAGES_PER_TURN / self.streams.len().max(1)).max(1);
+        // Nobody is always first.
+        self.turn = (self.turn + 1) % self.streams.len().max(1);
+        let (later, sooner) = self.streams.split_at_mut(self.turn);
+        let mut busy = false;
+        for stream in sooner.iter_mut().chain(later) {
+            busy |= stream.work(now, machine, &mut self.schedule, each);
+        }
+        busy
+    }
+
+    /// No further message; what was written is sent to its end.
+    pub(super) fn finish(&mut self, now: Instant, machine: &mut Endpoint) {
+        for stream in &mut self.streams {
+            stream.finish(now, machine);
+        }
+    }
+
+    /// Drops the connections, with all that waits on them.
+    pub(super) fn abort(&self, now: Instant, machine: &mut Endpoint) {
+        for stream in &self.streams {
+            machine.abort(now, stream.lane);
+        }
+    }
+
+    fn of(&mut self, lane: ConnectionId) -> Option<&mut Stream> {
+        self.streams.iter_mut().find(|stream| stream.lane == lane)
+    }
+
+    /// Everything written so far on `lane` was sent or confirmed, if that is one of ours.
+    pub(super) fn on_all_sent(&mut self, lane: ConnectionId) {
+        if let Some(stream) = self.of(lane)
+            && let Phase::Closing { .. } = stream.phase
+        {
+            stream.phase = Phase::Over;
+        }
+    }
+
+    /// The connection `lane` is over, if that is one of ours. The other streams go on.
+    pub(super) fn on_closed(&mut self, machine: &Endpoint, lane: ConnectionId) {
+        if let Some(stream) = self.of(lane) {
+            stream.phase = Phase::Over;
+            stream.counters = machine.counters(lane).copied();
+        }
+    }
+
+    /// Whether every stream's last message was sent, and in modes that confirm, confirmed.
+    pub(super) fn is_over(&self) -> bool {
+        self.streams
+            .iter()
+            .all(|stream| stream.phase == Phase::Over)
+    }
+
+    /// What each stream sent.
+    pub(super) fn sent(&self, machine: &Endpoint) -> Vec<Sent> {
+        let bytes = self.schedule.test.message_bytes;
+        let sent = |stream: &Stream| {
+            let counters = machine.counters(stream.lane);
+            let counters = counters.or(stream.counters.as_ref());
+            Sent::of(stream.written, bytes, counters)
+        };
+        self.streams.iter().map(sent).collect()
+    }
+
+    /// When there is something to do if nothing happens before.
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        let each = self.streams.iter();
+        each.map(|stream| stream.next_deadline(&self.schedule))
+            .fold(None, Deadline::earlier)
+    }
+}
+
+/// How a stream's messages end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Writing,
+    /// Closed, until the connection says that all was sent, or this is over.
+    Closing {
+        until: Option<Instant>,
+    },
+    Over,
+}
+
+/// One stream's messages.
+#[derive(Debug)]
+struct Stream {
+    index: u8,
+    lane: ConnectionId,
+    /// Messages are pieces of a stream of octets, which is confirmed; else each is a packet.
+    is_complete: bool,
+    /// Messages written whole.
+    written: u64,
+    /// The message being written, and how much of it was.
+    message: Vec<u8>,
+    taken: usize,
+    /// Writing waits for room, not for the time.
+    blocked: bool,
+    phase: Phase,
+    /// What the connection counted when it was over: the machine forgets that when there are many.
+    counters: Option<Counters>,
+}
+
+impl Stream {
+    fn new(test: &Test, index: u8, lane: ConnectionId) -> Self {
         // What the octets are does not matter; that they are no run of zeros does, to links that compress.
         let pattern =
             (0..test.message_bytes).map(|place| (place.wrapping_mul(0x9E37_79B1) >> 24) as u8);
         Self {
+            index,
             lane,
-            is_stream,
-            begun: now,
+            is_complete: test.mode().is_ok_and(|mode| ModeRules::of(mode).complete),
             written: 0,
             message: pattern.collect(),
             taken: 0,
             blocked: false,
             phase: Phase::Writing,
-            test,
+            counters: None,
         }
     }
 
-    pub(super) const fn lane(&self) -> ConnectionId {
-        self.lane
-    }
-
-    /// Writes what is due and has room; whether it did anything.
-    pub(super) fn work(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+    /// Writes up to `most` messages; whether it did anything.
+    fn work(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        schedule: &mut Schedule,
+        most: usize,
+    ) -> bool {
         if let Phase::Closing { until: Some(until) } = self.phase
             && until <= now
         {
@@ -100,18 +244,18 @@ impl Outgoing {
         if self.phase != Phase::Writing {
             return false;
         }
-        self.blocked = false;
-        for count in 0..MESSAGES_PER_TURN {
+        for count in 0..most {
             if self.taken == 0 {
-                if self.is_enough(now) {
+                if schedule.is_enough(now) {
                     self.finish(now, machine);
                     return true;
                 }
-                if self.due() > now {
+                if schedule.due(self.index, self.written) > now {
                     return count > 0;
                 }
             }
-            if !self.write(now, machine) {
+            let has_room = machine.write_room(self.lane).is_none_or(|room| room > 0);
+            if !has_room || !self.write(now, machine, schedule) {
                 self.blocked = true;
                 return count > 0;
             }
@@ -120,17 +264,17 @@ impl Outgoing {
     }
 
     /// Writes the current message, or more of it; whether it is written whole.
-    fn write(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
-        if self.taken == 0 {
-            let (id, sequence) = (self.test.id, self.written);
+    fn write(&mut self, now: Instant, machine: &mut Endpoint, schedule: &mut Schedule) -> bool {
+        let is_new = self.taken == 0;
+        if is_new {
             let head = Head {
-                id,
-                sequence,
+                id: schedule.test.id,
+                sequence: self.written,
                 sent: now,
             };
             head.write(&mut self.message);
         }
-        let outcome = if self.is_stream {
+        let outcome = if self.is_complete {
             let rest = self.message.get(self.taken..).unwrap_or_default();
             machine.write(now, self.lane, rest)
         } else {
@@ -143,79 +287,40 @@ impl Outgoing {
             self.phase = Phase::Over;
             return false;
         };
+        if is_new && taken > 0 {
+            schedule.on_begun();
+        }
         self.taken += taken;
         let is_whole = self.taken == self.message.len();
         if is_whole {
             self.written += 1;
             self.taken = 0;
         }
+        self.blocked = false;
         is_whole
     }
 
-    fn due(&self) -> Instant {
-        self.begun + self.test.due(self.written)
-    }
-
-    fn is_enough(&self, now: Instant) -> bool {
-        match self.test.limit {
-            Limit::Time(span) => now >= self.begun + span,
-            Limit::Bytes(bytes) => self.written * u64::from(self.test.message_bytes) >= bytes,
-        }
-    }
-
-    /// No further message; what was written is sent to its end.
-    pub(super) fn finish(&mut self, now: Instant, machine: &mut Endpoint) {
+    fn finish(&mut self, now: Instant, machine: &mut Endpoint) {
         if self.phase == Phase::Writing {
             machine.close(now, self.lane);
             // Where everything is confirmed, only the connection's own patience ends the wait.
-            let until = (!self.is_stream).then_some(now + CLOSING_MAX);
+            let until = (!self.is_complete).then_some(now + CLOSING_MAX);
             self.phase = Phase::Closing { until };
         }
     }
 
-    /// The connection says that everything written so far was sent or confirmed.
-    pub(super) fn on_all_sent(&mut self) {
-        if let Phase::Closing { .. } = self.phase {
-            self.phase = Phase::Over;
-        }
-    }
-
-    /// The connection is over.
-    pub(super) fn on_closed(&mut self) {
-        self.phase = Phase::Over;
-    }
-
-    /// Whether the last message was sent, and in modes that confirm, confirmed.
-    pub(super) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
-    }
-
-    /// What was sent.
-    pub(super) fn sent(&self, machine: &Endpoint) -> Sent {
-        let counters = machine.counters(self.lane);
-        Sent::of(self.written, self.test.message_bytes, counters)
-    }
-
-    /// When there is something to do if nothing happens before.
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
-        let at = match self.phase {
+    fn next_deadline(&self, schedule: &Schedule) -> Option<Deadline> {
+        let (at, why) = match self.phase {
+            // Of room the connection tells.
+            Phase::Writing if self.taken > 0 => return None,
             Phase::Writing => {
-                let end = match self.test.limit {
-                    Limit::Time(span) => Some(self.begun + span),
-                    Limit::Bytes(_) => None,
-                };
-                let due = (!self.blocked).then(|| self.due());
-                return [end, due].into_iter().flatten().min().map(|at| Deadline {
-                    at,
-                    why: "the next message",
-                });
+                let due = (!self.blocked).then(|| schedule.due(self.index, self.written));
+                let at = [schedule.ends_at(), due].into_iter().flatten().min();
+                (at?, "the next message")
             }
-            Phase::Closing { until } => until?,
+            Phase::Closing { until } => (until?, "patience with the messages' end"),
             Phase::Over => return None,
         };
-        Some(Deadline {
-            at,
-            why: "patience with the messages' end",
-        })
+        Some(Deadline { at, why })
     }
 }

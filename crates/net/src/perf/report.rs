@@ -1,62 +1,54 @@
 //! How a test ended.
 
 use super::clocks::ClockOffset;
-use super::record::{BadPerfRecord, Interval, Measured, Sent, Test};
+use super::figures::{Interval, Measured, Outcome, Sent, jain};
+use super::record::BadPerfRecord;
+use super::test::Test;
 use fulmar_proto::transport::aerotp::ConnectError;
-use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::units::Duration;
 
 /// What both ends know of a test.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What was asked for.
     pub test: Test,
-    /// The end that sent the messages; not known of a test that was stopped before that end said it.
-    pub sent: Option<Sent>,
-    /// The end that received them.
-    pub received: Measured,
+    /// What became of each stream.
+    pub streams: Vec<Outcome>,
+    /// Of all together.
+    pub sum: Outcome,
     /// The clocks; only the client knows.
     pub clocks: Option<ClockOffset>,
-    /// Every interval, as far as this end heard of them.
+    /// Every interval, as far as this end heard of them and keeps them.
     pub intervals: Vec<Interval>,
     /// Whether it was stopped before its time.
     pub stopped: bool,
 }
 
 impl Report {
-    /// User data delivered per second, from the first message handed over to the last arrived.
-    pub fn goodput(&self) -> Bitrate {
-        Bitrate::of(ByteCount(self.received.bytes), self.received.elapsed)
+    /// Of each stream what was sent, where that is known, and received; and what was received of all.
+    pub(super) fn new(
+        test: Test,
+        streams: impl Iterator<Item = (Option<Sent>, Measured)>,
+        received: Measured,
+    ) -> Self {
+        let streams: Vec<Outcome> = streams
+            .map(|(sent, received)| Outcome { sent, received })
+            .collect();
+        let sent: Option<Vec<Sent>> = streams.iter().map(|stream| stream.sent).collect();
+        let sent = sent.map(|all| Sent::sum(&all));
+        Self {
+            test,
+            streams,
+            sum: Outcome { sent, received },
+            clocks: None,
+            intervals: Vec::new(),
+            stopped: false,
+        }
     }
 
-    /// TPDUs whose first copy was lost or damaged beyond its parity, of all; `None` without any.
-    pub fn loss_before_repair(&self) -> Option<f64> {
-        let received = &self.received;
-        let all = received
-            .accepted_tpdus
-            .saturating_add(received.residual_tpdus);
-        let lost = received
-            .wire_lost_tpdus
-            .saturating_add(received.wire_damaged_tpdus);
-        (all > 0).then(|| (lost as f64 / all as f64).min(1.0))
-    }
-
-    /// Messages that were sent and did not arrive.
-    pub fn missing_messages(&self) -> Option<u64> {
-        Some(self.sent?.messages.saturating_sub(self.received.messages))
-    }
-
-    /// Messages that did not arrive, of all that were sent; `None` without any.
-    pub fn loss_after_repair(&self) -> Option<f64> {
-        let sent = self.sent?.messages;
-        let missing = self.missing_messages()?;
-        (sent > 0).then(|| missing as f64 / sent as f64)
-    }
-
-    /// Octets on the wire for each of user data delivered, less one; `None` if none was.
-    pub fn overhead(&self) -> Option<f64> {
-        let delivered = self.received.bytes;
-        let wire = self.sent?.wire_total().0;
-        (delivered > 0).then(|| wire as f64 / delivered as f64 - 1.0)
+    /// Jain's index of fairness over the octets that arrived of each stream; `None` if nothing did.
+    pub fn fairness(&self) -> Option<f64> {
+        jain(self.streams.iter().map(|stream| stream.received.bytes))
     }
 }
 
@@ -92,48 +84,29 @@ pub enum PerfError {
     /// The other end speaks out of turn.
     #[error("the other end says {0} out of turn")]
     Sequence(&'static str),
+    /// The other end tells of a stream that was not asked for.
+    #[error("the other end speaks of stream {} in a test of {streams}", u16::from(*stream) + 1)]
+    Stream {
+        /// Which, from 0.
+        stream: u8,
+        /// How many there are.
+        streams: u8,
+    },
+    /// The other end tells of another number of streams.
+    #[error("the other end tells of {told} streams in a test of {streams}")]
+    Streams {
+        /// How many.
+        told: usize,
+        /// How many there are.
+        streams: u8,
+    },
+    /// The server dropped the conversation at its first word.
+    #[error(
+        "the server dropped the question without a word: it is of another version of fulmar, or has \
+         too many clients; use the same fulmar at both ends"
+    )]
+    NotUnderstood,
     /// The caller asked to stop, before there was anything to report.
     #[error("stopped before there was anything to report")]
     Stopped,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::record::Direction;
-    use super::*;
-    use fulmar_proto::wire::aerotp::Mode;
-
-    #[test]
-    fn figures_of_a_peer_that_lies_are_nonsense_and_nothing_worse() {
-        let sent = Sent {
-            messages: u64::MAX,
-            wire_bytes: [u64::MAX; 4],
-            ..Sent::default()
-        };
-        let received = Measured {
-            messages: 1,
-            bytes: 1,
-            reordered: 0,
-            elapsed: Duration::ZERO,
-            accepted_tpdus: u64::MAX,
-            wire_lost_tpdus: u64::MAX,
-            wire_damaged_tpdus: u64::MAX,
-            recovered_fec_words_tpdus: 0,
-            recovered_fec_block_tpdus: 0,
-            residual_tpdus: u64::MAX,
-            delay: None,
-        };
-        let report = Report {
-            test: Test::new(1, Mode::Reliable, Direction::Up),
-            sent: Some(sent),
-            received,
-            clocks: None,
-            intervals: Vec::new(),
-            stopped: false,
-        };
-        assert_eq!(report.loss_before_repair(), Some(1.0));
-        assert!(report.loss_after_repair().is_some_and(|loss| loss <= 1.0));
-        assert!(report.overhead().is_some());
-        assert_eq!(report.goodput(), Bitrate::of(ByteCount(1), Duration::ZERO));
-    }
 }

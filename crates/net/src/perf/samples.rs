@@ -1,7 +1,9 @@
 //! Records and messages of each kind, for the dissectors (`scripts/tests/wire`, as in `proto`).
 
+use super::figures::{Interval, Measured, Sent, Spread};
 use super::message::Head;
-use super::record::{Direction, Interval, Limit, Measured, Record, Records, Sent, Spread, Test};
+use super::record::{BadPerfRecord, Record, Records};
+use super::test::{Direction, Limit, Test};
 use crate::wire_sample::{Sample, hold};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Mode;
@@ -15,6 +17,7 @@ fn introductions() -> Vec<(&'static str, Record)> {
         limit: Limit::Bytes(1 << 50),
         fec_words: 256,
         message_bytes: 65_000,
+        streams: 128,
         ..Test::new(7, Mode::HybridNack, Direction::Down)
     };
     vec![
@@ -39,8 +42,8 @@ fn introductions() -> Vec<(&'static str, Record)> {
     ]
 }
 
-fn measured(delay: Option<Spread>) -> Record {
-    Record::Result(Measured {
+fn result(stream: Option<u8>, delay: Option<Spread>) -> Record {
+    let measured = Measured {
         messages: 10_000,
         bytes: 10_000_000,
         reordered: 1,
@@ -52,16 +55,18 @@ fn measured(delay: Option<Spread>) -> Record {
         recovered_fec_block_tpdus: 5,
         residual_tpdus: 4,
         delay,
-    })
+    };
+    Record::Result { stream, measured }
 }
 
 fn all() -> Vec<(&'static str, Record)> {
     let begin = |ahead| Record::Begin { token: 300, ahead };
-    let interval = Interval {
-        from: Duration::ZERO,
-        until: Duration::from_millis(750),
-        messages: 12,
-        bytes: 12_000,
+    let interval = |messages| {
+        Record::Interval(Interval {
+            from: Duration::ZERO,
+            until: Duration::from_millis(750),
+            messages,
+        })
     };
     let sent = Sent {
         messages: 1,
@@ -87,10 +92,12 @@ fn all() -> Vec<(&'static str, Record)> {
         ("begin, behind", begin(-40)),
         ("begin, furthest behind", begin(i64::MIN)),
         ("go", Record::Go),
-        ("interval", Record::Interval(interval)),
-        ("end", Record::End(sent)),
-        ("result", measured(Some(delay))),
-        ("result without a message", measured(None)),
+        ("interval", interval(vec![12])),
+        ("interval of three streams", interval(vec![300, 0, 1 << 40])),
+        ("end", Record::End { stream: 127, sent }),
+        ("result", result(Some(0), Some(delay))),
+        ("result without a message", result(Some(200), None)),
+        ("result of all streams", result(None, Some(delay))),
     ]);
     all
 }
@@ -107,6 +114,7 @@ fn read_test(sample: &mut Sample, test: &Test) {
         limit,
         interval,
         fec_words,
+        streams,
     } = test;
     sample.field("fulmar.perf.version", version);
     sample.field("fulmar.perf.test", format!("0x{id:08x}"));
@@ -129,6 +137,7 @@ fn read_test(sample: &mut Sample, test: &Test) {
         sample.field("fulmar.perf.interval", interval.as_secs_f64());
     }
     sample.field("fulmar.perf.fec_words", fec_words);
+    sample.field("fulmar.perf.streams", streams);
 }
 
 fn read_end(sample: &mut Sample, sent: &Sent) {
@@ -250,15 +259,24 @@ fn read(name: &str, octets: &[u8]) -> Sample {
             from,
             until,
             messages,
-            bytes,
         }) => {
             sample.field("fulmar.perf.from", from.as_secs_f64());
             sample.field("fulmar.perf.until", until.as_secs_f64());
-            sample.field("fulmar.perf.messages", messages);
-            sample.field("fulmar.perf.bytes", bytes);
+            sample.field("fulmar.perf.streams", messages.len());
+            for count in messages {
+                sample.field("fulmar.perf.messages", count);
+            }
         }
-        Record::End(sent) => read_end(&mut sample, &sent),
-        Record::Result(measured) => read_result(&mut sample, &measured),
+        Record::End { stream, sent } => {
+            sample.field("fulmar.perf.stream", stream);
+            read_end(&mut sample, &sent);
+        }
+        Record::Result { stream, measured } => {
+            if let Some(stream) = stream {
+                sample.field("fulmar.perf.stream", stream);
+            }
+            read_result(&mut sample, &measured);
+        }
     }
     sample
 }
@@ -301,9 +319,9 @@ fn every_type_of_record_that_the_codec_knows_has_a_sample() {
         (0..64).any(|zeros: u8| {
             let mut octets = vec![0, zeros + 1, *kind];
             octets.resize(3 + usize::from(zeros), 0);
-            Records::default()
-                .next(&mut &*octets)
-                .is_ok_and(|record| record.is_some())
+            let outcome = Records::default().next(&mut &*octets);
+            // Of a HELLO the second octet is its version.
+            matches!(outcome, Ok(Some(_)) | Err(BadPerfRecord::Version(0)))
         })
     };
     assert_eq!((0..128).filter(is_known).collect::<BTreeSet<u8>>(), sampled);

@@ -3,11 +3,12 @@
 mod dialogue;
 
 use super::client::PROBE_EVERY;
-use super::meter::Meter;
-use super::outgoing::{Outgoing, control_config};
-use super::record::{Record, Records, Test};
-use super::report::{PerfError, Report};
-use super::{Observer, PERF_DATA_PORT, PERF_PORT};
+use super::flows::Flows;
+use super::outgoing::control_config;
+use super::record::{Record, Records};
+use super::report::PerfError;
+use super::test::Test;
+use super::{Observer, PERF_PORT};
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Deadline, PathId};
@@ -50,30 +51,26 @@ struct Conversation {
     leaving: bool,
 }
 
-/// The test that runs, and the conversation it belongs to.
-#[derive(Debug)]
-struct Running {
-    control: ConnectionId,
-    test: Test,
-    /// When the client was heard last.
-    heard: Instant,
-    flow: Flow,
+impl Conversation {
+    /// Whether the client has asked for nothing yet.
+    const fn is_new(&self) -> bool {
+        self.test.is_none() && !self.leaving
+    }
+
+    fn refuse(&mut self, text: String) {
+        Record::Refuse { text }.encode(&mut self.outbox);
+        self.leaving = true;
+    }
 }
 
+/// The test that runs, and the conversation it belongs to.
 #[derive(Debug)]
-enum Flow {
-    Up {
-        meter: Box<Meter>,
-        lane: Option<ConnectionId>,
-        lane_over: bool,
-        /// What the client sent, and until when messages may still come.
-        end: Option<(super::record::Sent, Instant)>,
-    },
-    Down {
-        outgoing: Outgoing,
-    },
-    /// The result of the client is none of ours: it measured.
-    Told,
+pub(super) struct Running {
+    control: ConnectionId,
+    /// When the client was heard last.
+    heard: Instant,
+    /// Empty once this end has said all it has to say.
+    pub(super) flows: Flows,
 }
 
 /// Serves until it is stopped.
@@ -84,7 +81,7 @@ pub struct Server<O> {
     /// The one who watches.
     pub observer: O,
     conversations: BTreeMap<ConnectionId, Conversation>,
-    running: Option<Running>,
+    pub(super) running: Option<Running>,
     stop_at: Option<Instant>,
 }
 
@@ -100,7 +97,6 @@ impl<O: Observer> Server<O> {
         observer: O,
     ) -> Result<Self, ConfigError> {
         machine.listen(PERF_PORT, control_config(plan.connection))?;
-        machine.listen(PERF_DATA_PORT, plan.connection)?;
         Ok(Self {
             plan,
             stop,
@@ -113,23 +109,12 @@ impl<O: Observer> Server<O> {
 
     fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let mut busy = false;
-        if let Some(Running {
-            heard,
-            flow:
-                Flow::Up {
-                    meter,
-                    lane: Some(lane),
-                    ..
-                },
-            ..
-        }) = &mut self.running
+        if let Some(running) = &mut self.running
+            && let Some(incoming) = &mut running.flows.incoming
+            && incoming.read(now, machine)
         {
-            while let Some(chunk) = machine.read(now, *lane) {
-                busy = true;
-                *heard = now;
-                meter.take(now, &chunk.octets);
-                machine.recycle(*lane, chunk.octets);
-            }
+            busy = true;
+            running.heard = now;
         }
         let controls: Vec<ConnectionId> = self.conversations.keys().copied().collect();
         for control in controls {
@@ -161,57 +146,45 @@ impl<O: Observer> Server<O> {
         let Some(conversation) = self.conversations.get_mut(&running.control) else {
             return false;
         };
-        match &mut running.flow {
-            Flow::Up {
-                meter,
-                lane,
-                lane_over,
-                end,
-            } => {
-                let mut busy = false;
-                if let Some(interval) = meter.take_interval(now) {
-                    Record::Interval(interval).encode(&mut conversation.outbox);
-                    busy = true;
+        let mut busy = false;
+        let outbox = &mut conversation.outbox;
+        if let Some(incoming) = &mut running.flows.incoming {
+            if let Some(interval) = incoming.take_interval(now) {
+                Record::Interval(interval).encode(outbox);
+                busy = true;
+            }
+            if incoming.is_done(now) {
+                if let Some(last) = incoming.take_last_interval() {
+                    Record::Interval(last).encode(outbox);
                 }
-                let Some((sent, until)) = *end else {
-                    return busy;
-                };
-                if !*lane_over && now < until {
-                    return busy;
+                let report = incoming.report(machine);
+                let each = report.streams.iter().map(|stream| stream.received);
+                for (stream, measured) in (0..).map(Some).zip(each) {
+                    Record::Result { stream, measured }.encode(outbox);
                 }
-                if let Some(last) = meter.take_last_interval() {
-                    Record::Interval(last).encode(&mut conversation.outbox);
-                }
-                let counters = lane.and_then(|lane| machine.counters(lane));
-                let received = meter.measured(counters);
-                Record::Result(received).encode(&mut conversation.outbox);
-                let report = Report {
-                    test: running.test.clone(),
-                    sent: Some(sent),
-                    received,
-                    clocks: None,
-                    intervals: Vec::new(),
-                    stopped: false,
-                };
-                running.flow = Flow::Told;
+                let (stream, measured) = (None, report.sum.received);
+                Record::Result { stream, measured }.encode(outbox);
+                incoming.abort(now, machine);
+                running.flows.incoming = None;
                 conversation.since = now;
                 self.observer.ended(&Ok(report));
-                true
+                busy = true;
             }
-            Flow::Down { outgoing } => {
-                let busy = outgoing.work(now, machine);
-                if !outgoing.is_over() {
-                    return busy;
-                }
+        }
+        if let Some(outgoing) = &mut running.flows.outgoing {
+            busy |= outgoing.work(now, machine);
+            if outgoing.is_over() {
                 let sent = outgoing.sent(machine);
-                Record::End(sent).encode(&mut conversation.outbox);
-                running.flow = Flow::Told;
+                for (stream, sent) in (0..).zip(sent.iter().copied()) {
+                    Record::End { stream, sent }.encode(outbox);
+                }
+                running.flows.outgoing = None;
                 conversation.since = now;
                 self.observer.sent(&sent);
-                true
+                busy = true;
             }
-            Flow::Told => false,
         }
+        busy
     }
 
     /// Writes what is to be said; whether anything was.
@@ -282,59 +255,12 @@ impl<O: Observer> Server<O> {
         let Some(running) = self.running.take_if(|running| running.control == control) else {
             return;
         };
-        match running.flow {
-            Flow::Told => {}
-            Flow::Up { lane, .. } => {
-                if let Some(lane) = lane {
-                    machine.abort(now, lane);
-                }
-                self.observer.ended(&Err(error));
-            }
-            Flow::Down { outgoing } => {
-                machine.abort(now, outgoing.lane());
-                self.observer.ended(&Err(error));
-            }
+        running.flows.abort(now, machine);
+        if !running.flows.is_empty() {
+            self.observer.ended(&Err(error));
         }
         if self.plan.once {
             self.stop_at.get_or_insert(now + LAST_ANSWERS);
-        }
-    }
-
-    /// The messages' connection `id` will bring no more, or is over.
-    fn on_lane_over(
-        &mut self,
-        now: Instant,
-        machine: &mut Endpoint,
-        id: ConnectionId,
-        is_closed: bool,
-    ) {
-        match self.running.as_mut().map(|running| &mut running.flow) {
-            Some(Flow::Up {
-                meter,
-                lane,
-                lane_over,
-                ..
-            }) if *lane == Some(id) => {
-                while let Some(chunk) = machine.read(now, id) {
-                    meter.take(now, &chunk.octets);
-                    machine.recycle(id, chunk.octets);
-                }
-                *lane_over = true;
-                machine.close(now, id);
-            }
-            Some(Flow::Down { outgoing }) if is_closed && outgoing.lane() == id => {
-                outgoing.on_closed();
-            }
-            _ => {}
-        }
-    }
-
-    fn on_all_sent(&mut self, id: ConnectionId) {
-        if let Some(Flow::Down { outgoing }) =
-            self.running.as_mut().map(|running| &mut running.flow)
-            && outgoing.lane() == id
-        {
-            outgoing.on_all_sent();
         }
     }
 }
@@ -360,21 +286,23 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
                 };
                 self.conversations.insert(id, conversation);
             }
-            Event::Incoming { id, path, mode, .. } => {
+            Event::Incoming {
+                id,
+                path,
+                local,
+                mode,
+            } => {
                 // What was said before may not have been read: that the test begins.
                 self.listen(now, machine);
                 let conversations = &self.conversations;
-                let place = self.running.as_mut().and_then(|running| {
-                    let theirs = conversations.get(&running.control)?.path == path;
-                    let wanted = theirs && running.test.mode() == Ok(mode);
-                    match &mut running.flow {
-                        Flow::Up { lane, .. } if wanted && lane.is_none() => Some(lane),
-                        _ => None,
-                    }
+                let is_wanted = self.running.as_mut().is_some_and(|running| {
+                    let client = conversations.get(&running.control);
+                    let is_theirs = client.is_some_and(|client| client.path == path);
+                    let incoming = running.flows.incoming.as_mut().filter(|_| is_theirs);
+                    incoming.is_some_and(|incoming| incoming.accept(local, mode, id))
                 });
-                match place {
-                    Some(lane) => *lane = Some(id),
-                    None => machine.abort(now, id),
+                if !is_wanted {
+                    machine.abort(now, id);
                 }
             }
             Event::Closed { id, why } => {
@@ -387,23 +315,19 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
                         _ => PerfError::Ended,
                     };
                     self.end_test(now, machine, id, error);
-                } else {
-                    self.on_lane_over(now, machine, id, true);
+                } else if let Some(running) = &mut self.running {
+                    running.flows.deliver(now, machine, &event);
                 }
             }
-            Event::AllSent(id) => self.on_all_sent(id),
-            Event::PeerFinished(id) => {
-                if self.conversations.contains_key(&id) {
-                    self.listen(now, machine);
-                    machine.close(now, id);
-                } else {
-                    self.on_lane_over(now, machine, id, false);
+            Event::PeerFinished(id) if self.conversations.contains_key(&id) => {
+                self.listen(now, machine);
+                machine.close(now, id);
+            }
+            event => {
+                if let Some(running) = &mut self.running {
+                    running.flows.deliver(now, machine, &event);
                 }
             }
-            Event::Connected(_)
-            | Event::Readable(_)
-            | Event::Writable(_)
-            | Event::Datagram { .. } => {}
         }
     }
 
@@ -449,18 +373,9 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
             at: running.heard + self.patience(),
             why: "patience with a silent client",
         });
-        let flow = match &running.flow {
-            Flow::Up {
-                end: Some((_, at)), ..
-            } => Some(Deadline {
-                at: *at,
-                why: "the last messages",
-            }),
-            Flow::Up { meter, .. } => meter.next_deadline(),
-            Flow::Down { outgoing } => outgoing.next_deadline(),
-            Flow::Told => None,
-        };
-        [silent, flow].into_iter().fold(earliest, Deadline::earlier)
+        [silent, running.flows.next_deadline()]
+            .into_iter()
+            .fold(earliest, Deadline::earlier)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Quantities in our notation, or as iperf3 takes them.
 
 use super::connection;
+use fulmar_net::perf::STREAMS_MAX;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 
 /// A bare number, or one with iperf3's `k`, `m` or `g` of either case, with the unit that it means here.
@@ -39,6 +40,15 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// How many streams.
+pub(super) fn streams(text: &str) -> Result<u8, String> {
+    let streams = text.trim().parse::<u8>().ok();
+    let expected = || format!("`{text}` is out of range: 1 to {STREAMS_MAX} streams at once");
+    streams
+        .filter(|streams| (1..=STREAMS_MAX).contains(streams))
+        .ok_or_else(expected)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +63,15 @@ mod tests {
         assert_eq!(bytes("1470"), Ok(ByteCount(1470)));
         assert_eq!(time("1.5"), Ok(Duration::from_millis(1_500)));
         assert_eq!(time("1500ms"), Ok(Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn streams_are_within_iperf3_s_bound() {
+        assert_eq!((streams("1"), streams("128")), (Ok(1), Ok(128)));
+        for text in ["0", "129", "1000", "-1", "2.5", ""] {
+            let problem = streams(text).unwrap_err();
+            assert!(problem.contains("1 to 128"), "{problem}");
+        }
     }
 
     #[test]

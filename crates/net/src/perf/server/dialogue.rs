@@ -1,15 +1,17 @@
 //! What a server makes of what its clients say.
 
-use super::{Flow, Running, Server, ServerPlan};
+use super::{Running, Server, ServerPlan};
 use crate::entropy;
-use crate::perf::client::STRAGGLING_MAX;
-use crate::perf::meter::Meter;
-use crate::perf::outgoing::{Outgoing, lane_config};
-use crate::perf::record::{Direction, Record, Test};
+use crate::perf::Observer;
+use crate::perf::flows::Flows;
+use crate::perf::incoming::Incoming;
+use crate::perf::outgoing::Outgoing;
+use crate::perf::record::{BadPerfRecord, Record};
 use crate::perf::report::PerfError;
-use crate::perf::{Observer, PERF_DATA_PORT};
+use crate::perf::streams::lane_config;
+use crate::perf::test::{Direction, Test};
 use fulmar_proto::machine::PathId;
-use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint, ModeRules};
+use fulmar_proto::transport::aerotp::{ConnectError, ConnectionId, Endpoint, ModeRules};
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 
@@ -43,10 +45,15 @@ impl<O: Observer> Server<O> {
         mut octets: &[u8],
     ) -> Result<(), PerfError> {
         while let Some(conversation) = self.conversations.get_mut(&control) {
-            let Some(record) = conversation.records.next(&mut octets)? else {
-                break;
-            };
-            self.on_record(now, machine, control, record)?;
+            match conversation.records.next(&mut octets) {
+                Ok(Some(record)) => self.on_record(now, machine, control, record)?,
+                Ok(None) => break,
+                // Older and newer clients understand a refusal.
+                Err(BadPerfRecord::Version(theirs)) if conversation.is_new() => {
+                    conversation.refuse(BadPerfRecord::Version(theirs).to_string());
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }
@@ -68,11 +75,11 @@ impl<O: Observer> Server<O> {
         let Some(conversation) = self.conversations.get_mut(&control) else {
             return Ok(());
         };
+        let name = record.name();
         match record {
-            Record::Hello(test) if conversation.test.is_none() && !conversation.leaving => {
+            Record::Hello(test) if conversation.is_new() => {
                 if let Err(text) = refusal(&test, &self.plan) {
-                    Record::Refuse { text }.encode(&mut conversation.outbox);
-                    conversation.leaving = true;
+                    conversation.refuse(text);
                     return Ok(());
                 }
                 conversation.test = Some(test);
@@ -101,39 +108,23 @@ impl<O: Observer> Server<O> {
                     return Err(PerfError::Sequence(FOREIGN_TOKEN));
                 }
                 // One that has its figures may have left without our hearing of it.
-                let is_over = |running: &Running| matches!(running.flow, Flow::Told);
+                let is_over = |running: &Running| running.flows.is_empty();
                 if !self.running.as_ref().is_none_or(is_over) {
                     let text = "another test is running; try again when it is over".to_owned();
-                    Record::Refuse { text }.encode(&mut conversation.outbox);
-                    conversation.leaving = true;
+                    conversation.refuse(text);
                     return Ok(());
                 }
                 let path = conversation.path;
                 Record::Go.encode(&mut conversation.outbox);
-                self.start(now, machine, (control, path), test, ahead)?;
+                self.start(now, machine, (control, path), &test, ahead)?;
             }
-            Record::End(sent) if runs_here => {
-                if let Some(Running {
-                    flow:
-                        Flow::Up {
-                            end: end @ None, ..
-                        },
-                    ..
-                }) = &mut self.running
-                {
-                    *end = Some((sent, now + STRAGGLING_MAX));
-                }
+            Record::End { stream, sent } if runs_here => {
+                let running = self.running.as_mut();
+                let incoming = running.and_then(|running| running.flows.incoming.as_mut());
+                let incoming = incoming.ok_or(PerfError::Sequence(name))?;
+                incoming.on_end(now, stream, sent)?;
             }
-            Record::Hello(_) => return Err(PerfError::Sequence("HELLO")),
-            Record::Probe { .. } => return Err(PerfError::Sequence("PROBE")),
-            Record::Begin { .. } => return Err(PerfError::Sequence("BEGIN")),
-            Record::End(_) => return Err(PerfError::Sequence("END")),
-            Record::Accept { .. } => return Err(PerfError::Sequence("ACCEPT")),
-            Record::Go => return Err(PerfError::Sequence("GO")),
-            Record::Refuse { .. } => return Err(PerfError::Sequence("REFUSE")),
-            Record::Echo { .. } => return Err(PerfError::Sequence("ECHO")),
-            Record::Interval(_) => return Err(PerfError::Sequence("INTERVAL")),
-            Record::Result(_) => return Err(PerfError::Sequence("RESULT")),
+            _ => return Err(PerfError::Sequence(name)),
         }
         Ok(())
     }
@@ -143,17 +134,17 @@ impl<O: Observer> Server<O> {
         now: Instant,
         machine: &mut Endpoint,
         (control, path): (ConnectionId, PathId),
-        test: Test,
+        test: &Test,
         ahead: i64,
     ) -> Result<(), PerfError> {
-        let flow = match test.direction {
+        let mut flows = Flows::default();
+        match test.direction {
             // The client is the sender, and our clock is ahead of its own by that.
-            Direction::Up => Flow::Up {
-                meter: Box::new(Meter::new(test.clone(), ahead)),
-                lane: None,
-                lane_over: false,
-                end: None,
-            },
+            Direction::Up => {
+                let base = self.plan.connection;
+                let incoming = Incoming::open(machine, test.clone(), base, ahead);
+                flows.incoming = Some(incoming.map_err(ConnectError::from)?);
+            }
             Direction::Down => {
                 let rate = test.link_rate().min(self.plan.rate_max);
                 let report = LinkReport {
@@ -161,18 +152,15 @@ impl<O: Observer> Server<O> {
                     ..LinkReport::default()
                 };
                 machine.link_report(now, path, report);
-                let config = lane_config(&test, rate, self.plan.connection);
-                let lane = machine.connect(now, path, PERF_DATA_PORT, config)?;
-                let outgoing = Outgoing::new(now, test.clone(), lane);
-                Flow::Down { outgoing }
+                let (what, base) = ((test.clone(), rate), self.plan.connection);
+                flows.outgoing = Some(Outgoing::open(now, machine, path, what, base)?);
             }
-        };
-        self.observer.began(&test);
+        }
+        self.observer.began(test);
         self.running = Some(Running {
             control,
-            test,
             heard: now,
-            flow,
+            flows,
         });
         Ok(())
     }

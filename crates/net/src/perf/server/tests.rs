@@ -1,7 +1,7 @@
 //! A server's promises towards clients that lie, flood or fall silent.
 
 use super::*;
-use crate::perf::record::Direction;
+use crate::perf::test::Direction;
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
@@ -166,4 +166,112 @@ fn who_asks_without_end_and_confirms_nothing_is_not_read_without_end() {
     // One payload of questions is read at once, and answers are twice as long.
     assert!(most <= OUTBOX_BYTES_MAX + 2 * 1_500, "{most} for {asked}");
     assert!(asked > 100_000, "{asked}: too few to tell");
+}
+
+#[test]
+fn a_question_of_another_version_is_answered_with_both_versions() {
+    // The whole HELLO of version 1, and the beginning of one that we cannot know.
+    let first: &[u8] = b"\x00\x15\x00\x01\xa1\x86\x95\xbb\x08\x04\x00\xe8\x07\x00\xc0\x96\xb1\x02\x00\x0a\x00\x00\x00";
+    let later: &[u8] = b"\x00\x04\x00\x09\xff\xff";
+    for (hello, version) in [(first, "version 1,"), (later, "version 9,")] {
+        let (mut server, mut machine, id) = conversation();
+        server
+            .take(NOW, &mut machine, id, hello)
+            .expect("an answer");
+        let told = said(&mut server, id);
+        let [Record::Refuse { text }] = told.as_slice() else {
+            panic!("{told:?}")
+        };
+        assert!(
+            text.contains(version) && text.contains("version 2"),
+            "{text}"
+        );
+        // It closes, and is not answered twice.
+        assert!(server.take(NOW, &mut machine, id, hello).is_err());
+    }
+}
+
+/// A server whose client was told to begin a test of `streams` from there to here.
+fn running(streams: u8) -> (Server<()>, Endpoint, ConnectionId) {
+    let (mut server, mut machine, id) = conversation();
+    let test = Test {
+        streams,
+        ..Test::new(1, Mode::Reliable, Direction::Up)
+    };
+    let hello = Record::Hello(test);
+    server
+        .on_record(NOW, &mut machine, id, hello)
+        .expect("a sound test");
+    let accept = said(&mut server, id);
+    let &[Record::Accept { token }] = accept.as_slice() else {
+        panic!("{accept:?}")
+    };
+    let begin = Record::Begin { token, ahead: 0 };
+    server
+        .on_record(NOW, &mut machine, id, begin)
+        .expect("the number");
+    assert_eq!(said(&mut server, id), [Record::Go]);
+    (server, machine, id)
+}
+
+#[test]
+fn a_number_of_streams_out_of_range_is_refused_before_anything_is_held() {
+    for streams in [0, 129, 255] {
+        let (mut server, mut machine, id) = conversation();
+        let held = (machine.connection_count(), machine.memory_bytes());
+        let test = Test {
+            streams,
+            ..Test::new(1, Mode::Reliable, Direction::Down)
+        };
+        server
+            .on_record(NOW, &mut machine, id, Record::Hello(test))
+            .expect("an answer");
+        let told = said(&mut server, id);
+        let [Record::Refuse { text }] = told.as_slice() else {
+            panic!("{streams}: {told:?}")
+        };
+        assert!(text.contains("1 to 128"), "{text}");
+        assert_eq!((machine.connection_count(), machine.memory_bytes()), held);
+        assert!(server.running.is_none());
+    }
+}
+
+#[test]
+fn what_is_said_of_a_stream_that_is_none_ends_the_test() {
+    let end = |stream| {
+        let sent = crate::perf::Sent::default();
+        Record::End { stream, sent }
+    };
+    for (ends, told) in [
+        (vec![end(2)], "stream 3 in a test of 2"),
+        (vec![end(255)], "stream 256 in a test of 2"),
+        (vec![end(0), end(0)], "END out of turn"),
+    ] {
+        let (mut server, mut machine, id) = running(2);
+        let mut octets = Vec::new();
+        for record in ends {
+            record.encode(&mut octets);
+        }
+        let error = server.take(NOW, &mut machine, id, &octets).unwrap_err();
+        assert!(error.to_string().contains(told), "{error}");
+    }
+}
+
+#[test]
+fn a_test_without_messages_ends_with_results_of_nothing() {
+    let (mut server, mut machine, id) = running(3);
+    let mut octets = Vec::new();
+    for stream in 0..3 {
+        let sent = crate::perf::Sent::default();
+        Record::End { stream, sent }.encode(&mut octets);
+    }
+    server.take(NOW, &mut machine, id, &octets).expect("sound");
+    serve(&mut server, &mut machine);
+    assert_eq!(said(&mut server, id), [], "messages may still come");
+    let deadline = server.next_deadline().expect("the last messages");
+    server.advance(deadline.at, &mut machine);
+    let measured = crate::perf::Measured::default();
+    let results = [Some(0), Some(1), Some(2), None];
+    let results = results.map(|stream| Record::Result { stream, measured });
+    assert_eq!(said(&mut server, id), results);
 }

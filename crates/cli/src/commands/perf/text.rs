@@ -1,0 +1,241 @@
+//! A test's result for people.
+
+use super::ASSUMPTION;
+use fulmar_net::perf::{Direction, Interval, Limit, Outcome, Report, Spread, Test};
+use fulmar_proto::units::{Bitrate, ByteCount, format_duration};
+use std::fmt::Write as _;
+
+/// The name of all streams together, as iperf3 has it.
+const SUM: &str = "[SUM]";
+
+/// The name of a stream; people count from 1.
+fn name(place: usize) -> String {
+    format!("[{:>3}]", place + 1)
+}
+
+/// Before the columns that one stream and several have: the stream, if there are several.
+fn labelled(test: &Test, label: &str, line: &str) -> String {
+    if test.streams > 1 {
+        format!("{label:>5}  {line}")
+    } else {
+        line.to_owned()
+    }
+}
+
+/// Over the lines of intervals.
+pub(super) fn interval_head(test: &Test) -> String {
+    labelled(test, "id", "   from    until         goodput    messages")
+}
+
+/// One interval, in the columns of [`interval_head`]: of each stream, and of all.
+pub(super) fn interval(test: &Test, interval: &Interval) -> String {
+    let line = |label: &str, messages: u64| {
+        let columns = format!(
+            "{:>7.2}  {:>7.2}  {:>14}  {:>10}",
+            interval.from.as_secs_f64(),
+            interval.until.as_secs_f64(),
+            mbit(interval.goodput(test, messages)),
+            messages
+        );
+        labelled(test, label, &columns)
+    };
+    let each = interval.messages.iter().enumerate();
+    let mut lines: Vec<String> = each
+        .filter(|_| test.streams > 1)
+        .map(|(place, messages)| line(&name(place), *messages))
+        .collect();
+    lines.push(line(SUM, interval.total()));
+    lines.join("\n")
+}
+
+fn mbit(rate: Bitrate) -> String {
+    format!("{:.3} Mbit/s", rate.as_bits_per_second() as f64 / 1e6)
+}
+
+/// What a client asks for, in a line.
+pub(super) fn asked(test: &Test) -> String {
+    let mode = test
+        .mode()
+        .map_or("?", fulmar_proto::wire::aerotp::Mode::name);
+    let way = match test.direction {
+        Direction::Up => "from the client",
+        Direction::Down => "to the client",
+    };
+    let rate = match test.rate_bps {
+        Some(rate) => Bitrate::from_bits_per_second(rate).to_string(),
+        None => "all that goes".to_owned(),
+    };
+    let limit = match test.limit {
+        Limit::Time(span) => format_duration(span),
+        Limit::Bytes(bytes) => ByteCount(bytes).to_string(),
+    };
+    let streams = match test.streams {
+        1 => String::new(),
+        streams => format!(" in {streams} streams"),
+    };
+    format!("a test of mode {mode} {way}: {rate} for {limit}{streams}")
+}
+
+fn milliseconds(nanos: f64) -> String {
+    format!("{:.3}", nanos / 1e6)
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.4} %", share * 100.0))
+}
+
+fn count(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
+}
+
+/// What put things right, and what that took.
+fn repairs(outcome: &Outcome) -> Vec<(&'static str, String)> {
+    let received = &outcome.received;
+    let by_parity = format!(
+        "{} by parity, {} by blocks",
+        received.recovered_fec_words_tpdus, received.recovered_fec_block_tpdus
+    );
+    let Some(sent) = &outcome.sent else {
+        return vec![("repaired", by_parity)];
+    };
+    let [first, second, more] = sent.recovered_arq_tpdus;
+    let [_, repair, again, control] = sent.wire_bytes.map(ByteCount);
+    let all = sent.wire_total();
+    vec![
+        (
+            "repaired",
+            format!("{by_parity}; sent once again {first}, twice {second}, more often {more}"),
+        ),
+        (
+            "on the wire",
+            format!("{all}; blocks' parity {repair}, sent again {again}, control {control}"),
+        ),
+    ]
+}
+
+/// A line for each stream and one for all, if there are several.
+fn table(report: &Report) -> String {
+    let mut table = String::new();
+    if report.streams.len() < 2 {
+        return table;
+    }
+    let mut line = |label: &str, columns: [&str; 6]| {
+        let [goodput, received, before, after, median, p99] = columns;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            table,
+            "{label:>5}  {goodput:>14}  {received:>10}  {before:>11}  {after:>11}  {median:>11}  {p99:>11}"
+        );
+    };
+    line(
+        "id",
+        [
+            "goodput",
+            "messages",
+            "loss before",
+            "after",
+            "p50, ms",
+            "p99, ms",
+        ],
+    );
+    let mut row = |label: &str, outcome: &Outcome| {
+        let delay = outcome.received.delay.as_ref();
+        let delay = |of: fn(&Spread) -> u64| {
+            delay.map_or_else(|| "-".to_owned(), |delay| milliseconds(of(delay) as f64))
+        };
+        line(
+            label,
+            [
+                &mbit(outcome.goodput()),
+                &outcome.received.messages.to_string(),
+                &percent(outcome.loss_before_repair()),
+                &percent(outcome.loss_after_repair()),
+                &delay(|delay| delay.p50),
+                &delay(|delay| delay.p99),
+            ],
+        );
+    };
+    for (place, stream) in report.streams.iter().enumerate() {
+        row(&name(place), stream);
+    }
+    row(SUM, &report.sum);
+    table.push('\n');
+    table
+}
+
+/// The figures for a person.
+pub(super) fn report(report: &Report) -> String {
+    let mut text = table(report);
+    let outcome = &report.sum;
+    let received = &outcome.received;
+    // Writing to a String cannot fail.
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "{label:<22}{value}");
+    };
+    let seconds = received.elapsed.as_secs_f64();
+    line(
+        "goodput",
+        format!(
+            "{}: {} in {seconds:.3} s",
+            mbit(outcome.goodput()),
+            ByteCount(received.bytes)
+        ),
+    );
+    line(
+        "loss before repair",
+        format!(
+            "{} of packets: {} lost, {} damaged",
+            percent(outcome.loss_before_repair()),
+            received.wire_lost_tpdus,
+            received.wire_damaged_tpdus
+        ),
+    );
+    line(
+        "loss after repair",
+        format!(
+            "{} of messages: {} of {}",
+            percent(outcome.loss_after_repair()),
+            count(outcome.missing_messages()),
+            count(outcome.sent.map(|sent| sent.messages))
+        ),
+    );
+    for (label, value) in repairs(outcome) {
+        line(label, value);
+    }
+    if let Some(delay) = &received.delay {
+        line(
+            "one-way delay, ms",
+            format!(
+                "min {} mean {} p50 {} p90 {} p99 {} p99.9 {} max {}",
+                milliseconds(delay.min as f64),
+                milliseconds(delay.mean),
+                milliseconds(delay.p50 as f64),
+                milliseconds(delay.p90 as f64),
+                milliseconds(delay.p99 as f64),
+                milliseconds(delay.p999 as f64),
+                milliseconds(delay.max as f64)
+            ),
+        );
+    }
+    if let Some(index) = report.fairness().filter(|_| report.streams.len() > 1) {
+        let streams = report.streams.len();
+        line(
+            "fairness",
+            format!("{index:.4}, Jain's index over the octets of {streams} streams"),
+        );
+    }
+    if let Some(clocks) = &report.clocks {
+        line(
+            "clocks",
+            format!(
+                "compared {} times; delays are exact if {ASSUMPTION}, and wrong by {} ms at most",
+                clocks.exchanges,
+                milliseconds(clocks.uncertainty().as_nanos() as f64)
+            ),
+        );
+    }
+    if report.stopped {
+        line("stopped", "before its time".to_owned());
+    }
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,126 @@
+//! A client's promises towards servers that lie.
+
+use super::*;
+use crate::perf::test::Direction;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::transport::aerotp::EndpointConfig;
+use fulmar_proto::wire::aerotp::Mode;
+
+const NOW: Instant = Instant::START;
+
+/// A client in the midst of a test of two streams.
+fn running(direction: Direction) -> (Client<()>, Endpoint) {
+    let mut machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
+    let plan = ClientPlan {
+        test: Test {
+            streams: 2,
+            interval: Some(Duration::from_secs(1)),
+            ..Test::new(1, Mode::Reliable, direction)
+        },
+        connection: ConnectionConfig::default(),
+        connect_timeout: Duration::from_secs(10),
+    };
+    let mut client = Client::new(plan, PathId(1), Stop::default(), ());
+    client.begin(NOW, &mut machine).expect("room");
+    let echo = Record::Echo {
+        sent: 0,
+        came: 0,
+        answered: 0,
+    };
+    let answers = std::iter::once(Record::Accept { token: 5 })
+        .chain(std::iter::repeat_n(echo, 10))
+        .chain([Record::Go]);
+    for record in answers {
+        client
+            .on_record(NOW, &mut machine, record)
+            .expect("its turn");
+    }
+    (client, machine)
+}
+
+fn result(stream: Option<u8>) -> Record {
+    let measured = Measured::default();
+    Record::Result { stream, measured }
+}
+
+fn end(stream: u8) -> Record {
+    let sent = Sent::default();
+    Record::End { stream, sent }
+}
+
+fn interval(streams: usize) -> Record {
+    Record::Interval(Interval {
+        from: Duration::ZERO,
+        until: Duration::from_secs(1),
+        messages: vec![1; streams],
+    })
+}
+
+#[test]
+fn a_server_that_counts_other_streams_is_not_believed() {
+    let finished = |client: &mut Client<()>| client.sent = Some(vec![Sent::default(); 2]);
+    for (direction, records, told) in [
+        (Direction::Up, vec![interval(3)], "3 streams in a test of 2"),
+        (Direction::Up, vec![interval(1)], "1 streams in a test of 2"),
+        (Direction::Up, vec![interval(0)], "0 streams in a test of 2"),
+        (
+            Direction::Up,
+            vec![result(Some(2))],
+            "stream 3 in a test of 2",
+        ),
+        (
+            Direction::Up,
+            vec![result(Some(1)), result(Some(1))],
+            "RESULT out of turn",
+        ),
+        (
+            Direction::Up,
+            vec![result(None), result(None)],
+            "RESULT out of turn",
+        ),
+        (Direction::Up, vec![end(0)], "END out of turn"),
+        (Direction::Down, vec![end(2)], "stream 3 in a test of 2"),
+        (Direction::Down, vec![end(1), end(1)], "END out of turn"),
+        (Direction::Down, vec![interval(2)], "INTERVAL out of turn"),
+    ] {
+        let (mut client, mut machine) = running(direction);
+        if direction == Direction::Up {
+            finished(&mut client);
+        }
+        let (last, sound) = records.split_last().expect("some");
+        for record in sound {
+            client
+                .on_record(NOW, &mut machine, record.clone())
+                .expect("the first is sound");
+        }
+        let outcome = client.on_record(NOW, &mut machine, last.clone());
+        let error = outcome.expect_err(told);
+        assert!(error.to_string().contains(told), "{error}");
+    }
+}
+
+#[test]
+fn results_before_the_end_of_the_messages_are_out_of_turn() {
+    let (mut client, mut machine) = running(Direction::Up);
+    let early = client.on_record(NOW, &mut machine, result(None));
+    assert!(
+        matches!(early, Err(PerfError::Sequence("RESULT"))),
+        "{early:?}"
+    );
+}
+
+#[test]
+fn a_server_that_drops_the_first_word_is_taken_for_one_of_another_version() {
+    let (mut client, mut machine) = running(Direction::Up);
+    client.heard = false;
+    client.phase = Phase::Asking;
+    client.on_closed(NOW, &mut machine, CloseReason::Reset);
+    let error = client.take_outcome().expect("it ended").unwrap_err();
+    assert!(error.to_string().contains("another version"), "{error}");
+    // Later on it was stopped.
+    let (mut client, mut machine) = running(Direction::Up);
+    client.heard = true;
+    client.on_closed(NOW, &mut machine, CloseReason::Reset);
+    let error = client.take_outcome().expect("it ended").unwrap_err();
+    assert!(matches!(error, PerfError::Ended), "{error}");
+}

@@ -1,0 +1,168 @@
+//! The streams of a test: how many there may be, which port each goes to, how its connection is set, and what is
+//! said of each.
+
+use super::PERF_DATA_PORT;
+use super::report::PerfError;
+use super::test::Test;
+use core::ops::RangeInclusive;
+use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::wire::aerotp::Port;
+
+/// Streams of one test, at most; iperf3 has the same bound.
+pub const STREAMS_MAX: u8 = 128;
+pub(super) const STREAMS: RangeInclusive<u8> = 1..=STREAMS_MAX;
+/// What may wait to be sent for the first time: as much as the streams together send in this, or two packets of
+/// each. It is part of the delay.
+const AHEAD: Duration = Duration::from_millis(2);
+/// The streams share one connection's window and send buffer, but none has less of them than this: enough for
+/// 300 kB in flight each.
+const WINDOW_TPDUS_MIN: u16 = 256;
+const SEND_BUFFER_BYTES_MIN: usize = 256 << 10;
+
+/// Where the messages of `stream` go.
+pub(super) const fn port_of(stream: u8) -> Port {
+    Port(PERF_DATA_PORT.0 + stream as u16)
+}
+
+/// Whose messages come to `port`, in a test of `streams`.
+pub(super) fn stream_at(port: Port, streams: u8) -> Option<u8> {
+    let stream = port.0.checked_sub(PERF_DATA_PORT.0)?;
+    let stream = u8::try_from(stream).ok()?;
+    (stream < streams).then_some(stream)
+}
+
+/// The settings of each stream's connection, over a link of `rate` that they share.
+pub(super) fn lane_config(test: &Test, rate: Bitrate, base: ConnectionConfig) -> ConnectionConfig {
+    let streams = test.streams.max(1);
+    let ahead = rate.bytes_in(AHEAD).as_usize() / usize::from(streams);
+    let window = base.window_tpdus / u16::from(streams);
+    let send_buffer = base.send_buffer_bytes / usize::from(streams);
+    ConnectionConfig {
+        mode: test.mode().unwrap_or(base.mode),
+        fec_words: test.fec_words(),
+        unsent_bytes_max: ahead.max(2 * base.tpdu_bytes_max),
+        window_tpdus: window.max(WINDOW_TPDUS_MIN.min(base.window_tpdus)),
+        send_buffer_bytes: send_buffer.max(SEND_BUFFER_BYTES_MIN.min(base.send_buffer_bytes)),
+        ..base
+    }
+}
+
+/// What is said of each stream, as it comes.
+#[derive(Debug)]
+pub(super) struct PerStream<T> {
+    said: Vec<Option<T>>,
+}
+
+impl<T: Copy> PerStream<T> {
+    /// Nothing is known of any of `streams` yet.
+    pub(super) fn new(streams: u8) -> Self {
+        Self {
+            said: vec![None; usize::from(streams)],
+        }
+    }
+
+    /// Takes what the record `name` says of `stream`.
+    ///
+    /// # Errors
+    /// There is no such stream, or of it this was said already.
+    pub(super) fn put(
+        &mut self,
+        stream: u8,
+        value: T,
+        name: &'static str,
+    ) -> Result<(), PerfError> {
+        let streams = u8::try_from(self.said.len()).unwrap_or(u8::MAX);
+        let place = self.said.get_mut(usize::from(stream));
+        let place = place.ok_or(PerfError::Stream { stream, streams })?;
+        if place.is_some() {
+            return Err(PerfError::Sequence(name));
+        }
+        *place = Some(value);
+        Ok(())
+    }
+
+    /// Of each stream what is known.
+    pub(super) fn each(&self) -> impl Iterator<Item = Option<T>> + '_ {
+        self.said.iter().copied()
+    }
+
+    /// Of each stream what was said, once it was of all.
+    pub(super) fn all(&self) -> Option<Vec<T>> {
+        self.each().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test::Direction;
+    use super::*;
+    use fulmar_proto::wire::aerotp::Mode;
+
+    #[test]
+    fn every_stream_has_a_port_and_no_other_port_is_one_of_a_stream() {
+        for streams in [1, 2, 128] {
+            let known: Vec<u8> = (0..=u16::MAX)
+                .filter_map(|port| stream_at(Port(port), streams))
+                .collect();
+            assert_eq!(known, (0..streams).collect::<Vec<u8>>());
+            for stream in 0..streams {
+                assert_eq!(stream_at(port_of(stream), streams), Some(stream));
+            }
+        }
+    }
+
+    #[test]
+    fn what_streams_hold_together_has_a_bound_and_one_stream_has_all_of_it() {
+        let base = ConnectionConfig {
+            window_tpdus: 8_192,
+            send_buffer_bytes: 64 << 20,
+            ..ConnectionConfig::default()
+        };
+        let rate = Bitrate::from_bits_per_second(1_000_000_000);
+        for streams in STREAMS {
+            let test = Test {
+                streams,
+                ..Test::new(1, Mode::Reliable, Direction::Up)
+            };
+            let lane = lane_config(&test, rate, base);
+            let count = usize::from(streams);
+            assert!(lane.payload_bytes().is_ok());
+            assert!(lane.send_buffer_bytes * count <= 64 << 20, "{streams}");
+            assert!(
+                usize::from(lane.window_tpdus) * count <= 32_768,
+                "{streams}"
+            );
+            // Of the delay: 2 ms, or two packets each.
+            let ahead = 250_000.max(count * 2 * base.tpdu_bytes_max);
+            assert!(lane.unsent_bytes_max * count <= ahead, "{streams}");
+        }
+        let one = lane_config(&Test::new(1, Mode::Reliable, Direction::Up), rate, base);
+        assert_eq!((one.window_tpdus, one.send_buffer_bytes), (8_192, 64 << 20));
+    }
+
+    #[test]
+    fn what_is_said_of_a_stream_counts_once_and_only_of_those_that_are() {
+        let mut said = PerStream::new(2);
+        assert!(said.put(1, 'b', "END").is_ok());
+        assert_eq!(said.all(), None);
+        let beyond = said.put(2, 'c', "END");
+        assert!(
+            matches!(
+                beyond,
+                Err(PerfError::Stream {
+                    stream: 2,
+                    streams: 2
+                })
+            ),
+            "{beyond:?}"
+        );
+        let again = said.put(1, 'd', "END");
+        assert!(
+            matches!(again, Err(PerfError::Sequence("END"))),
+            "{again:?}"
+        );
+        assert!(said.put(0, 'a', "END").is_ok());
+        assert_eq!(said.all(), Some(vec!['a', 'b']));
+    }
+}
