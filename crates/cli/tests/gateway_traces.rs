@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
-use crate::processes::{fulmar, octets, run, said, until};
+use crate::processes::{Running, fulmar, octets, run, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -351,23 +351,18 @@ fn a_trace_of_the_command_line_that_cannot_be_made_is_an_error() {
          [[peer]]\nname = \"b\"\nrate = \"1mbit\"\n[egress]\nallow = [\"127.0.0.1:1-2\"]\n"
     );
     fs::write(directory.path().join("a.toml"), text).unwrap();
+    let same = format!("--trace {place}/a --capture {place}/a");
     for (flags, code, told) in [
         (
             "--trace /nowhere/a.jsonl",
             5,
             "cannot write the trace /nowhere/a.jsonl",
         ),
-        ("--trace a.jsonl --capture a.jsonl", 2, "name another"),
+        (same.as_str(), 2, "name another"),
     ] {
-        let output = fulmar(&format!("gateway -c {place}/a.toml {flags}"))
-            .output()
-            .unwrap();
-        assert!(said(&output).contains(told), "{flags}: {}", said(&output));
-        assert_eq!(
-            output.status.code(),
-            Some(code),
-            "{flags}: {}",
-            said(&output)
-        );
+        let command = fulmar(&format!("gateway -c {place}/a.toml {flags}"));
+        let (status, said) = Running::start(command).end();
+        assert!(said.contains(told), "{flags}: {said}");
+        assert_eq!(status.code(), Some(code), "{flags}: {said}");
     }
 }
