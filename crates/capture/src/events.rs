@@ -23,6 +23,13 @@ pub enum FlowEnd {
     Receiver,
 }
 
+impl FlowEnd {
+    /// The end that `sends`, or the other one.
+    pub const fn of(sends: bool) -> Self {
+        if sends { Self::Sender } else { Self::Receiver }
+    }
+}
+
 /// Whose event it is: what is known of that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place<'a> {
@@ -38,7 +45,7 @@ pub struct Place<'a> {
     /// The flow, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<u64>,
-    /// Gateway: the connection that carries it, from 0.
+    /// Gateways: the connection that carries it, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<u64>,
     /// Simulator: which of the flow's ends.

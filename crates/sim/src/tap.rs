@@ -23,7 +23,7 @@ use fulmar_capture::{
     Section,
 };
 use fulmar_channel::{Delivery, Verdict};
-use fulmar_proto::trace::Record;
+use fulmar_proto::transport::aerotp::{Endpoint, Note};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::NodeAddress;
 use std::io::{self, Write};
@@ -324,16 +324,28 @@ impl EventLog {
         })
     }
 
-    pub(crate) fn record(&mut self, at: Instant, place: Place<'_>, record: Record) {
-        if self.failed.is_none() {
-            self.failed = self.lines.record(at, place, record).err();
+    /// Takes what the connections of `node` noted; `whose` says more of each note's place.
+    pub(crate) fn take_notes(
+        &mut self,
+        now: Instant,
+        node: NodeAddress,
+        endpoint: &mut Endpoint,
+        whose: impl for<'a> Fn(&Note, Place<'a>) -> Place<'a>,
+    ) {
+        let node = ip(node).to_string();
+        let of_node = Place {
+            node: Some(&node),
+            ..Place::default()
+        };
+        while let Some(note) = endpoint.take_note() {
+            if self.failed.is_none() {
+                let place = whose(&note, of_node);
+                self.failed = self.lines.record(note.at, place, note.record).err();
+            }
         }
-    }
-
-    /// A machine noted more than was kept for it.
-    pub(crate) fn missed(&mut self, at: Instant, place: Place<'_>, events: u64) {
-        if self.failed.is_none() {
-            self.failed = self.lines.missed(at, place, events).err();
+        let missed = endpoint.take_missed_notes();
+        if missed > 0 && self.failed.is_none() {
+            self.failed = self.lines.missed(now, of_node, missed).err();
         }
     }
 

@@ -300,6 +300,31 @@ fn events_are_those_of_the_machines_and_each_kind_that_can_happen_does() {
 }
 
 #[test]
+fn flows_of_gateways_tell_whose_their_events_are() {
+    let text = "[[hop]]\nrate = \"5mbit\"\ndelay = \"5ms\"\nloss = \"5%\"\n\
+                [[flow]]\ntransport = \"gateway\"\nbytes = \"100kB\"\n\
+                [[flow]]\ntransport = \"gateway\"\nbytes = \"50kB\"\n";
+    let events = observe(text).events;
+    let lines = events
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+    let mut bytes = std::collections::BTreeMap::new();
+    for line in lines.filter(|line| line["event"] == "sent" && line["again"] == false) {
+        assert!(line["connection"].is_u64(), "{line}");
+        let key = (
+            line["flow"].as_u64(),
+            line["end"].as_str().map(str::to_owned),
+        );
+        *bytes.entry(key).or_insert(0) += line["payload_bytes"].as_u64().expect("a number");
+    }
+    let by = |flow, end: &str| bytes[&(Some(flow), Some(end.to_owned()))];
+    // Records of the splice beside the octets.
+    assert!((100_000..105_000).contains(&by(0, "sender")), "{bytes:?}");
+    assert!((50_000..53_000).contains(&by(1, "sender")), "{bytes:?}");
+    assert!(by(0, "receiver") < 1_000, "{bytes:?}");
+}
+
+#[test]
 fn an_output_that_takes_no_more_is_told_at_the_end_and_the_run_goes_on() {
     struct Full(usize);
     impl Write for Full {

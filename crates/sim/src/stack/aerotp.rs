@@ -9,7 +9,7 @@
 use super::{AdaptationCounts, Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
-use crate::tap::{EventLog, ip};
+use crate::tap::EventLog;
 use fulmar_capture::{FlowEnd, Place};
 use fulmar_proto::bytes::Chunk;
 use fulmar_proto::machine::{Deadline, Driver, Kind, PathId, Transmit, drain};
@@ -53,11 +53,7 @@ struct End {
 
 impl End {
     const fn side(&self) -> FlowEnd {
-        if self.sends {
-            FlowEnd::Sender
-        } else {
-            FlowEnd::Receiver
-        }
+        FlowEnd::of(self.sends)
     }
 }
 
@@ -120,25 +116,15 @@ impl AerotpStack {
 
     /// Shows what the connections noted since the last call.
     pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
-        let node = ip(node).to_string();
-        let of_node = Place {
-            node: Some(&node),
-            ..Place::default()
-        };
-        let endpoint = self.machine.notes();
-        while let Some(note) = endpoint.take_note() {
-            let end = self.ends.flows.get(&note.connection);
-            let place = Place {
+        let ends = &self.ends.flows;
+        events.take_notes(now, node, self.machine.notes(), |note, place| {
+            let end = ends.get(&note.connection);
+            Place {
                 flow: end.map(|end| end.flow as u64),
                 end: end.map(End::side),
-                ..of_node
-            };
-            events.record(note.at, place, note.record);
-        }
-        let missed = endpoint.take_missed_notes();
-        if missed > 0 {
-            events.missed(now, of_node, missed);
-        }
+                ..place
+            }
+        });
     }
 
     pub(super) fn counts(&self) -> StackCounts {

@@ -8,13 +8,15 @@
 use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
+use crate::tap::EventLog;
+use fulmar_capture::{FlowEnd, Place};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Destination, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::aerotp::Port;
-use fulmar_proto::wire::network::Protocol;
+use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -33,6 +35,8 @@ struct Pumps {
     ends: BTreeMap<FlowId, Pump>,
     /// Applications that read again at some time.
     due: BTreeSet<(Instant, FlowId)>,
+    /// By the splicer's number of a flow: which it is, and whether this end sends.
+    numbers: BTreeMap<u64, (usize, bool)>,
     write: Vec<u8>,
 }
 
@@ -91,7 +95,7 @@ impl GatewayStack {
         match opened {
             Ok(id) => {
                 self.pumps.senders.insert(index, id);
-                self.pumps.add(now, id, index, true);
+                self.pumps.add(now, self.machine.inner(), id, (index, true));
             }
             Err(_) => flow.sender_closed = Some("refused"),
         }
@@ -117,6 +121,21 @@ impl GatewayStack {
         Deadline::earlier(deadline, self.pumps.next_read())
     }
 
+    /// Shows what the splicer's connections noted since the last call.
+    pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
+        let numbers = &self.pumps.numbers;
+        let endpoint = self.machine.notes().endpoint_mut();
+        events.take_notes(now, node, endpoint, |note, place| {
+            let end = note.label.and_then(|label| numbers.get(&label));
+            Place {
+                flow: end.map(|(flow, _)| *flow as u64),
+                connection: Some(note.connection.0),
+                end: end.map(|(_, sends)| FlowEnd::of(*sends)),
+                ..place
+            }
+        });
+    }
+
     /// AeroTP's connections are the splicer's and gone with their flows.
     pub(super) fn counts(&self) -> StackCounts {
         let counters = self.machine.inner().endpoint().endpoint_counters();
@@ -128,7 +147,10 @@ impl GatewayStack {
 }
 
 impl Pumps {
-    fn add(&mut self, now: Instant, id: FlowId, flow: usize, sends: bool) {
+    fn add(&mut self, now: Instant, splicer: &Splicer, id: FlowId, (flow, sends): (usize, bool)) {
+        if let Some(number) = splicer.number_of(id) {
+            self.numbers.insert(number, (flow, sends));
+        }
         let pump = Pump {
             flow,
             sends,
@@ -213,7 +235,7 @@ impl Driver<Guarded<Splicer>> for StackDriver<'_, '_> {
         match event {
             FlowEvent::Requested { destination, .. } => {
                 if let Some(index) = flow_of(Port(destination.port)) {
-                    self.pumps.add(now, id, index, false);
+                    self.pumps.add(now, splicer, id, (index, false));
                 }
                 let bound = SocketAddr::from((Ipv4Addr::LOCALHOST, destination.port));
                 splicer.connected(now, id, bound);

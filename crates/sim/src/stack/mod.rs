@@ -183,7 +183,8 @@ impl Stack {
     pub(crate) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
         match self {
             Self::Aerotp(stack) => stack.show_events(now, node, events),
-            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) | Self::Gateway(_) => {}
+            Self::Gateway(stack) => stack.show_events(now, node, events),
+            Self::Datagram(_) | Self::Tcp(_) | Self::LtTcp(_) => {}
         }
     }
 

@@ -95,7 +95,7 @@ impl World {
                 })))
             }
             TransportPlan::Gateway(plan) => {
-                let config = endpoint_config(rate, &plan.aerotp);
+                let config = self.endpoint_config(rate, &plan.aerotp);
                 let stream = rng.child(&format!("node-{}/gateway", address.0));
                 let stack = GatewayStack::new(&plan.splicer(), config, &stream);
                 Stack::Gateway(Box::new(stack))
@@ -109,10 +109,7 @@ impl World {
                 Stack::LtTcp(Box::new(StreamStack::new(address, stream)))
             }
             TransportPlan::Aerotp(plan) => {
-                let mut config = endpoint_config(rate, plan);
-                if self.events.is_some() {
-                    config.trace_records = TRACE_RECORDS;
-                }
+                let config = self.endpoint_config(rate, plan);
                 let stream = rng.child(&format!("node-{}/aerotp", address.0));
                 let stack = AerotpStack::new(config, plan.adapt_power, stream);
                 Stack::Aerotp(Box::new(stack))
@@ -125,6 +122,18 @@ impl World {
         });
         id
     }
+
+    fn endpoint_config(&self, rate: Bitrate, plan: &AerotpPlan) -> EndpointConfig {
+        EndpointConfig {
+            rate,
+            burst: plan.burst,
+            lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
+            connections_max: usize::from(u16::MAX),
+            ecn: plan.ecn,
+            trace_records: self.events.as_ref().map_or(0, |_| TRACE_RECORDS),
+            ..EndpointConfig::default()
+        }
+    }
 }
 
 /// What may wait before UDP's pacer: the application waits instead, so that a bulk transfer's delay
@@ -133,18 +142,6 @@ const QUEUE_MAX: ByteCount = ByteCount(3_000);
 
 /// Events of a machine kept between two drains: far more than one input brings about.
 const TRACE_RECORDS: usize = 1 << 16;
-
-fn endpoint_config(rate: Bitrate, plan: &AerotpPlan) -> EndpointConfig {
-    EndpointConfig {
-        rate,
-        burst: plan.burst,
-        lower_overhead: ByteCount::from_usize(NETWORK_HEADER_BYTES),
-        connections_max: usize::from(u16::MAX),
-        ecn: plan.ecn,
-        trace_records: 0,
-        ..EndpointConfig::default()
-    }
-}
 
 /// Whether UDP is paced: a bulk source would otherwise offer everything in one instant.
 fn paced(flow: &FlowPlan) -> bool {
