@@ -287,3 +287,54 @@ fn several_senders_at_once_are_kept_apart() {
         assert!(copy == place.octets, "copy-{index}");
     }
 }
+
+#[test]
+fn the_traces_of_both_ends_tell_what_was_sent_again_and_what_arrived() {
+    let place = Place::with(300_000);
+    let [sent, received] = ["send", "recv"].map(|end| place.path(&format!("{end}.jsonl")));
+    let flags = format!("--once --trace {}", received.display());
+    let mut receiver = receiver(&place, &flags);
+    let (_link, to) = link(&receiver.address(), &format!("{FAST_LINK} --loss 5%"));
+    let (file, to_trace) = (place.file(), sent.display());
+    let output = run(&format!(
+        "send {file} {to} --rate 20mbit --json --trace {to_trace}"
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(receiver.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let read = |path: &std::path::Path| -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let count = |lines: &[serde_json::Value], event: &str, again: Option<bool>| {
+        let is_it = |line: &&serde_json::Value| {
+            line["event"] == event && again.is_none_or(|again| line["again"] == again)
+        };
+        lines.iter().filter(is_it).count() as u64
+    };
+    let (sent, received) = (read(&sent), read(&received));
+    assert_eq!(
+        (&sent[0]["role"], &received[0]["role"]),
+        (&"send".into(), &"recv".into())
+    );
+    for lines in [&sent, &received] {
+        assert_eq!(lines.last().unwrap()["how"], "stopped");
+    }
+    assert!(count(&sent, "sent", Some(true)) > 0, "{report}");
+    // Every TPDU of the sender is accepted once.
+    assert_eq!(
+        count(&sent, "sent", Some(false)),
+        count(&received, "accepted", None) + count(&received, "rebuilt", None),
+        "{report}"
+    );
+
+    let output = run(&format!("send {file} {to} --trace {file}"));
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("name another file"),
+        "{}",
+        said(&output)
+    );
+}

@@ -1,5 +1,7 @@
 //! Event traces in real time: events as JSON lines, in a [recording](crate::recording).
 
+mod traced;
+
 use crate::clock::{Clock, unix_time};
 use crate::recording::{
     EndOfRecording, Format, Recording, RecordingConfig, RecordingCounters, RecordingError,
@@ -8,6 +10,8 @@ use fulmar_capture::{EventLines, GatewayEvent, Place, Started};
 use fulmar_proto::trace::Record;
 use fulmar_proto::units::Instant;
 use std::io;
+pub(crate) use traced::NOTES_MAX;
+pub use traced::Traced;
 
 /// Octets of a line, and of one that says how many are missing: names and reasons in it are bounded.
 const LINE_OCTETS_MAX: usize = 8 << 10;

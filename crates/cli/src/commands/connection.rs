@@ -4,7 +4,9 @@ use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
 use core::num::NonZeroU8;
 use fulmar_net::clock::Clock;
-use fulmar_net::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::event_trace::{EventTrace, Traced};
+use fulmar_net::recording::{EndOfRecording, RecordingConfig};
+use fulmar_net::udp::{Application, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::WakeUp;
 use fulmar_net::{entropy, wait};
 use fulmar_proto::fec::block::BlockPlan;
@@ -17,6 +19,7 @@ use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::Serialize;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// A block waits no longer than this for its last source, or than a block takes at the link's rate.
 const BLOCK_CLOSE: Duration = Duration::from_millis(50);
@@ -184,6 +187,43 @@ pub(crate) fn driver_at(
         .or_exit(Exit::Device)?;
     let driver = UdpDriver::new(Clock::start(), port, wake_up, PathTableConfig::default());
     Ok((driver, listening))
+}
+
+/// An event trace to a file, and what its first line says of whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TraceTo<'a> {
+    pub(crate) file: Option<&'a Path>,
+    pub(crate) role: &'a str,
+    pub(crate) name: &'a str,
+}
+
+/// Runs `application` to its end, traced if that is wanted.
+///
+/// # Errors
+/// The socket is broken, or the trace cannot begin.
+pub(crate) fn run(
+    driver: &mut UdpDriver,
+    endpoint: &mut Endpoint,
+    application: &mut impl Application<Endpoint>,
+    trace: TraceTo<'_>,
+) -> Result<(), Failure> {
+    let socket = "the socket";
+    let Some(file) = trace.file else {
+        let ran = driver.run(endpoint, application);
+        return ran.context(socket).or_exit(Exit::Device);
+    };
+    let config = RecordingConfig {
+        file: file.to_owned(),
+        max_size: ByteCount(u64::MAX),
+        is_required: true,
+    };
+    let tell = |ended: EndOfRecording| eprintln!("fulmar: {ended}; the transfer goes on");
+    let clock = driver.clock();
+    let events = EventTrace::start(clock, config, trace.role, trace.name, tell);
+    let mut traced = Traced::new(application, endpoint, events.or_exit(Exit::Device)?);
+    let ran = driver.run(endpoint, &mut traced);
+    traced.end(clock.now(), endpoint);
+    ran.context(socket).or_exit(Exit::Device)
 }
 
 /// Says what could be better about the machine, and more of it if `verbose`; nothing if `quiet`.

@@ -64,6 +64,9 @@ pub(crate) struct RecvArgs {
     /// How often what arrived is synced to the disk, so that a crash costs no more than that.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = connection::span)]
     checkpoint: Duration,
+    /// Trace the connection's events to a file, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// One JSON record a line on stdout, errors included, and no talk on stderr.
     #[arg(long)]
     json: bool,
@@ -385,10 +388,12 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     } else {
         eprintln!("fulmar: listening on {listening}");
     }
-    driver
-        .run(&mut endpoint, &mut receiver)
-        .context("the socket")
-        .or_exit(Exit::Device)?;
+    let trace = connection::TraceTo {
+        file: args.trace.as_deref(),
+        role: "recv",
+        name: &listening.to_string(),
+    };
+    connection::run(&mut driver, &mut endpoint, &mut receiver, trace)?;
     let mut watcher = receiver.observer;
     if let Some(failure) = watcher.broken {
         return Err(failure);

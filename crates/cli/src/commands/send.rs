@@ -2,6 +2,7 @@
 
 use super::address::resolve_remote;
 use super::connection::{self, WireReport};
+use super::overwrite;
 use super::progress::Progress;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
@@ -78,6 +79,9 @@ pub(crate) struct SendArgs {
     #[arg(long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     burst: Option<u16>,
+    /// Trace the connection's events to a file, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// The result as JSON on stdout, errors included, and no talk on stderr.
     #[arg(long)]
     json: bool,
@@ -257,6 +261,9 @@ fn transfer(
         .try_clone()
         .context("making a waker")
         .or_exit(Exit::Device)?;
+    if let Some(trace) = &args.trace {
+        overwrite::refuse("--trace", trace, &args.file)?;
+    }
     let source = source(args, own_waker)?;
     let peer = resolve_remote("HOST:PORT", &args.to)?;
     let overhead = connection::lower_overhead(peer);
@@ -278,10 +285,12 @@ fn transfer(
     let mut endpoint = connection::endpoint(args.rate, overhead)?;
     let progress = Progress::new(name, source.size(), args.json);
     let mut sender = Sender::new(plan, path, source, signals.stop(), progress);
-    driver
-        .run(&mut endpoint, &mut sender)
-        .context("the socket")
-        .or_exit(Exit::Device)?;
+    let trace = connection::TraceTo {
+        file: args.trace.as_deref(),
+        role: "send",
+        name,
+    };
+    connection::run(&mut driver, &mut endpoint, &mut sender, trace)?;
     sender.observer.clear();
     *so_far = Some(sender.so_far());
     let outcome = sender.take_outcome().unwrap_or(Err(SendError::Stopped));

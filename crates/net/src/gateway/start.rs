@@ -10,11 +10,11 @@ use super::poller::Poller;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
 use super::state_place;
-use super::trace::{GatewayTrace, NOTES_MAX};
+use super::trace::GatewayTrace;
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::descriptors;
-use crate::event_trace::EventTrace;
+use crate::event_trace::{EventTrace, NOTES_MAX};
 use crate::recording::{EndOfRecording, RecordingError};
 use crate::session::{
     Entropy, EpochError, MtuConfig, PeerConfig, PeerIndex, PresetKey, SESSION_OVERHEAD, SecretKey,

@@ -13,8 +13,6 @@ use fulmar_proto::splice::{Destination, FlowId};
 use fulmar_proto::units::{Duration, Instant};
 use std::borrow::Cow;
 
-/// Notes that wait for their turn at most: one turn of the loop brings about some hundreds.
-pub(super) const NOTES_MAX: usize = 1 << 16;
 /// Rates change without an event, and are looked at so often.
 const RATES_EVERY: Duration = Duration::from_millis(100);
 

@@ -186,6 +186,11 @@ impl UdpDriver {
         &self.port
     }
 
+    /// The clock of its times.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Runs `machine` under `app` until the application stops.
     ///
     /// # Errors

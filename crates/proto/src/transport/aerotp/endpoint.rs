@@ -514,6 +514,12 @@ impl Endpoint {
         Some(note)
     }
 
+    /// Keeps up to `records` notes from here on, of connections that begin from here on.
+    pub fn keep_notes(&mut self, records: usize) {
+        self.config.trace_records = records;
+        self.notes = Notes::bounded(records);
+    }
+
     /// What notes of a connection are to say beside it: its user's number for what it carries.
     pub fn label(&mut self, id: ConnectionId, label: u64) {
         if let Some(entry) = self.connections.get_mut(&id) {

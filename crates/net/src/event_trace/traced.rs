@@ -1,0 +1,100 @@
+//! An application on an AeroTP endpoint, with what its connections note in an event trace.
+
+use super::EventTrace;
+use crate::udp::{Application, Step};
+use fulmar_capture::Place;
+use fulmar_proto::machine::{Datagram, Deadline, PathId};
+use fulmar_proto::transport::aerotp::{Endpoint, Event};
+use fulmar_proto::units::Instant;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+/// Notes that wait for their turn at most: one turn of the loop brings about some hundreds.
+pub(crate) const NOTES_MAX: usize = 1 << 16;
+
+/// The application, and the trace beside it.
+#[derive(Debug)]
+pub struct Traced<'a, A> {
+    application: &'a mut A,
+    events: EventTrace,
+}
+
+impl<'a, A> Traced<'a, A> {
+    /// Traces the connections that begin on `machine` from here on.
+    pub fn new(application: &'a mut A, machine: &mut Endpoint, events: EventTrace) -> Self {
+        machine.keep_notes(NOTES_MAX);
+        Self {
+            application,
+            events,
+        }
+    }
+
+    fn take_notes(&self, machine: &mut Endpoint) {
+        while let Some(note) = machine.take_note() {
+            let place = Place {
+                connection: Some(note.connection.0),
+                ..Place::default()
+            };
+            self.events.record(note.at, place, note.record);
+        }
+        let missed = machine.take_missed_notes();
+        if missed > 0 {
+            self.events.note_missed(missed);
+        }
+    }
+
+    /// Writes what is left, and the last line.
+    pub fn end(self, now: Instant, machine: &mut Endpoint) {
+        self.take_notes(machine);
+        self.events.end(now, "stopped");
+    }
+}
+
+impl<A: Application<Endpoint>> Application<Endpoint> for Traced<'_, A> {
+    fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
+        self.application.deliver(now, machine, event);
+    }
+
+    fn work(&mut self, now: Instant, machine: &mut Endpoint) -> Step {
+        self.take_notes(machine);
+        self.application.work(now, machine)
+    }
+
+    fn unreachable(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        self.application.unreachable(now, machine, path);
+    }
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        datagram: Datagram<'_>,
+        from: SocketAddr,
+    ) {
+        self.application.arrived(now, machine, datagram, from);
+    }
+
+    fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
+        self.application.departing(now, to, octets);
+    }
+
+    fn too_large(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        self.application.too_large(now, machine, path);
+    }
+
+    fn paths_in_use(&self, machine: &Endpoint) -> Option<Vec<PathId>> {
+        self.application.paths_in_use(machine)
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        self.application.next_deadline()
+    }
+
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.application.source()
+    }
+
+    fn source_ready(&mut self) {
+        self.application.source_ready();
+    }
+}
