@@ -18,6 +18,7 @@ mod claims;
 mod csv;
 mod data;
 mod exhibit;
+mod few_runs;
 mod fso;
 mod graph;
 mod hybrid;
@@ -34,13 +35,14 @@ mod slacp;
 mod style;
 
 pub use claims::{Checked, Verdict};
+pub use few_runs::FewRuns;
 pub use fso::FSO;
 pub use hybrid::HYBRID;
 pub use lt_tcp::LT_TCP;
 pub use multi_mode::MULTI_MODE;
 pub use overview::{Attempt, few_runs, overview};
 pub use paper::Paper;
-pub use reproduction::{FewRuns, Outcome, OutputFile, Reproduction, ReproductionError};
+pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
 /// Every paper of which figures are made, in the order of the overview. One more is one more row.

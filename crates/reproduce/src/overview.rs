@@ -1,9 +1,10 @@
 //! The page over all papers, and their claims as one list.
 
 use crate::claims::{Checked, Verdict, changes};
+use crate::few_runs::FewRuns;
 use crate::page::{PREMISE, warning};
 use crate::paper::Paper;
-use crate::reproduction::{FewRuns, Outcome, OutputFile, ReproductionError, claims_json};
+use crate::reproduction::{Outcome, OutputFile, ReproductionError, claims_json};
 use crate::style::{count, document, undecided, verdict};
 use maud::{Markup, html};
 

@@ -3,8 +3,9 @@
 use crate::claims::{Checked, Claim, Verdict, changes};
 use crate::data::Data;
 use crate::exhibit::Exhibit;
+use crate::few_runs::FewRuns;
 use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
-use crate::reproduction::{Drawings, FewRuns, line_command};
+use crate::reproduction::{Drawings, line_command};
 use crate::style::{count, document, undecided, verdict};
 use maud::{Markup, PreEscaped, html};
 

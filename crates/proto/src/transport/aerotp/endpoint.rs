@@ -3,17 +3,19 @@
 mod arrivals;
 mod departures;
 mod drive;
+mod figures;
 mod holding;
 mod notes;
 mod sizes;
 
+pub use figures::EndpointCounters;
 pub use notes::Note;
 pub use sizes::PathSizes;
 
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
 use super::connection::{Connection, Key};
 use super::counters::Counters;
-use super::event::{ConnectError, ConnectionId, Event, PathRate, State, WriteError};
+use super::event::{ConnectError, ConnectionId, Event, WriteError};
 use super::intake::Intake;
 use super::modes::ModeRules;
 use super::schedule::PathSchedule;
@@ -60,25 +62,6 @@ enum Orphan {
         asks: Header,
         end: TpduSeq,
     },
-}
-
-/// What arrived and could not be used, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EndpointCounters {
-    /// Datagrams that do not parse, the damaged headers among them.
-    pub rejected: u64,
-    /// Of these, damaged headers.
-    pub rejected_header_check: u64,
-    /// TPDUs for no connection and no listener.
-    pub strangers: u64,
-    /// TPDUs that would have opened a connection beyond the limit.
-    pub refused: u64,
-    /// TPDUs whose mode is not their connection's.
-    pub mode_mismatch: u64,
-    /// Datagrams of datagram mode that were damaged.
-    pub damaged_datagrams: u64,
-    /// Times that a path was found to carry much less than declared, for seconds.
-    pub rates_declared_wrong: u64,
 }
 
 /// One end of many AeroTP connections over any number of paths.
@@ -393,76 +376,6 @@ impl Endpoint {
         }
     }
 
-    /// A path's rate and where it comes from, while the path has connections.
-    pub fn path_rate(&self, path: PathId) -> Option<PathRate> {
-        let schedule = self.paths.get(&path)?;
-        Some(schedule.path_rate(self.now))
-    }
-
-    /// A connection's counters, until some time after it is forgotten.
-    pub fn counters(&self, id: ConnectionId) -> Option<&Counters> {
-        let past = || {
-            self.past
-                .iter()
-                .find(|(past, _)| *past == id)
-                .map(|(_, counters)| counters)
-        };
-        self.connection(id).map(Connection::counters).or_else(past)
-    }
-
-    /// The counters of all connections that `path` has had, by the class of their [`Share`](super::Share). Exact for
-    /// the first 1,024 pairs of a path and a class; for further ones, those of the connections that are
-    /// there.
-    pub fn class_counters(&self, path: PathId) -> BTreeMap<u8, Counters> {
-        let of_path = self.sums.range((path, 0)..=(path, u8::MAX));
-        let mut sums: BTreeMap<u8, Counters> = of_path.map(|((_, id), sum)| (*id, *sum)).collect();
-        let on_path = |entry: &&Entry| entry.connection.key().path == path;
-        for entry in self.connections.values().filter(on_path) {
-            *sums.entry(entry.connection.share().class).or_default() +=
-                *entry.connection.counters();
-        }
-        sums
-    }
-
-    /// [`Endpoint::class_counters`] of all classes together.
-    pub fn path_counters(&self, path: PathId) -> Counters {
-        let mut sum = Counters::default();
-        for of_class in self.class_counters(path).into_values() {
-            sum += of_class;
-        }
-        sum
-    }
-
-    /// What arrived and could not be used.
-    pub const fn endpoint_counters(&self) -> &EndpointCounters {
-        &self.counters
-    }
-
-    /// A connection's state, until it is forgotten.
-    pub fn state(&self, id: ConnectionId) -> Option<State> {
-        self.connection(id).map(Connection::state)
-    }
-
-    /// A connection's smoothed round trip.
-    pub fn rtt(&self, id: ConnectionId) -> Option<Duration> {
-        self.connection(id).and_then(Connection::rtt)
-    }
-
-    /// Payload octets of one TPDU of a connection.
-    pub fn payload_bytes(&self, id: ConnectionId) -> Option<usize> {
-        self.connection(id).map(Connection::payload_bytes)
-    }
-
-    /// Octets written to a connection and not yet sent for the first time.
-    pub fn unsent_bytes(&self, id: ConnectionId) -> Option<u64> {
-        self.connection(id).map(Connection::unsent_bytes)
-    }
-
-    /// Octets that a write to a connection would take now.
-    pub fn write_room(&self, id: ConnectionId) -> Option<usize> {
-        self.connection(id).map(Connection::write_room)
-    }
-
     /// Treats what this side will send on a connection as `treatment` says, and answers whether it
     /// does: not when the connection is over, or has been written to.
     ///
@@ -478,17 +391,6 @@ impl Endpoint {
             .unwrap_or(Ok(false))
     }
 
-    /// Whether everything written to a connection so far was confirmed or, in modes that confirm
-    /// nothing, sent.
-    pub fn is_settled(&self, id: ConnectionId) -> Option<bool> {
-        self.connection(id).map(Connection::all_settled)
-    }
-
-    /// What the connections' send buffers and payloads received take together.
-    pub fn memory_bytes(&self) -> ByteCount {
-        ByteCount::from_usize(self.memory_bytes)
-    }
-
     /// The connections with the peer at `path` that are not forgotten.
     fn connections_on(&self, path: PathId) -> impl Iterator<Item = ConnectionId> + '_ {
         let of = |port| Key {
@@ -497,11 +399,6 @@ impl Endpoint {
             remote: port,
         };
         self.keys.range(of(0)..=of(u16::MAX)).map(|(_, id)| *id)
-    }
-
-    /// Connections that are not forgotten, lingering ones included.
-    pub fn connection_count(&self) -> usize {
-        self.connections.len()
     }
 
     /// Takes the oldest of what the connections noted, those included that are forgotten since.

@@ -1,0 +1,115 @@
+//! What can be asked of an endpoint without changing it.
+
+use super::{Endpoint, Entry};
+use crate::machine::PathId;
+use crate::transport::aerotp::connection::Connection;
+use crate::transport::aerotp::{ConnectionId, Counters, PathRate, State};
+use crate::units::{ByteCount, Duration};
+use std::collections::BTreeMap;
+
+/// What arrived and could not be used, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounters {
+    /// Datagrams that do not parse, the damaged headers among them.
+    pub rejected: u64,
+    /// Of these, damaged headers.
+    pub rejected_header_check: u64,
+    /// TPDUs for no connection and no listener.
+    pub strangers: u64,
+    /// TPDUs that would have opened a connection beyond the limit.
+    pub refused: u64,
+    /// TPDUs whose mode is not their connection's.
+    pub mode_mismatch: u64,
+    /// Datagrams of datagram mode that were damaged.
+    pub damaged_datagrams: u64,
+    /// Times that a path was found to carry much less than declared, for seconds.
+    pub rates_declared_wrong: u64,
+}
+
+impl Endpoint {
+    /// A path's rate and where it comes from, while the path has connections.
+    pub fn path_rate(&self, path: PathId) -> Option<PathRate> {
+        let schedule = self.paths.get(&path)?;
+        Some(schedule.path_rate(self.now))
+    }
+
+    /// A connection's counters, until some time after it is forgotten.
+    pub fn counters(&self, id: ConnectionId) -> Option<&Counters> {
+        let past = || {
+            self.past
+                .iter()
+                .find(|(past, _)| *past == id)
+                .map(|(_, counters)| counters)
+        };
+        self.connection(id).map(Connection::counters).or_else(past)
+    }
+
+    /// The counters of all connections that `path` has had, by the class of their [`Share`](super::Share). Exact for
+    /// the first 1,024 pairs of a path and a class; for further ones, those of the connections that are
+    /// there.
+    pub fn class_counters(&self, path: PathId) -> BTreeMap<u8, Counters> {
+        let of_path = self.sums.range((path, 0)..=(path, u8::MAX));
+        let mut sums: BTreeMap<u8, Counters> = of_path.map(|((_, id), sum)| (*id, *sum)).collect();
+        let on_path = |entry: &&Entry| entry.connection.key().path == path;
+        for entry in self.connections.values().filter(on_path) {
+            *sums.entry(entry.connection.share().class).or_default() +=
+                *entry.connection.counters();
+        }
+        sums
+    }
+
+    /// [`Endpoint::class_counters`] of all classes together.
+    pub fn path_counters(&self, path: PathId) -> Counters {
+        let mut sum = Counters::default();
+        for of_class in self.class_counters(path).into_values() {
+            sum += of_class;
+        }
+        sum
+    }
+
+    /// What arrived and could not be used.
+    pub const fn endpoint_counters(&self) -> &EndpointCounters {
+        &self.counters
+    }
+
+    /// A connection's state, until it is forgotten.
+    pub fn state(&self, id: ConnectionId) -> Option<State> {
+        self.connection(id).map(Connection::state)
+    }
+
+    /// A connection's smoothed round trip.
+    pub fn rtt(&self, id: ConnectionId) -> Option<Duration> {
+        self.connection(id).and_then(Connection::rtt)
+    }
+
+    /// Payload octets of one TPDU of a connection.
+    pub fn payload_bytes(&self, id: ConnectionId) -> Option<usize> {
+        self.connection(id).map(Connection::payload_bytes)
+    }
+
+    /// Octets written to a connection and not yet sent for the first time.
+    pub fn unsent_bytes(&self, id: ConnectionId) -> Option<u64> {
+        self.connection(id).map(Connection::unsent_bytes)
+    }
+
+    /// Octets that a write to a connection would take now.
+    pub fn write_room(&self, id: ConnectionId) -> Option<usize> {
+        self.connection(id).map(Connection::write_room)
+    }
+
+    /// Whether everything written to a connection so far was confirmed or, in modes that confirm
+    /// nothing, sent.
+    pub fn is_settled(&self, id: ConnectionId) -> Option<bool> {
+        self.connection(id).map(Connection::all_settled)
+    }
+
+    /// What the connections' send buffers and payloads received take together.
+    pub fn memory_bytes(&self) -> ByteCount {
+        ByteCount::from_usize(self.memory_bytes)
+    }
+
+    /// Connections that are not forgotten, lingering ones included.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+}
