@@ -115,11 +115,12 @@ impl EventTrace {
         self.0.spool().note_missed(events);
     }
 
-    /// Writes the last line: how it ended.
+    /// Writes the last line: how it ended. Nothing that happens afterwards is in the trace.
     pub fn end(&self, at: Instant, how: &str) {
         self.0.spool().record(LINE_OCTETS_MAX, |lines, missed| {
             lines.write(at, missed, |lines| lines.end(at, how))
         });
+        self.0.spool().close();
     }
 
     /// What was done so far, in lines.

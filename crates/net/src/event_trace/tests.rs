@@ -57,6 +57,19 @@ fn a_trace_is_whole_and_keeps_the_former_one_beside_it() {
 }
 
 #[test]
+fn nothing_follows_the_last_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.jsonl");
+    let (trace, heard) = start(file.clone(), u64::MAX);
+    trace.end(Instant::START, "stopped");
+    stall(&trace);
+    drop(trace);
+    assert!(heard.recv().is_err(), "it did not end before");
+    let lines = lines(&file);
+    assert_eq!((lines.len(), &lines[1]["event"]), (2, &"end".into()));
+}
+
+#[test]
 fn what_was_missed_is_told_before_the_next_event() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.jsonl");

@@ -66,7 +66,7 @@ struct State<F> {
     /// Left out since the last entry.
     missed: u64,
     ended: Option<RecordingEnd>,
-    /// Nothing more comes.
+    /// Nothing more is taken.
     is_closing: bool,
 }
 
@@ -106,7 +106,7 @@ impl<F: Format> Spool<F> {
     pub(crate) fn record(&self, room: usize, encode: impl FnOnce(&mut F, u64) -> io::Result<()>) {
         let mut state = self.lock();
         let waiting = state.format.out().len();
-        if state.ended.is_some() || waiting + room > WAITING_MAX {
+        if state.ended.is_some() || state.is_closing || waiting + room > WAITING_MAX {
             state.miss(1);
             return;
         }
@@ -143,8 +143,8 @@ impl<F: Format> Spool<F> {
         self.lock().ended.clone()
     }
 
-    /// Nothing more comes: the writer writes the rest and ends.
-    pub(super) fn close(&self) {
+    /// Nothing more is taken: the writer writes the rest and ends.
+    pub(crate) fn close(&self) {
         self.lock().is_closing = true;
         self.0.more.notify_one();
     }
