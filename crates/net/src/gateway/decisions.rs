@@ -34,7 +34,45 @@ pub struct Decision {
 pub(super) struct Decisions {
     kept: VecDeque<Decision>,
     made: u64,
-    rates: BTreeMap<String, (&'static str, bool)>,
+    rates: RatesSeen,
+}
+
+/// The `event` of a configured rate that the path does not carry.
+pub(super) const DECLARED_WRONG: &str = "rate_declared_wrong";
+
+/// The reasons for the rates of peers that were seen last.
+#[derive(Debug, Default)]
+pub(super) struct RatesSeen(BTreeMap<String, (&'static str, bool)>);
+
+impl RatesSeen {
+    /// What was decided about a peer's rate since it was last seen, and why: another reason for it.
+    pub(super) fn changes(
+        &mut self,
+        peer: &str,
+        rate: &RateReport,
+    ) -> impl Iterator<Item = (&'static str, String)> + use<> {
+        let seen = (rate.reason, rate.declared_wrong);
+        // A rate of which nothing was heard before was the configured one.
+        let before = self.0.insert(peer.to_owned(), seen);
+        let before = before.unwrap_or(("declared", false));
+        let reason = (before.0 != rate.reason).then(|| {
+            let megabits = rate.current_bits_per_second as f64 / 1e6;
+            let why = match rate.reason {
+                "marks" => "congestion marks came back",
+                "link" => "the link was found to carry less than configured",
+                "draining" => "a standing queue on the way is being emptied",
+                _ => "nothing speaks against the configured rate",
+            };
+            let why = format!("{megabits:.3} Mbit/s from now on: {why}");
+            ("rate", why)
+        });
+        let declared_wrong = (rate.declared_wrong && !before.1).then(|| {
+            let why = "the link has carried less than 0.8 of the configured rate for seconds: lower \
+                       `rate` of this [[peer]]";
+            (DECLARED_WRONG, why.to_owned())
+        });
+        reason.into_iter().chain(declared_wrong)
+    }
 }
 
 /// What an event of the session decides about whom, and why.
@@ -140,40 +178,9 @@ impl Decisions {
 
     /// Compares the rate in use with the last one seen, and notes another reason for it.
     pub(super) fn note_rate(&mut self, now: Instant, peer: &str, rate: &RateReport) {
-        let seen = (rate.reason, rate.declared_wrong);
-        // A rate of which nothing was heard before was the configured one.
-        let before = self.rates.insert(peer.to_owned(), seen);
-        let before = before.unwrap_or(("declared", false));
-        let megabits = rate.current_bits_per_second as f64 / 1e6;
-        if before.0 != rate.reason {
-            let why = match rate.reason {
-                "marks" => "congestion marks came back",
-                "link" => "the link was found to carry less than configured",
-                "draining" => "a standing queue on the way is being emptied",
-                _ => "nothing speaks against the configured rate",
-            };
-            self.note(
-                now,
-                Some(peer),
-                "rate",
-                &format!("{megabits:.3} Mbit/s from now on: {why}"),
-            );
+        for (what, why) in self.rates.changes(peer, rate) {
+            self.note(now, Some(peer), what, &why);
         }
-        if rate.declared_wrong && !before.1 {
-            let why = "the link has carried less than 0.8 of the configured rate for seconds: lower \
-                       `rate` of this [[peer]]";
-            self.note(now, Some(peer), "rate_declared_wrong", why);
-        }
-    }
-
-    /// How many were made.
-    pub(super) const fn made(&self) -> u64 {
-        self.made
-    }
-
-    /// Those that are kept of the ones that followed the first `made`.
-    pub(super) fn since(&self, made: u64) -> impl Iterator<Item = &Decision> {
-        self.kept.iter().filter(move |one| one.number >= made)
     }
 
     /// The latest last.

@@ -4,17 +4,15 @@ use super::decisions;
 use super::flow::{Body, Flow};
 use super::running::{Link, Running, link_name};
 use super::status::{
-    self, CarrierReport, FLOWS_LISTED_MAX, FlowReport, PeerReport, Quantiles, RateReport, Status,
+    self, CarrierReport, FLOWS_LISTED_MAX, FlowReport, PeerReport, Quantiles, Status,
 };
-use super::trace::rate_event;
 use crate::recording::RecordingCounters;
 use crate::session::{DropReason, PeerIndex, RoundTripQuantiles, SessionEvent};
-use fulmar_capture::Place;
 use fulmar_proto::splice::{FlowEvent, FlowId};
 use fulmar_proto::units::Instant;
 use std::collections::BTreeMap;
 
-fn index_of(peer: usize) -> PeerIndex {
+pub(super) fn index_of(peer: usize) -> PeerIndex {
     PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX))
 }
 
@@ -44,21 +42,13 @@ impl Running {
         self.decisions.note(now, name.as_deref(), what, &why);
     }
 
-    /// The rates in use change without an event: they are looked at as often as somebody asks.
-    pub(super) fn note_rates(&mut self, now: Instant, link: &Link) {
+    /// The rates in use change without an event: for the decisions they are looked at as often as
+    /// somebody asks how things are.
+    fn note_rates(&mut self, now: Instant, link: &Link) {
         let endpoint = link.inner().endpoint();
         for (index, peer) in self.config.peers.iter().enumerate() {
             if let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) {
-                let rate = RateReport::from(rate);
-                let made = self.decisions.made();
-                self.decisions.note_rate(now, &peer.name, &rate);
-                let place = Place {
-                    peer: Some(&peer.name),
-                    ..Place::default()
-                };
-                for decision in self.decisions.since(made) {
-                    self.trace_event(now, place, &rate_event(decision, &rate));
-                }
+                self.decisions.note_rate(now, &peer.name, &rate.into());
             }
         }
     }

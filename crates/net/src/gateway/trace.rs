@@ -2,8 +2,9 @@
 //!
 //! Notes are taken before anything else is told, so that the lines are in the order of their times.
 
-use super::decisions::Decision;
+use super::decisions::{DECLARED_WRONG, RatesSeen};
 use super::flow::Flow;
+use super::reporting::index_of;
 use super::running::{Link, Running};
 use super::status::RateReport;
 use crate::event_trace::EventTrace;
@@ -22,13 +23,16 @@ pub(super) struct GatewayTrace {
     events: EventTrace,
     /// When the rates are looked at again.
     rates_at: Instant,
+    /// Apart from those of the decisions, which must not differ for being traced.
+    rates: RatesSeen,
 }
 
 impl GatewayTrace {
-    pub(super) const fn new(events: EventTrace) -> Self {
+    pub(super) fn new(events: EventTrace) -> Self {
         Self {
             events,
             rates_at: Instant::START,
+            rates: RatesSeen::default(),
         }
     }
 
@@ -37,17 +41,16 @@ impl GatewayTrace {
     }
 }
 
-/// What a decision about a rate says.
-pub(super) fn rate_event<'a>(decision: &'a Decision, rate: &RateReport) -> GatewayEvent<'a> {
-    let why = decision.why.as_str();
-    if decision.what == "rate" {
+/// What a rate says that was found to be decided anew.
+fn rate_event<'a>(what: &str, why: &'a str, rate: &RateReport) -> GatewayEvent<'a> {
+    if what == DECLARED_WRONG {
+        GatewayEvent::RateDeclaredWrong { why }
+    } else {
         GatewayEvent::Rate {
             bits_per_second: rate.current_bits_per_second,
             reason: rate.reason,
             why,
         }
-    } else {
-        GatewayEvent::RateDeclaredWrong { why }
     }
 }
 
@@ -93,12 +96,12 @@ impl Running {
         if self.trace.is_none() {
             return;
         }
-        if let Some(trace) = &mut self.trace
-            && now >= trace.rates_at
-        {
-            trace.rates_at = now + RATES_EVERY;
-            self.note_rates(now, link);
-        }
+        self.trace_waiting(link);
+        // Those that waited are of earlier.
+        self.trace_rates(now, link);
+    }
+
+    fn trace_waiting(&self, link: &mut Link) {
         let Some(trace) = &self.trace else { return };
         let endpoint = link.inner_mut().endpoint_mut();
         while let Some(note) = endpoint.take_note() {
@@ -116,6 +119,29 @@ impl Running {
         let missed = endpoint.take_missed_notes();
         if missed > 0 {
             trace.events.note_missed(missed);
+        }
+    }
+
+    fn trace_rates(&mut self, now: Instant, link: &Link) {
+        let Some(trace) = self.trace.as_mut().filter(|trace| now >= trace.rates_at) else {
+            return;
+        };
+        trace.rates_at = now + RATES_EVERY;
+        let endpoint = link.inner().endpoint();
+        for (index, peer) in self.config.peers.iter().enumerate() {
+            let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) else {
+                continue;
+            };
+            let rate = RateReport::from(rate);
+            let place = Place {
+                peer: Some(&peer.name),
+                ..Place::default()
+            };
+            for (what, why) in trace.rates.changes(&peer.name, &rate) {
+                trace
+                    .events
+                    .gateway(now, place, &rate_event(what, &why, &rate));
+            }
         }
     }
 
@@ -244,7 +270,7 @@ impl Running {
         }
     }
 
-    /// Nothing follows.
+    /// Nothing follows, though what is said last has yet to leave.
     pub(super) fn end_trace(&mut self, now: Instant, link: &mut Link) {
         self.trace_notes(now, link);
         if let Some(trace) = &self.trace {
