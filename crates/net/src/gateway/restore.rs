@@ -175,12 +175,13 @@ impl Running {
             token: Some(token),
         };
         self.flows.insert(now, id, new);
-        if watched.is_err() || link.inner_mut().restore(now, restored).is_err() {
+        let goes_on = watched.is_ok() && link.inner_mut().restore(now, restored).is_ok();
+        self.trace_opened(now, link, id);
+        if !goes_on {
             link.inner_mut().reset(now, id, ResetCode::Shutdown);
             self.drop_flow(now, id, "not_restored", true);
             return Err("there are too many flows");
         }
-        self.trace_opened(now, link, id);
         Ok(())
     }
 

@@ -198,7 +198,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         labels: &[],
         point: Point::Session,
         label: "not traced",
-        help: "Events left out of the event trace: the disk did not keep up, or the trace has ended",
+        help: "Events left out of the event trace: more came at once than is kept, the disk did not keep up, or the trace has ended",
         formula: "",
         read: |s| count(s.status.carrier.trace_missed_events),
     },
