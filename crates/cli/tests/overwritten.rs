@@ -1,8 +1,10 @@
 //! No command takes its own input, or a file that is not its own, for its output.
 
-use crate::processes::{Place, run, said};
+use crate::gateways::nobody;
+use crate::processes::{Place, fulmar, run, said};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 const SCENARIO: &str = "\
 [hop]
@@ -22,12 +24,16 @@ fn place_with(name: &str, text: &str) -> (Place, String) {
 }
 
 fn refused(command: &str, expected: &str) {
-    let output = run(command);
+    refused_of(fulmar(command), expected);
+}
+
+fn refused_of(mut command: Command, expected: &str) {
+    let output = command.output().expect("the binary starts");
     let told = said(&output);
-    assert_eq!(output.status.code(), Some(2), "{command}: {told}");
+    assert_eq!(output.status.code(), Some(2), "{command:?}: {told}");
     assert!(
         told.contains(expected) && told.lines().count() == 1,
-        "{command}: {told}"
+        "{command:?}: {told}"
     );
 }
 
@@ -47,6 +53,47 @@ fn a_recording_is_not_replaced_by_the_trace_made_of_it() {
         assert!(run(&format!("fit {path} --trace {new}")).status.success());
     }
     assert_eq!(fs::read_to_string(&new).expect("it is there"), table);
+}
+
+#[test]
+fn a_former_trace_is_not_kept_in_the_place_of_what_is_sent() {
+    let (place, file) = place_with("a.jsonl.1", "mine");
+    let trace = place.path("a.jsonl");
+    let command = format!("send {file} 127.0.0.1:1 --trace {}", trace.display());
+    for former in ["of before", ""] {
+        fs::write(&trace, former).expect("room");
+        refused(&command, "name another file");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "mine");
+    }
+}
+
+#[test]
+fn a_trace_that_is_replayed_is_not_replaced_by_a_capture() {
+    let (place, file) = place_with("a.1", "lost\n0\n1\n");
+    // Refused in any case, for what it would do to itself.
+    let at = nobody();
+    for capture in [&file, &place.path("a").display().to_string()] {
+        let mut command = fulmar(&format!(
+            "emulate --listen {at} --to {at} --capture {capture} --loss"
+        ));
+        command.arg(format!("trace {file} loop"));
+        refused_of(command, "is the input");
+    }
+}
+
+#[test]
+fn a_configuration_is_not_replaced_by_a_recording() {
+    let text = "[gateway]\n[security]\nkind = \"none\"\n[[peer]]\nname = \"b\"\nrate = \"1mbit\"\n\
+                [egress]\nallow = [\"127.0.0.1:1\"]\n";
+    let (place, file) = place_with("a.toml.1", text);
+    let former = place.path("a.toml").display().to_string();
+    for flag in ["--capture", "--trace"] {
+        for recording in [&file, &former] {
+            let command = format!("gateway -c {file} --check {flag} {recording}");
+            refused(&command, "name another file");
+        }
+    }
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
 }
 
 #[test]

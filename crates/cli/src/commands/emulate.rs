@@ -5,6 +5,7 @@ mod tun;
 use super::address::{resolve, resolve_remote};
 use super::connection::span;
 use super::link::{LinkArgs, describe};
+use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output::{self, Reader};
 use crate::signals::Signals;
@@ -178,6 +179,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
         args,
         clock,
         &format!("{listen} to {to}: up {up}; down {down}"),
+        &link.traces,
     )? {
         emulator.set_tap(tap);
     }
@@ -224,10 +226,18 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
 }
 
 /// Begins a capture, if one is wanted.
-fn tap(args: &EmulateArgs, clock: Clock, link: &str) -> Result<Option<EmulatorTap>, Failure> {
+fn tap(
+    args: &EmulateArgs,
+    clock: Clock,
+    link: &str,
+    inputs: &[PathBuf],
+) -> Result<Option<EmulatorTap>, Failure> {
     let Some(file) = args.capture.clone() else {
         return Ok(None);
     };
+    for input in inputs {
+        overwrite::refuse_recording("--capture", &file, input)?;
+    }
     let config = RecordingConfig {
         file,
         max_size: ByteCount(u64::MAX),

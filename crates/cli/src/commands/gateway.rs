@@ -1,6 +1,6 @@
 //! `fulmar gateway`.
 
-use super::service;
+use super::{overwrite, service};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
@@ -11,7 +11,7 @@ use fulmar_net::gateway::config::{
     GatewayConfig, LogLevel, RECORDING_MAX, SecurityKind, explain, rules,
 };
 use fulmar_net::gateway::{Control, Gateway, GatewayError, check};
-use fulmar_net::recording::RecordingConfig;
+use fulmar_net::recording::{RecordingConfig, former};
 use fulmar_net::wait::{Interest, WakeUp, precise_timers, wait, waker};
 use serde::Serialize;
 use std::fs;
@@ -122,11 +122,24 @@ struct Start<'a> {
 fn configuration(path: &Path, recordings: &Recordings) -> Result<GatewayConfig, Failure> {
     let mut config = read(path)?;
     recordings.replace(&mut config);
-    if let (Some(capture), Some(trace)) = (&config.capture, &config.trace)
-        && capture.file == trace.file
-    {
-        let file = trace.file.display();
-        let problem = format!("--trace: {file} is the file of the capture; name another");
+    for (flag, recording) in [("--capture", &config.capture), ("--trace", &config.trace)] {
+        if let Some(recording) = recording {
+            overwrite::refuse_recording(flag, &recording.file, path)?;
+        }
+    }
+    if let (Some(capture), Some(trace)) = (&config.capture, &config.trace) {
+        let (capture, trace) = (&capture.file, &trace.file);
+        let shown = trace.display();
+        let problem = if capture == trace {
+            format!("--trace: {shown} is the file of the capture; name another")
+        } else if former(capture) == *trace || former(trace) == *capture {
+            let capture = capture.display();
+            format!(
+                "--trace: {shown} and the capture {capture} differ by .1, which a former file gets; name another"
+            )
+        } else {
+            return Ok(config);
+        };
         return Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage);
     }
     Ok(config)

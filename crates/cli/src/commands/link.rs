@@ -8,7 +8,7 @@ use fulmar_channel::{
     BitErrors, Config, Jitter, LossModel, OutagePlan, QueueLimit, Reorder, TextError,
 };
 use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A bare count is packets, as in `tc`: a count has no unit that could be mistaken.
 fn queue(text: &str) -> Result<QueueLimit, TextError> {
@@ -128,6 +128,8 @@ pub(crate) struct LinkArgs {
 pub(crate) struct Link {
     pub(crate) up: Config,
     pub(crate) down: Config,
+    /// The traces that it replays.
+    pub(crate) traces: Vec<PathBuf>,
 }
 
 impl LinkArgs {
@@ -151,7 +153,8 @@ impl LinkArgs {
             traces.put_into(config).map_err(|error| failure(&error))?;
             config.validate().map_err(|error| failure(&error))?;
         }
-        Ok(Link { up, down })
+        let traces = traces.into_files();
+        Ok(Link { up, down, traces })
     }
 }
 

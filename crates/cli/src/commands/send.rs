@@ -262,7 +262,7 @@ fn transfer(
         .context("making a waker")
         .or_exit(Exit::Device)?;
     if let Some(trace) = &args.trace {
-        overwrite::refuse("--trace", trace, &args.file)?;
+        overwrite::refuse_recording("--trace", trace, &args.file)?;
     }
     let source = source(args, own_waker)?;
     let peer = resolve_remote("HOST:PORT", &args.to)?;

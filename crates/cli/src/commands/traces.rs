@@ -18,6 +18,7 @@ pub(crate) struct Traces {
     directory: PathBuf,
     losses: Known<Trace>,
     powers: Known<PowerTrace>,
+    files: RefCell<Vec<PathBuf>>,
 }
 
 /// What was read, by its name and how it was read, with the digest of what was read of the file.
@@ -30,7 +31,13 @@ impl Traces {
             directory: directory.to_owned(),
             losses: RefCell::default(),
             powers: RefCell::default(),
+            files: RefCell::default(),
         }
+    }
+
+    /// The files that were read.
+    pub(crate) fn into_files(self) -> Vec<PathBuf> {
+        self.files.into_inner()
     }
 
     /// Puts the traces that `config` names, if it names some, into it.
@@ -94,6 +101,7 @@ impl Traces {
         let trace = Arc::new(read(&shown, &mut reader)?);
         let entry = (Arc::clone(&trace), reader.hasher.finalize());
         known.borrow_mut().insert(key, entry);
+        self.files.borrow_mut().push(path);
         Ok(trace)
     }
 }

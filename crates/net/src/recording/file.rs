@@ -93,12 +93,17 @@ const RESERVE_SHARE: u64 = 20;
 /// ... but no more than this.
 const RESERVE_MAX: ByteCount = ByteCount(256 << 20);
 
+/// What a former file at `path` is called once there is a new one.
+pub fn former(path: &Path) -> PathBuf {
+    let mut former = path.as_os_str().to_owned();
+    former.push(".1");
+    former.into()
+}
+
 /// Opens the file of a new recording. A former one, such as that of a crash, is kept beside it.
 fn open(path: &Path) -> io::Result<File> {
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0) {
-        let mut former = path.as_os_str().to_owned();
-        former.push(".1");
-        fs::rename(path, former)?;
+        fs::rename(path, former(path))?;
     }
     let mut options = OpenOptions::new();
     let options = options.write(true).create(true).truncate(true).mode(0o600);

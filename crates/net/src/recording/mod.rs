@@ -18,6 +18,6 @@ mod file;
 mod spool;
 
 pub(crate) use file::Recording;
-pub use file::{EndOfRecording, RecordingConfig, RecordingEnd, RecordingError};
+pub use file::{EndOfRecording, RecordingConfig, RecordingEnd, RecordingError, former};
 pub use spool::RecordingCounters;
 pub(crate) use spool::{Format, Spool};

@@ -113,7 +113,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     let signals = Signals::catch_all(&[&waker])?;
     let mut emulator = TunLink::open(clock, config).map_err(failure)?;
     let ends = format!("{} to {}: up {up}; down {down}", said(&a), said(&b));
-    if let Some(tap) = tap(args, clock, &ends)? {
+    if let Some(tap) = tap(args, clock, &ends, &link.traces)? {
         emulator.set_tap(tap);
     }
     if let Err(error) = precise_timers() {
