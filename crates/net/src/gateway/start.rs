@@ -166,7 +166,7 @@ fn first_sizes(config: &GatewayConfig) -> PathSizes {
     }
 }
 
-fn splicer(config: &GatewayConfig, epoch: u64, notes: usize) -> Result<Splicer, GatewayError> {
+fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {
     let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
     let rate = config.peers.iter().map(|peer| peer.rate).max();
@@ -178,7 +178,6 @@ fn splicer(config: &GatewayConfig, epoch: u64, notes: usize) -> Result<Splicer, 
         lower_overhead: sizes.lower_overhead,
         // A flow that ends lingers while the next begins.
         connections_max: limits.flows.saturating_mul(4),
-        trace_records: notes,
         ..EndpointConfig::default()
     };
     let endpoint = Endpoint::new(endpoint, rng.child("ports"));
@@ -213,7 +212,6 @@ fn session(
     keys: &Keys,
     driver: &mut UdpDriver,
     epoch: u64,
-    notes: usize,
 ) -> Result<Link, GatewayError> {
     let mut peers = Vec::new();
     for (index, peer) in config.peers.iter().enumerate() {
@@ -245,7 +243,7 @@ fn session(
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     };
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
-    let mut splicer = splicer(config, epoch, notes)?;
+    let mut splicer = splicer(config, epoch)?;
     // Nothing is made for a peer before it is there.
     for peer in 0..config.peers.len() {
         let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
@@ -328,6 +326,27 @@ fn trace(clock: Clock, config: &GatewayConfig) -> Result<Option<GatewayTrace>, R
     Ok(started.map(GatewayTrace::new))
 }
 
+impl Running {
+    /// Begins what is to be recorded. Starts that fail must not have come here: two of them would leave
+    /// nothing of the recording of a crash, for each keeps only the one before it.
+    fn record_traffic(
+        &mut self,
+        clock: Clock,
+        link: &mut Link,
+        carrier: SocketAddr,
+    ) -> Result<(), RecordingError> {
+        self.capture = capture(clock, &self.config, carrier)?;
+        if let Some((_, tap)) = &self.capture {
+            link.set_tap(tap.clone());
+        }
+        self.trace = trace(clock, &self.config)?;
+        if self.trace.is_some() {
+            link.inner_mut().endpoint_mut().keep_notes(NOTES_MAX);
+        }
+        Ok(())
+    }
+}
+
 impl Gateway {
     /// Takes the ports and starts the helping threads.
     ///
@@ -350,13 +369,7 @@ impl Gateway {
             .map_err(system("reading the carrier's address"))?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         let epoch = boot_epoch(&config, &keys)?;
-        let trace = trace(clock, &config)?;
-        let notes = trace.as_ref().map_or(0, |_| NOTES_MAX);
-        let mut link = session(&config, &keys, &mut driver, epoch, notes)?;
-        let capture = capture(clock, &config, carrier)?;
-        if let Some((_, tap)) = &capture {
-            link.set_tap(tap.clone());
-        }
+        let mut link = session(&config, &keys, &mut driver, epoch)?;
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::start(&waker).map_err(system("starting the resolver"))?;
         let waker_of_store = waker.try_clone().map_err(system("copying the waker"))?;
@@ -376,13 +389,12 @@ impl Gateway {
             inbox,
             keeping,
         });
-        running.capture = capture;
-        running.trace = trace;
-        running.restore(clock.now(), &mut link, found);
         let entries = rules
             .into_iter()
             .map(|rule| running.add_entry(rule))
             .collect::<Result<_, _>>()?;
+        running.record_traffic(clock, &mut link, carrier)?;
+        running.restore(clock.now(), &mut link, found);
         Ok(Self {
             driver,
             link,
