@@ -6,13 +6,13 @@ a program; behind `$ ` stands a command wherever it is, and the lines below it a
 
 import dataclasses
 import functools
-import pathlib
 import re
 import shlex
 import shutil
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from program import ROOT
+
 # Beside what this machine has: programs that pages may name and a machine may lack.
 PROGRAMS = set("""apt apt-get cargo cd chown cp curl docker dpkg export fulmar git ip iperf3 jq make mkdir nc nft npm pip pip3 ping
     podman python3 rustup service setcap ssh start-stop-daemon sudo sysctl systemctl tar tc tshark unzip wget wireshark""".split())

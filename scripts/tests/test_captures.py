@@ -5,7 +5,6 @@ what the dissectors find damaged. Then real gateways, files and measurements ove
 """
 
 import json
-import os
 import pathlib
 import re
 import socket
@@ -17,9 +16,8 @@ import unittest
 import urllib.request
 
 import test_dissectors as dissectors
+from program import FULMAR, build
 
-ROOT = dissectors.ROOT
-FULMAR = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/fulmar"
 PATIENCE = 60
 # What shows that a layer was read: each transport, and each link layer.
 LINKS = {"none": "ip.src", "plain": "fulmar.network.source", "ll-arq": "fulmar.link.number",
@@ -76,8 +74,7 @@ def has(protocols, name):
 class Captures(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        command = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
-        subprocess.run(command, cwd=ROOT, check=True, timeout=1800, capture_output=True)
+        build()
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

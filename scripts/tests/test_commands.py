@@ -21,11 +21,9 @@ import unittest
 
 import documents
 import inputs
-from documents import ROOT, Command
+from documents import Command
+from program import CI, FULMAR, ROOT
 
-TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-FULMAR = TARGET / "release/fulmar"
-CI = os.environ.get("CI") == "true"
 # Far beyond what anything here takes: it turns a hang into a failure.
 PATIENCE = 180
 AT_ONCE = 4

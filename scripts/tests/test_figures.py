@@ -1,6 +1,5 @@
 """The figures that the documentation shows are those that the commands in their captions make."""
 
-import os
 import pathlib
 import re
 import shlex
@@ -8,16 +7,14 @@ import subprocess
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-FULMAR = TARGET / "release/fulmar"
+from program import FULMAR, ROOT, build
+
 SHOWN = ROOT / "docs/figures"
 
 
 class Figures(unittest.TestCase):
     def test_each_figure_is_made_again_by_its_caption(self):
-        build = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
-        subprocess.run(build, cwd=ROOT, check=True, timeout=1800, capture_output=True)
+        build()
         texts = [ROOT / "README.md", *ROOT.glob("docs/guide/*.md")]
         captions = re.findall(r"`fulmar (reproduce \S+ --figure \S+ --out) docs/figures/`", "".join(t.read_text() for t in texts))
         with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,6 @@ Random octets, truncations, replays and copies with inverted bits, some from man
 arrive whole, and the receiver's memory must stay where its bounds put it.
 """
 
-import os
 import pathlib
 import random
 import socket
@@ -12,9 +11,8 @@ import subprocess
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-FULMAR = TARGET / "release/fulmar"
+from program import FULMAR, build
+
 FORGED = 1_000_000
 SEED = 7
 # Reassembly of a connection is bounded by its window (4096 TPDUs, about 6 MB); forged TPDUs with sound
@@ -56,8 +54,7 @@ def forge(generator, true):
 class Hostile(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        build = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
-        subprocess.run(build, cwd=ROOT, check=True, timeout=1200)
+        build()
 
     def test_a_transfer_survives_a_million_forged_datagrams(self):
         generator = random.Random(SEED)

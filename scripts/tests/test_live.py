@@ -6,7 +6,6 @@ protocol) what to open and how wide, and what it has is read out of it in one go
 people are left in target/live.
 """
 
-import base64
 import collections
 import contextlib
 import fcntl
@@ -15,9 +14,6 @@ import os
 import pathlib
 import pty
 import re
-import select
-import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -29,16 +25,10 @@ import unittest
 import urllib.error
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-FULMAR = TARGET / "release/fulmar"
-CHROMIUM = shutil.which("chromium")
-CI = os.environ.get("CI") == "true"
-# Far beyond what anything here takes: it turns a hang into a failure.
-PATIENCE = 60
-FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-extensions", "--no-first-run", "--no-pings",
-         "--remote-debugging-pipe"]
+import chromium
+from chromium import PATIENCE, Browser, contrast, luminance, read
+from program import FULMAR, TARGET, build
+
 HOSTILE = "<img src=x onerror=document.title=7>&amp;"
 FIGURES = """(() => ({
     sequence: Number(document.body.dataset.sequence), state: document.body.dataset.state,
@@ -70,109 +60,6 @@ LOOKS = """(() => {
         charts: [...document.querySelectorAll("#charts svg")].map(e => [box(e).width, box(e).height,
             Math.max(0, ...[...e.querySelectorAll("path")].map(p => p.getTotalLength()))])};
 })()"""
-
-
-def luminance(colour):
-    """The relative luminance of `rgb(r, g, b)` (WCAG 2.2)."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(ink, ground):
-    high, low = sorted((luminance(ink), luminance(ground)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def read(descriptor, most, deadline):
-    """What can be read of a pipe or terminal, at the latest at `deadline`."""
-    left = deadline - time.monotonic()
-    if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-        raise AssertionError("nothing more was said in time")
-    return os.read(descriptor, most)
-
-
-class Browser:
-    """Chromium with one page."""
-
-    def __init__(self, folder):
-        there, self.to = os.pipe()
-        self.back, here = os.pipe()
-        command = ["bash", "-c", f'exec "$@" 3<&{there} 4>&{here}', "bash", CHROMIUM, *FLAGS, f"--user-data-dir={folder}"]
-        self.process = subprocess.Popen(command, pass_fds=(there, here), stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        os.close(there)
-        os.close(here)
-        self.asked, self.rest, self.events, self.session = 0, b"", [], None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method, **parameters):
-        self.asked += 1
-        message = {"id": self.asked, "method": method, "params": parameters}
-        if self.session:
-            message["sessionId"] = self.session
-        os.write(self.to, json.dumps(message).encode() + b"\0")
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            while b"\0" not in self.rest:
-                piece = read(self.back, 1 << 20, deadline)
-                if not piece:
-                    raise AssertionError("Chromium ended")
-                self.rest += piece
-            one, self.rest = self.rest.split(b"\0", 1)
-            answer = json.loads(one)
-            if answer.get("id") == self.asked:
-                if "error" in answer:
-                    raise AssertionError(f"{method}: {answer['error']}")
-                return answer["result"]
-            self.events.append(answer)
-
-    def eval(self, expression):
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        if "exceptionDetails" in answer:
-            raise AssertionError(answer["exceptionDetails"])
-        return answer["result"].get("value")
-
-    def open(self, url, width=1280, height=900, dark=False):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("Page.navigate", url=url)
-
-    def until(self, what, expression):
-        # Between two pages there is none.
-        safe = f"(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"
-        deadline = time.monotonic() + PATIENCE
-        while not self.eval(safe):
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited in vain for {what}: {self.eval('document.body.innerText')}")
-            time.sleep(0.05)
-
-    def picture(self, name):
-        height = self.eval("document.documentElement.scrollHeight")
-        width = self.eval("innerWidth")
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True,
-                         clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
-        place = TARGET / "live"
-        place.mkdir(exist_ok=True)
-        (place / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
-
-    def complaints(self):
-        """What it had to complain of: exceptions, the console, violations of the policy."""
-        of = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
-        return [event["params"] for event in self.events if event.get("method") in of]
-
-    def requests(self):
-        return [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
-
-    def close(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        os.close(self.to)
-        os.close(self.back)
 
 
 def start(*arguments, **options):
@@ -244,12 +131,10 @@ def top_figures(view):
     return {figure["series"]: [figure["value"], figure["text"]] for figure in figures}
 
 
-def build():
-    if not CHROMIUM:
-        lacking = "no chromium, in which the page is looked at: as root, scripts/setup-debian installs it"
-        raise AssertionError(f"{lacking}; CI=true forbids to skip") if CI else unittest.SkipTest(lacking)
-    command = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=1800, capture_output=True)
+def picture(browser, name):
+    place = TARGET / "live"
+    place.mkdir(exist_ok=True)
+    browser.picture(place / f"{name}.png")
 
 
 class Live(unittest.TestCase):
@@ -257,6 +142,7 @@ class Live(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        chromium.require()
         build()
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
@@ -347,7 +233,9 @@ class Live(unittest.TestCase):
         self.browser.open(self.air.url)
         lossy = "Number(document.querySelector('[data-series^=\"fulmar_wire_lost\"]')?.dataset.value) > 0"
         repaired = "Number(document.querySelector('[data-series*=arq_1]')?.dataset.value) > 0"
-        self.browser.until("loss and repair", f"document.body.dataset.state === 'live' && {lossy} && {repaired}")
+        # Each figure that traffic and loss move has moved.
+        counted = "[...document.querySelectorAll('[data-series]')].filter(e => Number(e.dataset.value)).length > 20"
+        self.browser.until("loss and repair", f"document.body.dataset.state === 'live' && {lossy} && {repaired} && {counted}")
         page = self.browser.eval(FIGURES)
         figures = self.check_agreement(self.air, page)
         counted = [series for series, (value, _) in figures.items() if value]
@@ -374,7 +262,7 @@ class Live(unittest.TestCase):
                     self.browser.until("charts", "document.querySelectorAll('#charts svg path').length >= 9 &&"
                                        " [...document.querySelectorAll('#charts path')].some(p => p.getTotalLength() > 10)")
                     told = self.browser.eval(LOOKS)
-                    self.browser.picture(f"{width}-{'dark' if dark else 'light'}")
+                    picture(self.browser, f"{width}-{'dark' if dark else 'light'}")
                     self.assertEqual((told["width"], told["beyond"]), (width, []))
                     self.assertLessEqual(told["scroll"], width)
                     self.assertGreaterEqual(contrast(*told["body"]), 7)
@@ -403,7 +291,7 @@ class Live(unittest.TestCase):
                 told = self.browser.eval(LOOKS)
                 self.assertEqual(told["beyond"], [])
                 self.assertTrue(all(drawn > wide / 2 for wide, _, drawn in told["charts"]), told["charts"])
-                self.browser.picture(f"hour-{width}")
+                picture(self.browser, f"hour-{width}")
         finally:
             self.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
 
@@ -420,6 +308,7 @@ class States(unittest.TestCase):
     """Each by itself, with names that are markup."""
 
     def setUp(self):
+        chromium.require()
         build()
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
@@ -443,11 +332,11 @@ class States(unittest.TestCase):
         self.assertNotEqual(self.browser.eval("document.title"), "7")
         self.assertEqual(self.browser.eval("document.documentElement.scrollWidth"), 400)
         self.assertEqual(self.browser.complaints(), [])
-        self.browser.picture("lonely")
+        picture(self.browser, "lonely")
         end(lonely.process)
         self.browser.until("the banner", "document.body.dataset.state === 'lost'")
         self.assertIn("The gateway does not answer", self.text())
-        self.browser.picture("lost")
+        picture(self.browser, "lost")
 
     def test_a_link_that_went_down_is_told_and_drawn(self):
         ground = Gateway(self.folder.name, "ground", "air")
@@ -471,7 +360,7 @@ class States(unittest.TestCase):
         # Who comes now sees it drawn.
         self.browser.open(air.url)
         self.browser.until("its drawing", "document.querySelectorAll('#charts rect.outage').length >= 4")
-        self.browser.picture("down")
+        picture(self.browser, "down")
         self.assertEqual(self.browser.complaints(), [])
 
 

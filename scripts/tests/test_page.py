@@ -1,68 +1,44 @@
 """The pages of `fulmar reproduce all` in Chromium, from file://: whole, quiet, legible in light and dark, printable.
 
-Method: Chromium loads each page with a script at its end that tells in the title what the page looks like to it, and says
-itself what it asked for and what it had to complain of. The last cases break a page on purpose, so that each check is seen
-to fail.
+Method: one Chromium opens each page, in each window and scheme, and is asked there what the page looks like to it; what it asked
+for and what it had to complain of it says itself. The last cases break a page on purpose, so that each check is seen to fail.
 """
 
-import html
 import json
-import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import unittest
 import zlib
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-FULMAR = TARGET / "release/fulmar"
-CHROMIUM = shutil.which("chromium")
-CI = os.environ.get("CI") == "true"
-# The browser's calls home are off, most of them, and names resolve to nothing. Root has no sandbox.
-FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync", "--disable-extensions", "--no-first-run", "--no-pings",
-         "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--log-level=0"]
-DARK = "--blink-settings=preferredColorScheme=0"
+import chromium
+import program
+from chromium import contrast, luminance
+
+# Names resolve to nothing.
+NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND"
 # `#16181c` as the drawing instructions of a PDF have it: the ground of the dark scheme.
 DARK_GROUND = re.compile(rb"\.0863 \.0941 \.1098 rg")
-PROBE = """<script>
-const style = e => getComputedStyle(e);
-const box = e => e.getBoundingClientRect();
-const text = document.querySelector("svg text"), ground = document.querySelector("svg rect");
-const told = JSON.stringify({
-    width: innerWidth, scroll: document.documentElement.scrollWidth,
-    beyond: [...document.querySelectorAll("body *")].filter(e =>
-        box(e).right > innerWidth + 1 && !e.closest("pre, .wide, svg")).slice(0, 5).map(e => e.tagName + "." + e.className),
-    figures: [...document.querySelectorAll("figure")].map(e => {
-        const svg = e.querySelector("svg");
-        const marks = svg ? [...svg.querySelectorAll("polyline, circle")].filter(m => box(m).width + box(m).height > 0) : [];
-        return {id: e.id, width: svg ? box(svg).width : 0, height: svg ? box(svg).height : 0, marks: marks.length};
-    }),
-    body: [style(document.body).color, style(document.body).backgroundColor],
-    drawing: text && ground ? [style(text).fill, style(ground).fill] : null,
-    foreign: [...document.querySelectorAll("link, script, img, image, use, iframe, object, embed, audio, video, source, [src]")]
-        .filter(e => e !== document.currentScript).map(e => e.outerHTML)});
-document.title = told;
-parent.postMessage(told, "*");
-</script>"""
-# Chromium's own window is never narrower than 500.
-FRAME = """<!DOCTYPE html><title></title><script>addEventListener("message", e => document.title = e.data)</script>
-<iframe src="probe.html" style="border:0;width:400px;height:900px"></iframe>"""
-
-
-def luminance(colour):
-    """The relative luminance of `rgb(r, g, b)` (WCAG 2.2)."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(ink, ground):
-    high, low = sorted((luminance(ink), luminance(ground)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
+PROBE = """(() => {
+    const style = e => getComputedStyle(e), box = e => e.getBoundingClientRect();
+    const text = document.querySelector("svg text"), ground = document.querySelector("svg rect");
+    return {
+        width: innerWidth, scroll: document.documentElement.scrollWidth,
+        beyond: [...document.querySelectorAll("body *")].filter(e =>
+            box(e).right > innerWidth + 1 && !e.closest("pre, .wide, svg")).slice(0, 5).map(e => e.tagName + "." + e.className),
+        figures: [...document.querySelectorAll("figure")].map(e => {
+            const svg = e.querySelector("svg");
+            const marks = svg ? [...svg.querySelectorAll("polyline, circle")].filter(m => box(m).width + box(m).height > 0) : [];
+            return {id: e.id, width: svg ? box(svg).width : 0, height: svg ? box(svg).height : 0, marks: marks.length};
+        }),
+        body: [style(document.body).color, style(document.body).backgroundColor],
+        drawing: text && ground ? [style(text).fill, style(ground).fill] : null,
+        rows: [...document.querySelectorAll("tr[id]")].map(e => e.id),
+        links: [...document.querySelectorAll("a")].map(e => e.getAttribute("href")),
+        foreign: [...document.querySelectorAll("link, script, img, image, use, iframe, object, embed, audio, video, source, [src]")]
+            .map(e => e.outerHTML)};
+})()"""
 
 
 def requests(log):
@@ -86,50 +62,42 @@ def drawn(pdf):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if not CHROMIUM:
-            lacking = "no chromium, in which the pages are looked at: as root, scripts/setup-debian installs it"
-            raise AssertionError(f"{lacking}; CI=true forbids to skip") if CI else unittest.SkipTest(lacking)
-        build = ["cargo", "build", "--release", "--locked", "-p", "fulmar-cli"]
-        subprocess.run(build, cwd=ROOT, check=True, timeout=1800, capture_output=True)
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.out = pathlib.Path(cls.folder.name) / "pages"
-        command = [FULMAR, "reproduce", "all", "--runs", "1", "--out", cls.out]
+        chromium.require()
+        program.build()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.out = cls.folder / "pages"
+        command = [program.FULMAR, "reproduce", "all", "--runs", "1", "--out", cls.out]
         subprocess.run(command, check=True, timeout=600, capture_output=True)
         cls.papers = sorted(path.name for path in cls.out.iterdir() if path.is_dir())
         cls.pages = [cls.out / "index.html", *(cls.out / paper / "index.html" for paper in cls.papers)]
+        cls.browser = chromium.Browser(cls.folder / "profile", NO_NAMES)
+        cls.addClassCleanup(cls.browser.close)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+    def open(self, page, **how):
+        """Opens a page; it must not ask for anything but itself, nor complain."""
+        self.browser.load(page.as_uri(), mobile=False, **how)
+        self.assertEqual([url for url in self.browser.requests() if not url.startswith("data:")], [page.as_uri()])
+        self.assertEqual(self.browser.complaints(), [], page)
 
-    def browse(self, page, *flags):
-        """Chromium's answer to `flags` on a page; it must not ask for anything but files, nor complain."""
-        with tempfile.TemporaryDirectory(dir=self.folder.name) as profile:
+    def asked(self, pages):
+        """What a Chromium of its own asks the network for, by its own log, while it shows these pages."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as profile:
             log = pathlib.Path(profile) / "net.json"
-            command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", f"--log-net-log={log}", *flags, page.as_uri()]
-            run = subprocess.run(command, capture_output=True, text=True, timeout=120)
-            self.assertEqual(run.returncode, 0, run.stderr)
-            asked = requests(json.loads(log.read_text()))
-        console = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
-        self.assertEqual(console, [], page)
-        self.assertEqual(asked, [], page)
-        return run.stdout
+            browser = chromium.Browser(profile, NO_NAMES, f"--log-net-log={log}")
+            try:
+                for page in pages:
+                    browser.load(page.as_uri())
+                browser.quit()
+                return requests(json.loads(log.read_text()))
+            finally:
+                browser.close()
 
-    def look(self, page, *flags, narrow=False):
-        """The page as Chromium has it, or the frame around it, and what the probe says of it."""
-        probe, frame = page.parent / "probe.html", page.parent / "frame.html"
-        probe.write_text(page.read_text().replace("</body>", PROBE + "</body>"))
-        frame.write_text(FRAME)
-        try:
-            dom = self.browse(frame if narrow else probe, "--dump-dom", "--virtual-time-budget=5000", *flags)
-        finally:
-            probe.unlink()
-            frame.unlink()
-        return dom, json.loads(html.unescape(re.search("<title>(.*?)</title>", dom).group(1)))
-
-    def check(self, page, *flags, narrow=False):
-        """What holds of every page, in whichever window and scheme."""
-        dom, told = self.look(page, *flags, narrow=narrow)
+    def check(self, page, width=1280, dark=False):
+        """What holds of every page, in whichever window and scheme; and the page as Chromium has it."""
+        self.open(page, width=width, dark=dark)
+        told = self.browser.eval(PROBE)
         self.assertEqual(told["foreign"], [])
         self.assertEqual(re.findall(r"url\([^)]*\)|@import", page.read_text()), [])
         self.assertEqual(told["beyond"], [])
@@ -141,7 +109,7 @@ class Page(unittest.TestCase):
         self.assertGreaterEqual(contrast(*told["body"]), 7)
         if told["drawing"]:
             self.assertGreaterEqual(contrast(*told["drawing"]), 7)
-        return dom, told
+        return told
 
     def claims(self, folder):
         return json.loads((folder / "claims.json").read_text())
@@ -174,21 +142,20 @@ class Page(unittest.TestCase):
                 self.assertLessEqual(names, {path.stem for path in page.parent.glob("*.csv")})
                 for table in tables:
                     self.assertRegex(page.read_text(), rf'<h3 id="{table}">(?:(?!<h3)[\s\S])*<(td|svg)')
-                _, narrow = self.check(page, narrow=True)
-                dom, wide = self.check(page, "--window-size=1280,900")
+                narrow, wide = self.check(page, width=400), self.check(page)
                 for told, width in ((narrow, 400), (wide, 1280)):
                     self.assertEqual(told["width"], width)
                     self.assertEqual({figure["id"] for figure in told["figures"]}, names)
                 claims = self.claims(page.parent)
                 if page.parent == self.out:
-                    self.assertEqual(len(re.findall(r'<a href="[^"]*/index.html#', dom)), len(claims))
+                    self.assertEqual(len([link for link in wide["links"] if "/index.html#" in link]), len(claims))
                 else:
-                    self.assertEqual(re.findall('<tr id="([^"]*)"', dom), [claim["id"] for claim in claims])
+                    self.assertEqual(wide["rows"], [claim["id"] for claim in claims])
 
     def test_pages_follow_the_scheme(self):
         for page in self.pages:
             with self.subTest(page.parent.name):
-                (_, light), (_, dark) = self.check(page), self.check(page, DARK)
+                light, dark = self.check(page), self.check(page, dark=True)
                 self.assertGreater(luminance(light["body"][1]), 0.9)
                 self.assertLess(luminance(dark["body"][1]), 0.05)
                 if light["drawing"]:
@@ -202,9 +169,8 @@ class Page(unittest.TestCase):
 
     def check_print(self, page):
         """What holds of every page on paper, of a reader who prefers the dark scheme too."""
-        file = pathlib.Path(self.folder.name) / "page.pdf"
-        self.browse(page, f"--print-to-pdf={file}", "--no-pdf-header-footer", DARK)
-        pdf = file.read_bytes()
+        self.open(page, dark=True)
+        pdf = self.browser.pdf()
         self.assertTrue(pdf.startswith(b"%PDF-"))
         figures = len(list(page.parent.glob("*.svg")))
         # In the document's structure: each figure, the drawing in it, and those that stand alone (computed curves).
@@ -231,10 +197,14 @@ class Page(unittest.TestCase):
                 page = self.broken("</body>", new)
                 with self.assertRaises(AssertionError):
                     self.check(page)
-        # Chromium's own log notices it too, whatever the element.
+        # Chromium notices it too, whatever the element.
         page = self.broken("</body>", '<p style="background:u\\72l(https://example.org/a.png)">a</p></body>')
         with self.assertRaisesRegex(AssertionError, "example.org"):
-            self.browse(page, "--dump-dom")
+            self.open(page)
+        self.assertEqual(self.asked([page]), ["https://example.org/a.png"])
+
+    def test_pages_ask_the_network_for_nothing(self):
+        self.assertEqual(self.asked(self.pages), [])
 
     def test_a_page_that_complains_is_noticed(self):
         with self.assertRaises(AssertionError):
@@ -248,13 +218,13 @@ class Page(unittest.TestCase):
         page = self.broken("<h2", '<div style="width:450px">wide</div><h2')
         self.check(page)
         with self.assertRaises(AssertionError):
-            self.check(page, narrow=True)
+            self.check(page, width=400)
 
     def test_ink_that_does_not_follow_the_scheme_is_noticed(self):
         page = self.broken("svg [fill='#222223' i]{fill:var(--ink)}", "")
         self.check(page)
         with self.assertRaises(AssertionError):
-            self.check(page, DARK)
+            self.check(page, dark=True)
 
     def test_a_dark_print_is_noticed(self):
         page = self.broken("@media print{:root{color-scheme:light;--ink:#000;--ground:#fff;",
