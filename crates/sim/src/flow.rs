@@ -92,7 +92,7 @@ impl Flow {
 /// What the transport of `flow` promises.
 pub(crate) fn promise(flow: &FlowPlan) -> Promise {
     let plan = match &flow.transport {
-        TransportPlan::Datagram => return Promise::NOTHING,
+        TransportPlan::Datagram(_) => return Promise::NOTHING,
         TransportPlan::Aerotp(plan) => plan.as_ref(),
         TransportPlan::Gateway(plan) => &plan.aerotp,
         // As with UDP, damage may cancel out in the checksum.

@@ -1,5 +1,6 @@
 //! The keys of `[flow]` that belong to AeroTP.
 
+use super::read::{narrow, set};
 use super::{ScenarioError, flow};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
@@ -58,8 +59,8 @@ const STYLES: [(&str, AckStyle); 2] = [
     ("listed", AckStyle::Listed),
 ];
 
-/// Modes by name; the default is the one the papers recommend.
-pub(super) fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
+/// The default mode is the one the papers recommend.
+fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
     let names = Mode::ALL.map(|mode| (mode.name(), mode));
     Ok(reader
         .choice("mode", &names)?
@@ -68,6 +69,33 @@ pub(super) fn mode(reader: &TableReader<'_>) -> Result<Mode, ScenarioError> {
 
 impl AerotpPlan {
     pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
+        let plan = Self::values(reader, mtu)?;
+        let config = &plan.connection;
+        let (mode, rules) = (config.mode, plan.rules());
+        if config.adapt.is_some() && !rules.confirms() {
+            let problem = format!("the mode {mode} acknowledges nothing; nack-mack does");
+            return Err(reader.wrong("adapt", problem));
+        }
+        if plan.adapt_power && config.adapt.is_none() {
+            let problem = "is for flows that follow the bit error rate; write adapt, too";
+            return Err(reader.wrong("adapt_power", problem));
+        }
+        if config.block.is_some() && !rules.blocks {
+            let problem =
+                format!("the mode {mode} sends no parity across TPDUs; quasi-reliable does");
+            return Err(reader.wrong("fec_block", problem));
+        }
+        if let Err(error) = config.payload_bytes() {
+            let mut keys = KEYS.into_iter().chain(["copies"]);
+            let key = keys.find(|key| *key == error.field);
+            return Err(reader.wrong(key.unwrap_or("mtu"), error.problem));
+        }
+        Ok(plan)
+    }
+
+    /// What each key says; whether they go together is not looked at. That is all that can be asked
+    /// of them in a flow of another transport.
+    pub(super) fn values(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
         let mut config = ConnectionConfig {
             mode: mode(reader)?,
             tpdu_bytes_max: mtu.as_usize().saturating_sub(NETWORK_HEADER_BYTES),
@@ -76,23 +104,15 @@ impl AerotpPlan {
         if let Some(words) = reader.whole("fec_words", 0..=256)? {
             config.fec_words = FecStrength::from_words(narrow(words)).unwrap_or_default();
         }
-        config.adapt = adapt(reader, config.mode)?;
-        config.block = block(reader, config.mode)?;
+        config.adapt = adapt(reader)?;
+        config.block = block(reader)?;
         if config.block.is_none() {
             // Both ends know that no parity across TPDUs comes.
             config.hole_waits.parity = Duration::ZERO;
         }
         config.copies = flow::copies(reader)?;
-        let ack = &mut config.ack;
-        set(&mut ack.every, reader.whole("mack", 1..=365)?.map(narrow));
-        set(
-            &mut ack.repeats,
-            reader
-                .whole("mack_repeats", 0..=u64::from(u16::MAX))?
-                .map(narrow),
-        );
-        set(&mut ack.flush, reader.duration("mack_flush")?);
-        set(&mut ack.style, reader.choice("mack_style", &STYLES)?);
+        read_acks(&mut config, reader)?;
+        read_waits(&mut config, reader)?;
         set(&mut config.payload_crc, reader.value("payload_crc")?);
         set(
             &mut config.deliver_damaged,
@@ -105,30 +125,14 @@ impl AerotpPlan {
             &mut config.send_buffer_bytes,
             buffer.map(ByteCount::as_usize),
         );
-        set(&mut config.rto.initial, reader.duration("rto_initial")?);
-        set(&mut config.rto.margin, reader.duration("rto_margin")?);
-        set(&mut config.rto.max, reader.duration("rto_max")?);
-        set(&mut config.hole_waits.lost, reader.duration("wait_lost")?);
-        set(
-            &mut config.hole_waits.requested,
-            reader.duration("wait_requested")?,
-        );
-        let repeats = reader.whole("tail_repeats", 0..=1000)?;
-        set(&mut config.tail_repeats, repeats.map(narrow));
-        set(&mut config.give_up_after, reader.duration("give_up_after")?);
         if let Some(priority) = reader.whole("priority", 0..=63)? {
-            config.priority = Priority(u8::try_from(priority).unwrap_or(u8::MAX));
-        }
-        if let Err(error) = config.payload_bytes() {
-            let mut keys = KEYS.into_iter().chain(["copies"]);
-            let key = keys.find(|key| *key == error.field);
-            return Err(reader.wrong(key.unwrap_or("mtu"), error.problem));
+            config.priority = Priority(narrow(priority));
         }
         Ok(Self {
             connection: config,
             ecn: reader.value_or("ecn", true)?,
             burst: reader.duration("burst")?.unwrap_or_default(),
-            adapt_power: adapt_power(reader, config.adapt)?,
+            adapt_power: reader.value_or("adapt_power", false)?,
         })
     }
 
@@ -150,48 +154,45 @@ impl PartialEq for AerotpPlan {
     }
 }
 
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
-    }
+fn read_acks(config: &mut ConnectionConfig, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
+    let ack = &mut config.ack;
+    set(&mut ack.every, reader.whole("mack", 1..=365)?.map(narrow));
+    let repeats = reader.whole("mack_repeats", 0..=u64::from(u16::MAX))?;
+    set(&mut ack.repeats, repeats.map(narrow));
+    set(&mut ack.flush, reader.duration("mack_flush")?);
+    set(&mut ack.style, reader.choice("mack_style", &STYLES)?);
+    Ok(())
 }
 
-/// The bounds were checked when the number was read.
-fn narrow(number: u64) -> u16 {
-    u16::try_from(number).unwrap_or(u16::MAX)
+fn read_waits(
+    config: &mut ConnectionConfig,
+    reader: &TableReader<'_>,
+) -> Result<(), ScenarioError> {
+    set(&mut config.rto.initial, reader.duration("rto_initial")?);
+    set(&mut config.rto.margin, reader.duration("rto_margin")?);
+    set(&mut config.rto.max, reader.duration("rto_max")?);
+    set(&mut config.hole_waits.lost, reader.duration("wait_lost")?);
+    set(
+        &mut config.hole_waits.requested,
+        reader.duration("wait_requested")?,
+    );
+    let repeats = reader.whole("tail_repeats", 0..=1000)?;
+    set(&mut config.tail_repeats, repeats.map(narrow));
+    set(&mut config.give_up_after, reader.duration("give_up_after")?);
+    Ok(())
 }
 
 /// `adapt = "4ms"`: the channel's coherence time.
-fn adapt(reader: &TableReader<'_>, mode: Mode) -> Result<Option<Duration>, ScenarioError> {
-    let Some(text) = reader.text("adapt")?.filter(|text| *text != "off") else {
-        return Ok(None);
-    };
-    if !ModeRules::of(mode).confirms() {
-        let problem = format!("the mode {mode} acknowledges nothing; nack-mack does");
-        return Err(reader.wrong("adapt", problem));
-    }
-    match parse_duration(text) {
-        Ok(coherence) => Ok(Some(coherence)),
-        Err(error) => {
-            let problem =
-                format!("{error}; write the channel's coherence time, such as 4ms, or off");
-            Err(reader.wrong("adapt", problem))
-        }
-    }
-}
-
-/// `adapt_power = true`: beside `adapt`.
-fn adapt_power(reader: &TableReader<'_>, adapt: Option<Duration>) -> Result<bool, ScenarioError> {
-    let wanted = reader.value_or("adapt_power", false)?;
-    if wanted && adapt.is_none() {
-        let problem = "is for flows that follow the bit error rate; write adapt, too";
-        return Err(reader.wrong("adapt_power", problem));
-    }
-    Ok(wanted)
+fn adapt(reader: &TableReader<'_>) -> Result<Option<Duration>, ScenarioError> {
+    let text = reader.text("adapt")?.filter(|text| *text != "off");
+    text.map(parse_duration).transpose().map_err(|error| {
+        let problem = format!("{error}; write the channel's coherence time, such as 4ms, or off");
+        reader.wrong("adapt", problem)
+    })
 }
 
 /// `fec_block = "20+4"`: 4 repair symbols for every 20 TPDUs.
-fn block(reader: &TableReader<'_>, mode: Mode) -> Result<Option<BlockPlan>, ScenarioError> {
+fn block(reader: &TableReader<'_>) -> Result<Option<BlockPlan>, ScenarioError> {
     const FORM: &str = "write sources+repairs, such as 20+4, 256 together at most, or none";
     /// Half the round trip of a continental link: a block must not wait for a slow application.
     const CLOSE: Duration = Duration::from_millis(20);
@@ -199,10 +200,6 @@ fn block(reader: &TableReader<'_>, mode: Mode) -> Result<Option<BlockPlan>, Scen
     let Some(text) = reader.text("fec_block")?.filter(|text| *text != "none") else {
         return Ok(None);
     };
-    if !ModeRules::of(mode).blocks {
-        let problem = format!("the mode {mode} sends no parity across TPDUs; quasi-reliable does");
-        return Err(reader.wrong("fec_block", problem));
-    }
     let parsed = text.split_once('+').and_then(|(k, repairs)| {
         let k: NonZeroU8 = k.trim().parse().ok()?;
         BlockPlan::new(k, repairs.trim().parse().ok()?, close)

@@ -16,8 +16,6 @@ use fulmar_settings::{Keys, TableReader};
 /// One flow: an application at one end that sends to one at the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowPlan {
-    /// How often UDP sends each datagram. AeroTP has this among its own settings.
-    pub copies: NonZeroU8,
     /// What carries it.
     pub transport: TransportPlan,
     /// What is sent, and when.
@@ -52,7 +50,7 @@ pub enum AppDirection {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransportPlan {
     /// UDP.
-    Datagram,
+    Datagram(DatagramPlan),
     /// AeroTP.
     Aerotp(Box<AerotpPlan>),
     /// Two gateways with AeroTP between them.
@@ -61,6 +59,13 @@ pub enum TransportPlan {
     Tcp(Box<TcpPlan>),
     /// LT-TCP.
     LtTcp(Box<LtTcpPlan>),
+}
+
+/// One UDP flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramPlan {
+    /// How often each datagram is sent.
+    pub copies: NonZeroU8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,20 +162,13 @@ impl FlowPlan {
         }
         let tcp: Vec<_> = tcp.into_iter().chain(&own_tcp).collect();
         let lt_tcp: Vec<_> = lt_tcp.into_iter().chain(&own_lt_tcp).collect();
-        // What another transport lets stand is sound nevertheless.
-        if transport != TransportName::Tcp && !tcp.is_empty() {
-            TcpPlan::read(&tcp, mtu.max(MTU))?;
-        }
-        if transport != TransportName::LtTcp && !lt_tcp.is_empty() {
-            LtTcpPlan::read(reader, &lt_tcp, mtu.max(MTU))?;
-        }
-        if !matches!(transport, TransportName::Aerotp | TransportName::Gateway) {
-            aerotp::mode(reader)?;
-        }
+        read_others(transport, reader, &tcp, &lt_tcp, mtu)?;
+        let copies = copies(reader)?;
         let (transport, payload) = match transport {
             TransportName::Udp => {
                 let headers = ByteCount::from_usize(NETWORK_HEADER_BYTES + UDP_HEADER_BYTES);
-                (TransportPlan::Datagram, mtu - headers)
+                let plan = DatagramPlan { copies };
+                (TransportPlan::Datagram(plan), mtu - headers)
             }
             TransportName::Aerotp => {
                 let plan = AerotpPlan::read(reader, mtu)?;
@@ -199,7 +197,6 @@ impl FlowPlan {
             Traffic::ConstantRate { write, .. } => write,
         };
         let plan = Self {
-            copies: copies(reader)?,
             transport,
             traffic,
             start: reader.duration("start")?.unwrap_or_default(),
@@ -213,6 +210,17 @@ impl FlowPlan {
             measured: reader.value_or("measured", true)?,
         };
         Ok(plan)
+    }
+
+    /// UDP's settings.
+    ///
+    /// # Panics
+    /// The flow has another transport.
+    pub(crate) fn datagram(&self) -> DatagramPlan {
+        match &self.transport {
+            TransportPlan::Datagram(plan) => *plan,
+            _ => unreachable!("only UDP stacks ask"),
+        }
     }
 
     /// The AeroTP settings.
@@ -265,6 +273,35 @@ impl FlowPlan {
     }
 }
 
+/// Reads what other transports than `name` let stand: it must be sound nevertheless.
+fn read_others(
+    name: TransportName,
+    reader: &TableReader<'_>,
+    tcp: &[&TableReader<'_>],
+    lt_tcp: &[&TableReader<'_>],
+    mtu: ByteCount,
+) -> Result<(), ScenarioError> {
+    use TransportName::{Aerotp, Gateway, LtTcp, Tcp};
+    if name != Tcp && !tcp.is_empty() {
+        TcpPlan::read(tcp, mtu.max(MTU))?;
+    }
+    if name != LtTcp && !lt_tcp.is_empty() {
+        LtTcpPlan::read(reader, lt_tcp, mtu.max(MTU))?;
+    }
+    if !matches!(name, Aerotp | Gateway) {
+        AerotpPlan::values(reader, mtu)?;
+    }
+    if name != Gateway {
+        gateway::values(reader)?;
+    }
+    if matches!(name, Tcp | LtTcp) && copies(reader)? > NonZeroU8::MIN {
+        let problem = "is for aerotp, gateway and udp: a TCP sends a segment again only when it \
+                       seems lost; leave it out or write 1";
+        return Err(reader.wrong("copies", problem));
+    }
+    Ok(())
+}
+
 /// `copies = 2`: how often each packet with data is sent.
 pub(super) fn copies(reader: &TableReader<'_>) -> Result<NonZeroU8, ScenarioError> {
     let copies = reader.whole("copies", 1..=COPIES_MAX)?.map(narrow);
@@ -276,27 +313,24 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Scen
     if bytes == ByteCount::ZERO {
         return Err(reader.wrong("bytes", "must be at least 1B"));
     }
-    let name = reader
-        .choice("traffic", &TRAFFICS)?
-        .unwrap_or(TrafficName::Bulk);
-    match name {
+    // What bulk traffic lets stand is sound nevertheless.
+    let write: Option<ByteCount> = reader.value("write")?;
+    if write == Some(ByteCount::ZERO) {
+        return Err(reader.wrong("write", "must be at least 1B"));
+    }
+    let rate: Option<Bitrate> = reader.value("rate")?;
+    if rate == Some(Bitrate::ZERO) {
+        return Err(reader.wrong("rate", "must be at least 1bit"));
+    }
+    let first = reader.choice("first", &FIRSTS)?;
+    let name = reader.choice("traffic", &TRAFFICS)?;
+    match name.unwrap_or(TrafficName::Bulk) {
         TrafficName::Bulk => Ok(Traffic::Bulk { bytes }),
-        TrafficName::ConstantRate => {
-            let write = reader.value_or("write", payload)?;
-            let rate: Bitrate = reader.required("rate", "\"4.416mbit\"")?;
-            if write == ByteCount::ZERO {
-                return Err(reader.wrong("write", "must be at least 1B"));
-            }
-            if rate == Bitrate::ZERO {
-                return Err(reader.wrong("rate", "must be at least 1bit"));
-            }
-            let first = reader.choice("first", &FIRSTS)?;
-            Ok(Traffic::ConstantRate {
-                bytes,
-                write,
-                rate,
-                first: first.unwrap_or(FirstWrite::AfterInterval),
-            })
-        }
+        TrafficName::ConstantRate => Ok(Traffic::ConstantRate {
+            bytes,
+            write: write.unwrap_or(payload),
+            rate: reader.required("rate", "\"4.416mbit\"")?,
+            first: first.unwrap_or(FirstWrite::AfterInterval),
+        }),
     }
 }

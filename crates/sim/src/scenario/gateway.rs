@@ -20,6 +20,21 @@ pub struct GatewayPlan {
 /// The keys read here.
 pub(super) const KEYS: [&str; 2] = ["credit", "read_rate"];
 
+/// What the gateways' own keys say, whichever transport the flow has: `credit` and `read_rate`.
+pub(super) fn values(
+    reader: &TableReader<'_>,
+) -> Result<(ByteCount, Option<Bitrate>), ScenarioError> {
+    let credit = reader.value_or("credit", FlowClass::default().window)?;
+    if !(1..=u64::from(u32::MAX)).contains(&credit.0) {
+        return Err(reader.wrong("credit", "must be 1B to 4294967295B"));
+    }
+    let read_rate: Option<Bitrate> = reader.value("read_rate")?;
+    if read_rate == Some(Bitrate::ZERO) {
+        return Err(reader.wrong("read_rate", "must be at least 1bit"));
+    }
+    Ok((credit, read_rate))
+}
+
 impl GatewayPlan {
     pub(super) fn read(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
         let aerotp = AerotpPlan::read(reader, mtu)?;
@@ -27,14 +42,7 @@ impl GatewayPlan {
             let problem = "must be one that delivers everything: a gateway carries a stream";
             return Err(reader.wrong("mode", problem));
         }
-        let credit = reader.value_or("credit", FlowClass::default().window)?;
-        if !(1..=u64::from(u32::MAX)).contains(&credit.0) {
-            return Err(reader.wrong("credit", "must be 1B to 4294967295B"));
-        }
-        let read_rate: Option<Bitrate> = reader.value("read_rate")?;
-        if read_rate == Some(Bitrate::ZERO) {
-            return Err(reader.wrong("read_rate", "must be at least 1bit"));
-        }
+        let (credit, read_rate) = values(reader)?;
         Ok(Self {
             aerotp,
             credit,

@@ -1,7 +1,7 @@
 //! The keys of `[hop.link]` and `[hop.red]`.
 
+use super::read::narrow;
 use super::{ScenarioError, slacp};
-use core::ops::RangeInclusive;
 use fulmar_channel::{QueueLimit, RedConfig};
 use fulmar_proto::link::{ArqConfig, HarqConfig, LinkLayer, SlacpConfig};
 use fulmar_settings::{Keys, TableReader};
@@ -105,54 +105,61 @@ impl Preset {
     }
 
     fn changed(self, link: &TableReader<'_>) -> Result<Option<LinkLayer>, ScenarioError> {
-        Ok(Some(match self {
-            Self::None => return Ok(None),
-            Self::Plain => LinkLayer::Plain,
-            Self::Arq(config) => LinkLayer::Arq(read_arq(config, link)?),
-            Self::LlHarq => LinkLayer::LlHarq(read_harq(link)?),
-            Self::Slacp => LinkLayer::Slacp(slacp::read(link)?),
-        }))
+        // What another layer lets stand is sound nevertheless: every key is read.
+        let window_max = match self {
+            Self::LlHarq => HarqConfig::WINDOW_MAX,
+            _ => ArqConfig::WINDOW_MAX,
+        };
+        let window = link.whole("window", 1..=u64::from(window_max))?;
+        let window = window.map(narrow);
+        let preset = match self {
+            Self::Arq(config) => config,
+            _ => ArqConfig::SELECTIVE_REPEAT,
+        };
+        let arq = read_arq(preset, window, link)?;
+        let harq = read_harq(window, link)?;
+        let slacp = slacp::read(link)?;
+        Ok(match self {
+            Self::None => None,
+            Self::Plain => Some(LinkLayer::Plain),
+            Self::Arq(_) => Some(LinkLayer::Arq(arq)),
+            Self::LlHarq => Some(LinkLayer::LlHarq(harq)),
+            Self::Slacp => Some(LinkLayer::Slacp(slacp)),
+        })
     }
 }
 
-/// A whole number of some key that fits the setting's type.
-fn number<T: TryFrom<u64>>(
+fn read_arq(
+    preset: ArqConfig,
+    window: Option<u16>,
     link: &TableReader<'_>,
-    key: &'static str,
-    bounds: RangeInclusive<u64>,
-    default: T,
-) -> Result<T, ScenarioError> {
-    let number = link.whole(key, bounds)?;
-    Ok(number.and_then(|n| T::try_from(n).ok()).unwrap_or(default))
-}
-
-fn read_arq(preset: ArqConfig, link: &TableReader<'_>) -> Result<ArqConfig, ScenarioError> {
-    let window_max = u64::from(ArqConfig::WINDOW_MAX);
+) -> Result<ArqConfig, ScenarioError> {
     let retransmit_after = link.duration("retransmit_after")?;
     if retransmit_after.is_some_and(|span| span.is_zero()) {
         return Err(link.wrong("retransmit_after", "must be longer than 0"));
     }
+    let retries = link.whole("retries", 0..=RETRIES_MAX)?;
     Ok(ArqConfig {
-        window: number(link, "window", 1..=window_max, preset.window)?,
-        retries: number(link, "retries", 0..=RETRIES_MAX, preset.retries)?,
+        window: window.unwrap_or(preset.window),
+        retries: retries.map_or(preset.retries, narrow),
         in_order: link.value_or("in_order", preset.in_order)?,
         retransmit_after: retransmit_after.or(preset.retransmit_after),
         ..preset
     })
 }
 
-fn read_harq(link: &TableReader<'_>) -> Result<HarqConfig, ScenarioError> {
+fn read_harq(window: Option<u16>, link: &TableReader<'_>) -> Result<HarqConfig, ScenarioError> {
     let preset = HarqConfig::default();
-    let fragments_max = u64::from(HarqConfig::FRAGMENTS_MAX);
-    let units_max = u64::from(HarqConfig::UNITS_MAX);
-    let window_max = u64::from(HarqConfig::WINDOW_MAX);
+    let fragments = link.whole("fragments", 1..=u64::from(HarqConfig::FRAGMENTS_MAX))?;
+    let units = link.whole("units", 1..=u64::from(HarqConfig::UNITS_MAX))?;
+    let memory = link.whole("memory", 1..=MEMORY_MAX)?;
     Ok(HarqConfig {
-        fragments: number(link, "fragments", 1..=fragments_max, preset.fragments)?,
-        units: number(link, "units", 1..=units_max, preset.units)?,
+        fragments: fragments.map_or(preset.fragments, narrow),
+        units: units.map_or(preset.units, narrow),
         failure: link.value_or("failure", preset.failure)?,
         repair_failure: link.value_or("repair_failure", preset.repair_failure)?,
-        memory: number(link, "memory", 1..=MEMORY_MAX, preset.memory)?,
-        window: number(link, "window", 1..=window_max, preset.window)?,
+        memory: memory.map_or(preset.memory, narrow),
+        window: window.unwrap_or(preset.window),
     })
 }
 

@@ -21,7 +21,7 @@ mod tcp;
 pub const NAMED_BY: &[(&str, &str)] = &[("link", "layer")];
 
 pub use aerotp::AerotpPlan;
-pub use flow::{AppDirection, FlowPlan, TransportPlan};
+pub use flow::{AppDirection, DatagramPlan, FlowPlan, TransportPlan};
 pub use fulmar_settings::Document;
 pub use fulmar_settings::{Origin, SettingsError as ScenarioError};
 pub use gateway::GatewayPlan;

@@ -1,6 +1,7 @@
 //! The keys of `[hop.link]` that SLACP has.
 
 use super::ScenarioError;
+use super::read::narrow;
 use fulmar_proto::link::{LaneSettings, SlacpConfig};
 use fulmar_settings::{Keys, TableReader};
 
@@ -21,7 +22,6 @@ const LANE_KEYS: Keys = &[&["persistence", "arq", "fec"]];
 /// The settings that `link` gives; the others are as they are without a table.
 pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, ScenarioError> {
     let plain = SlacpConfig::default();
-    let narrow = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
     let urgent = match link.table("urgent", LANE_KEYS)? {
         Some(urgent) => lane(&urgent, plain.urgent)?,
         None => plain.urgent,
@@ -45,8 +45,6 @@ fn lane(reader: &TableReader<'_>, plain: LaneSettings) -> Result<LaneSettings, S
     Ok(LaneSettings {
         arq: reader.value_or("arq", plain.arq)?,
         fec: reader.value_or("fec", plain.fec)?,
-        persistence: persistence.map_or(plain.persistence, |times| {
-            u8::try_from(times).unwrap_or(u8::MAX)
-        }),
+        persistence: persistence.map_or(plain.persistence, narrow),
     })
 }

@@ -77,7 +77,7 @@ impl WriteSide {
             if self.write.is_empty() {
                 return;
             }
-            let copies = flow.plan.copies;
+            let copies = flow.plan.datagram().copies;
             if machine.send_copies(route, &self.write, copies).is_err() {
                 if !self.waiting.contains(&index) {
                     self.waiting.push_back(index);

@@ -73,7 +73,7 @@ impl World {
         let place = &mut self.network.nodes[node.0];
         let address = place.address;
         let known = match flow.transport {
-            TransportPlan::Datagram => &mut place.datagram,
+            TransportPlan::Datagram(_) => &mut place.datagram,
             TransportPlan::Aerotp(_) | TransportPlan::Gateway(_) => &mut place.aerotp,
             TransportPlan::Tcp(_) => &mut place.tcp,
             TransportPlan::LtTcp(_) => &mut place.lt_tcp,
@@ -84,7 +84,7 @@ impl World {
         let id = StackId(self.stacks.len());
         *known = Some(id);
         let stack = match &flow.transport {
-            TransportPlan::Datagram => {
+            TransportPlan::Datagram(_) => {
                 Stack::Datagram(Box::new(DatagramStack::new(DatagramConfig {
                     local: address,
                     rate: paced(flow).then_some(rate),
