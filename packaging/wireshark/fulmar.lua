@@ -28,6 +28,21 @@ local shared = {
     },
 }
 
+-- A format's protocol, and what declares a field below its name, in `fields`; the format sets `proto.fields` when it has all.
+function shared.declare(name, title, fields)
+    return Proto(name, title), function(field, kind, ...)
+        fields[field] = ProtoField[kind](name .. "." .. field, ...)
+    end
+end
+
+-- Lets `dissect` read a protocol's packets, each of which is its own to the last octet.
+function shared.read(proto, dissect)
+    function proto.dissector(tvb, pinfo, tree)
+        dissect(shared, tvb, pinfo, tree)
+        return tvb:len()
+    end
+end
+
 -- Says in the info column what a layer has, behind what those around it have.
 function shared.info(pinfo, text)
     if pinfo.private.fulmar then

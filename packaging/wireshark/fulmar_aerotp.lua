@@ -15,10 +15,8 @@ local f = {}
 
 local function declare(shared)
     MODES = shared.modes
-    proto = Proto("fulmar.aerotp", "AeroTP")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.aerotp." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.aerotp", "AeroTP", f)
     field("srcport", "uint16", "Source port")
     field("dstport", "uint16", "Destination port")
     field("seq", "uint32", "Sequence number")
@@ -351,10 +349,9 @@ function aerotp.register(shared)
             application.stream:reset()
         end
     end
-    function proto.dissector(tvb, pinfo, tree)
+    shared.read(proto, function(_, tvb, pinfo, tree)
         dissect(shared, known, tvb, pinfo, tree)
-        return tvb:len()
-    end
+    end)
     function shared.is_tpdu(octets)
         return is_header(shared, octets)
     end

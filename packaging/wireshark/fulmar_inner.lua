@@ -6,11 +6,9 @@ local FRAGMENTS_MAX = 64
 local proto = nil
 local f = {}
 
-local function declare()
-    proto = Proto("fulmar.inner", "Fulmar session message")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.inner." .. name, ...)
-    end
+local function declare(shared)
+    local field
+    proto, field = shared.declare("fulmar.inner", "Fulmar session message", f)
     field("type", "uint8", "Message type", base.DEC, TYPES)
     field("tpdu", "bytes", "TPDU")
     field("number", "uint32", "Number")
@@ -37,6 +35,7 @@ local function fragment(cursor)
 end
 
 local function dissect(shared, tvb, pinfo, tree)
+    pinfo.cols.protocol = "Session"
     local item = tree:add(proto, tvb:range())
     local cursor = shared.Cursor.new(tvb, item, shared.experts)
     local kind = cursor:number(f.type, 1)
@@ -69,12 +68,8 @@ end
 local inner = {}
 
 function inner.register(shared)
-    declare()
-    function proto.dissector(tvb, pinfo, tree)
-        pinfo.cols.protocol = "Session"
-        dissect(shared, tvb, pinfo, tree)
-        return tvb:len()
-    end
+    declare(shared)
+    shared.read(proto, dissect)
 end
 
 return inner

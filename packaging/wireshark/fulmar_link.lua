@@ -18,10 +18,8 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    proto = Proto("fulmar.link", "Fulmar link")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.link." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.link", "Fulmar link", f)
     field("kind", "uint8", "Kind", base.HEX, KINDS)
     field("epoch", "uint16", "Epoch")
     field("number", "uint16", "Number")
@@ -207,10 +205,7 @@ local link = {}
 
 function link.register(shared)
     declare(shared)
-    function proto.dissector(tvb, pinfo, tree)
-        dissect(shared, tvb, pinfo, tree)
-        return tvb:len()
-    end
+    shared.read(proto, dissect)
 end
 
 return link

@@ -15,10 +15,8 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    proto = Proto("fulmar.lt_tcp", "LT-TCP")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.lt_tcp." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.lt_tcp", "LT-TCP", f)
     field("srcport", "uint16", "Source port")
     field("dstport", "uint16", "Destination port")
     field("seq", "uint32", "Sequence number")
@@ -233,10 +231,7 @@ local lt_tcp = {}
 
 function lt_tcp.register(shared)
     declare(shared)
-    function proto.dissector(tvb, pinfo, tree)
-        dissect(shared, tvb, pinfo, tree)
-        return tvb:len()
-    end
+    shared.read(proto, dissect)
     -- The simulator's packets: protocol 254 (RFC 3692) below IPv4's shape.
     DissectorTable.get("ip.proto"):add(254, proto)
 end

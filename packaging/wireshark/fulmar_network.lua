@@ -9,10 +9,8 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    proto = Proto("fulmar.network", "Fulmar lab network")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.network." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.network", "Fulmar lab network", f)
     field("shape", "uint8", "Version and length", base.HEX)
     field("priority", "uint8", "Priority (DSCP)", base.DEC, nil, 0xFC)
     field("ecn", "uint8", "ECN", base.DEC, ECN, 0x03)
@@ -70,10 +68,7 @@ local network = {}
 
 function network.register(shared)
     declare(shared)
-    function proto.dissector(tvb, pinfo, tree)
-        dissect(shared, tvb, pinfo, tree)
-        return tvb:len()
-    end
+    shared.read(proto, dissect)
 end
 
 return network

@@ -18,10 +18,8 @@ local proto, data_proto = nil, nil
 local f, d = {}, {}
 
 local function declare(shared)
-    proto = Proto("fulmar.perf", "Fulmar perf")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.perf." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.perf", "Fulmar perf", f)
     field("length", "uint16", "Length")
     field("type", "uint32", "Type", base.DEC, TYPES)
     field("version", "uint8", "Version")
@@ -272,16 +270,14 @@ function perf.register(shared)
         cursor:rest(d.filling)
         return string.format("message %s len=%d", tostring(sequence), tvb:len())
     end
-    function proto.dissector(tvb, pinfo, tree)
+    shared.read(proto, function(_, tvb, pinfo, tree)
         pinfo.cols.protocol = "Perf"
         shared.info(pinfo, shared.perf_record(tvb, tree))
-        return tvb:len()
-    end
-    function data_proto.dissector(tvb, pinfo, tree)
+    end)
+    shared.read(data_proto, function(_, tvb, pinfo, tree)
         pinfo.cols.protocol = "Perf"
         shared.info(pinfo, shared.perf_message(tvb, tree))
-        return tvb:len()
-    end
+    end)
 end
 
 return perf

@@ -12,10 +12,8 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    proto = Proto("fulmar.session", "Fulmar session")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.session." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.session", "Fulmar session", f)
     field("version", "uint8", "Version", base.DEC, nil, 0xF0)
     field("type", "uint8", "Type", base.DEC, TYPES, 0x0F)
     field("fec_words", "uint8", "FEC words")
@@ -281,10 +279,7 @@ local session = {}
 
 function session.register(shared)
     declare(shared)
-    function proto.dissector(tvb, pinfo, tree)
-        dissect(shared, tvb, pinfo, tree)
-        return tvb:len()
-    end
+    shared.read(proto, dissect)
     function shared.is_session(octets)
         return is_header(shared, octets)
     end

@@ -14,10 +14,8 @@ local f = {}
 local last, known, known_count, verdicts = {}, {}, 0, {}
 
 local function declare(shared)
-    proto = Proto("fulmar.slacp", "SLACP")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.slacp." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.slacp", "SLACP", f)
     field("type", "uint8", "Type", base.DEC, TYPES, 0xE0)
     field("lane", "uint8", "Lane", base.DEC, nil, 0x1C)
     field("form", "uint8", "Form", base.DEC, nil, 0x03)
@@ -201,10 +199,7 @@ function slacp.register(shared)
     function proto.init()
         last, known, known_count, verdicts = {}, {}, 0, {}
     end
-    function proto.dissector(tvb, pinfo, tree)
-        dissect(shared, tvb, pinfo, tree)
-        return tvb:len()
-    end
+    shared.read(proto, dissect)
 end
 
 return slacp

@@ -17,10 +17,8 @@ local proto = nil
 local f = {}
 
 local function declare(shared)
-    proto = Proto("fulmar.splice", "Fulmar splice")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.splice." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.splice", "Fulmar splice", f)
     field("type", "uint8", "Type", base.DEC, TYPES)
     field("length", "uint16", "Length of the body")
     field("flow", "bytes", "Flow")
@@ -223,7 +221,7 @@ function splice.register(shared)
         local _, text = record(shared, tvb, tree)
         return text
     end
-    function proto.dissector(tvb, pinfo, tree)
+    shared.read(proto, function(_, tvb, pinfo, tree)
         pinfo.cols.protocol = "Splice"
         local texts, at = {}, 0
         while at < tvb:len() do
@@ -232,8 +230,7 @@ function splice.register(shared)
             at = length and at + length or tvb:len()
         end
         shared.info(pinfo, table.concat(texts, ", "))
-        return tvb:len()
-    end
+    end)
 end
 
 return splice

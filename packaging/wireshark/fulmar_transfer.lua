@@ -14,10 +14,8 @@ local proto, message_proto = nil, nil
 local f = {}
 
 local function declare(shared)
-    proto = Proto("fulmar.transfer", "Fulmar file transfer")
-    local function field(name, kind, ...)
-        f[name] = ProtoField[kind]("fulmar.transfer." .. name, ...)
-    end
+    local field
+    proto, field = shared.declare("fulmar.transfer", "Fulmar file transfer", f)
     field("type", "uint8", "Type", base.DEC, TYPES)
     field("length", "uint32", "Length of the body")
     field("version", "uint8", "Version")
@@ -142,12 +140,11 @@ function transfer.register(shared)
         item:append_text(", " .. text)
         return cursor.failed and text .. " [" .. cursor.failed .. "]" or text
     end
-    function proto.dissector(tvb, pinfo, tree)
+    shared.read(proto, function(_, tvb, pinfo, tree)
         pinfo.cols.protocol = "Transfer"
         shared.info(pinfo, shared.transfer_record(tvb, tree))
-        return tvb:len()
-    end
-    function message_proto.dissector(tvb, pinfo, tree)
+    end)
+    shared.read(message_proto, function(_, tvb, pinfo, tree)
         pinfo.cols.protocol = "Transfer"
         local item = tree:add(message_proto, tvb:range())
         local cursor = shared.Cursor.new(tvb, item, shared.experts)
@@ -156,8 +153,7 @@ function transfer.register(shared)
         local length = cursor:left()
         cursor:rest(message_proto.fields[3])
         shared.info(pinfo, string.format("message offset=%s len=%d", tostring(offset), length))
-        return tvb:len()
-    end
+    end)
 end
 
 return transfer
