@@ -15,7 +15,8 @@ class Layout(unittest.TestCase):
             manifest = tomllib.loads((main.parent.parent / "Cargo.toml").read_text())
             self.assertIs(manifest["package"]["autotests"], False)
             built = {target["name"] for target in manifest["test"]} | {"main"} | set(re.findall(r"^mod (\w+);", main.read_text(), re.MULTILINE))
-            for file in main.parent.glob("*.rs"):
+            folders = [path.parent for name in ("mod.rs", "main.rs") for path in main.parent.glob(f"*/{name}")]
+            for file in [*main.parent.glob("*.rs"), *folders]:
                 found += 1
                 remedy = f"add `mod {file.stem};` to {main.relative_to(ROOT)}, and use its harness as `crate::...`"
                 self.assertIn(file.stem, built, remedy)

@@ -32,3 +32,4 @@ mod tcp_loss;
 mod tcp_receive;
 mod tcp_sessions;
 mod wire_examples;
+mod wire_samples;

@@ -1,6 +1,6 @@
 //! TPDUs.
 
-use crate::sample::{Sample, hold};
+use super::sample::{Sample, hold};
 use core::time::Duration;
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::units::BitErrorRate;
@@ -10,7 +10,7 @@ use fulmar_proto::wire::aerotp::{
     Feedback, Flags, Handshake, Header, HoldTime, Mack, Mode, Nack, NackCause, Outgoing,
     PathReport, Port, RateCode, ReceiverWord, Tpdu, TpduKind, encode, parse,
 };
-use fulmar_proto::wire::checksum::Hec;
+use fulmar_proto::wire::checksum::hec;
 use std::collections::BTreeSet;
 
 const fn header(mode: Mode, flags: Flags) -> Header {
@@ -362,7 +362,7 @@ fn every_kind_of_tpdu_that_the_codec_knows_has_a_sample() {
             octets.resize(16 + body_bytes, 0);
             let is_block = high & 1 == 1 && low & 0x10 == 0;
             let descriptor = 16 + if is_block { 4.min(body_bytes) } else { 0 };
-            let hec = Hec::over(&octets[..14]).then(&octets[16..descriptor]);
+            let hec = hec(&octets[..14], &octets[16..descriptor]);
             octets[14..16].copy_from_slice(&hec.to_be_bytes());
             known.extend(shape(&octets));
         }

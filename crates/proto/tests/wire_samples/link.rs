@@ -1,7 +1,7 @@
 //! Frames of plain, ARQ and LL-HARQ.
 
-use crate::sample::{Sample, hold};
-use fulmar_proto::wire::checksum::{Hec, crc32};
+use super::sample::{Sample, hold};
+use fulmar_proto::wire::checksum::{crc32, hec};
 use fulmar_proto::wire::link::arq::{ArqFrame, Epoch};
 use fulmar_proto::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
 use fulmar_proto::wire::link::{Challenge, FrameNumber, FrameReject, plain, seal};
@@ -294,7 +294,7 @@ fn every_kind_of_link_frame_that_the_codecs_know_has_a_sample() {
         let mut frame = vec![kind; 20];
         seal(&mut frame, 0);
         let mut unit = vec![kind; 20];
-        let check = Hec::over(&unit).then(&[]);
+        let check = hec(&unit, &[]);
         unit.extend_from_slice(&check.to_be_bytes());
         plain::parse(&frame) != Err(FrameReject::Kind)
             || ArqFrame::parse(&frame) != Err(FrameReject::Kind)

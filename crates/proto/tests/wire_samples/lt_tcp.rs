@@ -1,6 +1,6 @@
 //! LT-TCP's segments.
 
-use crate::sample::{Sample, hold};
+use super::sample::{Sample, hold};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::lt_tcp::{
     BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment,

@@ -1,7 +1,7 @@
 //! The lab's packets, with TCP and UDP in them: these are read by Wireshark's own dissectors.
 
-use crate::lt_tcp::options;
-use crate::sample::{Sample, hold};
+use super::lt_tcp::options;
+use super::sample::{Sample, hold};
 use fulmar_proto::machine::{Ecn, Priority};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::{NetworkHeader, NodeAddress, Protocol};

@@ -1,6 +1,6 @@
 //! SLACP's frames.
 
-use crate::sample::{Sample, hold};
+use super::sample::{Sample, hold};
 use fulmar_proto::wire::checksum::crc32_after;
 use fulmar_proto::wire::link::slacp::{
     BlockPlace, FrameSeq, Incarnation, Lane, LaneSet, Missing, SlacpFrame, encode_ack,

@@ -1,6 +1,6 @@
 //! The splice's records.
 
-use crate::sample::{Sample, hold};
+use super::sample::{Sample, hold};
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
