@@ -78,6 +78,9 @@ class Page(unittest.TestCase):
     def open(self, page, **how):
         """Opens a page; it must not ask for anything but itself, nor complain."""
         self.browser.load(page.as_uri(), mobile=False, **how)
+        self.check_quiet(page)
+
+    def check_quiet(self, page):
         self.assertEqual([url for url in self.browser.requests() if not url.startswith("data:")], [page.as_uri()])
         self.assertEqual(self.browser.complaints(), [], page)
 
@@ -171,6 +174,8 @@ class Page(unittest.TestCase):
         """What holds of every page on paper, of a reader who prefers the dark scheme too."""
         self.open(page, dark=True)
         pdf = self.browser.pdf()
+        # What only paper shows is asked for now.
+        self.check_quiet(page)
         self.assertTrue(pdf.startswith(b"%PDF-"))
         figures = len(list(page.parent.glob("*.svg")))
         # In the document's structure: each figure, the drawing in it, and those that stand alone (computed curves).
@@ -230,6 +235,11 @@ class Page(unittest.TestCase):
         page = self.broken("@media print{:root{color-scheme:light;--ink:#000;--ground:#fff;",
                            "@media print{:root{color-scheme:light;--ink:#000;--ground:#16181c;")
         with self.assertRaises(AssertionError):
+            self.check_print(page)
+
+    def test_a_print_that_asks_for_something_is_noticed(self):
+        page = self.broken("</body>", '<style>@media print { p { background: u\\72l(https://example.org/a.png) } }</style></body>')
+        with self.assertRaisesRegex(AssertionError, "example.org"):
             self.check_print(page)
 
     def test_a_print_without_its_figures_is_noticed(self):
