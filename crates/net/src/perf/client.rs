@@ -247,9 +247,7 @@ impl<O: Observer> Client<O> {
                     self.say(&Record::End { stream, sent });
                 }
                 self.sent = Some(sent);
-                self.phase = Phase::Settling {
-                    until: now + self.plan.connection.give_up_after,
-                };
+                self.settle(now);
                 busy = true;
             }
         }
@@ -266,6 +264,13 @@ impl<O: Observer> Client<O> {
             }
         }
         busy
+    }
+
+    /// Awaits the next of the server's last words from `now` on.
+    fn settle(&mut self, now: Instant) {
+        self.phase = Phase::Settling {
+            until: now + self.plan.connection.give_up_after,
+        };
     }
 
     fn on_interval(&mut self, interval: Interval) {
@@ -384,7 +389,7 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
             }),
             _ => None,
         };
-        [self.flows.next_deadline(), self.patience_ends()]
+        [self.flows.next_deadline(true), self.patience_ends()]
             .into_iter()
             .fold(own, Deadline::earlier)
     }

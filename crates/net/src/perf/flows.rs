@@ -49,11 +49,12 @@ impl Flows {
         }
     }
 
-    /// When there is something to do if nothing happens before.
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+    /// When there is something to do if nothing happens before; an interval's end is that while it `can_tell` of it.
+    pub(super) fn next_deadline(&self, can_tell: bool) -> Option<Deadline> {
+        let incoming = self.incoming.as_ref();
         Deadline::earlier(
             self.outgoing.as_ref().and_then(Outgoing::next_deadline),
-            self.incoming.as_ref().and_then(Incoming::next_deadline),
+            incoming.and_then(|incoming| incoming.next_deadline(can_tell)),
         )
     }
 }

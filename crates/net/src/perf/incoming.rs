@@ -179,13 +179,13 @@ impl Incoming {
             .is_some_and(|until| until <= now || is_complete())
     }
 
-    /// The interval that is over.
+    /// The interval that is over; of several, one as long as all: nobody counted which message came in which.
     pub(super) fn take_interval(&mut self, now: Instant) -> Option<Interval> {
-        let end = self.interval_ends()?;
-        if now < end {
-            return None;
-        }
-        self.end_interval(end)
+        let begin = self.current.as_ref()?.begin;
+        let span = self.test.interval?;
+        let over = now.saturating_since(begin).as_nanos() / span.as_nanos().max(1);
+        let over = u32::try_from(over).unwrap_or(u32::MAX);
+        (over > 0).then(|| self.end_interval(begin + span * over))?
     }
 
     /// What came since the last interval, if anything.
@@ -193,12 +193,10 @@ impl Incoming {
         self.test.interval?;
         let current = self.current.as_ref()?;
         let last = self.streams.iter().map(|one| one.meter.last_arrival());
-        let last = last.max()?;
-        let is_news = self.messages() != current.before && last > current.begin;
-        if !is_news {
-            return None;
-        }
-        self.end_interval(last)
+        // A single message comes at an interval's very begin.
+        let end = last.max()?.max(current.begin);
+        let is_news = self.messages() != current.before;
+        is_news.then(|| self.end_interval(end))?
     }
 
     fn messages(&self) -> Vec<u64> {
@@ -224,11 +222,12 @@ impl Incoming {
         Some(self.current.as_ref()?.begin + self.test.interval?)
     }
 
-    /// When there is something to do if nothing happens before.
-    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+    /// When there is something to do if nothing happens before; an interval's end is that while it `can_tell` of it.
+    pub(super) fn next_deadline(&self, can_tell: bool) -> Option<Deadline> {
         let deadline = |at: Option<Instant>, why| at.map(|at| Deadline { at, why });
+        let interval_ends = self.interval_ends().filter(|_| can_tell);
         Deadline::earlier(
-            deadline(self.interval_ends(), "end of an interval"),
+            deadline(interval_ends, "end of an interval"),
             deadline(self.until, "the last messages"),
         )
     }

@@ -410,3 +410,18 @@ fn a_stream_that_was_not_announced_brings_nothing() {
         assert_eq!(pair.machines[0].state(id), None, "it was dropped");
     }
 }
+
+#[test]
+fn a_test_of_one_message_has_an_interval_with_it() {
+    for direction in [Direction::Up, Direction::Down] {
+        let test = Test {
+            limit: Limit::Bytes(1),
+            interval: Some(Duration::from_millis(100)),
+            ..Test::new(7, Mode::Unreliable, direction)
+        };
+        let (outcome, _) = Pair::new(test, 0.0, 0).run();
+        let report = outcome.expect("it comes to its end");
+        let totals: Vec<u64> = report.intervals.iter().map(Interval::total).collect();
+        assert_eq!(totals, [1]);
+    }
+}

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 const CONVERSATIONS_MAX: usize = 32;
 /// A conversation that has not come to a test by then is reset.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(30);
-/// What waits to be said to a client, at most, before more is read of it.
+/// What waits to be said to a client, at most, before more is read of it or an interval is told.
 const OUTBOX_BYTES_MAX: usize = 1_024;
 /// How long the last acknowledgements may take.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
@@ -52,6 +52,11 @@ struct Conversation {
 }
 
 impl Conversation {
+    /// Whether a further answer may wait: one that asks faster than it listens waits itself.
+    const fn has_room(&self) -> bool {
+        self.outbox.len() <= OUTBOX_BYTES_MAX
+    }
+
     /// Whether the client has asked for nothing yet.
     const fn is_new(&self) -> bool {
         self.test.is_none() && !self.leaving
@@ -118,10 +123,9 @@ impl<O: Observer> Server<O> {
         }
         let controls: Vec<ConnectionId> = self.conversations.keys().copied().collect();
         for control in controls {
-            // One that asks faster than it listens waits.
             let has_room = |server: &Self| {
                 let conversation = server.conversations.get(&control);
-                conversation.is_some_and(|one| one.outbox.len() <= OUTBOX_BYTES_MAX)
+                conversation.is_some_and(Conversation::has_room)
             };
             while has_room(self)
                 && let Some(chunk) = machine.read(now, control)
@@ -147,9 +151,10 @@ impl<O: Observer> Server<O> {
             return false;
         };
         let mut busy = false;
+        let has_room = conversation.has_room();
         let outbox = &mut conversation.outbox;
         if let Some(incoming) = &mut running.flows.incoming {
-            if let Some(interval) = incoming.take_interval(now) {
+            if has_room && let Some(interval) = incoming.take_interval(now) {
                 Record::Interval(interval).encode(outbox);
                 busy = true;
             }
@@ -373,7 +378,9 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
             at: running.heard + self.patience(),
             why: "patience with a silent client",
         });
-        [silent, running.flows.next_deadline()]
+        let conversation = self.conversations.get(&running.control);
+        let can_tell = conversation.is_some_and(Conversation::has_room);
+        [silent, running.flows.next_deadline(can_tell)]
             .into_iter()
             .fold(earliest, Deadline::earlier)
     }

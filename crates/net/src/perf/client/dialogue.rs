@@ -85,11 +85,16 @@ impl<O: Observer> Client<O> {
                     incoming.on_end(now, stream, sent)?;
                 }
             }
-            Record::Result { stream, measured } if self.sent.is_some() => match stream {
-                Some(stream) => self.results.put(stream, measured, name)?,
-                None if self.result.is_none() => self.result = Some(measured),
-                None => return Err(PerfError::Sequence(name)),
-            },
+            Record::Result { stream, measured } if self.sent.is_some() => {
+                match stream {
+                    Some(stream) => self.results.put(stream, measured, name)?,
+                    None if self.result.is_none() => self.result = Some(measured),
+                    None => return Err(PerfError::Sequence(name)),
+                }
+                if matches!(self.phase, Phase::Settling { .. }) {
+                    self.settle(now);
+                }
+            }
             // It was said before the server heard that we have finished.
             Record::End { .. } if matches!(self.phase, Phase::Leaving { .. }) => {}
             _ => return Err(PerfError::Sequence(name)),

@@ -124,3 +124,25 @@ fn a_server_that_drops_the_first_word_is_taken_for_one_of_another_version() {
     let error = client.take_outcome().expect("it ended").unwrap_err();
     assert!(matches!(error, PerfError::Ended), "{error}");
 }
+
+#[test]
+fn each_result_renews_the_patience_with_the_next() {
+    let (mut client, mut machine) = running(Direction::Up);
+    client.sent = Some(vec![Sent::default(); 2]);
+    client.flows = Flows::default();
+    client.settle(NOW);
+    let patience = client.plan.connection.give_up_after;
+    let mut now = NOW;
+    for stream in [Some(0), Some(1)] {
+        now += patience * 2 / 3;
+        let step = client.step(now, &mut machine);
+        assert!(step.is_ok(), "{stream:?}: {step:?}");
+        client
+            .on_record(now, &mut machine, result(stream))
+            .expect("its turn");
+        let deadline = client.next_deadline().expect("its patience");
+        assert_eq!(deadline.at, now + patience);
+    }
+    let late = client.step(now + patience, &mut machine);
+    assert!(matches!(late, Err(PerfError::Vanished(_))), "{late:?}");
+}

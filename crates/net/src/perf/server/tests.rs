@@ -1,6 +1,8 @@
 //! A server's promises towards clients that lie, flood or fall silent.
 
 use super::*;
+use crate::perf::PERF_DATA_PORT;
+use crate::perf::message::Head;
 use crate::perf::test::Direction;
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
@@ -107,29 +109,32 @@ fn a_silent_client_is_forgotten() {
 }
 
 /// Hands over all that `from` wants to send now; none of it arrives without `to`.
-fn carry(from: &mut Endpoint, mut to: Option<&mut Endpoint>) {
+fn carry(now: Instant, from: &mut Endpoint, mut to: Option<&mut Endpoint>) {
     let mut octets = Vec::new();
-    while from.poll_transmit(NOW, &mut octets).is_some() {
+    while from.poll_transmit(now, &mut octets).is_some() {
         if let Some(to) = &mut to {
             let path = PathId(1);
             let octets = octets.as_slice();
             let ecn = Ecn::default();
-            to.handle_datagram(NOW, Datagram { path, octets, ecn });
+            to.handle_datagram(now, Datagram { path, octets, ecn });
         }
         octets.clear();
     }
 }
 
-fn serve(server: &mut Server<()>, machine: &mut Endpoint) {
+fn serve(now: Instant, server: &mut Server<()>, machine: &mut Endpoint) {
     while let Some(event) = machine.poll_event() {
-        server.deliver(NOW, machine, event);
+        server.deliver(now, machine, event);
     }
-    while server.work(NOW, machine) == Step::Again {}
+    while server.work(now, machine) == Step::Again {}
 }
 
-#[test]
-fn who_asks_without_end_and_confirms_nothing_is_not_read_without_end() {
-    let (mut server, mut machine, _) = conversation();
+/// A client that asked for `test` and hears nothing of what the server says, with the number it was not told.
+fn deaf_client(
+    test: Test,
+    server: &mut Server<()>,
+    machine: &mut Endpoint,
+) -> (Endpoint, ConnectionId, u64) {
     let rate = Bitrate::from_bits_per_second(u64::from(u32::MAX));
     let config = EndpointConfig {
         rate,
@@ -141,31 +146,98 @@ fn who_asks_without_end_and_confirms_nothing_is_not_read_without_end() {
     let id = client
         .connect(NOW, PathId(1), PERF_PORT, control)
         .expect("room");
-    let test = Test::new(1, Mode::Unreliable, Direction::Up);
     let mut octets = Vec::new();
     Record::Hello(test).encode(&mut octets);
     client.write(NOW, id, &octets).expect("open");
-    carry(&mut client, Some(&mut machine));
-    serve(&mut server, &mut machine);
+    carry(NOW, &mut client, Some(&mut *machine));
+    serve(NOW, server, machine);
     let answered = server.conversations.values().find(|one| one.test.is_some());
     let token = answered.expect("its test").token;
-    octets.clear();
+    (client, id, token)
+}
+
+#[test]
+fn who_asks_without_end_and_confirms_nothing_is_not_read_without_end() {
+    let (mut server, mut machine, _) = conversation();
+    let test = Test::new(1, Mode::Unreliable, Direction::Up);
+    let (mut client, id, token) = deaf_client(test, &mut server, &mut machine);
+    let mut octets = Vec::new();
     for sent in 0..100 {
         Record::Probe { token, sent }.encode(&mut octets);
     }
     let mut asked = 0;
     for _ in 0..2_000 {
         asked += client.write(NOW, id, &octets).expect("open");
-        carry(&mut client, Some(&mut machine));
-        serve(&mut server, &mut machine);
+        carry(NOW, &mut client, Some(&mut machine));
+        serve(NOW, &mut server, &mut machine);
         // Acknowledgements of reading go back; what the server says does not.
-        carry(&mut machine, None);
+        carry(NOW, &mut machine, None);
     }
     let waiting = server.conversations.values().map(|one| one.outbox.len());
     let most = waiting.max().unwrap_or_default();
     // One payload of questions is read at once, and answers are twice as long.
     assert!(most <= OUTBOX_BYTES_MAX + 2 * 1_500, "{most} for {asked}");
     assert!(asked > 100_000, "{asked}: too few to tell");
+}
+
+#[test]
+fn who_sends_on_and_does_not_listen_is_not_told_intervals_without_end() {
+    const SPAN: Duration = Duration::from_millis(100);
+    let (mut server, mut machine, _) = conversation();
+    let test = Test {
+        interval: Some(SPAN),
+        ..Test::new(1, Mode::Unreliable, Direction::Up)
+    };
+    let mut message = vec![0; test.message_bytes as usize];
+    let (mut client, id, token) = deaf_client(test, &mut server, &mut machine);
+    let mut octets = Vec::new();
+    Record::Begin { token, ahead: 0 }.encode(&mut octets);
+    client.write(NOW, id, &octets).expect("open");
+    carry(NOW, &mut client, Some(&mut machine));
+    serve(NOW, &mut server, &mut machine);
+    let control = server.running.as_ref().expect("it began").control;
+    let config = ConnectionConfig {
+        mode: Mode::Unreliable,
+        ..ConnectionConfig::default()
+    };
+    let lane = client
+        .connect(NOW, PathId(1), PERF_DATA_PORT, config)
+        .expect("room");
+    let (mut now, mut most) = (NOW, 0);
+    for sequence in 0..2_000 {
+        now += SPAN;
+        let head = Head {
+            id: 1,
+            sequence,
+            sent: now,
+        };
+        head.write(&mut message);
+        let written = client.write_message(now, lane, &message);
+        assert_eq!(written, Ok(true));
+        carry(now, &mut client, Some(&mut machine));
+        serve(now, &mut server, &mut machine);
+        carry(now, &mut machine, None);
+        most = most.max(server.conversations[&control].outbox.len());
+        let deadline = server.next_deadline().expect("patience");
+        assert!(deadline.at > now, "it would not sleep for {}", deadline.why);
+    }
+    assert!(most > OUTBOX_BYTES_MAX, "{most}: too few to tell");
+    assert!(most <= OUTBOX_BYTES_MAX + 50, "{most}");
+    // Once it listens, one interval is as long as all that were not told.
+    let conversation = server.conversations.get_mut(&control).expect("it");
+    conversation.outbox.clear();
+    server.advance(now, &mut machine);
+    let untold = said(&mut server, control);
+    let [Record::Interval(rest)] = untold.as_slice() else {
+        panic!("{untold:?}")
+    };
+    assert_eq!(rest.until, 1_999 * SPAN);
+    let spans = (rest.until - rest.from).as_millis() / SPAN.as_millis();
+    assert!(spans > 1_000, "{spans}");
+    assert!(
+        u128::from(rest.total()).abs_diff(spans) <= 1,
+        "{rest:?}: one message came in each"
+    );
 }
 
 #[test]
@@ -266,7 +338,7 @@ fn a_test_without_messages_ends_with_results_of_nothing() {
         Record::End { stream, sent }.encode(&mut octets);
     }
     server.take(NOW, &mut machine, id, &octets).expect("sound");
-    serve(&mut server, &mut machine);
+    serve(NOW, &mut server, &mut machine);
     assert_eq!(said(&mut server, id), [], "messages may still come");
     let deadline = server.next_deadline().expect("the last messages");
     server.advance(deadline.at, &mut machine);
