@@ -6,7 +6,7 @@ use core::num::NonZeroU8;
 use fulmar_net::clock::Clock;
 use fulmar_net::event_trace::{EventTrace, Traced};
 use fulmar_net::recording::{EndOfRecording, RecordingConfig};
-use fulmar_net::udp::{Application, PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::udp::{Application, BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use fulmar_net::wait::WakeUp;
 use fulmar_net::{entropy, wait};
 use fulmar_proto::fec::block::BlockPlan;
@@ -108,10 +108,6 @@ pub(crate) fn settings(mtu: ByteCount, overhead: ByteCount, give_up: Duration) -
         ..ConnectionConfig::default()
     }
 }
-
-/// How far the pacer may run ahead: fast links wake once for many datagrams, and no queue on the
-/// way has to hold more than this.
-const BURST_TIME: Duration = Duration::from_micros(500);
 
 /// How much the send buffer should hold at `rate`.
 pub(crate) fn send_buffer_bytes(rate: Bitrate) -> usize {

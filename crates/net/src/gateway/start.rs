@@ -21,21 +21,18 @@ use crate::session::{
     Security, Session, SessionConfig, SessionTap, StateDirectory, fast_cipher, next_boot_epoch,
     read_preset_key, read_secret_key,
 };
-use crate::udp::{PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, Endpoint, EndpointConfig, PathSizes,
 };
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use std::error::Error as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// How far the pacer may run ahead: fast links wake once for many datagrams, and no queue on the
-/// way has to hold more than this.
-const BURST: Duration = Duration::from_micros(500);
 /// IPv6 and UDP headers.
 const V6_OVERHEAD: ByteCount = ByteCount(48);
 /// TPDUs in flight: 11 MB of the usual size.
@@ -174,7 +171,7 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
     let sizes = first_sizes(config);
     let endpoint = EndpointConfig {
         rate: rate.unwrap_or(Bitrate::ZERO),
-        burst: BURST,
+        burst: BURST_TIME,
         lower_overhead: sizes.lower_overhead,
         // A flow that ends lingers while the next begins.
         connections_max: limits.flows.saturating_mul(4),

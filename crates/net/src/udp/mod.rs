@@ -12,4 +12,4 @@ mod port;
 pub use batch::{Batch, Train};
 pub use driver::{Application, DriverError, Step, UdpDriver};
 pub use paths::{Path, PathTable, PathTableConfig};
-pub use port::{Offloads, PortConfig, PortCounters, SocketBuffers, UdpPort};
+pub use port::{BURST_TIME, Offloads, PortConfig, PortCounters, SocketBuffers, UdpPort};

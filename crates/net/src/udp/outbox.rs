@@ -192,4 +192,42 @@ mod tests {
             [(1, 100, 1), (1, 100, 1), (1, 40, 1), (2, 7, 1)]
         );
     }
+
+    #[test]
+    fn a_burst_that_is_not_full_stays_and_grows_while_whole_ones_go() {
+        /// The numbers of the datagrams that need not wait.
+        fn send_whole(outbox: &mut Outbox) -> Vec<u8> {
+            let mut sent = Vec::new();
+            while outbox.has_whole_burst() {
+                let (burst, octets) = outbox.front().unwrap();
+                assert_eq!((burst.count, burst.len), (3, 30));
+                sent.extend(octets.iter().step_by(10));
+                outbox.pop();
+            }
+            sent
+        }
+        let mut outbox = Outbox::default();
+        let push = |outbox: &mut Outbox, numbers: std::ops::Range<u8>| {
+            for number in numbers {
+                outbox.buffer().extend([number; 10]);
+                outbox.push(envelope(1), 10, 3);
+            }
+        };
+        push(&mut outbox, 0..2);
+        assert!(!outbox.has_whole_burst(), "it may still grow");
+        push(&mut outbox, 2..8);
+        assert_eq!(send_whole(&mut outbox), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(outbox.waiting(), 20);
+        assert_eq!(outbox.buffer().len(), 20, "it moved to the front");
+        let octets = [[6; 10], [7; 10]].concat();
+        assert_eq!(outbox.front().unwrap().1, octets);
+        // It takes what fills it, and what follows makes it whole.
+        push(&mut outbox, 8..11);
+        assert_eq!(send_whole(&mut outbox), [6, 7, 8]);
+        let (burst, octets) = outbox.front().unwrap();
+        assert_eq!(burst.count, 2);
+        assert_eq!(octets, [[9; 10], [10; 10]].concat());
+        outbox.pop();
+        assert_eq!((outbox.waiting(), outbox.buffer().len()), (0, 0));
+    }
 }

@@ -24,9 +24,9 @@ const FLUSH_AT: usize = 65_536;
 const BURST_MIN: usize = 16;
 /// And at most: of 1500 octets, 43 fill what the kernel takes.
 const BURST_MAX: usize = 64;
-/// More than a pacer lets go at once is never queued, so calls that carry no more change nothing on
-/// the wire.
-const BURST_TIME: Duration = Duration::from_micros(500);
+/// How far the pacer of an endpoint on a [`UdpPort`] may run ahead: fast links wake once for many datagrams, and no
+/// queue on the way has to hold more than this. System calls carry as much, which changes nothing on the wire.
+pub const BURST_TIME: Duration = Duration::from_micros(500);
 const BURST_PACKET: ByteCount = ByteCount(1500);
 
 /// How a [`UdpPort`] is set up.
@@ -48,7 +48,7 @@ impl Default for PortConfig {
 }
 
 impl PortConfig {
-    /// For a sender at `rate`: bursts grow with it, as far as a pacer lets go at once.
+    /// For a sender at `rate`: bursts grow with it, as far as a pacer lets go at once ([`BURST_TIME`]).
     pub fn for_rate(rate: Bitrate) -> Self {
         let packets = rate.bytes_in(BURST_TIME).0 / BURST_PACKET.0;
         let packets = usize::try_from(packets).unwrap_or(BURST_MAX);
@@ -370,4 +370,80 @@ fn enlarge(socket: &SockRef<'_>, asked: ByteCount) -> io::Result<SocketBuffers> 
         receive: ByteCount::from_usize(socket.recv_buffer_size()? / BOOKED_TO_USABLE),
         send: ByteCount::from_usize(socket.send_buffer_size()? / BOOKED_TO_USABLE),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::{Interest, wait};
+
+    #[test]
+    fn bursts_grow_with_the_rate_between_two_bounds() {
+        for (rate, burst) in [
+            (0, 16),
+            (384_000_000, 16),
+            (407_999_999, 16),
+            (408_000_000, 17),
+            (1_000_000_000, 41),
+            (1_536_000_000, 64),
+            (u64::MAX, 64),
+        ] {
+            let config = PortConfig::for_rate(Bitrate::from_bits_per_second(rate));
+            assert_eq!(config.burst, burst, "{rate} bit/s");
+        }
+    }
+
+    /// What has arrived at `port`, in datagrams that begin with their number.
+    fn numbers(port: &mut UdpPort, batch: &mut Batch) -> Vec<(u32, usize)> {
+        let mut numbers = Vec::new();
+        while port.receive(batch).unwrap() {
+            for datagram in batch.trains().flat_map(|train| train.datagrams()) {
+                let number = datagram.first_chunk().copied().unwrap();
+                numbers.push((u32::from_be_bytes(number), datagram.len()));
+            }
+        }
+        numbers
+    }
+
+    #[test]
+    fn more_than_is_held_back_leaves_in_whole_bursts_and_in_order() {
+        const LEN: usize = 1_000;
+        const COUNT: u32 = 300;
+        let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+        let config = PortConfig::default();
+        let mut sender = UdpPort::bind(any, config).unwrap();
+        let mut receiver = UdpPort::bind(any, config).unwrap();
+        let path = Path {
+            remote: receiver.local().unwrap(),
+            local: None,
+        };
+        let whole = config.burst.min(sender.offloads().send_segments) as u64;
+        let mut batch = Batch::default();
+        let mut arrived = Vec::new();
+        for number in 0..COUNT {
+            let octets = sender.buffer();
+            octets.extend(number.to_be_bytes());
+            octets.resize(octets.len() + LEN - 4, 7);
+            sender.send(&path, LEN, Ecn::NotCapable);
+            assert!(sender.can_send());
+            assert!(sender.outbox.waiting() < FLUSH_AT);
+            let sent = sender.counters().sent;
+            assert!(sent.is_multiple_of(whole), "{sent} in bursts of {whole}");
+            arrived.extend(numbers(&mut receiver, &mut batch));
+        }
+        let early = sender.counters().sent;
+        assert!(early > 0 && early < u64::from(COUNT), "{early}");
+        sender.flush();
+        assert_eq!(sender.counters().sent, u64::from(COUNT));
+        while arrived.len() < COUNT as usize {
+            let mut ready = Vec::new();
+            let patience = Some(Duration::from_secs(20));
+            let sources = [(receiver.as_fd(), Interest::Readable)];
+            wait(&sources, patience, &mut ready).unwrap();
+            assert!(ready[0].readable, "{} of {COUNT} came", arrived.len());
+            arrived.extend(numbers(&mut receiver, &mut batch));
+        }
+        let all: Vec<(u32, usize)> = (0..COUNT).map(|number| (number, LEN)).collect();
+        assert_eq!(arrived, all);
+    }
 }
