@@ -8,54 +8,60 @@ use fulmar_net::clock::Clock;
 use fulmar_net::gateway::{Control, Gateway, config::GatewayConfig};
 use fulmar_net::session::{Entropy, PresetKey, write_preset_key};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 
 /// Of what passes, no datagram has more.
 const DATAGRAM_OCTETS_MAX: u64 = 1_472;
 
-fn free_port() -> SocketAddr {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-    socket.local_addr().unwrap()
-}
-
+/// For the gateway `own`, which calls `peer` if it has its address.
 fn config(
     directory: &Path,
-    own: (&str, SocketAddr),
-    peer: (&str, SocketAddr),
+    own: &str,
+    (peer, address): (&str, Option<SocketAddr>),
     rest: &str,
 ) -> GatewayConfig {
+    let address = address.map_or_else(String::new, |at| format!("address = \"{at}\"\n"));
     let key = directory.join("key");
     let text = format!(
-        "[gateway]\nname = \"{}\"\nlisten = \"{}\"\nstate_dir = \"{}\"\n\
+        "[gateway]\nname = \"{own}\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{}\"\n\
          [security]\nkind = \"preset\"\npreset_key_file = \"{}\"\n\
-         [[peer]]\nname = \"{}\"\naddress = \"{}\"\nrate = \"2gbit\"\n\
+         [[peer]]\nname = \"{peer}\"\n{address}rate = \"2gbit\"\n\
          [class.bulk]\nmode = \"reliable\"\nwindow = \"4MiB\"\n{rest}",
-        own.0,
-        own.1,
-        directory.join(own.0).display(),
+        directory.join(own).display(),
         key.display(),
-        peer.0,
-        peer.1,
     );
     GatewayConfig::read("test", &text).unwrap()
 }
 
-/// Runs a gateway on a thread, which ends with what it allocated once it is told to stop.
-fn start(
-    config: GatewayConfig,
-    tell: Sender<(Control, Vec<SocketAddr>)>,
-) -> thread::JoinHandle<AllocationInfo> {
-    thread::spawn(move || {
+/// A gateway on a thread, which ends with what it allocated once it is told to stop.
+struct Running {
+    thread: thread::JoinHandle<AllocationInfo>,
+    control: Control,
+    carrier: SocketAddr,
+    entries: Vec<SocketAddr>,
+}
+
+fn start(config: GatewayConfig) -> Running {
+    let (tell, told) = channel();
+    let thread = thread::spawn(move || {
         let gateway = Gateway::start(Clock::start(), config).unwrap();
-        tell.send((gateway.control().unwrap(), gateway.entries().to_vec()))
+        let entries = gateway.entries().to_vec();
+        tell.send((gateway.control().unwrap(), gateway.carrier(), entries))
             .unwrap();
         allocation_counter::measure(|| {
             gateway.run().unwrap();
         })
-    })
+    });
+    let (control, carrier, entries) = told.recv().unwrap();
+    Running {
+        thread,
+        control,
+        carrier,
+        entries,
+    }
 }
 
 /// Allocations of the sending and of the receiving gateway while `octets` pass.
@@ -71,45 +77,36 @@ fn allocations(octets: u64) -> [u64; 2] {
         stream.write_all(b".").unwrap();
         got
     });
-    let (here, there) = (free_port(), free_port());
     let forward =
         format!("[[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"{to}\"\nclass = \"bulk\"\n");
     let egress = format!("[egress]\nallow = [\"{to}\"]\n");
-    let ends = [
-        config(directory.path(), ("ground", here), ("air", there), &forward),
-        config(directory.path(), ("air", there), ("ground", here), &egress),
-    ];
-    let gateways = ends.map(|config| {
-        let (tell, told) = channel();
-        let thread = start(config, tell);
-        (thread, told.recv().unwrap())
-    });
-    let entry = gateways[0].1.1[0];
-    let mut client = TcpStream::connect(entry).unwrap();
+    let ground = start(config(directory.path(), "ground", ("air", None), &egress));
+    let callee = ("ground", Some(ground.carrier));
+    let air = start(config(directory.path(), "air", callee, &forward));
+    let mut client = TcpStream::connect(air.entries[0]).unwrap();
     io::copy(&mut io::repeat(7).take(octets), &mut client).unwrap();
     client.shutdown(std::net::Shutdown::Write).unwrap();
     client.read_exact(&mut [0]).unwrap();
     assert_eq!(sink.join().unwrap(), octets);
-    gateways.map(|(thread, (control, _))| {
-        control.stop();
-        thread.join().unwrap().count_total
+    [air, ground].map(|gateway| {
+        gateway.control.stop();
+        gateway.thread.join().unwrap().count_total
     })
 }
 
-/// Buffers grow, and nodes of trees come and go with every burst, but no datagram needs memory of its
-/// own: the second 40 MB cost far fewer allocations than they have datagrams.
+/// Buffers grow, and nodes of trees come and go with every burst, the smaller the bursts the more: on idle cores 0.13 for
+/// a datagram sent and 0.08 for one received were measured, on busy ones up to 0.19 and 0.12. No datagram needs memory of
+/// its own, which were 1 more.
 #[test]
-fn gateways_allocate_nothing_for_a_datagram() {
+fn gateways_allocate_for_bursts_but_not_for_each_datagram() {
     let (less, more) = (20_000_000, 60_000_000);
     let [first, second] = [less, more].map(allocations);
     let datagrams = (more - less) / DATAGRAM_OCTETS_MAX;
-    for (end, (first, second)) in ["sending", "receiving"]
-        .iter()
-        .zip(first.into_iter().zip(second))
-    {
+    let ends = [("sending", 4), ("receiving", 6)];
+    for ((end, datagrams_each), (first, second)) in ends.iter().zip(first.into_iter().zip(second)) {
         let further = second.saturating_sub(first);
         assert!(
-            further * 4 < datagrams,
+            further * datagrams_each < datagrams,
             "{end}: {further} allocations for {datagrams} datagrams"
         );
     }

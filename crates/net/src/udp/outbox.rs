@@ -2,7 +2,8 @@
 //!
 //! Datagrams of one size to one path join (GSO); a smaller one may end a burst. A burst is capped,
 //! because some middleboxes drop the tail of a long back-to-back train (quinn issue 2627).
-//! Nothing is allocated for a datagram: the octets lie in one buffer, which is used again.
+//! The octets lie in one buffer and the bursts in one queue, both used again: nothing is allocated here once they have
+//! grown, but for a burst that the interface refuses.
 
 use quinn_udp::EcnCodepoint;
 use std::collections::VecDeque;
