@@ -44,7 +44,7 @@ impl Endpoint {
         self.connection(id).map(Connection::counters).or_else(past)
     }
 
-    /// The counters of all connections that `path` has had, by the class of their [`Share`](super::Share). Exact for
+    /// The counters of all connections that `path` has had, by the class of their [`Share`](crate::transport::aerotp::Share). Exact for
     /// the first 1,024 pairs of a path and a class; for further ones, those of the connections that are
     /// there.
     pub fn class_counters(&self, path: PathId) -> BTreeMap<u8, Counters> {
