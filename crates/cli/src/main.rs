@@ -6,6 +6,7 @@
 mod commands;
 mod demo;
 mod exit;
+mod line_limit;
 mod output;
 mod signals;
 mod table;

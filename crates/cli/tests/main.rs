@@ -15,6 +15,7 @@ mod gateway_first_use;
 mod gateway_flows;
 mod gateway_hostile;
 mod gateway_killed;
+mod gateway_log;
 mod gateway_mtu;
 mod gateway_proxies;
 mod gateway_refusals;

@@ -2,6 +2,7 @@
 
 use super::{overwrite, service};
 use crate::exit::{Exit, Failure, OrExit};
+use crate::line_limit::LineLimit;
 use crate::output;
 use crate::signals::Signals;
 use anyhow::Context;
@@ -194,9 +195,9 @@ fn level_filter(level: LogLevel, verbose: u8) -> LevelFilter {
     }
 }
 
-fn begin_logs(format: LogFormat, level: LogLevel, verbose: u8) -> SetLevel {
+fn begin_logs(format: LogFormat, level: LogLevel, verbose: u8, limit: LineLimit) -> SetLevel {
     let (filter, handle) = reload::Layer::new(level_filter(level, verbose));
-    let registry = tracing_subscriber::registry().with(filter);
+    let registry = tracing_subscriber::registry().with(filter).with(limit);
     let on_terminal = io::stderr().is_terminal();
     let lines = fmt::layer().with_writer(io::stderr).with_target(false);
     let text = match format {
@@ -283,7 +284,9 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
         output::line(explain::explain(&config).trim_end())?;
         return Ok(Exit::Done);
     }
-    let set_level = begin_logs(args.log_format, config.log, verbose);
+    let clock = Clock::start();
+    let limit = LineLimit::new(clock);
+    let set_level = begin_logs(args.log_format, config.log, verbose, limit.clone());
     if config.security == SecurityKind::None {
         tracing::warn!(
             event = "unprotected",
@@ -296,7 +299,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
     if let Err(error) = precise_timers() {
         tracing::warn!(event = "coarse_timers", %error);
     }
-    let gateway = Gateway::start(Clock::start(), config).map_err(failure)?;
+    let gateway = Gateway::start(clock, config).map_err(failure)?;
     let control = gateway
         .control()
         .context("copying the waker")
@@ -328,8 +331,13 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
     service::watch(watched)
         .context("starting the watchdog's thread")
         .or_exit(Exit::Device)?;
+    limit
+        .sum_up()
+        .context("starting the log's thread")
+        .or_exit(Exit::Device)?;
     service::ready();
     let end = gateway.run().map_err(failure)?;
+    limit.end();
     tracing::info!(event = "stopped", flows_cut = end.cut);
     Ok(signals.exit().unwrap_or(Exit::Done))
 }

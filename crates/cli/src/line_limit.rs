@@ -1,0 +1,538 @@
+//! Limits of log lines: neither a stranger nor a link that flaps fills a disk, or hides other lines.
+//!
+//! All lines of a gateway pass here, whichever code writes them, so that no new one can be forgotten.
+//! They are told apart by their event and their peer.
+//!
+//! # Promises
+//! - Of one event of one peer at most [`LINES`]' burst is written, one line more in each of its spans,
+//!   and once in [`SUMMARY_AFTER`] how many were left out. [`FLOW_LINES`] are those of level `debug`,
+//!   which an operator asked for, one for each flow.
+//! - Whatever there is to say, at most [`ALL_LINES`] are written.
+//! - What is left out is counted, and the number is written.
+//! - [`OPERATORS`] have no limit: the configuration says how many of them there are.
+
+use fulmar_net::clock::Clock;
+use fulmar_proto::units::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// Lines at once, and how often one more.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    burst: u32,
+    each: Duration,
+}
+
+/// Of one event of one peer.
+const LINES: Limit = Limit {
+    burst: 10,
+    each: Duration::from_secs(60),
+};
+/// Of one event of one peer at the level `debug`.
+const FLOW_LINES: Limit = Limit {
+    burst: 1_000,
+    each: Duration::from_millis(10),
+};
+/// Of all events together, but for those at the level `debug`: 256 peers may come at once, and a day
+/// has 86,400 seconds.
+const ALL_LINES: Limit = Limit {
+    burst: 2_000,
+    each: Duration::from_secs(1),
+};
+/// How often the lines of one kind that were left out are summed up.
+const SUMMARY_AFTER: Duration = Duration::from_secs(60);
+/// Kinds of lines that are told apart; further ones share one. Events are some sixty, peers 256 at most.
+const KINDS_MAX: usize = 4_096;
+
+/// The event that says what was left out.
+const SUMMARY: &str = "lines_left_out";
+/// One line for each entry of the configuration, and the summaries.
+const OPERATORS: [&str; 4] = ["listening", "open_proxy", "entry_unopened", SUMMARY];
+
+/// A leaky bucket.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// When it will be full again.
+    full_at: Instant,
+}
+
+impl Bucket {
+    const FULL: Self = Self {
+        full_at: Instant::START,
+    };
+
+    /// Whether there is one left, which is taken.
+    fn take(&mut self, now: Instant, limit: Limit) -> bool {
+        let from = self.full_at.max(now);
+        if from.saturating_since(now) + limit.each > limit.each * limit.burst {
+            return false;
+        }
+        self.full_at = from + limit.each;
+        true
+    }
+}
+
+/// What lines are told apart by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    event: String,
+    peer: String,
+}
+
+/// One line, as far as its limit depends on it.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    kind: Kind,
+    /// Level `debug` or below.
+    is_detail: bool,
+    /// Like ones that whoever wrote it left out himself.
+    skipped: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    bucket: Bucket,
+    left_out: u64,
+    /// When the first of those was left out.
+    since: Instant,
+}
+
+/// Lines of one kind that were left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LeftOut {
+    kind: Kind,
+    lines: u64,
+    within: Duration,
+}
+
+/// Who may write how much. Time is an argument.
+#[derive(Debug)]
+struct Limits {
+    all: Bucket,
+    kinds: BTreeMap<Kind, State>,
+}
+
+impl Limits {
+    const fn new() -> Self {
+        Self {
+            all: Bucket::FULL,
+            kinds: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a line may be written.
+    fn may(&mut self, now: Instant, mut line: Line) -> bool {
+        if OPERATORS.contains(&line.kind.event.as_str()) {
+            return true;
+        }
+        if !self.kinds.contains_key(&line.kind) && self.kinds.len() >= KINDS_MAX {
+            self.kinds
+                .retain(|_, state| state.left_out > 0 || state.bucket.full_at > now);
+            if self.kinds.len() >= KINDS_MAX {
+                line.kind = Kind::default();
+            }
+        }
+        let state = self.kinds.entry(line.kind).or_insert(State {
+            bucket: Bucket::FULL,
+            left_out: 0,
+            since: now,
+        });
+        let limit = if line.is_detail { FLOW_LINES } else { LINES };
+        let may =
+            state.bucket.take(now, limit) && (line.is_detail || self.all.take(now, ALL_LINES));
+        if !may {
+            if state.left_out == 0 {
+                state.since = now;
+            }
+            state.left_out = state.left_out.saturating_add(1 + line.skipped);
+        }
+        may
+    }
+
+    /// When something that was left out is due to be summed up.
+    fn next_summary(&self) -> Option<Instant> {
+        let waiting = self.kinds.values().filter(|state| state.left_out > 0);
+        waiting.map(|state| state.since + SUMMARY_AFTER).min()
+    }
+
+    /// What was left out and is due to be summed up, or all of it.
+    fn summaries(&mut self, now: Instant, all: bool) -> Vec<LeftOut> {
+        let due = |state: &State| {
+            let waited = now.saturating_since(state.since);
+            state.left_out > 0 && (all || waited >= SUMMARY_AFTER)
+        };
+        let kinds = self.kinds.iter_mut().filter(|(_, state)| due(state));
+        kinds
+            .map(|(kind, state)| LeftOut {
+                kind: kind.clone(),
+                lines: core::mem::take(&mut state.left_out),
+                within: now.saturating_since(state.since),
+            })
+            .collect()
+    }
+}
+
+/// Reads a line's event and peer.
+#[derive(Debug, Default)]
+struct Reader(Line);
+
+impl Visit for Reader {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "event" => value.clone_into(&mut self.0.kind.event),
+            "peer" => value.clone_into(&mut self.0.kind.peer),
+            _ => {}
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "skipped" {
+            self.0.skipped = value;
+        }
+    }
+
+    fn record_debug(&mut self, _field: &Field, _value: &dyn Debug) {}
+}
+
+impl Line {
+    fn of(event: &Event<'_>) -> Self {
+        let mut reader = Reader::default();
+        event.record(&mut reader);
+        let mut line = reader.0;
+        if line.kind.event.is_empty() {
+            // A line without an event is told apart by its place in the sources.
+            event.metadata().name().clone_into(&mut line.kind.event);
+        }
+        line.is_detail = *event.metadata().level() >= Level::DEBUG;
+        line
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    limits: Mutex<Limits>,
+    /// Something was left out.
+    left_out: Condvar,
+}
+
+impl Shared {
+    fn limits(&self) -> MutexGuard<'_, Limits> {
+        // Nothing panics while it is held.
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A layer that lets lines pass as far as they may.
+#[derive(Clone, Debug)]
+pub(crate) struct LineLimit(Arc<Shared>);
+
+impl LineLimit {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self(Arc::new(Shared {
+            clock,
+            limits: Mutex::new(Limits::new()),
+            left_out: Condvar::new(),
+        }))
+    }
+
+    /// From now on says what was left out, on a thread of its own.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn sum_up(&self) -> io::Result<()> {
+        let shared = Arc::clone(&self.0);
+        let sum_up = move || {
+            loop {
+                let due = shared.wait_for_summaries();
+                say(&due);
+            }
+        };
+        thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(sum_up)
+            .map(drop)
+    }
+
+    /// Says all that was left out and not said so far: the end.
+    pub(crate) fn end(&self) {
+        let due = self.0.limits().summaries(self.0.clock.now(), true);
+        say(&due);
+    }
+}
+
+impl Shared {
+    fn wait_for_summaries(&self) -> Vec<LeftOut> {
+        let mut limits = self.limits();
+        loop {
+            let now = self.clock.now();
+            let due = limits.summaries(now, false);
+            if !due.is_empty() {
+                return due;
+            }
+            limits = match limits.next_summary() {
+                None => self
+                    .left_out
+                    .wait(limits)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(at) => {
+                    let woken = self.left_out.wait_timeout(limits, at.saturating_since(now));
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+fn say(due: &[LeftOut]) {
+    for LeftOut {
+        kind,
+        lines,
+        within,
+    } in due
+    {
+        let peer = Some(kind.peer.as_str()).filter(|peer| !peer.is_empty());
+        tracing::warn!(
+            event = SUMMARY,
+            of = kind.event,
+            peer,
+            lines,
+            seconds = within.as_secs_f64()
+        );
+    }
+}
+
+impl<S: Subscriber> Layer<S> for LineLimit {
+    fn event_enabled(&self, event: &Event<'_>, _context: Context<'_, S>) -> bool {
+        let line = Line::of(event);
+        let now = self.0.clock.now();
+        let mut limits = self.0.limits();
+        let was_waiting = limits.next_summary().is_some();
+        let may = limits.may(now, line);
+        let is_first = !may && !was_waiting;
+        drop(limits);
+        if is_first {
+            self.0.left_out.notify_one();
+        }
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulmar_proto::rng::Rng;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    fn sources(directory: &Path, files: &mut Vec<String>) {
+        for entry in fs::read_dir(directory).expect("sources") {
+            let path = entry.expect("sources").path();
+            if path.is_dir() {
+                sources(&path, files);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                files.push(fs::read_to_string(&path).expect("text"));
+            }
+        }
+    }
+
+    /// The names of all events in the sources of the gateway and its command, but for those in tests.
+    fn events() -> BTreeSet<String> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut files = Vec::new();
+        sources(&here.join("src"), &mut files);
+        sources(&here.join("../net/src"), &mut files);
+        let mut events = BTreeSet::new();
+        for text in &files {
+            let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for written in program.split("event = \"").skip(1) {
+                events.extend(written.split('"').next().map(str::to_owned));
+            }
+        }
+        events
+    }
+
+    fn line(event: &str, peer: &str) -> Line {
+        Line {
+            kind: Kind {
+                event: event.to_owned(),
+                peer: peer.to_owned(),
+            },
+            ..Line::default()
+        }
+    }
+
+    fn allowed(limit: Limit, span: Duration) -> u64 {
+        let more = u64::try_from(span.as_nanos() / limit.each.as_nanos());
+        u64::from(limit.burst) + more.expect("a short time")
+    }
+
+    /// Whoever causes them, in whatever order and at whatever pace: of all events that there are.
+    #[test]
+    fn however_often_something_happens_its_lines_are_few_and_every_one_is_counted() {
+        let events: Vec<String> = events().into_iter().collect();
+        assert!(events.len() > 40, "only {events:?}");
+        assert!(events.iter().any(|event| event == "peer_moved"));
+        let peers = ["", "a", "b"];
+        for seed in 0..8 {
+            let mut rng = Rng::from_seed(seed);
+            let mut limits = Limits::new();
+            let mut now = Instant::START;
+            let mut happened = BTreeMap::<Kind, u64>::new();
+            let mut written = BTreeMap::<Kind, u64>::new();
+            let mut left_out = BTreeMap::<Kind, u64>::new();
+            let mut summaries = 0_u64;
+            let mut sum_up = |left: Vec<LeftOut>, left_out: &mut BTreeMap<Kind, u64>| {
+                summaries += left.len() as u64;
+                for LeftOut { kind, lines, .. } in left {
+                    *left_out.entry(kind).or_default() += lines;
+                }
+            };
+            // Storms of one kind, up to one line a microsecond, and everything at once.
+            for storm in 0..400_u64 {
+                let chosen = rng.below(events.len() as u64 + 1);
+                let pace = Duration::from_micros(1 << rng.below(24));
+                for n in 0..500_u64 {
+                    let event = usize::try_from(chosen).expect("small");
+                    let event = events.get(event).unwrap_or_else(|| {
+                        &events[usize::try_from(n).expect("small") % events.len()]
+                    });
+                    let peer = peers[usize::try_from((storm + n) % 3).expect("small")];
+                    let line = line(event, peer);
+                    let kind = line.kind.clone();
+                    *happened.entry(kind.clone()).or_default() += 1;
+                    if limits.may(now, line) {
+                        *written.entry(kind).or_default() += 1;
+                    }
+                    now += pace;
+                    sum_up(limits.summaries(now, false), &mut left_out);
+                }
+            }
+            sum_up(limits.summaries(now, true), &mut left_out);
+            let span = now.saturating_since(Instant::START);
+            let mut all = 0;
+            for (kind, count) in &happened {
+                let lines = written.get(kind).copied().unwrap_or(0);
+                let told = left_out.get(kind).copied().unwrap_or(0);
+                assert_eq!(lines + told, *count, "{kind:?}");
+                if OPERATORS.contains(&kind.event.as_str()) {
+                    assert_eq!(told, 0, "{kind:?}");
+                    continue;
+                }
+                all += lines;
+                assert!(
+                    lines <= allowed(LINES, span),
+                    "{kind:?}: {lines} in {span:?}"
+                );
+            }
+            assert!(all <= allowed(ALL_LINES, span), "{all} lines in {span:?}");
+            let most = span.as_secs() / SUMMARY_AFTER.as_secs() + 1;
+            assert!(summaries <= most * happened.len() as u64, "{summaries}");
+        }
+    }
+
+    #[test]
+    fn the_lines_without_a_limit_are_those_that_the_configuration_counts() {
+        let events = events();
+        for event in OPERATORS.iter().filter(|event| **event != SUMMARY) {
+            assert!(events.contains(*event), "no line has {event}");
+        }
+        let mut limits = Limits::new();
+        let written = |event: &str, limits: &mut Limits| {
+            let all = (0..1_000).filter(|_| limits.may(Instant::START, line(event, "a")));
+            all.count()
+        };
+        assert_eq!(written("listening", &mut limits), 1_000);
+        assert_eq!(written("peer_moved", &mut limits), 10);
+    }
+
+    #[test]
+    fn one_storm_does_not_hide_other_lines() {
+        let mut limits = Limits::new();
+        let at = |seconds| Instant::START + Duration::from_secs(seconds);
+        for second in 0..3_600 {
+            for _ in 0..50 {
+                limits.may(at(second), line("peer_moved", "a"));
+            }
+        }
+        assert!(limits.may(at(3_600), line("peer_moved", "b")));
+        assert!(limits.may(at(3_600), line("link_down", "a")));
+    }
+
+    #[test]
+    fn what_a_line_says_it_left_out_itself_is_counted_too() {
+        let mut limits = Limits::new();
+        for _ in 0..12 {
+            let mut line = line("refused", "");
+            line.skipped = 100;
+            limits.may(Instant::START, line);
+        }
+        let [left] = &limits.summaries(Instant::START, true)[..] else {
+            panic!("one kind");
+        };
+        assert_eq!(left.lines, 2 * 101);
+    }
+
+    #[test]
+    fn kinds_that_nobody_foresaw_share_one_limit() {
+        let mut limits = Limits::new();
+        let peers = 0..20_000;
+        let written = peers
+            .filter(|peer| limits.may(Instant::START, line("x", &peer.to_string())))
+            .count();
+        assert!(
+            limits.kinds.len() <= KINDS_MAX + 1,
+            "{}",
+            limits.kinds.len()
+        );
+        let most = usize::try_from(ALL_LINES.burst).expect("small");
+        assert_eq!(written, most);
+    }
+
+    /// A layer that counts what comes through.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<Line>>>);
+
+    impl<S: Subscriber> Layer<S> for Written {
+        fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+            self.0.lock().expect("no panic").push(Line::of(event));
+        }
+    }
+
+    #[test]
+    fn real_lines_are_told_apart_by_event_and_peer_and_summed_up_at_the_end() {
+        let written = Written::default();
+        let limit = LineLimit::new(Clock::start());
+        let subscriber = tracing_subscriber::registry()
+            .with(limit.clone())
+            .with(written.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..500 {
+                tracing::info!(event = "peer_moved", peer = "a");
+                tracing::info!(event = "peer_moved", peer = Some("b"));
+                tracing::warn!("no event");
+            }
+            limit.end();
+        });
+        let lines = written.0.lock().expect("no panic").clone();
+        let count = |event: &str, peer: &str| {
+            let is = |line: &&Line| line.kind.event.contains(event) && line.kind.peer == peer;
+            lines.iter().filter(is).count()
+        };
+        assert_eq!(count("peer_moved", "a"), 10);
+        assert_eq!(count("peer_moved", "b"), 10);
+        assert_eq!(count("line_limit.rs", ""), 10);
+        assert_eq!(count(SUMMARY, "a"), 1);
+        assert_eq!(count(SUMMARY, "b"), 1);
+        assert_eq!(count(SUMMARY, ""), 1);
+    }
+}
