@@ -109,6 +109,8 @@ struct Pair {
     loss: f64,
     rng: Rng,
     is_over: bool,
+    /// The server ended, as one that serves a single test does, perhaps before the client has left.
+    has_server_left: bool,
 }
 
 impl Pair {
@@ -143,6 +145,7 @@ impl Pair {
             loss,
             rng: rng.child("loss"),
             is_over: false,
+            has_server_left: false,
         }
     }
 
@@ -151,8 +154,12 @@ impl Pair {
         let mut next = None;
         let [ours, theirs] = &mut self.machines;
         let (said, at, is_over) = settle(self.now, ours, &mut self.client);
-        let (answered, until, _) = settle(self.now, theirs, &mut self.server);
         self.is_over |= is_over;
+        let (mut answered, mut until) = (Vec::new(), None);
+        if !self.has_server_left {
+            (answered, until, self.has_server_left) = settle(self.now, theirs, &mut self.server);
+            until = until.filter(|_| !self.has_server_left);
+        }
         let datagrams = said.into_iter().map(|octets| (1, octets));
         for (to, octets) in datagrams.chain(answered.into_iter().map(|octets| (0, octets))) {
             if !self.rng.chance(self.loss) {
@@ -172,6 +179,9 @@ impl Pair {
             .is_some_and(|(at, ..)| *at <= self.now)
         {
             let (_, to, octets) = self.underway.remove(0);
+            if to == 1 && self.has_server_left {
+                continue;
+            }
             let datagram = Datagram {
                 path: PATH,
                 octets: &octets,
@@ -424,4 +434,20 @@ fn a_test_of_one_message_has_an_interval_with_it() {
         let totals: Vec<u64> = report.intervals.iter().map(Interval::total).collect();
         assert_eq!(totals, [1]);
     }
+}
+
+/// The case of a random run: the server's last acknowledgement is lost, and it ends while the client waits for that.
+#[test]
+fn a_client_leaves_by_itself_when_the_server_has_ended() {
+    let test = Test {
+        streams: 16,
+        message_bytes: 925,
+        limit: Limit::Time(Duration::from_millis(319)),
+        link_bps: RATE.as_bits_per_second(),
+        interval: Some(Duration::from_millis(100)),
+        ..Test::new(7, Mode::HybridNackMack, Direction::Up)
+    };
+    let (outcome, pair) = Pair::new(test, 0.2, 14_360_543_737_220_109_053).run();
+    assert_adds_up(&outcome.expect("it comes to its end"));
+    assert!(pair.has_server_left);
 }
