@@ -9,11 +9,12 @@ FULMAR = $(CARGO) run --release --locked -p fulmar-cli --
 FILE ?=
 SECONDS_EACH ?= 600
 COUNT ?= 10000
+MINUTES ?= 10
 SEED ?= 1
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak fuzz package static swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore fuzz package static sbom swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,10 +38,11 @@ test: setup packages wasm ## Every test; as root it installs Debian packages fir
 test-quick: setup ## The fast tests: units, properties and short sessions
 	$(CARGO) test --locked --workspace --lib --bins
 
-lint: setup ## Formatting, lints and documentation, all without a warning
+lint: setup ## Formatting, lints, documentation and dependencies (deny.toml), all without a warning
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	scripts/deny
 
 wasm: setup ## Build the core for wasm32: proof that it touches no system
 	@scripts/wasm-check
@@ -72,6 +74,9 @@ flows: setup ## Memory and leaks with 1,000 flows at once and 10,000 in a row, w
 soak: setup packages ## Transfers across ten outages of 20 s, and one of 10 min (root, 16 min)
 	CI=true $(CARGO) test --locked -p fulmar-cli --test it gateway_soak -- --ignored --nocapture
 
+explore: setup ## New random cases for MINUTES (default 10): property tests and swarms; a failure prints the command that repeats it
+	@scripts/explore $(MINUTES)
+
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)
 
@@ -82,6 +87,9 @@ static: setup ## The binary without libraries, in target/static, tried on its ow
 	@scripts/setup-debian musl-tools buildah
 	scripts/static
 	python3 -m unittest discover -s scripts/tests/static -v
+
+sbom: setup ## The bill of materials of the binary, as CycloneDX, in target/sbom
+	@scripts/sbom
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
 	$(FULMAR) sim --swarm $(COUNT) --seed $(SEED)

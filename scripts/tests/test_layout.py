@@ -1,4 +1,7 @@
-"""No test is forgotten: each file of a crate's `tests` is a module of its `main.rs` or a target of its manifest."""
+"""The tests as a whole: none is forgotten, and random ones draw the same cases every time.
+
+Each file of a crate's `tests` is a module of its `main.rs` or a target of its manifest.
+"""
 
 import pathlib
 import re
@@ -21,6 +24,12 @@ class Layout(unittest.TestCase):
                 remedy = f"add `mod {file.stem};` to {main.relative_to(ROOT)}, and use its harness as `crate::...`"
                 self.assertIn(file.stem, built, remedy)
         self.assertGreater(found, 90)
+
+    def test_no_random_test_has_a_seed_of_its_own(self):
+        settings = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
+        self.assertRegex(settings["env"]["PROPTEST_RNG_SEED"], r"^\d+$")
+        for path in ROOT.glob("crates/**/*.rs"):
+            self.assertNotIn("rng_seed:", path.read_text(), f"{path}: the seed comes from .cargo/config.toml, or from scripts/explore")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ mod aerotp_setup;
 mod aerotp_sharing;
 mod aerotp_writes;
 mod bottleneck;
+mod fixed_seeds;
 mod lt_tcp_hostile;
 mod lt_tcp_promises;
 mod lt_tcp_sessions;

@@ -10,7 +10,6 @@ use crate::rng::Rng;
 use crate::units::FecStrength;
 use fec::reed_solomon::{Encoder, PRIMITIVE_POLYNOMIAL_8_4_3_2_0};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 fn words(words: u16) -> FecStrength {
     FecStrength::from_words(words).unwrap()
@@ -218,12 +217,6 @@ fn few_generators_are_kept_however_many_strengths_are_used() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        rng_seed: RngSeed::Fixed(0x125),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
-
     #[test]
     fn any_errors_within_each_codewords_strength_are_corrected_and_counted(
         seed: u64,

@@ -159,8 +159,6 @@ fn read_all(stream: &[u8], cuts: &[usize]) -> Result<(Vec<String>, Vec<u8>), Mal
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn every_record_comes_back_from_its_octets(owned in any_record()) {
         let record = owned.record();
