@@ -2,6 +2,7 @@
 //!
 //! One program for all of them: it is linked once, and one that waits leaves its core to another.
 
+mod configuration_texts;
 mod emulator;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;

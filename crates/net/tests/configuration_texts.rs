@@ -1,0 +1,61 @@
+//! Whatever a gateway's configuration file holds: a configuration that explains itself, or an error of one line that
+//! names the file. The same as the fuzz target `configuration`, over its corpus and over mutations of it.
+
+use fulmar_net::gateway::config::GatewayConfig;
+use fulmar_net::gateway::config::explain::explain;
+use proptest::prelude::*;
+use std::fs;
+use std::path::PathBuf;
+
+const FILE: &str = "file.toml";
+
+fn corpus() -> Vec<String> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/configuration");
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    let texts = paths.iter().map(|path| fs::read_to_string(path).unwrap());
+    texts.collect()
+}
+
+/// Whether `text` was taken.
+fn read(text: &str) -> bool {
+    match GatewayConfig::read(FILE, text) {
+        Ok(config) => {
+            assert!(explain(&config).ends_with('\n'));
+            true
+        }
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.starts_with(FILE), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+            assert!(!error.contains(char::is_control), "{error:?}");
+            false
+        }
+    }
+}
+
+#[test]
+fn each_text_of_the_corpus_is_a_configuration_or_one_line() {
+    let texts = corpus();
+    let taken = texts.iter().filter(|text| read(text)).count();
+    assert!(taken > 0 && taken < texts.len(), "{taken}");
+}
+
+proptest! {
+    #[test]
+    fn a_changed_configuration_is_a_configuration_or_one_line(
+        seed in prop::sample::select(corpus()),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..20_usize, "\\PC{0,3}|[\\[\\]=\"'#\\n0-9]{0,3}"), 1..5),
+    ) {
+        let mut text: Vec<char> = seed.chars().collect();
+        for (place, cut, put) in edits {
+            let from = place.index(text.len() + 1);
+            let until = (from + cut).min(text.len());
+            text.splice(from..until, put.chars());
+        }
+        read(&String::from_iter(text));
+    }
+}
