@@ -14,7 +14,7 @@ SEED ?= 1
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore fuzz package static sbom swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore fuzz package static sbom strangers swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ static: setup ## The binary without libraries, in target/static, tried on its ow
 
 sbom: setup ## The bill of materials of the binary, as CycloneDX, in target/sbom
 	@scripts/sbom
+
+strangers: setup ## What strangers' datagrams take of a gateway's processor and of its traffic (6 min, part of bench), written to docs/measurements
+	scripts/strangers
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it
 	$(FULMAR) sim --swarm $(COUNT) --seed $(SEED)

@@ -15,6 +15,7 @@ mod session_mtu;
 mod session_notices;
 mod session_pair;
 mod session_refusals;
+mod session_work;
 mod tcp_kernel;
 mod tcp_lab;
 mod transfer_farewell;

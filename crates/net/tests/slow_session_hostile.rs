@@ -230,10 +230,19 @@ fn a_hundred_thousand_handshakes_of_strangers_leave_memory_flat_and_traffic_runn
     );
     let counters = pair.session(Way::Back).counters();
     let asked = counters.dropped(DropReason::CookieAsked);
+    let unheard = counters.dropped(DropReason::Flood);
     let read = counters.dropped(DropReason::UnknownPeer);
-    assert!(asked > 99_000, "{asked} asked to prove their address");
-    // Fifty at once, then a hundred a second at most, over the four seconds and a bit.
-    assert!(read <= 50 + 100 * 5, "{read} initiations read");
+    assert!(
+        asked + unheard > 99_000,
+        "{asked} asked, {unheard} not heard"
+    );
+    // One of ten, and a hundred a second over the four seconds and a bit.
+    assert!(
+        (9_900..=10_700).contains(&asked),
+        "{asked} asked to prove their address"
+    );
+    // Half of a hundred before it is a flood, and none after.
+    assert!(read <= 60, "{read} initiations read");
     assert_eq!(counters.responses_sent, 1);
 }
 
@@ -252,7 +261,8 @@ fn a_peer_that_proves_its_address_gets_in_during_a_flood() {
     let mut configs = noise();
     configs[0].peers[0].endpoints.clear();
     let mut pair = Pair::new(configs, medium);
-    for n in 0..2_000_u32 {
+    // One of ten of those that come is asked for a proof: whoever repeats itself is soon one of them.
+    for n in 0..12_000_u32 {
         if n == 1_000 {
             pair.call(Way::Forward, |session, _| {
                 session.set_endpoints(PEER, vec![PATH]);

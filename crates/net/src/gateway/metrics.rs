@@ -195,6 +195,7 @@ mod tests {
         last.peers[0].transport = counted.clone();
         last.peers[0].rate_bits_per_second = 1_000;
         last.carrier.dropped = BTreeMap::from([("forged", 1)]);
+        last.carrier.operations = BTreeMap::from([("hash", 1)]);
         last.classes[0].flows_reset = BTreeMap::from([("idle", 1)]);
         last.classes[0].messages_lost = BTreeMap::from([("full", 1)]);
         let mut of_class = counted;

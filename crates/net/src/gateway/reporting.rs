@@ -169,5 +169,7 @@ fn carrier(link: &Link, captured: RecordingCounters, traced: RecordingCounters) 
         traced_events: traced.written,
         trace_missed_events: traced.missed,
         dropped: dropped.into_iter().collect(),
+        uncorrected_datagrams: session.uncorrected,
+        operations: link.work().named().into_iter().collect(),
     }
 }

@@ -249,6 +249,10 @@ pub struct CarrierReport {
     pub trace_missed_events: u64,
     /// Datagrams that were dropped before a flow saw them, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
+    /// Damaged datagrams that were not corrected: too many were, in vain.
+    pub uncorrected_datagrams: u64,
+    /// What it took to judge and to answer what arrived, by operation.
+    pub operations: BTreeMap<&'static str, u64>,
 }
 
 /// One flow.

@@ -107,6 +107,8 @@ pub struct SessionCounters {
     pub rekeys: u64,
     /// Octets that parity put right.
     pub corrected_symbols: u64,
+    /// Damaged datagrams that parity was not put to work on: too many were, in vain.
+    pub uncorrected: u64,
     /// Times a link was held for down.
     pub outages: u64,
     /// How long, over all peers, outages that are over have lasted.

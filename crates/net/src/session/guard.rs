@@ -1,12 +1,15 @@
-//! What a stranger can make us do: one hash, or one small answer, and nothing that stays.
+//! What a stranger can make us do: a few hashes, rarely a small answer, and nothing that stays.
 //!
 //! The scheme is that of `WireGuard` (Donenfeld 2017, section 5.3 and 5.4.4) with BLAKE3 for its hashes: the
 //! first check shows that the sender knows whom it talks to; under load, a second one shows that it
-//! receives at the address it claims.
+//! receives at the address it claims. Both come before any operation with keys, and so do the limits of
+//! sources ([`SourceLimits`]). What costs more than hashes has a rate, answers too: why those rates, ADR 0022.
 
 use super::config::Security;
 use super::entropy::Entropy;
 use super::keys::PublicKey;
+use super::sources::{Bucket, Rate, SourceLimits};
+use super::work::Work;
 use chacha20poly1305::aead::AeadInPlace;
 use chacha20poly1305::{KeyInit, Tag, XChaCha20Poly1305, XNonce};
 use fulmar_proto::units::{Duration, Instant};
@@ -24,7 +27,9 @@ pub(super) const COOKIE_LIFE: Duration = Duration::from_secs(120);
 /// A 16-octet check or cookie.
 pub(super) type Mac = [u8; MAC_BYTES];
 
-fn mac(key: &[u8; 32], parts: &[&[u8]]) -> Mac {
+/// A keyed hash.
+pub(super) fn hash(work: &mut Work, key: &[u8; 32], parts: &[&[u8]]) -> Mac {
+    work.hashes += 1;
     let mut hasher = blake3::Hasher::new_keyed(key);
     for part in parts {
         hasher.update(part);
@@ -69,13 +74,18 @@ impl GuardKeys {
     }
 
     /// The first check of a message.
-    pub(super) fn first(&self, message: &[u8]) -> Mac {
-        mac(&self.first, &[message])
+    pub(super) fn first(&self, work: &mut Work, message: &[u8]) -> Mac {
+        hash(work, &self.first, &[message])
     }
 
     /// Whether `first` is the first check of `message`.
-    pub(super) fn verifies(&self, message: &[u8], first: &Mac) -> bool {
-        same(&self.first(message), first)
+    pub(super) fn verifies(&self, work: &mut Work, message: &[u8], first: &Mac) -> bool {
+        same(&self.first(work, message), first)
+    }
+
+    /// Whether checks under `other` are checks under these.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.first == other.first
     }
 
     /// Wraps a cookie for the sender of the initiation with this first check.
@@ -97,8 +107,9 @@ impl GuardKeys {
     }
 
     /// Unwraps a cookie that answers our initiation with this first check.
-    pub(super) fn unwrap(&self, body: &[u8], first: &Mac) -> Option<Mac> {
+    pub(super) fn unwrap(&self, work: &mut Work, body: &[u8], first: &Mac) -> Option<Mac> {
         let body: &[u8; COOKIE_BODY_BYTES] = body.try_into().ok()?;
+        work.openings += 1;
         let (nonce, rest) = body.split_first_chunk::<NONCE_BYTES>()?;
         let (wrapped, tag) = rest.split_first_chunk::<MAC_BYTES>()?;
         let mut cookie = *wrapped;
@@ -115,9 +126,10 @@ impl GuardKeys {
 }
 
 /// The second check: of a message with its first check, under a cookie.
-pub(super) fn second(cookie: &Mac, message: &[u8]) -> Mac {
+pub(super) fn second(work: &mut Work, cookie: &Mac, message: &[u8]) -> Mac {
+    work.hashes += 1;
     let key = blake3::derive_key("fulmar 2026-11-21 session second check", cookie);
-    mac(&key, &[message])
+    hash(work, &key, &[message])
 }
 
 /// What an initiation may do.
@@ -131,51 +143,59 @@ pub(super) enum Admission {
     Refused,
 }
 
-/// Sources told apart while under load. More share their buckets.
-const SOURCES: usize = 1_024;
-/// Initiations a second that one source may have read while we are under load ...
-const SOURCE_RATE: u32 = 4;
-/// ... and how many at once.
-const SOURCE_BURST: u32 = 8;
-
+/// An initiation whose first check is right.
 #[derive(Clone, Copy)]
-struct Bucket {
-    /// When it will be full again.
-    full_at: Instant,
+pub(super) struct Call<'a> {
+    /// The octets of the address that it came from.
+    pub(super) source: &'a [u8],
+    /// Whether a peer is, or may be found, at that address.
+    pub(super) is_known: bool,
+    /// All of it before the second check.
+    pub(super) message: &'a [u8],
+    /// The second check.
+    pub(super) proof: &'a Mac,
 }
 
-impl Bucket {
-    const fn full() -> Self {
-        Self {
-            full_at: Instant::START,
-        }
-    }
+/// The second check of who has no cookie.
+pub(super) const NO_PROOF: Mac = [0; MAC_BYTES];
 
-    /// Takes one, if one of `burst` is there, at one in `each`.
-    fn take(&mut self, now: Instant, each: Duration, burst: u32) -> bool {
-        let from = self.full_at.max(now);
-        if from.saturating_since(now) + each > each * burst {
-            return false;
-        }
-        self.full_at = from + each;
-        true
-    }
-
-    /// The share that is taken of `burst`.
-    fn is_past_half(self, now: Instant, each: Duration, burst: u32) -> bool {
-        self.full_at.saturating_since(now) * 2 >= each * burst
-    }
-}
-
-/// Notices of one kind a second to ends that nobody vouches for, and at once.
-const NOTICE_RATE: u32 = 10;
+/// Load lasts for so long after the last initiation that came too soon.
+const LOAD_LASTS: Duration = Duration::from_secs(1);
+/// Initiations read of one proven host, and of one network, while under load.
+const HOST_RATE: Rate = Rate::per_second(8, 16);
+const NETWORK_RATE: Rate = Rate::per_second(16, 32);
+/// And where a peer is known to be, whatever others send.
+const KNOWN_RATE: Rate = Rate::per_second(50, 50);
+/// One cookie for so many calls without proof. To send one takes as long as to read several calls, so
+/// that this bounds what a call takes on average, however many come.
+const CALLS_A_COOKIE: u32 = 10;
+/// For so many cookies calls are remembered.
+const COOKIES_SAVED_MAX: u32 = 50;
+/// Cookies besides, so that a few calls get theirs; and what one host, one network and the places where
+/// peers are known to be have of all these.
+const COOKIE_RATE: Rate = Rate::per_second(100, 100);
+const COOKIE_HOST_RATE: Rate = Rate::per_second(50, 50);
+const COOKIE_NETWORK_RATE: Rate = Rate::per_second(100, 100);
+const COOKIE_KNOWN_RATE: Rate = Rate::per_second(100, 50);
+/// Notices of one kind to ends that nobody vouches for.
+const NOTICE_RATE: Rate = Rate::per_second(10, 10);
+/// First checks under further keys, where peers are told apart by preset keys or labels.
+const FURTHER_RATE: Rate = Rate::per_second(2_000, 2_000);
 
 /// Decides which initiations are read. Of constant size.
 pub(super) struct Guard {
-    each: Duration,
-    burst: u32,
-    all: Bucket,
-    sources: Box<[Bucket; SOURCES]>,
+    rate: Rate,
+    arrivals: Bucket,
+    loaded_until: Instant,
+    read: Bucket,
+    read_of_known: Bucket,
+    read_of: SourceLimits,
+    /// Calls that no cookie was sent for.
+    calls: u32,
+    cookies: Bucket,
+    cookies_of_known: Bucket,
+    cookies_of: SourceLimits,
+    further: Bucket,
     refusals: Bucket,
     denials: Bucket,
     entropy: Entropy,
@@ -188,12 +208,19 @@ impl Guard {
     pub(super) fn new(handshakes_per_second: u32, mut entropy: Entropy) -> Self {
         let burst = handshakes_per_second.max(2);
         Self {
-            each: Duration::from_secs(1) / burst,
-            burst,
-            all: Bucket::full(),
-            sources: Box::new([Bucket::full(); SOURCES]),
-            refusals: Bucket::full(),
-            denials: Bucket::full(),
+            rate: Rate::per_second(burst, burst),
+            arrivals: Bucket::FULL,
+            loaded_until: Instant::START,
+            read: Bucket::FULL,
+            read_of_known: Bucket::FULL,
+            read_of: SourceLimits::new(HOST_RATE, NETWORK_RATE),
+            calls: 0,
+            cookies: Bucket::FULL,
+            cookies_of_known: Bucket::FULL,
+            cookies_of: SourceLimits::new(COOKIE_HOST_RATE, COOKIE_NETWORK_RATE),
+            further: Bucket::FULL,
+            refusals: Bucket::FULL,
+            denials: Bucket::FULL,
             secret: entropy.array(),
             secret_before: entropy.array(),
             secret_since: Instant::START,
@@ -208,52 +235,82 @@ impl Guard {
         }
     }
 
-    /// Judges an initiation from `source` whose first check is right. `message` is all of it before
-    /// the second check, `proof` that check.
-    pub(super) fn admit(
-        &mut self,
-        now: Instant,
-        source: &[u8],
-        message: &[u8],
-        proof: &Mac,
-    ) -> Admission {
-        self.turn_secrets(now);
-        if self.all.is_past_half(now, self.each, self.burst) {
-            let cookie = mac(&self.secret, &[source]);
-            let before = mac(&self.secret_before, &[source]);
-            let proven = [cookie, before]
-                .iter()
-                .any(|cookie| same(&second(cookie, message), proof));
-            if !proven {
-                return Admission::Prove(cookie);
-            }
-            let each = Duration::from_secs(1) / SOURCE_RATE;
-            if !self.bucket_of(source).take(now, each, SOURCE_BURST) {
-                return Admission::Refused;
-            }
+    /// Notes an arrival. While more arrive than half of what is read, whoever calls must prove its
+    /// address: by what arrives, not by what is read, or a flood would be read at that rate.
+    fn is_loaded(&mut self, now: Instant) -> bool {
+        if self.arrivals.is_past_half(now, self.rate) {
+            self.loaded_until = now + LOAD_LASTS;
         }
-        if self.all.take(now, self.each, self.burst) {
+        self.arrivals.take(now, self.rate);
+        now < self.loaded_until
+    }
+
+    /// Judges an initiation.
+    pub(super) fn admit(&mut self, now: Instant, work: &mut Work, call: Call<'_>) -> Admission {
+        self.turn_secrets(now);
+        let is_granted = if !self.is_loaded(now) {
+            self.read.take(now, self.rate)
+        } else if self.is_proven(work, call) {
+            let reserved = call.is_known && self.read_of_known.take(now, KNOWN_RATE);
+            reserved
+                || self.read.has(now, self.rate)
+                    && self.read_of.take(now, work, &self.secret, call.source)
+                    && self.read.take(now, self.rate)
+        } else {
+            return self.ask_for_proof(now, work, call);
+        };
+        if is_granted {
             Admission::Granted
         } else {
             Admission::Refused
         }
     }
 
-    fn bucket_of(&mut self, source: &[u8]) -> &mut Bucket {
-        let [low, high, ..] = mac(&self.secret, &[b"bucket", source]);
-        &mut self.sources[usize::from(u16::from_le_bytes([low, high])) % SOURCES]
+    fn is_proven(&self, work: &mut Work, call: Call<'_>) -> bool {
+        *call.proof != NO_PROOF
+            && [&self.secret, &self.secret_before]
+                .into_iter()
+                .any(|secret| {
+                    let cookie = hash(work, secret, &[call.source]);
+                    same(&second(work, &cookie, call.message), call.proof)
+                })
+    }
+
+    fn ask_for_proof(&mut self, now: Instant, work: &mut Work, call: Call<'_>) -> Admission {
+        self.calls = (self.calls + 1).min(CALLS_A_COOKIE * COOKIES_SAVED_MAX);
+        let reserved = call.is_known && self.cookies_of_known.take(now, COOKIE_KNOWN_RATE);
+        let is_asked = reserved
+            || (self.calls >= CALLS_A_COOKIE || self.cookies.has(now, COOKIE_RATE))
+                && self.cookies_of.take(now, work, &self.secret, call.source)
+                && self.takes_cookie(now);
+        if is_asked {
+            Admission::Prove(hash(work, &self.secret, &[call.source]))
+        } else {
+            Admission::Refused
+        }
+    }
+
+    fn takes_cookie(&mut self, now: Instant) -> bool {
+        if let Some(left) = self.calls.checked_sub(CALLS_A_COOKIE) {
+            self.calls = left;
+            return true;
+        }
+        self.cookies.take(now, COOKIE_RATE)
+    }
+
+    /// Whether a first check may be tried under one more key, after the first.
+    pub(super) fn may_try_further(&mut self, now: Instant) -> bool {
+        self.further.take(now, FURTHER_RATE)
     }
 
     /// Whether one more initiation may be told why it is refused.
     pub(super) fn may_refuse(&mut self, now: Instant) -> bool {
-        let each = Duration::from_secs(1) / NOTICE_RATE;
-        self.refusals.take(now, each, NOTICE_RATE)
+        self.refusals.take(now, NOTICE_RATE)
     }
 
     /// Whether one more sender of data may be told that there are no keys for it.
     pub(super) fn may_deny(&mut self, now: Instant) -> bool {
-        let each = Duration::from_secs(1) / NOTICE_RATE;
-        self.denials.take(now, each, NOTICE_RATE)
+        self.denials.take(now, NOTICE_RATE)
     }
 
     /// A nonce for a cookie.
@@ -264,6 +321,7 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source_octets;
     use super::*;
 
     const RATE: u32 = 100;
@@ -276,57 +334,104 @@ mod tests {
         Instant::START + Duration::from_millis(millis)
     }
 
+    fn ask(guard: &mut Guard, millis: u64, source: &[u8], proof: &Mac) -> Admission {
+        let call = Call {
+            source,
+            is_known: source == b"known",
+            message: b"m",
+            proof,
+        };
+        guard.admit(at(millis), &mut Work::default(), call)
+    }
+
+    fn proof_of(cookie: &Mac) -> Mac {
+        second(&mut Work::default(), cookie, b"m")
+    }
+
+    /// The right second check for `source`.
+    fn proof_for(guard: &mut Guard, millis: u64, source: &[u8]) -> Mac {
+        match ask(guard, millis, source, &NO_PROOF) {
+            Admission::Prove(cookie) => proof_of(&cookie),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn put_under_load(guard: &mut Guard, millis: u64) {
+        while ask(guard, millis, b"crowd", &NO_PROOF) == Admission::Granted {}
+    }
+
     #[test]
     fn half_the_rate_passes_unasked_then_an_address_must_be_proven() {
         let mut guard = guard();
-        let ask = |guard: &mut Guard, proof: &Mac| guard.admit(at(0), b"a", b"message", proof);
         for n in 0..RATE / 2 {
-            assert_eq!(ask(&mut guard, &[0; 16]), Admission::Granted, "{n}");
+            assert_eq!(
+                ask(&mut guard, 0, b"a", &NO_PROOF),
+                Admission::Granted,
+                "{n}"
+            );
         }
-        let Admission::Prove(cookie) = ask(&mut guard, &[0; 16]) else {
-            panic!("not asked for a proof");
-        };
-        let proof = second(&cookie, b"message");
-        assert_eq!(ask(&mut guard, &proof), Admission::Granted);
+        let proof = proof_for(&mut guard, 0, b"a");
+        assert_eq!(ask(&mut guard, 0, b"a", &proof), Admission::Granted);
         assert!(matches!(
-            guard.admit(at(0), b"b", b"message", &proof),
+            ask(&mut guard, 0, b"b", &proof),
             Admission::Prove(_)
         ));
     }
 
     #[test]
-    fn one_proven_source_cannot_take_everything() {
+    fn a_flood_without_proof_is_not_read_at_all_and_its_end_is_noticed() {
         let mut guard = guard();
-        while guard.admit(at(0), b"a", b"m", &[0; 16]) == Admission::Granted {}
-        let cookie_of =
-            |guard: &mut Guard, source: &[u8]| match guard.admit(at(0), source, b"m", &[0; 16]) {
-                Admission::Prove(cookie) => second(&cookie, b"m"),
-                other => panic!("{other:?}"),
+        put_under_load(&mut guard, 0);
+        for millis in 0..5_000 {
+            let verdict = ask(&mut guard, millis, b"a", &NO_PROOF);
+            assert_ne!(verdict, Admission::Granted, "{millis}");
+        }
+        assert_eq!(ask(&mut guard, 7_000, b"a", &NO_PROOF), Admission::Granted);
+    }
+
+    #[test]
+    fn one_proven_host_cannot_take_everything_whatever_its_port() {
+        let mut guard = guard();
+        put_under_load(&mut guard, 0);
+        let from = |port: u16| source_octets(([192, 0, 2, 1], port).into());
+        let mut granted = 0;
+        for port in 1..=12_000 {
+            let Admission::Prove(cookie) = ask(&mut guard, 0, &from(port), &NO_PROOF) else {
+                continue;
             };
-        let greedy = cookie_of(&mut guard, b"greedy");
-        let granted = (0..1_000)
-            .filter(|_| guard.admit(at(0), b"greedy", b"m", &greedy) == Admission::Granted)
-            .count();
-        assert_eq!(granted, SOURCE_BURST as usize);
-        let modest = cookie_of(&mut guard, b"modest");
-        assert_eq!(
-            guard.admit(at(0), b"modest", b"m", &modest),
-            Admission::Granted
-        );
+            let proof = proof_of(&cookie);
+            granted += u32::from(ask(&mut guard, 0, &from(port), &proof) == Admission::Granted);
+        }
+        assert_eq!(granted, 16);
+        let modest = source_octets(([198, 51, 100, 1], 4_914).into());
+        let proof = proof_for(&mut guard, 0, &modest);
+        assert_eq!(ask(&mut guard, 0, &modest, &proof), Admission::Granted);
+    }
+
+    #[test]
+    fn cookies_are_for_a_share_of_calls_and_where_a_peer_is_known_to_be_has_its_own() {
+        let mut guard = guard();
+        put_under_load(&mut guard, 0);
+        let mut cookies = 0;
+        for n in 0..5_000_u32 {
+            let verdict = ask(&mut guard, 0, &n.to_be_bytes(), &NO_PROOF);
+            cookies += u32::from(matches!(verdict, Admission::Prove(_)));
+        }
+        // One for each ten calls, and a hundred.
+        assert!((595..=605).contains(&cookies), "{cookies}");
+        let proof = proof_for(&mut guard, 0, b"known");
+        assert_eq!(ask(&mut guard, 0, b"known", &proof), Admission::Granted);
     }
 
     #[test]
     fn a_cookie_lives_for_one_change_of_secrets_and_not_for_two() {
         let mut guard = guard();
         guard.turn_secrets(at(0) + COOKIE_LIFE);
-        while guard.admit(at(120_000), b"a", b"m", &[0; 16]) == Admission::Granted {}
-        let Admission::Prove(cookie) = guard.admit(at(120_000), b"a", b"m", &[0; 16]) else {
-            panic!("not asked");
-        };
-        let proof = second(&cookie, b"m");
+        put_under_load(&mut guard, 120_000);
+        let proof = proof_for(&mut guard, 120_000, b"a");
         for (millis, good) in [(240_000, true), (360_000, false)] {
-            while guard.admit(at(millis), b"x", b"m", &[0; 16]) == Admission::Granted {}
-            let verdict = guard.admit(at(millis), b"a", b"m", &proof);
+            put_under_load(&mut guard, millis);
+            let verdict = ask(&mut guard, millis, b"a", &proof);
             assert_eq!(verdict == Admission::Granted, good, "{millis}");
         }
     }
@@ -334,11 +439,13 @@ mod tests {
     #[test]
     fn a_cookie_opens_only_for_the_initiation_it_answers() {
         let keys = GuardKeys::of(&Security::None { label: 1 });
+        let mut work = Work::default();
         let body = keys.wrap(&[9; 16], &[1; 16], [5; 24]).unwrap();
-        assert_eq!(keys.unwrap(&body, &[1; 16]), Some([9; 16]));
-        assert_eq!(keys.unwrap(&body, &[2; 16]), None);
+        assert_eq!(keys.unwrap(&mut work, &body, &[1; 16]), Some([9; 16]));
+        assert_eq!(keys.unwrap(&mut work, &body, &[2; 16]), None);
         let others = GuardKeys::of(&Security::None { label: 2 });
-        assert_eq!(others.unwrap(&body, &[1; 16]), None);
-        assert_eq!(keys.unwrap(&body[1..], &[1; 16]), None);
+        assert_eq!(others.unwrap(&mut work, &body, &[1; 16]), None);
+        assert_eq!(keys.unwrap(&mut work, &body[1..], &[1; 16]), None);
+        assert_eq!(work.openings, 3);
     }
 }

@@ -13,6 +13,7 @@ use super::config::Security;
 use super::entropy::Entropy;
 use super::keys::{KEY_BYTES, PresetKey, PublicKey, SecretKey};
 use super::wire::{HELLO_BYTES, Hello};
+use super::work::KeyMeter;
 use fulmar_proto::wire::checksum::crc32;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -48,15 +49,63 @@ impl Random for Drawn {
     }
 }
 
-struct Resolver(std::sync::Mutex<Option<Entropy>>);
+/// The curve, with its multiplications counted.
+struct Metered {
+    curve: Box<dyn Dh>,
+    meter: KeyMeter,
+}
+
+impl Dh for Metered {
+    fn name(&self) -> &'static str {
+        self.curve.name()
+    }
+    fn pub_len(&self) -> usize {
+        self.curve.pub_len()
+    }
+    fn priv_len(&self) -> usize {
+        self.curve.priv_len()
+    }
+    fn set(&mut self, privkey: &[u8]) {
+        self.meter.count();
+        self.curve.set(privkey);
+    }
+    fn generate(&mut self, rng: &mut dyn Random) -> Result<(), snow::Error> {
+        self.meter.count();
+        self.curve.generate(rng)
+    }
+    fn pubkey(&self) -> &[u8] {
+        self.curve.pubkey()
+    }
+    fn privkey(&self) -> &[u8] {
+        self.curve.privkey()
+    }
+    fn dh(&self, pubkey: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
+        self.meter.count();
+        self.curve.dh(pubkey, out)
+    }
+}
+
+/// What one handshake draws on: unpredictable octets, and the count of its operations with keys.
+pub(super) struct Means {
+    pub(super) entropy: Entropy,
+    pub(super) meter: KeyMeter,
+}
+
+struct Resolver {
+    entropy: std::sync::Mutex<Option<Entropy>>,
+    meter: KeyMeter,
+}
 
 impl CryptoResolver for Resolver {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        let entropy = self.0.lock().ok()?.take()?;
+        let entropy = self.entropy.lock().ok()?.take()?;
         Some(Box::new(Drawn(entropy)))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice)
+        Some(Box::new(Metered {
+            curve: DefaultResolver.resolve_dh(choice)?,
+            meter: self.meter.clone(),
+        }))
     }
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
         DefaultResolver.resolve_hash(choice)
@@ -71,8 +120,11 @@ fn prologue(index: u32) -> Vec<u8> {
 }
 
 /// A builder of `pattern`.
-fn builder<'a>(pattern: &str, entropy: Entropy, prologue: &'a [u8]) -> Option<Builder<'a>> {
-    let resolver = Resolver(std::sync::Mutex::new(Some(entropy)));
+fn builder<'a>(pattern: &str, means: Means, prologue: &'a [u8]) -> Option<Builder<'a>> {
+    let resolver = Resolver {
+        entropy: std::sync::Mutex::new(Some(means.entropy)),
+        meter: means.meter,
+    };
     Builder::with_resolver(pattern.parse().ok()?, Box::new(resolver))
         .prologue(prologue)
         .ok()
@@ -143,7 +195,7 @@ impl Initiator {
         identity: Option<&SecretKey>,
         index: u32,
         hello: &Hello,
-        entropy: Entropy,
+        means: Means,
     ) -> Option<(Self, Vec<u8>)> {
         let prologue = prologue(index);
         let begun = |state| Self {
@@ -152,7 +204,7 @@ impl Initiator {
         };
         let mut state = match security {
             Security::None { .. } => return Some((begun(State::Clear), clear_body(hello))),
-            Security::Noise { peer, preset } => builder(IK, entropy, &prologue)?
+            Security::Noise { peer, preset } => builder(IK, means, &prologue)?
                 .local_private_key(identity?.octets())
                 .ok()?
                 .remote_public_key(peer.octets())
@@ -161,7 +213,7 @@ impl Initiator {
                 .ok()?
                 .build_initiator()
                 .ok()?,
-            Security::Preset { key } => builder(NN, entropy, &prologue)?
+            Security::Preset { key } => builder(NN, means, &prologue)?
                 .psk(NN_PSK, key.octets())
                 .ok()?
                 .build_initiator()
@@ -203,10 +255,10 @@ impl Responder {
         identity: &SecretKey,
         index: u32,
         body: &[u8],
-        entropy: Entropy,
+        means: Means,
     ) -> Option<Self> {
         let prologue = prologue(index);
-        let mut state = builder(IK, entropy, &prologue)?
+        let mut state = builder(IK, means, &prologue)?
             .local_private_key(identity.octets())
             .ok()?
             .build_responder()
@@ -225,14 +277,14 @@ impl Responder {
         security: &Security,
         index: u32,
         body: &[u8],
-        entropy: Entropy,
+        means: Means,
     ) -> Option<Self> {
         let prologue = prologue(index);
         let (state, hello) = match security {
             Security::Noise { .. } => return None,
             Security::None { .. } => (State::Clear, read_clear(body)?),
             Security::Preset { key } => {
-                let mut state = builder(NN, entropy, &prologue)?
+                let mut state = builder(NN, means, &prologue)?
                     .psk(NN_PSK, key.octets())
                     .ok()?
                     .build_responder()

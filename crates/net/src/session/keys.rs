@@ -82,44 +82,52 @@ impl FromStr for PublicKey {
     }
 }
 
-/// The secret half of a gateway's identity.
+/// The secret half of a gateway's identity, with the public one, which takes a multiplication on the curve
+/// to find: whoever asks for it must not pay that each time.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SecretKey([u8; KEY_BYTES]);
+pub struct SecretKey {
+    secret: [u8; KEY_BYTES],
+    public: PublicKey,
+}
 
 impl SecretKey {
     /// A new key. Any 32 octets are one: X25519 clamps them (RFC 7748, section 5).
     pub fn generate(entropy: &mut Entropy) -> Self {
-        Self(entropy.array())
+        Self::of(entropy.array())
     }
 
-    /// The public half.
-    ///
-    /// # Panics
-    /// Never: snow is built with this curve.
-    pub fn public(&self) -> PublicKey {
+    fn of(secret: [u8; KEY_BYTES]) -> Self {
         let mut dh = DefaultResolver
             .resolve_dh(&DHChoice::Curve25519)
             .expect("snow is built with Curve25519");
-        dh.set(&self.0);
-        let mut octets = [0; KEY_BYTES];
-        octets.copy_from_slice(dh.pubkey());
-        PublicKey(octets)
+        dh.set(&secret);
+        let mut public = [0; KEY_BYTES];
+        public.copy_from_slice(dh.pubkey());
+        Self {
+            secret,
+            public: PublicKey(public),
+        }
+    }
+
+    /// The public half.
+    pub const fn public(&self) -> PublicKey {
+        self.public
     }
 
     pub(super) const fn octets(&self) -> &[u8; KEY_BYTES] {
-        &self.0
+        &self.secret
     }
 
     /// As it stands in a key file.
     pub fn to_text(&self) -> String {
-        Base64::encode_string(&self.0)
+        Base64::encode_string(&self.secret)
     }
 }
 
 impl FromStr for SecretKey {
     type Err = KeyError;
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        decode(text).map(Self)
+        decode(text).map(Self::of)
     }
 }
 
@@ -131,7 +139,7 @@ impl fmt::Debug for SecretKey {
 
 impl Drop for SecretKey {
     fn drop(&mut self) {
-        self.0.zeroize();
+        self.secret.zeroize();
     }
 }
 
@@ -186,7 +194,7 @@ mod tests {
     #[test]
     fn the_public_half_is_that_of_rfc_7748() {
         // RFC 7748, section 6.1: Alice's pair.
-        let secret = SecretKey([
+        let secret = SecretKey::of([
             0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1, 0x72, 0x51, 0xb2,
             0x66, 0x45, 0xdf, 0x4c, 0x2f, 0x87, 0xeb, 0xc0, 0x99, 0x2a, 0xb1, 0x77, 0xfb, 0xa5,
             0x1d, 0xb9, 0x2c, 0x2a,

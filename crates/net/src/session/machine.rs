@@ -18,12 +18,16 @@ use super::counters::SessionCounters;
 use super::entropy::Entropy;
 use super::event::{RefuseReason, SessionEvent};
 use super::guard::{Guard, GuardKeys};
+use super::handshake::Means;
 use super::keys::SecretKey;
 use super::liveness::Wants;
 use super::peer::{Complaints, Peer, PeerStatus};
 use super::sizes::Sizes;
+use super::sources::Bucket;
 use super::tap::SessionTap;
+use super::whereabouts::Whereabouts;
 use super::wire::{Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, SESSION_VERSION};
+use super::work::{KeyMeter, Work};
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
@@ -46,8 +50,13 @@ pub struct Session<M: Machine> {
     /// For checks of what is sent to us by our public key.
     own_guard_keys: Option<GuardKeys>,
     guard: Guard,
+    whereabouts: Whereabouts,
+    work: Work,
+    meter: KeyMeter,
     entropy: Entropy,
     code: PacketCode,
+    /// Corrections for those that are not where a peer is.
+    corrections: Bucket,
     outbox: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<SessionEvent<M::Event>>,
     counters: SessionCounters,
@@ -88,9 +97,13 @@ impl<M: Machine> Session<M> {
             indices: BTreeMap::new(),
             own_guard_keys: own.as_ref().map(GuardKeys::of_public),
             guard,
+            whereabouts: Whereabouts::default(),
+            work: Work::default(),
+            meter: KeyMeter::default(),
             boot,
             entropy,
             code: PacketCode::new(),
+            corrections: Bucket::FULL,
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             counters: SessionCounters::default(),
@@ -124,6 +137,14 @@ impl<M: Machine> Session<M> {
     /// What was counted.
     pub const fn counters(&self) -> &SessionCounters {
         &self.counters
+    }
+
+    /// What it took to judge what arrived, and to answer it.
+    pub fn work(&self) -> Work {
+        Work {
+            key_operations: self.meter.counted(),
+            ..self.work
+        }
     }
 
     /// How a peer is.
@@ -173,6 +194,7 @@ impl<M: Machine> Session<M> {
     /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved
     /// again. A path that it has been heard from stays in use.
     pub fn set_endpoints(&mut self, peer: PeerIndex, endpoints: Vec<PathId>) {
+        self.whereabouts.forget();
         if let Some(state) = self.peer_mut(peer) {
             state.path = state.path.or(endpoints.first().copied());
             state.config.endpoints = endpoints;
@@ -239,6 +261,25 @@ impl<M: Machine> Session<M> {
                 return index;
             }
         }
+    }
+
+    /// What a handshake draws on.
+    fn means(&mut self) -> Means {
+        Means {
+            entropy: self.entropy.child(),
+            meter: self.meter.clone(),
+        }
+    }
+
+    /// The peer that is, or may be found, at `path`.
+    fn peer_at(&mut self, now: Instant, path: PathId) -> Option<usize> {
+        self.whereabouts.peer_at(now, path, &self.peers)
+    }
+
+    /// Queues an answer to somebody that nobody vouches for.
+    fn answer_stranger(&mut self, path: PathId, octets: Vec<u8>) -> bool {
+        self.work.answers += 1;
+        self.queue(path, octets)
     }
 
     fn queue(&mut self, path: PathId, octets: Vec<u8>) -> bool {

@@ -27,6 +27,7 @@
 
 mod cipher;
 mod config;
+mod correction;
 mod counters;
 mod early;
 mod entropy;
@@ -47,9 +48,12 @@ mod replay;
 mod round_trips;
 mod seal;
 mod sizes;
+mod sources;
 mod state_file;
 mod tap;
+mod whereabouts;
 mod wire;
+mod work;
 
 pub use cipher::fast_cipher;
 pub use config::{
@@ -74,3 +78,4 @@ pub use tap::SessionTap;
 pub use wire::{
     Capability, HelloError, QUESTION_BYTES, SESSION_VERSION, version_answer, version_question,
 };
+pub use work::Work;

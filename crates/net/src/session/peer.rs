@@ -1,6 +1,7 @@
 //! What is remembered of one peer. Of constant size, made at birth.
 
 use super::config::{EarlyData, PeerConfig, PeerIndex, Security, SessionConfig};
+use super::correction::Corrections;
 use super::early::{EarlyIntake, EarlyKey, key_id};
 use super::event::{Hint, RefuseReason};
 use super::fragments::Reassembly;
@@ -11,6 +12,7 @@ use super::liveness::Liveness;
 use super::path_mtu::PathMtu;
 use super::round_trips::{RoundTripQuantiles, RoundTrips};
 use super::sizes::{NetworkHeaders, Sizes};
+use super::sources::Bucket;
 use super::wire::Capability;
 use fulmar_proto::machine::{Deadline, PathId};
 use fulmar_proto::units::{Duration, Instant};
@@ -55,9 +57,20 @@ pub(super) struct Pending {
     /// Notices that it is refused.
     pub(super) refusals: u32,
     pub(super) next_at: Instant,
+    /// When it was last repeated before its turn.
+    pub(super) hastened: Option<Instant>,
 }
 
 impl Pending {
+    /// Repeats it at once, unless that was done just now.
+    pub(super) fn hasten(&mut self, now: Instant) {
+        let soon = |last| now.saturating_since(last) < RETRY_SHORTEST;
+        if !self.hastened.is_some_and(soon) {
+            self.hastened = Some(now);
+            self.next_at = now;
+        }
+    }
+
     pub(super) fn is_stale(&self, now: Instant) -> bool {
         now.saturating_since(self.began) >= INITIATION_LIFE
     }
@@ -222,6 +235,11 @@ pub(super) struct Peer {
     pub(super) doubt: Doubt,
     pub(super) complaints: Complaints,
     pub(super) probes: u32,
+    /// Corrections of what comes from where it is.
+    pub(super) corrections: Corrections,
+    /// Answers to our initiations that were read.
+    pub(super) answers_expected: Bucket,
+    pub(super) answers_from_elsewhere: Bucket,
 }
 
 impl Peer {
@@ -270,8 +288,16 @@ impl Peer {
             doubt: Doubt::default(),
             complaints: Complaints::default(),
             probes: 0,
+            corrections: Corrections::new(),
+            answers_expected: Bucket::FULL,
+            answers_from_elsewhere: Bucket::FULL,
             config,
         }
+    }
+
+    /// Whether it is, or may be found, at `path`.
+    pub(super) fn may_be_at(&self, path: PathId) -> bool {
+        self.path == Some(path) || self.config.endpoints.contains(&path)
     }
 
     /// Whether data may be sent.

@@ -9,7 +9,7 @@ const V4_HEADERS: ByteCount = ByteCount(20 + 8);
 /// Headers of IPv6 (RFC 8200, without extensions) and UDP.
 const V6_HEADERS: ByteCount = ByteCount(40 + 8);
 /// An IPv4 address in the form of an IPv6 one begins so (RFC 4291, section 2.5.5.2).
-const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF];
+pub(super) const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF];
 /// Octets of a source with its port, see [`super::source_octets`].
 const SOURCE_BYTES: usize = 18;
 

@@ -59,6 +59,7 @@ const VALUES: &str = "
 | `cause` | of `residual_lost_packets`: `lost`, `damaged`; of `held_lost_packets`: `overtaken` (later ones were confirmed), `asked_for`, `timeout` |
 | `length` | `1`, `2`, `3-4`, `5-8`, `9-16`, `17-32`, `33-64`, `65_or_more` TPDUs |
 | `quantile` | `0.5`, `0.9`, `0.99` |
+| `operation` | `key_operation` (Curve25519), `hash`, `opening` (a tag verified), `decode` (parity), `answer` (to whom nobody vouches for) |
 | `peer`, `class` | names in the configuration |
 ";
 

@@ -3,6 +3,7 @@
 use super::Session;
 use super::departures::SIZE_PROBE;
 use crate::session::config::{EarlyData, PeerIndex, Security};
+use crate::session::correction::{Damage, STRANGERS};
 use crate::session::counters::DropReason;
 use crate::session::early::Salt;
 use crate::session::event::{RefuseReason, SessionEvent};
@@ -57,14 +58,19 @@ impl<M: Machine> Session<M> {
             Ok(header) => {
                 let verdict = self.take(now, origin, header, datagram.octets);
                 match verdict {
-                    Err(DropReason::Forged | DropReason::WrongMac) if !header.fec.is_none() => self
-                        .take_corrected(now, origin, header.fec, datagram.octets)
-                        .unwrap_or(verdict),
+                    // Parity is worth a try where it is what both ends agreed upon: what a header says of it
+                    // is anybody's.
+                    Err(DropReason::Forged | DropReason::WrongMac)
+                        if header.fec == self.config.fec_words =>
+                    {
+                        self.take_corrected(now, origin, Damage::Content, datagram.octets)
+                            .unwrap_or(verdict)
+                    }
                     verdict => verdict,
                 }
             }
-            Err(HeaderReject::Check) if !self.config.fec_words.is_none() => self
-                .take_corrected(now, origin, self.config.fec_words, datagram.octets)
+            Err(HeaderReject::Check) => self
+                .take_corrected(now, origin, Damage::Header, datagram.octets)
                 .unwrap_or(Err(DropReason::HeaderCheck)),
             Err(reject) => Err(self.judge_header(now, origin.path, reject)),
         };
@@ -79,14 +85,29 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    /// Undoes damage by the parity of `words` and tries again. `None`: it was beyond correction.
+    /// Undoes damage by parity, if this end has it on, and tries again. `None`: it was beyond correction,
+    /// or too much was corrected in vain.
     fn take_corrected(
         &mut self,
         now: Instant,
         origin: Origin<'_>,
-        words: FecStrength,
+        damage: Damage,
         octets: &[u8],
     ) -> Option<Result<(), DropReason>> {
+        let words = self.config.fec_words;
+        if words.is_none() {
+            return None;
+        }
+        let from = self.peer_at(now, origin.path);
+        let may = match from.and_then(|peer| self.peers.get_mut(peer)) {
+            Some(peer) => peer.corrections.take(now, damage),
+            None => self.corrections.take(now, STRANGERS),
+        };
+        if !may {
+            self.counters.uncorrected += 1;
+            return None;
+        }
+        self.work.decodes += 1;
         let mut copy = octets.to_vec();
         let corrected = self.code.correct(&mut copy, words).ok()?;
         let header = Header::parse(&copy)
@@ -122,7 +143,7 @@ impl<M: Machine> Session<M> {
                         receiver,
                         low: 0,
                     };
-                    self.queue(path, answer.to_octets().to_vec());
+                    self.answer_stranger(path, answer.to_octets().to_vec());
                 }
                 DropReason::Version
             }
@@ -137,11 +158,12 @@ impl<M: Machine> Session<M> {
         octets: &[u8],
     ) -> Result<(), DropReason> {
         let end = octets.len().checked_sub(header.fec.parity_bytes());
-        let body = end.and_then(|end| octets.get(HEADER_BYTES..end));
-        let body = body.ok_or(DropReason::Truncated)?;
+        let octets = end.and_then(|end| octets.get(..end));
+        let octets = octets.ok_or(DropReason::Truncated)?;
+        let body = octets.get(HEADER_BYTES..).ok_or(DropReason::Truncated)?;
         match header.kind {
             DatagramType::Data => self.take_data(now, origin, header, body),
-            DatagramType::Initiation => self.take_initiation(now, origin, header, body),
+            DatagramType::Initiation => self.take_initiation(now, origin, header, octets),
             DatagramType::Response => self.take_response(now, origin, header, body),
             DatagramType::Cookie => self.take_cookie(now, header, body),
             DatagramType::Version => self.take_version(now, origin.path, header, octets),
@@ -208,6 +230,7 @@ impl<M: Machine> Session<M> {
             .ok_or(DropReason::Expired)?;
         let mut plain = core::mem::take(&mut self.scratch);
         let opened = keys.open(header.low, body, &mut plain);
+        self.work.openings += u64::from(opened != Err(Sealed::Replayed));
         if opened.is_ok() {
             keys.confirmed = true;
         }
@@ -236,20 +259,22 @@ impl<M: Machine> Session<M> {
         header: Header,
         body: &[u8],
     ) -> Result<(), DropReason> {
+        if self.config.early_data != EarlyData::Take {
+            return Err(DropReason::NoSession);
+        }
         let (salt, sealed) = Salt::split(body).ok_or(DropReason::Truncated)?;
         let named = |peer: &Peer| peer.early_id == Some(header.receiver);
         let index = self.peers.iter().position(named);
         let index = index.ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(index).ok_or(DropReason::NoSession)?;
-        let (Security::Preset { key }, EarlyData::Take) =
-            (&state.config.security, self.config.early_data)
-        else {
+        let Security::Preset { key } = &state.config.security else {
             return Err(DropReason::NoSession);
         };
         let mut plain = core::mem::take(&mut self.scratch);
         let opened = state
             .early_intake
             .open(key, salt, header.low, sealed, &mut plain);
+        self.work.openings += u64::from(opened != Err(Sealed::Replayed));
         let message = Message::read(&plain);
         let taken = match (opened, message) {
             (Err(Sealed::Replayed), _) => Err(DropReason::Replayed),
@@ -305,6 +330,7 @@ impl<M: Machine> Session<M> {
             return;
         };
         let peer = state.index;
+        state.corrections.earn();
         if newest {
             state.path_proven = true;
         }

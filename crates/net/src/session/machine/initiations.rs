@@ -6,15 +6,20 @@ use crate::session::config::{EarlyData, Security};
 use crate::session::counters::DropReason;
 use crate::session::early::{EarlyKey, Salt};
 use crate::session::event::{RefuseReason, SessionEvent};
-use crate::session::guard::{COOKIE_LIFE, MAC_BYTES, second};
+use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
 use crate::session::handshake::Initiator;
 use crate::session::liveness::Wants;
 use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending};
 use crate::session::seal::Keypair;
+use crate::session::sources::Rate;
 use crate::session::wire::{DatagramType, Header};
 use fulmar_proto::machine::Machine;
 use fulmar_proto::units::Instant;
 
+/// Responses that are read of one peer, from where it may be, and from elsewhere: each takes operations with
+/// keys, and whoever saw the initiation can send any number.
+const ANSWER_RATE: Rate = Rate::per_second(20, 20);
+const ANSWER_RATE_ELSEWHERE: Rate = Rate::per_second(2, 4);
 /// Responses that do not verify before that is worth an event: the link may damage one.
 const FORGED_COUNT: u32 = 3;
 
@@ -49,7 +54,9 @@ impl<M: Machine> Session<M> {
         pending.schedule(now, rtt, jitter);
         let mut octets = pending.message.clone();
         let fresh = cookie.filter(|(_, since)| now.saturating_since(*since) < COOKIE_LIFE);
-        let proof = fresh.map_or([0; MAC_BYTES], |(cookie, _)| second(&cookie, &octets));
+        let proof = fresh.map_or(NO_PROOF, |(cookie, _)| {
+            second(&mut self.work, &cookie, &octets)
+        });
         octets.extend_from_slice(&proof);
         self.code
             .append_parity(&mut octets, 0, self.config.fec_words);
@@ -66,7 +73,7 @@ impl<M: Machine> Session<M> {
         self.handshakes_begun += 1;
         let epoch = self.config.boot_epoch.saturating_add(self.handshakes_begun);
         let hello = self.hello(epoch);
-        let entropy = self.entropy.child();
+        let means = self.means();
         let Some(state) = self.peers.get_mut(peer) else {
             return false;
         };
@@ -79,7 +86,7 @@ impl<M: Machine> Session<M> {
         state.doubt.settle();
         let identity = self.config.identity.as_ref();
         let security = &state.config.security;
-        let begun = Initiator::begin(security, identity, index, &hello, entropy);
+        let begun = Initiator::begin(security, identity, index, &hello, means);
         let Some((initiator, body)) = begun else {
             // A key that the curve refuses; not worth more than a retry now and then.
             state.pending = None;
@@ -93,7 +100,7 @@ impl<M: Machine> Session<M> {
             low: index,
         };
         let mut message = [&header.to_octets()[..], &body].concat();
-        let first = state.guard_keys.first(&message);
+        let first = state.guard_keys.first(&mut self.work, &message);
         message.extend_from_slice(&first);
         state.pending = Some(Pending {
             index,
@@ -105,6 +112,7 @@ impl<M: Machine> Session<M> {
             forged: 0,
             refusals: 0,
             next_at: now,
+            hastened: None,
         });
         true
     }
@@ -133,9 +141,16 @@ impl<M: Machine> Session<M> {
         let peer = self
             .pending_of(header.receiver)
             .ok_or(DropReason::NoSession)?;
-        let ours = self.hello(0);
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
         let index = state.index;
+        let answers = if state.may_be_at(path) {
+            (&mut state.answers_expected, ANSWER_RATE)
+        } else {
+            (&mut state.answers_from_elsewhere, ANSWER_RATE_ELSEWHERE)
+        };
+        if !answers.0.take(now, answers.1) {
+            return Err(DropReason::Flood);
+        }
         let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
         let Some((theirs, cipher)) = pending.initiator.finish(body) else {
             pending.forged = pending.forged.saturating_add(1);
@@ -150,10 +165,11 @@ impl<M: Machine> Session<M> {
         if theirs.boot == self.boot {
             return Err(DropReason::OldEpoch);
         }
-        if let Some(disagreement) = ours.disagreement(&theirs) {
+        if let Some(disagreement) = self.hello(0).disagreement(&theirs) {
             self.mismatch(now, peer, disagreement);
             return Err(DropReason::Mismatch);
         }
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
         let keys = Keypair::new(cipher, header.receiver, header.low, now, true);
         state.keys.install(now, keys);
         if let Some(answered) = state.answered.as_mut() {
@@ -181,11 +197,14 @@ impl<M: Machine> Session<M> {
             .ok_or(DropReason::NoSession)?;
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
         let pending = state.pending.as_mut().ok_or(DropReason::NoSession)?;
-        let cookie = state.guard_keys.unwrap(body, &pending.first);
+        let cookie = state
+            .guard_keys
+            .unwrap(&mut self.work, body, &pending.first);
         let cookie = cookie.ok_or(DropReason::Forged)?;
-        // One repetition at once for a new cookie; a repeated one waits for its turn.
+        // One repetition at once for a new cookie; a repeated one waits for its turn. Whoever saw the
+        // initiation and knows the peer's public key can make any number of new ones.
         if state.cookie.is_none_or(|(known, _)| known != cookie) {
-            pending.next_at = now;
+            pending.hasten(now);
         }
         state.cookie = Some((cookie, now));
         Ok(())

@@ -42,7 +42,7 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    fn send_notice(&mut self, path: PathId, receiver: u32, notice: Notice, seen: &[u8]) {
+    pub(super) fn send_notice(&mut self, path: PathId, receiver: u32, notice: Notice, seen: &[u8]) {
         // Without parity, so that it is smaller than what it answers, whatever that had.
         let header = Header {
             kind: DatagramType::Notice,
@@ -50,7 +50,7 @@ impl<M: Machine> Session<M> {
             receiver,
             low: notice.to_word(),
         };
-        if self.queue(path, [&header.to_octets()[..], seen].concat()) {
+        if self.answer_stranger(path, [&header.to_octets()[..], seen].concat()) {
             self.counters.notices_sent += 1;
         }
     }
@@ -86,10 +86,11 @@ impl<M: Machine> Session<M> {
     ) -> Result<(), DropReason> {
         let low = seen.first_chunk().filter(|low| low.len() == seen.len());
         let low = u32::from_be_bytes(*low.ok_or(DropReason::Truncated)?);
-        let mut peers = self.peers.iter_mut();
-        let state = peers
-            .find(|peer| peer.path == Some(path) && peer.keys.has_sent(now, remote, low))
-            .ok_or(DropReason::NoSession)?;
+        let peer = self.peer_at(now, path).ok_or(DropReason::NoSession)?;
+        let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
+        if state.path != Some(path) || !state.keys.has_sent(now, remote, low) {
+            return Err(DropReason::NoSession);
+        }
         state.doubt.raise(now);
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::arrivals::Origin;
 use crate::session::config::Security;
 use crate::session::counters::DropReason;
 use crate::session::event::{Mismatch, RefuseReason, SessionEvent};
-use crate::session::guard::{Admission, GuardKeys, MAC_BYTES, Mac};
+use crate::session::guard::{Admission, Call, GuardKeys, MAC_BYTES, Mac};
 use crate::session::handshake::{
     CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES, Responder,
 };
@@ -30,9 +30,11 @@ const UNCONFIRMED_FOR: Duration = Duration::from_secs(10);
 struct Parts<'a> {
     body: &'a [u8],
     /// What the first check covers: header and body.
-    covered: Vec<u8>,
-    first: Mac,
-    second: Mac,
+    covered: &'a [u8],
+    first: &'a Mac,
+    /// What the second check covers: the first one, too.
+    proven: &'a [u8],
+    second: &'a Mac,
 }
 
 /// Whose key the first check of an initiation was made with.
@@ -55,14 +57,16 @@ struct Opening {
 }
 
 impl<'a> Parts<'a> {
-    fn of(header: Header, octets: &'a [u8]) -> Option<Self> {
-        let (rest, second) = octets.split_last_chunk::<MAC_BYTES>()?;
-        let (body, first) = rest.split_last_chunk::<MAC_BYTES>()?;
+    /// Of a datagram without its parity.
+    fn of(octets: &'a [u8]) -> Option<Self> {
+        let (proven, second) = octets.split_last_chunk::<MAC_BYTES>()?;
+        let (covered, first) = proven.split_last_chunk::<MAC_BYTES>()?;
         Some(Self {
-            body,
-            covered: [&header.to_octets()[..], body].concat(),
-            first: *first,
-            second: *second,
+            body: covered.get(HEADER_BYTES..)?,
+            covered,
+            first,
+            proven,
+            second,
         })
     }
 
@@ -75,15 +79,11 @@ impl<'a> Parts<'a> {
             _ => return None,
         })
     }
-
-    /// What the second check covers.
-    fn proven(&self) -> Vec<u8> {
-        [&self.covered[..], &self.first].concat()
-    }
 }
 
 impl<M: Machine> Session<M> {
-    /// An initiation: judged as cheaply as possible, step by step.
+    /// An initiation, without its parity: judged as cheaply as possible, step by step. Nothing before it is
+    /// admitted takes an operation with keys.
     pub(super) fn take_initiation(
         &mut self,
         now: Instant,
@@ -91,19 +91,26 @@ impl<M: Machine> Session<M> {
         header: Header,
         octets: &[u8],
     ) -> Result<(), DropReason> {
-        let parts = Parts::of(header, octets).ok_or(DropReason::Truncated)?;
-        let addressed = self.addressee(&parts).ok_or(DropReason::WrongMac)?;
+        let parts = Parts::of(octets).ok_or(DropReason::Truncated)?;
+        let here = self.peer_at(now, origin.path);
+        let addressed = self.addressee(now, here, &parts);
+        let addressed = addressed.ok_or(DropReason::WrongMac)?;
         self.wrong_macs = 0;
-        let proven = parts.proven();
-        match self.guard.admit(now, origin.source, &proven, &parts.second) {
+        let call = Call {
+            source: origin.source,
+            is_known: here.is_some(),
+            message: parts.proven,
+            proof: parts.second,
+        };
+        match self.guard.admit(now, &mut self.work, call) {
             Admission::Granted => {}
             Admission::Refused => return Err(DropReason::Flood),
             Admission::Prove(cookie) => {
-                self.send_cookie(origin.path, header.low, addressed, &cookie, &parts.first);
+                self.send_cookie(origin.path, header.low, addressed, &cookie, parts.first);
                 return Err(DropReason::CookieAsked);
             }
         }
-        let repeated = |answered: &Answered| answered.first == parts.first;
+        let repeated = |answered: &Answered| answered.first == *parts.first;
         let known = self
             .peers
             .iter()
@@ -112,11 +119,11 @@ impl<M: Machine> Session<M> {
             self.send_response(now, peer, origin.path);
             return Ok(());
         }
-        let entropy = self.entropy.child();
+        let means = self.means();
         let (responder, peer) = match addressed {
             Addressee::Us => {
                 let identity = self.config.identity.as_ref().ok_or(DropReason::Unknown)?;
-                let read = Responder::read_noise(identity, header.low, parts.body, entropy);
+                let read = Responder::read_noise(identity, header.low, parts.body, means);
                 let read = read.ok_or(DropReason::Forged)?;
                 let key = read.key;
                 let peer = self.peers.iter().position(|peer| {
@@ -124,7 +131,7 @@ impl<M: Machine> Session<M> {
                 });
                 let Some(peer) = peer else {
                     let notice = Notice::UnknownCaller;
-                    self.tell_refusal(now, origin.path, header.low, &parts.first, notice);
+                    self.tell_refusal(now, origin.path, header.low, parts.first, notice);
                     if let Some(key) = key {
                         let reason = RefuseReason::UnknownPeer(key);
                         self.refuse(now, origin.path, None, reason);
@@ -136,7 +143,7 @@ impl<M: Machine> Session<M> {
             Addressee::SharedWith(peer) => {
                 let state = self.peers.get(peer).ok_or(DropReason::UnknownPeer)?;
                 let security = &state.config.security;
-                let read = Responder::read_known(security, header.low, parts.body, entropy);
+                let read = Responder::read_known(security, header.low, parts.body, means);
                 (read.ok_or(DropReason::Forged)?, peer)
             }
         };
@@ -144,34 +151,59 @@ impl<M: Machine> Session<M> {
             path: origin.path,
             remote: header.low,
             peer,
-            first: parts.first,
+            first: *parts.first,
             responder,
         };
         self.answer(now, opening)
     }
 
-    /// Whose key the first check was made with. One hash, or with preset keys one for each.
-    fn addressee(&self, parts: &Parts<'_>) -> Option<Addressee> {
-        let verifies = |keys: &GuardKeys| keys.verifies(&parts.covered, &parts.first);
+    /// Whose key the first check was made with. One hash; where several peers have preset keys or labels,
+    /// one for each of these, and all further ones together at a rate. The peer at `here` comes first.
+    fn addressee(
+        &mut self,
+        now: Instant,
+        here: Option<usize>,
+        parts: &Parts<'_>,
+    ) -> Option<Addressee> {
+        let work = &mut self.work;
         if parts.body.len() == IK_INITIATION_BYTES {
             let own = self.own_guard_keys.as_ref()?;
-            return verifies(own).then_some(Addressee::Us);
+            let verifies = own.verifies(work, parts.covered, parts.first);
+            return verifies.then_some(Addressee::Us);
         }
         let called = parts.kind()?;
-        let candidate = |security: &Security| SecurityKinds::of(security) == called;
-        let mut peers = self.peers.iter();
-        let found = peers.position(|p| candidate(&p.config.security) && verifies(&p.guard_keys))?;
-        Some(Addressee::SharedWith(found))
+        let mut tried: Option<&GuardKeys> = None;
+        let order = here.into_iter().chain(0..self.peers.len());
+        for index in order {
+            let peer = self.peers.get(index)?;
+            if SecurityKinds::of(&peer.config.security) != called {
+                continue;
+            }
+            // Peers that share a preset key are one addressee.
+            if tried.is_some_and(|keys| keys.is(&peer.guard_keys)) {
+                continue;
+            }
+            if tried.is_some() && !self.guard.may_try_further(now) {
+                return None;
+            }
+            if peer.guard_keys.verifies(work, parts.covered, parts.first) {
+                return Some(Addressee::SharedWith(index));
+            }
+            tried = Some(&peer.guard_keys);
+        }
+        None
     }
 
-    /// An initiation that is not for us: both ends are told, the caller by a notice.
+    /// An initiation that is not for us: both ends are told, the caller by a notice, a few times a second.
     pub(super) fn on_wrong_key(&mut self, now: Instant, path: PathId, octets: &[u8]) {
         self.wrong_macs = self.wrong_macs.saturating_add(1);
+        if !self.guard.may_refuse(now) {
+            return;
+        }
         let header = Header::parse(octets).ok();
         let parts = header.and_then(|header| {
             let end = octets.len().checked_sub(header.fec.parity_bytes())?;
-            let parts = Parts::of(header, octets.get(HEADER_BYTES..end)?)?;
-            Some((header.low, parts))
+            Some((header.low, Parts::of(octets.get(..end)?)?))
         });
         let Some((caller, parts)) = parts else {
             return;
@@ -197,7 +229,7 @@ impl<M: Machine> Session<M> {
         } else {
             (Notice::WrongKey, RefuseReason::Mismatch(Mismatch::Label))
         };
-        self.tell_refusal(now, path, caller, &parts.first, notice);
+        self.send_notice(path, caller, notice, parts.first);
         if self.wrong_macs >= WRONG_MACS_COUNT {
             self.wrong_macs = 0;
             self.refuse(now, path, None, reason);
@@ -229,7 +261,7 @@ impl<M: Machine> Session<M> {
         let mut octets = [&header.to_octets()[..], &body].concat();
         self.code
             .append_parity(&mut octets, 0, self.config.fec_words);
-        if self.queue(path, octets) {
+        if self.answer_stranger(path, octets) {
             self.counters.cookies_sent += 1;
         }
     }
@@ -373,7 +405,7 @@ impl<M: Machine> Session<M> {
             && now.saturating_since(answered.since) >= UNCONFIRMED_FOR;
         let response = answered.response.clone();
         let peer = state.index;
-        if self.queue(path, response) {
+        if self.answer_stranger(path, response) {
             self.counters.responses_sent += 1;
         }
         if unconfirmed {

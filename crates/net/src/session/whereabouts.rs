@@ -1,0 +1,42 @@
+//! Which peer is where, looked up rather than searched: strangers ask that, too.
+
+use super::peer::Peer;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::units::{Duration, Instant};
+
+/// What was noted holds for so long. Nothing but budgets and hints depends on it.
+const FRESH: Duration = Duration::from_millis(100);
+
+/// The paths where peers are, and where they may be found.
+#[derive(Default)]
+pub(super) struct Whereabouts {
+    /// In order of paths.
+    peers: Vec<(PathId, usize)>,
+    noted: Option<Instant>,
+}
+
+impl Whereabouts {
+    /// The peer that is, or may be found, at `path`.
+    pub(super) fn peer_at(&mut self, now: Instant, path: PathId, peers: &[Peer]) -> Option<usize> {
+        let is_fresh = |noted| now.saturating_since(noted) < FRESH;
+        if !self.noted.is_some_and(is_fresh) {
+            self.noted = Some(now);
+            self.peers.clear();
+            for (index, peer) in peers.iter().enumerate() {
+                let places = peer
+                    .path
+                    .into_iter()
+                    .chain(peer.config.endpoints.iter().copied());
+                self.peers.extend(places.map(|place| (place, index)));
+            }
+            self.peers.sort_unstable();
+        }
+        let found = self.peers.binary_search_by_key(&path, |(place, _)| *place);
+        self.peers.get(found.ok()?).map(|(_, peer)| *peer)
+    }
+
+    /// They changed.
+    pub(super) const fn forget(&mut self) {
+        self.noted = None;
+    }
+}
