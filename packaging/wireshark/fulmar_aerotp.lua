@@ -86,7 +86,7 @@ local function kind_of(flags, mode, body_bytes)
     elseif flags.nack then
         kind = only(flags, "nack", "urg") and "NACK"
     elseif flags.rst then
-        kind = only(flags, "rst") and "RST"
+        kind = only(flags, "rst") and "RST" or only(flags, "rst", "asyn") and "CHALLENGE" or only(flags, "rst", "afin") and "RESPONSE"
     elseif flags.afin then
         kind = only(flags, "afin") and "AFIN"
     elseif flags.asyn and body_bytes == 0 and only(flags, "asyn") then

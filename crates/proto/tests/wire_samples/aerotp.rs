@@ -172,6 +172,13 @@ fn others() -> Vec<(String, Vec<u8>)> {
             &format!("reset{of}"),
             written(reliable(Flags::RST), crc, words, None, b""),
         );
+        for (flags, name) in [
+            (Flags::CHALLENGE, "challenge"),
+            (Flags::RESPONSE, "response"),
+        ] {
+            let octets = written(reliable(flags), crc, words, None, b"");
+            add(&format!("{name}{of}"), octets);
+        }
         add(
             &format!("repair{of}"),
             written(reliable(Flags::NONE), crc, words, block, b"\x00\x01symbol"),
@@ -197,6 +204,8 @@ fn kind_name(kind: TpduKind) -> &'static str {
         TpduKind::Nack => "NACK",
         TpduKind::Afin => "AFIN",
         TpduKind::Reset => "RST",
+        TpduKind::Challenge => "CHALLENGE",
+        TpduKind::Response => "RESPONSE",
     }
 }
 

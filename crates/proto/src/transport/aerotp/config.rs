@@ -1,5 +1,6 @@
 //! What a user may choose, and what is sane.
 
+use super::endpoint::AddressKey;
 use super::modes::Acks;
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
@@ -305,6 +306,10 @@ pub struct EndpointConfig {
     pub ecn: bool,
     /// Notes kept until [`Endpoint::take_note`](super::Endpoint::take_note) takes them; 0 for none.
     pub trace_records: usize,
+    /// With a key, whoever opens a connection must first show that it receives at the address that it
+    /// gives, which takes a round trip; datagrams without a connection are taken from then on only. For
+    /// listeners that anybody can reach: under a session every peer is known.
+    pub address_key: Option<AddressKey>,
 }
 
 impl Default for EndpointConfig {
@@ -318,6 +323,7 @@ impl Default for EndpointConfig {
             memory_max: ByteCount(1 << 30),
             ecn: true,
             trace_records: 0,
+            address_key: None,
         }
     }
 }

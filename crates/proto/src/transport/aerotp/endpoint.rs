@@ -7,10 +7,12 @@ mod figures;
 mod holding;
 mod notes;
 mod sizes;
+mod validation;
 
 pub use figures::EndpointCounters;
 pub use notes::Note;
 pub use sizes::PathSizes;
+pub use validation::AddressKey;
 
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
 use super::connection::{Connection, Key};
@@ -30,6 +32,7 @@ use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Header, Port};
 use notes::Notes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use validation::Validation;
 
 /// Ports that `connect` chooses from (RFC 6335: dynamic ports).
 const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
@@ -56,6 +59,8 @@ struct Entry {
 enum Orphan {
     /// Nobody listens.
     Reset(Header),
+    /// A header that says it all, without a check of its own: a challenge, or its answer.
+    Bare(Header),
     /// The connection is over and everything before `end` was taken.
     Ended {
         /// The TPDU that asks.
@@ -86,6 +91,8 @@ pub struct Endpoint {
     /// Those being served, kept for its memory.
     due: Vec<(Instant, ConnectionId)>,
     tombstones: Tombstones,
+    /// Whose addresses are known, if they have to be shown.
+    validation: Option<Validation>,
     events: VecDeque<Event>,
     notes: Notes,
     intake: Intake,
@@ -104,6 +111,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, rng: Rng) -> Self {
         Self {
             notes: Notes::bounded(config.trace_records),
+            validation: config.address_key.map(Validation::new),
             config,
             rng,
             connections: BTreeMap::new(),
@@ -511,6 +519,7 @@ impl Endpoint {
         if let Some(path) = self.paths.get_mut(&key.path) {
             path.connections -= 1;
         }
+        self.on_path_used(now, key.path);
         // A budget outlives its connections until it is even; paths that come and go leave nothing.
         self.paths
             .retain(|_, path| path.connections > 0 || path.pacer.next_at() > now);

@@ -140,8 +140,9 @@ fn exactly_the_specified_flag_sets_have_a_meaning() {
                 (false, true, false) => !(psh || rst || asyn || afin),
                 (false, false, true) => flags == 0,
                 (false, false, false) => match (rst, afin) {
-                    (true, true) => false,
-                    (true, false) | (false, true) => !(urg || psh || asyn),
+                    // A challenge has ASYN, its answer AFIN.
+                    (true, true) | (false, true) => !(urg || psh || asyn),
+                    (true, false) => !(urg || psh),
                     (false, false) => true,
                 },
             };

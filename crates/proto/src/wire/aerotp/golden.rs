@@ -29,6 +29,18 @@ const fn flagged(flags: Flags) -> Header {
     Header { flags, ..HEADER }
 }
 
+/// With 64 bits that mean nothing to whom they are sent.
+const fn challenged(source: u16, destination: u16, flags: Flags) -> Header {
+    Header {
+        source: Port(source),
+        destination: Port(destination),
+        seq: TpduSeq(0x0123_4567),
+        timestamp: 0x89AB_CDEF,
+        flags,
+        ..HEADER
+    }
+}
+
 fn plain(header: Header, crc: bool, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let tpdu = Outgoing {
@@ -76,6 +88,8 @@ pub(super) fn encoded(name: &str) -> Vec<u8> {
             return plain(header, false, b"");
         }
         "reset" => return plain(flagged(Flags::RST), false, b""),
+        "challenge" => return plain(challenged(5000, 4000, Flags::CHALLENGE), false, b""),
+        "response" => return plain(challenged(4000, 5000, Flags::RESPONSE), false, b""),
         "data-fec" => {
             let tpdu = Outgoing {
                 header: HEADER,
@@ -225,6 +239,8 @@ fn the_specification_has_an_example_of_every_kind_which_reads_as_that_kind() {
         ("afin", TpduKind::Afin),
         ("afinack", TpduKind::Mack { asyn, afin: true }),
         ("reset", TpduKind::Reset),
+        ("challenge", TpduKind::Challenge),
+        ("response", TpduKind::Response),
     ];
     let examples = examples();
     let names: Vec<_> = examples.iter().map(|(name, _)| *name).collect();

@@ -94,6 +94,11 @@ impl Flags {
     /// On a MACK: the cumulative style. Elsewhere without meaning, and never sent.
     pub const CUMULATIVE: Self = Self(1 << 7);
 
+    /// A challenge to show an address: two flags that contradict each other elsewhere.
+    pub const CHALLENGE: Self = Self(Self::RST.0 | Self::ASYN.0);
+    /// The answer to one: two others.
+    pub const RESPONSE: Self = Self(Self::RST.0 | Self::AFIN.0);
+
     /// Both sets together.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

@@ -32,6 +32,11 @@ pub enum TpduKind {
     Afin,
     /// Abort.
     Reset,
+    /// Asks whoever opens a connection to show that it receives at its address: number and timestamp are
+    /// 64 bits to be sent back.
+    Challenge,
+    /// Sends them back.
+    Response,
 }
 
 impl TpduKind {
@@ -42,6 +47,8 @@ impl TpduKind {
         let kind = match (block, flags) {
             (true, Flags::NONE) => Self::Repair,
             (true, _) => return Err(Reject::Flags),
+            (false, Flags::CHALLENGE) => Self::Challenge,
+            (false, Flags::RESPONSE) => Self::Response,
             (false, f) if f.has(Flags::MACK) => Self::mack(f)?,
             (false, f) if f.has(Flags::NACK) => only(Self::Nack, f, Flags::NACK.with(Flags::URG))?,
             (false, f) if f.has(Flags::RST) => only(Self::Reset, f, Flags::RST)?,
@@ -83,7 +90,9 @@ impl TpduKind {
 
     fn takes_body(self, header: &Header, body_bytes: usize) -> bool {
         match self {
-            Self::Asyn | Self::Afin | Self::Reset => body_bytes == 0,
+            Self::Asyn | Self::Afin | Self::Reset | Self::Challenge | Self::Response => {
+                body_bytes == 0
+            }
             // UDP knows empty datagrams; in a stream an empty TPDU says nothing.
             Self::Data { .. } => body_bytes > 0 || header.mode == Mode::Datagram,
             Self::Repair => body_bytes > 0,

@@ -102,6 +102,8 @@ impl Connection {
                 self.end(now, self.unless_finished(CloseReason::Reset));
                 self.gone = true;
             }
+            // The endpoint's affair.
+            TpduKind::Challenge | TpduKind::Response => {}
             TpduKind::Mack { afin, .. } => return self.on_mack(now, tpdu, afin),
             TpduKind::Nack => match Nack::of(tpdu) {
                 Ok(nack)

@@ -8,7 +8,8 @@ use super::{Endpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::Instant;
 use crate::wire::aerotp::{
-    BodyCheck, EcnField, FecStrength, Flags, Header, Mode, Port, Reject, Tpdu, TpduKind,
+    BodyCheck, CRC_BYTES, EcnField, FecStrength, Flags, HEADER_BYTES, Header, Mode, Port, Reject,
+    Tpdu, TpduKind,
 };
 
 impl Endpoint {
@@ -52,6 +53,14 @@ impl Endpoint {
             local: header.destination.0,
             remote: header.source.0,
         };
+        match tpdu.kind() {
+            TpduKind::Challenge if self.keys.contains_key(&key) => {
+                return self.answer_challenge(path, header);
+            }
+            // What was shown need not be shown again.
+            TpduKind::Challenge | TpduKind::Response => return,
+            _ => {}
+        }
         let Some(id) = self
             .keys
             .get(&key)
@@ -114,7 +123,7 @@ impl Endpoint {
                 TpduKind::Asyn | TpduKind::Data { .. } | TpduKind::Afin
             ) && !self.listeners.contains_key(&key.local)
             {
-                self.reset(key.path, &tpdu.header);
+                self.reset(key.path, tpdu);
             }
             return None;
         };
@@ -146,28 +155,34 @@ impl Endpoint {
         let asks = tpdu.header;
         match (past, tpdu.kind()) {
             (Past::Finished(end), TpduKind::Afin | TpduKind::Data { .. })
-                if asks.seq.distance_from(end) <= 0 && self.orphans.len() < ORPHANS_MAX =>
+                if asks.seq.distance_from(end) <= 0 =>
             {
-                self.orphans
-                    .push_back((key.path, Orphan::Ended { asks, end }));
+                self.push_orphan(key.path, Orphan::Ended { asks, end });
             }
             (Past::Forgotten, TpduKind::Asyn | TpduKind::Afin | TpduKind::Data { .. }) => {
-                self.reset(key.path, &asks);
+                self.reset(key.path, tpdu);
             }
             _ => {}
         }
     }
 
-    fn reset(&mut self, path: PathId, stranger: &Header) {
+    /// Says that nobody is here, unless that takes more octets than asking did.
+    pub(super) fn reset(&mut self, path: PathId, stranger: &Tpdu<'_>) {
+        let header = Header {
+            source: stranger.header.destination,
+            destination: stranger.header.source,
+            ecn: EcnField::NONE,
+            flags: Flags::RST,
+            ..stranger.header
+        };
+        if stranger.covered.len() + stranger.parity.len() >= HEADER_BYTES + CRC_BYTES {
+            self.push_orphan(path, Orphan::Reset(header));
+        }
+    }
+
+    pub(super) fn push_orphan(&mut self, path: PathId, orphan: Orphan) {
         if self.orphans.len() < ORPHANS_MAX {
-            let header = Header {
-                source: stranger.destination,
-                destination: stranger.source,
-                ecn: EcnField::NONE,
-                flags: Flags::RST,
-                ..*stranger
-            };
-            self.orphans.push_back((path, Orphan::Reset(header)));
+            self.orphans.push_back((path, orphan));
         }
     }
 

@@ -8,15 +8,11 @@ use crate::wire::aerotp::{
     EcnField, FecStrength, Feedback, Handshake, Header, HoldTime, Outgoing, ReceiverWord, encode,
 };
 
-fn write_reset(now: Instant, header: Header, out: &mut Vec<u8>) {
-    let header = Header {
-        timestamp: now.as_wrapping_micros(),
-        ..header
-    };
+fn write_bare(header: Header, crc: bool, out: &mut Vec<u8>) {
     encode(
         &Outgoing {
             header,
-            crc: true,
+            crc,
             fec_words: FecStrength::NONE,
             block: None,
             body: &[],
@@ -68,7 +64,18 @@ impl Endpoint {
         };
         let start = out.len();
         match orphan {
-            Orphan::Reset(header) => write_reset(now, header, out),
+            Orphan::Reset(header) => {
+                let timestamp = now.as_wrapping_micros();
+                write_bare(
+                    Header {
+                        timestamp,
+                        ..header
+                    },
+                    true,
+                    out,
+                );
+            }
+            Orphan::Bare(header) => write_bare(header, false, out),
             Orphan::Ended { asks, end } => write_end(asks, end, out),
         }
         Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))

@@ -9,8 +9,8 @@ impl Machine for Endpoint {
     type Event = Event;
 
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
-        self.now = now;
-        self.receive(now, datagram);
+        let source = datagram.path.0.to_be_bytes();
+        self.handle_datagram_from(now, datagram, &source);
     }
 
     fn handle_deadline(&mut self, now: Instant) {

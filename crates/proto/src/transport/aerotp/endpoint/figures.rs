@@ -18,6 +18,8 @@ pub struct EndpointCounters {
     pub strangers: u64,
     /// TPDUs that would have opened a connection beyond the limit.
     pub refused: u64,
+    /// Strangers' TPDUs that were answered by a challenge.
+    pub challenged: u64,
     /// TPDUs whose mode is not their connection's.
     pub mode_mismatch: u64,
     /// Datagrams of datagram mode that were damaged.
