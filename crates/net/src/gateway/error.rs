@@ -114,7 +114,6 @@ impl GatewayError {
         matches!(
             self,
             Self::KeyFile(KeyFileError::Key { .. } | KeyFileError::Count { .. })
-                | Self::PeerAddress { .. }
                 | Self::Session(_)
                 | Self::Splice(_)
         )

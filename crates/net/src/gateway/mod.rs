@@ -32,6 +32,7 @@ mod metrics;
 mod outages;
 mod packets;
 mod page;
+mod peer_names;
 mod poller;
 mod proxies;
 pub mod registry;

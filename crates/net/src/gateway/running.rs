@@ -10,19 +10,20 @@ use super::flow::{ClientKey, Flows};
 use super::flow_record::FlowRecord;
 use super::keeping::Keeping;
 use super::outages::Outages;
+use super::peer_names::PeerNames;
 use super::poller::{Came, Poller, Token};
 use super::repeats::Repeats;
 use super::resolver::Resolver;
 use super::socks::Negotiation;
 use super::trace::GatewayTrace;
 use crate::capture::Capture;
-use crate::session::{LinkState, Session, SessionEvent, SessionTap, source_octets};
+use crate::session::{LinkState, PeerIndex, Session, SessionEvent, SessionTap, source_octets};
 use crate::udp::{Application, Step};
 use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::Receiver;
@@ -82,6 +83,9 @@ pub(super) struct Running {
     /// Datagram flows of entries: by port, client, and original destination.
     pub(super) clients: BTreeMap<ClientKey, FlowId>,
     pub(super) resolver: Resolver,
+    peer_names: PeerNames,
+    /// Peers that were found to be somewhere.
+    found_peers: VecDeque<(PeerIndex, SocketAddr)>,
     pub(super) repeats: Repeats,
     pub(super) budget: Budget,
     pub(super) keeping: Keeping,
@@ -111,6 +115,7 @@ pub(super) struct Parts {
     pub(super) config: GatewayConfig,
     pub(super) poller: Poller,
     pub(super) resolver: Resolver,
+    pub(super) peer_names: PeerNames,
     pub(super) inbox: Receiver<Command>,
     pub(super) keeping: Keeping,
 }
@@ -128,6 +133,8 @@ impl Running {
             flows: Flows::default(),
             clients: BTreeMap::new(),
             resolver: parts.resolver,
+            peer_names: parts.peer_names,
+            found_peers: VecDeque::new(),
             repeats: Repeats::default(),
             keeping: parts.keeping,
             decisions: Decisions::default(),
@@ -318,6 +325,11 @@ impl Application<Link> for Running {
         while let Some(answer) = self.resolver.poll() {
             self.resolved(now, link, answer);
         }
+        while let Some((peer, address)) = self.peer_names.poll() {
+            tracing::info!(event = "peer_resolved", peer = self.peer_name(peer), %address);
+            let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
+            self.found_peers.push_back((peer, address));
+        }
         self.end_rest(now);
         self.expire_applicants(now);
         self.flows.wake_due(now);
@@ -336,6 +348,16 @@ impl Application<Link> for Running {
     fn unreachable(&mut self, now: Instant, _link: &mut Link, _path: PathId) {
         if let Some(skipped) = self.repeats.may(now, "unreachable") {
             tracing::info!(event = "peer_unreachable", skipped);
+        }
+    }
+
+    fn wants_path(&self) -> Option<SocketAddr> {
+        self.found_peers.front().map(|(_, address)| *address)
+    }
+
+    fn path_made(&mut self, _now: Instant, link: &mut Link, path: Option<PathId>) {
+        if let Some((peer, _)) = self.found_peers.pop_front() {
+            link.set_endpoints(peer, path.into_iter().collect());
         }
     }
 

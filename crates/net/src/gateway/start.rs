@@ -6,6 +6,7 @@ use super::entry;
 use super::error::GatewayError;
 use super::http;
 use super::keeping::Keeping;
+use super::peer_names::{PeerNames, usable};
 use super::poller::Poller;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
@@ -24,14 +25,14 @@ use crate::session::{
 use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::{Splicer, SplicerConfig};
+use fulmar_proto::splice::{Destination, Host, Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, Endpoint, EndpointConfig, PathSizes,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use std::error::Error as _;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 
 /// IPv6 and UDP headers.
 const V6_OVERHEAD: ByteCount = ByteCount(48);
@@ -107,7 +108,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> GatewayError {
     move |source| GatewayError::System { what, source }
 }
 
-/// Where a peer is, as the carrier's socket calls it.
+/// Where a peer is, as the carrier's socket calls it. Waits for the answer, if it has a name.
 pub(crate) fn peer_address(
     config: &GatewayConfig,
     peer: usize,
@@ -123,19 +124,9 @@ pub(crate) fn peer_address(
         address: address.to_string(),
         source,
     };
-    let v6 = config.listen.is_ipv6();
-    let mut found = address.to_string().to_socket_addrs().map_err(wrong)?;
-    let usable = found.find(|found| v6 || found.is_ipv4());
-    let usable = usable.ok_or_else(|| {
-        let problem = "it has no IPv4 address, and the gateway listens on IPv4 only; write listen \
-                       = \":4914\"";
-        wrong(io::Error::other(problem))
-    })?;
-    // A socket for both families calls IPv4 hosts by their mapped addresses.
-    Ok(Some(match usable.ip() {
-        IpAddr::V4(v4) if v6 => (v4.to_ipv6_mapped(), usable.port()).into(),
-        _ => usable,
-    }))
+    let found = address.to_string().to_socket_addrs().map_err(wrong)?;
+    let address = usable(found, config.listen.is_ipv6());
+    address.map(Some).map_err(wrong)
 }
 
 /// Of packets to a peer.
@@ -212,10 +203,20 @@ fn session(
 ) -> Result<Link, GatewayError> {
     let mut peers = Vec::new();
     for (index, peer) in config.peers.iter().enumerate() {
-        let endpoints = peer_address(config, index)?
-            .and_then(|address| driver.path_to(address))
-            .into_iter()
-            .collect();
+        // Those with names follow once the names are resolved.
+        let has_address = matches!(
+            &peer.address,
+            Some(Destination {
+                host: Host::Address(_),
+                ..
+            })
+        );
+        let address = match has_address {
+            true => peer_address(config, index)?,
+            false => None,
+        };
+        let path = address.and_then(|address| driver.path_to(address));
+        let endpoints = path.into_iter().collect();
         let public = peer.public_key.as_deref().and_then(|key| key.parse().ok());
         let security = match (&keys.preset, public) {
             (preset, Some(key)) => Security::Noise {
@@ -369,6 +370,9 @@ impl Gateway {
         let mut link = session(&config, &keys, &mut driver, epoch)?;
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::start(&waker).map_err(system("starting the resolver"))?;
+        let waker_of_names = waker.try_clone().map_err(system("copying the waker"))?;
+        let peer_names = PeerNames::start(&config.peers, config.listen.is_ipv6(), waker_of_names)
+            .map_err(system("starting the thread for peers' names"))?;
         let waker_of_store = waker.try_clone().map_err(system("copying the waker"))?;
         let (keeping, found) = Keeping::open(&config, waker_of_store)?;
         let (control, inbox) = Control::new(waker);
@@ -383,6 +387,7 @@ impl Gateway {
             config,
             poller,
             resolver,
+            peer_names,
             inbox,
             keeping,
         });

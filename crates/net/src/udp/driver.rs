@@ -77,6 +77,16 @@ pub trait Application<M: Machine> {
         None
     }
 
+    /// An address to which a path is wanted.
+    fn wants_path(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// The path to the address that was wanted last; `None` if the table is full.
+    fn path_made(&mut self, now: Instant, machine: &mut M, path: Option<PathId>) {
+        let _ = (now, machine, path);
+    }
+
     /// When [`Application::work`] wants to be called if nothing else happens.
     fn next_deadline(&self) -> Option<Deadline>;
 
@@ -206,6 +216,15 @@ impl UdpDriver {
             if step == Step::Stop {
                 self.port.flush();
                 return Ok(());
+            }
+            let mut made = false;
+            while let Some(remote) = app.wants_path() {
+                made = true;
+                let path = self.path_to(remote);
+                app.path_made(self.clock.now(), machine, path);
+            }
+            if made {
+                continue;
             }
             self.sleep(deadline, app, &mut ready)?;
             if ready.get(1).is_some_and(|came| came.readable) {
