@@ -137,3 +137,18 @@ fn completions_know_every_command() {
         }
     }
 }
+
+#[test]
+fn completions_offer_what_fits_and_nothing_internal() {
+    let output = run("completions bash");
+    let script = String::from_utf8(output.stdout).expect("text");
+    assert!(!script.contains("gateway-keeper"), "it is not for people");
+    let of = |flag: &str| {
+        let case = format!("                {flag})\n");
+        let (_, after) = script.split_once(&case).expect("the flag has a case");
+        after.lines().next().unwrap_or_default().to_owned()
+    };
+    assert!(of("--mode").contains("quasi-reliable"), "{}", of("--mode"));
+    assert!(!of("--rate").contains("compgen"), "{}", of("--rate"));
+    assert!(of("--trace").contains("compgen -f"), "{}", of("--trace"));
+}

@@ -97,6 +97,53 @@ fn a_configuration_is_not_replaced_by_a_recording() {
 }
 
 #[test]
+fn a_key_is_not_replaced_by_a_recording_of_its_gateway() {
+    let place = Place::with(0);
+    let key = place.path("own.key.1").display().to_string();
+    let made = run(&format!("keygen {key}"));
+    assert!(made.status.success());
+    // Whose public key it is does not matter here.
+    let public = String::from_utf8(made.stdout).expect("base64");
+    let public = public.trim();
+    let password = place.path("password").display().to_string();
+    fs::write(&password, "secret").expect("room");
+    let config = place.path("a.toml").display().to_string();
+    let text = format!(
+        "[gateway]\n[security]\nkind = \"noise\"\nprivate_key_file = \"{key}\"\n[[peer]]\nname = \"b\"\n\
+         rate = \"1mbit\"\npublic_key = \"{public}\"\n[[socks]]\nlisten = \"127.0.0.1:0\"\nuser = \"u\"\n\
+         password_file = \"{password}\"\n"
+    );
+    fs::write(&config, text).expect("room");
+    let before = fs::read(&key).expect("it is there");
+    let former = place.path("own.key").display().to_string();
+    for flag in ["--capture", "--trace"] {
+        for recording in [&key, &former, &password] {
+            let command = format!("gateway -c {config} --check {flag} {recording}");
+            refused(&command, "name another file");
+        }
+    }
+    assert_eq!(fs::read(&key).expect("it is there"), before);
+    assert_eq!(fs::read(&password).expect("it is there"), b"secret");
+}
+
+#[test]
+fn a_trace_that_a_scenario_replays_is_not_replaced() {
+    let (place, path) = place_with("mine.toml", &format!("{SCENARIO}[hop.forward]\n"));
+    let losses = place.path("losses.csv");
+    fs::write(&losses, "lost\n0\n1\n").expect("room");
+    let text = SCENARIO.replace("[flow]", "loss = \"trace losses.csv loop\"\n[flow]");
+    fs::write(&path, text).expect("room");
+    for flag in ["--csv", "--capture", "--trace"] {
+        let command = format!("sim {path} {flag} {}", losses.display());
+        refused(&command, "is the input");
+    }
+    assert_eq!(
+        fs::read_to_string(&losses).expect("it is there"),
+        "lost\n0\n1\n"
+    );
+}
+
+#[test]
 fn a_scenario_is_not_replaced_by_its_table() {
     let (_place, path) = place_with("mine.toml", SCENARIO);
     refused(&format!("sim {path} --csv {path}"), "is the input");

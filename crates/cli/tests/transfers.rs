@@ -338,3 +338,92 @@ fn the_traces_of_both_ends_tell_what_was_sent_again_and_what_arrived() {
         said(&output)
     );
 }
+
+#[test]
+fn what_is_there_already_is_not_sent_again_and_what_differs_is_refused() {
+    let place = Place::with(300_000);
+    let mut files = receiver(&place, "");
+    let to = files.address();
+    let send = || run(&format!("send {} {to} --rate 20mbit", place.file()));
+    assert_eq!(send().status.code(), Some(0));
+    let again = send();
+    assert_eq!(again.status.code(), Some(0), "{}", said(&again));
+    let told = said(&again);
+    assert!(
+        told.contains("all 300000 bytes were there already"),
+        "{told}"
+    );
+    assert_eq!(files.record()["resumed_at_bytes"], 0);
+    let second = files.record();
+    assert_eq!(second["verdict"], "complete", "{second}");
+    assert_eq!(second["resumed_at_bytes"], 300_000, "{second}");
+    // One octet of the same length of octets, and another length.
+    let mut other = place.octets.clone();
+    other[299_999] ^= 1;
+    for other in [&other[..], &other[..299_998]] {
+        std::fs::write(place.path("file"), other).unwrap();
+        let refused = send();
+        assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+        assert!(
+            said(&refused).contains("file exists there"),
+            "{}",
+            said(&refused)
+        );
+        assert!(place.arrived() == place.octets, "it is untouched");
+    }
+}
+
+#[test]
+fn a_sender_that_waits_finds_a_receiver_that_starts_later() {
+    let place = Place::with(50_000);
+    // A port that was free a moment ago.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = socket.local_addr().unwrap();
+    drop(socket);
+    let waits = format!("send {} {to} --rate 20mbit --wait", place.file());
+    let mut command = fulmar(&waits);
+    let said_to = place.path("said");
+    command.stderr(std::fs::File::create(&said_to).unwrap());
+    let mut sender = command.spawn().unwrap();
+    until("a line of a try", || {
+        let said = std::fs::read_to_string(&said_to).unwrap();
+        said.contains("nobody answers") && said.contains("trying again in 1s (--wait)")
+    });
+    let inbox = place.inbox();
+    let mut files = Running::start(fulmar(&format!("recv {inbox} --listen {to} --once --json")));
+    assert!(sender.wait().unwrap().success());
+    files.address();
+    assert_eq!(files.record()["verified"], true);
+    assert!(place.arrived() == place.octets);
+    let pipe = run(&format!("send - {to} --wait"));
+    assert_eq!(pipe.status.code(), Some(2), "{}", said(&pipe));
+}
+
+#[test]
+fn the_last_line_says_what_the_link_took_and_how_much_of_it_was_used() {
+    let place = Place::with(300_000);
+    let mut files = receiver(&place, "--once");
+    let (_link, to) = link(&files.address(), &format!("{FAST_LINK} --up-loss 10%"));
+    let output = run(&format!("send {} {to} --rate 15mbit", place.file()));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(files.code(), Some(0));
+    let said = said(&output);
+    let line = said.lines().last().unwrap_or_default();
+    for part in [
+        "Mbit/s that the link allows)",
+        "BLAKE3 verified",
+        "% held lost on the way",
+        "repair took",
+    ] {
+        assert!(line.contains(part), "{part}: {said}");
+    }
+    let number = |before: &str, after: &str| -> f64 {
+        let end = line.find(after).unwrap();
+        let start = line[..end].rfind(before).unwrap() + before.len();
+        line[start..end].trim().parse().unwrap()
+    };
+    let lost = number("; ", " % held lost");
+    // Of 300 packets, each lost with 0.1: below 2 % or above 20 % with probability below 1e-7.
+    assert!((2.0..20.0).contains(&lost), "{line}");
+    assert!(number("took ", " % of what was sent") > 1.0, "{line}");
+}

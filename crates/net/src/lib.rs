@@ -21,6 +21,7 @@ pub mod keeper;
 pub mod perf;
 pub mod priority;
 pub mod recording;
+pub mod secured;
 pub mod session;
 pub mod transfer;
 pub mod tun;

@@ -66,6 +66,14 @@ impl From<Waker> for std::os::fd::OwnedFd {
 pub struct WakeUp(UnixStream);
 
 impl WakeUp {
+    /// Another handle to the same end, for the next of several loops that sleep one after the other.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
     /// Forgets the calls so far.
     pub fn clear(&self) {
         let mut sink = [0_u8; 64];

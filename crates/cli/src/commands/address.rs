@@ -7,9 +7,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// As [`resolve`], for an address to send to, which has a port.
 ///
 /// # Errors
-/// As [`resolve`]; or the port is 0.
+/// As [`resolve`], with the code of a peer that is out of reach for a name without an address; or the port is
+/// 0.
 pub(crate) fn resolve_remote(what: &str, text: &str) -> Result<SocketAddr, Failure> {
-    let address = resolve(what, text)?;
+    // The name server may be out of reach for a while, which is no mistake of the user's.
+    let address = look_up(what, text, Exit::Unreachable)?;
     if address.port() == 0 {
         let cause = anyhow::anyhow!("{what} {text}: nobody can listen at port 0");
         return Err(Failure {
@@ -26,6 +28,10 @@ pub(crate) fn resolve_remote(what: &str, text: &str) -> Result<SocketAddr, Failu
 /// # Errors
 /// The name does not resolve, or there is no port.
 pub(crate) fn resolve(what: &str, text: &str) -> Result<SocketAddr, Failure> {
+    look_up(what, text, Exit::Device)
+}
+
+fn look_up(what: &str, text: &str, unknown_exit: Exit) -> Result<SocketAddr, Failure> {
     let full = if text.starts_with(':') {
         format!("[::]{text}")
     } else {
@@ -47,6 +53,6 @@ pub(crate) fn resolve(what: &str, text: &str) -> Result<SocketAddr, Failure> {
     let mut found = full
         .to_socket_addrs()
         .with_context(unknown)
-        .or_exit(Exit::Usage)?;
-    found.next().with_context(unknown).or_exit(Exit::Usage)
+        .or_exit(unknown_exit)?;
+    found.next().with_context(unknown).or_exit(unknown_exit)
 }

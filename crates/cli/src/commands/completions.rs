@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output;
+use clap::{Arg, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
 const EXAMPLES: &str = "\
@@ -23,9 +24,32 @@ pub(crate) struct CompletionsArgs {
 ///
 /// # Errors
 /// Stdout cannot be written.
-pub(crate) fn run(args: &CompletionsArgs, mut command: clap::Command) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &CompletionsArgs, command: Command) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    generate(args.shell, &mut command, "fulmar", &mut script);
+    generate(args.shell, &mut completed(&command), "fulmar", &mut script);
     output::line(String::from_utf8_lossy(&script).trim_end())?;
     Ok(Exit::Done)
+}
+
+/// What a person may type of `command`: without what it starts by itself, and with files offered for files alone.
+fn completed(command: &Command) -> Command {
+    let shown = command
+        .get_subcommands()
+        .filter(|subcommand| !subcommand.is_hide_set());
+    let shown = shown.map(|subcommand| subcommand.clone().mut_args(without_files));
+    Command::new("fulmar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .args(command.get_arguments().cloned())
+        .subcommands(shown)
+}
+
+/// A rate, an address or a number is no file, which a shell would offer for what it knows nothing of.
+fn without_files(argument: Arg) -> Arg {
+    let takes_a_value = argument.get_action().takes_values();
+    if takes_a_value && argument.get_value_hint() == ValueHint::Unknown {
+        argument.value_hint(ValueHint::Other)
+    } else {
+        argument
+    }
 }

@@ -2,21 +2,24 @@
 
 use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use core::num::NonZeroU8;
 use fulmar_net::clock::Clock;
 use fulmar_net::event_trace::{EventTrace, Traced};
 use fulmar_net::recording::{EndOfRecording, RecordingConfig};
+use fulmar_net::secured::{Credentials, Secured, SecuredEndpoint, SecuredError, secured};
+use fulmar_net::session::{Entropy, PeerIndex, SESSION_OVERHEAD};
 use fulmar_net::udp::{Application, BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
+use fulmar_net::wait;
 use fulmar_net::wait::WakeUp;
-use fulmar_net::{entropy, wait};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, ConnectionConfig, Counters, Endpoint, EndpointConfig,
+    AckPolicy, AddressKey, ConnectionConfig, Counters, Endpoint, EndpointConfig,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
-use fulmar_proto::wire::aerotp::FecStrength;
+use fulmar_proto::wire::aerotp::{FecStrength, Mode};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -72,6 +75,12 @@ pub(crate) fn rate(text: &str) -> Result<Bitrate, String> {
     Ok(rate)
 }
 
+/// The modes by their names, for shells to complete.
+pub(crate) fn mode() -> impl TypedValueParser<Value = Mode> {
+    let names = Mode::ALL.map(Mode::name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Mode>())
+}
+
 pub(crate) fn fec_words(text: &str) -> Result<FecStrength, String> {
     let expected = || format!("`{text}` is out of range: 0 to 256 words of 32 bits");
     text.parse()
@@ -90,12 +99,17 @@ pub(crate) fn block(text: &str) -> Result<BlockPlan, String> {
     })
 }
 
-/// What IP and UDP add to each datagram towards `peer`.
-pub(crate) fn lower_overhead(peer: SocketAddr) -> ByteCount {
-    if peer.is_ipv4() {
-        ByteCount(28)
+/// What IP, UDP and, if it is `secured`, a session add to each datagram towards `peer`.
+pub(crate) fn lower_overhead(peer: SocketAddr, secured: bool) -> ByteCount {
+    let session = if secured {
+        SESSION_OVERHEAD
     } else {
-        ByteCount(48)
+        ByteCount(0)
+    };
+    if peer.is_ipv4() {
+        ByteCount(28) + session
+    } else {
+        ByteCount(48) + session
     }
 }
 
@@ -124,21 +138,107 @@ pub(crate) fn acknowledge_every(tpdus: u16) -> AckPolicy {
     }
 }
 
-/// An endpoint that sends at `rate`.
-///
-/// # Errors
-/// The kernel has no entropy.
-pub(crate) fn endpoint(rate: Bitrate, overhead: ByteCount) -> Result<Endpoint, Failure> {
-    let seed = entropy::seed()
-        .context("asking for entropy")
-        .or_exit(Exit::Device)?;
-    let config = EndpointConfig {
-        rate,
-        lower_overhead: overhead,
-        burst: BURST_TIME,
-        ..EndpointConfig::default()
-    };
-    Ok(Endpoint::new(config, Rng::from_seed(seed)))
+/// An endpoint, by itself or in a session.
+pub(crate) enum Carrier {
+    Open(Box<Endpoint>),
+    Secured(Box<SecuredEndpoint>),
+}
+
+/// What a [`Carrier`] is made of.
+#[derive(Debug)]
+pub(crate) struct CarrierPlan {
+    /// What it sends at.
+    pub(crate) rate: Bitrate,
+    /// What is around each TPDU, a session included.
+    pub(crate) overhead: ByteCount,
+    /// The largest packet.
+    pub(crate) mtu: ByteCount,
+    /// Keys, if there are some.
+    pub(crate) credentials: Option<Credentials>,
+    /// Where the other end is; `None` for one that waits.
+    pub(crate) calls: Option<PathId>,
+}
+
+impl Carrier {
+    /// An endpoint as `plan` says. One that anybody can reach asks strangers to show their address.
+    ///
+    /// # Errors
+    /// The kernel has no entropy, or the keys make no session.
+    pub(crate) fn new(plan: CarrierPlan) -> Result<Self, Failure> {
+        let CarrierPlan {
+            rate,
+            overhead,
+            mtu,
+            credentials,
+            calls,
+        } = plan;
+        let mut entropy = Entropy::from_system()
+            .context("asking for entropy")
+            .or_exit(Exit::Device)?;
+        let is_open_to_all = credentials.is_none() && calls.is_none();
+        let config = EndpointConfig {
+            rate,
+            lower_overhead: overhead,
+            burst: BURST_TIME,
+            address_key: is_open_to_all.then(|| AddressKey::new(entropy.array())),
+            ..EndpointConfig::default()
+        };
+        let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
+        let endpoint = Endpoint::new(config, rng);
+        let Some(credentials) = credentials else {
+            return Ok(Self::Open(Box::new(endpoint)));
+        };
+        let link = secured(endpoint, credentials, mtu, calls);
+        let link = link.map_err(|error| {
+            let exit = match error {
+                SecuredError::Entropy(_) => Exit::Device,
+                SecuredError::Config(_) => Exit::Usage,
+            };
+            let cause = error.into();
+            Failure { exit, cause }
+        })?;
+        Ok(Self::Secured(Box::new(link)))
+    }
+
+    /// The endpoint.
+    pub(crate) fn endpoint_mut(&mut self) -> &mut Endpoint {
+        match self {
+            Self::Open(endpoint) => endpoint,
+            Self::Secured(link) => link.inner_mut(),
+        }
+    }
+
+    /// By which path the endpoint knows the end that is at `path`, if it calls one.
+    pub(crate) const fn inner_path(&self, path: PathId) -> PathId {
+        match self {
+            Self::Open(_) => path,
+            Self::Secured(_) => PeerIndex(0).inner_path(),
+        }
+    }
+
+    /// Runs `application` to its end.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub(crate) fn run(
+        &mut self,
+        driver: &mut UdpDriver,
+        application: &mut impl Application<Endpoint>,
+        quiet: bool,
+    ) -> Result<(), Failure> {
+        let ran = match self {
+            Self::Open(endpoint) => driver.run(endpoint.as_mut(), application),
+            Self::Secured(link) => {
+                let tell = |text: &str| {
+                    if !quiet {
+                        eprintln!("fulmar: {text}");
+                    }
+                };
+                driver.run(link.as_mut(), &mut Secured::new(application, tell))
+            }
+        };
+        ran.context("the socket").or_exit(Exit::Device)
+    }
 }
 
 /// A loop around a socket to `peer`, and the path there. Warnings as in [`complain`].
@@ -199,14 +299,12 @@ pub(crate) struct TraceTo<'a> {
 /// The socket is broken, or the trace cannot begin.
 pub(crate) fn run(
     driver: &mut UdpDriver,
-    endpoint: &mut Endpoint,
+    carrier: &mut Carrier,
     application: &mut impl Application<Endpoint>,
-    trace: TraceTo<'_>,
+    (trace, quiet): (TraceTo<'_>, bool),
 ) -> Result<(), Failure> {
-    let socket = "the socket";
     let Some(file) = trace.file else {
-        let ran = driver.run(endpoint, application);
-        return ran.context(socket).or_exit(Exit::Device);
+        return carrier.run(driver, application, quiet);
     };
     let config = RecordingConfig {
         file: file.to_owned(),
@@ -216,10 +314,11 @@ pub(crate) fn run(
     let tell = |ended: EndOfRecording| eprintln!("fulmar: {ended}; the transfer goes on");
     let clock = driver.clock();
     let events = EventTrace::start(clock, config, trace.role, trace.name, tell);
-    let mut traced = Traced::new(application, endpoint, events.or_exit(Exit::Device)?);
-    let ran = driver.run(endpoint, &mut traced);
-    traced.end(clock.now(), endpoint);
-    ran.context(socket).or_exit(Exit::Device)
+    let events = events.or_exit(Exit::Device)?;
+    let mut traced = Traced::new(application, carrier.endpoint_mut(), events);
+    let ran = carrier.run(driver, &mut traced, quiet);
+    traced.end(clock.now(), carrier.endpoint_mut());
+    ran
 }
 
 /// Says what could be better about the machine, and more of it if `verbose`; nothing if `quiet`.

@@ -1,5 +1,6 @@
 //! `fulmar demo`: every mode on a bad link, side by side.
 
+use super::overwrite;
 use crate::demo::plan::{Carrier, Condition, SEED};
 use crate::demo::row::{Row, table};
 use crate::demo::timeline::Timeline;
@@ -88,6 +89,7 @@ fn input(args: &DemoArgs) -> Result<PathBuf, Failure> {
                 cause,
             });
         }
+        overwrite::refuse("--out", &args.out.join("result.json"), file)?;
         return Ok(file.clone());
     }
     let path = args.out.join("input.bin");

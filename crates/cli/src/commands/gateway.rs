@@ -124,8 +124,9 @@ fn configuration(path: &Path, recordings: &Recordings) -> Result<GatewayConfig, 
     let mut config = read(path)?;
     recordings.replace(&mut config);
     for (flag, recording) in [("--capture", &config.capture), ("--trace", &config.trace)] {
-        if let Some(recording) = recording {
-            overwrite::refuse_recording(flag, &recording.file, path)?;
+        let Some(recording) = recording else { continue };
+        for input in inputs(path, &config) {
+            overwrite::refuse_recording(flag, &recording.file, input)?;
         }
     }
     if let (Some(capture), Some(trace)) = (&config.capture, &config.trace) {
@@ -144,6 +145,22 @@ fn configuration(path: &Path, recordings: &Recordings) -> Result<GatewayConfig, 
         return Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage);
     }
     Ok(config)
+}
+
+/// The files that a gateway reads: its configuration, keys and passwords.
+fn inputs<'a>(path: &'a Path, config: &'a GatewayConfig) -> impl Iterator<Item = &'a Path> {
+    let keys = match &config.security {
+        SecurityKind::Noise {
+            private_key_file,
+            preset_key_file,
+        } => [Some(private_key_file), preset_key_file.as_ref()],
+        SecurityKind::Preset { preset_key_file } => [Some(preset_key_file), None],
+        SecurityKind::None => [None, None],
+    };
+    let logins = config.socks.iter().filter_map(|socks| socks.login.as_ref());
+    let passwords = logins.map(|login| &login.password_file);
+    let files = keys.into_iter().flatten().chain(passwords);
+    core::iter::once(path).chain(files.map(PathBuf::as_path))
 }
 
 /// A configuration from its file.

@@ -1,11 +1,11 @@
-//! `fulmar keygen`: keys for gateways.
+//! `fulmar keygen`: keys for gateways, transfers and tests.
 
+use super::secure::failure;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use anyhow::Context;
 use fulmar_net::session::{
-    Entropy, KeyFileError, PresetKey, SecretKey, read_secret_key, write_preset_key,
-    write_secret_key,
+    Entropy, PresetKey, SecretKey, read_secret_key, write_preset_key, write_secret_key,
 };
 use std::path::{Path, PathBuf};
 
@@ -75,20 +75,4 @@ pub(crate) fn run(args: &KeygenArgs) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
-}
-
-fn failure(error: KeyFileError) -> Failure {
-    let exit = match error {
-        KeyFileError::Key { .. } | KeyFileError::Count { .. } | KeyFileError::Exists { .. } => {
-            Exit::Usage
-        }
-        KeyFileError::Missing { .. }
-        | KeyFileError::Read { .. }
-        | KeyFileError::Mode { .. }
-        | KeyFileError::Write { .. } => Exit::Device,
-    };
-    Failure {
-        exit,
-        cause: error.into(),
-    }
 }

@@ -5,7 +5,8 @@ mod json;
 mod text;
 
 use super::address::{resolve, resolve_remote};
-use super::connection;
+use super::connection::{self, Carrier, CarrierPlan};
+use super::secure::SecurityArgs;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
@@ -42,7 +43,7 @@ The letters are iperf3's. -b is the rate of the data, --rate what the link carri
 is no congestion control in this version, so on a shared path stay below what is yours. Both, and -n, are of
 the whole test, however many streams share them: here -P 8 -b 4M is 4 Mbit/s, where iperf3 sends 32. One-way delays
 need the two clocks compared, which each result says how exactly could be done.
-Anyone who reaches a server's port may measure, at its --rate at most.
+Without --key and --peer, or --preset, anyone who reaches a server's port may measure, at its --rate at most.
 ";
 
 /// The arguments of `fulmar perf`.
@@ -95,7 +96,7 @@ pub(crate) struct PerfArgs {
     #[arg(short = 'R', long)]
     reverse: bool,
     /// Client: reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable.
-    #[arg(long, default_value_t = Mode::Reliable)]
+    #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
     /// What the link carries, all headers included; of a server, the most that it sends.
     #[arg(long, value_name = "RATE", value_parser = connection::rate)]
@@ -115,13 +116,13 @@ pub(crate) struct PerfArgs {
     /// The result as one JSON object on stdout, errors included; of a server one for each test, a line each.
     #[arg(short = 'J', long)]
     json: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 /// A link's rate, where none was named.
 const CLIENT_RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
 const SERVER_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000_000);
-/// Of IPv6 and UDP.
-const OVERHEAD_MAX: ByteCount = ByteCount(48);
 /// As iperf3 has it.
 const UDP_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000);
 const TIME: Duration = Duration::from_secs(10);
@@ -160,8 +161,10 @@ impl PerfArgs {
             .context("--mtu and --fec-words")
             .or_exit(Exit::Usage)?;
         // The server may listen on IPv6, whose packets have less room.
+        let v6 = SocketAddr::from(([0_u16; 8], 0));
+        let overhead_max = connection::lower_overhead(v6, self.security.is_given());
         let room_there = ConnectionConfig {
-            tpdu_bytes_max: (self.mtu - OVERHEAD_MAX).as_usize(),
+            tpdu_bytes_max: (self.mtu - overhead_max).as_usize(),
             ..*connection
         };
         let common = room_there
@@ -315,7 +318,8 @@ fn measure(
         format!("{host}:{}", args.port)
     };
     let peer = resolve_remote("--client", &address)?;
-    let overhead = connection::lower_overhead(peer);
+    let credentials = args.security.read(true)?;
+    let overhead = connection::lower_overhead(peer, credentials.is_some());
     let connection = args.connection(overhead);
     let plan = ClientPlan {
         test: args.test(&connection)?,
@@ -326,12 +330,17 @@ fn measure(
     let talk = (verbose, args.json);
     let port = PortConfig::for_rate(args.link_rate());
     let (mut driver, path) = connection::driver_to(peer, port, wake_up, talk)?;
-    let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
+    let mut carrier = Carrier::new(CarrierPlan {
+        rate: args.link_rate(),
+        overhead,
+        mtu: args.mtu,
+        credentials,
+        calls: Some(path),
+    })?;
+    args.security.warn(args.json);
+    let path = carrier.inner_path(path);
     let mut client = Client::new(plan, path, signals.stop(), Watcher::new(args.json));
-    driver
-        .run(&mut endpoint, &mut client)
-        .context("the socket")
-        .or_exit(Exit::Device)?;
+    carrier.run(&mut driver, &mut client, args.json)?;
     if let Some(failure) = client.observer.broken.take() {
         return Err(failure);
     }
@@ -362,15 +371,22 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     let port = PortConfig::for_rate(args.link_rate());
     let talk = (verbose, args.json);
     let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
-    let overhead = connection::lower_overhead(listening);
-    let mut endpoint = connection::endpoint(args.link_rate(), overhead)?;
+    let credentials = args.security.read(false)?;
+    let overhead = connection::lower_overhead(listening, credentials.is_some());
+    let mut carrier = Carrier::new(CarrierPlan {
+        rate: args.link_rate(),
+        overhead,
+        mtu: args.mtu,
+        credentials,
+        calls: None,
+    })?;
     let plan = ServerPlan {
         connection: args.connection(overhead),
         rate_max: args.link_rate(),
         once: args.one_off,
     };
     let watcher = Watcher::new(args.json);
-    let mut server = Server::new(plan, &mut endpoint, signals.stop(), watcher)
+    let mut server = Server::new(plan, carrier.endpoint_mut(), signals.stop(), watcher)
         .context("--mtu")
         .or_exit(Exit::Usage)?;
     if args.json {
@@ -378,10 +394,8 @@ fn serve(args: &PerfArgs, verbose: u8) -> Result<Exit, Failure> {
     } else {
         eprintln!("fulmar: waiting for tests on {listening}");
     }
-    driver
-        .run(&mut endpoint, &mut server)
-        .context("the socket")
-        .or_exit(Exit::Device)?;
+    args.security.warn(args.json);
+    carrier.run(&mut driver, &mut server, args.json)?;
     if let Some(failure) = server.observer.broken.take() {
         return Err(failure);
     }

@@ -2,12 +2,18 @@
 
 use fulmar_net::transfer::{ReceiveObserver, ReceiveReport, SendObserver};
 use fulmar_proto::units::Instant;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::ops::Range;
 
-const STYLE: &str =
-    "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta_precise}";
-const STYLE_UNKNOWN: &str = "{prefix} {spinner} {bytes} {binary_bytes_per_sec}";
+const STYLE: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {rate} {eta_precise}";
+const STYLE_UNKNOWN: &str = "{prefix} {spinner} {bytes} {rate}";
+
+/// In the unit of the link's own rate.
+fn rate(state: &ProgressState, out: &mut dyn Write) {
+    // What cannot be shown is shown a tick later.
+    let _ = write!(out, "{:.2} Mbit/s", state.per_sec() * 8.0 / 1e6);
+}
 
 /// One bar.
 #[derive(Debug)]
@@ -27,6 +33,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(size, target);
         let style = if size.is_some() { STYLE } else { STYLE_UNKNOWN };
         let style = ProgressStyle::with_template(style).expect("the templates are constant");
+        let style = style.with_key("rate", rate);
         bar.set_style(style);
         bar.set_prefix(name.to_owned());
         Self { bar, quiet }
@@ -60,8 +67,8 @@ impl SendObserver for Progress {
         self.bar.reset_eta();
     }
 
-    fn submitted(&mut self, _now: Instant, range: Range<u64>) {
-        self.bar.set_position(range.end);
+    fn confirmed(&mut self, _now: Instant, octets: u64) {
+        self.bar.set_position(octets);
     }
 
     fn reconnecting(&mut self) {

@@ -1,8 +1,9 @@
 //! `fulmar recv DIR`.
 
 use super::address::resolve;
-use super::connection::{self, WireReport};
+use super::connection::{self, Carrier, CarrierPlan, WireReport};
 use super::progress::Progress;
+use super::secure::SecurityArgs;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
@@ -12,7 +13,7 @@ use fulmar_net::transfer::{
 };
 use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::{Waker, waker};
-use fulmar_proto::transport::aerotp::ConnectionConfig;
+use fulmar_proto::transport::aerotp::{ConnectionConfig, ModeRules};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use serde::Serialize;
 use std::io::ErrorKind;
@@ -28,10 +29,12 @@ Examples:
       one file, then end with its exit code
   fulmar recv - --once | tar x
       into a pipe
+  fulmar recv incoming/ --key here.key --peer IUs...=
+      only from who has the secret half of that key, encrypted; `fulmar keygen here.key` makes ours
 
 An unfinished file is NAME.fulmar-part; a sender that starts again continues it. A file with missing
 octets, in modes that permit them, is kept as NAME.incomplete, with zeros in the holes.
-Anyone who reaches the port may send: there is no authentication in this version.
+Without --key and --peer, or --preset, anyone who reaches the port may send.
 ";
 
 const SCHEMA: &str = "fulmar.recv/1";
@@ -70,6 +73,8 @@ pub(crate) struct RecvArgs {
     /// One JSON record a line on stdout, errors included, and no talk on stderr.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 #[derive(Serialize)]
@@ -193,6 +198,12 @@ fn describe(report: &ReceiveReport) -> String {
         .map(|path| path.display().to_string())
         .unwrap_or_default();
     match report.verdict {
+        Verdict::Complete if report.delivered > 0 && report.resumed_at == report.delivered => {
+            format!(
+                "{name}: all {} bytes were here already, BLAKE3 verified",
+                report.delivered
+            )
+        }
         Verdict::Complete => {
             let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
             let goodput = Bitrate::of(moved, report.elapsed).as_bits_per_second() as f64 / 1e6;
@@ -218,8 +229,13 @@ fn describe(report: &ReceiveReport) -> String {
             )
         }
         Verdict::Vanished => {
+            let go_on = if ModeRules::of(report.mode).complete && report.size.is_some() {
+                "one that starts again continues there"
+            } else {
+                "one that starts again begins anew"
+            };
             format!(
-                "{name}: the sender was not heard any more after {} bytes",
+                "{name}: the sender was not heard any more after {} bytes; {go_on}",
                 report.delivered
             )
         }
@@ -352,11 +368,15 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
             cause,
         });
     }
+    if let Some(trace) = &args.trace {
+        args.security.spare("--trace", trace)?;
+    }
+    let credentials = args.security.read(false)?;
     let listen = resolve("--listen", &args.listen)?;
     let signals = Signals::catch(&[&waker])?;
     let (port, talk) = (PortConfig::default(), (verbose, args.json));
     let (mut driver, listening) = connection::driver_at(listen, port, wake_up, talk)?;
-    let overhead = connection::lower_overhead(listening);
+    let overhead = connection::lower_overhead(listening, credentials.is_some());
     let settings = ConnectionConfig {
         ack: connection::acknowledge_every(args.mack),
         ..connection::settings(args.mtu, overhead, args.give_up)
@@ -367,8 +387,13 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         once: args.once || into_stdout,
         checkpoint_every: args.checkpoint,
     };
-    let mut endpoint =
-        connection::endpoint(Bitrate::from_bits_per_second(1_000_000_000), overhead)?;
+    let mut carrier = Carrier::new(CarrierPlan {
+        rate: Bitrate::from_bits_per_second(1_000_000_000),
+        overhead,
+        mtu: args.mtu,
+        credentials,
+        calls: None,
+    })?;
     let watcher = Watcher {
         progress: Progress::none(args.json),
         json: args.json,
@@ -376,7 +401,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         last: None,
         broken: None,
     };
-    let mut receiver = Receiver::new(plan, &mut endpoint, signals.stop(), watcher)
+    let mut receiver = Receiver::new(plan, carrier.endpoint_mut(), signals.stop(), watcher)
         .context("--mtu")
         .or_exit(Exit::Usage)?;
     if args.json {
@@ -388,13 +413,18 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     } else {
         eprintln!("fulmar: listening on {listening}");
     }
+    args.security.warn(args.json);
     let trace = connection::TraceTo {
         file: args.trace.as_deref(),
         role: "recv",
         name: &listening.to_string(),
     };
-    connection::run(&mut driver, &mut endpoint, &mut receiver, trace)?;
-    let mut watcher = receiver.observer;
+    connection::run(&mut driver, &mut carrier, &mut receiver, (trace, args.json))?;
+    ended(receiver.observer, &signals)
+}
+
+/// How the command ends after its last file.
+fn ended(mut watcher: Watcher, signals: &Signals) -> Result<Exit, Failure> {
     if let Some(failure) = watcher.broken {
         return Err(failure);
     }

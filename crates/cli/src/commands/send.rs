@@ -1,9 +1,10 @@
 //! `fulmar send FILE HOST:PORT`.
 
 use super::address::resolve_remote;
-use super::connection::{self, WireReport};
+use super::connection::{self, Carrier, CarrierPlan, WireReport};
 use super::overwrite;
 use super::progress::Progress;
+use super::secure::SecurityArgs;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
@@ -13,12 +14,13 @@ use fulmar_net::transfer::{
     SendError, SendPlan, SendReport, Sender, SentSoFar, Source, check_name,
 };
 use fulmar_net::udp::PortConfig;
-use fulmar_net::wait::{Waker, waker};
+use fulmar_net::wait::{Interest, WakeUp, Waker, wait, waker};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ModeRules};
-use fulmar_proto::units::{Bitrate, ByteCount, Duration};
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, format_duration};
 use fulmar_proto::wire::aerotp::{FecStrength, Mode};
 use serde::Serialize;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -29,6 +31,10 @@ Examples:
       from a pipe
   fulmar send video.ts 10.0.0.2:4914 --mode quasi-reliable --block 32,4
       no acknowledgements; four repair symbols for every 32 TPDUs
+  fulmar send big.iso 10.0.0.2:4914 --key here.key --peer IUs...=
+      encrypted, and only to who has the secret half of that key
+  fulmar send big.iso ground.example:4914 --wait
+      at every boot, say: however long the name, the network or the receiver is not there yet
 
 The rate is what the link carries, all headers included. There is no congestion control in this
 version: on a shared path, stay below what is yours.
@@ -47,7 +53,7 @@ pub(crate) struct SendArgs {
     to: String,
     /// reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable,
     /// datagram (some may be missing, and what is missing is known).
-    #[arg(long, default_value_t = Mode::Reliable)]
+    #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
     /// What the link carries.
     #[arg(long, default_value = "5mbit", value_parser = connection::rate)]
@@ -75,6 +81,10 @@ pub(crate) struct SendArgs {
     /// Give up when nobody has answered at all for so long.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = connection::span)]
     connect_timeout: Duration,
+    /// Try for ever, until the file has arrived: while the name has no address, nobody answers, or the link is
+    /// lost. Each try is a line.
+    #[arg(long)]
+    wait: bool,
     /// Datagrams that may leave in one system call [default: what the rate lets go in 500 us, 16 to 64].
     #[arg(long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
@@ -85,6 +95,8 @@ pub(crate) struct SendArgs {
     /// The result as JSON on stdout, errors included, and no talk on stderr.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 #[derive(Serialize)]
@@ -100,6 +112,9 @@ struct Sent<'a> {
     verified: bool,
     elapsed_s: f64,
     goodput_bps: u64,
+    link_bps: Option<u64>,
+    held_lost: Option<f64>,
+    repair_share: f64,
     reconnections: u32,
     wire: WireReport,
     error: Option<String>,
@@ -115,6 +130,7 @@ struct NotSent {
     size_bytes: Option<u64>,
     resumed_at_bytes: Option<u64>,
     submitted_bytes: Option<u64>,
+    confirmed_bytes: Option<u64>,
     delivered_bytes: Option<u64>,
     missing_bytes: Option<u64>,
     residual_loss: Option<f64>,
@@ -134,6 +150,7 @@ impl NotSent {
             size_bytes: so_far.and_then(|so_far| so_far.size),
             resumed_at_bytes: so_far.map(|so_far| so_far.resumed_at),
             submitted_bytes: so_far.map(|so_far| so_far.submitted),
+            confirmed_bytes: so_far.map(|so_far| so_far.confirmed),
             delivered_bytes: None,
             missing_bytes: None,
             residual_loss: None,
@@ -249,7 +266,12 @@ pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
     }
 }
 
-/// Sends the file; of a transfer that was begun and failed, `so_far` says how far it came.
+/// Between two tries, at first and at most.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// Sends the file, as often as it takes with `--wait`; of a transfer that was begun and failed, `so_far` says how
+/// far it came.
 fn transfer(
     args: &SendArgs,
     name: &str,
@@ -257,16 +279,62 @@ fn transfer(
     so_far: &mut Option<SentSoFar>,
 ) -> Result<SendReport, Failure> {
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
+    if let Some(trace) = &args.trace {
+        overwrite::refuse_recording("--trace", trace, &args.file)?;
+        args.security.spare("--trace", trace)?;
+    }
+    if args.wait && is_pipe(&args.file) {
+        let problem = "--wait goes with a file: a pipe cannot be read again for a second try";
+        return Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage);
+    }
+    args.security.warn(args.json);
+    let signals = Signals::catch(&[&waker])?;
+    let mut pause = PAUSE_FIRST;
+    loop {
+        let wakers = (&waker, &wake_up);
+        let failure = match attempt(args, name, verbose, (wakers, &signals), so_far) {
+            Err(failure) if args.wait && signals.exit().is_none() => failure,
+            outcome => return outcome,
+        };
+        if !matches!(failure.exit, Exit::Unreachable | Exit::LinkLost) {
+            return Err(failure);
+        }
+        if !args.json {
+            let (line, again) = (failure.line(), format_duration(pause));
+            eprintln!("fulmar: {line}; trying again in {again} (--wait)");
+        }
+        let woken = [(wake_up.as_fd(), Interest::Readable)];
+        wait(&woken, Some(pause), &mut Vec::new())
+            .context("waiting")
+            .or_exit(Exit::Device)?;
+        if let Some(exit) = signals.exit() {
+            let cause = failure.cause;
+            return Err(Failure { exit, cause });
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// Sends the file once.
+fn attempt(
+    args: &SendArgs,
+    name: &str,
+    verbose: u8,
+    ((waker, wake_up), signals): ((&Waker, &WakeUp), &Signals),
+    so_far: &mut Option<SentSoFar>,
+) -> Result<SendReport, Failure> {
     let own_waker = waker
         .try_clone()
         .context("making a waker")
         .or_exit(Exit::Device)?;
-    if let Some(trace) = &args.trace {
-        overwrite::refuse_recording("--trace", trace, &args.file)?;
-    }
+    let wake_up = wake_up
+        .try_clone()
+        .context("making a waker")
+        .or_exit(Exit::Device)?;
     let source = source(args, own_waker)?;
     let peer = resolve_remote("HOST:PORT", &args.to)?;
-    let overhead = connection::lower_overhead(peer);
+    let credentials = args.security.read(true)?;
+    let overhead = connection::lower_overhead(peer, credentials.is_some());
     let plan = SendPlan {
         name: name.to_owned(),
         connection: settings(args, overhead)?,
@@ -275,14 +343,20 @@ fn transfer(
             .context("asking for entropy")
             .or_exit(Exit::Device)?,
     };
-    let signals = Signals::catch(&[&waker])?;
     let mut port_config = PortConfig::for_rate(args.rate);
     if let Some(burst) = args.burst {
         port_config.burst = burst.into();
     }
     let talk = (verbose, args.json);
     let (mut driver, path) = connection::driver_to(peer, port_config, wake_up, talk)?;
-    let mut endpoint = connection::endpoint(args.rate, overhead)?;
+    let mut carrier = Carrier::new(CarrierPlan {
+        rate: args.rate,
+        overhead,
+        mtu: args.mtu,
+        credentials,
+        calls: Some(path),
+    })?;
+    let path = carrier.inner_path(path);
     let progress = Progress::new(name, source.size(), args.json);
     let mut sender = Sender::new(plan, path, source, signals.stop(), progress);
     let trace = connection::TraceTo {
@@ -290,7 +364,7 @@ fn transfer(
         role: "send",
         name,
     };
-    connection::run(&mut driver, &mut endpoint, &mut sender, trace)?;
+    connection::run(&mut driver, &mut carrier, &mut sender, (trace, args.json))?;
     sender.observer.clear();
     *so_far = Some(sender.so_far());
     let outcome = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
@@ -302,9 +376,27 @@ fn transfer(
             SendError::Stopped => signals.exit().unwrap_or(Exit::Failed),
             _ => Exit::Failed,
         };
-        let cause = anyhow::Error::new(error).context(format!("{name} to {peer}"));
+        let mut cause = anyhow::Error::new(error).context(format!("{name} to {peer}"));
+        if exit == Exit::LinkLost {
+            cause = anyhow::anyhow!("{}; {}", chain_of(&cause), how_to_go_on(args));
+        }
         Failure { exit, cause }
     })
+}
+
+fn chain_of(cause: &anyhow::Error) -> String {
+    format!("{cause:#}")
+}
+
+/// What to do once the link was lost.
+fn how_to_go_on(args: &SendArgs) -> &'static str {
+    if is_pipe(&args.file) {
+        "a pipe cannot be continued: send it again from its start"
+    } else if ModeRules::of(args.mode).complete {
+        "send it again to continue where it was cut off, or with --wait to try for ever"
+    } else {
+        "send it again: in this mode it begins anew; --mode reliable continues"
+    }
 }
 
 fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Failure> {
@@ -343,6 +435,9 @@ fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Fa
             verified: report.intact,
             elapsed_s: report.elapsed.as_secs_f64(),
             goodput_bps: goodput.as_bits_per_second(),
+            link_bps: allowed(report).map(Bitrate::as_bits_per_second),
+            held_lost: held_lost(report),
+            repair_share: repair_share(report),
             reconnections: report.reconnections,
             wire: WireReport::of_sender(Some(&report.counters)),
             error: complaint.clone(),
@@ -354,12 +449,60 @@ fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Fa
         return Err(Failure { exit, cause });
     }
     if !args.json {
-        eprintln!(
-            "fulmar: {name}: {} bytes in {:.2} s, {:.3} mbit/s, BLAKE3 verified",
-            report.size,
-            report.elapsed.as_secs_f64(),
-            goodput.as_bits_per_second() as f64 / 1e6
-        );
+        eprintln!("fulmar: {}", last_line(name, report, goodput));
     }
     Ok(exit)
+}
+
+/// What became of a whole file, and what it took.
+fn last_line(name: &str, report: &SendReport, goodput: Bitrate) -> String {
+    if report.size > 0 && report.resumed_at == report.size {
+        return format!(
+            "{name}: all {} bytes were there already, BLAKE3 verified; nothing was sent again",
+            report.size
+        );
+    }
+    let mbit = |rate: Bitrate| rate.as_bits_per_second() as f64 / 1e6;
+    let mut line = format!(
+        "{name}: {} bytes in {:.2} s, {:.3} Mbit/s",
+        report.size,
+        report.elapsed.as_secs_f64(),
+        mbit(goodput)
+    );
+    if let Some(allowed) = allowed(report) {
+        let share = output::share(goodput.as_bits_per_second(), allowed.as_bits_per_second());
+        let (percent, rate) = (share * 100.0, mbit(allowed));
+        line += &format!(" ({percent:.0} % of the {rate:.3} Mbit/s that the link allows)");
+    }
+    line += ", BLAKE3 verified";
+    if let Some(lost) = held_lost(report) {
+        line += &format!("; {:.1} % held lost on the way", lost * 100.0);
+    }
+    let repair = repair_share(report) * 100.0;
+    line + &format!("; repair took {repair:.1} % of what was sent")
+}
+
+/// What the link was found to allow, or was said to.
+fn allowed(report: &SendReport) -> Option<Bitrate> {
+    let rate = report.path_rate?;
+    Some(rate.link.unwrap_or(rate.declared).min(rate.declared))
+}
+
+/// The share of the file's TPDUs, repeated ones included, that the sender came to hold lost; in modes that
+/// confirm nothing it cannot know.
+fn held_lost(report: &SendReport) -> Option<f64> {
+    if !ModeRules::of(report.mode).confirms() {
+        return None;
+    }
+    let counters = &report.counters;
+    let [source, repair, again, _] = counters.sent_tpdus;
+    let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
+    Some(output::share(lost, source + repair + again))
+}
+
+/// The share of parity and repetitions in all octets sent.
+fn repair_share(report: &SendReport) -> f64 {
+    let [_, repair, again, _] = report.counters.sent_bytes;
+    let all = report.counters.sent_bytes.iter().sum();
+    output::share(repair + again, all)
 }

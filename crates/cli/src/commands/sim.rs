@@ -252,6 +252,18 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
     let points = points_with(&document, &traces).or_exit(Exit::Usage)?;
     let mut digest = blake3::Hasher::new();
     traces.digest(&mut digest);
+    for input in traces.into_files() {
+        let outputs = [
+            ("--csv", &args.csv),
+            ("--capture", &args.capture),
+            ("--trace", &args.trace),
+        ];
+        for (flag, output) in outputs {
+            if let Some(output) = output {
+                overwrite::refuse(flag, output, &input)?;
+            }
+        }
+    }
     for point in &points {
         // Debug form: quotes and escapes keep two parameters from running into one another.
         digest.update(format!("{:?}{:?}\n", point.varied, point.parameters).as_bytes());

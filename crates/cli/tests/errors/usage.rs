@@ -188,7 +188,7 @@ fn an_address_that_is_none_is_a_usage_error() {
     }
     fails(
         &format!("send {} nosuch.invalid:4914", place.file()),
-        2,
+        3,
         &["no address is known for the host nosuch.invalid"],
     );
     fails(

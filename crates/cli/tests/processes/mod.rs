@@ -77,6 +77,16 @@ impl Running {
         Self { child, stdout }
     }
 
+    /// Starts a command whose stdout is read and whose stderr goes where it was told.
+    pub(crate) fn start_with_its_stderr(mut command: Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, stdout }
+    }
+
     /// Its children of this name.
     pub(crate) fn children(&self, argument: &str) -> Vec<u32> {
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());

@@ -86,6 +86,18 @@ impl<A: Application<Endpoint>> Application<Endpoint> for Traced<'_, A> {
         self.application.paths_in_use(machine)
     }
 
+    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        self.application.peer_restarted(now, machine, path);
+    }
+
+    fn wants_path(&self) -> Option<SocketAddr> {
+        self.application.wants_path()
+    }
+
+    fn path_made(&mut self, now: Instant, machine: &mut Endpoint, path: Option<PathId>) {
+        self.application.path_made(now, machine, path);
+    }
+
     fn next_deadline(&self) -> Option<Deadline> {
         self.application.next_deadline()
     }

@@ -211,9 +211,10 @@ fn session(
                 ..
             })
         );
-        let address = match has_address {
-            true => peer_address(config, index)?,
-            false => None,
+        let address = if has_address {
+            peer_address(config, index)?
+        } else {
+            None
         };
         let path = address.and_then(|address| driver.path_to(address));
         let endpoints = path.into_iter().collect();

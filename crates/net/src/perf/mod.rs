@@ -14,7 +14,8 @@
 //!   difference was measured ([`ClockOffset`] says how, and how wrong it may be).
 //!
 //! # Does not
-//! - Authenticate: whoever reaches the port may measure, at the server's rate at most.
+//! - Authenticate: whoever reaches the port may measure, at the server's rate at most, unless a session
+//!   ([`crate::secured`]) is below.
 
 mod client;
 mod clocks;

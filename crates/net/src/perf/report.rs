@@ -67,7 +67,10 @@ pub enum PerfError {
     )]
     PortClosed,
     /// The other end was there and is gone.
-    #[error("the other end was not heard for {}", fulmar_proto::units::format_duration(*.0))]
+    #[error(
+        "the other end was not heard for {}; measure again when the link is back, or with a longer --give-up",
+        fulmar_proto::units::format_duration(*.0)
+    )]
     Vanished(Duration),
     /// The other end ended the conversation.
     #[error("the other end was stopped")]

@@ -9,16 +9,18 @@ use super::record::{Record, Records};
 use super::report::PerfError;
 use super::test::Test;
 use super::{Observer, PERF_PORT};
+use crate::session::source_octets;
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
-use fulmar_proto::machine::{Deadline, PathId};
+use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
-/// Conversations at once, the running one included; further ones are reset.
+/// Conversations at once, the running one included; for a further one the oldest that came to nothing is reset.
 const CONVERSATIONS_MAX: usize = 32;
 /// A conversation that has not come to a test by then is reset.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(30);
@@ -237,6 +239,18 @@ impl<O: Observer> Server<O> {
         }
     }
 
+    /// The conversation that has come to no test for longest gives way to a new one.
+    fn drop_oldest(&mut self, now: Instant, machine: &mut Endpoint) {
+        let running = self.running.as_ref().map(|running| running.control);
+        let others = self.conversations.iter();
+        let others = others.filter(|(id, _)| Some(**id) != running);
+        let oldest = others.min_by_key(|(_, conversation)| conversation.since);
+        if let Some(id) = oldest.map(|(id, _)| *id) {
+            machine.abort(now, id);
+            self.conversations.remove(&id);
+        }
+    }
+
     fn drop_conversation(
         &mut self,
         now: Instant,
@@ -276,9 +290,12 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
             Event::Incoming {
                 id, path, local, ..
             } if local == PERF_PORT => {
-                if self.conversations.len() >= CONVERSATIONS_MAX || self.stop_at.is_some() {
+                if self.stop_at.is_some() {
                     machine.abort(now, id);
                     return;
+                }
+                if self.conversations.len() >= CONVERSATIONS_MAX {
+                    self.drop_oldest(now, machine);
                 }
                 let conversation = Conversation {
                     path,
@@ -359,6 +376,24 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
     }
 
     fn unreachable(&mut self, _now: Instant, _machine: &mut Endpoint, _path: PathId) {}
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        datagram: Datagram<'_>,
+        from: SocketAddr,
+    ) {
+        machine.handle_datagram_from(now, datagram, &source_octets(from));
+    }
+
+    fn paths_in_use(&self, machine: &Endpoint) -> Option<Vec<PathId>> {
+        machine.paths_shown()
+    }
+
+    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        machine.forget_peer(now, path, |_| true);
+    }
 
     fn next_deadline(&self) -> Option<Deadline> {
         let mut earliest = self.stop_at.map(|at| Deadline {

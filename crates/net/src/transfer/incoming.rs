@@ -12,6 +12,7 @@ mod verdict;
 use super::coverage::Coverage;
 use super::part::Part;
 use super::pipe::PipeSink;
+use super::present::Present;
 use super::record::{Digest, Record, Records};
 use super::report::{ReceiveError, ReceiveReport, Verdict};
 use fulmar_proto::machine::Deadline;
@@ -52,6 +53,8 @@ enum Phase {
 #[derive(Debug)]
 enum Sink {
     Part(Box<Part>),
+    /// A file of that name and length is here; what comes must be the same.
+    Present(Box<Present>),
     Pipe {
         pipe: PipeSink,
         hasher: Box<blake3::Hasher>,
@@ -189,6 +192,7 @@ impl Transfer {
                 self.resumed_at = 0;
                 Ok(part.restart()?)
             }
+            Some(Sink::Present(present)) => Err(ReceiveError::Exists(present.path().to_owned())),
             _ => Err(ReceiveError::Sequence("starts somewhere else than it may")),
         }
     }
@@ -373,6 +377,16 @@ impl Transfer {
                 digest,
             }
             .encode(&mut self.outbox);
+        } else if let Some(Sink::Present(present)) = &mut self.sink {
+            let read = present.read_more();
+            if !read.map_err(|_| ReceiveError::Exists(present.path().to_owned()))? {
+                return Ok(false);
+            }
+            // Nothing is continued.
+            self.introduced = true;
+            self.resumed_at = present.written();
+            let (offset, digest) = (present.written(), present.digest());
+            Record::Offer { offset, digest }.encode(&mut self.outbox);
         } else {
             let digest = *blake3::hash(b"").as_bytes();
             Record::Offer { offset: 0, digest }.encode(&mut self.outbox);

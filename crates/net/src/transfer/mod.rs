@@ -8,7 +8,8 @@
 //! was killed.
 //!
 //! # Does not
-//! - Authenticate or encrypt: whoever reaches the port may send. That is the gateway's business.
+//! - Authenticate or encrypt: whoever reaches the port may send, unless a session ([`crate::secured`]) is
+//!   below.
 //!
 //! `docs/guide/files.md` is the user's view, with the policy for syncing.
 
@@ -17,6 +18,7 @@ mod incoming;
 mod name;
 mod part;
 mod pipe;
+mod present;
 mod receiver;
 mod record;
 mod report;
@@ -28,7 +30,7 @@ pub use coverage::Coverage;
 pub use name::{UnsafeName, check_name};
 pub use part::StorageError;
 pub use receiver::{Destination, ReceiveObserver, ReceivePlan, Receiver};
-pub use record::{BadRecord, RefuseReason};
+pub use record::{BadRecord, RefuseReason, rewrite_conversation};
 pub use report::{ReceiveError, ReceiveReport, SendError, SendReport, SentSoFar, Verdict};
 pub use sender::{SendObserver, SendPlan, Sender};
 pub use source::Source;

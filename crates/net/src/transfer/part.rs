@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// The end of the name of a file that will not become complete.
 pub(super) const INCOMPLETE_SUFFIX: &str = ".incomplete";
 /// Octets hashed at once while a part is taken up again: some milliseconds of work.
-const RECOVER_STEP: usize = 1 << 20;
+pub(super) const RECOVER_STEP: usize = 1 << 20;
 /// Octets collected before they are written.
 const WRITE_BUFFER: usize = 1 << 17;
 /// Times that a part may vanish between being opened and locked: each takes another receiver.

@@ -15,18 +15,20 @@ use super::incoming::{Progress, Transfer};
 use super::record::{Item, Record, decode_message, message_id};
 use super::report::{ReceiveError, ReceiveReport, Verdict};
 use super::{FILE_PORT, Stop};
+use crate::session::source_octets;
 use crate::udp::{Application, Step};
 use crate::wait::Waker;
-use fulmar_proto::machine::{Deadline, PathId};
+use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::transport::aerotp::{
     CloseReason, ConfigError, ConnectionConfig, ConnectionId, Endpoint, Event, ModeRules,
 };
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Connections at once; further ones are reset.
+/// Connections at once; for a further one the oldest that introduced no file is reset, or else itself.
 const CONNECTIONS_MAX: usize = 128;
 /// Payloads read from one connection before others get their turn.
 const CHUNKS_PER_TURN: usize = 256;
@@ -81,6 +83,8 @@ pub struct Receiver<O> {
     /// The one who watches.
     pub observer: O,
     transfers: BTreeMap<ConnectionId, Transfer>,
+    /// Where connections come from.
+    origins: BTreeMap<ConnectionId, PathId>,
     /// Connections in modes that may lose data.
     lanes: BTreeMap<ConnectionId, Option<ConnectionId>>,
     reports: VecDeque<ReceiveReport>,
@@ -106,6 +110,7 @@ impl<O: ReceiveObserver> Receiver<O> {
             stop,
             observer,
             transfers: BTreeMap::new(),
+            origins: BTreeMap::new(),
             lanes: BTreeMap::new(),
             reports: VecDeque::new(),
             stop_at: None,
@@ -119,13 +124,27 @@ impl<O: ReceiveObserver> Receiver<O> {
     }
 
     fn on_incoming(&mut self, now: Instant, machine: &mut Endpoint, id: ConnectionId, lossy: bool) {
-        if self.transfers.len() + self.lanes.len() >= CONNECTIONS_MAX {
+        let is_full = self.transfers.len() + self.lanes.len() >= CONNECTIONS_MAX;
+        if is_full && !self.drop_silent(now, machine) {
             machine.abort(now, id);
         } else if lossy {
             self.lanes.insert(id, None);
         } else {
             self.transfers.insert(id, Transfer::new(id, now));
         }
+    }
+
+    /// Forgets the connection that has said nothing for longest; whether there is one.
+    fn drop_silent(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
+        let mut silent = self.transfers.iter();
+        // In the order in which they came.
+        let oldest = silent.find(|(_, transfer)| transfer.name().is_none());
+        let Some(control) = oldest.map(|(control, _)| *control) else {
+            return false;
+        };
+        machine.abort(now, control);
+        self.transfers.remove(&control);
+        true
     }
 
     /// Reads what the peers say; whether anything was read.
@@ -338,7 +357,8 @@ impl<O: ReceiveObserver> Receiver<O> {
 impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
     fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
         match event {
-            Event::Incoming { id, mode, .. } => {
+            Event::Incoming { id, mode, path, .. } => {
+                self.origins.insert(id, path);
                 self.on_incoming(now, machine, id, !ModeRules::of(mode).complete);
             }
             Event::Datagram { octets, .. } => self.take_message(now, machine, &octets, None),
@@ -358,6 +378,7 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
                 }
             }
             Event::Closed { id, why } => {
+                self.origins.remove(&id);
                 self.listen(now, machine);
                 self.on_closed(now, machine, id, why);
             }
@@ -387,6 +408,24 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
     }
 
     fn unreachable(&mut self, _now: Instant, _machine: &mut Endpoint, _path: PathId) {}
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        datagram: Datagram<'_>,
+        from: SocketAddr,
+    ) {
+        machine.handle_datagram_from(now, datagram, &source_octets(from));
+    }
+
+    fn paths_in_use(&self, machine: &Endpoint) -> Option<Vec<PathId>> {
+        machine.paths_shown()
+    }
+
+    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        self.forget_peer(now, machine, path);
+    }
 
     fn next_deadline(&self) -> Option<Deadline> {
         let stop = self.stop_at.map(|at| Deadline {

@@ -439,6 +439,72 @@ impl Records {
     }
 }
 
+/// What a conversation says as far as it parses, written again with octets that follow each other in DATA records
+/// as long as they may be, and what was wrong with the rest: read in pieces of the lengths in `cuts`, the last in
+/// one. For fuzzing.
+pub fn rewrite_conversation(
+    octets: &[u8],
+    cuts: impl IntoIterator<Item = usize>,
+) -> (Vec<u8>, Option<BadRecord>) {
+    let mut records = Records::default();
+    let mut data = DataRun::default();
+    let mut out = Vec::new();
+    let mut cuts = cuts.into_iter();
+    let mut rest = octets;
+    while !rest.is_empty() {
+        let cut = cuts.next().unwrap_or(rest.len()).clamp(1, rest.len());
+        let (mut part, after) = rest.split_at(cut);
+        rest = after;
+        loop {
+            match records.next(&mut part) {
+                Ok(None) => break,
+                Ok(Some(Item::Data { offset, octets })) => data.add(offset, octets, &mut out),
+                Ok(Some(Item::Record(record))) => {
+                    data.write(&mut out);
+                    record.encode(&mut out);
+                }
+                Err(error) => {
+                    data.write(&mut out);
+                    return (out, Some(error));
+                }
+            }
+        }
+    }
+    data.write(&mut out);
+    (out, None)
+}
+
+/// Octets that follow each other.
+#[derive(Debug, Default)]
+struct DataRun {
+    offset: u64,
+    octets: Vec<u8>,
+}
+
+impl DataRun {
+    fn add(&mut self, mut offset: u64, mut octets: &[u8], out: &mut Vec<u8>) {
+        while !octets.is_empty() {
+            let end = self.offset.saturating_add(self.octets.len() as u64);
+            if self.octets.is_empty() || end != offset || self.octets.len() == DATA_BYTES_MAX {
+                self.write(out);
+                self.offset = offset;
+            }
+            let room = DATA_BYTES_MAX - self.octets.len();
+            let (taken, left) = octets.split_at(room.min(octets.len()));
+            self.octets.extend_from_slice(taken);
+            offset = offset.saturating_add(taken.len() as u64);
+            octets = left;
+        }
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>) {
+        if !self.octets.is_empty() {
+            encode_data_head(self.offset, self.octets.len(), out);
+            out.append(&mut self.octets);
+        }
+    }
+}
+
 #[cfg(test)]
 mod samples;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::part::StorageError;
 use super::record::{BadRecord, RefuseReason};
-use fulmar_proto::transport::aerotp::{ConnectError, Counters};
+use fulmar_proto::transport::aerotp::{ConnectError, Counters, PathRate};
 use fulmar_proto::units::Duration;
 use fulmar_proto::wire::aerotp::Mode;
 use std::io;
@@ -28,6 +28,8 @@ pub struct SendReport {
     pub elapsed: Duration,
     /// What the connection with the octets counted.
     pub counters: Counters,
+    /// What the path was allowed at the end, and why.
+    pub path_rate: Option<PathRate>,
     /// How often the connection had to be opened again.
     pub reconnections: u32,
 }
@@ -41,6 +43,8 @@ pub struct SentSoFar {
     pub resumed_at: u64,
     /// How many were handed to the transport, those before included.
     pub submitted: u64,
+    /// How many of these were confirmed or, in modes that confirm nothing, sent.
+    pub confirmed: u64,
     /// What the last connection with the octets counted, if there was one.
     pub counters: Option<Counters>,
     /// How often the connection had to be opened again.

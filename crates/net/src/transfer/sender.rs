@@ -27,7 +27,7 @@ use crate::udp::{Application, Step};
 use farewell::Farewell;
 use fulmar_proto::machine::{Deadline, PathId, Priority};
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules,
+    ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules, PathRate,
 };
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Mode;
@@ -56,6 +56,8 @@ pub trait SendObserver {
     fn resumed(&mut self, _offset: u64) {}
     /// These octets were handed to the transport.
     fn submitted(&mut self, _now: Instant, _range: Range<u64>) {}
+    /// The receiver has confirmed the file up to here or, in modes that confirm nothing, so much was sent.
+    fn confirmed(&mut self, _now: Instant, _octets: u64) {}
     /// The connection was lost and is opened again.
     fn reconnecting(&mut self) {}
 }
@@ -111,6 +113,13 @@ pub struct Sender<O> {
     verdict: Option<(Instant, u64, u64, bool)>,
     counters: Option<Counters>,
     submitted: u64,
+    /// Octets given to the connection that carries the file's.
+    written: u64,
+    /// Where in the file the last of them are.
+    written_to: u64,
+    confirmed: u64,
+    /// What the path was last allowed.
+    path_rate: Option<PathRate>,
     outcome: Option<Result<SendReport, SendError>>,
 }
 
@@ -142,6 +151,10 @@ impl<O: SendObserver> Sender<O> {
             verdict: None,
             counters: None,
             submitted: 0,
+            written: 0,
+            written_to: 0,
+            confirmed: 0,
+            path_rate: None,
             outcome: None,
         }
     }
@@ -157,6 +170,7 @@ impl<O: SendObserver> Sender<O> {
             size: self.source.size(),
             resumed_at: self.resumed_at,
             submitted: self.submitted.max(self.resumed_at),
+            confirmed: self.confirmed.max(self.resumed_at),
             counters: self.counters,
             reconnections: self.reconnections,
         }
@@ -194,6 +208,8 @@ impl<O: SendObserver> Sender<O> {
         self.message.clear();
         self.offered = false;
         self.source_ended = false;
+        self.written = 0;
+        self.written_to = 0;
         self.source.rewind().map_err(SendError::Read)?;
         self.say(&Record::Hello {
             mode: self.mode(),
@@ -226,6 +242,9 @@ impl<O: SendObserver> Sender<O> {
         };
         let before = self.outbox_sent;
         self.outbox_sent += taken;
+        if !self.is_lossy() {
+            self.written += taken as u64;
+        }
         if let Some((begins, offset)) = self.outbox_data {
             let place = |at: usize| offset + at.saturating_sub(begins) as u64;
             self.submitted(now, place(before)..place(self.outbox_sent));
@@ -243,6 +262,7 @@ impl<O: SendObserver> Sender<O> {
         if !range.is_empty() {
             self.first_submitted.get_or_insert(now);
             self.submitted = self.submitted.max(range.end);
+            self.written_to = range.end;
             self.observer.submitted(now, range);
         }
     }
@@ -331,13 +351,38 @@ impl<O: SendObserver> Sender<O> {
         self.source_ended = false;
         if same {
             self.resumed_at = prefix.wanted();
-            self.observer.resumed(self.resumed_at);
+            if Some(self.resumed_at) != self.source.size() {
+                self.observer.resumed(self.resumed_at);
+            }
             self.source.skip_to(&prefix).map_err(SendError::Read)?;
         } else {
             self.source.rewind().map_err(SendError::Read)?;
             self.say(&Record::Start { offset: 0 });
         }
         Ok(Step::Again)
+    }
+
+    /// Says how much of the file is confirmed, if that is more than before. What is not yet is all taken for
+    /// octets of the file, though some are of the conversation.
+    fn note_confirmed(&mut self, now: Instant, machine: &Endpoint) {
+        let data = match self.lane {
+            Some(Lane::Open(data) | Lane::Closing(data)) => Some(data),
+            Some(Lane::Empty) => None,
+            None => self.control.filter(|_| !self.is_lossy()),
+        };
+        let outstanding = data.and_then(|data| {
+            if ModeRules::of(self.mode()).confirms() {
+                let counters = machine.counters(data)?;
+                Some(self.written.saturating_sub(counters.confirmed_bytes))
+            } else {
+                machine.unsent_bytes(data)
+            }
+        });
+        let confirmed = outstanding.map(|octets| self.written_to.saturating_sub(octets));
+        if let Some(confirmed) = confirmed.filter(|confirmed| *confirmed > self.confirmed) {
+            self.confirmed = confirmed;
+            self.observer.confirmed(now, confirmed);
+        }
     }
 
     fn take_counters(&mut self, machine: &Endpoint) {
@@ -352,6 +397,7 @@ impl<O: SendObserver> Sender<O> {
         };
         if let Some(counters) = data.and_then(|data| machine.counters(data)) {
             self.counters = Some(*counters);
+            self.path_rate = machine.path_rate(self.path).or(self.path_rate);
         }
     }
 
@@ -370,6 +416,7 @@ impl<O: SendObserver> Sender<O> {
             intact,
             elapsed: told.saturating_since(begun),
             counters: self.counters.unwrap_or_default(),
+            path_rate: self.path_rate,
             reconnections: self.reconnections,
         }));
     }
@@ -379,6 +426,7 @@ impl<O: SendObserver> Sender<O> {
             return Ok(Step::Stop);
         }
         self.listen(now, machine)?;
+        self.note_confirmed(now, machine);
         self.started.get_or_insert(now);
         if let Some((deadline, error)) = self.patience_ends()
             && deadline.at <= now

@@ -77,6 +77,11 @@ pub trait Application<M: Machine> {
         None
     }
 
+    /// A session below says that the peer at `path` has restarted: what it had here it knows no more.
+    fn peer_restarted(&mut self, now: Instant, machine: &mut M, path: PathId) {
+        let _ = (now, machine, path);
+    }
+
     /// An address to which a path is wanted.
     fn wants_path(&self) -> Option<SocketAddr> {
         None

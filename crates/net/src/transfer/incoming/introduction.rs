@@ -7,6 +7,7 @@
 use super::super::name::check_name;
 use super::super::part::Part;
 use super::super::pipe::PipeSink;
+use super::super::present::Present;
 use super::super::receiver::{Destination, ReceivePlan};
 use super::super::record::Record;
 use super::super::report::ReceiveError;
@@ -92,9 +93,14 @@ impl Transfer {
                 file.replace = *replace;
                 let target = path.join(&file.name);
                 if !replace && target.symlink_metadata().is_ok() {
-                    return Err(ReceiveError::Exists(target));
+                    // Perhaps it is the same, and nothing need be sent.
+                    let size = file.size.filter(|_| file.seekable && !lossy);
+                    let present = size.and_then(|size| Present::open(&target, size));
+                    let present = present.ok_or(ReceiveError::Exists(target))?;
+                    Sink::Present(Box::new(present))
+                } else {
+                    Sink::Part(Box::new(Part::open(path, &file.name)?))
                 }
-                Sink::Part(Box::new(Part::open(path, &file.name)?))
             }
         });
         self.phase = Phase::Recovering;

@@ -43,6 +43,9 @@ impl Transfer {
                 pipe.push(fresh);
                 *written += fresh.len() as u64;
             }
+            Some(Sink::Present(present)) => {
+                return Err(ReceiveError::Exists(present.path().to_owned()));
+            }
             None => return Ok(None),
         }
         Ok(Some(written..written + fresh.len() as u64))
@@ -53,6 +56,7 @@ impl Transfer {
         match &self.sink {
             Some(Sink::Part(_)) if self.is_lossy() => self.coverage.covered(),
             Some(Sink::Part(part)) => part.written(),
+            Some(Sink::Present(present)) => present.written(),
             Some(Sink::Pipe { written, .. }) => *written,
             None => 0,
         }

@@ -39,6 +39,12 @@ impl Transfer {
     ) -> Result<bool, ReceiveError> {
         let intact = match &mut self.sink {
             Some(Sink::Part(part)) => part.written() == size && part.digest() == digest,
+            Some(Sink::Present(present)) => {
+                if present.written() != size || present.digest() != digest {
+                    return Err(ReceiveError::Exists(present.path().to_owned()));
+                }
+                true
+            }
             Some(Sink::Pipe {
                 pipe,
                 hasher,
@@ -68,6 +74,7 @@ impl Transfer {
         match self.sink.take() {
             Some(Sink::Part(part)) if intact => self.path = Some(part.finish(replace)?),
             Some(Sink::Part(mut part)) => part.restart()?,
+            Some(Sink::Present(present)) => self.path = Some(present.path().to_owned()),
             Some(Sink::Pipe { .. }) | None => {}
         }
         self.verdict = Some(if intact {

@@ -3,6 +3,7 @@
 use super::super::incoming::Transfer;
 use super::super::report::{ReceiveError, Verdict};
 use super::{ReceiveObserver, Receiver};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
 use fulmar_proto::units::{Duration, Instant};
 
@@ -103,6 +104,20 @@ impl<O: ReceiveObserver> Receiver<O> {
         }
         machine.close(now, word);
         self.transfers.remove(&word);
+    }
+
+    /// The peer at `path` has restarted: what was undecided it will continue, and it hears of the rest no more.
+    pub(super) fn forget_peer(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
+        let of_peer = self.origins.iter().filter(|(_, origin)| **origin == path);
+        let of_peer: Vec<ConnectionId> = of_peer.map(|(id, _)| *id).collect();
+        for control in of_peer {
+            match self.transfers.get(&control).map(Transfer::is_undecided) {
+                Some(true) => self.supersede(now, machine, control),
+                Some(false) => self.conclude(now, machine, control),
+                None => {}
+            }
+        }
+        machine.forget_peer(now, path, |_| true);
     }
 
     /// Forgets a transfer that another one continues: what it had is made durable and unlocked, and

@@ -148,3 +148,52 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn corpus_of_the_fuzzer() {
+    let seeds = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fuzz/corpus/transfer_records"
+    );
+    let mut count = 0;
+    for seed in std::fs::read_dir(seeds).expect("it is committed") {
+        let path = seed.expect("it is there").path();
+        let octets = std::fs::read(&path).expect("it is there");
+        let whole = rewrite_conversation(&octets, [octets.len()]);
+        for step in 1..8 {
+            let cuts = std::iter::repeat(step);
+            assert_eq!(
+                whole,
+                rewrite_conversation(&octets, cuts),
+                "{}",
+                path.display()
+            );
+        }
+        let (written, error) = whole;
+        let is_bad = path.ends_with("unknown-type") || path.ends_with("too-long");
+        assert_eq!(error.is_some(), is_bad, "{}", path.display());
+        let again = rewrite_conversation(&written, [written.len()]);
+        assert_eq!(again, (written, None), "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 20, "{count} seeds");
+}
+
+#[test]
+fn octets_of_a_conversation_are_rewritten_in_the_longest_records() {
+    let mut octets = Vec::new();
+    for offset in [0, 20_000] {
+        encode_data_head(offset, 20_000, &mut octets);
+        octets.extend_from_slice(&[7; 20_000]);
+    }
+    let mut expected = Vec::new();
+    encode_data_head(0, DATA_BYTES_MAX, &mut expected);
+    expected.extend_from_slice(&[7; DATA_BYTES_MAX]);
+    encode_data_head(
+        DATA_BYTES_MAX as u64,
+        40_000 - DATA_BYTES_MAX,
+        &mut expected,
+    );
+    expected.extend_from_slice(&[7; 40_000 - DATA_BYTES_MAX]);
+    assert_eq!(rewrite_conversation(&octets, [999]), (expected, None));
+}

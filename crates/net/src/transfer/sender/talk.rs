@@ -141,6 +141,7 @@ impl<O: SendObserver> Sender<O> {
             let len = self.message.len().saturating_sub(MESSAGE_HEAD_BYTES) as u64;
             match written {
                 Ok(true) => {
+                    self.written += self.message.len() as u64;
                     self.message.clear();
                     self.submitted(now, end.saturating_sub(len)..end);
                 }

@@ -1,4 +1,5 @@
 use super::*;
+use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{CloseReason, EndpointConfig};
 
@@ -6,9 +7,13 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// A sender of a small file, and the machine under it. Nobody answers; the test plays the receiver.
 fn sender() -> (Sender<()>, Endpoint) {
+    sender_of(10_000, ())
+}
+
+fn sender_of<O: SendObserver>(octets: usize, observer: O) -> (Sender<O>, Endpoint) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
-    std::fs::write(&path, [7; 10_000]).unwrap();
+    std::fs::write(&path, vec![7; octets]).unwrap();
     let plan = SendPlan {
         name: "file".to_owned(),
         connection: ConnectionConfig {
@@ -19,7 +24,7 @@ fn sender() -> (Sender<()>, Endpoint) {
         id: 1,
     };
     let source = Source::open(&path).unwrap();
-    let sender = Sender::new(plan, PathId(0), source, Stop::default(), ());
+    let sender = Sender::new(plan, PathId(0), source, Stop::default(), observer);
     let machine = Endpoint::new(EndpointConfig::default(), Rng::from_seed(1));
     (sender, machine)
 }
@@ -115,4 +120,78 @@ fn a_closed_port_is_tried_again_until_the_patience_ends() {
     assert!(is_impatience(&error), "{error}");
     assert_eq!(now, Instant::START + GIVE_UP);
     assert_eq!(attempts, 119, "one every 250 ms, but at the end");
+}
+
+/// What was said to be submitted and confirmed.
+#[derive(Default)]
+struct Shown {
+    submitted: u64,
+    confirmed: u64,
+}
+
+impl SendObserver for Shown {
+    fn submitted(&mut self, _now: Instant, range: Range<u64>) {
+        self.submitted = range.end;
+    }
+
+    fn confirmed(&mut self, _now: Instant, octets: u64) {
+        assert!(octets > self.confirmed, "it grows");
+        self.confirmed = octets;
+    }
+}
+
+/// Hands what one end sends to the other, but every seventh datagram.
+fn carry(now: Instant, from: &mut Endpoint, to: &mut Endpoint, count: &mut u64) {
+    let mut out = Vec::new();
+    while from.poll_transmit(now, &mut out).is_some() {
+        *count += 1;
+        if !count.is_multiple_of(7) {
+            let (path, octets, ecn) = (PathId(0), out.as_slice(), Ecn::NotCapable);
+            to.handle_datagram(now, Datagram { path, octets, ecn });
+        }
+        out.clear();
+    }
+}
+
+#[test]
+fn no_more_is_shown_as_confirmed_than_the_receiver_has_and_all_of_it_in_the_end() {
+    const SIZE: usize = 400_000;
+    let (mut sender, mut machine) = sender_of(SIZE, Shown::default());
+    let mut peer = Endpoint::new(EndpointConfig::default(), Rng::from_seed(2));
+    peer.listen(FILE_PORT, ConnectionConfig::default()).unwrap();
+    let (mut records, mut has, mut control, mut count) = (Records::default(), 0, None, 0);
+    let mut now = Instant::START;
+    let mut behind = 0;
+    while sender.observer.confirmed < SIZE as u64 {
+        assert!(now < Instant::START + Duration::from_secs(30), "{has}");
+        machine.handle_deadline(now);
+        peer.handle_deadline(now);
+        while let Some(event) = machine.poll_event() {
+            sender.deliver(now, &mut machine, event);
+        }
+        while sender.work(now, &mut machine) == Step::Again {}
+        assert!(sender.observer.confirmed <= has, "{has} are there");
+        behind = behind.max(sender.observer.submitted - sender.observer.confirmed);
+        carry(now, &mut machine, &mut peer, &mut count);
+        while let Some(event) = peer.poll_event() {
+            if let Event::Incoming { id, .. } = event {
+                control = Some(id);
+                let mut offer = Vec::new();
+                let digest = *blake3::hash(b"").as_bytes();
+                Record::Offer { offset: 0, digest }.encode(&mut offer);
+                assert_eq!(peer.write(now, id, &offer), Ok(offer.len()));
+            }
+        }
+        while let Some(chunk) = control.and_then(|id| peer.read(now, id)) {
+            let mut octets = chunk.octets.as_slice();
+            while let Some(item) = records.next(&mut octets).unwrap() {
+                if let Item::Data { octets, .. } = item {
+                    has += octets.len() as u64;
+                }
+            }
+        }
+        carry(now, &mut peer, &mut machine, &mut count);
+        now += Duration::from_millis(2);
+    }
+    assert!(behind > 10_000, "what is on its way is not shown: {behind}");
 }

@@ -167,7 +167,7 @@ impl Validation {
 }
 
 const fn period(now: Instant) -> u64 {
-    now.as_nanos() / (TOKEN_PERIOD.as_nanos() as u64)
+    now.as_nanos() / 1_000_000_000 / TOKEN_PERIOD.as_secs()
 }
 
 fn token_of(header: &Header) -> u64 {

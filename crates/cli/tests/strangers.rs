@@ -1,0 +1,237 @@
+//! What strangers get of a `perf -s` and a `recv` that anyone can reach, and what they take from others; and
+//! the two secured by keys.
+//!
+//! Method: real sockets on many addresses of the loopback network, which send what a forger would and answer
+//! nothing, as those would whose addresses were forged.
+
+use crate::perf::{measure, number, port, server};
+use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use fulmar_net::wait::wait;
+use fulmar_proto::units::FecStrength;
+use fulmar_proto::wire::TpduSeq;
+use fulmar_proto::wire::aerotp::{
+    EcnField, Flags, Header, Mode, Outgoing, Port, TpduKind, encode, parse,
+};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const PERF: Port = Port(4_915);
+const FILES: Port = Port(4_914);
+/// Addresses of the forger.
+const SOURCES: u8 = 100;
+
+/// What opens a connection to `destination`.
+fn opening(source: u16, destination: Port, body: &[u8]) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let header = Header {
+        source: Port(source),
+        destination,
+        seq: TpduSeq(0),
+        timestamp: 1,
+        mode: Mode::Reliable,
+        ecn: EcnField::NONE,
+        flags: Flags::ASYN,
+    };
+    let outgoing = Outgoing {
+        header,
+        crc: true,
+        fec_words: FecStrength::NONE,
+        block: None,
+        body,
+    };
+    encode(&outgoing, &mut octets);
+    octets
+}
+
+fn bound(address: Ipv4Addr) -> UdpSocket {
+    let socket = UdpSocket::bind((address, 0)).expect("a port");
+    socket.set_nonblocking(true).expect("it can");
+    socket
+}
+
+/// What comes within `span`.
+fn drawn(socket: &UdpSocket, span: Duration) -> Vec<Vec<u8>> {
+    wait(&[], Some(span), &mut Vec::new()).expect("poll works");
+    let mut all = Vec::new();
+    let mut buffer = [0; 2_048];
+    while let Ok(len) = socket.recv(&mut buffer) {
+        all.push(buffer[..len].to_vec());
+    }
+    all
+}
+
+#[test]
+fn a_forged_datagram_draws_one_answer_that_is_no_larger() {
+    let place = Place::with(10);
+    let mut files = receiver(&place, "");
+    let (_perf, perf) = server("");
+    for (address, port) in [(perf, PERF), (files.address(), FILES)] {
+        let to: SocketAddr = address.parse().expect("an address");
+        let socket = bound(Ipv4Addr::LOCALHOST);
+        // As long as what drew 31 answers in 30 s.
+        let sent = opening(50_000, port, &[7; 25]);
+        socket.send_to(&sent, to).expect("it is sent");
+        // A repetition would come within a second: the timeout for unknown paths.
+        let answers = drawn(&socket, Duration::from_millis(3_500));
+        assert_eq!(answers.len(), 1, "{port}");
+        assert!(answers[0].len() <= sent.len());
+        let kind = parse(&answers[0]).expect("it is a TPDU").kind();
+        assert_eq!(kind, TpduKind::Challenge);
+    }
+}
+
+/// Sends what opens connections, from many addresses and ports, until it is dropped.
+struct Flood {
+    ends: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+}
+
+impl Flood {
+    fn to(address: &str, port: Port, body: usize) -> Self {
+        let to: SocketAddr = address.parse().expect("an address");
+        let (ends, sent) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let (over, count) = (Arc::clone(&ends), Arc::clone(&sent));
+        thread::spawn(move || {
+            let address = |n| Ipv4Addr::new(127, 7, 7, n);
+            let sockets: Vec<UdpSocket> = (1..=SOURCES).map(|n| bound(address(n))).collect();
+            let mut source = 0;
+            while !over.load(Ordering::Relaxed) {
+                for socket in &sockets {
+                    source = source % 60_000 + 1;
+                    let datagram = opening(source, port, &vec![7; body]);
+                    // ICMP errors, or a full queue.
+                    drop(socket.send_to(&datagram, to));
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+                wait(&[], Some(Duration::from_millis(40)), &mut Vec::new()).expect("poll works");
+            }
+        });
+        Self { ends, sent }
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn strangers_keep_nobody_from_measuring_or_sending() {
+    let (_perf, perf) = server("--rate 20mbit");
+    let flood = Flood::to(&perf, PERF, 25);
+    until("the flood", || flood.sent.load(Ordering::Relaxed) > 5_000);
+    let record = measure(&port(&perf), "-n 200kB --rate 20mbit");
+    assert!(number(&record, "received_messages") > 0.0, "{record}");
+    drop(flood);
+
+    let place = Place::with(100_000);
+    let mut files = receiver(&place, "--once");
+    let to = files.address();
+    let flood = Flood::to(&to, FILES, 1_300);
+    until("the flood", || flood.sent.load(Ordering::Relaxed) > 5_000);
+    let output = run(&format!("send {} {to} --rate 20mbit", place.file()));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(files.record()["verified"], true);
+    assert_eq!(files.code(), Some(0));
+    assert!(place.arrived() == place.octets);
+}
+
+/// A key in a file of `place`, and its public half.
+fn key(place: &Place, name: &str) -> (String, String) {
+    let file = place.path(name).display().to_string();
+    let output = run(&format!("keygen {file}"));
+    assert!(output.status.success(), "{}", said(&output));
+    let public = String::from_utf8(output.stdout).expect("base64");
+    (file, public.trim().to_owned())
+}
+
+#[test]
+fn with_keys_a_file_arrives_from_the_named_sender_and_from_nobody_else() {
+    let place = Place::with(200_000);
+    let ((ours, public), (theirs, their_public)) = (key(&place, "a.key"), key(&place, "b.key"));
+    let (stranger, stranger_public) = key(&place, "c.key");
+    let flags = format!("--once --key {theirs} --peer {public}");
+    let mut files = receiver(&place, &flags);
+    let to = files.address();
+    let send = |flags: &str| run(&format!("send {} {to} --rate 20mbit {flags}", place.file()));
+    let turned_away = format!("--key {stranger} --peer {their_public} --connect-timeout 2s");
+    let output = send(&turned_away);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(
+        said(&output).contains(&stranger_public),
+        "which key: {}",
+        said(&output)
+    );
+    let output = send("--connect-timeout 2s");
+    assert_eq!(
+        output.status.code(),
+        Some(3),
+        "without keys: {}",
+        said(&output)
+    );
+    assert!(said(&output).contains("not secured"), "{}", said(&output));
+    let output = send(&format!("--key {ours} --peer {their_public}"));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(!said(&output).contains("not secured"), "{}", said(&output));
+    assert_eq!(files.record()["verified"], true);
+    assert_eq!(files.code(), Some(0));
+    assert!(place.arrived() == place.octets);
+}
+
+#[test]
+fn with_a_preset_key_a_cut_off_transfer_is_continued_and_a_path_is_measured() {
+    let place = Place::with(1_500_000);
+    let preset = place.path("link.preset").display().to_string();
+    assert!(run(&format!("keygen --preset {preset}")).status.success());
+    let flags = format!("--once --checkpoint 100ms --preset {preset}");
+    let mut files = receiver(&place, &flags);
+    let to = files.address();
+    let send = format!("send {} {to} --rate 4mbit --preset {preset}", place.file());
+    let sender = Running::start(fulmar(&send));
+    until("a checkpoint", || {
+        place.path("in/file.fulmar-state").exists()
+    });
+    drop(sender);
+    let output = run(&format!("{send} --json"));
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(0), "{record}");
+    assert!(record["resumed_at_bytes"].as_u64() > Some(0), "{record}");
+    assert_eq!(files.code(), Some(0));
+    assert!(place.arrived() == place.octets);
+
+    let (_perf, perf) = server(&format!("--rate 20mbit --preset {preset}"));
+    for way in ["", "-R"] {
+        let flags = format!("-n 200kB --rate 20mbit --preset {preset} {way}");
+        let record = measure(&port(&perf), &flags);
+        assert!(number(&record, "received_messages") > 0.0, "{record}");
+    }
+}
+
+#[test]
+fn a_recording_is_not_made_in_the_place_of_a_key() {
+    let place = Place::with(10);
+    let (ours, public) = key(&place, "a.key");
+    let before = std::fs::read(&ours).expect("it is there");
+    for command in [
+        format!("send {} 127.0.0.1:1", place.file()),
+        format!("recv {} --listen 127.0.0.1:0", place.inbox()),
+    ] {
+        let command = format!("{command} --key {ours} --peer {public} --trace {ours}");
+        let output = run(&command);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{command}: {}",
+            said(&output)
+        );
+        assert!(said(&output).contains("is the input"), "{}", said(&output));
+    }
+    assert_eq!(std::fs::read(&ours).expect("it is there"), before);
+}

@@ -1,0 +1,238 @@
+//! An application on an AeroTP endpoint, run inside a session: what secures file transfers and tests.
+//!
+//! The application knows a peer by its place in the list of peers
+//! ([`PeerIndex::inner_path`](crate::session::PeerIndex::inner_path)) instead of by its address, and sees
+//! nothing else of the session. While there are no keys, or the link is down, its connections wait.
+//!
+//! # Does not
+//! - Keep epochs on a disk: they come from the clock. One that was set back between two starts with the
+//!   same key is refused by an end that saw the later one, until that is started again.
+
+use crate::clock::unix_time;
+use crate::session::{
+    Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey, SecretKey, Security, Session,
+    SessionConfig, SessionConfigError, SessionEvent, fast_cipher, source_octets,
+};
+use crate::udp::{Application, Step};
+use fulmar_proto::machine::{Datagram, Deadline, PathId};
+use fulmar_proto::transport::aerotp::{Endpoint, Event, PathSizes};
+use fulmar_proto::units::{ByteCount, Instant};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+/// What the two ends know each other by.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// A key of each end.
+    Keys {
+        /// Ours.
+        own: SecretKey,
+        /// Those of whom we talk to.
+        peers: Vec<PublicKey>,
+        /// A key that both ends were given, on top.
+        preset: Option<PresetKey>,
+    },
+    /// One key that both ends were given.
+    Preset(PresetKey),
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum SecuredError {
+    /// The kernel has no entropy.
+    #[error("asking for entropy")]
+    Entropy(#[source] io::Error),
+    /// The keys contradict each other, or packets are too small.
+    #[error(transparent)]
+    Config(#[from] SessionConfigError),
+}
+
+/// The machine of a secured application.
+pub type SecuredEndpoint = Session<Endpoint>;
+
+/// Octets of the fraction of an epoch.
+const FRACTION_BITS: u32 = 24;
+
+/// Larger than at any start before, as far as the clock goes: seconds, and 2^-24 of them.
+fn boot_epoch() -> u64 {
+    let now = unix_time();
+    let fraction = u64::from(now.subsec_nanos()) >> (30 - FRACTION_BITS);
+    now.as_secs() << FRACTION_BITS | fraction
+}
+
+/// A session around `endpoint`, for packets of `mtu` octets. With `calls` it opens a session with the
+/// first peer there; else peers must come.
+///
+/// # Errors
+/// [`SecuredError`].
+pub fn secured(
+    mut endpoint: Endpoint,
+    credentials: Credentials,
+    mtu: ByteCount,
+    calls: Option<PathId>,
+) -> Result<SecuredEndpoint, SecuredError> {
+    let peer = |index: usize, security| PeerConfig {
+        name: format!("peer {}", index + 1),
+        security,
+        endpoints: calls.filter(|_| index == 0).into_iter().collect(),
+        mtu: MtuConfig::fixed(mtu),
+    };
+    let (identity, peers) = match credentials {
+        Credentials::Keys { own, peers, preset } => {
+            let of = |(index, public)| {
+                let preset = preset.clone();
+                let security = Security::Noise {
+                    peer: public,
+                    preset,
+                };
+                peer(index, security)
+            };
+            (Some(own), peers.into_iter().enumerate().map(of).collect())
+        }
+        Credentials::Preset(key) => (None, vec![peer(0, Security::Preset { key })]),
+    };
+    // Nothing is made for a peer before it is there.
+    for index in (0..).take(peers.len()) {
+        endpoint.hold(Instant::START, PeerIndex(index).inner_path(), true);
+    }
+    let config = SessionConfig {
+        capabilities: fast_cipher().into_iter().collect(),
+        ..SessionConfig::new(identity, peers, boot_epoch())
+    };
+    let entropy = Entropy::from_system().map_err(SecuredError::Entropy)?;
+    Ok(Session::new(config, endpoint, entropy)?)
+}
+
+/// The application, and what it is told of the session by whoever started it.
+#[derive(Debug)]
+pub struct Secured<'a, A, T> {
+    application: &'a mut A,
+    tell: T,
+    leaving: bool,
+}
+
+impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
+    /// Runs `application`; `tell` hears why an end is turned away.
+    pub const fn new(application: &'a mut A, tell: T) -> Self {
+        Self {
+            application,
+            tell,
+            leaving: false,
+        }
+    }
+
+    fn follow(
+        &mut self,
+        now: Instant,
+        link: &mut SecuredEndpoint,
+        event: SessionEvent<Event>,
+    ) -> Option<Event> {
+        let mut hold = |peer: PeerIndex, held| link.inner_mut().hold(now, peer.inner_path(), held);
+        match event {
+            SessionEvent::Up { peer, .. } | SessionEvent::LinkUp { peer, .. } => hold(peer, false),
+            SessionEvent::LinkDown { peer, .. } | SessionEvent::Closed(peer) => hold(peer, true),
+            SessionEvent::MtuChanged { peer, sizes } => {
+                let sizes = PathSizes {
+                    tpdu_bytes_max: sizes.payload.as_usize(),
+                    lower_overhead: sizes.overhead(),
+                };
+                let endpoint = link.inner_mut();
+                if let Err(error) = endpoint.set_path_sizes(now, peer.inner_path(), sizes) {
+                    // Its packets are sent in pieces.
+                    (self.tell)(&error.to_string());
+                }
+            }
+            SessionEvent::SentBeside { peer, octets } => {
+                let endpoint = link.inner_mut();
+                endpoint.on_sent_below(now, peer.inner_path(), octets);
+            }
+            SessionEvent::Refused { reason, .. } => {
+                (self.tell)(&format!("a handshake was refused: {reason}"));
+            }
+            SessionEvent::TurnedAway { hint, .. } => {
+                (self.tell)(&format!("the other end says, without proof: {hint}"));
+            }
+            SessionEvent::Mismatch {
+                what, ours, theirs, ..
+            } => {
+                let text = format!("the ends differ in {what}: {ours} here, {theirs} there");
+                (self.tell)(&text);
+            }
+            SessionEvent::PeerRestarted(peer) => {
+                let path = peer.inner_path();
+                self.application.peer_restarted(now, link.inner_mut(), path);
+            }
+            SessionEvent::EpochSeen { .. }
+            | SessionEvent::Rekeyed(_)
+            | SessionEvent::Moved { .. }
+            | SessionEvent::NoAnswer { .. } => {}
+            SessionEvent::Inner(event) => return Some(event),
+        }
+        None
+    }
+}
+
+impl<A: Application<Endpoint>, T: FnMut(&str)> Application<SecuredEndpoint> for Secured<'_, A, T> {
+    fn deliver(&mut self, now: Instant, link: &mut SecuredEndpoint, event: SessionEvent<Event>) {
+        if let Some(event) = self.follow(now, link, event) {
+            self.application.deliver(now, link.inner_mut(), event);
+        }
+    }
+
+    fn work(&mut self, now: Instant, link: &mut SecuredEndpoint) -> Step {
+        if self.leaving {
+            return Step::Stop;
+        }
+        let step = self.application.work(now, link.inner_mut());
+        if step != Step::Stop {
+            return step;
+        }
+        self.leaving = true;
+        link.close(now);
+        Step::Again
+    }
+
+    fn unreachable(&mut self, now: Instant, link: &mut SecuredEndpoint, path: PathId) {
+        let first = PeerIndex(0);
+        let is_first = link.status(first).and_then(|status| status.path) == Some(path);
+        if is_first {
+            let inner = first.inner_path();
+            self.application.unreachable(now, link.inner_mut(), inner);
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        link: &mut SecuredEndpoint,
+        datagram: Datagram<'_>,
+        from: SocketAddr,
+    ) {
+        link.handle_datagram_from(now, datagram, &source_octets(from));
+    }
+
+    fn departing(&mut self, now: Instant, to: SocketAddr, octets: &[u8]) {
+        self.application.departing(now, to, octets);
+    }
+
+    fn too_large(&mut self, now: Instant, link: &mut SecuredEndpoint, path: PathId) {
+        link.on_too_large(now, path);
+    }
+
+    fn paths_in_use(&self, link: &SecuredEndpoint) -> Option<Vec<PathId>> {
+        Some(link.paths_in_use().collect())
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        self.application.next_deadline()
+    }
+
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        self.application.source()
+    }
+
+    fn source_ready(&mut self) {
+        self.application.source_ready();
+    }
+}
