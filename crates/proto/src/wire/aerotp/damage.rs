@@ -141,7 +141,7 @@ fn exactly_the_specified_flag_sets_have_a_meaning() {
                 (false, false, true) => flags == 0,
                 (false, false, false) => match (rst, afin) {
                     // A challenge has ASYN, its answer AFIN.
-                    (true, true) | (false, true) => !(urg || psh || asyn),
+                    (_, true) => !(urg || psh || asyn),
                     (true, false) => !(urg || psh),
                     (false, false) => true,
                 },
