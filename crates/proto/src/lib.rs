@@ -15,6 +15,7 @@ pub mod fec;
 pub mod link;
 pub mod machine;
 pub mod rng;
+pub mod shares;
 pub mod splice;
 pub mod timer;
 pub mod trace;

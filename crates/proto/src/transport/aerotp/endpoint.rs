@@ -6,6 +6,7 @@ mod drive;
 mod figures;
 mod holding;
 mod notes;
+mod sharing;
 mod sizes;
 mod validation;
 
@@ -25,9 +26,10 @@ use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
 use crate::machine::{Deadline, PathId};
 use crate::rng::Rng;
+use crate::shares::Shares;
 use crate::trace::Trace;
 use crate::transport::parts::{LinkReport, Pacer, RateControl, RtoLimits};
-use crate::units::{BitErrorRate, ByteCount, Duration, Instant};
+use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Header, Port};
 use notes::Notes;
@@ -75,6 +77,10 @@ pub struct Endpoint {
     config: EndpointConfig,
     rng: Rng,
     connections: BTreeMap<ConnectionId, Entry>,
+    /// Whose they are.
+    places: Shares<PathId>,
+    /// Those among whom places and memory are shared.
+    sharing: BTreeSet<PathId>,
     keys: BTreeMap<Key, ConnectionId>,
     listeners: BTreeMap<u16, ConnectionConfig>,
     paths: BTreeMap<PathId, PathSchedule>,
@@ -112,6 +118,8 @@ impl Endpoint {
         Self {
             notes: Notes::bounded(config.trace_records),
             validation: config.address_key.map(Validation::new),
+            places: Shares::new(config.connections_max),
+            sharing: BTreeSet::new(),
             config,
             rng,
             connections: BTreeMap::new(),
@@ -196,10 +204,10 @@ impl Endpoint {
         config: ConnectionConfig,
         initiator: bool,
     ) -> Result<ConnectionId, ConnectError> {
-        if self.connections.len() >= self.config.connections_max {
+        if self.places.room(key.path) == 0 {
             return Err(ConnectError::TooMany(self.config.connections_max));
         }
-        if ByteCount::from_usize(self.memory_bytes) >= self.config.memory_max {
+        if self.memory_room(key.path) == 0 {
             return Err(ConnectError::TooMuchHeld(self.config.memory_max));
         }
         let id = ConnectionId(self.next_id);
@@ -212,6 +220,7 @@ impl Endpoint {
         let connection = Connection::new(now, id, key, config, initiator, trace)?;
         self.next_id += 1;
         self.keys.insert(key, id);
+        self.places.take(key.path, 1);
         self.path(key.path).connections += 1;
         let entry = Entry {
             connection,
@@ -510,6 +519,7 @@ impl Endpoint {
             *self.sums.entry(summed).or_default() += *entry.connection.counters();
         }
         self.keys.remove(&key);
+        self.places.give_back(key.path, 1);
         if let Some(deadline) = entry.deadline {
             self.deadlines.remove(&(deadline.at, id));
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::machine::Machine;
 use crate::transport::aerotp::AckPolicy;
+use crate::units::ByteCount;
 
 #[test]
 fn a_time_that_is_named_in_vain_keeps_no_other_connection_waiting() {
@@ -47,6 +48,41 @@ fn data_held_by_all_connections_together_bounds_how_many_open() {
     }
     assert_eq!(endpoint.memory_bytes, 0);
     assert!(endpoint.connect(now, PathId(0), Port(1), config).is_ok());
+}
+
+#[test]
+fn connections_that_wait_on_one_path_leave_the_others_their_reserve() {
+    let settings = EndpointConfig {
+        connections_max: 40,
+        memory_max: ByteCount(100_000),
+        ..EndpointConfig::default()
+    };
+    let now = Instant::START;
+    let config = ConnectionConfig::default();
+    // Without data the connections run short, with data the memory does.
+    for (octets, alone) in [(0, 30), (4_999, 16)] {
+        let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
+        endpoint.share_among([PathId(0), PathId(1)]);
+        let mut open = |path: u32| {
+            let id = endpoint.connect(now, PathId(path), Port(1), config)?;
+            endpoint
+                .write(now, id, &vec![0; octets])
+                .expect("it is open");
+            Ok::<_, ConnectError>(id)
+        };
+        let mut greedy = Vec::new();
+        while let Ok(id) = open(0) {
+            greedy.push(id);
+        }
+        assert_eq!(greedy.len(), alone);
+        let modest = (0..).map_while(|_| open(1).ok()).count();
+        assert!(modest >= 5, "{modest}");
+        for id in greedy {
+            endpoint.abort(now, id);
+        }
+        while endpoint.poll_transmit(now, &mut Vec::new()).is_some() {}
+        assert!(endpoint.connect(now, PathId(1), Port(1), config).is_ok());
+    }
 }
 
 #[test]
