@@ -191,22 +191,32 @@ fn a_socks_association_carries_messages_both_ways() {
 
 #[test]
 fn associations_count_among_the_flows() {
-    let pair = Pair::start(LOSSY, &format!("{SOCKS}[limits]\nflows = 2\n"));
-    let associate = || -> std::io::Result<(TcpStream, u8)> {
+    let to = udp_echo();
+    let pair = Pair::start(LOSSY, &format!("{SOCKS}[limits]\nflows = 4\n"));
+    let associate = || -> std::io::Result<(TcpStream, SocketAddr)> {
         let mut control: TcpStream = gateways::client(pair.entries[0]);
         control.write_all(&[5, 1, 0])?;
         control.read_exact(&mut [0; 2])?;
         control.write_all(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0])?;
         let mut reply = [0; 10];
         control.read_exact(&mut reply)?;
-        Ok((control, reply[1]))
+        assert_eq!(reply[..4], [5, 0, 0, 1]);
+        let ip = [reply[4], reply[5], reply[6], reply[7]];
+        let port = u16::from_be_bytes([reply[8], reply[9]]);
+        Ok((control, (ip, port).into()))
     };
-    let first = associate().expect("there is room");
-    let second = associate().expect("there is room");
-    assert_eq!((first.1, second.1), (0, 0));
-    associate().expect_err("two are all that is allowed");
+    // Each with one destination that answers: who has said nothing would give way.
+    let speaking = || {
+        let (control, relay) = associate().expect("there is room");
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        let mut message = vec![0, 0, 0, 1, 127, 0, 0, 1];
+        message.extend(to.port().to_be_bytes());
+        message.extend(octets(9, 100));
+        assert!(ask(&socket, relay, &message) == message);
+        control
+    };
+    let (first, _second) = (speaking(), speaking());
+    associate().expect_err("four are all that is allowed");
     drop(first);
-    until("room for another", || {
-        associate().is_ok_and(|(_, reply)| reply == 0)
-    });
+    until("room for another", || associate().is_ok());
 }

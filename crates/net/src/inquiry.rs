@@ -3,8 +3,10 @@
 //! # Promises
 //! - An answer takes bounded time and memory, whatever the server is, whoever resolves its name, and however many
 //!   addresses it has.
+//! - A server that has no place for one more client is asked again for as long: a health check is one among many.
 
 use crate::clock::Clock;
+use crate::wait::wait;
 use core::fmt;
 use core::str::FromStr;
 use fulmar_proto::units::Instant;
@@ -19,8 +21,13 @@ pub const DEFAULT_PORT: u16 = 9490;
 
 /// Connecting and an answer together take no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A server that says that it is busy is left alone for so long.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
 /// An answer is no longer: one about 256 peers with eight classes each is a fifth of it.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// The status of an answer that says that there is no place: nothing was wrong with the question.
+pub(crate) const BUSY: &str = "503 Busy";
 
 /// Where a gateway's HTTP server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +149,21 @@ pub enum InquiryError {
     },
 }
 
+impl InquiryError {
+    /// Whether the server had no place for one more. What it says then may be overtaken by the reset of a connection whose
+    /// question nobody read.
+    fn is_for_want_of_place(&self) -> bool {
+        match self {
+            Self::Refused { status, .. } => status == BUSY,
+            Self::Broken { source, .. } => matches!(
+                source.kind(),
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+            ),
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Foreign { .. } => false,
+        }
+    }
+}
+
 /// Of what a server says, as much as fits a line of an error.
 fn words(text: &str) -> String {
     let readable = |c: char| if c.is_control() { ' ' } else { c };
@@ -201,11 +223,32 @@ impl Server {
             server: server(),
             source,
         })?;
+        loop {
+            let answer = self.ask(&addresses, target, deadline);
+            let is_turned_away = answer
+                .as_ref()
+                .is_err_and(InquiryError::is_for_want_of_place);
+            let has_time = deadline.left().is_ok_and(|left| left > BUSY_PAUSE);
+            if !is_turned_away || !has_time {
+                return answer;
+            }
+            // No source can be ready: it only waits.
+            drop(wait(&[], Some(BUSY_PAUSE), &mut Vec::new()));
+        }
+    }
+
+    fn ask(
+        &self,
+        addresses: &[SocketAddr],
+        target: &str,
+        deadline: Deadline,
+    ) -> Result<String, InquiryError> {
+        let server = || self.clone();
         let mut failed = io::Error::from(ErrorKind::NotFound);
         let mut stream = None;
         for address in addresses {
             let left = deadline.left();
-            match left.and_then(|left| TcpStream::connect_timeout(&address, left)) {
+            match left.and_then(|left| TcpStream::connect_timeout(address, left)) {
                 Ok(found) => {
                     stream = Some(found);
                     break;
@@ -234,11 +277,8 @@ impl Server {
         deadline: Deadline,
     ) -> io::Result<Vec<u8>> {
         stream.set_write_timeout(Some(deadline.left()?))?;
-        write!(
-            stream,
-            "GET {target} HTTP/1.0\r\nHost: {}\r\n\r\n",
-            self.host
-        )?;
+        let question = format!("GET {target} HTTP/1.0\r\nHost: {}\r\n\r\n", self.host);
+        stream.write_all(question.as_bytes())?;
         let mut whole = Vec::new();
         let mut piece = vec![0; 64 * 1024];
         loop {
@@ -344,6 +384,22 @@ mod tests {
         let told = server.get("/view");
         assert!(talk.join().unwrap().starts_with("GET /view HTTP/1.0\r\n"));
         told
+    }
+
+    #[test]
+    fn a_server_without_a_place_is_asked_again() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let server: Server = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let talk = thread::spawn(move || {
+            for answer in ["503 Busy", "503 Busy", "200 OK"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut asked = [0; 1_000];
+                assert!(stream.read(&mut asked).unwrap() > 0);
+                write!(stream, "HTTP/1.0 {answer}\r\nContent-Length: 2\r\n\r\nhi").unwrap();
+            }
+        });
+        assert_eq!(server.get("/view").unwrap(), "hi");
+        talk.join().unwrap();
     }
 
     #[test]

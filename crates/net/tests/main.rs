@@ -4,6 +4,7 @@
 
 mod configuration_texts;
 mod emulator;
+mod gateway_isolation;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;
 mod session;

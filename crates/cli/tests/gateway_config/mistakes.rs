@@ -239,6 +239,20 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 42] = [
         "from 1 to 60000",
     ),
     (
+        "flows = 100",
+        "flows_per_client = 0",
+        42,
+        "limits.flows_per_client",
+        "from 1 to 60000",
+    ),
+    (
+        "udp_idle = \"1min\"",
+        "tcp_silent = \"0s\"",
+        43,
+        "limits.tcp_silent",
+        "write 1s to",
+    ),
+    (
         "udp_idle = \"1min\"",
         "idle = \"1min\"",
         43,

@@ -1,6 +1,7 @@
 //! SOCKS5 UDP associations (RFC 1928, section 7): one relay socket for a client, one flow for each
 //! of its destinations.
 
+use super::admission::Permit;
 use super::packets;
 use super::socks::codec;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId};
@@ -22,12 +23,12 @@ pub(super) struct Association {
     host: IpAddr,
     client: Option<SocketAddr>,
     pub(super) flows: BTreeMap<Destination, FlowId>,
-    pub(super) peer: usize,
+    pub(super) permit: Permit,
     pub(super) class: FlowClass,
 }
 
 impl Association {
-    pub(super) fn new(control: TcpStream, peer: usize, class: FlowClass) -> io::Result<Self> {
+    pub(super) fn new(control: TcpStream, permit: Permit, class: FlowClass) -> io::Result<Self> {
         let here = control.local_addr()?.ip();
         let host = control.peer_addr()?.ip();
         let relay = UdpSocket::bind((here, 0))?;
@@ -38,7 +39,7 @@ impl Association {
             host,
             client: None,
             flows: BTreeMap::new(),
-            peer,
+            permit,
             class,
         })
     }
@@ -49,6 +50,11 @@ impl Association {
 
     pub(super) const fn relay(&self) -> &UdpSocket {
         &self.relay
+    }
+
+    /// Whether its client has sent a datagram.
+    pub(super) const fn has_spoken(&self) -> bool {
+        self.client.is_some()
     }
 
     /// Whether the client still holds its connection.

@@ -1,9 +1,11 @@
 //! TCP clients coming in: accepted, given a class, and opened a flow.
 
+use super::admission::{Newcomer, Party, Permit};
 use super::config::{ClassSettings, Dscp};
 use super::entry::{Port, Rule, Way};
 use super::flow::{Body, NewFlow};
 use super::kernel;
+use super::own_address;
 use super::poller::Token;
 use super::running::{ACCEPT_PAUSE, Applicant, Link, Running, Target};
 use super::socks::{Negotiation, codec, no_address};
@@ -23,11 +25,6 @@ const ACCEPTS_PER_TURN: usize = 64;
 pub(super) fn code_point(stream: &TcpStream) -> Option<Dscp> {
     let tos = SockRef::from(stream).tos_v4().ok()?;
     u8::try_from(tos).ok().map(Dscp::from_tos)
-}
-
-/// Whether `address` is one of this host's.
-fn is_own(address: SocketAddr) -> bool {
-    std::net::UdpSocket::bind((address.ip(), 0)).is_ok()
 }
 
 /// What a client wants.
@@ -60,9 +57,9 @@ impl Running {
             };
             let rule = entry.rule.clone();
             match listener.accept() {
-                Ok((stream, _)) => {
+                Ok((stream, from)) => {
                     if kernel::prepare(&stream).is_ok() {
-                        self.arrived(now, link, &rule, stream);
+                        self.arrived(now, link, &rule, (stream, from));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -115,23 +112,30 @@ impl Running {
     }
 
     /// A TCP client is here.
-    fn arrived(&mut self, now: Instant, link: &mut Link, rule: &Rule, stream: TcpStream) {
-        if self.is_full() {
-            self.turn_away(now, "too_many_flows", stream);
-            return;
-        }
+    fn arrived(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        rule: &Rule,
+        (stream, from): (TcpStream, SocketAddr),
+    ) {
+        let party = Party::new(rule.peer, Role::Opener);
+        let permit = match self.admit(now, link, party, Some(from.ip().into())) {
+            Ok(permit) => permit,
+            Err(refusal) => return self.turn_away(now, refusal.name(), stream),
+        };
         match &rule.way {
             Way::Forward(to) => {
-                self.open_stream(now, link, rule, to.clone(), stream);
+                self.open_stream(now, link, rule, to.clone(), (stream, permit));
             }
             Way::Transparent => match stream.local_addr() {
                 Ok(original) => {
                     let to = SocketAddr::new(original.ip().to_canonical(), original.port());
-                    if to.port() == rule.listen.port() && is_own(to) {
+                    if to.port() == rule.listen.port() && own_address::is_own(to.ip()) {
                         // Not diverted: connected to us directly, which would go round in circles.
                         return self.turn_away(now, "not_diverted", stream);
                     }
-                    self.open_stream(now, link, rule, to.into(), stream);
+                    self.open_stream(now, link, rule, to.into(), (stream, permit));
                 }
                 Err(_) => kernel::reset(stream),
             },
@@ -145,7 +149,9 @@ impl Running {
                     negotiation: Negotiation::new(stream, credentials.clone()),
                     rule: rule.clone(),
                     since: now,
+                    permit,
                 };
+                applicant.permit.belongs_to(Newcomer::Applicant(token));
                 self.applicants.insert(token, applicant);
                 self.applicant_ready(now, link, token);
             }
@@ -193,7 +199,7 @@ impl Running {
         link: &mut Link,
         rule: &Rule,
         to: Destination,
-        stream: TcpStream,
+        (stream, permit): (TcpStream, Permit),
     ) {
         let Some(settings) = self.stream_class(rule, to.port, &stream) else {
             return kernel::reset(stream);
@@ -209,9 +215,11 @@ impl Running {
         };
         let token = self.token(Target::Flow(id));
         let watched = self.poller.watch_edges(&stream, token);
-        let custody = self.custody(id, &settings, || self.record(Role::Opener, &wish));
+        let custody = self.custody((id, wish.peer), &settings, || {
+            self.record(Role::Opener, &wish)
+        });
         let body = Stream::new(stream, custody);
-        self.insert_stream(now, id, wish, token, body);
+        self.insert_stream(now, id, wish, token, (body, permit));
         self.trace_opened(now, link, id);
         if watched.is_err() {
             return self.abandon(now, link, id);
@@ -221,7 +229,14 @@ impl Running {
         self.turn(now, link, id);
     }
 
-    fn insert_stream(&mut self, now: Instant, id: FlowId, wish: Wish, token: Token, body: Stream) {
+    fn insert_stream(
+        &mut self,
+        now: Instant,
+        id: FlowId,
+        wish: Wish,
+        token: Token,
+        (body, permit): (Stream, Permit),
+    ) {
         let new = NewFlow {
             proxied: body.is_held(),
             entered: true,
@@ -231,8 +246,11 @@ impl Running {
             destination: wish.to,
             body: Body::Stream(body),
             token: Some(token),
+            permit,
         };
         self.flows.insert(now, id, new);
+        let patience = self.config.limits.tcp_silent;
+        self.flows.set_patience(id, now + patience);
     }
 
     /// Gives up a flow whose socket cannot be watched.
@@ -248,7 +266,7 @@ impl Running {
         link: &mut Link,
         settings: &ClassSettings,
         wish: Wish,
-        (stream, early): (TcpStream, Vec<u8>),
+        (stream, early, permit): (TcpStream, Vec<u8>, Permit),
     ) {
         let Some(id) = self.open(now, link, &wish) else {
             let reply = codec::reply(codec::Reply::GeneralFailure, no_address());
@@ -259,10 +277,12 @@ impl Running {
         let token = self.token(Target::Flow(id));
         // It is watched already, under another name.
         let watched = self.poller.rename(&stream, token);
-        let custody = self.custody(id, settings, || self.record(Role::Opener, &wish));
+        let custody = self.custody((id, wish.peer), settings, || {
+            self.record(Role::Opener, &wish)
+        });
         let mut body = Stream::new(stream, custody);
         body.hold(early);
-        self.insert_stream(now, id, wish, token, body);
+        self.insert_stream(now, id, wish, token, (body, permit));
         self.trace_opened(now, link, id);
         if watched.is_err() {
             self.abandon(now, link, id);

@@ -2,6 +2,7 @@
 //! start, and the first that answers wins (RFC 8305, section 5).
 
 use super::kernel;
+use super::permission::Permitted;
 use super::poller::{Poller, Token};
 use fulmar_proto::splice::RefuseCode;
 use fulmar_proto::units::{Duration, Instant};
@@ -19,7 +20,7 @@ const ADDRESSES_MAX: usize = 8;
 #[derive(Debug)]
 pub(super) struct Connecting {
     token: Token,
-    untried: VecDeque<SocketAddr>,
+    untried: VecDeque<Permitted>,
     attempts: Vec<TcpStream>,
     next_at: Instant,
     give_up_at: Instant,
@@ -38,11 +39,11 @@ pub(super) enum Progress {
 }
 
 /// The families in turn, beginning with the first address's (RFC 8305, section 4).
-fn interleave(addresses: &[SocketAddr]) -> VecDeque<SocketAddr> {
-    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
+fn interleave(addresses: &[Permitted]) -> VecDeque<Permitted> {
+    let first_is_v6 = addresses.first().is_some_and(|first| first.is_ipv6());
     let (first, second): (Vec<_>, Vec<_>) = addresses
         .iter()
-        .partition::<Vec<SocketAddr>, _>(|address| address.is_ipv6() == first_is_v6);
+        .partition::<Vec<Permitted>, _>(|address| address.is_ipv6() == first_is_v6);
     let mut second = second.into_iter();
     let mut mixed = VecDeque::new();
     for address in first {
@@ -54,7 +55,7 @@ fn interleave(addresses: &[SocketAddr]) -> VecDeque<SocketAddr> {
     mixed
 }
 
-fn code_of(error: &io::Error) -> RefuseCode {
+pub(super) fn code_of(error: &io::Error) -> RefuseCode {
     match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => RefuseCode::Refused,
         ErrorKind::TimedOut => RefuseCode::Timeout,
@@ -89,7 +90,7 @@ impl Connecting {
     pub(super) fn new(
         now: Instant,
         token: Token,
-        addresses: &[SocketAddr],
+        addresses: &[Permitted],
         timeout: Duration,
     ) -> Self {
         Self {
@@ -129,7 +130,7 @@ impl Connecting {
             let Some(address) = self.untried.pop_front() else {
                 break;
             };
-            let begun = begin(address).and_then(|stream| {
+            let begun = address.address().and_then(begin).and_then(|stream| {
                 kernel::prepare(&stream)?;
                 poller.watch_edges(&stream, self.token)?;
                 Ok(stream)
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn families_take_turns_beginning_with_the_preferred() {
-        let addresses: Vec<SocketAddr> = [
+        let addresses: Vec<Permitted> = [
             "[::1]:1",
             "[::2]:1",
             "10.0.0.1:1",
@@ -166,11 +167,11 @@ mod tests {
             "10.0.0.3:1",
         ]
         .iter()
-        .map(|text| text.parse().unwrap())
+        .map(|text| Permitted::even_own(text.parse().unwrap()))
         .collect();
         let order: Vec<String> = interleave(&addresses)
             .iter()
-            .map(ToString::to_string)
+            .map(|permitted| permitted.address().unwrap().to_string())
             .collect();
         assert_eq!(
             order,
@@ -194,15 +195,32 @@ mod tests {
         let poller = Poller::new().unwrap();
         let now = Instant::START;
         let timeout = Duration::from_secs(5);
+        let [nobody, there_too] = [nobody, there].map(Permitted::even_own);
         let mut one = Connecting::new(now, Token(1), &[nobody], timeout);
         let Progress::Failed(RefuseCode::Refused) = settle(&mut one, &poller) else {
             panic!("it must be refused")
         };
-        let mut two = Connecting::new(now, Token(1), &[nobody, there], timeout);
+        let mut two = Connecting::new(now, Token(1), &[nobody, there_too], timeout);
         let Progress::Done(stream) = settle(&mut two, &poller) else {
             panic!("the second answers")
         };
         assert_eq!(stream.peer_addr().unwrap(), there);
+    }
+
+    #[test]
+    fn an_address_that_has_become_our_own_since_it_was_checked_is_not_connected_to() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let own = Permitted::of_others(listener.local_addr().unwrap());
+        let poller = Poller::new().unwrap();
+        let timeout = Duration::from_secs(5);
+        let mut one = Connecting::new(Instant::START, Token(1), &[own], timeout);
+        let ended = settle(&mut one, &poller);
+        assert!(
+            matches!(ended, Progress::Failed(RefuseCode::NotAllowed)),
+            "{ended:?}"
+        );
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "nobody came");
     }
 
     /// Loopback answers at once; a bounded number of looks makes a hang a failure.

@@ -4,8 +4,9 @@
 //! the client sends and is released at its start as the destination acknowledges. Memory is here;
 //! a store on disk implements the same trait.
 
+use fulmar_proto::shares::Shares;
 use fulmar_proto::units::ByteCount;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -74,26 +75,49 @@ pub trait Custody: core::fmt::Debug {
     fn forget(self: Box<Self>) {}
 }
 
-/// What all stores of a gateway may keep together.
+/// What the stores in memory of a gateway may keep together, shared among its peers: one that cannot be reached for hours
+/// does not fill what the others' flows need.
 #[derive(Clone, Debug)]
-pub struct Budget(Rc<Cell<usize>>);
+pub struct Budget {
+    shares: Rc<RefCell<Shares<usize>>>,
+    peer: usize,
+}
 
 impl Budget {
-    /// `limit` for all that share it.
-    pub fn new(limit: ByteCount) -> Self {
-        Self(Rc::new(Cell::new(limit.as_usize())))
+    /// `limit` for the flows of all peers; this one is that of the first.
+    pub fn new(limit: ByteCount, peers: usize) -> Self {
+        let budget = Self {
+            shares: Rc::new(RefCell::new(Shares::new(limit.as_usize()))),
+            peer: 0,
+        };
+        budget.follow(peers);
+        budget
+    }
+
+    /// There are so many peers now.
+    pub fn follow(&self, peers: usize) {
+        self.shares.borrow_mut().entitle(0..peers);
+    }
+
+    /// That of another peer's flows.
+    #[must_use]
+    pub fn of(&self, peer: usize) -> Self {
+        Self {
+            shares: Rc::clone(&self.shares),
+            peer,
+        }
     }
 
     fn left(&self) -> usize {
-        self.0.get()
+        self.shares.borrow().room(self.peer)
     }
 
     fn take(&self, octets: usize) {
-        self.0.set(self.0.get().saturating_sub(octets));
+        self.shares.borrow_mut().take(self.peer, octets);
     }
 
     fn give_back(&self, octets: usize) {
-        self.0.set(self.0.get().saturating_add(octets));
+        self.shares.borrow_mut().give_back(self.peer, octets);
     }
 }
 
@@ -179,12 +203,12 @@ mod tests {
     use super::*;
 
     fn plenty() -> Budget {
-        Budget::new(ByteCount(1 << 20))
+        Budget::new(ByteCount(1 << 20), 1)
     }
 
     #[test]
     fn stores_share_a_budget_and_give_back_what_they_took() {
-        let budget = Budget::new(ByteCount(6));
+        let budget = Budget::new(ByteCount(6), 1);
         let mut one = MemoryCustody::new(4, budget.clone());
         let mut two = MemoryCustody::new(4, budget);
         assert_eq!(one.append(b"abcde").unwrap(), 4);
@@ -193,6 +217,22 @@ mod tests {
         assert_eq!(two.room(), 1);
         drop(one);
         assert_eq!(two.room(), 2, "its own limit");
+    }
+
+    #[test]
+    fn flows_of_a_peer_that_keep_all_they_may_leave_the_others_their_reserve() {
+        let budget = Budget::new(ByteCount(100), 2);
+        let stores = |peer| -> Vec<(usize, MemoryCustody)> {
+            let store = || MemoryCustody::new(10, budget.of(peer));
+            let full = |mut store: MemoryCustody| (store.append(&[7; 20]).unwrap(), store);
+            (0..20).map(|_| full(store())).collect()
+        };
+        let kept = |stores: &[(usize, MemoryCustody)]| stores.iter().map(|s| s.0).sum::<usize>();
+        let first = stores(0);
+        assert_eq!(kept(&first), 75);
+        assert_eq!(kept(&stores(1)), 25);
+        drop(first);
+        assert_eq!(kept(&stores(1)), 75);
     }
 
     #[test]

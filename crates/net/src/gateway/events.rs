@@ -7,6 +7,7 @@ use super::flow::{Body, ClientKey, Messages};
 use super::kernel;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
+use super::start;
 use crate::session::{PeerIndex, SessionEvent, Sizes};
 use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::machine::PathId;
@@ -330,6 +331,10 @@ impl Running {
             }
         }
         self.config = merged;
+        self.admission.follow(&self.config);
+        self.budget.follow(self.config.peers.len());
+        let endpoint = link.inner_mut().endpoint_mut();
+        endpoint.share_among(start::inner_paths(&self.config));
         for peer in 0..self.config.peers.len() {
             self.report_link(now, link, peer);
         }

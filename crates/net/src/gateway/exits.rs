@@ -1,11 +1,12 @@
 //! Exits: what a peer's clients ask for, and whether they may.
 
-use super::config::Egress;
-use super::connect::{Connecting, Progress};
+use super::admission::Party;
+use super::connect::{self, Connecting, Progress};
 use super::flow::{Body, Messages, NewFlow};
 use super::flow_record::FlowRecord;
 use super::packets;
-use super::resolver::Answer;
+use super::permission::{self, Permitted};
+use super::resolver::{Answer, Question};
 use super::running::{Link, Running, Target};
 use super::stream::Stream;
 use crate::session::PeerIndex;
@@ -14,7 +15,7 @@ use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, Refus
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
 /// What a peer's client wants.
 #[derive(Debug)]
@@ -22,52 +23,6 @@ pub(super) struct Asked {
     pub(super) kind: FlowKind,
     pub(super) destination: Destination,
     pub(super) class: FlowClass,
-}
-
-/// The addresses of a resolved destination that may be connected to.
-fn permitted(
-    egress: &Egress,
-    destination: &Destination,
-    found: Vec<SocketAddr>,
-) -> Vec<SocketAddr> {
-    let by_name = match &destination.host {
-        Host::Name(name) => egress
-            .allow
-            .iter()
-            .any(|allow| allow.name(name.as_str(), destination.port)),
-        Host::Address(_) => false,
-    };
-    let is_loopback =
-        matches!(&destination.host, Host::Name(name) if names_loopback(name.as_str()));
-    let allowed = |address: &SocketAddr| {
-        let by_name = by_name && (is_loopback || is_elsewhere(address.ip()));
-        by_name || egress.allow.iter().any(|allow| allow.address(*address))
-    };
-    found.into_iter().filter(allowed).collect()
-}
-
-/// Names that always stand for the loopback (RFC 6761, section 6.3): who permits one means it.
-fn names_loopback(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let name = name.strip_suffix('.').unwrap_or(&name);
-    name == "localhost" || name.ends_with(".localhost")
-}
-
-/// Whether `ip` may be another host's. Whoever runs a permitted name's zone could otherwise let it
-/// stand for what only this host, or its link, is meant to reach (DNS rebinding).
-fn is_elsewhere(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(v4) => {
-            // RFC 1122, section 3.2.1.3: this network, this host.
-            let this_network = v4.octets()[0] == 0;
-            let here = v4.is_loopback() || v4.is_link_local() || this_network;
-            !(here || v4.is_multicast() || v4.is_broadcast())
-        }
-        IpAddr::V6(v6) => {
-            let here = v6.is_loopback() || v6.is_unicast_link_local() || v6.is_unspecified();
-            !(here || v6.is_multicast())
-        }
-    }
 }
 
 impl Running {
@@ -87,9 +42,10 @@ impl Running {
         } = asked;
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
         self.report_link(now, link, peer);
-        if self.is_full() {
+        let party = Party::new(peer, Role::Acceptor);
+        let Ok(permit) = self.admit(now, link, party, None) else {
             return self.refuse(now, link, id, &destination, RefuseCode::TooMany);
-        }
+        };
         let new = NewFlow {
             kind,
             peer,
@@ -99,6 +55,7 @@ impl Running {
             entered: false,
             body: Body::Resolving,
             token: None,
+            permit,
         };
         self.flows.insert(now, id, new);
         self.trace_opened(now, link, id);
@@ -109,12 +66,18 @@ impl Running {
                     flow: id,
                     addresses,
                 };
-                self.resolved(now, link, answer);
+                self.resolved(now, link, &answer);
             }
             Host::Name(name) => {
-                if self.config.egress.allow.is_empty() {
+                let question = Question {
+                    peer,
+                    flow: id,
+                    name: name.as_str().to_owned(),
+                    port: destination.port,
+                };
+                if !permission::is_possible(&self.config.egress, &destination) {
                     self.give_up(now, link, id, RefuseCode::NotAllowed);
-                } else if !self.resolver.ask(id, name.as_str(), destination.port) {
+                } else if !self.resolver.ask(question) {
                     self.give_up(now, link, id, RefuseCode::TooMany);
                 }
             }
@@ -157,7 +120,7 @@ impl Running {
     }
 
     /// An exit that came to nothing.
-    fn give_up(&mut self, now: Instant, link: &mut Link, id: FlowId, code: RefuseCode) {
+    pub(super) fn give_up(&mut self, now: Instant, link: &mut Link, id: FlowId, code: RefuseCode) {
         if let Some(flow) = self.flows.remove(id) {
             if let Some(token) = flow.token {
                 self.targets.remove(&token);
@@ -168,7 +131,7 @@ impl Running {
     }
 
     /// A destination's addresses are known.
-    pub(super) fn resolved(&mut self, now: Instant, link: &mut Link, answer: Answer) {
+    pub(super) fn resolved(&mut self, now: Instant, link: &mut Link, answer: &Answer) {
         let id = answer.flow;
         // It may have been reset meanwhile.
         let Some(flow) = self.flows.get_mut(id) else {
@@ -177,7 +140,8 @@ impl Running {
         if answer.addresses.is_empty() {
             return self.give_up(now, link, id, RefuseCode::NameUnknown);
         }
-        let addresses = permitted(&self.config.egress, &flow.destination, answer.addresses);
+        let egress = &self.config.egress;
+        let addresses = permission::permitted(egress, &flow.destination, &answer.addresses);
         let Some(first) = addresses.first().copied() else {
             return self.give_up(now, link, id, RefuseCode::NotAllowed);
         };
@@ -195,9 +159,9 @@ impl Running {
         }
     }
 
-    fn speak(&mut self, now: Instant, link: &mut Link, id: FlowId, destination: SocketAddr) {
+    fn speak(&mut self, now: Instant, link: &mut Link, id: FlowId, to: Permitted) {
         let token = self.token(Target::Flow(id));
-        let made = packets::speak_to(destination).and_then(|socket| {
+        let made = to.address().and_then(packets::speak_to).and_then(|socket| {
             self.poller.watch_edges(&socket, token)?;
             let bound = socket.local_addr()?;
             Ok((socket, bound))
@@ -213,11 +177,7 @@ impl Running {
             }
             Err(error) => {
                 self.targets.remove(&token);
-                let code = match error.raw_os_error() {
-                    Some(23 | 24) => RefuseCode::TooMany,
-                    _ => RefuseCode::Unreachable,
-                };
-                self.give_up(now, link, id, code);
+                self.give_up(now, link, id, connect::code_of(&error));
             }
         }
     }
@@ -261,7 +221,7 @@ impl Running {
         let Some(flow) = self.flows.get(id) else {
             return Ok(());
         };
-        let class = flow.class;
+        let (class, peer) = (flow.class, flow.peer);
         let record = FlowRecord {
             role: Role::Acceptor,
             peer: self.peer_name(flow.peer).to_owned(),
@@ -275,8 +235,8 @@ impl Running {
         let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
         let store = known
             .filter(|_| class.resume)
-            .and_then(|settings| self.custody(id, settings, || record))
-            .or_else(|| class.resume.then(|| self.memory(class.window)));
+            .and_then(|settings| self.custody((id, peer), settings, || record))
+            .or_else(|| class.resume.then(|| self.memory(peer, class.window)));
         if let Some(flow) = self.flows.get_mut(id) {
             flow.body = Body::Stream(Stream::new(socket, store));
         }
@@ -285,71 +245,5 @@ impl Running {
         self.flows.set_timer(id, None);
         link.inner_mut().connected(now, id, bound);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gateway::config::Place;
-
-    fn egress(allow: &str) -> Egress {
-        Egress {
-            allow: allow.split(' ').map(|rule| rule.parse().unwrap()).collect(),
-            connect_timeout: core::time::Duration::from_secs(1),
-        }
-    }
-
-    #[test]
-    fn a_name_may_stand_for_permitted_addresses_or_be_permitted_itself() {
-        let found = || {
-            vec![
-                "10.0.0.1:80".parse().unwrap(),
-                "192.168.0.1:80".parse().unwrap(),
-            ]
-        };
-        let name = "server.example:80".parse::<Place>().unwrap().0;
-        let by_address = permitted(&egress("10.0.0.0/8:80"), &name, found());
-        assert_eq!(by_address, [found()[0]]);
-        assert_eq!(
-            permitted(&egress("server.example:80"), &name, found()),
-            found()
-        );
-        assert!(permitted(&egress("other.example:80"), &name, found()).is_empty());
-    }
-
-    #[test]
-    fn a_permitted_name_does_not_stand_for_this_host_or_its_link() {
-        let name = "server.example:80".parse::<Place>().unwrap().0;
-        let rules = "server.example:80 *.example:80";
-        for special in [
-            "127.0.0.1:80",
-            "127.8.0.1:80",
-            "[::1]:80",
-            "[::ffff:127.0.0.1]:80",
-            "169.254.169.254:80",
-            "[fe80::1]:80",
-            "0.0.0.0:80",
-            "0.1.2.3:80",
-            "[::]:80",
-            "224.0.0.1:80",
-            "255.255.255.255:80",
-            "[ff02::1]:80",
-        ] {
-            let address: SocketAddr = special.parse().unwrap();
-            let found = || vec![address, "192.0.2.1:80".parse().unwrap()];
-            let left = permitted(&egress(rules), &name, found());
-            assert_eq!(left, [found()[1]], "{special} by its name");
-            let network = match address {
-                SocketAddr::V4(_) => "0.0.0.0/0:80",
-                SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => "127.0.0.0/8:80",
-                SocketAddr::V6(_) => "[::]/0:80",
-            };
-            let by_address = egress(&format!("{rules} {}", network.replace("[::]/0", "[::/0]")));
-            assert_eq!(permitted(&by_address, &name, found()), found(), "{special}");
-        }
-        let local = "localhost:80".parse::<Place>().unwrap().0;
-        let found = || vec!["127.0.0.1:80".parse().unwrap()];
-        assert_eq!(permitted(&egress("localhost:80"), &local, found()), found());
     }
 }

@@ -1,5 +1,6 @@
 //! The flows of a gateway: what each is, which have something to do, and when.
 
+use super::admission::{Newcomer, Permit};
 use super::connect::Connecting;
 use super::packets::Here;
 use super::poller::Token;
@@ -8,6 +9,9 @@ use fulmar_proto::splice::{ClassId, Destination, FlowClass, FlowId, FlowKind};
 use fulmar_proto::units::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, UdpSocket};
+
+/// A datagram flow without an answer has shown by so many messages that it means it: a forged source sends one.
+const NEWCOMER_MESSAGES: u64 = 8;
 
 /// The local side of a datagram flow.
 #[derive(Debug)]
@@ -56,12 +60,18 @@ pub(super) struct Flow {
     pub(super) number: Option<u64>,
     /// Octets of messages from and to the local side.
     pub(super) moved: (u64, u64),
+    /// Messages moved, in both directions.
+    pub(super) messages: u64,
     pub(super) body: Body,
     /// What its sockets are watched as.
     pub(super) token: Option<Token>,
     /// Datagram flows of entries: the client they are found by.
     pub(super) client: Option<ClientKey>,
+    pub(super) permit: Permit,
+    /// Octets written to a client that had said nothing when it was last looked at.
+    pub(super) said_to_silent: u64,
     timer: Option<Instant>,
+    patience: Option<Instant>,
 }
 
 /// What a datagram flow of an entry is found by.
@@ -85,6 +95,20 @@ impl Flow {
         match &self.body {
             Body::Stream(stream) => stream.moved(),
             Body::Resolving | Body::Connecting(_) | Body::Messages(_) => self.moved,
+        }
+    }
+
+    /// Whether nothing speaks for it yet but that it is there: it gives way if places are short. A stream has spoken
+    /// when an octet passed in either direction, messages when one came back, or several went.
+    pub(super) fn is_newcomer(&self) -> bool {
+        match &self.body {
+            Body::Resolving | Body::Connecting(_) => true,
+            Body::Stream(stream) => !stream.has_spoken() && stream.moved().1 == 0,
+            Body::Messages(_) => {
+                let (from_local, to_local) = self.moved;
+                let answers = if self.entered { to_local } else { from_local };
+                answers == 0 && self.messages < NEWCOMER_MESSAGES
+            }
         }
     }
 
@@ -121,6 +145,7 @@ pub(super) struct NewFlow {
     pub(super) entered: bool,
     pub(super) body: Body,
     pub(super) token: Option<Token>,
+    pub(super) permit: Permit,
 }
 
 /// All flows.
@@ -129,6 +154,8 @@ pub(super) struct Flows {
     all: BTreeMap<FlowId, Flow>,
     busy: BTreeSet<FlowId>,
     timers: BTreeSet<(Instant, FlowId)>,
+    /// When silent clients are looked at.
+    patience: BTreeSet<(Instant, FlowId)>,
 }
 
 impl Flows {
@@ -143,11 +170,16 @@ impl Flows {
             began: now,
             number: None,
             moved: (0, 0),
+            messages: 0,
             body: new.body,
             token: new.token,
             client: None,
+            permit: new.permit,
+            said_to_silent: 0,
             timer: None,
+            patience: None,
         };
+        flow.permit.belongs_to(Newcomer::Flow(id));
         self.all.insert(id, flow);
         self.busy.insert(id);
     }
@@ -165,6 +197,9 @@ impl Flows {
         self.busy.remove(&id);
         if let Some(at) = flow.timer {
             self.timers.remove(&(at, id));
+        }
+        if let Some(at) = flow.patience {
+            self.patience.remove(&(at, id));
         }
         Some(flow)
     }
@@ -212,6 +247,34 @@ impl Flows {
             self.timers.insert((new, id));
         }
         flow.timer = at;
+    }
+
+    /// When it is looked at whether a flow's client has said something.
+    pub(super) fn set_patience(&mut self, id: FlowId, at: Instant) {
+        if let Some(flow) = self.all.get_mut(&id) {
+            if let Some(old) = flow.patience.replace(at) {
+                self.patience.remove(&(old, id));
+            }
+            self.patience.insert((at, id));
+        }
+    }
+
+    pub(super) fn next_patience(&self) -> Option<Instant> {
+        self.patience.first().map(|(at, _)| *at)
+    }
+
+    /// A flow whose client is to be looked at now; it is not again until the next time is set.
+    pub(super) fn take_impatient(&mut self, now: Instant) -> Option<FlowId> {
+        let (at, id) = self
+            .patience
+            .first()
+            .copied()
+            .filter(|(at, _)| *at <= now)?;
+        self.patience.remove(&(at, id));
+        if let Some(flow) = self.all.get_mut(&id) {
+            flow.patience = None;
+        }
+        Some(id)
     }
 
     pub(super) fn next_timer(&self) -> Option<Instant> {

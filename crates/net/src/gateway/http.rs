@@ -4,11 +4,14 @@
 //!
 //! # Promises
 //! - A client that sends or reads slowly holds up no other: each connection has a thread of its own.
-//! - At most [`CONNECTIONS_MAX`] connections are served at once, each for a bounded time and with
-//!   bounded memory; who comes beyond is turned away with 503.
+//! - A bounded number of connections is served at once, each for a bounded time and with bounded memory. Clients that
+//!   do not ask, or do not take their answers, give way to whoever comes ([`places`]).
 //! - Only GET and HEAD are answered, and nothing that is asked changes anything.
 //! - At a loopback address, only who asks for the loopback is answered: a page of the web whose name was
 //!   made to point here ("DNS rebinding") learns nothing.
+
+mod places;
+pub mod request;
 
 use super::command::Control;
 use super::error::GatewayError;
@@ -19,14 +22,16 @@ use super::snapshots::{SNAPSHOTS_MAX, Snapshot, Snapshots};
 use super::status::Status;
 use super::view::View;
 use crate::clock::Clock;
+use crate::inquiry::BUSY;
 use crate::wait::wait;
 use fulmar_proto::units::Instant;
+use places::{Place, Places, Stage};
+use request::{Progress, Request, RequestReader};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -35,9 +40,6 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
-const CONNECTIONS_MAX: usize = 32;
-/// A request's line and headers.
-const REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// A client has so long to ask, in however many pieces.
 const ASKS_WITHIN: Duration = Duration::from_secs(5);
 /// From its arrival on, a client is served no longer.
@@ -88,23 +90,6 @@ impl Arrival {
     }
 }
 
-/// One of the connections that are served at once, for as long as it is held.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(served: &Arc<AtomicUsize>) -> Option<Self> {
-        // Given back at once if there are too many.
-        let place = Self(Arc::clone(served));
-        (served.fetch_add(1, Ordering::SeqCst) < CONNECTIONS_MAX).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 fn plain(status: &'static str, body: &str) -> Answer {
     Answer {
         status,
@@ -143,26 +128,26 @@ pub(super) fn serve(listen: SocketAddr, control: Control) -> Result<SocketAddr, 
 }
 
 fn accept(listener: &TcpListener, snapshots: &Arc<Snapshots>) {
-    let served = Arc::new(AtomicUsize::new(0));
+    let places = Places::default();
     let clock = Clock::start();
-    for stream in listener.incoming() {
-        let Ok(stream) = stream else {
+    loop {
+        let Ok((stream, from)) = listener.accept() else {
             drop(wait(&[], Some(ACCEPT_PAUSE), &mut Vec::new()));
             continue;
         };
+        let stream = Arc::new(stream);
         let arrival = Arrival::now(clock);
-        let Some(place) = Place::take(&served) else {
+        let Some(place) = places.take(&stream, from.ip()) else {
             // It fits into a fresh connection's buffer, so that nothing waits here.
             drop(stream.set_nonblocking(true));
-            let busy = plain("503 Busy", "too many clients");
-            drop(say(&stream, arrival, "GET", &busy));
+            let busy = plain(BUSY, "too many clients");
+            drop(say(&stream, arrival, "GET", &busy, |_| {}));
             continue;
         };
         let snapshots = Arc::clone(snapshots);
         let talk = move || {
-            // The client has gone, or took too long.
-            drop(talk(&stream, arrival, &snapshots));
-            drop(place);
+            // The client has gone, took too long, or gave way.
+            drop(talk(&stream, arrival, &place, &snapshots));
         };
         // Without a thread the connection is closed and its place free again.
         drop(
@@ -174,61 +159,45 @@ fn accept(listener: &TcpListener, snapshots: &Arc<Snapshots>) {
 }
 
 /// One request and its answer.
-fn talk(stream: &TcpStream, arrival: Arrival, snapshots: &Snapshots) -> io::Result<()> {
-    let Some(head) = request(stream, arrival)? else {
+fn talk(
+    stream: &TcpStream,
+    arrival: Arrival,
+    place: &Place,
+    snapshots: &Snapshots,
+) -> io::Result<()> {
+    let enter = |stage| place.enter(stage);
+    let Some(request) = request(stream, arrival)? else {
         let problem = plain("431 Too Large", "the request is too long");
-        return say(stream, arrival, "GET", &problem);
+        return say(stream, arrival, "GET", &problem, enter);
     };
     let is_loopback = stream.local_addr()?.ip().to_canonical().is_loopback();
-    if is_loopback && !host(&head).is_none_or(names_loopback) {
+    if is_loopback && !request.is_for_loopback() {
         let problem = "this server is asked for by its address or as localhost";
-        return say(stream, arrival, "GET", &plain("403 Forbidden", problem));
+        let problem = plain("403 Forbidden", problem);
+        return say(stream, arrival, "GET", &problem, enter);
     }
-    let mut words = head.split_ascii_whitespace();
-    let method = words.next().unwrap_or_default();
-    let target = words.next().unwrap_or_default();
-    let answer = respond(method, target, snapshots);
-    say(stream, arrival, method, &answer)
+    place.enter(Stage::Answering);
+    let answer = respond(&request, snapshots);
+    say(stream, arrival, request.method(), &answer, enter)
 }
 
-/// Whom a request is for (RFC 9112, section 3.2), without the port.
-fn host(head: &str) -> Option<&str> {
-    let headers = head.lines().skip(1).filter_map(|line| line.split_once(':'));
-    let mut hosts = headers.filter(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let host = hosts.next()?.1.trim();
-    // An IPv6 address is in brackets.
-    let end = host
-        .rfind(':')
-        .filter(|end| host.rfind(']').is_none_or(|last| last < *end));
-    end.map_or(Some(host), |end| host.get(..end))
-}
-
-/// An address says nothing that a name server could have chosen.
-fn names_loopback(host: &str) -> bool {
-    let bracketed = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
-    let is_address = bracketed.unwrap_or(host).parse::<IpAddr>().is_ok();
-    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-    is_address || host.is_empty() || host == "localhost" || host.ends_with(".localhost")
-}
-
-fn respond(method: &str, target: &str, snapshots: &Snapshots) -> Answer {
-    if !matches!(method, "GET" | "HEAD") {
+fn respond(request: &Request, snapshots: &Snapshots) -> Answer {
+    if !matches!(request.method(), "GET" | "HEAD") {
         return Answer {
             headers: "Allow: GET, HEAD\r\n".to_owned(),
             ..plain("405 Not Allowed", "this server only tells: GET and HEAD")
         };
     }
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let of = |tell: fn(&Snapshot) -> Answer| match snapshot(query, snapshots) {
+    let of = |tell: fn(&Snapshot) -> Answer| match snapshot(request, snapshots) {
         Ok(snapshot) => tell(&snapshot),
         Err(answer) => answer,
     };
-    match path {
+    match request.path() {
         "/" => page(),
         "/metrics" => of(|snapshot| answer(OPEN_METRICS, metrics::text(snapshot))),
         "/status" => of(status),
         "/view" => of(|snapshot| json(&View::of(snapshot))),
-        "/history" => history(query, snapshots),
+        "/history" => history(request, snapshots),
         _ => plain(
             "404 Not Found",
             "there is /, /status, /metrics, /view and /history",
@@ -237,18 +206,14 @@ fn respond(method: &str, target: &str, snapshots: &Snapshots) -> Answer {
 }
 
 /// The number that a query gives to `name`, if it gives any.
-fn number(query: &str, name: &str) -> Result<Option<u64>, Answer> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let Some((_, value)) = pairs.find(|(key, _)| *key == name) else {
-        return Ok(None);
-    };
-    let parsed = value.parse().map(Some);
-    parsed.map_err(|_| plain("400 Bad Request", &format!("{name} must be a whole number")))
+fn number(request: &Request, name: &str) -> Result<Option<u64>, Answer> {
+    let wrong = |_| plain("400 Bad Request", &format!("{name} must be a whole number"));
+    request.number(name).map_err(wrong)
 }
 
 /// The snapshot that a query asks for: that of now, if it names none.
-fn snapshot(query: &str, snapshots: &Snapshots) -> Result<Arc<Snapshot>, Answer> {
-    match number(query, "sequence")? {
+fn snapshot(request: &Request, snapshots: &Snapshots) -> Result<Arc<Snapshot>, Answer> {
+    match number(request, "sequence")? {
         None => snapshots.take().ok_or_else(silent),
         Some(sequence) => snapshots.get(sequence).ok_or_else(|| {
             let problem = format!("there is no such snapshot: the last {SNAPSHOTS_MAX} are kept");
@@ -257,8 +222,8 @@ fn snapshot(query: &str, snapshots: &Snapshots) -> Result<Arc<Snapshot>, Answer>
     }
 }
 
-fn history(query: &str, snapshots: &Snapshots) -> Answer {
-    let peer = match number(query, "peer") {
+fn history(request: &Request, snapshots: &Snapshots) -> Answer {
+    let peer = match number(request, "peer") {
         Ok(peer) => usize::try_from(peer.unwrap_or(0)).unwrap_or(usize::MAX),
         Err(answer) => return answer,
     };
@@ -281,12 +246,12 @@ fn page() -> Answer {
     }
 }
 
-/// The request's line and headers; `None` if they are longer than allowed.
-fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<String>> {
-    let mut head = Vec::new();
+/// What a client asks; `None` if it is longer than allowed.
+fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<Request>> {
+    let mut reader = RequestReader::default();
     let mut piece = [0; 1024];
     // Each piece brings an octet at least, so that this ends.
-    while head.len() <= REQUEST_BYTES_MAX {
+    loop {
         stream.set_read_timeout(Some(arrival.left(ASKS_WITHIN)?))?;
         let len = match stream.read(&mut piece) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -294,15 +259,22 @@ fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<String
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        head.extend_from_slice(&piece[..len]);
-        if let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
-            return Ok(Some(String::from_utf8_lossy(&head[..end]).into_owned()));
+        match reader.push(&piece[..len]) {
+            Progress::More => {}
+            Progress::TooLong => return Ok(None),
+            Progress::Done(request) => return Ok(Some(request)),
         }
     }
-    Ok(None)
 }
 
-fn say(mut stream: &TcpStream, arrival: Arrival, method: &str, answer: &Answer) -> io::Result<()> {
+/// Sends an answer and waits for its client's end; `enter` is told how far that is.
+fn say(
+    mut stream: &TcpStream,
+    arrival: Arrival,
+    method: &str,
+    answer: &Answer,
+    enter: impl Fn(Stage),
+) -> io::Result<()> {
     let Answer {
         status,
         kind,
@@ -317,6 +289,7 @@ fn say(mut stream: &TcpStream, arrival: Arrival, method: &str, answer: &Answer) 
     if method != "HEAD" {
         text.push_str(body);
     }
+    enter(Stage::Telling);
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         stream.set_write_timeout(Some(arrival.left(SERVED_WITHIN)?))?;
@@ -326,6 +299,7 @@ fn say(mut stream: &TcpStream, arrival: Arrival, method: &str, answer: &Answer) 
             Err(error) => return Err(error),
         }
     }
+    enter(Stage::Told);
     stream.shutdown(Shutdown::Write)?;
     // What the client said beyond its request is read, since the kernel would answer it with a reset
     // that may overtake the answer.
@@ -386,21 +360,30 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_send_an_octet_now_and_then_lose_their_places() {
+    fn clients_that_do_not_ask_or_do_not_read_keep_nobody_out() {
         let server = served_without_a_gateway();
-        let drippers = (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(server).unwrap());
-        let mut drippers: Vec<TcpStream> = drippers.collect();
-        assert!(asked(server, "/").starts_with("HTTP/1.0 503 Busy"));
-        let pause = Duration::from_millis(50);
-        let rounds = 2 * ASKS_WITHIN.as_millis() / pause.as_millis();
-        for _ in 0..rounds {
-            for dripper in &mut drippers {
-                // It may have been left already.
-                drop(dripper.write(b"G"));
-            }
-            drop(wait(&[], Some(pause), &mut Vec::new()));
+        let mut dawdlers = Vec::new();
+        for n in 0..100 {
+            let mut dawdler = TcpStream::connect(server).unwrap();
+            // Some say nothing, some begin to ask, some ask and never read.
+            let asks = ["", "GET / HT", "GET / HTTP/1.0\r\n\r\n"][n % 3];
+            dawdler.write_all(asks.as_bytes()).unwrap();
+            dawdlers.push(dawdler);
+            assert!(asked(server, "/").starts_with("HTTP/1.0 200 OK"), "{n}");
         }
-        assert!(asked(server, "/").starts_with("HTTP/1.0 200 OK"));
+    }
+
+    #[test]
+    fn a_client_that_sends_an_octet_now_and_then_is_left_after_a_while() {
+        let server = served_without_a_gateway();
+        let mut dripper = TcpStream::connect(server).unwrap();
+        let pause = Duration::from_millis(50);
+        let rounds = 20 * ASKS_WITHIN.as_millis() / pause.as_millis();
+        let left = (0..rounds).any(|_| {
+            drop(wait(&[], Some(pause), &mut Vec::new()));
+            dripper.write(b"G").is_err()
+        });
+        assert!(left);
     }
 
     #[test]
@@ -409,46 +392,6 @@ mod tests {
         for target in ["/view", "/history", "/history?peer=9", "/status"] {
             let answer = asked(server, target);
             assert!(answer.starts_with("HTTP/1.0 503"), "{target}: {answer}");
-        }
-    }
-
-    #[test]
-    fn only_addresses_and_localhost_name_the_loopback() {
-        let of = |value: &str| {
-            let head = format!("GET / HTTP/1.1\r\nAccept: */*\r\nhOst: {value}\r\nX: y");
-            host(&head).map(names_loopback)
-        };
-        for own in [
-            "127.0.0.1:9490",
-            "[::1]:9490",
-            "[::1]",
-            "localhost",
-            "LocalHost:1",
-            "a.localhost",
-            "",
-        ] {
-            assert_eq!(of(own), Some(true), "{own}");
-        }
-        for foreign in [
-            "evil.example:9490",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "]x:1",
-            "notlocalhost",
-        ] {
-            assert_eq!(of(foreign), Some(false), "{foreign}");
-        }
-        assert_eq!(host("GET / HTTP/1.0"), None, "old clients do not say");
-    }
-
-    #[test]
-    fn a_query_gives_numbers_or_is_wrong() {
-        let number = |query| number(query, "peer").map_err(|answer| answer.status);
-        assert_eq!(number(""), Ok(None));
-        assert_eq!(number("peers=1&x"), Ok(None));
-        assert_eq!(number("a=b&peer=12"), Ok(Some(12)));
-        for wrong in ["peer=", "peer=-1", "peer=1e9", "peer=99999999999999999999"] {
-            assert_eq!(number(wrong), Err("400 Bad Request"), "{wrong}");
         }
     }
 }

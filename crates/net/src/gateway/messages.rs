@@ -66,9 +66,8 @@ impl Running {
             class: self.class(&rule.classes, to.port, received.dscp),
             to,
         };
-        if !self.may_open(now) {
-            return None;
-        }
+        let client = Some(received.from.ip().into());
+        let permit = self.may_open(now, link, wish.peer, client)?;
         let side = match original {
             None => Messages::Entry {
                 port: token,
@@ -85,7 +84,7 @@ impl Running {
                 }
             },
         };
-        let id = self.open_messages(now, link, wish, side)?;
+        let id = self.open_messages(now, link, wish, (side, permit))?;
         self.watch_own(id);
         if let Some(flow) = self.flows.get_mut(id) {
             flow.client = Some(key);

@@ -9,6 +9,7 @@
 //! which failure is the splice's (`fulmar_proto::splice`); this module moves octets between it and
 //! sockets.
 
+mod admission;
 mod association;
 mod clients;
 mod command;
@@ -24,15 +25,18 @@ mod exits;
 mod flow;
 mod flow_record;
 mod history;
-mod http;
+pub mod http;
 mod keeping;
 mod kernel;
 mod messages;
 mod metrics;
+mod newcomers;
 mod outages;
+mod own_address;
 mod packets;
 mod page;
 mod peer_names;
+mod permission;
 mod poller;
 mod proxies;
 pub mod registry;
@@ -42,7 +46,7 @@ mod resolver;
 mod restore;
 mod running;
 mod snapshots;
-mod socks;
+pub mod socks;
 mod start;
 mod state_place;
 pub mod status;

@@ -1,15 +1,16 @@
 //! SOCKS clients: what they ask for, and the relays of their UDP associations.
 
+use super::admission::{Client, Newcomer, Party, Permit};
 use super::association::{Association, DESTINATIONS_MAX};
 use super::clients::Wish;
 use super::config::{ClassRules, Dscp};
 use super::entry::Rule;
 use super::flow::{Body, Messages, NewFlow};
 use super::poller::Token;
-use super::running::{Applicant, Ending, Link, NEGOTIATION_MAX, Running, Target};
+use super::running::{Ending, Link, NEGOTIATION_MAX, Running, Target};
 use super::socks::{Step, codec};
 use super::turns::MESSAGES_PER_TURN;
-use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind};
+use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Role};
 use fulmar_proto::units::Instant;
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -27,7 +28,7 @@ impl Running {
             return;
         };
         self.targets.remove(&token);
-        let rule = applicant.rule;
+        let (rule, permit) = (applicant.rule, applicant.permit);
         let stream = applicant.negotiation.into_stream();
         match step {
             Step::Wait => {}
@@ -47,23 +48,19 @@ impl Running {
                     to,
                     class: settings.flow,
                 };
-                self.open_proxied(now, link, &settings, wish, (stream, early));
+                self.open_proxied(now, link, &settings, wish, (stream, early, permit));
             }
-            Step::Asked(..) => self.associate(now, &rule, stream),
+            Step::Asked(..) => self.associate(now, &rule, (stream, permit)),
         }
     }
 
     pub(super) fn expire_applicants(&mut self, now: Instant) {
-        let expired = |applicant: &Applicant| now >= applicant.since + NEGOTIATION_MAX;
-        let late: Vec<Token> = self
-            .applicants
-            .iter()
-            .filter(|(_, applicant)| expired(applicant))
-            .map(|(token, _)| *token)
-            .collect();
-        for token in late {
-            self.targets.remove(&token);
-            self.applicants.remove(&token);
+        // Tokens are given in order, so that the first has waited for longest.
+        while let Some(first) = self.applicants.first_entry()
+            && now >= first.get().since + NEGOTIATION_MAX
+        {
+            self.targets.remove(first.key());
+            first.remove();
         }
     }
 
@@ -77,11 +74,11 @@ impl Running {
         settings.map(|settings| settings.flow).unwrap_or_default()
     }
 
-    fn associate(&mut self, now: Instant, rule: &Rule, control: TcpStream) {
+    fn associate(&mut self, now: Instant, rule: &Rule, (control, permit): (TcpStream, Permit)) {
         let class = self.class(&rule.udp_classes, 0, None);
         let token = self.token(Target::Negotiation);
         self.targets.insert(token, Target::Association(token));
-        let made = Association::new(control, rule.peer, class).and_then(|association| {
+        let made = Association::new(control, permit, class).and_then(|association| {
             self.poller.rename(association.control(), token)?;
             self.poller.watch_level(association.relay(), token)?;
             let bound = association.relay().local_addr()?;
@@ -91,6 +88,8 @@ impl Running {
         });
         match made {
             Ok(association) => {
+                let newcomer = Newcomer::Association(token);
+                association.permit.belongs_to(newcomer);
                 self.associations.insert(token, association);
             }
             Err(error) => {
@@ -121,7 +120,13 @@ impl Running {
             .associations
             .get(&token)
             .is_none_or(Association::is_open);
-        if !is_open && let Some(association) = self.associations.remove(&token) {
+        if !is_open {
+            self.close_association(now, link, token);
+        }
+    }
+
+    pub(super) fn close_association(&mut self, now: Instant, link: &mut Link, token: Token) {
+        if let Some(association) = self.associations.remove(&token) {
             self.targets.remove(&token);
             for id in association.flows.into_values() {
                 link.inner_mut().finish(now, id);
@@ -145,16 +150,19 @@ impl Running {
         let known = association.flows.get(&to).copied();
         let full = association.flows.len() >= DESTINATIONS_MAX;
         let wish = Wish {
-            peer: association.peer,
+            peer: association.permit.party().peer,
             kind: FlowKind::Datagrams,
             to: to.clone(),
             class: association.class,
         };
+        let client = association.permit.client();
         let id = known.or_else(|| {
-            if full || !self.may_open(now) {
+            if full {
                 return None;
             }
-            let id = self.open_messages(now, link, wish, Messages::Association(token))?;
+            let permit = self.may_open(now, link, wish.peer, client)?;
+            let side = (Messages::Association(token), permit);
+            let id = self.open_messages(now, link, wish, side)?;
             if let Some(association) = self.associations.get_mut(&token) {
                 association.flows.insert(to, id);
             }
@@ -176,27 +184,32 @@ impl Running {
         link.inner_mut().accept_datagram(now, id, message);
         if let Some(flow) = self.flows.get_mut(id) {
             flow.moved.0 += message.len() as u64;
+            flow.messages += 1;
         }
     }
 
-    /// Whether there are as many flows as allowed. A client that has not said what it wants counts
-    /// as one, and so does an association beside its destinations.
-    pub(super) fn is_full(&self) -> bool {
-        let count = self.flows.len() + self.applicants.len() + self.associations.len();
-        count >= self.config.limits.flows
-    }
-
-    /// Whether there is room for another flow.
-    pub(super) fn may_open(&mut self, now: Instant) -> bool {
-        let room = !self.is_full() && self.ending == Ending::No;
-        if !room && let Some(skipped) = self.repeats.may(now, "too_many_flows") {
-            tracing::warn!(
-                event = "client_turned_away",
-                reason = "too_many_flows",
-                skipped
-            );
+    /// A place for another datagram flow of a client here.
+    pub(super) fn may_open(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        peer: usize,
+        client: Option<Client>,
+    ) -> Option<Permit> {
+        if self.ending != Ending::No {
+            return None;
         }
-        room
+        let party = Party::new(peer, Role::Opener);
+        match self.admit(now, link, party, client) {
+            Ok(permit) => Some(permit),
+            Err(refusal) => {
+                let reason = refusal.name();
+                if let Some(skipped) = self.repeats.may(now, reason) {
+                    tracing::warn!(event = "client_turned_away", reason, skipped);
+                }
+                None
+            }
+        }
     }
 
     pub(super) fn open_messages(
@@ -204,7 +217,7 @@ impl Running {
         now: Instant,
         link: &mut Link,
         wish: Wish,
-        side: Messages,
+        (side, permit): (Messages, Permit),
     ) -> Option<FlowId> {
         let id = self.open(now, link, &wish)?;
         let new = NewFlow {
@@ -216,6 +229,7 @@ impl Running {
             entered: true,
             body: Body::Messages(side),
             token: None,
+            permit,
         };
         self.flows.insert(now, id, new);
         self.trace_opened(now, link, id);

@@ -1,26 +1,32 @@
-//! Names to addresses, on a few threads of their own: the system's resolver may take seconds.
+//! Names to addresses, on threads of their own: the system's resolver may take seconds.
 //!
 //! # Promises
 //! - The loop never waits for a name.
-//! - At most [`QUEUE_MAX`] names wait; more are refused at once.
+//! - Names whose servers do not answer hold up the peer that asks for them and, up to [`THREADS_MAX`] threads, no other:
+//!   a peer has at most [`AT_ONCE`] names looked up at once and [`WAITING_MAX`] waiting, and peers take turns.
 
 use crate::wait::Waker;
 use fulmar_proto::splice::FlowId;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Bound;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-const THREADS: usize = 4;
-const QUEUE_MAX: usize = 256;
+const AT_ONCE: usize = 4;
+const THREADS_MAX: usize = 64;
+const WAITING_MAX: usize = 64;
 
 /// A name that somebody waits for.
 #[derive(Debug)]
-struct Question {
-    flow: FlowId,
-    name: String,
-    port: u16,
+pub(super) struct Question {
+    /// Whose client asks.
+    pub(super) peer: usize,
+    pub(super) flow: FlowId,
+    pub(super) name: String,
+    pub(super) port: u16,
 }
 
 /// What became of a name.
@@ -32,39 +38,131 @@ pub(super) struct Answer {
     pub(super) addresses: Vec<SocketAddr>,
 }
 
+/// What asks the system.
+type Lookup = dyn Fn(&Question) -> Vec<SocketAddr> + Send + Sync;
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Of each peer; none is empty.
+    waiting: BTreeMap<usize, VecDeque<Question>>,
+    /// Names looked up now, by peer; none is 0.
+    under_way: BTreeMap<usize, usize>,
+    /// The peer that was served last.
+    last: usize,
+    threads: usize,
+    idle: usize,
+    is_over: bool,
+}
+
+impl Queue {
+    /// The next question of the peer whose turn it is.
+    fn take_next(&mut self) -> Option<Question> {
+        let is_free = |peer: &usize| self.under_way.get(peer).is_none_or(|n| *n < AT_ONCE);
+        let after = (Bound::Excluded(self.last), Bound::Unbounded);
+        let mut peers = self
+            .waiting
+            .range(after)
+            .chain(self.waiting.range(..=self.last));
+        let peer = *peers.find(|(peer, _)| is_free(peer))?.0;
+        let questions = self.waiting.get_mut(&peer)?;
+        let question = questions.pop_front();
+        if questions.is_empty() {
+            self.waiting.remove(&peer);
+        }
+        self.last = peer;
+        *self.under_way.entry(peer).or_default() += 1;
+        question
+    }
+
+    fn done(&mut self, peer: usize) {
+        if let Some(count) = self.under_way.get_mut(&peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.under_way.remove(&peer);
+            }
+        }
+    }
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    news: Condvar,
+    lookup: Box<Lookup>,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing can panic while it is held, so that a poisoned lock is as good as any.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The threads' front.
-#[derive(Debug)]
 pub(super) struct Resolver {
-    questions: SyncSender<Question>,
+    shared: Arc<Shared>,
+    waker: Waker,
+    reply: Sender<Answer>,
     answers: Receiver<Answer>,
 }
 
+impl core::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Resolver")
+            .field(&self.shared.queue())
+            .finish()
+    }
+}
+
 impl Resolver {
-    /// Starts the threads; each answer calls `waker`.
-    pub(super) fn start(waker: &Waker) -> io::Result<Self> {
-        let (questions, queue) = sync_channel::<Question>(QUEUE_MAX);
-        let queue = Arc::new(Mutex::new(queue));
-        let (reply, answers) = channel();
-        for number in 0..THREADS {
-            let (queue, reply, waker) = (Arc::clone(&queue), reply.clone(), waker.try_clone()?);
-            thread::Builder::new()
-                .name(format!("names-{number}"))
-                .spawn(move || serve(&queue, &reply, &waker))?;
-        }
-        Ok(Self { questions, answers })
+    /// Answers call `waker`. Threads begin when they are needed.
+    pub(super) fn new(waker: &Waker) -> io::Result<Self> {
+        Self::asking(waker, |question: &Question| {
+            let found = (question.name.as_str(), question.port).to_socket_addrs();
+            found.map(Iterator::collect).unwrap_or_default()
+        })
     }
 
-    /// Asks; `false` if too many names wait already.
-    pub(super) fn ask(&self, flow: FlowId, name: &str, port: u16) -> bool {
-        let question = Question {
-            flow,
-            name: name.to_owned(),
-            port,
-        };
-        match self.questions.try_send(question) {
-            Ok(()) => true,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
+    fn asking(
+        waker: &Waker,
+        lookup: impl Fn(&Question) -> Vec<SocketAddr> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let (reply, answers) = channel();
+        Ok(Self {
+            shared: Arc::new(Shared {
+                queue: Mutex::default(),
+                news: Condvar::new(),
+                lookup: Box::new(lookup),
+            }),
+            waker: waker.try_clone()?,
+            reply,
+            answers,
+        })
+    }
+
+    /// Asks; `false` if too many names of this peer wait already.
+    pub(super) fn ask(&self, question: Question) -> bool {
+        let mut queue = self.shared.queue();
+        let waiting = queue.waiting.entry(question.peer).or_default();
+        if waiting.len() >= WAITING_MAX {
+            return false;
         }
+        waiting.push_back(question);
+        let waiting: usize = queue.waiting.values().map(VecDeque::len).sum();
+        if queue.idle < waiting && queue.threads < THREADS_MAX {
+            // Without a thread more the others are slower.
+            queue.threads += usize::from(self.begin_thread().is_ok());
+        }
+        self.shared.news.notify_one();
+        queue.threads > 0
+    }
+
+    fn begin_thread(&self) -> io::Result<()> {
+        let (shared, reply) = (Arc::clone(&self.shared), self.reply.clone());
+        let waker = self.waker.try_clone()?;
+        thread::Builder::new()
+            .name("names".to_owned())
+            .spawn(move || serve(&shared, &reply, &waker))?;
+        Ok(())
     }
 
     /// The next answer that has come.
@@ -73,21 +171,129 @@ impl Resolver {
     }
 }
 
-fn serve(queue: &Mutex<Receiver<Question>>, reply: &Sender<Answer>, waker: &Waker) {
-    loop {
-        // Nothing can panic while it is held, so that a poisoned lock is as good as any.
-        let question = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(question) = question else {
-            return;
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        self.shared.queue().is_over = true;
+        self.shared.news.notify_all();
+    }
+}
+
+fn serve(shared: &Shared, reply: &Sender<Answer>, waker: &Waker) {
+    let mut queue = shared.queue();
+    while !queue.is_over {
+        let Some(question) = queue.take_next() else {
+            queue.idle += 1;
+            let woken = shared.news.wait(queue);
+            queue = woken.unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+            continue;
         };
-        let found = (question.name.as_str(), question.port).to_socket_addrs();
+        drop(queue);
         let answer = Answer {
             flow: question.flow,
-            addresses: found.map(Iterator::collect).unwrap_or_default(),
+            addresses: (shared.lookup)(&question),
         };
         // Without a reader the gateway has ended, and the queue ends with it.
-        if reply.send(answer).is_err() || waker.wake().is_err() {
+        let is_heard = reply.send(answer).is_ok() && waker.wake().is_ok();
+        queue = shared.queue();
+        queue.done(question.peer);
+        if !is_heard {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::{Interest, wait, waker};
+    use std::os::fd::AsFd;
+    use std::time::Duration;
+
+    /// Far beyond what any answer takes; it turns a hang into a failure.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn question(peer: usize, n: u8, name: &str) -> Question {
+        Question {
+            peer,
+            flow: FlowId([n; 16]),
+            name: name.to_owned(),
+            port: 80,
+        }
+    }
+
+    /// A gate that lookups of "slow" wait at.
+    #[derive(Default)]
+    struct Gate {
+        is_open: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Gate {
+        fn pass(&self) {
+            let is_open = self.is_open.lock().unwrap();
+            drop(self.opened.wait_while(is_open, |open| !*open).unwrap());
+        }
+
+        fn open(&self) {
+            *self.is_open.lock().unwrap() = true;
+            self.opened.notify_all();
+        }
+    }
+
+    #[test]
+    fn a_peer_whose_names_are_never_answered_holds_up_itself_alone() {
+        let (waker, wake_up) = waker().unwrap();
+        let gate = Arc::new(Gate::default());
+        let at_gate = Arc::clone(&gate);
+        let lookup = move |question: &Question| {
+            if question.name == "slow" {
+                at_gate.pass();
+            }
+            vec![([192, 0, 2, 1], question.port).into()]
+        };
+        let resolver = Resolver::asking(&waker, lookup).unwrap();
+        let next = || loop {
+            if let Some(answer) = resolver.poll() {
+                return answer;
+            }
+            let source = (wake_up.as_fd(), Interest::Readable);
+            let mut ready = Vec::new();
+            wait(&[source], Some(PATIENCE), &mut ready).unwrap();
+            assert!(ready[0].readable, "waited in vain");
+            wake_up.clear();
+        };
+        // Ten peers that ask for all they may.
+        let mut slow = 0;
+        for peer in 0..10 {
+            while resolver.ask(question(peer, 1, "slow")) {
+                slow += 1;
+            }
+        }
+        assert!(slow >= 10 * WAITING_MAX, "{slow}");
+        for n in 2..200 {
+            assert!(resolver.ask(question(10, n, "fast")));
+            assert_eq!(next().flow, FlowId([n; 16]));
+        }
+        gate.open();
+        for _ in 0..slow {
+            assert_eq!(next().flow, FlowId([1; 16]));
+        }
+        assert!(resolver.shared.queue().waiting.is_empty());
+    }
+
+    #[test]
+    fn peers_take_turns() {
+        let mut queue = Queue::default();
+        for peer in [7, 7, 7, 8, 9] {
+            let of_peer = queue.waiting.entry(peer).or_default();
+            of_peer.push_back(question(peer, 0, ""));
+        }
+        let order: Vec<usize> = core::iter::from_fn(|| queue.take_next().map(|q| q.peer)).collect();
+        assert_eq!(order, [7, 8, 9, 7, 7]);
+        for _ in 0..3 {
+            queue.done(7);
+        }
+        assert_eq!(queue.under_way.len(), 2);
     }
 }

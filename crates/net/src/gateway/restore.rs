@@ -8,6 +8,7 @@
 //! | there | lost (reboot, keeper ended) | drained towards the destination, then reset |
 //! | damaged | any | reset on both sides |
 
+use super::admission::Party;
 use super::flow::{Body, NewFlow};
 use super::flow_record::FlowRecord;
 use super::keeping::Found;
@@ -173,6 +174,8 @@ impl Running {
             entered: record.role == Role::Opener,
             body: Body::Stream(stream),
             token: Some(token),
+            // It had one before, and what was promised is kept.
+            permit: self.admission.permit(Party::new(peer, record.role), None),
         };
         self.flows.insert(now, id, new);
         let goes_on = watched.is_ok() && link.inner_mut().restore(now, restored).is_ok();

@@ -1,5 +1,6 @@
 //! A running gateway's state, and the order of one turn of its loop.
 
+use super::admission::{Admission, Permit};
 use super::association::Association;
 use super::command::Command;
 use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
@@ -68,6 +69,7 @@ pub(super) struct Applicant {
     pub(super) negotiation: Negotiation,
     pub(super) rule: Rule,
     pub(super) since: Instant,
+    pub(super) permit: Permit,
 }
 
 /// Everything but the machine.
@@ -79,6 +81,7 @@ pub(super) struct Running {
     pub(super) entries: BTreeMap<Token, Entry>,
     pub(super) applicants: BTreeMap<Token, Applicant>,
     pub(super) associations: BTreeMap<Token, Association>,
+    pub(super) admission: Admission,
     pub(super) flows: Flows,
     /// Datagram flows of entries: by port, client, and original destination.
     pub(super) clients: BTreeMap<ClientKey, FlowId>,
@@ -123,7 +126,8 @@ pub(super) struct Parts {
 impl Running {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
-            budget: Budget::new(parts.config.custody.limit),
+            admission: Admission::new(&parts.config),
+            budget: Budget::new(parts.config.custody.limit, parts.config.peers.len()),
             config: parts.config,
             poller: parts.poller,
             targets: BTreeMap::new(),
@@ -167,21 +171,21 @@ impl Running {
         self.source_ready = true;
     }
 
-    /// A store in memory.
-    pub(super) fn memory(&self, limit: ByteCount) -> Box<dyn Custody> {
-        Box::new(MemoryCustody::new(limit.as_usize(), self.budget.clone()))
+    /// A store in memory for a flow of `peer`.
+    pub(super) fn memory(&self, peer: usize, limit: ByteCount) -> Box<dyn Custody> {
+        Box::new(MemoryCustody::new(limit.as_usize(), self.budget.of(peer)))
     }
 
-    /// A store for a flow of `class`, if it keeps anything.
+    /// A store for a flow of `class` with `peer`, if it keeps anything.
     pub(super) fn custody(
         &self,
-        id: FlowId,
+        (id, peer): (FlowId, usize),
         class: &ClassSettings,
         record: impl FnOnce() -> FlowRecord,
     ) -> Option<Box<dyn Custody>> {
         match class.custody {
             Keep::None => None,
-            Keep::Memory => Some(self.memory(class.keep)),
+            Keep::Memory => Some(self.memory(peer, class.keep)),
             Keep::Disk => self.keeping.custody(id, record(), None, class.keep),
         }
     }
@@ -323,7 +327,7 @@ impl Application<Link> for Running {
         self.commands(now, link);
         self.sockets(now, link);
         while let Some(answer) = self.resolver.poll() {
-            self.resolved(now, link, answer);
+            self.resolved(now, link, &answer);
         }
         while let Some((peer, address)) = self.peer_names.poll() {
             tracing::info!(event = "peer_resolved", peer = self.peer_name(peer), %address);
@@ -332,6 +336,7 @@ impl Application<Link> for Running {
         }
         self.end_rest(now);
         self.expire_applicants(now);
+        self.expire_silent(now, link);
         self.flows.wake_due(now);
         for id in self.flows.take_busy() {
             self.turn(now, link, id);
@@ -371,17 +376,20 @@ impl Application<Link> for Running {
             .resting
             .as_ref()
             .and_then(|(t, _)| at(*t, "entry rests"));
+        // The first has waited for longest: tokens are given in order.
         let applicants = self
             .applicants
-            .values()
-            .map(|applicant| applicant.since + NEGOTIATION_MAX)
-            .min()
-            .and_then(|t| at(t, "negotiation"));
+            .first_key_value()
+            .and_then(|(_, applicant)| at(applicant.since + NEGOTIATION_MAX, "negotiation"));
+        let silent = self
+            .flows
+            .next_patience()
+            .and_then(|t| at(t, "silent client"));
         let ending = match self.ending {
             Ending::No => None,
             Ending::Finishing(t) | Ending::Leaving(t) => at(t, "end"),
         };
-        [timer, rest, applicants, ending]
+        [timer, rest, applicants, silent, ending]
             .into_iter()
             .fold(None, Deadline::earlier)
     }

@@ -24,6 +24,7 @@ use crate::session::{
 };
 use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
+use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Destination, Host, Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
@@ -154,6 +155,12 @@ fn first_sizes(config: &GatewayConfig) -> PathSizes {
     }
 }
 
+/// What the peers' connections are known by.
+pub(super) fn inner_paths(config: &GatewayConfig) -> impl Iterator<Item = PathId> {
+    let peers = u32::try_from(config.peers.len()).unwrap_or(u32::MAX);
+    (0..peers).map(|peer| PeerIndex(peer).inner_path())
+}
+
 fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> {
     let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let rng = Rng::from_seed(u64::from_le_bytes(entropy.array()));
@@ -168,7 +175,8 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
         connections_max: limits.flows.saturating_mul(4),
         ..EndpointConfig::default()
     };
-    let endpoint = Endpoint::new(endpoint, rng.child("ports"));
+    let mut endpoint = Endpoint::new(endpoint, rng.child("ports"));
+    endpoint.share_among(inner_paths(config));
     let settings = SplicerConfig {
         connection: ConnectionConfig {
             tpdu_bytes_max: sizes.tpdu_bytes_max,
@@ -370,7 +378,7 @@ impl Gateway {
         let epoch = boot_epoch(&config, &keys)?;
         let mut link = session(&config, &keys, &mut driver, epoch)?;
         let poller = Poller::new().map_err(system("making a poller"))?;
-        let resolver = Resolver::start(&waker).map_err(system("starting the resolver"))?;
+        let resolver = Resolver::new(&waker).map_err(system("starting the resolver"))?;
         let waker_of_names = waker.try_clone().map_err(system("copying the waker"))?;
         let peer_names = PeerNames::start(&config.peers, config.listen.is_ipv6(), waker_of_names)
             .map_err(system("starting the thread for peers' names"))?;

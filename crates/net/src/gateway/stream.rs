@@ -120,6 +120,18 @@ impl Stream {
         self.custody.as_deref().is_some_and(durable)
     }
 
+    /// Whether the local side has sent an octet, or custody has one of it.
+    pub(super) fn has_spoken(&self) -> bool {
+        let kept = |custody: &dyn Custody| custody.end() > 0;
+        self.read > 0 || !self.early.is_empty() || self.custody.as_deref().is_some_and(kept)
+    }
+
+    /// Whether the local side could have been heard: a client that waits for an answer of ours cannot, nor one for
+    /// whose octets there was no room.
+    pub(super) const fn is_listened_to(&self) -> bool {
+        !self.held && !self.readable
+    }
+
     /// Octets that the local side sent before the flow began, and that no flow has.
     pub(super) const fn early_bytes(&self) -> u64 {
         self.early.len() as u64
@@ -459,7 +471,7 @@ mod tests {
     fn what_came_before_the_flow_waits_for_custody_that_others_fill() {
         let mut splicer = splicer();
         let (_client, socket) = connection();
-        let budget = Budget::new(ByteCount(10));
+        let budget = Budget::new(ByteCount(10), 1);
         let mut others = MemoryCustody::new(10, budget.clone());
         others.append(&[0; 10]).unwrap();
         let mut stream = Stream::new(socket, Some(Box::new(MemoryCustody::new(100, budget))));

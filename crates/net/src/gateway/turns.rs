@@ -68,6 +68,7 @@ impl Running {
                 match socket.recv(&mut self.scratch) {
                     Ok(len) => {
                         flow.moved.0 += len as u64;
+                        flow.messages += 1;
                         splicer.accept_datagram(now, id, &self.scratch[..len]);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -85,6 +86,7 @@ impl Running {
                 break;
             };
             flow.moved.1 += message.len() as u64;
+            flow.messages += 1;
             match side {
                 // What a full socket does not take is lost, as a router would lose it.
                 Messages::Own(socket) => drop(socket.send(&message)),

@@ -246,11 +246,12 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     let limits = &config.limits;
     writeln!(
         out,
-        "at most {} flows and {} of memory for them; idle TCP ends after {}, idle UDP after {}; \
-         flows outlive a link that is down for {}",
+        "at most {} flows, shared among peers and their clients, and {} of memory for them; idle TCP ends after {}, \
+         after {} if its client never spoke, idle UDP after {}; flows outlive a link that is down for {}",
         limits.flows,
         size(limits.memory),
         format_duration(limits.tcp_idle),
+        format_duration(limits.tcp_silent),
         format_duration(limits.udp_idle),
         format_duration(limits.outage)
     )?;

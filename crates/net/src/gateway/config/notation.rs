@@ -194,6 +194,22 @@ impl Allow {
         }
     }
 
+    /// Whether this permits connecting to `address`, and nothing outside the network of addresses that share their first
+    /// `bits` bits with it: the permission names that network, or a part of it.
+    pub fn address_within(&self, address: SocketAddr, bits: u8) -> bool {
+        let is_narrow = match &self.hosts {
+            Hosts::Network { bits: own, .. } => *own >= bits,
+            Hosts::Name(_) | Hosts::Suffix(_) => false,
+        };
+        is_narrow && self.address(address)
+    }
+
+    /// Whether some address at `port` is permitted, which a name may stand for.
+    pub const fn has_addresses_at(&self, port: u16) -> bool {
+        let is_network = matches!(self.hosts, Hosts::Network { .. });
+        is_network && *self.ports.0.start() <= port && port <= *self.ports.0.end()
+    }
+
     /// Whether connecting to whatever `name` stands for is permitted.
     pub fn name(&self, name: &str, port: u16) -> bool {
         let name = name.to_ascii_lowercase();

@@ -46,7 +46,15 @@ const PEER: Keys = &[&[
 ]];
 const EGRESS: Keys = &[&["allow", "connect_timeout"]];
 const CUSTODY: Keys = &[&["limit", "directory", "fsync", "keep_connections"]];
-const LIMITS: Keys = &[&["flows", "memory", "tcp_idle", "udp_idle", "outage"]];
+const LIMITS: Keys = &[&[
+    "flows",
+    "flows_per_client",
+    "memory",
+    "tcp_idle",
+    "tcp_silent",
+    "udp_idle",
+    "outage",
+]];
 const METRICS: Keys = &[&["listen"]];
 const RECORDING: Keys = &[&["file", "max_size"]];
 
@@ -61,6 +69,9 @@ const MTU_MAX: ByteCount = ByteCount(9_216);
 /// The usual group commit of custody on disk.
 const GROUP_COMMIT: Duration = Duration::from_millis(50);
 const MINUTE: Duration = Duration::from_secs(60);
+/// A mail client waits so long for its server's first word (RFC 5321, section 4.5.3.2.1), and NAT lets no connection that
+/// is being made rest for less than four minutes (RFC 5382, REQ-5).
+const SILENT: Duration = Duration::from_secs(300);
 
 const LEVELS: [(&str, LogLevel); 4] = [
     ("error", LogLevel::Error),
@@ -397,8 +408,10 @@ fn recordings(root: &TableReader<'_>) -> Read<[Option<RecordingConfig>; 2]> {
 fn limits(root: &TableReader<'_>) -> Read<Limits> {
     let mut limits = Limits {
         flows: 4_096,
+        flows_per_client: None,
         memory: ByteCount(512 << 20),
         tcp_idle: MINUTE * 60 * 24,
+        tcp_silent: SILENT,
         udp_idle: MINUTE * 2,
         outage: MINUTE * 60 * 4,
     };
@@ -408,6 +421,9 @@ fn limits(root: &TableReader<'_>) -> Read<Limits> {
     if let Some(flows) = reader.whole("flows", 1..=60_000)? {
         limits.flows = usize::try_from(flows).unwrap_or(usize::MAX);
     }
+    limits.flows_per_client = reader
+        .whole("flows_per_client", 1..=60_000)?
+        .map(|flows| usize::try_from(flows).unwrap_or(usize::MAX));
     limits.memory = reader.value_or("memory", limits.memory)?;
     if limits.memory < ByteCount(16 << 20) {
         let problem = format!("is {}; write at least 16MiB", limits.memory);
@@ -416,6 +432,7 @@ fn limits(root: &TableReader<'_>) -> Read<Limits> {
     let week = MINUTE * 60 * 24 * 7;
     let second = Duration::from_secs(1);
     limits.tcp_idle = within(&reader, "tcp_idle", limits.tcp_idle, second..=week)?;
+    limits.tcp_silent = within(&reader, "tcp_silent", limits.tcp_silent, second..=week)?;
     limits.udp_idle = within(&reader, "udp_idle", limits.udp_idle, second..=week)?;
     limits.outage = within(&reader, "outage", limits.outage, second..=week)?;
     Ok(limits)

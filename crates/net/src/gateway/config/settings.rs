@@ -176,10 +176,14 @@ pub struct CustodySettings {
 pub struct Limits {
     /// Flows at once.
     pub flows: usize,
+    /// Flows of one client towards one peer at once, beyond what sharing allows it.
+    pub flows_per_client: Option<usize>,
     /// Octets of all flows that are promised to peers or wait for local sockets.
     pub memory: ByteCount,
     /// A TCP flow that carried nothing for so long is reset.
     pub tcp_idle: Duration,
+    /// A TCP client that has said nothing is reset after so long without a word for it either.
+    pub tcp_silent: Duration,
     /// A UDP flow that carried nothing for so long is forgotten.
     pub udp_idle: Duration,
     /// Flows outlive a link that is down for so long.

@@ -14,7 +14,7 @@ const NO_METHOD: u8 = 0xFF;
 
 /// What reading gave.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum Read<T> {
+pub enum Read<T> {
     /// Not all of it has come.
     More,
     /// The value, and how many octets it took.
@@ -25,7 +25,7 @@ pub(in crate::gateway) enum Read<T> {
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum Command {
+pub enum Command {
     /// A TCP connection.
     Connect,
     /// A UDP relay.
@@ -36,29 +36,42 @@ pub(in crate::gateway) enum Command {
 
 /// A client's request.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::gateway) struct Request {
-    pub(in crate::gateway) command: Command,
-    pub(in crate::gateway) destination: Destination,
+pub struct Request {
+    /// For what.
+    pub command: Command,
+    /// Where to.
+    pub destination: Destination,
 }
 
 /// A user's name and password as sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::gateway) struct Login {
-    pub(in crate::gateway) user: Vec<u8>,
-    pub(in crate::gateway) password: Vec<u8>,
+pub struct Login {
+    /// At most 255 octets.
+    pub user: Vec<u8>,
+    /// At most 255 octets.
+    pub password: Vec<u8>,
 }
 
 /// The codes of a reply (RFC 1928, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum Reply {
+pub enum Reply {
+    /// The destination accepted.
     Succeeded = 0,
+    /// Another cause than those below.
     GeneralFailure = 1,
+    /// The destination is not permitted.
     NotAllowed = 2,
+    /// No way leads there.
     NetworkUnreachable = 3,
+    /// The host is unknown.
     HostUnreachable = 4,
+    /// The destination refused.
     Refused = 5,
+    /// The destination did not answer in time.
     TtlExpired = 6,
+    /// The command is not CONNECT or UDP ASSOCIATE.
     CommandNotSupported = 7,
+    /// The address is none.
     AddressTypeNotSupported = 8,
 }
 
@@ -79,7 +92,7 @@ impl From<RefuseCode> for Reply {
 
 /// Reads the greeting and chooses a method: [`PASSWORD`] if `login`, else none. The value is the
 /// answer, and whether it is acceptable.
-pub(in crate::gateway) fn greeting(octets: &[u8], login: bool) -> Read<([u8; 2], bool)> {
+pub fn greeting(octets: &[u8], login: bool) -> Read<([u8; 2], bool)> {
     let (Some(version), count) = (octets.first(), octets.get(1)) else {
         return Read::More;
     };
@@ -100,7 +113,7 @@ pub(in crate::gateway) fn greeting(octets: &[u8], login: bool) -> Read<([u8; 2],
 }
 
 /// Reads a name and a password.
-pub(in crate::gateway) fn login(octets: &[u8]) -> Read<Login> {
+pub fn login(octets: &[u8]) -> Read<Login> {
     if octets
         .first()
         .is_some_and(|version| *version != LOGIN_VERSION)
@@ -125,7 +138,7 @@ pub(in crate::gateway) fn login(octets: &[u8]) -> Read<Login> {
 }
 
 /// The answer to a login.
-pub(in crate::gateway) const fn login_reply(accepted: bool) -> [u8; 2] {
+pub const fn login_reply(accepted: bool) -> [u8; 2] {
     [LOGIN_VERSION, if accepted { 0 } else { 1 }]
 }
 
@@ -172,13 +185,13 @@ fn destination(octets: &[u8]) -> Read<Destination> {
 fn named(octets: &[u8]) -> Option<Host> {
     let text = core::str::from_utf8(octets).ok()?;
     match text.parse::<IpAddr>() {
-        Ok(ip) => Some(Host::Address(ip)),
+        Ok(ip) => Some(Host::Address(ip.to_canonical())),
         Err(_) => text.parse().ok().map(Host::Name),
     }
 }
 
 /// Reads a request.
-pub(in crate::gateway) fn request(octets: &[u8]) -> Read<Request> {
+pub fn request(octets: &[u8]) -> Read<Request> {
     if octets.first().is_some_and(|version| *version != VERSION) {
         return Read::Wrong("not SOCKS version 5");
     }
@@ -218,7 +231,7 @@ fn push_address(out: &mut Vec<u8>, address: SocketAddr) {
 }
 
 /// A reply; `bound` is the address it tells.
-pub(in crate::gateway) fn reply(code: Reply, bound: SocketAddr) -> Vec<u8> {
+pub fn reply(code: Reply, bound: SocketAddr) -> Vec<u8> {
     let mut out = vec![VERSION, code as u8, 0];
     push_address(&mut out, bound);
     out
@@ -226,7 +239,7 @@ pub(in crate::gateway) fn reply(code: Reply, bound: SocketAddr) -> Vec<u8> {
 
 /// Takes a client's datagram apart: where to, and what. `None` if it is none, or a fragment, which
 /// a relay may drop (RFC 1928, section 7).
-pub(in crate::gateway) fn datagram(octets: &[u8]) -> Option<(Destination, &[u8])> {
+pub fn datagram(octets: &[u8]) -> Option<(Destination, &[u8])> {
     let [0, 0, 0, rest @ ..] = octets else {
         return None;
     };
@@ -237,7 +250,7 @@ pub(in crate::gateway) fn datagram(octets: &[u8]) -> Option<(Destination, &[u8])
 }
 
 /// Puts the header for a client before a datagram from `source`.
-pub(in crate::gateway) fn wrap(source: &Destination, message: &[u8]) -> Vec<u8> {
+pub fn wrap(source: &Destination, message: &[u8]) -> Vec<u8> {
     let mut out = vec![0, 0, 0];
     match &source.host {
         Host::Address(ip) => push_address(&mut out, SocketAddr::new(*ip, source.port)),

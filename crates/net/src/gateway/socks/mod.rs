@@ -1,6 +1,6 @@
 //! SOCKS5 entries (RFC 1928): the messages, and what a client says before its flow begins.
 
-pub(super) mod codec;
+pub mod codec;
 mod negotiation;
 
 pub(super) use negotiation::{Credentials, Negotiation, Step, no_address};
