@@ -3,6 +3,7 @@
 //! One program for all of them: it is linked once, and one that waits leaves its core to another.
 
 mod configuration_texts;
+mod corpora;
 mod emulator;
 mod gateway_isolation;
 #[path = "../../capture/tests/reader/mod.rs"]
