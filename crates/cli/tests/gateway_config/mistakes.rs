@@ -4,7 +4,7 @@ use super::{BASE, check};
 use std::fs;
 
 /// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
-const MUTATIONS: [(&str, &str, usize, &str, &str); 42] = [
+const MUTATIONS: [(&str, &str, usize, &str, &str); 44] = [
     ("[gateway]", "[gateway", 1, "", "expected `]`"),
     ("name = \"here\"", "name = \"here", 2, "", "basic string"),
     (
