@@ -2,7 +2,7 @@
 
 local TYPES = {
     [1] = "OPEN", [2] = "ACCEPTED", [3] = "REFUSED", [4] = "DATA", [5] = "END", [6] = "RESET", [7] = "DELIVERED",
-    [8] = "MESSAGE", [9] = "FLOW", [10] = "FINISHED", [11] = "STOP",
+    [8] = "MESSAGE", [9] = "FLOW", [10] = "FINISHED", [11] = "STOP", [12] = "ASK", [13] = "GONE",
 }
 local OPTIONAL = 128
 local HOSTS = { [1] = "name", [4] = "IPv4", [6] = "IPv6" }
@@ -135,6 +135,22 @@ local function message(cursor)
     return string.format(" %d part %d/%d", number, index + 1, last + 1)
 end
 
+-- The flows that are asked about, each with its attempt, or that are gone.
+local function questions(cursor, with_attempts)
+    local count = 0
+    while cursor:left() > 0 and not cursor.failed do
+        cursor:add(f.flow, 16)
+        if with_attempts then
+            cursor:number64(f.attempt)
+        end
+        count = count + 1
+    end
+    if count > 1024 or (with_attempts and count == 0) then
+        cursor:fail("malformed", string.format("%d flows", count))
+    end
+    return string.format(" %d flows", count)
+end
+
 -- What each type's body is; gives what the info column says of it.
 local BODIES = {
     OPEN = open,
@@ -172,6 +188,12 @@ local BODIES = {
     end,
     FINISHED = function() return "" end,
     STOP = function() return "" end,
+    ASK = function(cursor)
+        return questions(cursor, true)
+    end,
+    GONE = function(cursor)
+        return questions(cursor, false)
+    end,
 }
 
 -- One record at the front of `tvb`; gives its length, or nil if it is cut off, and what it is in a few words.

@@ -21,6 +21,7 @@ mod pair;
 mod slow_packet_fec;
 mod splice_datagrams;
 mod splice_hostile;
+mod splice_orphans;
 mod splice_resume;
 mod splice_streams;
 mod splice_swarm;

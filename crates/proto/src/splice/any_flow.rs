@@ -6,7 +6,7 @@ use super::class::FlowClass;
 use super::codes::{RefuseCode, ResetCode};
 use super::flow::Flow;
 use super::graves::Outcome;
-use super::records::Open;
+use super::records::{Open, Question};
 use super::restored::Role;
 use super::shared::Shared;
 use crate::machine::{Deadline, PathId};
@@ -153,6 +153,34 @@ impl AnyFlow {
             each!(self, flow => flow.drop_link(now, shared));
             self.on_connection_closed(now, shared, CloseReason::Reset);
         }
+    }
+
+    /// The link to the far side is up again.
+    pub(super) fn on_link_up(&mut self) {
+        each!(self, flow => flow.on_link_up());
+    }
+
+    /// What is to be asked of the far side about this flow, if anything.
+    pub(super) fn question(&self) -> Option<Question> {
+        each!(self, flow => flow.question())
+    }
+
+    /// The far side asks about the flow; it has lost the connection of opening `attempt`, if that is
+    /// not 0.
+    pub(super) fn on_asked(&mut self, now: Instant, shared: &mut Shared, attempt: u64) {
+        if let Self::Stream(flow) = self {
+            flow.on_asked(now, shared, attempt);
+        }
+    }
+
+    /// The far side has the flow.
+    pub(super) fn on_known(&mut self) {
+        each!(self, flow => flow.on_known());
+    }
+
+    /// The far side does not have the flow.
+    pub(super) fn on_gone(&mut self, now: Instant, shared: &mut Shared) {
+        each!(self, flow => flow.on_gone(now, shared));
     }
 
     pub(super) fn take_reconnect(&mut self) -> bool {

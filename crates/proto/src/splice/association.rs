@@ -10,6 +10,7 @@
 //! `datagram_idle_max`; losing the last word to the link does no harm, for the other side is idle
 //! then.
 
+mod doubt;
 mod ending;
 mod intake;
 mod sending;
@@ -109,6 +110,8 @@ pub(super) struct Association {
     outbox: Outbox,
     inbox: Inbox,
     last_active: Instant,
+    /// The far side may have forgotten the flow while the link was down, and was not heard since.
+    doubted: bool,
     reconnect_due: bool,
     timers: TimerTable<AssociationTimer>,
     gone: bool,
@@ -146,6 +149,7 @@ impl Association {
             outbox: Outbox::default(),
             inbox: Inbox::default(),
             last_active: now,
+            doubted: false,
             reconnect_due: false,
             timers: TimerTable::default(),
             gone: false,

@@ -42,6 +42,9 @@ pub struct SplicerConfig {
     pub resume_within: Duration,
     /// The first pause before a lost connection is opened again; it doubles up to 32 times this.
     pub reconnect_pause: Duration,
+    /// How long the far side has to say by itself that it still has a flow, before it is asked; then
+    /// the pause between two questions, which doubles up to 16 times this.
+    pub ask_after: Duration,
     /// How long a message waits for its missing fragments, if its class has no deadline.
     pub reassembly_wait: Duration,
 }
@@ -115,6 +118,7 @@ impl Default for SplicerConfig {
             datagram_idle_max: Duration::from_secs(300),
             resume_within: hour * 4,
             reconnect_pause: Duration::from_millis(500),
+            ask_after: Duration::from_secs(1),
             reassembly_wait: Duration::from_secs(2),
         }
     }

@@ -12,6 +12,7 @@
 //! Half-closing is no phase of its own: each direction of an open stream has its own end.
 
 mod attach;
+mod doubt;
 mod driver;
 mod ending;
 mod records;
@@ -76,6 +77,8 @@ pub(super) struct Flow {
     far_stopped: bool,
     /// The driver was told, or could see, that there is no capacity.
     blocked: bool,
+    /// The far side may have forgotten the flow while the link was down, and was not heard since.
+    doubted: bool,
     /// `Resume` events that the driver has not seen: it would go on at the wrong place.
     resumes_untold: u32,
     reconnects: u32,

@@ -1,6 +1,7 @@
 //! The machine: flows by their names, and the way between them and AeroTP's connections.
 
 mod arrivals;
+mod inquiries;
 mod restarts;
 
 use super::address::{Destination, FlowId, FlowKind};
@@ -22,6 +23,7 @@ use crate::units::Instant;
 use crate::wire::aerotp::{Mode, Port};
 use arrivals::Orphan;
 use core::net::SocketAddr;
+use inquiries::Inquiries;
 use restarts::Incarnation;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -46,6 +48,7 @@ pub struct Splicer {
     deadlines: BTreeSet<(Instant, FlowId)>,
     graves: Graves,
     incarnations: BTreeMap<PathId, Incarnation>,
+    inquiries: Inquiries,
     openings: u32,
     next_number: u64,
     now: Instant,
@@ -85,6 +88,7 @@ impl Splicer {
             deadlines: BTreeSet::new(),
             graves: Graves::default(),
             incarnations: BTreeMap::new(),
+            inquiries: Inquiries::default(),
             openings: 0,
             next_number: 0,
             now: Instant::START,
@@ -106,8 +110,12 @@ impl Splicer {
     /// [`Endpoint::hold`].
     pub fn hold(&mut self, now: Instant, peer: PathId, held: bool) {
         self.now = now;
+        let is_news = self.shared.endpoint.is_held(peer) && !held;
         self.shared.endpoint.hold(now, peer, held);
         self.pump(now);
+        if is_news {
+            self.on_link_up(now, peer);
+        }
     }
 
     /// What was counted.
@@ -396,6 +404,10 @@ impl Splicer {
             }
             slot.deadline = deadline;
         }
+        if slot.flow.question().is_some() {
+            let peer = slot.flow.peer();
+            self.inquiries.want(now, peer, self.shared.config.ask_after);
+        }
         if slot.flow.is_gone() {
             self.forget(id);
         }
@@ -453,6 +465,7 @@ impl Machine for Splicer {
                 break;
             }
         }
+        self.ask_those_due(now);
         self.pump(now);
     }
 
@@ -491,6 +504,8 @@ impl Machine for Splicer {
                 why,
             })
         });
-        Deadline::earlier(self.shared.endpoint.next_deadline(), flows)
+        let asks = self.inquiries.next_deadline();
+        let own = Deadline::earlier(flows, asks);
+        Deadline::earlier(self.shared.endpoint.next_deadline(), own)
     }
 }

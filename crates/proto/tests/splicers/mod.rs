@@ -340,13 +340,26 @@ impl Pair {
 
     /// A side's gateway restarts. What its applications kept is given back to the new one.
     pub(crate) fn restart(&mut self, side: usize, config: &SplicerConfig) {
+        self.restart_with(side, config, false);
+    }
+
+    /// The same, and it sends nothing before it is told that the link is up.
+    pub(crate) fn restart_held(&mut self, side: usize, config: &SplicerConfig) {
+        self.restart_with(side, config, true);
+    }
+
+    fn restart_with(&mut self, side: usize, config: &SplicerConfig, held: bool) {
         let old = core::mem::replace(
             &mut self.sides[side],
             Side::new(config, 77 + u64::from(config.incarnation) * 2 + side as u64),
         );
         self.starts[side] += 1;
         self.known[1 - side] = self.starts[1 - side];
+        let now = self.now;
         let side_now = &mut self.sides[side];
+        if held {
+            side_now.machine.app().hold(now, PEER, true);
+        }
         for (id, mut app) in old.apps {
             let (Some(peer), Some(role)) = (app.peer, app.role) else {
                 continue;
@@ -413,6 +426,16 @@ impl Pair {
             }
         }
         receiver == self.starts[to] && sender == self.known[from]
+    }
+
+    /// A session's handshake: each side hears of the other's restarts.
+    pub(crate) fn introduce(&mut self) {
+        for side in 0..2 {
+            if self.known[side] < self.starts[side] {
+                self.known[side] = self.starts[side];
+                self.call(1 - side, |splicer, now| splicer.peer_restarted(now, PEER));
+            }
+        }
     }
 
     /// Both sides know of every restart already, without having told their splicers.

@@ -6,7 +6,7 @@ use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
 use fulmar_proto::splice::records::{
-    Accepted, Delivered, HEADER_BYTES, Malformed, Message, Open, Record,
+    Accepted, Delivered, HEADER_BYTES, Malformed, Message, Open, Question, Record,
 };
 use fulmar_proto::splice::{ClassId, Destination, FlowId, FlowKind, Host, RefuseCode, ResetCode};
 use fulmar_proto::units::Duration;
@@ -116,6 +116,13 @@ fn all() -> Vec<(String, Record<'static>)> {
     add("flow", Record::Flow(FLOW));
     add("finished", Record::Finished);
     add("stop", Record::Stop);
+    let question = |attempt| Question {
+        flow: FLOW,
+        attempt,
+    };
+    add("ask", Record::Ask(vec![question(1 << 32 | 7), question(0)]));
+    add("gone, two", Record::Gone(vec![FLOW, FlowId([7; 16])]));
+    add("gone, none", Record::Gone(Vec::new()));
     add("ignored", Record::Ignored);
     all
 }
@@ -233,6 +240,17 @@ fn read(name: &str, octets: &[u8]) -> Sample {
             sample.octets("fulmar.splice.message", octets);
         }
         Record::Flow(flow) => sample.octets("fulmar.splice.flow", &flow.0),
+        Record::Ask(questions) => {
+            for Question { flow, attempt } in questions {
+                sample.octets("fulmar.splice.flow", &flow.0);
+                sample.field("fulmar.splice.attempt", attempt);
+            }
+        }
+        Record::Gone(flows) => {
+            for flow in flows {
+                sample.octets("fulmar.splice.flow", &flow.0);
+            }
+        }
         Record::Finished | Record::Stop | Record::Ignored => {}
     }
     sample

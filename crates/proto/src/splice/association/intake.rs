@@ -7,6 +7,7 @@ use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::{Association, Phase, Way};
 use crate::units::Instant;
+use crate::wire::aerotp::Mode;
 
 /// A record that does not belong where it came.
 struct Misplaced;
@@ -14,6 +15,7 @@ struct Misplaced;
 impl Association {
     /// A payload of the flow's connection, or of datagram mode.
     pub(in super::super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
+        self.doubted = false;
         if let Way::Stream(link) = &mut self.way {
             let id = link.id;
             let mut reader = core::mem::take(&mut link.reader);
@@ -82,6 +84,12 @@ impl Association {
             }
             (Record::End { .. }, _) => self.on_end(now, shared),
             (Record::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
+            // It knows nothing of a message's flow, having restarted: the next message asks again.
+            (Record::Reset(ResetCode::PeerLost), Role::Opener)
+                if self.class.mode == Mode::Datagram =>
+            {
+                self.answered = false;
+            }
             (Record::Reset(code), _) => self.on_reset(now, shared, *code),
             (Record::Ignored, _) => {}
             _ => return Err(Misplaced),

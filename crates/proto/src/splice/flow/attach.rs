@@ -141,6 +141,7 @@ impl Flow {
             stopped: false,
             far_stopped: false,
             blocked: true,
+            doubted: false,
             resumes_untold: 0,
             reconnects: 0,
             reconnect_due: false,
@@ -216,6 +217,7 @@ impl Flow {
             destination: self.destination.clone(),
         };
         self.link = Some(Link::new(id));
+        self.doubted = false;
         self.send(now, shared, &Record::Open(Box::new(open)));
         if let Phase::Ending(outcome) = self.phase {
             self.say_last_word(now, shared, outcome);
@@ -251,6 +253,7 @@ impl Flow {
         let treated = shared.endpoint.treat(now, id, treatment);
         self.attempt = open.attempt;
         self.link = Some(Link::new(id));
+        self.doubted = false;
         self.timers.stop(FlowTimer::Away);
         self.stream.out.set_ready(false);
         // An opener that was never answered sends from the start, at once. The acceptor may have

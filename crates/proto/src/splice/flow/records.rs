@@ -29,6 +29,7 @@ impl Flow {
     /// Octets of the connection's stream.
     pub(in super::super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
         let Some(link) = &mut self.link else { return };
+        self.doubted = false;
         let id = link.id;
         let mut reader = core::mem::take(&mut link.reader);
         let mut input = octets;

@@ -1,7 +1,9 @@
 //! Octets to records.
 
 use super::encode::{flags, host};
-use super::{Accepted, Delivered, HEADER_BYTES, Message, Open, Record, kind};
+use super::{
+    Accepted, Delivered, HEADER_BYTES, Message, Open, QUESTIONS_MAX, Question, Record, kind,
+};
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::splice::address::{Destination, FlowId, FlowKind, Host, HostName};
@@ -131,6 +133,8 @@ impl<'a> Record<'a> {
             kind::FLOW => Self::Flow(FlowId(fields.array()?)),
             kind::FINISHED => Self::Finished,
             kind::STOP => Self::Stop,
+            kind::ASK => return decode_ask(fields).map(Self::Ask),
+            kind::GONE => return decode_gone(fields).map(Self::Gone),
             kind::OPTIONAL.. => return Ok(Self::Ignored),
             _ => return Err(Malformed::UnknownType(kind)),
         };
@@ -241,6 +245,31 @@ fn decode_destination(fields: &mut Fields<'_>) -> Result<Destination, Malformed>
         host: Host::Name(name),
         port,
     })
+}
+
+fn decode_ask(mut fields: Fields<'_>) -> Result<Vec<Question>, Malformed> {
+    let mut questions = Vec::new();
+    while !fields.rest.is_empty() {
+        questions.push(Question {
+            flow: FlowId(fields.array()?),
+            attempt: fields.u64()?,
+        });
+    }
+    if questions.is_empty() || questions.len() > QUESTIONS_MAX {
+        return Err(fields.too_short());
+    }
+    Ok(questions)
+}
+
+fn decode_gone(mut fields: Fields<'_>) -> Result<Vec<FlowId>, Malformed> {
+    let mut flows = Vec::new();
+    while !fields.rest.is_empty() {
+        flows.push(FlowId(fields.array()?));
+    }
+    if flows.len() > QUESTIONS_MAX {
+        return Err(fields.too_short());
+    }
+    Ok(flows)
 }
 
 fn decode_message(mut fields: Fields<'_>) -> Result<Message<'_>, Malformed> {

@@ -51,6 +51,13 @@ impl Record<'_> {
             }
             Self::Message(message) => encode_message(message, out),
             Self::Flow(flow) => out.extend_from_slice(&flow.0),
+            Self::Ask(questions) => {
+                for question in questions {
+                    out.extend_from_slice(&question.flow.0);
+                    out.extend_from_slice(&question.attempt.to_be_bytes());
+                }
+            }
+            Self::Gone(flows) => flows.iter().for_each(|flow| out.extend_from_slice(&flow.0)),
             Self::Finished | Self::Stop | Self::Ignored => {}
         }
         let body = start + HEADER_BYTES;
@@ -72,6 +79,8 @@ impl Record<'_> {
             Self::Flow(_) => kind::FLOW,
             Self::Finished => kind::FINISHED,
             Self::Stop => kind::STOP,
+            Self::Ask(_) => kind::ASK,
+            Self::Gone(_) => kind::GONE,
             Self::Ignored => kind::OPTIONAL,
         }
     }

@@ -34,6 +34,8 @@ pub const HEADER_BYTES: usize = 3;
 pub const BODY_BYTES_MAX: usize = u16::MAX as usize;
 /// Octets of a `MESSAGE` body before the message's own.
 pub const MESSAGE_HEADER_BYTES: usize = 10;
+/// Flows in one `ASK`, and in its answer, at most: either is what a fresh connection takes at once.
+pub const QUESTIONS_MAX: usize = 1_024;
 
 /// Record types on the wire.
 mod kind {
@@ -48,8 +50,10 @@ mod kind {
     pub(super) const FLOW: u8 = 9;
     pub(super) const FINISHED: u8 = 10;
     pub(super) const STOP: u8 = 11;
+    pub(super) const ASK: u8 = 12;
+    pub(super) const GONE: u8 = 13;
     /// The last that is defined below the optional ones.
-    pub(super) const LAST: u8 = STOP;
+    pub(super) const LAST: u8 = GONE;
     /// From here on, a receiver ignores what it does not know.
     pub(super) const OPTIONAL: u8 = 128;
 }
@@ -82,8 +86,22 @@ pub enum Record<'a> {
     Finished,
     /// The local connection is gone: what comes for it reaches nobody. The other direction goes on.
     Stop,
+    /// The sender has these flows, and does not know whether the receiver has them too.
+    Ask(Vec<Question>),
+    /// Which of the flows that were asked about are not known here.
+    Gone(Vec<FlowId>),
     /// Of a type that may be ignored.
     Ignored,
+}
+
+/// One flow of an `ASK`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The flow's name.
+    pub flow: FlowId,
+    /// Of the opening whose connection the acceptor has lost; 0 if the sender has a connection, or is
+    /// the opener.
+    pub attempt: u64,
 }
 
 /// The body of an `OPEN`.

@@ -120,6 +120,15 @@ fn any_record() -> impl Strategy<Value = Owned> {
         any::<[u8; 16]>().prop_map(|id| Record::Flow(FlowId(id))),
         Just(Record::Finished),
         Just(Record::Stop),
+        proptest::collection::vec((any::<[u8; 16]>(), any::<u64>()), 1..40).prop_map(|questions| {
+            let question = |(flow, attempt)| Question {
+                flow: FlowId(flow),
+                attempt,
+            };
+            Record::Ask(questions.into_iter().map(question).collect())
+        }),
+        proptest::collection::vec(any::<[u8; 16]>(), 0..40)
+            .prop_map(|flows| Record::Gone(flows.into_iter().map(FlowId).collect())),
         Just(Record::Ignored),
     ];
     prop_oneof![
@@ -378,4 +387,13 @@ fn the_other_records_have_their_golden_octets() {
     );
     assert_eq!(hex(&Record::Finished), "0a0000");
     assert_eq!(hex(&Record::Stop), "0b0000");
+    let flow = FlowId(*b"0123456789abcdef");
+    let ask = Record::Ask(vec![Question { flow, attempt: 7 }]);
+    assert_eq!(
+        hex(&ask),
+        "0c0018303132333435363738396162636465660000000000000007"
+    );
+    let gone = Record::Gone(vec![flow]);
+    assert_eq!(hex(&gone), "0d001030313233343536373839616263646566");
+    assert_eq!(hex(&Record::Gone(Vec::new())), "0d0000");
 }

@@ -27,6 +27,13 @@ pub(super) struct Orphan {
     refused: bool,
 }
 
+impl Orphan {
+    /// It was told what there is to say; nothing more is read.
+    pub(super) const fn answer(&mut self) {
+        self.refused = true;
+    }
+}
+
 impl Splicer {
     /// Takes what the endpoint has to tell; whether there was something.
     pub(super) fn pump(&mut self, now: Instant) -> bool {
@@ -52,6 +59,7 @@ impl Splicer {
             }
             Event::Closed { id, why } => {
                 self.orphans.remove(&id);
+                self.on_inquiry_closed(now, id);
                 self.with_owner(now, id, |flow, now, shared| {
                     flow.on_connection_closed(now, shared, why);
                 });
@@ -97,6 +105,8 @@ impl Splicer {
                 self.with_owner(now, id, |flow, now, shared| {
                     flow.on_octets(now, shared, &chunk.octets);
                 });
+            } else if self.inquiries.has(id) {
+                self.on_inquiry_octets(now, id, &chunk.octets);
             } else {
                 self.on_orphan_octets(now, id, &chunk.octets);
             }
@@ -130,6 +140,9 @@ impl Splicer {
                 }
                 Err(answer) => self.turn_away(now, id, answer),
             },
+            Ok(Record::Ask(questions)) if !whole_records => {
+                self.on_ask(now, id, peer, &questions);
+            }
             // The opening was lost; it comes again.
             Ok(_) if whole_records => self.shared.counters.orphans += 1,
             Ok(_) | Err(_) => {
@@ -152,6 +165,17 @@ impl Splicer {
             Outcome::Refused(code) => Record::Refused(code),
             Outcome::Reset(code) => Record::Reset(code),
         };
+        self.say_and_close(now, id, stream, &record);
+    }
+
+    /// Says one record on a connection that carries no flow, and closes it.
+    pub(super) fn say_and_close(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        stream: bool,
+        record: &Record<'_>,
+    ) {
         let mut octets = Vec::new();
         record.encode(&mut octets);
         let endpoint = &mut self.shared.endpoint;
@@ -260,6 +284,7 @@ impl Splicer {
             });
         } else {
             self.shared.counters.orphans += 1;
+            self.disown(now, peer, flow, rest);
         }
     }
 }

@@ -61,6 +61,7 @@ impl Splicer {
         };
         self.shared.endpoint.forget_peer(now, peer, is_stale);
         self.pump(now);
+        self.on_link_up(now, peer);
     }
 
     /// A peer that has started again knows nothing of what it asked for before; what may resume, it

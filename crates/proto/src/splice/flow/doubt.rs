@@ -1,0 +1,80 @@
+//! Whether the far side still has the flow, where nothing else would tell.
+//!
+//! An opener without a connection comes by itself. An acceptor without one can only wait, and the
+//! opener may have forgotten the flow: killed before its custody was written, or with its last word
+//! unsaid. A side whose connection stood through an outage may be alone with it too, for the other
+//! gave up meanwhile and what it said of that was lost. Both ask.
+
+use super::super::records::Question;
+use super::super::restored::Role;
+use super::super::shared::Shared;
+use super::{Flow, Phase};
+use crate::transport::aerotp::CloseReason;
+use crate::units::Instant;
+
+impl Flow {
+    /// The link was down, and is up. An opener without a connection need not wait for its next try.
+    pub(in super::super) fn on_link_up(&mut self) {
+        if self.link.is_none() {
+            self.come_at_once();
+            return;
+        }
+        // An opener that was not answered on this connection asks with its opening, which may be on
+        // its way: to be told that nobody knows the flow would be wrong.
+        let answered = self.phase == Phase::Open && self.stream.out.is_ready();
+        self.doubted = self.role == Role::Acceptor || answered;
+    }
+
+    fn come_at_once(&mut self) {
+        if self.role == Role::Opener {
+            self.reconnects = 0;
+            self.reconnect_due = true;
+        }
+    }
+
+    /// What is to be asked of the far side about this flow, if anything.
+    pub(in super::super) fn question(&self) -> Option<Question> {
+        let away = self.link.is_none() && self.role == Role::Acceptor;
+        let asks = self.is_alive() && (away || self.doubted);
+        asks.then_some(Question {
+            flow: self.id,
+            attempt: if away { self.attempt } else { 0 },
+        })
+    }
+
+    /// The far side asks; it has lost the connection of opening `attempt`, if that is not 0.
+    pub(in super::super) fn on_asked(&mut self, now: Instant, shared: &mut Shared, attempt: u64) {
+        if self.role != Role::Opener || attempt == 0 {
+            return;
+        }
+        if self.link.is_some() && self.attempt == attempt {
+            self.drop_link(now, shared);
+            self.on_connection_closed(now, shared, CloseReason::Reset);
+        }
+        if self.link.is_none() {
+            self.come_at_once();
+        }
+    }
+
+    /// The far side has the flow.
+    pub(in super::super) const fn on_known(&mut self) {
+        self.doubted = false;
+    }
+
+    /// The far side does not know the flow. It may have come, or gone, since it said so.
+    pub(in super::super) fn on_gone(&mut self, now: Instant, shared: &mut Shared) {
+        if self.question().is_none() {
+            return;
+        }
+        self.doubted = false;
+        match self.role {
+            Role::Acceptor => self.lose(now, shared),
+            // The acceptor is asked with an opening: it may remember how the flow ended.
+            Role::Opener => {
+                self.drop_link(now, shared);
+                self.on_connection_closed(now, shared, CloseReason::Reset);
+                self.come_at_once();
+            }
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! A flow that one end has forgotten ends at the other, soon after the link is up.
+//!
+//! Method: every short history of one flow is played with two real splicers: what hosts do, which
+//! datagrams are lost, outages, also such that outlast every patience, and restarts of either
+//! gateway that keep what it had of the flow, lose it, or find it damaged. Then the link is up, and
+//! what matters is when both sides agree for good: both have the flow, or neither. A flow that both
+//! have must still come to its end.
+//!
+//! A session lies between two gateways. Of it this knows what a splicer hears: that the link is down
+//! or up, and, a round trip after the link is up, that the peer has restarted.
+
+use crate::splicers::{PEER, Pair, SINK, pattern};
+use fulmar_proto::splice::{FlowClass, FlowId, FlowKind, ResetCode, SplicerConfig};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::thread;
+
+/// How long histories are, and how to walk longer ones.
+const DEPTH: usize = 4;
+const DEPTH_VARIABLE: &str = "SPLICE_DEPTH";
+const SECOND: Duration = Duration::from_secs(1);
+/// What docs/protocol/splice.md promises, for a link that loses nothing: so long after the link is up, and so many
+/// round trips.
+const PROMISED: Duration = Duration::from_secs(2);
+const PROMISED_ROUND_TRIPS: u32 = 2;
+/// Looked at for longer than promised: agreement has to stand.
+const LOOKED_AT: u32 = 4;
+/// Longer than every patience of `config` in a row.
+const OUTLASTS: Duration = Duration::from_secs(600);
+
+fn config(incarnation: u32) -> SplicerConfig {
+    let mut config = SplicerConfig {
+        incarnation,
+        answer_within: SECOND * 30,
+        resume_within: SECOND * 3_600,
+        ..SplicerConfig::default()
+    };
+    config.connection.give_up_after = SECOND * 60;
+    config
+}
+
+/// What a restarted gateway finds of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Kept,
+    Lost,
+    Damaged,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Say(usize),
+    End(usize),
+    /// The host resets its connection.
+    Cut(usize),
+    /// The host is gone while octets of it are under way.
+    Break(usize),
+    /// The side's next datagram is lost.
+    Lose(usize),
+    Down,
+    Up,
+    Wait,
+    Outlast,
+    Restart(usize, Left),
+}
+
+/// The acts that may follow `history`: those that could do something.
+fn acts(history: &[Act], durable: bool) -> Vec<Act> {
+    let down = history.iter().rev().find_map(|act| match act {
+        Act::Down => Some(true),
+        Act::Up => Some(false),
+        _ => None,
+    });
+    let last = history.last();
+    let mut acts = Vec::new();
+    for side in 0..2 {
+        let over = |act: &Act| match *act {
+            Act::Cut(of) | Act::Break(of) => of == side,
+            Act::Restart(of, left) => of == side && left != Left::Kept,
+            _ => false,
+        };
+        if !history.iter().any(over) {
+            if !history.contains(&Act::End(side)) {
+                acts.extend([Act::Say(side), Act::End(side)]);
+            }
+            acts.extend([Act::Cut(side), Act::Break(side)]);
+        }
+        acts.push(Act::Restart(side, Left::Lost));
+        if durable {
+            acts.extend([Left::Kept, Left::Damaged].map(|left| Act::Restart(side, left)));
+        }
+        if down != Some(true) && last != Some(&Act::Lose(side)) {
+            acts.push(Act::Lose(side));
+        }
+    }
+    acts.push(if down == Some(true) {
+        Act::Up
+    } else {
+        Act::Down
+    });
+    if !matches!(last, Some(Act::Wait | Act::Outlast)) {
+        acts.push(Act::Wait);
+        acts.push(Act::Outlast);
+    }
+    acts
+}
+
+/// What is varied beside the history.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    delay: Duration,
+    /// Between two acts.
+    pause: Duration,
+    resume: bool,
+    durable: bool,
+}
+
+struct Life {
+    pair: Pair,
+    setting: Setting,
+    id: FlowId,
+    up: Rc<Cell<bool>>,
+    lose: Rc<[Cell<bool>; 2]>,
+    starts: [u32; 2],
+    broke: [bool; 2],
+}
+
+impl Life {
+    fn new(setting: Setting) -> Self {
+        let up = Rc::new(Cell::new(true));
+        let lose = Rc::new([Cell::new(false), Cell::new(false)]);
+        let (is_up, loses) = (Rc::clone(&up), Rc::clone(&lose));
+        let script = Box::new(move |side: usize, _: Instant, octets: &[u8]| {
+            if loses[side].take() || !is_up.get() {
+                return Vec::new();
+            }
+            vec![(setting.delay, octets.to_vec())]
+        });
+        let mut pair = Pair::new(&config(0), script);
+        let class = FlowClass {
+            window: ByteCount(100_000),
+            resume: setting.resume,
+            durable: setting.durable,
+            ..FlowClass::default()
+        };
+        let id = pair.open_only(FlowKind::Stream, SINK, class);
+        pair.touch(0, id);
+        let mut life = Self {
+            pair,
+            setting,
+            id,
+            up,
+            lose,
+            starts: [0; 2],
+            broke: [false; 2],
+        };
+        life.run(setting.pause);
+        life
+    }
+
+    fn run(&mut self, span: Duration) {
+        self.pair.run(span);
+        for side in 0..2 {
+            // A gateway whose host is gone resets the flow when custody is empty.
+            let drained = |app: &mut crate::splicers::App| {
+                app.last.is_none() && app.delivered == app.outgoing.len() as u64
+            };
+            let apps = &mut self.pair.sides[side].apps;
+            if self.broke[side] && apps.get_mut(&self.id).is_some_and(drained) {
+                self.cut(side);
+            }
+        }
+    }
+
+    fn cut(&mut self, side: usize) {
+        let id = self.id;
+        if let Some(app) = self.pair.sides[side].apps.remove(&id)
+            && app.last.is_none()
+        {
+            self.pair.call(side, |splicer, now| {
+                splicer.reset(now, id, ResetCode::Reset);
+            });
+        }
+    }
+
+    fn hold(&mut self, held: bool) {
+        for side in 0..2 {
+            self.pair
+                .call(side, |splicer, now| splicer.hold(now, PEER, held));
+        }
+    }
+
+    /// The session takes a round trip, and tells both sides what it has found.
+    fn meet(&mut self) {
+        if self.up.get() {
+            self.run(self.setting.delay * 2);
+            self.pair.introduce();
+            self.hold(false);
+        }
+    }
+
+    fn change(&mut self, side: usize, change: impl FnOnce(&mut crate::splicers::App)) {
+        let app = self.pair.sides[side].apps.get_mut(&self.id);
+        if let Some(app) = app.filter(|app| app.last.is_none()) {
+            change(app);
+            self.pair.touch(side, self.id);
+        }
+    }
+
+    fn restart(&mut self, side: usize, left: Left) {
+        if left == Left::Lost {
+            self.pair.sides[side].apps.clear();
+        }
+        self.starts[side] += 1;
+        // Nothing is made for a peer before it is there.
+        self.pair.restart_held(side, &config(self.starts[side]));
+        // What is over is not remembered.
+        let apps = &mut self.pair.sides[side].apps;
+        apps.retain(|_, app| app.last.is_none());
+        if left == Left::Damaged && apps.remove(&self.id).is_some() {
+            let id = self.id;
+            self.pair.call(side, |splicer, now| {
+                splicer.reset(now, id, ResetCode::CustodyLost);
+            });
+        } else if self.broke[side] {
+            let id = self.id;
+            self.pair.call(side, |splicer, now| splicer.stop(now, id));
+        }
+        self.meet();
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Say(side) => self.change(side, |app| app.outgoing.extend(pattern(2_000))),
+            Act::End(side) => self.change(side, |app| app.finishes = true),
+            Act::Cut(side) => self.cut(side),
+            Act::Break(side) => {
+                let id = self.id;
+                self.change(side, |app| app.withholds = true);
+                self.broke[side] = true;
+                self.pair.call(side, |splicer, now| splicer.stop(now, id));
+            }
+            Act::Lose(side) => self.lose[side].set(true),
+            Act::Down => {
+                self.up.set(false);
+                self.hold(true);
+            }
+            Act::Up => {
+                self.up.set(true);
+                self.meet();
+            }
+            Act::Wait => self.run(SECOND * 10),
+            Act::Outlast => self.run(OUTLASTS),
+            Act::Restart(side, left) => self.restart(side, left),
+        }
+        self.run(self.setting.pause);
+    }
+
+    /// Whether both sides have the flow, with a host behind it, or neither has anything of it.
+    fn agree(&mut self) -> bool {
+        let id = self.id;
+        let mut has = [false; 2];
+        for (side, has) in has.iter_mut().enumerate() {
+            *has = self.pair.splicer(side).flows().any(|flow| flow == id);
+            let app = self.pair.sides[side].apps.get(&id);
+            if *has != app.is_some_and(|app| app.last.is_none()) {
+                return false;
+            }
+        }
+        has[0] == has[1]
+    }
+
+    /// The link is up and stays so: how long it takes until both sides agree for good.
+    fn settle(&mut self) -> Result<Duration, String> {
+        for lose in self.lose.iter() {
+            lose.set(false);
+        }
+        if !self.up.replace(true) {
+            self.meet();
+        }
+        let step = self.setting.delay;
+        let promised = PROMISED + step * 2 * PROMISED_ROUND_TRIPS;
+        let (mut took, mut agreed_at) = (Duration::ZERO, None);
+        while took <= promised * LOOKED_AT {
+            match (self.agree(), agreed_at) {
+                (true, None) => agreed_at = Some(took),
+                (false, _) => agreed_at = None,
+                _ => {}
+            }
+            self.run(step);
+            took += step;
+        }
+        agreed_at
+            .filter(|at| *at <= promised)
+            .ok_or_else(|| format!("agreed after {agreed_at:?}, {promised:?} promised"))
+    }
+
+    /// What both have comes to its end, and nothing stays behind.
+    fn conclude(&mut self) -> Result<(), String> {
+        for side in 0..2 {
+            self.change(side, |app| app.finishes = true);
+        }
+        self.run(SECOND * 60);
+        for side in 0..2 {
+            let app = self.pair.sides[side].apps.get(&self.id);
+            if let Some(app) = app
+                && app.last.is_none()
+            {
+                return Err(format!("side {side} does not end: {app:?}"));
+            }
+        }
+        self.run(OUTLASTS);
+        for side in 0..2 {
+            let splicer = self.pair.splicer(side);
+            let left = [
+                splicer.entry_count() as u64,
+                splicer.counters().credit_reserved,
+                splicer.endpoint().connection_count() as u64,
+            ];
+            if left != [0; 3] {
+                return Err(format!(
+                    "side {side} keeps entries, credit, connections {left:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Plays a history; how long agreement took.
+fn play(setting: Setting, history: &[Act]) -> Result<Duration, String> {
+    let mut life = Life::new(setting);
+    for act in history {
+        life.act(*act);
+    }
+    let took = life.settle()?;
+    life.conclude()?;
+    Ok(took)
+}
+
+#[derive(Debug, Default)]
+struct Walked {
+    histories: u64,
+    longest: (Duration, Vec<Act>),
+    failed: Vec<String>,
+}
+
+impl Walked {
+    fn add(&mut self, other: Self) {
+        self.histories += other.histories;
+        if other.longest.0 > self.longest.0 {
+            self.longest = other.longest;
+        }
+        self.failed.extend(other.failed);
+    }
+
+    /// Every history of at most `depth` acts that begins with `history`.
+    fn walk(&mut self, setting: Setting, history: &mut Vec<Act>, depth: usize) {
+        self.histories += 1;
+        match play(setting, history) {
+            Ok(took) if took > self.longest.0 => self.longest = (took, history.clone()),
+            Ok(_) => {}
+            Err(problem) if self.failed.len() < 10 => {
+                self.failed
+                    .push(format!("{history:?} {setting:?}: {problem}"));
+            }
+            Err(_) => {}
+        }
+        if history.len() == depth {
+            return;
+        }
+        for act in acts(history, setting.durable) {
+            history.push(act);
+            self.walk(setting, history, depth);
+            history.pop();
+        }
+    }
+}
+
+fn walk(setting: Setting, depth: usize) -> Walked {
+    let mut walked = Walked::default();
+    let first = acts(&[], setting.durable);
+    let workers: Vec<_> = (0..2)
+        .map(|worker| {
+            let first: Vec<Act> = first.iter().copied().skip(worker).step_by(2).collect();
+            thread::spawn(move || {
+                let mut walked = Walked::default();
+                for act in first {
+                    walked.walk(setting, &mut vec![act], depth);
+                }
+                walked
+            })
+        })
+        .collect();
+    for worker in workers {
+        walked.add(worker.join().expect("no panic"));
+    }
+    println!(
+        "{setting:?}: {} histories, the longest {:?}",
+        walked.histories, walked.longest
+    );
+    walked
+}
+
+fn depth() -> usize {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how longer histories are walked by hand"
+    )]
+    let asked = std::env::var(DEPTH_VARIABLE);
+    asked
+        .ok()
+        .and_then(|depth| depth.parse().ok())
+        .unwrap_or(DEPTH)
+}
+
+const SHORT: Duration = Duration::from_millis(10);
+/// A geostationary satellite's.
+const LONG: Duration = Duration::from_millis(300);
+
+fn hold_to_the_promise(settings: impl IntoIterator<Item = Setting>, depth: usize) {
+    for setting in settings {
+        let walked = walk(setting, depth);
+        assert!(walked.histories > 1_000, "{walked:?}");
+        assert!(walked.failed.is_empty(), "{:#?}", walked.failed);
+    }
+}
+
+const DURABLE: Setting = Setting {
+    delay: SHORT,
+    pause: Duration::from_millis(15),
+    resume: true,
+    durable: true,
+};
+
+#[test]
+fn after_every_short_history_of_a_durable_flow_both_sides_agree_in_time() {
+    hold_to_the_promise([DURABLE], depth());
+}
+
+#[test]
+fn the_same_holds_when_acts_follow_at_once_and_over_a_long_link() {
+    let at_once = Setting {
+        pause: Duration::ZERO,
+        ..DURABLE
+    };
+    let long = Setting {
+        delay: LONG,
+        pause: LONG / 2,
+        ..DURABLE
+    };
+    hold_to_the_promise([at_once, long], depth() - 1);
+}
+
+#[test]
+fn the_same_holds_for_flows_that_die_with_a_gateway_or_with_their_connection() {
+    let volatile = Setting {
+        durable: false,
+        ..DURABLE
+    };
+    let fleeting = Setting {
+        resume: false,
+        ..volatile
+    };
+    hold_to_the_promise([volatile, fleeting], depth() - 1);
+}
