@@ -21,23 +21,23 @@ use std::time::Duration;
 
 const KILLS: usize = 20;
 /// Far beyond any restart, and short enough that keepers are gone soon after the tests.
-const KEPT: &str = "keep_connections = \"20s\"\n";
+pub(crate) const KEPT: &str = "keep_connections = \"20s\"\n";
 const LINK: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 10%";
 /// Restarts take longer than the usual exchanges of these tests.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Two gateways and a link, with the files to start either again.
-struct Pair {
-    directory: tempfile::TempDir,
-    gateways: [Option<Running>; 2],
+pub(crate) struct Pair {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) gateways: [Option<Running>; 2],
     _link: Running,
-    entry: SocketAddr,
+    pub(crate) entry: SocketAddr,
     messages: SocketAddr,
-    socks: SocketAddr,
+    pub(crate) socks: SocketAddr,
 }
 
-const GROUND: usize = 0;
-const AIR: usize = 1;
+pub(crate) const GROUND: usize = 0;
+pub(crate) const AIR: usize = 1;
 const NAMES: [&str; 2] = ["ground", "air"];
 
 fn free_port() -> u16 {
@@ -55,7 +55,7 @@ fn start(directory: &Path, which: usize) -> (Running, serde_json::Value) {
 }
 
 impl Pair {
-    fn start(to: SocketAddr, custody: &str) -> Self {
+    pub(crate) fn start(to: SocketAddr, custody: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         let keys = NAMES.map(|name| {
@@ -101,13 +101,13 @@ impl Pair {
         }
     }
 
-    fn kill(&mut self, which: usize) {
+    pub(crate) fn kill(&mut self, which: usize) {
         let mut running = self.gateways[which].take().expect("it runs");
         running.signal(Signal::KILL);
         running.end();
     }
 
-    fn start_again(&mut self, which: usize) {
+    pub(crate) fn start_again(&mut self, which: usize) {
         self.gateways[which] = Some(start(self.directory.path(), which).0);
     }
 }
@@ -266,7 +266,7 @@ fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() 
 }
 
 /// How many sockets a process has.
-fn sockets(process: u32) -> usize {
+pub(crate) fn sockets(process: u32) -> usize {
     let all = std::fs::read_dir(format!("/proc/{process}/fd"));
     let is_socket = |entry: &std::fs::DirEntry| {
         std::fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))

@@ -13,6 +13,7 @@ mod gateway_disk_full;
 mod gateway_field;
 mod gateway_first_use;
 mod gateway_flows;
+mod gateway_forgotten;
 mod gateway_hostile;
 mod gateway_killed;
 mod gateway_log;

@@ -281,11 +281,16 @@ impl Running {
             self.record(Role::Opener, &wish)
         });
         let mut body = Stream::new(stream, custody);
+        // What came too early lies nowhere that outlives us, until the flow takes it.
+        let says_nothing_yet = early.is_empty();
         body.hold(early);
         self.insert_stream(now, id, wish, token, (body, permit));
         self.trace_opened(now, link, id);
         if watched.is_err() {
-            self.abandon(now, link, id);
+            return self.abandon(now, link, id);
+        }
+        if says_nothing_yet {
+            self.keep(id, Vec::new());
         }
     }
 }

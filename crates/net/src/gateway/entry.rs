@@ -47,6 +47,15 @@ pub(super) struct Rule {
 }
 
 impl Rule {
+    /// What the keeper knows a TCP port by: those of one name can serve each other's rules.
+    pub(super) fn port_name(&self) -> Option<String> {
+        let kind = match &self.way {
+            Way::Transparent => "transparent",
+            Way::Forward(_) | Way::Socks(_) => "own",
+        };
+        (self.protocol == Protocol::Tcp).then(|| format!("{} {kind}", self.listen))
+    }
+
     /// Whether a socket of one can serve the other.
     pub(super) fn same_socket(&self, other: &Self) -> bool {
         let transparent = |rule: &Self| rule.way == Way::Transparent;
@@ -143,6 +152,13 @@ fn bind(rule: &Rule) -> io::Result<Port> {
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(Port::Tcp(socket.into()))
+}
+
+/// An entry at a port that is open already, and that [`Rule::port_name`] calls the same.
+pub(super) fn reopen(rule: Rule, listener: TcpListener) -> io::Result<Entry> {
+    listener.set_nonblocking(true)?;
+    let port = Port::Tcp(listener);
+    Ok(Entry { rule, port })
 }
 
 /// Opens an entry's port.

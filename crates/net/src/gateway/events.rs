@@ -260,6 +260,10 @@ impl Running {
         }
         match flow.body {
             Body::Stream(stream) => {
+                // Before the keeper lets go: a kill in between would be a reset, though all is said.
+                if let Some(socket) = stream.socket().filter(|_| !rst) {
+                    kernel::finish(socket);
+                }
                 if stream.is_durable() {
                     self.keeping.forget(id);
                 }
@@ -269,8 +273,7 @@ impl Running {
                 }
                 match socket {
                     Some(socket) if rst => kernel::reset(socket),
-                    Some(socket) => kernel::close(socket),
-                    None => {}
+                    Some(_) | None => {}
                 }
             }
             Body::Messages(Messages::Association(token)) => {
@@ -316,8 +319,9 @@ impl Running {
             }
         }
         // What is left has no rule any more; its datagram flows speak through it.
-        for (token, _) in old {
+        for (token, entry) in old {
             self.targets.remove(&token);
+            self.close_port(&entry);
             let of_port = |key: &ClientKey| key.port == token;
             let orphans: Vec<FlowId> = self
                 .clients
@@ -352,7 +356,7 @@ impl Running {
         &mut self,
         rule: entry::Rule,
     ) -> Result<SocketAddr, super::error::GatewayError> {
-        let entry = entry::open(rule)?;
+        let entry = self.open_entry(rule)?;
         let listen = entry.rule.listen;
         let wrong = |source| super::error::GatewayError::Listen {
             what: "entry",

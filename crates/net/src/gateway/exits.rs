@@ -230,6 +230,7 @@ impl Running {
             bound: Some(bound),
             received: 0,
             preface: Vec::new(),
+            held: false,
         };
         // The way back keeps as the class says, if this side knows the class.
         let known = self.config.classes.iter().find(|c| c.flow.id == class.id);

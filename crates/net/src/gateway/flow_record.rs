@@ -28,6 +28,8 @@ pub(super) struct FlowRecord {
     pub(super) received: u64,
     /// What we say to the client before the flow's octets.
     pub(super) preface: Vec<u8>,
+    /// Its client waits for a proxy's reply.
+    pub(super) held: bool,
 }
 
 /// The record as the store keeps it, in postcard: the store has room for 460 octets, and a
@@ -50,6 +52,7 @@ struct Compact {
     bound: Option<SocketAddr>,
     received: u64,
     preface: Vec<u8>,
+    held: bool,
 }
 
 impl FlowRecord {
@@ -78,13 +81,16 @@ impl FlowRecord {
             bound: self.bound,
             received: self.received,
             preface: self.preface.clone(),
+            held: self.held,
         };
         postcard::to_stdvec(&compact).unwrap_or_default()
     }
 
     /// `None` if these octets are no record.
     pub(super) fn decode(octets: &[u8]) -> Option<Self> {
-        let compact: Compact = postcard::from_bytes(octets).ok()?;
+        // Records of before there were held flows end one octet earlier.
+        let of_before = || postcard::from_bytes(&[octets, &[0]].concat());
+        let compact: Compact = postcard::from_bytes(octets).or_else(|_| of_before()).ok()?;
         let host = match compact.host.parse::<IpAddr>() {
             Ok(ip) => Host::Address(ip),
             Err(_) => Host::Name(compact.host.parse().ok()?),
@@ -121,6 +127,7 @@ impl FlowRecord {
             bound: compact.bound,
             received: compact.received,
             preface: compact.preface,
+            held: compact.held,
         })
     }
 }
@@ -166,10 +173,17 @@ mod tests {
                 ),
                 received: u64::MAX,
                 preface: vec![255; 22],
+                held: false,
             };
             let octets = record.encode();
             assert!(octets.len() <= RECORD_BYTES_MAX, "{}", octets.len());
-            assert_eq!(FlowRecord::decode(&octets), Some(record));
+            let before = &octets[..octets.len() - 1];
+            assert_eq!(FlowRecord::decode(before).as_ref(), Some(&record));
+            let record = FlowRecord {
+                held: true,
+                ..record
+            };
+            assert_eq!(FlowRecord::decode(&record.encode()), Some(record));
         }
         assert_eq!(FlowRecord::decode(b""), None);
     }

@@ -5,6 +5,7 @@ use super::custody::Custody;
 use super::disk::DiskCustody;
 use super::error::GatewayError;
 use super::flow_record::FlowRecord;
+use super::kept_ports::KeptPorts;
 use super::running::Running;
 use crate::custody::{FlowStore, Recovery, Store, StoreConfig};
 use crate::keeper::{Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
@@ -13,7 +14,7 @@ use fulmar_proto::splice::{FlowId, Role};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -38,6 +39,8 @@ pub(super) struct Keeping {
     place: Option<(PathBuf, KeeperConfig)>,
     /// What it was told, for one that takes its place.
     kept: BTreeMap<FlowId, SocketRecord>,
+    /// The same of listening ports.
+    ports: KeptPorts,
     died: u32,
     next_look: Instant,
 }
@@ -79,7 +82,7 @@ impl Keeping {
             match Keeper::start(&path, settings, keeper_command()) {
                 Ok((started, sockets)) => {
                     keeping.keeper = Some(started);
-                    taken = sockets;
+                    taken = keeping.ports.take_over(sockets);
                 }
                 // It ends by itself. Until the next start, a kill resets connections.
                 Err(error @ KeeperError::Version { .. }) => {
@@ -136,6 +139,42 @@ impl Keeping {
     pub(super) fn forget(&mut self, id: FlowId) {
         self.kept.remove(&id);
         self.say(|keeper| keeper.forget(id));
+    }
+
+    /// The port that the keeper has under `name`, of the gateway before.
+    pub(super) fn take_port(&mut self, name: &str) -> Option<TcpListener> {
+        self.ports.take(name)
+    }
+
+    /// Gives the keeper a listening port: who connects while no gateway runs waits for the next.
+    pub(super) fn keep_port(&mut self, name: &str, listener: &TcpListener) {
+        if self.keeper.is_none() {
+            return;
+        }
+        let kept = match self.ports.add(name, listener) {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::error!(event = "not_kept", port = name, %error);
+                return;
+            }
+        };
+        if let Some((id, record)) = kept {
+            self.say(|keeper| keeper.keep(id, listener, &record));
+        }
+    }
+
+    /// Nobody is to wait at a port any more.
+    pub(super) fn forget_port(&mut self, name: &str) {
+        if let Some(id) = self.ports.remove(name) {
+            self.say(|keeper| keeper.forget(id));
+        }
+    }
+
+    /// Ports of the gateway before that this one does not open are closed.
+    pub(super) fn forget_unused_ports(&mut self) {
+        for id in self.ports.take_unused() {
+            self.say(|keeper| keeper.forget(id));
+        }
     }
 
     pub(super) const fn has_keeper(&self) -> bool {
@@ -200,6 +239,10 @@ impl Running {
         if !self.keeping.replace_keeper() {
             return;
         }
+        for (id, listener, record) in self.keeping.ports.all() {
+            self.keeping
+                .say(|keeper| keeper.keep(id, listener, &record));
+        }
         let kept = core::mem::take(&mut self.keeping.kept);
         tracing::warn!(event = "keeper_replaced", connections = kept.len());
         for (id, record) in kept {
@@ -222,6 +265,7 @@ impl Running {
             bound: None,
             received: 0,
             preface: Vec::new(),
+            held: false,
         }
     }
 
@@ -250,6 +294,7 @@ impl Running {
             bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
             received: 0,
             preface,
+            held: stream.is_held(),
         };
         let baseline = match Baseline::of(socket, role) {
             Ok(baseline) => baseline,

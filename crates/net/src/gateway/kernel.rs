@@ -3,7 +3,7 @@
 pub(super) use crate::keeper::unacknowledged;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 /// Sets what every proxied stream needs: no waiting, no delay of small writes, and news of a host
@@ -30,10 +30,12 @@ pub(super) fn die_with_reset(stream: &TcpStream) {
     drop(SockRef::from(stream).set_linger(Some(Duration::ZERO)));
 }
 
-/// Closes `stream` in the ordinary way: what was written still leaves, and then an end.
-pub(super) fn close(stream: TcpStream) {
-    drop(SockRef::from(&stream).set_linger(None));
-    drop(stream);
+/// Ends `stream` in the ordinary way: what was written still leaves, and then an end, also if this
+/// gateway dies. Dropping it closes it.
+pub(super) fn finish(stream: &TcpStream) {
+    drop(SockRef::from(stream).set_linger(None));
+    // One that is over has nothing left to be said.
+    drop(stream.shutdown(Shutdown::Write));
 }
 
 /// Closes `stream` so that the other host sees a reset, not an end.
@@ -69,6 +71,19 @@ mod tests {
         }
         let waiting = unacknowledged(&client).unwrap();
         assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
+    }
+
+    #[test]
+    fn what_was_finished_ends_in_order_though_its_gateway_dies() {
+        let (client, mut server) = pair();
+        die_with_reset(&client);
+        (&client).write_all(b"all").unwrap();
+        finish(&client);
+        // What a kill does, when nobody else has the socket.
+        drop(client);
+        let mut all = Vec::new();
+        server.read_to_end(&mut all).expect("no reset");
+        assert_eq!(all, b"all");
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod flow_record;
 mod history;
 pub mod http;
 mod keeping;
+mod kept_ports;
 mod kernel;
 mod messages;
 mod metrics;

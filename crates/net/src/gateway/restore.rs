@@ -44,7 +44,11 @@ impl Running {
         for damaged in found.recovery.damaged {
             tracing::error!(event = "custody_damaged", problem = %damaged);
             let taken = sockets.remove(&damaged.flow);
+            // The header may be what was damaged; the keeper has been told the same.
+            let noted = taken.as_ref().map(|taken| &taken.record.note);
+            let noted = noted.and_then(|note| FlowRecord::decode(note));
             let record = damaged.record.as_deref().and_then(FlowRecord::decode);
+            let record = record.or(noted);
             if let Some(record) = record {
                 self.say_lost(now, link, damaged.flow, &record);
             }
@@ -93,7 +97,10 @@ impl Running {
         });
         let outcome = match (record, position.transpose()) {
             (None, _) => Err((socket, kept, "its record cannot be read")),
-            (_, Err(_)) => Err((socket, kept, "its socket cannot be asked")),
+            (Some(record), Err(_)) => {
+                self.say_lost(now, link, id, &record);
+                Err((socket, kept, "its socket cannot be asked"))
+            }
             (Some(record), Ok(position)) => {
                 let end = kept.as_ref().map_or(0, FlowStore::end);
                 if position.is_some_and(|position| position.taken > end) {
@@ -170,7 +177,7 @@ impl Running {
             peer,
             class: record.class,
             destination: record.destination,
-            proxied: false,
+            proxied: record.held,
             entered: record.role == Role::Opener,
             body: Body::Stream(stream),
             token: Some(token),

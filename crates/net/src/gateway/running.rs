@@ -227,8 +227,9 @@ impl Running {
         let flows = self.flows.len() as u64;
         self.trace_event(now, Place::default(), &GatewayEvent::Stopping { flows });
         self.ending = Ending::Finishing(now + STOP_WITHIN);
-        for token in core::mem::take(&mut self.entries).into_keys() {
+        for (token, entry) in core::mem::take(&mut self.entries) {
             self.targets.remove(&token);
+            self.close_port(&entry);
         }
         for token in core::mem::take(&mut self.applicants).into_keys() {
             self.targets.remove(&token);

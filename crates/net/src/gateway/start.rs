@@ -404,6 +404,7 @@ impl Gateway {
             .into_iter()
             .map(|rule| running.add_entry(rule))
             .collect::<Result<_, _>>()?;
+        running.keeping.forget_unused_ports();
         running.record_traffic(clock, &mut link, carrier)?;
         running.restore(clock.now(), &mut link, found);
         Ok(Self {

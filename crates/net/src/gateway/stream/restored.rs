@@ -23,7 +23,7 @@ impl Stream {
             writable: is_there,
             preface: Vec::new(),
             early: Vec::new(),
-            held: false,
+            held: record.held && is_there,
             read: custody.end(),
             custody: Some(custody),
             ended: ended || !is_there,

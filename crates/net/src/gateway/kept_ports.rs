@@ -1,0 +1,144 @@
+//! Listening TCP ports that the keeper has as well, so that a client that connects while the gateway is
+//! killed and started again waits, and is neither refused nor reset.
+//!
+//! Without it the kernel resets, as it closes a dead gateway's port, every connection there that it had
+//! set up and the gateway had not accepted: its client may have sent a request already.
+
+use super::entry::{self, Entry, Port, Rule};
+use super::error::GatewayError;
+use super::running::Running;
+use crate::keeper::{Baseline, SocketRecord, Taken};
+use fulmar_proto::splice::{FlowId, Role};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+
+/// How a port's note begins; no flow's does.
+const NOTE: &[u8] = b"port ";
+
+#[derive(Debug)]
+struct KeptPort {
+    /// What the keeper calls it.
+    id: FlowId,
+    /// For a keeper that takes the place of one that died.
+    listener: TcpListener,
+}
+
+/// The ports that a gateway's keeper has.
+#[derive(Debug, Default)]
+pub(super) struct KeptPorts {
+    open: BTreeMap<String, KeptPort>,
+    /// Of the gateway before, and not opened yet.
+    left: BTreeMap<String, KeptPort>,
+}
+
+fn record(name: &str) -> SocketRecord {
+    SocketRecord {
+        role: Role::Opener,
+        baseline: Baseline::default(),
+        note: [NOTE, name.as_bytes()].concat(),
+    }
+}
+
+impl KeptPorts {
+    /// Takes the ports out of what the keeper had; gives back the flows' sockets.
+    pub(super) fn take_over(&mut self, all: Vec<Taken>) -> Vec<Taken> {
+        let mut flows = Vec::new();
+        for taken in all {
+            let name = taken.record.note.strip_prefix(NOTE);
+            let name = name.and_then(|name| String::from_utf8(name.to_vec()).ok());
+            match name {
+                Some(name) => {
+                    let id = taken.flow;
+                    let listener = TcpListener::from(OwnedFd::from(taken.socket));
+                    self.left.insert(name, KeptPort { id, listener });
+                }
+                None => flows.push(taken),
+            }
+        }
+        flows
+    }
+
+    pub(super) fn take(&mut self, name: &str) -> Option<TcpListener> {
+        let kept = self.left.remove(name)?;
+        let listener = kept.listener.try_clone().ok()?;
+        self.open.insert(name.to_owned(), kept);
+        Some(listener)
+    }
+
+    /// What to tell the keeper of a port, unless it has it.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        listener: &TcpListener,
+    ) -> io::Result<Option<(FlowId, SocketRecord)>> {
+        if self.open.contains_key(name) {
+            return Ok(None);
+        }
+        // Flows' names are drawn: none begins with eight zeros.
+        let number = |n: u64| FlowId((u128::from(n)).to_be_bytes());
+        let is_used = |id: &FlowId| {
+            let all = self.open.values().chain(self.left.values());
+            all.into_iter().any(|kept| kept.id == *id)
+        };
+        let id = (1..=u64::MAX).map(number).find(|id| !is_used(id));
+        let id = id.ok_or_else(|| io::Error::other("too many ports"))?;
+        let listener = listener.try_clone()?;
+        self.open.insert(name.to_owned(), KeptPort { id, listener });
+        Ok(Some((id, record(name))))
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> Option<FlowId> {
+        self.open.remove(name).map(|kept| kept.id)
+    }
+
+    pub(super) fn take_unused(&mut self) -> Vec<FlowId> {
+        let left = core::mem::take(&mut self.left);
+        left.into_values().map(|kept| kept.id).collect()
+    }
+
+    /// Everything, for another keeper.
+    pub(super) fn all(&self) -> Vec<(FlowId, TcpListener, SocketRecord)> {
+        let copy = |(name, kept): (&String, &KeptPort)| {
+            Some((kept.id, kept.listener.try_clone().ok()?, record(name)))
+        };
+        self.open.iter().filter_map(copy).collect()
+    }
+}
+
+impl Running {
+    /// Opens an entry, at the port of the gateway before if the keeper has it.
+    pub(super) fn open_entry(&mut self, rule: Rule) -> Result<Entry, GatewayError> {
+        let name = rule.port_name();
+        let kept = name
+            .as_deref()
+            .and_then(|name| self.keeping.take_port(name));
+        let entry = match kept {
+            Some(listener) => {
+                let listen = rule.listen;
+                entry::reopen(rule, listener).map_err(|source| GatewayError::Listen {
+                    what: "entry",
+                    listen,
+                    source,
+                })?
+            }
+            None => entry::open(rule)?,
+        };
+        if let (Some(name), Port::Tcp(listener)) = (&name, &entry.port) {
+            self.keeping.keep_port(name, listener);
+        }
+        Ok(entry)
+    }
+
+    /// An entry is over: nobody is to wait at its port, nor the poller to tell of it while the keeper
+    /// still has it.
+    pub(super) fn close_port(&mut self, entry: &Entry) {
+        if let Port::Tcp(listener) = &entry.port {
+            drop(self.poller.pause(listener));
+        }
+        if let Some(name) = entry.rule.port_name() {
+            self.keeping.forget_port(&name);
+        }
+    }
+}
