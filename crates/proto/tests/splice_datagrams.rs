@@ -274,3 +274,24 @@ fn a_reader_that_never_fetches_costs_bounded_memory() {
     assert!(pair.splicer(1).counters().credit_reserved <= 1 << 20);
     assert!(counters(&pair, 1).dropped_unread > 1_000);
 }
+
+#[test]
+fn an_association_whose_end_was_lost_ends_when_its_destination_speaks() {
+    let mut pair = Pair::new(&SplicerConfig::default(), clean(DELAY));
+    let id = pair.open_only(FlowKind::Datagrams, SINK, class(Mode::Datagram));
+    let say = |pair: &mut Pair, side: usize| {
+        pair.call(side, |splicer, now| {
+            splicer.accept_datagram(now, id, b"a message")
+        })
+    };
+    assert!(say(&mut pair, 0));
+    pair.run(DELAY * 10);
+    pair.script = Box::new(|_, _, _| Vec::new());
+    pair.sides[0].apps.remove(&id);
+    pair.call(0, |splicer, now| splicer.finish(now, id));
+    pair.script = clean(DELAY);
+    assert!(say(&mut pair, 1), "it knows nothing yet");
+    pair.run(DELAY * 4);
+    assert_eq!(pair.reset_code(1, id), Some(ResetCode::PeerLost));
+    pair.assert_nothing_left();
+}
