@@ -281,7 +281,17 @@ fn values_that_a_field_may_not_have_are_malformed() {
     assert_eq!(malformed(8, &[0, 0, 0, 0, 0, 0, 0, 0, 3, 2]), part);
     assert_eq!(malformed(4, &[]), Malformed::Length { kind: 4, len: 0 });
     assert_eq!(malformed(5, &[0; 9]), Malformed::Length { kind: 5, len: 9 });
-    assert_eq!(malformed(12, &[]), Malformed::UnknownType(12));
+    assert_eq!(malformed(14, &[]), Malformed::UnknownType(14));
+    for (kind, len) in [
+        (12, 0),
+        (12, 23),
+        (12, 24 * 1_025),
+        (13, 15),
+        (13, 16 * 1_025),
+    ] {
+        let wrong = Malformed::Length { kind, len };
+        assert_eq!(malformed(kind, &vec![0; len]), wrong);
+    }
     assert_eq!(malformed(0, &[]), Malformed::UnknownType(0));
     assert_eq!(malformed(127, &[]), Malformed::UnknownType(127));
     assert_eq!(Record::decode(128, &[1, 2]), Ok(Record::Ignored));
