@@ -1,7 +1,7 @@
 //! The command `fulmar`: arguments, progress, tables. Glue only; the work is in the libraries.
 //!
 //! Data goes to stdout, talk to stderr, `-` is stdin or stdout, quantities carry their units
-//! (`5mbit`, `10ms`, `2%`), and every command ends with a code from [`exit::EXIT_CODES`].
+//! (`5Mbit/s`, `10ms`, `2%`), and every command ends with a code from [`exit::EXIT_CODES`].
 
 mod commands;
 mod demo;

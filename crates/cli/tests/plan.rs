@@ -70,10 +70,10 @@ fn without_bit_errors_the_longest_packet_is_the_best_and_the_table_says_so() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{}", said(&output));
     for expected in [
-        "5mbit, round trip 20ms, 10 % of packets lost",
+        "5Mbit/s, round trip 20ms, 10 % of packets lost",
         "1480B (longest)",
         // 0.9 x 1480 / 1500 of 5 mbit.
-        "4.44mbit",
+        "4.44Mbit/s",
         "selective-repeat",
         "blocks to tell apart",
     ] {

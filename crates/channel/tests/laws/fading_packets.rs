@@ -224,7 +224,7 @@ fn power_that_changes_more_than_sixteen_times_a_bit_is_refused_with_the_bound() 
         "{told}"
     );
     assert!(
-        told.contains("16 samples of power to a bit of 1mbit"),
+        told.contains("16 samples of power to a bit of 1Mbit/s"),
         "{told}"
     );
     assert_eq!(refusal(every(1), 622_000_000), None);
@@ -237,5 +237,5 @@ fn power_that_changes_more_than_sixteen_times_a_bit_is_refused_with_the_bound() 
         "{told}"
     );
     let told = refusal(fading("log-normal 0.1 time 1us"), 1_000_000).expect("it is refused");
-    assert!(told.contains("at least 2.5mbit"), "{told}");
+    assert!(told.contains("at least 2.5Mbit/s"), "{told}");
 }

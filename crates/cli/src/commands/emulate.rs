@@ -26,7 +26,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   fulmar emulate --listen 127.0.0.1:9000 --to 127.0.0.1:9001 --preset airborne --ber 1e-5
-      5 mbit, 10 us, and one bit in 100,000 inverted, both ways
+      5 Mbit/s, 10 us, and one bit in 100,000 inverted, both ways
   fulmar emulate --listen :9000 --to 10.0.0.2:9001 --rate 5mbit --delay 10ms --queue 100 \\
       --up-loss '20% burst 4' --down-loss 1% --stats 1s
       another loss for each direction, counters every second

@@ -24,7 +24,7 @@ macro_rules! link_args {
         #[derive(clap::Args, Clone, Debug, Default)]
         #[command(next_help_heading = $heading)]
         pub(crate) struct $name {
-            /// Rate, such as 5mbit; without it packets take no time on the link.
+            /// Rate, such as 5Mbit/s; without it packets take no time on the link.
             #[arg(id = concat!($prefix, "rate"), long = concat!($prefix, "rate"))]
             #[arg(value_name = "RATE", hide_short_help = $hide)]
             rate: Option<Bitrate>,
@@ -112,7 +112,7 @@ link_args!(
 /// A link in both directions as typed.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct LinkArgs {
-    /// Start from a published link: airborne (5mbit, 10us), airborne-10ms, setup (10mbit, 5ms).
+    /// Start from a published link: airborne (5Mbit/s, 10us), airborne-10ms, setup (10Mbit/s, 5ms).
     #[arg(long, value_name = "NAME")]
     preset: Option<Preset>,
     #[command(flatten)]

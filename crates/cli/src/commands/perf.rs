@@ -76,7 +76,7 @@ pub(crate) struct PerfArgs {
     /// Client: so many octets of all streams instead, such as 10MB; iperf3's 10M is 10 MiB here too.
     #[arg(short = 'n', long, value_name = "BYTES", value_parser = amount::bytes)]
     bytes: Option<ByteCount>,
-    /// Client: rate of the data of all streams, such as 5mbit or iperf3's 5M; without it, all that goes (with -u 1
+    /// Client: rate of the data of all streams, such as 5Mbit/s or iperf3's 5M; without it, all that goes (with -u 1
     /// Mbit/s).
     #[arg(short, long, value_name = "RATE", value_parser = amount::rate)]
     bitrate: Option<Bitrate>,

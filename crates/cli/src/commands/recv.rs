@@ -208,7 +208,7 @@ fn describe(report: &ReceiveReport) -> String {
             let moved = ByteCount(report.delivered.saturating_sub(report.resumed_at));
             let goodput = Bitrate::of(moved, report.elapsed).as_bits_per_second() as f64 / 1e6;
             format!(
-                "{name}: {} bytes in {:.2} s, {goodput:.3} mbit/s, BLAKE3 verified",
+                "{name}: {} bytes in {:.2} s, {goodput:.3} Mbit/s, BLAKE3 verified",
                 report.delivered,
                 report.elapsed.as_secs_f64()
             )

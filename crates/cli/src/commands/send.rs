@@ -56,7 +56,7 @@ pub(crate) struct SendArgs {
     #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
     /// What the link carries.
-    #[arg(long, default_value = "5mbit", value_parser = connection::rate)]
+    #[arg(long, default_value = "5Mbit/s", value_parser = connection::rate)]
     rate: Bitrate,
     /// Parity in each TPDU against bit errors, in words of 32 bits.
     #[arg(long, value_name = "WORDS", default_value = "0", value_parser = connection::fec_words)]

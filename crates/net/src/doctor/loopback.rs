@@ -42,7 +42,7 @@ fn buffers(buffers: SocketBuffers) -> Finding {
         let octets = asked.as_usize();
         let remedy = format!(
             "sysctl -w net.core.rmem_max={octets} net.core.wmem_max={octets}, and the same in \
-             /etc/sysctl.d/fulmar.conf; smaller ones drop datagrams in bursts above some 100 mbit"
+             /etc/sysctl.d/fulmar.conf; smaller ones drop datagrams in bursts above some 100 Mbit/s"
         );
         Finding::poor(CHECK, format!("{found} of {asked}"), remedy)
     } else {

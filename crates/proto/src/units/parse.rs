@@ -47,9 +47,9 @@ pub enum UnitError {
 }
 
 const DURATION: &str = "write a time such as 250us, 10ms, 1.5s, 2min or 1h";
-const BITRATE: &str = "write a rate such as 400kbit, 5mbit or 1gbit (powers of 1000)";
-const BITRATE_BPS: &str = "`bps` means bytes per second to tc and bits to others; write 400kbit, \
-                           5mbit or 1gbit";
+const BITRATE: &str = "write a rate such as 400kbit/s, 5Mbit/s or 1Gbit/s (powers of 1000; 5M and 5mbit mean the same)";
+const BITRATE_BPS: &str = "`bps` means bytes per second to tc and bits to others; write \
+                           400kbit/s, 5Mbit/s or 1Gbit/s";
 const BYTES: &str = "write an amount such as 1500B, 20kB, 1MB, 64KiB or 2MiB";
 const DISTANCE: &str = "write a distance such as 500m or 61km";
 const POWER: &str = "write an optical power such as -44.3dBm, 37.2nW, 1uW or 0W";
@@ -170,10 +170,10 @@ impl FromStr for Bitrate {
             });
         }
         let bits = scaled(text, BITRATE, |unit| match unit {
-            "bit" => Some(1.0),
-            "kbit" => Some(1e3),
-            "mbit" | "Mbit" => Some(1e6),
-            "gbit" | "Gbit" => Some(1e9),
+            "bit" | "bit/s" => Some(1.0),
+            "kbit" | "kbit/s" | "Kbit" | "Kbit/s" | "k" | "K" => Some(1e3),
+            "mbit" | "mbit/s" | "Mbit" | "Mbit/s" | "m" | "M" => Some(1e6),
+            "gbit" | "gbit/s" | "Gbit" | "Gbit/s" | "g" | "G" => Some(1e9),
             _ => None,
         })?;
         Ok(Self::from_bits_per_second(whole(bits)))
@@ -184,15 +184,15 @@ impl fmt::Display for Bitrate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.as_bits_per_second();
         for (unit, size) in [
-            ("gbit", 1_000_000_000),
-            ("mbit", 1_000_000),
-            ("kbit", 1_000),
+            ("Gbit/s", 1_000_000_000),
+            ("Mbit/s", 1_000_000),
+            ("kbit/s", 1_000),
         ] {
             if bits >= size && bits.is_multiple_of(size / 1_000) {
                 return write!(f, "{}{unit}", bits as f64 / size as f64);
             }
         }
-        write!(f, "{bits}bit")
+        write!(f, "{bits}bit/s")
     }
 }
 
@@ -361,8 +361,32 @@ mod tests {
         assert!(refused.contains("bytes per second to tc"), "{refused}");
         assert_eq!(
             Bitrate::from_bits_per_second(4_416_000).to_string(),
-            "4.416mbit"
+            "4.416Mbit/s"
         );
+        // One spelling out, and what other tools write in.
+        for (texts, bits) in [
+            (
+                &[
+                    "5Mbit/s", "5 Mbit/s", "5Mbit", "5mbit", "5M", "5m", "5mbit/s", "5000k",
+                ][..],
+                5_000_000,
+            ),
+            (&["400kbit/s", "400kbit", "400k", "400K", "0.4M"], 400_000),
+            (
+                &["1Gbit/s", "1gbit", "1G", "1g", "1e3Mbit/s"],
+                1_000_000_000,
+            ),
+            (&["7bit/s", "7bit"], 7),
+        ] {
+            let rate = Bitrate::from_bits_per_second(bits);
+            assert_eq!(rate.to_string(), texts[0]);
+            for text in texts {
+                assert_eq!(text.parse(), Ok(rate), "{text}");
+            }
+        }
+        for text in ["5", "5MB/s", "5Mb/s", "5 MBit/s/s", "5M/s", "5Mibit"] {
+            assert!(text.parse::<Bitrate>().is_err(), "{text}");
+        }
     }
 
     #[test]

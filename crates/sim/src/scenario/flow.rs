@@ -329,7 +329,7 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Scen
         TrafficName::ConstantRate => Ok(Traffic::ConstantRate {
             bytes,
             write: write.unwrap_or(payload),
-            rate: reader.required("rate", "\"4.416mbit\"")?,
+            rate: reader.required("rate", "\"4.416Mbit/s\"")?,
             first: first.unwrap_or(FirstWrite::AfterInterval),
         }),
     }

@@ -107,7 +107,7 @@ impl HopPlan {
         reader: &TableReader<'_>,
         recordings: &dyn Recordings,
     ) -> Result<Self, ScenarioError> {
-        let rate: Bitrate = reader.required("rate", "\"5mbit\"")?;
+        let rate: Bitrate = reader.required("rate", "\"5Mbit/s\"")?;
         let plain = Config {
             rate: Some(rate),
             queue: QueueLimit::packets(QUEUE_PACKETS),
@@ -170,7 +170,7 @@ impl HopPlan {
 impl LanPlan {
     pub(super) fn read(reader: &TableReader<'_>) -> Result<Self, ScenarioError> {
         let config = Config {
-            rate: Some(reader.required("rate", "\"10gbit\"")?),
+            rate: Some(reader.required("rate", "\"10Gbit/s\"")?),
             delay: reader.duration("delay")?.unwrap_or_default(),
             queue: reader.value_or("queue", QueueLimit::UNLIMITED)?,
             ..Config::default()

@@ -18,9 +18,9 @@ fn with_unit(text: &str, units: [&str; 4]) -> Option<String> {
         .then(|| format!("{number}{unit}"))
 }
 
-/// `5mbit`, or `5M`: iperf3 counts rates in powers of 1000.
+/// `5Mbit/s`, `5M` or a bare number of bit/s: iperf3 counts rates in powers of 1000.
 pub(super) fn rate(text: &str) -> Result<Bitrate, String> {
-    let meant = with_unit(text, ["bit", "kbit", "mbit", "gbit"]);
+    let meant = with_unit(text, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]);
     connection::rate(meant.as_deref().unwrap_or(text))
 }
 

@@ -238,9 +238,9 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         let problem = format!("is longer than {PEER_NAME_BYTES_MAX} octets; write a shorter one");
         return Err(reader.wrong("name", problem));
     }
-    let rate: Bitrate = reader.required("rate", "\"10mbit\", what the link carries")?;
+    let rate: Bitrate = reader.required("rate", "\"10Mbit/s\", what the link carries")?;
     if rate < Bitrate::from_bits_per_second(1_000) {
-        return Err(reader.wrong("rate", format!("is {rate}; write at least 1kbit")));
+        return Err(reader.wrong("rate", format!("is {rate}; write at least 1kbit/s")));
     }
     let mtu = reader.value_or("mtu", MTU)?;
     if !(MTU_MIN..=MTU_MAX).contains(&mtu) {
