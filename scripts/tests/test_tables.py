@@ -81,6 +81,21 @@ class Tables(unittest.TestCase):
                     self.assertLessEqual(set(seen), words, "a word in two")
                     self.assertIn("no room on this terminal for: ", text)
 
+    def test_eighty_columns_have_room_for_what_a_scenario_is_about(self):
+        setup = ["sim", "scenarios/setup.toml", "--runs", "1"]
+        text = shown(setup, 80)
+        for word in ("goodput", "first", "data"):
+            self.assertIn(word, text.split("no room")[0])
+        self.assertNotIn("first data", text.split("no room")[1])
+
+    def test_columns_are_chosen_by_their_names(self):
+        setup = ["sim", "scenarios/setup.toml", "--runs", "1", "--columns", "hop.loss,first_arrival_s,overhead"]
+        heads = [head.strip() for head in table(shown(setup, 80))[1].strip("│").split("┆")]
+        self.assertEqual(heads, ["hop.loss", "first data ms", "overhead kB"])
+        wrong = subprocess.run([FULMAR, *setup[:-1], "speed"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("--columns speed: there are hop.loss, n, complete %", wrong.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -8,6 +8,7 @@ use crate::demo::{aerotp, plain};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
 use crate::signals::Signals;
+use crate::table::Columns;
 use anyhow::{Context, anyhow};
 use fulmar_net::transfer::Stop;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -28,7 +29,7 @@ Examples:
   fulmar demo --json | jq 'select(.link == \"lossy\") | [.mode, .goodput_bps]'
       rows as NDJSON
 
-Two endpoints and an emulated link in one process, over real UDP sockets of the loopback: 5 mbit, \
+Two endpoints and an emulated link in one process, over real UDP sockets of the loopback: 5 Mbit/s, \
 10 ms each way, a queue of 100 packets; once clean, once with 2 % of the packets lost and one bit in \
 100,000 inverted. At 1500 octets that damages every ninth packet, so without repair 13 % are lost in \
 all. Both links run at the same time, the modes one after the other. The file is yours, or the first \
@@ -59,6 +60,8 @@ pub(crate) struct DemoArgs {
     /// The rows as NDJSON on stdout instead of the table, and no talk on stderr.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    columns: Columns,
 }
 
 fn carriers(args: &DemoArgs) -> Result<Vec<Carrier>, Failure> {
@@ -197,6 +200,8 @@ fn write_result(out: &Path, rows: &[Row]) -> Result<(), Failure> {
 /// The file cannot be read, the directory not be written, or a mode broke its promise.
 pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     let carriers = carriers(args)?;
+    // Before two minutes are spent.
+    table(&[]).chosen(&args.columns)?;
     fs::create_dir_all(&args.out)
         .with_context(|| format!("creating {}", args.out.display()))
         .or_exit(Exit::Device)?;
@@ -211,7 +216,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     });
     if !args.json {
         eprintln!(
-            "fulmar: sending {} ({size} bytes) over 5mbit, 10ms: clean, and with 2 % loss and BER \
+            "fulmar: sending {} ({size} bytes) over 5Mbit/s, 10ms: clean, and with 2 % loss and BER \
              1e-5 (which damages every ninth packet: without repair that is another 11 % lost); \
              seed {SEED}",
             file.display()
@@ -244,7 +249,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
             output::record(row)?;
         }
     } else {
-        output::line(&table(&rows).to_string())?;
+        output::line(&table(&rows).chosen(&args.columns)?.to_string())?;
         eprintln!(
             "fulmar: written to {}",
             args.out.join("result.json").display()

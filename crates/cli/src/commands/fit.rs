@@ -3,7 +3,7 @@
 use super::overwrite;
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
-use crate::table::Listing;
+use crate::table::{Columns, HEAVIEST, Listing};
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use fulmar_trace::fit::{Fit, Fitted, Goodness, Parameter, fit};
@@ -65,6 +65,8 @@ pub(crate) struct FitArgs {
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    columns: Columns,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -129,7 +131,8 @@ pub(crate) fn run(args: &FitArgs) -> Result<Exit, Failure> {
             fit: &fit,
         })?;
     } else {
-        output::line(text(&fit, best, &name)?.trim_end())?;
+        let table = table(&fit).chosen(&args.columns)?;
+        output::line(text(&fit, best, &name, &table)?.trim_end())?;
     }
     Ok(Exit::Done)
 }
@@ -204,8 +207,31 @@ fn write_trace(path: &Path, losses: &Losses) -> anyhow::Result<()> {
     out.flush().with_context(cannot)
 }
 
+fn table(fit: &Fit) -> Listing {
+    let headings = [
+        "model",
+        "parameters, 95 % intervals",
+        "log-likelihood",
+        "BIC",
+        "chi-square of runs",
+    ];
+    // By BIC and by the runs a model is judged.
+    let mut table = Listing::new(headings, 2).weigh([HEAVIEST, HEAVIEST, 50, 90, 100]);
+    for fitted in &fit.models {
+        let parameters: Vec<String> = fitted.parameters.iter().map(shown).collect();
+        table.row([
+            fitted.model.name().to_owned(),
+            parameters.join("\n"),
+            format!("{:.1}", fitted.log_likelihood),
+            format!("{:.1}", fitted.bic),
+            fitted.goodness.map_or_else(|| "-".to_owned(), goodness),
+        ]);
+    }
+    table
+}
+
 /// The table, what was compared, and the lines to paste.
-fn text(fit: &Fit, best: &Fitted, name: &str) -> anyhow::Result<String> {
+fn text(fit: &Fit, best: &Fitted, name: &str, table: &Listing) -> anyhow::Result<String> {
     let mut text = String::new();
     let share = 100.0 * output::share(fit.lost, fit.packets);
     write!(
@@ -227,24 +253,6 @@ fn text(fit: &Fit, best: &Fitted, name: &str) -> anyhow::Result<String> {
         if count > 0 {
             write!(text, ", {count} {what}")?;
         }
-    }
-    let headings = [
-        "model",
-        "parameters, 95 % intervals",
-        "log-likelihood",
-        "BIC",
-        "chi-square of runs",
-    ];
-    let mut table = Listing::new(headings, 2);
-    for fitted in &fit.models {
-        let parameters: Vec<String> = fitted.parameters.iter().map(shown).collect();
-        table.row([
-            fitted.model.name().to_owned(),
-            parameters.join("\n"),
-            format!("{:.1}", fitted.log_likelihood),
-            format!("{:.1}", fitted.bic),
-            fitted.goodness.map_or_else(|| "-".to_owned(), goodness),
-        ]);
     }
     writeln!(text, "\n{table}")?;
     for (model, reason) in &fit.skipped {

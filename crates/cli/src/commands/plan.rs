@@ -4,7 +4,7 @@ mod forecast;
 
 use crate::exit::{Exit, Failure, OrExit};
 use crate::output;
-use crate::table::Listing;
+use crate::table::{Columns, HEAVIEST, Listing};
 use anyhow::anyhow;
 use forecast::{Forecast, Kind, Loss, Question};
 use fulmar_proto::units::{
@@ -36,7 +36,7 @@ const LONGEST: ByteCount = ByteCount(65_535);
 #[command(group = clap::ArgGroup::new("way").required(true).args(["distance", "rtt"]))]
 #[command(group = clap::ArgGroup::new("errors").required(true).args(["ber", "power", "loss"]))]
 pub(crate) struct PlanArgs {
-    /// Rate of the link, such as 622mbit.
+    /// Rate of the link, such as 622Mbit/s.
     #[arg(long, value_name = "RATE")]
     rate: Bitrate,
     /// Length of the link in free space, such as 61km: the round trip is light's.
@@ -52,7 +52,7 @@ pub(crate) struct PlanArgs {
     /// Share of bits inverted, each for itself, such as 1e-6.
     #[arg(long, value_name = "SHARE")]
     ber: Option<BitErrorRate>,
-    /// Received optical power, such as -44.3dBm or 37.2nW, at the reference receiver (622mbit).
+    /// Received optical power, such as -44.3dBm or 37.2nW, at the reference receiver (622Mbit/s).
     #[arg(long, value_name = "POWER", allow_hyphen_values = true)]
     power: Option<OpticalPower>,
     /// Share of packets lost whatever their length, such as 2%.
@@ -82,6 +82,8 @@ pub(crate) struct PlanArgs {
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    columns: Columns,
 }
 
 impl PlanArgs {
@@ -89,7 +91,7 @@ impl PlanArgs {
     fn question(&self) -> Result<Question, Failure> {
         let wrong = |problem: String| Err(anyhow!(problem)).or_exit(Exit::Usage);
         if self.rate == Bitrate::ZERO {
-            return wrong("--rate 0bit: a link has at least 1bit".to_owned());
+            return wrong("--rate 0bit/s: a link has at least 1bit/s".to_owned());
         }
         let confidence = self.confidence.value();
         if confidence <= 0.0 || confidence >= 1.0 {
@@ -179,12 +181,36 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, Failure> {
             forecast: &forecast,
         })?;
     } else {
-        output::line(text(&question, &forecast)?.trim_end())?;
+        let table = table(&forecast).chosen(&args.columns)?;
+        output::line(text(&question, &forecast, &table)?.trim_end())?;
     }
     Ok(Exit::Done)
 }
 
-fn text(question: &Question, forecast: &Forecast) -> anyhow::Result<String> {
+/// Which columns matter: what there is to get, then what the last line explains.
+const WEIGHTS: [u8; 10] = [HEAVIEST, 40, 45, 60, 100, 95, 80, 70, 90, 85];
+
+fn table(forecast: &Forecast) -> Listing {
+    let headings = [
+        "repetition",
+        "header",
+        "data",
+        "lost",
+        "goodput",
+        "of the rate",
+        "best data",
+        "goodput there",
+        "window",
+        "way back",
+    ];
+    let mut table = Listing::new(headings, 1).weigh(WEIGHTS);
+    for kind in &forecast.kinds {
+        table.row(row(kind));
+    }
+    table
+}
+
+fn text(question: &Question, forecast: &Forecast, table: &Listing) -> anyhow::Result<String> {
     let mut text = String::new();
     write!(
         text,
@@ -198,22 +224,6 @@ fn text(question: &Question, forecast: &Forecast) -> anyhow::Result<String> {
             let percent = four_digits(rate.value() * 100.0);
             writeln!(text, "{percent} % of packets lost")?;
         }
-    }
-    let headings = [
-        "repetition",
-        "header",
-        "data",
-        "lost",
-        "goodput",
-        "of the rate",
-        "best data",
-        "goodput there",
-        "window",
-        "way back",
-    ];
-    let mut table = Listing::new(headings, 1);
-    for kind in &forecast.kinds {
-        table.row(row(kind));
     }
     writeln!(text, "{table}")?;
     match &forecast.blocks {

@@ -10,6 +10,7 @@ use super::traces::Traces;
 use super::watch::{Total, stoppable, watch};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::signals::Signals;
+use crate::table::Columns;
 use crate::workers::Workers;
 use anyhow::Context;
 use core::sync::atomic::Ordering;
@@ -78,6 +79,8 @@ pub(crate) struct SimArgs {
     /// Print records, one JSON object a line, instead of text.
     #[arg(long, conflicts_with = "csv")]
     json: bool,
+    #[command(flatten)]
+    columns: Columns,
     /// Write rows of comma-separated values to a file; `-` is stdout.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -107,9 +110,10 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
     }
     observe::check(args)?;
     let (experiment, digest) = read(args)?;
+    print::check_columns(&varied(&experiment), &args.columns)?;
     let signals = Signals::catch(&[])?;
     if let Some(directory) = &args.out {
-        return sweep(directory, &experiment, &digest, args.workers.jobs, &signals);
+        return sweep(directory, &experiment, &digest, args, &signals);
     }
     let (results, shown) = if observe::is_wanted(args) {
         observe::compute(args, &experiment, &signals)?
@@ -131,7 +135,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<Exit, Failure> {
         written(print::csv_file(file, &results, &varied))?;
     } else {
         let aggregates = results.iter().map(|point| &point.aggregate);
-        written(print::table(&experiment, aggregates, &varied).context(STDOUT))?;
+        print::table(&experiment, aggregates, &varied, &args.columns)?;
     }
     shown?;
     let failed: Vec<_> = results
@@ -157,9 +161,10 @@ fn sweep(
     directory: &Path,
     experiment: &Experiment,
     digest: &str,
-    jobs: usize,
+    args: &SimArgs,
     signals: &Signals,
 ) -> Result<Exit, Failure> {
+    let jobs = args.workers.jobs;
     let store = Store::open(directory, experiment, digest)?;
     let shown = directory.display();
     let (planned, found) = (experiment.run_count(), store.count());
@@ -190,7 +195,7 @@ fn sweep(
     }
     let varied = varied(experiment);
     let finished = store.finish(&varied).or_exit(Exit::Device)?;
-    written(print::table(experiment, &finished.aggregates, &varied).context(STDOUT))?;
+    print::table(experiment, &finished.aggregates, &varied, &args.columns)?;
     eprintln!("fulmar: {planned} runs and their summaries are in {shown}");
     if let Some((point, seed, error)) = &finished.first_failure {
         tell_of_failures(finished.failed, *point, *seed, error);

@@ -3,7 +3,7 @@
 use super::plan::{Carrier, Condition, SEED};
 use super::timeline::Timeline;
 use crate::output;
-use crate::table::Listing;
+use crate::table::{HEAVIEST, Listing};
 use anyhow::{Context, Result};
 use fulmar_net::emulator::{DirectionReport, Report};
 use fulmar_net::transfer::Coverage;
@@ -132,6 +132,8 @@ fn agrees(original: &Path, copy: &Path, coverage: &Coverage) -> Result<bool> {
 
 /// The table for people.
 pub(crate) fn table(rows: &[Row]) -> Listing {
+    // What the mode is for goes last: whether everything came, and how fast.
+    const WEIGHTS: [u8; 10] = [HEAVIEST, HEAVIEST, 30, 100, 90, 70, 60, 50, 95, HEAVIEST];
     let headings = [
         "link",
         "mode",
@@ -144,7 +146,7 @@ pub(crate) fn table(rows: &[Row]) -> Listing {
         "residual loss",
         "verified",
     ];
-    let mut table = Listing::new(headings, 3).plain();
+    let mut table = Listing::new(headings, 3).plain().weigh(WEIGHTS);
     let millis = |seconds: Option<f64>| {
         seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.1}", seconds * 1e3))
     };
@@ -168,4 +170,42 @@ pub(crate) fn table(rows: &[Row]) -> Listing {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eighty_columns_have_room_for_what_the_help_explains() {
+        let row = Row {
+            mode: "quasi-reliable",
+            link: "lossy",
+            goodput_bps: 4_123_000,
+            efficiency: 0.941,
+            delay_mean_s: Some(0.123_4),
+            delay_p99_s: Some(0.567_8),
+            overhead_bytes: 1_234_567,
+            residual_loss: 0.134_56,
+            verified: true,
+            complete_expected: false,
+            parity: "16 words".to_owned(),
+            size_bytes: 4_000_000,
+            delivered_bytes: 3_400_000,
+            wire_bytes: 5_000_000,
+            wire_lost_packets: 60,
+            wire_damaged_packets: 300,
+            span_s: 7.5,
+            capacity_bps: 4_380_000,
+            seed: SEED,
+            version: env!("CARGO_PKG_VERSION"),
+            error: None,
+        };
+        let text = table(&[row]).fitted(Some(80));
+        for said in [
+            "goodput", "residual", "13.456 %", "verified", "intact", "of", "0.941",
+        ] {
+            assert!(text.contains(said), "{said}:\n{text}");
+        }
+    }
 }

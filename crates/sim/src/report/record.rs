@@ -256,27 +256,36 @@ pub struct Column {
     pub unit: f64,
     /// Digits behind the point.
     pub digits: usize,
+    /// How much it matters: where there is no room, the lightest columns are left out.
+    pub weight: u8,
 }
 
 /// The columns of the table, in order.
 pub const COLUMNS: [Column; 9] = [
-    column("completed", "complete %", 0.01, 0),
-    column("delivered_bytes", "delivered kB", 1e3, 1),
-    column("goodput_bps", "goodput Mbit/s", 1e6, 3),
-    column("efficiency", "of capacity %", 0.01, 1),
-    column("delay_mean_s", "delay mean ms", 1e-3, 3),
-    column("delay_p99_s", "delay p99 ms", 1e-3, 3),
-    column("first_arrival_s", "first data ms", 1e-3, 3),
-    column("overhead_bytes", "overhead kB", 1e3, 1),
-    column("corrupt_bytes", "corrupt B", 1.0, 1),
+    column("completed", "complete %", 0.01, 0, 70),
+    column("delivered_bytes", "delivered kB", 1e3, 1, 40),
+    column("goodput_bps", "goodput Mbit/s", 1e6, 3, 100),
+    column("efficiency", "of capacity %", 0.01, 1, 90),
+    column("delay_mean_s", "delay mean ms", 1e-3, 3, 85),
+    column("delay_p99_s", "delay p99 ms", 1e-3, 3, 75),
+    column("first_arrival_s", "first data ms", 1e-3, 3, 80),
+    column("overhead_bytes", "overhead kB", 1e3, 1, 60),
+    column("corrupt_bytes", "corrupt B", 1.0, 1, 20),
 ];
 
-const fn column(name: &'static str, heading: &'static str, unit: f64, digits: usize) -> Column {
+const fn column(
+    name: &'static str,
+    heading: &'static str,
+    unit: f64,
+    digits: usize,
+    weight: u8,
+) -> Column {
     Column {
         name,
         heading,
         unit,
         digits,
+        weight,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Results for people and programs: a table, records, rows.
 
 use super::STDOUT;
-use crate::table::Listing;
+use crate::exit::Failure;
+use crate::table::{Columns, HEAVIEST, Listing};
 use anyhow::Context;
 use fulmar_sim::experiment::{Experiment, PointResult};
 use fulmar_sim::report::aggregate::AggregateRecord;
@@ -9,6 +10,9 @@ use fulmar_sim::report::csv;
 use fulmar_sim::report::record::COLUMNS;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+
+/// The number of runs is worth less than what they came to.
+const N_WEIGHT: u8 = 65;
 
 /// Every record on stdout, one JSON object a line.
 pub(super) fn json(results: &[PointResult]) -> anyhow::Result<()> {
@@ -67,15 +71,33 @@ pub(super) fn csv_file(
     Ok(())
 }
 
+/// An empty table: what varies, and the main measures.
+fn empty(varied: &[String]) -> Listing {
+    let measures = COLUMNS.iter().map(|column| column.heading.to_owned());
+    let headings = varied.iter().cloned().chain(["n".to_owned()]);
+    let weights = varied.iter().map(|_| HEAVIEST).chain([N_WEIGHT]);
+    let names = COLUMNS.map(|column| column.name);
+    Listing::new(headings.chain(measures), varied.len())
+        .weigh(weights.chain(COLUMNS.map(|column| column.weight)))
+        .name_last(&names)
+}
+
+/// Whether there are such columns: runs may take hours.
+///
+/// # Errors
+/// There is none of a name.
+pub(super) fn check_columns(varied: &[String], columns: &Columns) -> Result<(), Failure> {
+    empty(varied).chosen(columns).map(|_| ())
+}
+
 /// One row for each point: what varies, and the main measures with their intervals.
 pub(super) fn table<'a>(
     experiment: &Experiment,
     aggregates: impl IntoIterator<Item = &'a AggregateRecord>,
     varied: &[String],
-) -> anyhow::Result<()> {
-    let measures = COLUMNS.iter().map(|column| column.heading.to_owned());
-    let headings = varied.iter().cloned().chain(["n".to_owned()]);
-    let mut table = Listing::new(headings.chain(measures), varied.len());
+    columns: &Columns,
+) -> Result<(), Failure> {
+    let mut table = empty(varied);
     for aggregate in aggregates {
         let point = &experiment.points[aggregate.point];
         let values = point.varied.iter().map(|(_, value)| value.clone());
@@ -87,11 +109,16 @@ pub(super) fn table<'a>(
         let cells = COLUMNS.iter().map(|column| column.cell(aggregate));
         table.row(values.chain([n]).chain(cells));
     }
+    let table = table.chosen(columns)?;
+    super::written(write_table(&table).context(STDOUT))
+}
+
+fn write_table(table: &Listing) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{table}").context("cannot write the table")?;
     writeln!(
         out,
-        "means with 95 % confidence intervals; --json and --csv have every measure"
+        "means with 95 % confidence intervals; --columns chooses, --json and --csv have every measure"
     )
     .context("cannot write the table")
 }

@@ -76,6 +76,15 @@ struct Class {
     figures: Vec<Figure>,
 }
 
+impl Group {
+    fn of_class(class: &Class) -> Self {
+        Self {
+            title: format!("class {}", class.name),
+            figures: class.figures.clone(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 struct Flow {
     protocol: String,
@@ -220,15 +229,28 @@ fn link_style(link: &str) -> Style {
     }
 }
 
+/// The width of each column of a table.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |n| {
+        let cells = rows.iter().filter_map(|row| row.get(n));
+        cells
+            .map(|cell: &String| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    (0..count).map(width).collect()
+}
+
+/// The width that a table takes if nothing of it is cut off.
+fn natural_width(rows: &[Vec<String>]) -> usize {
+    let widths = widths(rows);
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
 /// Rows whose cells begin in the same columns; the last may be of any length.
 fn table(rows: &[Vec<String>], width: usize, paint: Paint, lines: &mut Vec<String>) {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..count)
-        .map(|n| {
-            let cells = rows.iter().filter_map(|row| row.get(n));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        })
-        .collect();
+    let widths = widths(rows);
     for (n, row) in rows.iter().enumerate() {
         let style = if n == 0 { Style::Quiet } else { Style::Usual };
         let mut line = Line::new(width, paint);
@@ -330,7 +352,13 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
             let values = class.figures.iter().map(|one| one.text.clone());
             core::iter::once(class.name.clone()).chain(values).collect()
         }));
-        table(&rows, width, paint, &mut lines);
+        if natural_width(&rows) <= width {
+            table(&rows, width, paint, &mut lines);
+        } else {
+            // No figure is cut off: where a row has no room, each class is a group.
+            let each: Vec<Group> = view.classes.iter().map(Group::of_class).collect();
+            groups(&each, width, paint, &mut lines);
+        }
     }
     if !view.decisions.is_empty() {
         lines.push(String::new());
@@ -441,6 +469,24 @@ mod tests {
             assert!(text.contains(said), "{said:?} in\n{text}");
         }
         assert!(!text.contains('\x1b'), "plain");
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_every_figure_of_a_class() {
+        let mut view = view("ground", "up");
+        let one = |n| json!({"label": format!("figure {n}"), "text": format!("{n}.25 Mbit/s")});
+        let figures = (0..10).map(one).collect::<Vec<_>>();
+        view.classes =
+            vec![serde_json::from_value(json!({"name": "bulk", "figures": figures})).unwrap()];
+        for width in [40, 80, 100, 200] {
+            let text = lines(&view, width, Paint::Plain).join("\n");
+            for n in 0..10 {
+                assert!(
+                    text.contains(&format!("{n}.25 Mbit/s")),
+                    "{n} at {width}:\n{text}"
+                );
+            }
+        }
     }
 
     #[test]
