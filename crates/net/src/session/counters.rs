@@ -25,7 +25,7 @@ pub enum DropReason {
     WrongMac,
     /// An initiation, while too many came: a cookie was asked for.
     CookieAsked,
-    /// An initiation, while too many came.
+    /// An initiation, or a response to one of ours, while too many came.
     Flood,
     /// A genuine initiation of somebody we do not know.
     UnknownPeer,
