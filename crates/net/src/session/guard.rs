@@ -179,6 +179,8 @@ const COOKIE_NETWORK_RATE: Rate = Rate::per_second(100, 100);
 const COOKIE_KNOWN_RATE: Rate = Rate::per_second(100, 50);
 /// Notices of one kind to ends that nobody vouches for.
 const NOTICE_RATE: Rate = Rate::per_second(10, 10);
+/// Second checks that are looked at under the secret before.
+const BEFORE_RATE: Rate = Rate::per_second(100, 100);
 /// First checks under further keys, where peers are told apart by preset keys or labels.
 const FURTHER_RATE: Rate = Rate::per_second(2_000, 2_000);
 
@@ -195,6 +197,7 @@ pub(super) struct Guard {
     cookies: Bucket,
     cookies_of_known: Bucket,
     cookies_of: SourceLimits,
+    proofs_of_before: Bucket,
     further: Bucket,
     refusals: Bucket,
     denials: Bucket,
@@ -218,6 +221,7 @@ impl Guard {
             cookies: Bucket::FULL,
             cookies_of_known: Bucket::FULL,
             cookies_of: SourceLimits::new(COOKIE_HOST_RATE, COOKIE_NETWORK_RATE),
+            proofs_of_before: Bucket::FULL,
             further: Bucket::FULL,
             refusals: Bucket::FULL,
             denials: Bucket::FULL,
@@ -250,7 +254,7 @@ impl Guard {
         self.turn_secrets(now);
         let is_granted = if !self.is_loaded(now) {
             self.read.take(now, self.rate)
-        } else if self.is_proven(work, call) {
+        } else if self.is_proven(now, work, call) {
             let reserved = call.is_known && self.read_of_known.take(now, KNOWN_RATE);
             reserved
                 || self.read.has(now, self.rate)
@@ -266,14 +270,16 @@ impl Guard {
         }
     }
 
-    fn is_proven(&self, work: &mut Work, call: Call<'_>) -> bool {
+    /// Whether the second check is right. Cookies of before the last change of secrets are looked for at a
+    /// rate: most second checks that are wrong were never right.
+    fn is_proven(&mut self, now: Instant, work: &mut Work, call: Call<'_>) -> bool {
+        let mut proves = |secret| {
+            let cookie = hash(work, secret, &[call.source]);
+            same(&second(work, &cookie, call.message), call.proof)
+        };
         *call.proof != NO_PROOF
-            && [&self.secret, &self.secret_before]
-                .into_iter()
-                .any(|secret| {
-                    let cookie = hash(work, secret, &[call.source]);
-                    same(&second(work, &cookie, call.message), call.proof)
-                })
+            && (proves(&self.secret)
+                || self.proofs_of_before.take(now, BEFORE_RATE) && proves(&self.secret_before))
     }
 
     fn ask_for_proof(&mut self, now: Instant, work: &mut Work, call: Call<'_>) -> Admission {

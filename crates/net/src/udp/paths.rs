@@ -143,7 +143,12 @@ impl PathTable {
         let entry = self.entries.get_mut(&id)?;
         if entry.standing == Standing::Heard {
             entry.standing = Standing::Answered;
-            self.unanswered.retain(|&other| other != id);
+            // Mostly it came just now; a crowd of strangers must not make each answer a search.
+            if self.unanswered.back() == Some(&id) {
+                self.unanswered.pop_back();
+            } else {
+                self.unanswered.retain(|&other| other != id);
+            }
             self.awaited.push_back(id);
         }
         Some(entry.path)
