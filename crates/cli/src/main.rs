@@ -125,7 +125,7 @@ fn main() -> ExitCode {
         Err(exit) => return exit,
     };
     let outcome = match cli.command {
-        Command::Completions(args) => commands::completions::run(&args, command()),
+        Command::Completions(args) => commands::completions::run(&args, &command()),
         Command::Demo(args) => commands::demo::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Emulate(args) => commands::emulate::run(&args),

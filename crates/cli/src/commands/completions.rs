@@ -24,9 +24,9 @@ pub(crate) struct CompletionsArgs {
 ///
 /// # Errors
 /// Stdout cannot be written.
-pub(crate) fn run(args: &CompletionsArgs, command: Command) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    generate(args.shell, &mut completed(&command), "fulmar", &mut script);
+    generate(args.shell, &mut completed(command), "fulmar", &mut script);
     output::line(String::from_utf8_lossy(&script).trim_end())?;
     Ok(Exit::Done)
 }

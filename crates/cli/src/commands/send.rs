@@ -463,23 +463,22 @@ fn last_line(name: &str, report: &SendReport, goodput: Bitrate) -> String {
         );
     }
     let mbit = |rate: Bitrate| rate.as_bits_per_second() as f64 / 1e6;
-    let mut line = format!(
-        "{name}: {} bytes in {:.2} s, {:.3} Mbit/s",
-        report.size,
-        report.elapsed.as_secs_f64(),
-        mbit(goodput)
-    );
-    if let Some(allowed) = allowed(report) {
+    let used = allowed(report).map(|allowed| {
         let share = output::share(goodput.as_bits_per_second(), allowed.as_bits_per_second());
         let (percent, rate) = (share * 100.0, mbit(allowed));
-        line += &format!(" ({percent:.0} % of the {rate:.3} Mbit/s that the link allows)");
-    }
-    line += ", BLAKE3 verified";
-    if let Some(lost) = held_lost(report) {
-        line += &format!("; {:.1} % held lost on the way", lost * 100.0);
-    }
-    let repair = repair_share(report) * 100.0;
-    line + &format!("; repair took {repair:.1} % of what was sent")
+        format!(" ({percent:.0} % of the {rate:.3} Mbit/s that the link allows)")
+    });
+    let lost =
+        held_lost(report).map(|lost| format!("; {:.1} % held lost on the way", lost * 100.0));
+    format!(
+        "{name}: {} bytes in {:.2} s, {:.3} Mbit/s{}, BLAKE3 verified{}; repair took {:.1} % of what was sent",
+        report.size,
+        report.elapsed.as_secs_f64(),
+        mbit(goodput),
+        used.unwrap_or_default(),
+        lost.unwrap_or_default(),
+        repair_share(report) * 100.0
+    )
 }
 
 /// What the link was found to allow, or was said to.

@@ -56,7 +56,8 @@ pub trait SendObserver {
     fn resumed(&mut self, _offset: u64) {}
     /// These octets were handed to the transport.
     fn submitted(&mut self, _now: Instant, _range: Range<u64>) {}
-    /// The receiver has confirmed the file up to here or, in modes that confirm nothing, so much was sent.
+    /// So many octets of the file were confirmed, those beyond holes included, or, in modes that confirm
+    /// nothing, sent.
     fn confirmed(&mut self, _now: Instant, _octets: u64) {}
     /// The connection was lost and is opened again.
     fn reconnecting(&mut self) {}

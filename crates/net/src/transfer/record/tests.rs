@@ -184,16 +184,16 @@ fn octets_of_a_conversation_are_rewritten_in_the_longest_records() {
     let mut octets = Vec::new();
     for offset in [0, 20_000] {
         encode_data_head(offset, 20_000, &mut octets);
-        octets.extend_from_slice(&[7; 20_000]);
+        octets.resize(octets.len() + 20_000, 7);
     }
     let mut expected = Vec::new();
     encode_data_head(0, DATA_BYTES_MAX, &mut expected);
-    expected.extend_from_slice(&[7; DATA_BYTES_MAX]);
+    expected.resize(expected.len() + DATA_BYTES_MAX, 7);
     encode_data_head(
         DATA_BYTES_MAX as u64,
         40_000 - DATA_BYTES_MAX,
         &mut expected,
     );
-    expected.extend_from_slice(&[7; 40_000 - DATA_BYTES_MAX]);
+    expected.resize(expected.len() + 40_000 - DATA_BYTES_MAX, 7);
     assert_eq!(rewrite_conversation(&octets, [999]), (expected, None));
 }
