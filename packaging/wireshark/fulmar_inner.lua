@@ -1,7 +1,9 @@
 -- What is inside a session's data datagram once it is opened: docs/protocol/session.md, section 5.
 
-local TYPES = { [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment" }
+local TYPES = { [0] = "TPDU", "heartbeat", "probe", "probe reply", "close", "fragment", "report" }
 local FRAGMENTS_MAX = 64
+local REPORT_VERSION = 1
+local CLASS_BYTES = 25
 
 local proto = nil
 local f = {}
@@ -17,6 +19,17 @@ local function declare(shared)
     field("count", "uint8", "Count")
     field("piece", "bytes", "Piece of a TPDU")
     field("padding", "bytes", "Padding")
+    field("sent", "uint64", "Datagrams sent")
+    field("heard", "uint64", "Datagrams of the other end, as it said")
+    field("arrived", "uint64", "Datagrams of these that arrived")
+    field("version", "uint8", "Version of the splice's report")
+    field("recovered", "uint64", "TPDUs recovered by parity")
+    field("residual", "uint64", "TPDUs given up")
+    field("class", "uint8", "Class")
+    field("expected", "uint64", "Messages expected")
+    field("delivered", "uint64", "Messages delivered")
+    field("octets", "uint64", "Octets delivered")
+    field("report", "bytes", "Report of another version")
     proto.fields = f
 end
 
@@ -34,6 +47,35 @@ local function fragment(cursor)
     return string.format(" %d: %d/%d len=%d", number, index + 1, count, length)
 end
 
+-- Datagrams of both directions, then what the splice says (docs/protocol/splice.md, section 10).
+local function report(cursor)
+    local sent = cursor:number64(f.sent)
+    local heard, arrived = cursor:number64(f.heard), cursor:number64(f.arrived)
+    if not arrived then
+        return ""
+    end
+    local text = string.format(" sent=%s heard=%s arrived=%s", tostring(sent), tostring(heard), tostring(arrived))
+    if cursor:left() == 0 then
+        return text
+    end
+    if cursor:number(f.version, 1) ~= REPORT_VERSION then
+        cursor:rest(f.report)
+        return text
+    end
+    cursor:number64(f.recovered)
+    cursor:number64(f.residual)
+    while not cursor.failed and cursor:left() >= CLASS_BYTES do
+        cursor:number(f.class, 1)
+        cursor:number64(f.expected)
+        cursor:number64(f.delivered)
+        cursor:number64(f.octets)
+    end
+    if not cursor.failed and cursor:left() > 0 then
+        cursor:fail("malformed", "a class is cut off")
+    end
+    return text
+end
+
 local function dissect(shared, tvb, pinfo, tree)
     pinfo.cols.protocol = "Session"
     local item = tree:add(proto, tvb:range())
@@ -48,6 +90,8 @@ local function dissect(shared, tvb, pinfo, tree)
         tpdu = cursor:rest(f.tpdu)
     elseif name == "fragment" then
         text = fragment(cursor)
+    elseif name == "report" then
+        text = report(cursor)
     else
         if name == "probe" or name == "probe reply" then
             text = string.format(" %d", cursor:number(f.number, 4) or 0)

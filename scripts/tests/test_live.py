@@ -259,7 +259,7 @@ class Live(unittest.TestCase):
             for dark in (False, True):
                 with self.subTest(width=width, dark=dark):
                     self.browser.open(self.air.url, width=width, dark=dark)
-                    self.browser.until("charts", "document.querySelectorAll('#charts svg path').length >= 9 &&"
+                    self.browser.until("charts", "document.querySelectorAll('#charts svg path').length >= 15 &&"
                                        " [...document.querySelectorAll('#charts path')].some(p => p.getTotalLength() > 10)")
                     told = self.browser.eval(LOOKS)
                     picture(self.browser, f"{width}-{'dark' if dark else 'light'}")
@@ -287,7 +287,7 @@ class Live(unittest.TestCase):
         try:
             for width in (1280, 400):
                 self.browser.open(self.air.url, width=width)
-                self.browser.until("the drawing", "document.querySelectorAll('#charts rect.outage').length === 8")
+                self.browser.until("the drawing", "document.querySelectorAll('#charts rect.outage').length === 14")
                 told = self.browser.eval(LOOKS)
                 self.assertEqual(told["beyond"], [])
                 self.assertTrue(all(drawn > wide / 2 for wide, _, drawn in told["charts"]), told["charts"])

@@ -77,6 +77,105 @@ fn a_peer_that_answers_is_good_and_hears_of_no_caller_and_one_that_has_gone_is_b
     assert_eq!(code, Some(1));
 }
 
+/// Two configurations with static keys, whose files are in `place`; each knows the other by `known`.
+fn keyed(place: &Path, name: &str, known: &str, peer: &str) -> PathBuf {
+    let file = place.join(format!("{name}-keyed.toml"));
+    let text = format!(
+        "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{0}/{name}\"\n\
+         [security]\nkind = \"noise\"\nprivate_key_file = \"{0}/{name}.key\"\n\
+         [[peer]]\nname = \"other\"\nrate = \"10Mbit/s\"\npublic_key = \"{known}\"\n{peer}\n\
+         [egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n",
+        place.display()
+    );
+    fs::write(&file, text).expect("room");
+    file
+}
+
+#[test]
+fn keys_that_do_not_fit_are_bad_and_say_which_and_keys_that_fit_leave_no_line_there() {
+    let place = tempfile::tempdir().expect("room");
+    let public = |name: &str| {
+        let file = place.path().join(format!("{name}.key"));
+        let made = run(&format!("keygen {}", file.display()));
+        assert!(made.status.success(), "{}", said(&made));
+        let read = run(&format!("keygen --public {}", file.display()));
+        let text = String::from_utf8(read.stdout).expect("text");
+        text.trim().to_owned()
+    };
+    let [ours, theirs, other] = ["air", "ground", "stranger"].map(public);
+    let ground = keyed(place.path(), "ground", &ours, "");
+    let arguments = format!("gateway --json --log-format json -c {}", ground.display());
+    let mut ground = Running::start(fulmar(&arguments));
+    let address = format!("address = \"{}\"", ground.address());
+    let ask = |file: PathBuf| {
+        let (code, found) = findings(&file);
+        (code, about(&found, "peer other").clone())
+    };
+
+    let (code, peer) = ask(keyed(place.path(), "air", &theirs, &address));
+    assert_eq!(
+        (code, &peer["verdict"]),
+        (Some(0), &Value::from("good")),
+        "{peer}"
+    );
+    assert!(
+        peer["found"]
+            .as_str()
+            .expect("text")
+            .ends_with("and has our keys"),
+        "{peer}"
+    );
+
+    // The key of another gateway for its own.
+    let (code, peer) = ask(keyed(place.path(), "air", &other, &address));
+    assert_eq!(
+        (code, &peer["verdict"]),
+        (Some(1), &Value::from("bad")),
+        "{peer}"
+    );
+    assert!(
+        peer["found"]
+            .as_str()
+            .expect("text")
+            .contains("its public key is not"),
+        "{peer}"
+    );
+
+    // A private key that it does not know.
+    let (code, peer) = ask(keyed(place.path(), "stranger", &theirs, &address));
+    assert_eq!(
+        (code, &peer["verdict"]),
+        (Some(1), &Value::from("bad")),
+        "{peer}"
+    );
+    assert!(
+        peer["found"].as_str().expect("text").contains(&other),
+        "{peer}"
+    );
+
+    // Another kind of security.
+    let (code, peer) = ask(configuration(place.path(), "bare", &address));
+    assert_eq!(
+        (code, &peer["verdict"]),
+        (Some(1), &Value::from("bad")),
+        "{peer}"
+    );
+    assert!(
+        peer["found"]
+            .as_str()
+            .expect("text")
+            .contains("security kind"),
+        "{peer}"
+    );
+
+    ground.signal(Signal::TERM);
+    let (_, log) = ground.end();
+    assert!(
+        !log.contains("peer_up") && !log.contains("older than its last"),
+        "{log}"
+    );
+}
+
 #[test]
 fn a_configuration_that_is_wrong_is_told_before_anything_is_tried() {
     let place = tempfile::tempdir().expect("room");

@@ -9,6 +9,7 @@ mod fading;
 mod field;
 mod fit;
 mod gateway_config;
+mod gateway_directions;
 mod gateway_disk_full;
 mod gateway_field;
 mod gateway_first_use;

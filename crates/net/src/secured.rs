@@ -165,6 +165,8 @@ impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
             }
             SessionEvent::EpochSeen { .. }
             | SessionEvent::Rekeyed(_)
+            | SessionEvent::ReportDue(_)
+            | SessionEvent::Reported { .. }
             | SessionEvent::Moved { .. }
             | SessionEvent::NoAnswer { .. } => {}
             SessionEvent::Inner(event) => return Some(event),

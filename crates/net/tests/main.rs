@@ -17,6 +17,7 @@ mod session_mtu;
 mod session_notices;
 mod session_pair;
 mod session_refusals;
+mod session_reports;
 mod session_work;
 mod tcp_kernel;
 mod tcp_lab;

@@ -87,10 +87,13 @@ fn different_presets_on_top_of_right_keys_are_said_once_at_both_ends() {
     let forged = SessionEvent::Refused {
         path: PATH,
         peer: Some(PEER),
-        reason: RefuseReason::ResponseForged,
+        reason: RefuseReason::ResponseForged(SecurityKinds::NOISE),
     };
     assert_eq!(caller, [forged]);
-    assert_eq!(listener, refused(Some(PEER), RefuseReason::Unconfirmed));
+    assert_eq!(
+        listener,
+        refused(Some(PEER), RefuseReason::Unconfirmed(SecurityKinds::NOISE))
+    );
 }
 
 #[test]

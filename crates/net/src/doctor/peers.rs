@@ -1,11 +1,11 @@
-//! Whether the gateways at the other end answer.
+//! Whether the gateways at the other end answer, and would take a call of this one.
 
 use super::finding::{Finding, chain};
 use crate::clock::Clock;
 use crate::entropy;
-use crate::gateway::config::{GatewayConfig, PeerSettings};
-use crate::gateway::peer_address;
-use crate::session::{SESSION_VERSION, version_answer, version_question};
+use crate::gateway::config::{GatewayConfig, PeerSettings, SecurityKind};
+use crate::gateway::{key_question, peer_address};
+use crate::session::{KeyAnswer, SESSION_VERSION, version_answer, version_question};
 use crate::wait::{Interest, wait};
 use core::time::Duration;
 use std::io::{self, ErrorKind};
@@ -17,14 +17,14 @@ const EVERY: Duration = Duration::from_millis(250);
 const TRIES: u32 = 12;
 /// The last question may cross two satellites.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// An answer is 12 octets; a longer datagram is none.
+/// An answer has 12 octets or, about keys, 28; a longer datagram is none.
 const ROOM: usize = 64;
 
 /// What came of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// It speaks this version; the answer took so long.
-    Version(u8, Duration),
+enum Heard<T> {
+    /// An answer, so long after the question.
+    Answer(T, Duration),
     /// Its host says that nobody listens.
     Refused,
     /// Nothing came.
@@ -36,8 +36,11 @@ pub(super) fn reachable(config: &GatewayConfig) -> Vec<Finding> {
     let judged = config.peers.iter().enumerate().map(|(index, peer)| {
         let check = format!("peer {}", peer.name);
         match peer_address(config, index) {
-            Ok(Some(address)) => match ask(address) {
-                Ok(answer) => judge(check, address, answer),
+            Ok(Some(address)) => match ask_version(address) {
+                Ok(Heard::Answer(SESSION_VERSION, after)) => {
+                    keys_fit(config, index, check, address, after)
+                }
+                Ok(heard) => judge(check, address, heard),
                 Err(error) => Finding::bad(
                     check,
                     format!("{address}: {error}"),
@@ -60,25 +63,22 @@ fn calls_us(check: String, peer: &PeerSettings) -> Finding {
     Finding::good(check, found)
 }
 
-fn judge(check: String, address: SocketAddr, answer: Answer) -> Finding {
-    match answer {
-        Answer::Version(SESSION_VERSION, after) => {
-            let millis = after.as_secs_f64() * 1e3;
-            Finding::good(check, format!("{address} answers after {millis:.1} ms"))
-        }
-        Answer::Version(theirs, _) => Finding::bad(
+/// What is wrong with a peer that does not answer in our version.
+fn judge(check: String, address: SocketAddr, heard: Heard<u8>) -> Finding {
+    match heard {
+        Heard::Answer(theirs, _) => Finding::bad(
             check,
             format!(
                 "{address} speaks version {theirs} of the session, this fulmar {SESSION_VERSION}"
             ),
             "install the same version of fulmar at both ends",
         ),
-        Answer::Refused => Finding::bad(
+        Heard::Refused => Finding::bad(
             check,
             format!("{address} is there, but nobody listens on that UDP port"),
             "start the gateway there, or correct the port",
         ),
-        Answer::Silence => Finding::bad(
+        Heard::Silence => Finding::bad(
             check,
             format!("{address} does not answer {TRIES} questions"),
             "see that the gateway runs there, that its UDP port is open in every firewall on the way, \
@@ -87,7 +87,103 @@ fn judge(check: String, address: SocketAddr, answer: Answer) -> Finding {
     }
 }
 
-fn ask(address: SocketAddr) -> io::Result<Answer> {
+/// The peer at place `index` answers; whether it would take a call of this gateway.
+fn keys_fit(
+    config: &GatewayConfig,
+    index: usize,
+    check: String,
+    address: SocketAddr,
+    after: Duration,
+) -> Finding {
+    let question = match key_question(config, index) {
+        Ok(Some(question)) => question,
+        Ok(None) => {
+            return Finding::bad(
+                check,
+                format!("{address} answers, but no handshake can be begun with its public key"),
+                "copy its public_key again, from `fulmar keygen --public FILE` there",
+            );
+        }
+        Err(error) => {
+            return Finding::bad(
+                check,
+                format!(
+                    "{address} answers, but our keys cannot be used: {}",
+                    chain(&error)
+                ),
+                "fulmar gateway --check -c FILE says more; fulmar keygen makes keys",
+            );
+        }
+    };
+    let heard = exchange(
+        address,
+        |_| question.octets().to_vec(),
+        |octets, _| Some((0, question.answer(octets)?)),
+    );
+    let answer = match heard {
+        Ok(Heard::Answer(answer, _)) => Some(answer),
+        _ => None,
+    };
+    judge_keys(check, address, after, config, answer)
+}
+
+fn judge_keys(
+    check: String,
+    address: SocketAddr,
+    after: Duration,
+    config: &GatewayConfig,
+    answer: Option<KeyAnswer>,
+) -> Finding {
+    let millis = after.as_secs_f64() * 1e3;
+    let there = format!("{address} answers after {millis:.1} ms");
+    match answer {
+        Some(KeyAnswer::Agree) => {
+            let keys = match &config.security {
+                SecurityKind::None => "knows us; nothing is protected",
+                SecurityKind::Noise {
+                    preset_key_file: Some(_),
+                    ..
+                } => "has our keys, but for the preset key, which a handshake alone shows",
+                SecurityKind::Noise { .. } | SecurityKind::Preset { .. } => "has our keys",
+            };
+            Finding::good(check, format!("{there} and {keys}"))
+        }
+        Some(KeyAnswer::Differ(hint)) => {
+            let hint = hint.to_string();
+            let (found, remedy) = hint.split_once(": ").unwrap_or((&hint, "see its log"));
+            Finding::bad(
+                check,
+                format!("{there}, but would not take our call: {found}"),
+                remedy,
+            )
+        }
+        None => Finding::poor(
+            check,
+            format!("{there}, and says nothing about our keys"),
+            "update fulmar there; its log says whether it refuses our handshakes",
+        ),
+    }
+}
+
+fn ask_version(address: SocketAddr) -> io::Result<Heard<u8>> {
+    // Room above it for every try.
+    let first = u32::try_from(entropy::seed()? >> 33).unwrap_or(0);
+    exchange(
+        address,
+        |attempt| version_question(first + attempt).to_vec(),
+        |octets, attempt| {
+            let mut asked = 0..=attempt;
+            asked.find_map(|asked| Some((asked, version_answer(octets, first + asked)?)))
+        },
+    )
+}
+
+/// Sends `question`, again and again, until `answer` finds in what came which of them it answers, and how.
+fn exchange<T>(
+    address: SocketAddr,
+    question: impl Fn(u32) -> Vec<u8>,
+    answer: impl Fn(&[u8], u32) -> Option<(u32, T)>,
+) -> io::Result<Heard<T>> {
     let any: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -95,14 +191,12 @@ fn ask(address: SocketAddr) -> io::Result<Answer> {
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(address)?;
     socket.set_nonblocking(true)?;
-    // Room above it for every try.
-    let first = u32::try_from(entropy::seed()? >> 33).unwrap_or(0);
     let clock = Clock::start();
     let begun = clock.now();
     for attempt in 0..TRIES {
-        match socket.send(&version_question(first + attempt)) {
+        match socket.send(&question(attempt)) {
             Ok(_) => {}
-            Err(error) if is_refusal(&error) => return Ok(Answer::Refused),
+            Err(error) if is_refusal(&error) => return Ok(Heard::Refused),
             Err(error) => return Err(error),
         }
         let last = attempt + 1 == TRIES;
@@ -122,19 +216,17 @@ fn ask(address: SocketAddr) -> io::Result<Answer> {
             let len = match heard {
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(error) if is_refusal(&error) => return Ok(Answer::Refused),
+                Err(error) if is_refusal(&error) => return Ok(Heard::Refused),
                 Err(error) => return Err(error),
             };
             let octets = octets.get(..len).unwrap_or_default();
-            let answered = (0..=attempt)
-                .find_map(|asked| Some((asked, version_answer(octets, first + asked)?)));
-            if let Some((asked, version)) = answered {
+            if let Some((asked, found)) = answer(octets, attempt) {
                 let after = clock.now().saturating_since(begun + EVERY * asked);
-                return Ok(Answer::Version(version, after));
+                return Ok(Heard::Answer(found, after));
             }
         }
     }
-    Ok(Answer::Silence)
+    Ok(Heard::Silence)
 }
 
 /// Whether the other host says that nobody listens.
@@ -152,14 +244,14 @@ mod tests {
         let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         drop(taken);
-        assert_eq!(ask(address).unwrap(), Answer::Refused);
+        assert_eq!(ask_version(address).unwrap(), Heard::Refused);
     }
 
     #[test]
     fn another_version_is_bad_and_names_both() {
         let address = "192.0.2.1:4914".parse().unwrap();
-        let answer = Answer::Version(9, Duration::ZERO);
-        let finding = judge("peer sat".to_owned(), address, answer);
+        let heard = Heard::Answer(9, Duration::ZERO);
+        let finding = judge("peer sat".to_owned(), address, heard);
         assert_eq!(finding.verdict, Verdict::Bad);
         assert!(finding.found.contains("version 9") && finding.found.ends_with("fulmar 1"));
     }

@@ -148,6 +148,8 @@ pub(super) fn of_event<E>(
         // Every few minutes, and nobody chose it.
         | SessionEvent::Rekeyed(_)
         | SessionEvent::SentBeside { .. }
+        | SessionEvent::ReportDue(_)
+        | SessionEvent::Reported { .. }
         | SessionEvent::Inner(_) => return None,
     };
     Some((Some(peer), what, why))
@@ -176,11 +178,19 @@ impl Decisions {
         self.made += 1;
     }
 
-    /// Compares the rate in use with the last one seen, and notes another reason for it.
-    pub(super) fn note_rate(&mut self, now: Instant, peer: &str, rate: &RateReport) {
-        for (what, why) in self.rates.changes(peer, rate) {
-            self.note(now, Some(peer), what, &why);
+    /// Compares the rate in use with the last one seen, and notes another reason for it. What was noted,
+    /// for the log.
+    pub(super) fn note_rate(
+        &mut self,
+        now: Instant,
+        peer: &str,
+        rate: &RateReport,
+    ) -> Vec<(&'static str, String)> {
+        let changes: Vec<_> = self.rates.changes(peer, rate).collect();
+        for (what, why) in &changes {
+            self.note(now, Some(peer), what, why);
         }
+        changes
     }
 
     /// The latest last.
@@ -227,12 +237,15 @@ mod tests {
             ("link", true),
             ("declared", false),
         ];
+        let mut told = Vec::new();
         for (reason, wrong) in steps {
-            decisions.note_rate(Instant::START, "ground", &rate(reason, wrong));
+            told.extend(decisions.note_rate(Instant::START, "ground", &rate(reason, wrong)));
         }
+        let told: Vec<_> = told.into_iter().map(|(what, _)| what).collect();
         let list = decisions.list();
         let what: Vec<_> = list.iter().map(|one| one.what).collect();
         assert_eq!(what, ["rate", "rate_declared_wrong", "rate"]);
+        assert_eq!(told, what, "the log has the same");
         assert!(list[0].why.contains("carry less"), "{}", list[0].why);
         assert_eq!(list[0].peer.as_deref(), Some("ground"));
     }

@@ -84,6 +84,10 @@ impl Running {
                 let endpoint = link.inner_mut().endpoint_mut();
                 endpoint.on_sent_below(now, peer.inner_path(), octets);
             }
+            SessionEvent::ReportDue(peer) => self.report_to(now, link, peer),
+            SessionEvent::Reported { peer, octets } => {
+                link.inner_mut().on_report(peer.inner_path(), &octets);
+            }
             SessionEvent::MtuChanged { peer, sizes } => self.follow_sizes(now, link, peer, sizes),
             SessionEvent::Mismatch {
                 peer,

@@ -49,42 +49,78 @@ pub(super) struct Column {
 
 type Read = fn(&Window, &PeerWindow) -> Option<f64>;
 
-/// What is drawn: a metric, and how it is read from a span.
-const COLUMNS: &[(&str, Read)] = &[
-    ("goodput_delivered_bits_per_second", |w, _| {
+/// What is drawn: a metric, what it is called where several columns are of one metric, and how it is read
+/// from a window.
+const COLUMNS: &[(&str, &str, Read)] = &[
+    ("goodput_delivered_bits_per_second", "", |w, _| {
         Some(w.delivered_rate.round())
     }),
-    ("goodput_received_bits_per_second", |w, _| {
+    ("goodput_received_bits_per_second", "", |w, _| {
         Some(w.received_rate.round())
     }),
-    ("wire_sent_bits_per_second", |_, p| {
+    ("wire_sent_bits_per_second", "", |_, p| {
         Some(p.wire_rate.round())
     }),
-    ("payload_confirmed_bits_per_second", |_, p| {
+    ("payload_confirmed_bits_per_second", "", |_, p| {
         Some(p.confirmed_rate.round())
     }),
-    ("payload_received_bits_per_second", |_, p| {
+    ("payload_received_bits_per_second", "", |_, p| {
         Some(p.payload_rate.round())
     }),
-    ("wire_lost_packets", |_, p| Some(short(p.lost_rate))),
-    ("recovered_packets{by=\"fec\"}", |_, p| {
-        Some(short(p.fec_rate))
-    }),
-    ("recovered_packets{by=\"arq\"}", |_, p| {
-        Some(short(p.arq_rate))
-    }),
-    ("residual_lost_packets", |_, p| Some(short(p.residual_rate))),
-    ("repair_ratio", |_, p| p.repair_share.map(short)),
-    ("rtt_seconds", |_, p| p.rtt.map(to_micros)),
     (
-        "confirmed_after_quantile_seconds{quantile=\"0.5\"}",
+        "link_lost_packets_per_second",
+        "datagrams lost, to the peer",
+        |_, p| Some(short(p.outward.rate)),
+    ),
+    (
+        "recovered_packets",
+        "TPDUs recovered by repetition",
+        |_, p| Some(short(p.arq_rate)),
+    ),
+    (
+        "far_recovered_packets",
+        "TPDUs recovered by parity, there",
+        |_, p| Some(short(p.far_fec_rate)),
+    ),
+    (
+        "far_residual_lost_packets",
+        "TPDUs lost for good, there",
+        |_, p| Some(short(p.far_residual_rate)),
+    ),
+    (
+        "link_lost_packets_per_second",
+        "datagrams lost, from the peer",
+        |_, p| Some(short(p.inward.rate)),
+    ),
+    (
+        "recovered_packets",
+        "TPDUs recovered by parity, here",
+        |_, p| Some(short(p.fec_rate)),
+    ),
+    (
+        "residual_lost_packets",
+        "TPDUs lost for good, here",
+        |_, p| Some(short(p.residual_rate)),
+    ),
+    ("link_loss_ratio", "lost, to the peer", |_, p| {
+        p.outward.share.map(short)
+    }),
+    ("link_loss_ratio", "lost, from the peer", |_, p| {
+        p.inward.share.map(short)
+    }),
+    ("repair_ratio", "", |_, p| p.repair_share.map(short)),
+    ("rtt_seconds", "", |_, p| p.rtt.map(to_micros)),
+    (
+        "confirmed_after_quantile_seconds",
+        "confirmed after, median",
         |_, p| confirmed_after(p, 0.5),
     ),
     (
-        "confirmed_after_quantile_seconds{quantile=\"0.99\"}",
+        "confirmed_after_quantile_seconds",
+        "confirmed after, 99 %",
         |_, p| confirmed_after(p, 0.99),
     ),
-    ("link_up", |_, p| Some(f64::from(u8::from(p.is_up)))),
+    ("link_up", "", |_, p| Some(f64::from(u8::from(p.is_up)))),
 ];
 
 /// Enough digits for a drawing.
@@ -103,19 +139,16 @@ fn confirmed_after(peer: &PeerWindow, share: f64) -> Option<f64> {
 }
 
 fn columns() -> Vec<Column> {
-    let column = |(name, _): &(&'static str, Read)| {
-        let (base, by) = name.split_once('{').unwrap_or((name, ""));
-        let entry = registry::find(base);
+    let column = |(name, label, _): &(&'static str, &'static str, Read)| {
+        let entry = registry::find(name);
         let is_counter = entry.is_some_and(|entry| entry.kind == registry::Kind::Counter);
         Column {
             name: entry.map_or_else(String::new, registry::Entry::full_name),
             per_second: is_counter,
-            label: match by {
-                "by=\"fec\"}" => "recovered by parity",
-                "by=\"arq\"}" => "recovered by repetition",
-                "quantile=\"0.5\"}" => "confirmed after, median",
-                "quantile=\"0.99\"}" => "confirmed after, 99 %",
-                _ => entry.map_or("", |entry| entry.label),
+            label: if label.is_empty() {
+                entry.map_or("", |entry| entry.label)
+            } else {
+                label
             },
             unit: entry.map_or("", |entry| entry.unit.name()),
         }
@@ -131,7 +164,7 @@ pub(super) struct Report {
     uptime_seconds: f64,
     peer: String,
     columns: Vec<Column>,
-    /// The uptime at the end of each span, then a value for each column.
+    /// The uptime at the end of each window, then a value for each column.
     pub(super) points: Vec<Vec<Option<f64>>>,
 }
 
@@ -165,15 +198,23 @@ impl History {
         let coarse = self.coarse.iter().filter(|tally| tally.at < begin);
         let all: Vec<&Tally> = coarse.chain(&self.fine).collect();
         let mut points = Vec::new();
-        for pair in all.windows(2) {
-            let [first, last] = pair else { continue };
-            let Some(window) = Window::between(first, last) else {
+        // A window begins as long before each point as `/metrics` looks back, so that the drawing ends with
+        // the figures beside it. What is confirmed or told comes in steps: a second alone would show
+        // nothing and then several times what the link carries.
+        let mut begin = 0;
+        for (n, last) in all.iter().enumerate().skip(1) {
+            let is_early = |next: &&Tally| next.at <= last.at - WINDOW_SECONDS + JITTER_SECONDS;
+            while begin + 1 < n && all.get(begin + 1).is_some_and(is_early) {
+                begin += 1;
+            }
+            let first = all.get(begin);
+            let Some(window) = first.and_then(|first| Window::between(first, last)) else {
                 continue;
             };
             let Some(of_peer) = window.peers.get(peer) else {
                 continue;
             };
-            let values = COLUMNS.iter().map(|(_, read)| read(&window, of_peer));
+            let values = COLUMNS.iter().map(|(_, _, read)| read(&window, of_peer));
             let at = (last.at * 1e3).round() / 1e3;
             points.push(core::iter::once(Some(at)).chain(values).collect());
         }
@@ -249,6 +290,26 @@ mod tests {
                 !column.name.is_empty() && !column.label.is_empty(),
                 "{column:?}"
             );
+        }
+        let labels: Vec<_> = columns().into_iter().map(|column| column.label).collect();
+        let each: std::collections::BTreeSet<_> = labels.iter().collect();
+        assert_eq!(each.len(), labels.len(), "the page finds columns by them");
+    }
+
+    #[test]
+    fn what_is_told_in_steps_is_drawn_as_what_the_link_carries() {
+        // A report of a far host comes every fourth second and is of four.
+        let mut history = History::default();
+        for n in 0..=120_u32 {
+            let told = u64::from(n - n % 4);
+            history.push(Tally::of(&status(f64::from(n), told)));
+        }
+        let report = history.report(0, "ground");
+        let steady = report.points.iter().skip(12);
+        for point in steady {
+            let goodput = point[1].unwrap();
+            // 4,000 bit/s, and a step of four seconds more or less within ten.
+            assert!((3_200.0..=4_800.0).contains(&goodput), "{point:?}");
         }
     }
 }

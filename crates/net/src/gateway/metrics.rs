@@ -183,7 +183,10 @@ mod tests {
         last.classes = snapshot("b").status.classes;
         let peers = snapshot("ground").status.peers;
         let counted = last.peers[0].transport.clone();
+        let (outward, inward) = (last.peers[0].outward, last.peers[0].inward);
         last.peers = peers;
+        last.peers[0].outward = outward;
+        last.peers[0].inward = inward;
         last.peers[0].rtt_seconds = Some(0.25);
         last.peers[0].rate = Some(crate::gateway::status::RateReport {
             current_bits_per_second: 1,

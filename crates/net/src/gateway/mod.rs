@@ -59,6 +59,6 @@ mod view;
 
 pub use command::Control;
 pub use error::GatewayError;
-pub(crate) use start::peer_address;
 pub use start::{End, Gateway, check};
+pub(crate) use start::{key_question, peer_address};
 pub(crate) use state_place::base as state_base;

@@ -42,13 +42,30 @@ impl Running {
         self.decisions.note(now, name.as_deref(), what, &why);
     }
 
-    /// The rates in use change without an event: for the decisions they are looked at as often as
-    /// somebody asks how things are.
+    /// The peer is told what came of its datagrams.
+    pub(super) fn report_to(&mut self, now: Instant, link: &mut Link, peer: PeerIndex) {
+        let octets = link.inner().report(peer.inner_path());
+        // Without keys or while the link is down another report is due later.
+        link.report(now, peer, &octets);
+        // While something moves this comes once a second, whether somebody asks how things are or not.
+        self.note_rates(now, link);
+    }
+
+    /// The rates in use change without an event: they are looked at with every report, and when somebody
+    /// asks how things are.
     fn note_rates(&mut self, now: Instant, link: &Link) {
         let endpoint = link.inner().endpoint();
         for (index, peer) in self.config.peers.iter().enumerate() {
-            if let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) {
-                self.decisions.note_rate(now, &peer.name, &rate.into());
+            let Some(rate) = endpoint.path_rate(index_of(index).inner_path()) else {
+                continue;
+            };
+            for (what, why) in self.decisions.note_rate(now, &peer.name, &rate.into()) {
+                let peer = peer.name.as_str();
+                if what == decisions::DECLARED_WRONG {
+                    tracing::warn!(event = what, peer, %why);
+                } else {
+                    tracing::info!(event = what, peer, %why);
+                }
             }
         }
     }
@@ -117,6 +134,9 @@ impl Running {
             secure: state.is_some_and(|s| s.secure),
             rate_bits_per_second: settings.map_or(0, |peer| peer.rate.as_bits_per_second()),
             rate: endpoint.path_rate(path).map(Into::into),
+            outward: state.map_or_else(Default::default, |s| s.outward.into()),
+            inward: state.map_or_else(Default::default, |s| s.inward.into()),
+            told: link.inner().told(path).into(),
             outages: self.outages.report(known),
             flows,
             transport: endpoint.path_counters(path).into(),

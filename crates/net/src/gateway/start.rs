@@ -18,9 +18,9 @@ use crate::descriptors;
 use crate::event_trace::{EventTrace, NOTES_MAX};
 use crate::recording::{EndOfRecording, RecordingError};
 use crate::session::{
-    Entropy, EpochError, MtuConfig, PeerConfig, PeerIndex, PresetKey, SESSION_OVERHEAD, SecretKey,
-    Security, Session, SessionConfig, SessionTap, StateDirectory, fast_cipher, next_boot_epoch,
-    read_preset_key, read_secret_key,
+    Entropy, EpochError, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PresetKey,
+    SESSION_OVERHEAD, SecretKey, Security, Session, SessionConfig, SessionTap, StateDirectory,
+    fast_cipher, next_boot_epoch, read_preset_key, read_secret_key, reports,
 };
 use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
@@ -130,6 +130,38 @@ pub(crate) fn peer_address(
     address.map(Some).map_err(wrong)
 }
 
+/// How the peer at place `index` is recognised.
+fn security(keys: &Keys, peer: &PeerSettings, index: usize) -> Security {
+    let public = peer.public_key.as_deref().and_then(|key| key.parse().ok());
+    match (&keys.preset, public) {
+        (preset, Some(key)) => Security::Noise {
+            peer: key,
+            preset: preset.clone(),
+        },
+        (Some(key), None) => Security::Preset { key: key.clone() },
+        (None, None) => Security::None {
+            label: u32::try_from(index).unwrap_or(u32::MAX),
+        },
+    }
+}
+
+/// A question to the peer at place `index` whether its keys and ours fit; `None` if none can be made.
+///
+/// # Errors
+/// [`GatewayError`] for a key that cannot be read, or a system without entropy.
+pub(crate) fn key_question(
+    config: &GatewayConfig,
+    index: usize,
+) -> Result<Option<KeyQuestion>, GatewayError> {
+    let keys = keys(&config.security)?;
+    let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
+    let question = config.peers.get(index).and_then(|peer| {
+        let security = security(&keys, peer, index);
+        KeyQuestion::new(&security, keys.identity.as_ref(), &mut entropy)
+    });
+    Ok(question)
+}
+
 /// Of packets to a peer.
 fn mtu_config(peer: &PeerSettings) -> MtuConfig {
     if peer.mtu_discovery {
@@ -226,27 +258,16 @@ fn session(
         };
         let path = address.and_then(|address| driver.path_to(address));
         let endpoints = path.into_iter().collect();
-        let public = peer.public_key.as_deref().and_then(|key| key.parse().ok());
-        let security = match (&keys.preset, public) {
-            (preset, Some(key)) => Security::Noise {
-                peer: key,
-                preset: preset.clone(),
-            },
-            (Some(key), None) => Security::Preset { key: key.clone() },
-            (None, None) => Security::None {
-                label: u32::try_from(index).unwrap_or(u32::MAX),
-            },
-        };
         peers.push(PeerConfig {
             name: peer.name.clone(),
-            security,
+            security: security(keys, peer, index),
             endpoints,
             mtu: mtu_config(peer),
         });
     }
     let settings = SessionConfig {
         fec_words: config.fec_words,
-        capabilities: fast_cipher().into_iter().collect(),
+        capabilities: fast_cipher().into_iter().chain([reports()]).collect(),
         ..SessionConfig::new(keys.identity.clone(), peers, epoch)
     };
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;

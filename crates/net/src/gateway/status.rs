@@ -2,8 +2,9 @@
 //! reads its values from.
 
 use super::decisions::Decision;
+use crate::session::Passage;
 use fulmar_proto::machine::Kind;
-use fulmar_proto::splice::{RefuseCode, ResetCode, SplicerCounters};
+use fulmar_proto::splice::{RefuseCode, RepairTotals, ResetCode, SplicerCounters};
 use fulmar_proto::transport::aerotp::{Counters, PathRate, RateReason};
 use fulmar_proto::transport::parts::{BurstLengths, DelaySpread};
 use fulmar_proto::units::Bitrate;
@@ -33,6 +34,12 @@ pub struct PeerReport {
     pub rate_bits_per_second: u64,
     /// The rate in use and why, while there are connections.
     pub rate: Option<RateReport>,
+    /// Datagrams from here to it, as it told.
+    pub outward: DirectionReport,
+    /// Datagrams from it to here.
+    pub inward: DirectionReport,
+    /// What it did with our TPDUs, as it told.
+    pub told: ToldReport,
     /// Times that the link was held for down.
     pub outages: OutageReport,
     /// Flows now.
@@ -41,6 +48,42 @@ pub struct PeerReport {
     pub transport: TransportReport,
     /// The same for each class that had flows with it.
     pub classes: BTreeMap<String, TransportReport>,
+}
+
+/// Datagrams of one direction up to the last report about it: TPDUs, pieces of them, and heartbeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DirectionReport {
+    /// Those that left.
+    pub sent_datagrams: u64,
+    /// Those of them that arrived.
+    pub arrived_datagrams: u64,
+}
+
+impl From<Passage> for DirectionReport {
+    fn from(passage: Passage) -> Self {
+        Self {
+            sent_datagrams: passage.sent,
+            arrived_datagrams: passage.arrived,
+        }
+    }
+}
+
+/// What a peer says of the TPDUs from here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ToldReport {
+    /// Put right by parity.
+    pub recovered_fec_tpdus: u64,
+    /// Given up.
+    pub residual_lost_tpdus: u64,
+}
+
+impl From<RepairTotals> for ToldReport {
+    fn from(totals: RepairTotals) -> Self {
+        Self {
+            recovered_fec_tpdus: totals.recovered_fec,
+            residual_lost_tpdus: totals.residual,
+        }
+    }
 }
 
 /// Quantiles of the last measurements, without interpolation.
@@ -202,7 +245,7 @@ pub struct ClassReport {
     pub flows_reset: BTreeMap<&'static str, u64>,
     /// Octets taken from local sockets.
     pub accepted_bytes: u64,
-    /// Octets that the far host acknowledged.
+    /// Octets that the far host acknowledged; of messages, those that the peer gave to it.
     pub delivered_bytes: u64,
     /// Octets given to local sockets.
     pub received_bytes: u64,
@@ -212,6 +255,10 @@ pub struct ClassReport {
     pub messages_accepted: u64,
     /// Messages given to local sockets.
     pub messages_received: u64,
+    /// Messages that the peer gave to the far host, as it told.
+    pub messages_delivered: u64,
+    /// Messages whose turn has passed at the peer and that it did not give to the far host, as it told.
+    pub messages_undelivered: u64,
     /// Messages lost for good, by cause.
     pub messages_lost: BTreeMap<&'static str, u64>,
 }
@@ -335,6 +382,10 @@ pub(super) fn classes(counters: &SplicerCounters, name: impl Fn(u8) -> String) -
                 repeated_bytes: class.octets_repeated,
                 messages_accepted: class.messages_accepted,
                 messages_received: class.messages_received,
+                messages_delivered: class.messages_delivered,
+                messages_undelivered: class
+                    .messages_expected
+                    .saturating_sub(class.messages_delivered),
                 messages_lost: BTreeMap::from([
                     ("late_unsent", class.late_unsent),
                     ("late_arrived", class.late_arrived),

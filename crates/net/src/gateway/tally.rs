@@ -3,7 +3,7 @@
 //! # Promises
 //! - Every figure is finite. What nothing was counted for has no figure, rather than a zero or a NaN.
 
-use super::status::{PeerReport, Status};
+use super::status::{DirectionReport, PeerReport, Status, ToldReport};
 use fulmar_proto::transport::parts::DelaySpread;
 
 const BITS: f64 = 8.0;
@@ -38,6 +38,10 @@ struct PeerTally {
     recovered_fec: u64,
     recovered_arq: u64,
     residual: u64,
+    /// From here to the peer, and from the peer to here.
+    outward: DirectionReport,
+    inward: DirectionReport,
+    told: ToldReport,
     rtt: Option<f64>,
     is_up: bool,
 }
@@ -62,6 +66,9 @@ impl PeerTally {
             recovered_fec: by("fec_words") + by("fec_block"),
             recovered_arq: by("arq_1") + by("arq_2") + by("arq_3_or_more"),
             residual: transport.residual_lost_tpdus.values().sum(),
+            outward: peer.outward,
+            inward: peer.inward,
+            told: peer.told,
             rtt: peer.rtt_seconds.filter(|rtt| rtt.is_finite()),
             is_up: peer.link == "up",
         }
@@ -120,10 +127,42 @@ pub(super) struct PeerWindow {
     pub(super) arq_rate: f64,
     /// Likewise, given up.
     pub(super) residual_rate: f64,
+    /// Datagrams from here to it.
+    pub(super) outward: Loss,
+    /// Datagrams from it to here.
+    pub(super) inward: Loss,
+    /// TPDUs from here a second that it put right by parity.
+    pub(super) far_fec_rate: f64,
+    /// TPDUs from here a second that it gave up.
+    pub(super) far_residual_rate: f64,
     /// At the end, in seconds.
     pub(super) rtt: Option<f64>,
     /// Whether datagrams passed at the end.
     pub(super) is_up: bool,
+}
+
+/// Datagrams of one direction that were lost on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Loss {
+    /// Of those sent.
+    pub(super) share: Option<f64>,
+    /// Datagrams a second.
+    pub(super) rate: f64,
+}
+
+impl Loss {
+    fn between(first: DirectionReport, last: DirectionReport, seconds: f64) -> Self {
+        let sent = last.sent_datagrams.saturating_sub(first.sent_datagrams);
+        let arrived = last
+            .arrived_datagrams
+            .saturating_sub(first.arrived_datagrams);
+        // What was late for one report is counted by the next: more can arrive than was sent.
+        let lost = sent.saturating_sub(arrived);
+        Self {
+            share: share(lost, sent),
+            rate: lost as f64 / seconds,
+        }
+    }
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {
@@ -172,6 +211,10 @@ impl PeerWindow {
             fec_rate: rate(of(|t| t.recovered_fec)),
             arq_rate: rate(of(|t| t.recovered_arq)),
             residual_rate: rate(of(|t| t.residual)),
+            outward: Loss::between(first.outward, last.outward, seconds),
+            inward: Loss::between(first.inward, last.inward, seconds),
+            far_fec_rate: rate(of(|t| t.told.recovered_fec_tpdus)),
+            far_residual_rate: rate(of(|t| t.told.residual_lost_tpdus)),
             rtt: last.rtt,
             is_up: last.is_up,
         }
@@ -221,6 +264,18 @@ pub(super) mod tests {
             rtt_seconds: Some(0.02),
             packet_overhead_bytes: 60,
             rate_bits_per_second: 100_000,
+            outward: DirectionReport {
+                sent_datagrams: 100 * count,
+                arrived_datagrams: 75 * count,
+            },
+            inward: DirectionReport {
+                sent_datagrams: 40 * count,
+                arrived_datagrams: 36 * count,
+            },
+            told: ToldReport {
+                recovered_fec_tpdus: 3 * count,
+                residual_lost_tpdus: 2 * count,
+            },
             classes: BTreeMap::from([("bulk".to_owned(), transport.clone())]),
             transport,
             ..PeerReport::default()
@@ -258,6 +313,12 @@ pub(super) mod tests {
         close(peer.repair_share.unwrap(), 0.15);
         close(peer.loss_share.unwrap(), 0.2);
         close(peer.residual_share.unwrap(), 0.1);
+        close(peer.outward.share.unwrap(), 0.25);
+        close(peer.outward.rate, 25.0);
+        close(peer.inward.share.unwrap(), 0.1);
+        close(peer.inward.rate, 4.0);
+        close(peer.far_fec_rate, 3.0);
+        close(peer.far_residual_rate, 2.0);
         close(peer.payload_rate, 8_000.0);
         close(peer.confirmed_rate, 5_600.0);
         let slowest = peer.confirmed_after.quantile(1.0).unwrap();
@@ -288,6 +349,7 @@ pub(super) mod tests {
         let tally = |at| Tally::of(&status(at, 1_000));
         let window = Window::between(&tally(1.0), &tally(2.0)).unwrap();
         assert_eq!(window.peers[0].loss_share, None);
+        assert_eq!(window.peers[0].outward, Loss::default());
         assert_eq!(window.peers[0].repair_share, None);
         assert_eq!(Window::between(&tally(2.0), &tally(2.0)), None);
         assert_eq!(Window::between(&tally(2.0), &tally(1.0)), None);

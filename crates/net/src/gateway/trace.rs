@@ -86,6 +86,8 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
         },
         SessionEvent::EpochSeen { .. }
         | SessionEvent::SentBeside { .. }
+        | SessionEvent::ReportDue(_)
+        | SessionEvent::Reported { .. }
         | SessionEvent::Inner(_) => return None,
     })
 }

@@ -114,53 +114,35 @@ const GATEWAY: &[Heading] = &[
 
 const PEER: &[Heading] = &[
     (
-        "Rate",
+        "From here to the peer",
         &[
-            plain("payload_received_bits_per_second"),
-            plain("payload_confirmed_bits_per_second"),
+            Shown("link_loss_ratio", Some(("direction", "out")), ""),
+            Shown("link_sent_packets", Some(("direction", "out")), ""),
+            Shown("link_arrived_packets", Some(("direction", "out")), ""),
             plain("wire_sent_bits_per_second"),
+            plain("payload_confirmed_bits_per_second"),
             plain("capacity_ratio"),
             plain("rate_used_bits_per_second"),
             plain("rate_found_bits_per_second"),
             plain("rate_bound_bits_per_second"),
-            plain("repair_ratio"),
         ],
     ),
     (
-        "Loss on the way here",
+        "From the peer to here",
         &[
-            plain("wire_loss_ratio"),
-            plain("wire_lost_packets"),
+            Shown("link_loss_ratio", Some(("direction", "in")), ""),
+            Shown("link_sent_packets", Some(("direction", "in")), ""),
+            Shown("link_arrived_packets", Some(("direction", "in")), ""),
+            plain("payload_received_bits_per_second"),
+            Shown("wire_lost_packets", None, "holes in TPDU numbers"),
             plain("wire_damaged_packets"),
-            Shown(
-                "recovered_packets",
-                Some(("by", "fec_words")),
-                "by parity in the packet",
-            ),
-            Shown(
-                "recovered_packets",
-                Some(("by", "fec_block")),
-                "by parity across packets",
-            ),
-            plain("residual_lost_packets"),
         ],
     ),
     (
-        "Losses in a row on the way here",
+        "Repair from here to the peer",
         &[
-            Shown("loss_bursts", Some(("length", "1")), "one alone"),
-            Shown("loss_bursts", Some(("length", "2")), "two"),
-            Shown("loss_bursts", Some(("length", "3-4")), "3 to 4"),
-            Shown("loss_bursts", Some(("length", "5-8")), "5 to 8"),
-            Shown("loss_bursts", Some(("length", "9-16")), "9 to 16"),
-            Shown("loss_bursts", Some(("length", "17-32")), "17 to 32"),
-            Shown("loss_bursts", Some(("length", "33-64")), "33 to 64"),
-            Shown("loss_bursts", Some(("length", "65_or_more")), "65 or more"),
-        ],
-    ),
-    (
-        "Repair on the way there",
-        &[
+            plain("repair_ratio"),
+            plain("far_recovered_packets"),
             Shown(
                 "recovered_packets",
                 Some(("by", "arq_1")),
@@ -177,7 +159,38 @@ const PEER: &[Heading] = &[
                 "at the 3rd or later",
             ),
             plain("confirmed_packets"),
+            plain("far_residual_lost_packets"),
             plain("stalls"),
+        ],
+    ),
+    (
+        "Repair from the peer to here",
+        &[
+            Shown(
+                "recovered_packets",
+                Some(("by", "fec_words")),
+                "by parity in the packet",
+            ),
+            Shown(
+                "recovered_packets",
+                Some(("by", "fec_block")),
+                "by parity across packets",
+            ),
+            plain("accepted_packets"),
+            plain("residual_lost_packets"),
+        ],
+    ),
+    (
+        "Losses in a row from the peer to here",
+        &[
+            Shown("loss_bursts", Some(("length", "1")), "one alone"),
+            Shown("loss_bursts", Some(("length", "2")), "two"),
+            Shown("loss_bursts", Some(("length", "3-4")), "3 to 4"),
+            Shown("loss_bursts", Some(("length", "5-8")), "5 to 8"),
+            Shown("loss_bursts", Some(("length", "9-16")), "9 to 16"),
+            Shown("loss_bursts", Some(("length", "17-32")), "17 to 32"),
+            Shown("loss_bursts", Some(("length", "33-64")), "33 to 64"),
+            Shown("loss_bursts", Some(("length", "65_or_more")), "65 or more"),
         ],
     ),
     (
@@ -221,6 +234,7 @@ const CLASS: &[Shown] = &[
     plain("delivered_bytes"),
     plain("received_bytes"),
     plain("messages_lost"),
+    plain("messages_undelivered"),
 ];
 
 /// In place of a value that there is not.

@@ -71,6 +71,18 @@ pub enum SessionEvent<E> {
         /// Octets of IP packets.
         octets: ByteCount,
     },
+    /// Answer with [`Session::report`](super::Session::report): what this end knows is told to the peer.
+    /// Said once a second at most, to ends with the capability [`reports`](super::reports()) at a peer that
+    /// has it too, while there is something new.
+    ReportDue(PeerIndex),
+    /// The peer told what it knows: the octets that its application gave to
+    /// [`Session::report`](super::Session::report).
+    Reported {
+        /// Which peer.
+        peer: PeerIndex,
+        /// What its application says.
+        octets: Vec<u8>,
+    },
     /// The peer is genuine, but the ends do not agree; tried again once a minute.
     Mismatch {
         /// Which peer.
@@ -134,6 +146,23 @@ pub enum Mismatch {
     },
 }
 
+/// Keys that do not exist cannot differ.
+fn why_forged(kind: SecurityKinds) -> &'static str {
+    if kind == SecurityKinds::NONE {
+        "something on the way alters datagrams"
+    } else {
+        "the preset keys differ, or somebody interferes"
+    }
+}
+
+fn why_unconfirmed(kind: SecurityKinds) -> &'static str {
+    if kind == SecurityKinds::NONE {
+        "our answers do not reach it"
+    } else {
+        "the preset keys differ, or our answers do not reach it"
+    }
+}
+
 /// Why a handshake was refused, in words that help at the end that reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefuseReason {
@@ -162,14 +191,12 @@ pub enum RefuseReason {
     /// Our own initiation came back to us.
     #[error("it sends back our own handshake: the address is our own, or somebody replays")]
     Reflected,
-    /// The peer's answer does not verify.
-    #[error("its answer does not verify: the preset keys differ, or somebody interferes")]
-    ResponseForged,
-    /// The peer never used the keys that we agreed on.
-    #[error(
-        "it starts handshakes and does not finish them: the preset keys differ, or our answers do not reach it"
-    )]
-    Unconfirmed,
+    /// The peer's answer does not verify, under this kind of security.
+    #[error("its answer does not verify: {}", why_forged(*.0))]
+    ResponseForged(SecurityKinds),
+    /// The peer never used the keys that we agreed on, under this kind of security.
+    #[error("it starts handshakes and does not finish them: {}", why_unconfirmed(*.0))]
+    Unconfirmed(SecurityKinds),
     /// It speaks another version of the session format.
     #[error("it speaks session version {theirs}, we speak {ours}: update the older end")]
     Version {
@@ -187,8 +214,8 @@ impl RefuseReason {
             Self::WrongPublicKey(_) => 0,
             Self::UnknownPeer(_) => 1,
             Self::OldEpoch => 2,
-            Self::ResponseForged => 3,
-            Self::Unconfirmed => 4,
+            Self::ResponseForged(_) => 3,
+            Self::Unconfirmed(_) => 4,
             Self::Version { .. } => 5,
             Self::Mismatch(Mismatch::PresetKey) => 6,
             Self::Mismatch(Mismatch::Label) => 7,
@@ -240,4 +267,26 @@ impl Hint {
     }
 
     pub(super) const COUNT: usize = 6;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_security_no_key_is_named() {
+        for kind in [
+            SecurityKinds::NOISE,
+            SecurityKinds::PRESET,
+            SecurityKinds::NONE,
+        ] {
+            for reason in [
+                RefuseReason::ResponseForged(kind),
+                RefuseReason::Unconfirmed(kind),
+            ] {
+                let said = reason.to_string();
+                assert_eq!(said.contains("key"), kind != SecurityKinds::NONE, "{said}");
+            }
+        }
+    }
 }

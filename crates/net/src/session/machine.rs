@@ -26,7 +26,9 @@ use super::sizes::Sizes;
 use super::sources::Bucket;
 use super::tap::SessionTap;
 use super::whereabouts::Whereabouts;
-use super::wire::{Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, SESSION_VERSION};
+use super::wire::{
+    Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, Report, SESSION_VERSION,
+};
 use super::work::{KeyMeter, Work};
 use fulmar_proto::fec::packet::PacketCode;
 use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
@@ -156,6 +158,8 @@ impl<M: Machine> Session<M> {
             path: state.path,
             rtt: state.liveness.rtt(),
             round_trips: state.round_trips.quantiles(),
+            outward: state.reports.outward(),
+            inward: state.reports.inward(),
             sizes: self.sizes_of(state),
             capabilities: state.capabilities.clone(),
             secure: state.config.security.is_secure(),
@@ -219,6 +223,23 @@ impl<M: Machine> Session<M> {
         for index in 0..self.peers.len() {
             self.send_message(now, index, Message::Close, Wants::Nothing);
         }
+    }
+
+    /// Tells `peer` how many datagrams were sent to it, how many of its own arrived, and `octets`, which
+    /// it is told of by [`SessionEvent::Reported`]. `false` if it cannot be told now.
+    pub fn report(&mut self, now: Instant, peer: PeerIndex, octets: &[u8]) -> bool {
+        let index = usize::try_from(peer.0).unwrap_or(usize::MAX);
+        let Some(state) = self.peers.get(index).filter(|state| state.is_open(now)) else {
+            return false;
+        };
+        let (sent, known) = state.reports.report();
+        let message = Message::Report(Report {
+            sent,
+            heard: known.sent,
+            arrived: known.arrived,
+            rest: octets,
+        });
+        self.send_message(now, index, message, Wants::Nothing)
     }
 
     fn peer(&self, peer: PeerIndex) -> Option<&Peer> {
@@ -328,6 +349,7 @@ impl<M: Machine> Session<M> {
         if restarted {
             // Somebody else's now, if two gateways have one key: the later start has it.
             state.keys.forget_previous();
+            state.reports.begin_again();
             self.events.push_back(SessionEvent::PeerRestarted(peer));
         }
         if restarted || !state.announced {
@@ -348,6 +370,9 @@ impl<M: Machine> Session<M> {
         };
         state.announced = true;
         state.boot = Some(boot);
+        state
+            .reports
+            .agree(&self.config.capabilities, &capabilities);
         state.capabilities = capabilities;
         state.trying_since = None;
         state.said_no_answer = false;

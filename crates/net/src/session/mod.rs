@@ -37,6 +37,7 @@ mod fragments;
 mod guard;
 mod handshake;
 mod key_file;
+mod key_question;
 mod keyring;
 mod keys;
 mod kinds;
@@ -45,6 +46,7 @@ mod machine;
 mod path_mtu;
 mod peer;
 mod replay;
+mod reports;
 mod round_trips;
 mod seal;
 mod sizes;
@@ -67,10 +69,12 @@ pub use event::{Hint, Mismatch, RefuseReason, SessionEvent};
 pub use key_file::{
     KeyFileError, read_preset_key, read_secret_key, write_preset_key, write_secret_key,
 };
+pub use key_question::{KeyAnswer, KeyQuestion};
 pub use keys::{KEY_BYTES, KeyError, PresetKey, PublicKey, SecretKey};
 pub use kinds::SecurityKinds;
 pub use machine::{SESSION_OVERHEAD, Session, source_octets};
 pub use peer::{LinkState, PeerStatus};
+pub use reports::{Passage, reports};
 pub use round_trips::RoundTripQuantiles;
 pub use sizes::Sizes;
 pub use state_file::{StateDirectory, StateFileError};

@@ -10,6 +10,7 @@ use super::handshake::Initiator;
 use super::keyring::KeyRing;
 use super::liveness::Liveness;
 use super::path_mtu::PathMtu;
+use super::reports::{Passage, Reports};
 use super::round_trips::{RoundTripQuantiles, RoundTrips};
 use super::sizes::{NetworkHeaders, Sizes};
 use super::sources::Bucket;
@@ -174,6 +175,10 @@ pub struct PeerStatus {
     pub rtt: Option<Duration>,
     /// The last of them as measured.
     pub round_trips: Option<RoundTripQuantiles>,
+    /// Datagrams from here to it.
+    pub outward: Passage,
+    /// Datagrams from it to here.
+    pub inward: Passage,
     /// How large what goes to it may be.
     pub sizes: Sizes,
     /// What it said about itself.
@@ -218,6 +223,7 @@ pub(super) struct Peer {
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
     pub(super) round_trips: RoundTrips,
+    pub(super) reports: Reports,
     pub(super) mtu: PathMtu,
     /// Around each datagram on the path in use.
     pub(super) headers: NetworkHeaders,
@@ -273,6 +279,7 @@ impl Peer {
             epoch_said: epoch_seen,
             liveness: Liveness::new(session.liveness, Instant::START),
             round_trips: RoundTrips::default(),
+            reports: Reports::new(config.mtu.rate),
             mtu: PathMtu::new(config.mtu),
             headers: NetworkHeaders::UNKNOWN,
             reassembly: Reassembly::default(),
@@ -377,6 +384,9 @@ impl Peer {
             first = Deadline::earlier(first, self.liveness.next_deadline());
             if !self.liveness.is_down() {
                 first = Deadline::earlier(first, self.mtu.next_deadline());
+                let why = "report to the peer";
+                let report = self.reports.next_at().map(|at| Deadline { at, why });
+                first = Deadline::earlier(first, report);
             }
         }
         first

@@ -25,6 +25,9 @@ pub(crate) const PEER: PeerIndex = PeerIndex(0);
 /// The outer paths by which the ends know each other at first.
 pub(crate) const PATH: PathId = PathId(7);
 
+/// What each end's application says in its reports.
+pub(crate) const REPORT: &[u8] = b"so it is";
+
 pub(crate) type Inner = Session<Endpoint>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +113,11 @@ impl Driver<Strict<Inner>> for Ends<'_> {
                 endpoint.on_sent_below(now, peer.inner_path(), octets);
                 return;
             }
+            SessionEvent::ReportDue(peer) => {
+                machine.app().report(now, peer, REPORT);
+                return;
+            }
+            SessionEvent::Reported { peer, octets } => SessionEvent::Reported { peer, octets },
             SessionEvent::MtuChanged { peer, sizes } => {
                 let sizes_of_path = PathSizes {
                     tpdu_bytes_max: sizes.payload.as_usize(),

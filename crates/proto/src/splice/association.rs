@@ -316,6 +316,12 @@ impl Association {
         self.inbox.begin_again(&mut shared.pool, counters);
     }
 
+    /// What the inbox learnt is for the next report to the peer.
+    fn tell_received(&mut self, shared: &mut Shared) {
+        let news = self.inbox.take_news();
+        shared.reports.on_received(self.peer, self.class.id, news);
+    }
+
     /// Whether it is time for an opener to connect again; answered once.
     pub(super) fn take_reconnect(&mut self) -> bool {
         let away = matches!(self.way, Way::Away);
@@ -351,6 +357,7 @@ impl Association {
                     let wait = self.parts_wait(shared);
                     let counters = shared.counters.classes.entry(self.class.id).or_default();
                     self.inbox.expire(now, wait, &mut shared.pool, counters);
+                    self.tell_received(shared);
                 }
                 AssociationTimer::Reconnect => self.reconnect_due = true,
             }

@@ -20,7 +20,7 @@ pub struct ClassCounters {
     pub resumed: u64,
     /// Octets of streams and messages taken from the local side.
     pub octets_accepted: u64,
-    /// Octets that the far host acknowledged.
+    /// Octets of streams that the far host acknowledged, and of messages that the peer gave to it.
     pub octets_delivered: u64,
     /// Octets given to the local side.
     pub octets_received: u64,
@@ -30,6 +30,10 @@ pub struct ClassCounters {
     pub messages_accepted: u64,
     /// Messages given to the local side.
     pub messages_received: u64,
+    /// Messages towards the far side whose turn has passed there, as the peer reports.
+    pub messages_expected: u64,
+    /// Of these, messages given to the far host.
+    pub messages_delivered: u64,
     /// Messages not sent because they were older than their deadline.
     pub late_unsent: u64,
     /// Messages not delivered because they arrived later than their deadline.

@@ -6,6 +6,7 @@ use super::config::SplicerConfig;
 use super::counters::{ClassCounters, SplicerCounters};
 use super::credit::CreditPool;
 use super::event::FlowEvent;
+use super::report::Reports;
 use crate::transport::aerotp::Endpoint;
 use std::collections::VecDeque;
 
@@ -17,6 +18,7 @@ pub(super) struct Shared {
     pub(super) pool: CreditPool,
     pub(super) counters: SplicerCounters,
     pub(super) events: VecDeque<FlowEvent>,
+    pub(super) reports: Reports,
 }
 
 impl Shared {

@@ -14,6 +14,7 @@ use super::counters::SplicerCounters;
 use super::event::{FlowEvent, OpenError};
 use super::flow::Flow;
 use super::graves::Graves;
+use super::report::{RepairTotals, Reports, SpliceReport};
 use super::restored::{Restored, Role};
 use super::shared::Shared;
 use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
@@ -80,6 +81,7 @@ impl Splicer {
                 pool,
                 counters: SplicerCounters::default(),
                 events: VecDeque::new(),
+                reports: Reports::default(),
             },
             rng,
             flows: BTreeMap::new(),
@@ -121,6 +123,28 @@ impl Splicer {
     /// What was counted.
     pub const fn counters(&self) -> &SplicerCounters {
         &self.shared.counters
+    }
+
+    /// The octets of a report to `peer`: what came of its datagrams here. The layer below carries them to
+    /// [`Splicer::on_report`] of the peer.
+    pub fn report(&self, peer: PathId) -> Vec<u8> {
+        let counters = self.shared.endpoint.path_counters(peer);
+        self.shared.reports.report(peer, &counters).encode()
+    }
+
+    /// `peer` reports. What this version cannot read is left aside.
+    pub fn on_report(&mut self, peer: PathId, octets: &[u8]) {
+        if let Some(report) = SpliceReport::decode(octets) {
+            let Shared {
+                reports, counters, ..
+            } = &mut self.shared;
+            reports.on_report(peer, &report, counters);
+        }
+    }
+
+    /// What `peer` did with the TPDUs from here, as it says.
+    pub fn told(&self, peer: PathId) -> RepairTotals {
+        self.shared.reports.told(peer)
     }
 
     /// Opener: asks `peer` to connect to `destination`. Nothing is waited for: what is given to

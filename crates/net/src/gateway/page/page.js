@@ -8,10 +8,15 @@
   const fixed = new URLSearchParams(location.search).get("sequence");
   // What is drawn, each by the labels of its columns.
   const CHARTS = [
-    ["Goodput, all peers", "bit/s", ["goodput sent", "goodput received"]],
-    ["On the wire", "bit/s", ["sent on the wire", "payload sent, confirmed", "payload received"]],
-    ["Loss and repair, TPDUs a second", "TPDUs",
-      ["lost on the wire", "recovered by parity", "recovered by repetition", "lost for good"]],
+    ["Goodput sent, all peers", "bit/s", ["goodput sent"]],
+    ["Goodput received, all peers", "bit/s", ["goodput received"]],
+    ["From here to the peer", "bit/s", ["sent on the wire", "payload sent, confirmed"]],
+    ["From the peer to here", "bit/s", ["payload received"]],
+    ["Loss and repair from here to the peer, a second", "",
+      ["datagrams lost, to the peer", "TPDUs recovered by parity, there", "TPDUs recovered by repetition",
+        "TPDUs lost for good, there"]],
+    ["Loss and repair from the peer to here, a second", "",
+      ["datagrams lost, from the peer", "TPDUs recovered by parity, here", "TPDUs lost for good, here"]],
     ["Delay", "s", ["round trip", "confirmed after, median", "confirmed after, 99 %"]],
   ];
   let view = null, history = null, heard = null, span = 3600, pointer = null, chosen = 0;
@@ -187,7 +192,7 @@
       prefix = next;
     }
     const digits = +value.toPrecision(3);
-    return unit === "TPDUs" ? `${digits}${prefix && " " + prefix}` : `${digits} ${prefix}${unit}`;
+    return unit === "" ? `${digits}${prefix && " " + prefix}` : `${digits} ${prefix}${unit}`;
   }
 
   // A round number at or above `value`.

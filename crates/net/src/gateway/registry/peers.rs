@@ -1,7 +1,9 @@
 //! Peers: their links, round trips, rates and outages.
 
 use super::entry::{Entry, Kind, Point, Unit, Value};
-use super::select::{of_peer_delays, of_peer_windows, of_peers, of_quantiles};
+use super::select::{
+    of_directions, of_losses, of_peer_delays, of_peer_windows, of_peers, of_quantiles,
+};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
@@ -240,13 +242,79 @@ pub(super) const ENTRIES: &[Entry] = &[
         read: |s| of_peer_windows(s, |w| w.capacity_share),
     },
     Entry {
+        name: "link_sent_packets",
+        kind: Kind::Counter,
+        unit: Unit::Datagrams,
+        labels: &["peer", "direction"],
+        point: Point::Session,
+        label: "datagrams sent",
+        help: "Datagrams with TPDUs, pieces of TPDUs, and heartbeats that left in this direction, up to the last report about it; probes are not counted",
+        formula: "",
+        read: |s| of_directions(s, |d| d.sent_datagrams),
+    },
+    Entry {
+        name: "link_arrived_packets",
+        kind: Kind::Counter,
+        unit: Unit::Datagrams,
+        labels: &["peer", "direction"],
+        point: Point::Session,
+        label: "datagrams arrived",
+        help: "Those of link_sent_packets that arrived genuine and whole at the other end when it reported",
+        formula: "",
+        read: |s| of_directions(s, |d| d.arrived_datagrams),
+    },
+    Entry {
+        name: "link_loss_ratio",
+        kind: Kind::Gauge,
+        unit: Unit::Ratio,
+        labels: &["peer", "direction"],
+        point: Point::Computed,
+        label: "lost on the wire",
+        help: "Share of the datagrams in this direction that did not arrive, over the window: repetitions and acknowledgements are counted like everything else. Both ends say the same, up to a second apart",
+        formula: "1 - growth of link_arrived_packets / growth of link_sent_packets",
+        read: |s| of_losses(s, |loss| loss.share),
+    },
+    Entry {
+        name: "link_lost_packets_per_second",
+        kind: Kind::Gauge,
+        unit: Unit::Datagrams,
+        labels: &["peer", "direction"],
+        point: Point::Computed,
+        label: "lost on the wire a second",
+        help: "Datagrams a second in this direction that did not arrive, over the window",
+        formula: "(growth of link_sent_packets - growth of link_arrived_packets) / window_seconds",
+        read: |s| of_losses(s, |loss| Some(loss.rate)),
+    },
+    Entry {
+        name: "far_recovered_packets",
+        kind: Kind::Counter,
+        unit: Unit::Tpdus,
+        labels: &["peer"],
+        point: Point::Receiver,
+        label: "by parity, at the peer",
+        help: "TPDUs from here that the peer put right by parity, as it reports",
+        formula: "",
+        read: |s| of_peers(s, |p| Some(Value::Count(p.told.recovered_fec_tpdus))),
+    },
+    Entry {
+        name: "far_residual_lost_packets",
+        kind: Kind::Counter,
+        unit: Unit::Tpdus,
+        labels: &["peer"],
+        point: Point::Receiver,
+        label: "given up by the peer",
+        help: "TPDUs from here that the peer gave up, as it reports",
+        formula: "",
+        read: |s| of_peers(s, |p| Some(Value::Count(p.told.residual_lost_tpdus))),
+    },
+    Entry {
         name: "wire_loss_ratio",
         kind: Kind::Gauge,
         unit: Unit::Ratio,
         labels: &["peer"],
         point: Point::Computed,
-        label: "share lost on the wire",
-        help: "Holes that the receiver noticed, of TPDUs that became whole or were given up in the window; at most 1. Repetitions that are lost again leave no hole",
+        label: "TPDUs missed",
+        help: "Holes that the receiver of this gateway noticed, of TPDUs that became whole or were given up in the window; at most 1. Repetitions that are lost again leave no hole, and one that comes before anything later fills its hole unseen: where little is sent it is far below link_loss_ratio",
         formula: "growth of wire_lost_packets / (growth of accepted_packets + growth of residual_lost_packets)",
         read: |s| of_peer_windows(s, |w| w.loss_share),
     },

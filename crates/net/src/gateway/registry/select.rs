@@ -1,8 +1,8 @@
 //! Where the values of entries come from: one, or one for each class, peer or window.
 
 use super::super::snapshots::Snapshot;
-use super::super::status::{ClassReport, PeerReport, TransportReport};
-use super::super::tally::{PeerWindow, Window};
+use super::super::status::{ClassReport, DirectionReport, PeerReport, TransportReport};
+use super::super::tally::{Loss, PeerWindow, Window};
 use super::entry::{Sample, Value};
 use fulmar_proto::transport::parts::DelaySpread;
 use std::collections::BTreeMap;
@@ -80,6 +80,33 @@ pub(super) fn of_peer_windows(
             Some(sample([&peer.name], value))
         })
         .collect()
+}
+
+/// For each peer, what left here (`out`) and what came (`in`).
+pub(super) fn of_directions(
+    snapshot: &Snapshot,
+    value: impl Fn(&DirectionReport) -> u64,
+) -> Vec<Sample> {
+    let directions = |peer: &PeerReport| {
+        [("out", &peer.outward), ("in", &peer.inward)]
+            .map(|(name, of)| sample([&peer.name, name], Value::Count(value(of))))
+    };
+    let peers = snapshot.status.peers.iter();
+    peers.flat_map(directions).collect()
+}
+
+/// Likewise, of the window.
+pub(super) fn of_losses(snapshot: &Snapshot, value: impl Fn(&Loss) -> Option<f64>) -> Vec<Sample> {
+    let windows = snapshot.window.iter().flat_map(|window| &window.peers);
+    let peers = snapshot.status.peers.iter().zip(windows);
+    let mut samples = Vec::new();
+    for (peer, window) in peers {
+        for (name, of) in [("out", &window.outward), ("in", &window.inward)] {
+            let value = value(of).and_then(Value::number);
+            samples.extend(value.map(|value| sample([&peer.name, name], value)));
+        }
+    }
+    samples
 }
 
 /// A peer's quantiles, each under its own name.

@@ -10,6 +10,7 @@ use crate::session::event::{RefuseReason, SessionEvent};
 use crate::session::keyring::Slot;
 use crate::session::liveness::Wants;
 use crate::session::peer::Peer;
+use crate::session::reports::Passage;
 use crate::session::seal::Sealed;
 use crate::session::sizes::NetworkHeaders;
 use crate::session::wire::{
@@ -387,6 +388,12 @@ impl<M: Machine> Session<M> {
         let Some(state) = self.peers.get_mut(index) else {
             return Ok(());
         };
+        if matches!(
+            message,
+            Message::Tpdu(_) | Message::Fragment(_) | Message::Heartbeat
+        ) {
+            state.reports.on_received(now);
+        }
         match message {
             Message::Tpdu(octets) => {
                 self.counters.received += 1;
@@ -417,6 +424,16 @@ impl<M: Machine> Session<M> {
                 state.keys.clear();
                 state.announced = false;
                 self.events.push_back(SessionEvent::Closed(peer));
+            }
+            Message::Report(report) => {
+                let ours = Passage {
+                    sent: report.heard,
+                    arrived: report.arrived,
+                };
+                state.reports.on_report(report.sent, ours);
+                let (peer, octets) = (state.index, report.rest.to_vec());
+                self.events
+                    .push_back(SessionEvent::Reported { peer, octets });
             }
         }
         Ok(())

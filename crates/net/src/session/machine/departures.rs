@@ -151,6 +151,7 @@ impl<M: Machine> Session<M> {
         }
         let keys = state.keys.current(now)?;
         let len = seal(keys, &mut self.code, fec, start, out, tap)?;
+        state.reports.on_sent(now);
         state.liveness.on_sent(now, Wants::Answer);
         state
             .mtu
@@ -187,6 +188,7 @@ impl<M: Machine> Session<M> {
                 let start = begin(out);
                 Message::Fragment(piece).write(out);
                 let len = seal(keys, &mut self.code, fec, start, out, tap)?;
+                state.reports.on_sent(now);
                 first = Some(Transmit { len, ..whole });
                 more = FRAGMENT_BYTES;
             } else {
@@ -194,6 +196,7 @@ impl<M: Machine> Session<M> {
                 let start = begin(&mut sealed);
                 Message::Fragment(piece).write(&mut sealed);
                 let len = seal(keys, &mut self.code, fec, start, &mut sealed, tap)?;
+                state.reports.on_sent(now);
                 self.outbox.push_back((Transmit { len, ..whole }, sealed));
                 more += len + headers - piece.octets.len();
             }
@@ -306,7 +309,11 @@ impl<M: Machine> Session<M> {
             match state.liveness.due(now) {
                 None => break,
                 Some(Due::Heartbeat) => {
-                    self.send_message(now, index, Message::Heartbeat, Wants::Nothing);
+                    if self.send_message(now, index, Message::Heartbeat, Wants::Nothing)
+                        && let Some(state) = self.peers.get_mut(index)
+                    {
+                        state.reports.on_sent(now);
+                    }
                 }
                 Some(Due::Probe) => {
                     state.mtu.on_silence(now);
@@ -321,6 +328,13 @@ impl<M: Machine> Session<M> {
             }
         }
         self.try_size(now, index);
+        let open = self.peers.get_mut(index).filter(|peer| peer.is_open(now));
+        if let Some(state) = open
+            && state.reports.take_due(now)
+        {
+            let due = SessionEvent::ReportDue(state.index);
+            self.events.push_back(due);
+        }
     }
 
     /// Tries a size of packets, if that is due.

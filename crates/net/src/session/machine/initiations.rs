@@ -8,6 +8,7 @@ use crate::session::early::{EarlyKey, Salt};
 use crate::session::event::{RefuseReason, SessionEvent};
 use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
 use crate::session::handshake::Initiator;
+use crate::session::kinds::SecurityKinds;
 use crate::session::liveness::Wants;
 use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending};
 use crate::session::seal::Keypair;
@@ -156,7 +157,8 @@ impl<M: Machine> Session<M> {
             pending.forged = pending.forged.saturating_add(1);
             if pending.forged >= FORGED_COUNT {
                 state.said_no_answer = true;
-                self.refuse(now, path, Some(index), RefuseReason::ResponseForged);
+                let kind = SecurityKinds::of(&state.config.security);
+                self.refuse(now, path, Some(index), RefuseReason::ResponseForged(kind));
             }
             return Err(DropReason::Forged);
         };

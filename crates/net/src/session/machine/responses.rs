@@ -9,6 +9,7 @@ use crate::session::guard::{Admission, Call, GuardKeys, MAC_BYTES, Mac};
 use crate::session::handshake::{
     CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_INITIATION_BYTES, Responder,
 };
+use crate::session::key_question::QUESTION_EPOCH;
 use crate::session::keys::SecretKey;
 use crate::session::kinds::SecurityKinds;
 use crate::session::peer::{Answered, MISMATCH_PAUSE, OFFER_PATIENCE, Offer};
@@ -277,7 +278,9 @@ impl<M: Machine> Session<M> {
                 self.refuse(now, path, Some(index), RefuseReason::Reflected);
                 return Err(DropReason::OldEpoch);
             }
-            self.refuse(now, path, Some(index), RefuseReason::OldEpoch);
+            if theirs.epoch != QUESTION_EPOCH {
+                self.refuse(now, path, Some(index), RefuseReason::OldEpoch);
+            }
             self.tell_refusal(
                 now,
                 path,
@@ -404,12 +407,12 @@ impl<M: Machine> Session<M> {
         let unconfirmed = answered.count >= UNCONFIRMED_COUNT
             && now.saturating_since(answered.since) >= UNCONFIRMED_FOR;
         let response = answered.response.clone();
-        let peer = state.index;
+        let (peer, kind) = (state.index, SecurityKinds::of(&state.config.security));
         if self.answer_stranger(path, response) {
             self.counters.responses_sent += 1;
         }
         if unconfirmed {
-            self.refuse(now, path, Some(peer), RefuseReason::Unconfirmed);
+            self.refuse(now, path, Some(peer), RefuseReason::Unconfirmed(kind));
         }
     }
 }

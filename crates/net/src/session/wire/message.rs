@@ -11,6 +11,7 @@ const PROBE: u8 = 2;
 const PROBE_REPLY: u8 = 3;
 const CLOSE: u8 = 4;
 const FRAGMENT: u8 = 5;
+const REPORT: u8 = 6;
 
 /// Octets of a fragment's fields.
 pub(in crate::session) const FRAGMENT_BYTES: usize = 6;
@@ -25,6 +26,22 @@ pub(in crate::session) struct Probe {
 }
 
 const PROBE_BYTES: usize = 9;
+
+/// What one end has sent and knows of the other's datagrams; see [`crate::session::reports`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) struct Report<'a> {
+    /// Datagrams that count, sent before this one.
+    pub(in crate::session) sent: u64,
+    /// The same field of the last report that came.
+    pub(in crate::session) heard: u64,
+    /// Of these, those that had arrived then.
+    pub(in crate::session) arrived: u64,
+    /// For the application.
+    pub(in crate::session) rest: &'a [u8],
+}
+
+/// Octets of a report's numbers.
+const REPORT_BYTES: usize = 24;
 
 /// A sealed datagram's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +58,8 @@ pub(in crate::session) enum Message<'a> {
     Close,
     /// A piece of what would be too long a TPDU.
     Fragment(Fragment<'a>),
+    /// Datagrams sent and received so far. Wants no answer.
+    Report(Report<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -63,6 +82,14 @@ impl<'a> Message<'a> {
                 out.extend_from_slice(piece.octets);
                 return;
             }
+            Self::Report(report) => {
+                out.push(REPORT);
+                for number in [report.sent, report.heard, report.arrived] {
+                    out.extend_from_slice(&number.to_be_bytes());
+                }
+                out.extend_from_slice(report.rest);
+                return;
+            }
         };
         out.push(code);
         if let Some(probe) = probe {
@@ -71,7 +98,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads a message; `None` when it has no meaning. Octets behind the fields are padding.
+    /// Reads a message; `None` when it has no meaning. Octets behind a probe's fields are padding.
     pub(in crate::session) fn read(octets: &'a [u8]) -> Option<Self> {
         let (&code, rest) = octets.split_first()?;
         Some(match code {
@@ -101,6 +128,17 @@ impl<'a> Message<'a> {
                     octets,
                 })
             }
+            REPORT => {
+                let (fields, rest) = rest.split_first_chunk::<REPORT_BYTES>()?;
+                let (numbers, _) = fields.as_chunks::<8>();
+                let mut numbers = numbers.iter().copied().map(u64::from_be_bytes);
+                Self::Report(Report {
+                    sent: numbers.next()?,
+                    heard: numbers.next()?,
+                    arrived: numbers.next()?,
+                    rest,
+                })
+            }
             _ => return None,
         })
     }
@@ -123,7 +161,13 @@ mod tests {
             count: 2,
             octets: b"xyz",
         };
-        let examples: [(Message<'_>, &[u8]); 6] = [
+        let report = Report {
+            sent: 258,
+            heard: 3,
+            arrived: 2,
+            rest: b"xyz",
+        };
+        let examples: [(Message<'_>, &[u8]); 7] = [
             (Message::Tpdu(b"xyz"), b"\x00xyz"),
             (Message::Heartbeat, b"\x01"),
             (
@@ -136,6 +180,10 @@ mod tests {
             ),
             (Message::Close, b"\x04"),
             (Message::Fragment(piece), b"\x05\x01\x02\x03\x04\x01\x02xyz"),
+            (
+                Message::Report(report),
+                b"\x06\0\0\0\0\0\0\x01\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x02xyz",
+            ),
         ];
         for (message, golden) in examples {
             let mut octets = Vec::new();
@@ -148,7 +196,8 @@ mod tests {
     #[test]
     fn what_has_no_meaning_is_none_and_padding_is_ignored() {
         assert_eq!(Message::read(&[]), None);
-        assert_eq!(Message::read(&[6]), None);
+        assert_eq!(Message::read(&[7]), None);
+        assert_eq!(Message::read(&[REPORT; 24]), None, "one octet short");
         assert_eq!(Message::read(&[FRAGMENT, 1, 2, 3, 4, 5]), None);
         assert_eq!(Message::read(&[PROBE, 1, 2, 3, 4, 5, 6, 7]), None);
         let mut padded = Vec::new();

@@ -8,10 +8,11 @@ use super::super::handshake::{CLEAR_INITIATION_BYTES, IK_INITIATION_BYTES, NN_IN
 use super::super::kinds::SecurityKinds;
 use super::super::seal::Keypair;
 use super::header::DatagramType;
-use super::{Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, Probe};
+use super::{Capability, HEADER_BYTES, HELLO_BYTES, Header, Hello, Message, Notice, Probe, Report};
 use super::{SESSION_VERSION, version_question};
 use crate::session::fragments::Fragment;
 use crate::wire_sample::{Sample, hold};
+use fulmar_proto::splice::SpliceReport;
 use fulmar_proto::units::{FecStrength, Instant};
 use fulmar_proto::wire::checksum::{crc32, hec};
 use std::collections::BTreeSet;
@@ -57,6 +58,12 @@ fn clear(hello: &Hello) -> Vec<u8> {
     [&octets[..], &crc32(&octets).to_be_bytes()].concat()
 }
 
+/// A report of the splice: 7 recovered, 1 given up; of class 2, 256 of 258 messages delivered, 1,000 octets.
+const SPLICE_REPORT: [u8; 42] = [
+    1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0,
+    1, 0, 0, 0, 0, 0, 0, 0, 3, 232,
+];
+
 fn messages() -> Vec<(&'static str, Message<'static>)> {
     let probe = Probe {
         id: 0x8000_0001,
@@ -68,6 +75,12 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         count: 3,
         octets: b"a piece",
     };
+    let report = Report {
+        sent: 3_000,
+        heard: 500,
+        arrived: 400,
+        rest: &SPLICE_REPORT,
+    };
     vec![
         ("tpdu", Message::Tpdu(b"no TPDU")),
         ("heartbeat", Message::Heartbeat),
@@ -75,6 +88,7 @@ fn messages() -> Vec<(&'static str, Message<'static>)> {
         ("probe reply", Message::ProbeReply(probe)),
         ("close", Message::Close),
         ("fragment", Message::Fragment(piece)),
+        ("report", Message::Report(report)),
     ]
 }
 
@@ -317,6 +331,29 @@ fn read(name: &str, octets: &[u8]) -> Sample {
     sample
 }
 
+fn read_report(sample: &mut Sample, report: Report<'_>) {
+    let mut field = |name: &str, value: u64| sample.field(&format!("fulmar.inner.{name}"), value);
+    let Report {
+        sent,
+        heard,
+        arrived,
+        rest,
+    } = report;
+    field("sent", sent);
+    field("heard", heard);
+    field("arrived", arrived);
+    let SpliceReport { repair, classes } = SpliceReport::decode(rest).unwrap();
+    field("version", rest[0].into());
+    field("recovered", repair.recovered_fec);
+    field("residual", repair.residual);
+    for (class, totals) in classes {
+        field("class", class.0.into());
+        field("expected", totals.expected);
+        field("delivered", totals.delivered);
+        field("octets", totals.octets);
+    }
+}
+
 fn read_message(name: &str, octets: &[u8]) -> Sample {
     let mut sample = Sample::new(name, octets);
     let mut field = |name: &str, value: u32| sample.field(&format!("fulmar.inner.{name}"), value);
@@ -340,6 +377,7 @@ fn read_message(name: &str, octets: &[u8]) -> Sample {
             field("count", count.into());
             sample.octets("fulmar.inner.piece", octets);
         }
+        Message::Report(report) => read_report(&mut sample, report),
     }
     sample
 }

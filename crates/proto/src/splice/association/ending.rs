@@ -134,6 +134,7 @@ impl Association {
     ) -> Option<Vec<u8>> {
         let counters = shared.counters.classes.entry(self.class.id).or_default();
         let message = self.inbox.pop(&mut shared.pool, counters)?;
+        self.tell_received(shared);
         self.note_activity(now);
         Some(message)
     }

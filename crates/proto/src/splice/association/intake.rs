@@ -75,10 +75,11 @@ impl Association {
                 let deadline = self.class.deadline;
                 let counters = shared.counters.classes.entry(self.class.id).or_default();
                 let pool = &mut shared.pool;
-                if self
+                let is_first = self
                     .inbox
-                    .on_message(now, message, deadline, pool, counters)
-                {
+                    .on_message(now, message, deadline, pool, counters);
+                self.tell_received(shared);
+                if is_first {
                     shared.tell(FlowEvent::Readable(self.id));
                 }
             }

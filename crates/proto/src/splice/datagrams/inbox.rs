@@ -3,6 +3,7 @@
 use super::super::counters::ClassCounters;
 use super::super::credit::{CreditPool, Reservation};
 use super::super::records::Message;
+use super::super::report::MessageTotals;
 use super::cost;
 use super::lateness::Lateness;
 use super::seen::Seen;
@@ -37,6 +38,8 @@ pub(in super::super) struct Inbox {
     ready: VecDeque<Whole>,
     seen: Seen,
     lateness: Lateness,
+    /// What came since somebody asked.
+    news: MessageTotals,
 }
 
 impl Inbox {
@@ -70,7 +73,7 @@ impl Inbox {
         let Some((stamp, whole)) = whole else {
             return false;
         };
-        self.seen.insert(message.number);
+        self.note_seen(message.number);
         let late = self.lateness.of(now, stamp);
         if deadline.is_some_and(|deadline| late > deadline) {
             counters.late_arrived += 1;
@@ -128,7 +131,7 @@ impl Inbox {
             && let Some(partial) = self.partials.remove(&number)
         {
             counters.dropped_incomplete += 1;
-            self.seen.insert(number);
+            self.note_seen(number);
             pool.give_back(&mut self.held, partial.bytes);
         }
     }
@@ -153,6 +156,15 @@ impl Inbox {
         since.map(|since| since + wait)
     }
 
+    fn note_seen(&mut self, number: u32) {
+        self.news.expected += u64::from(self.seen.insert(number));
+    }
+
+    /// What came since the last call.
+    pub(in super::super) fn take_news(&mut self) -> MessageTotals {
+        core::mem::take(&mut self.news)
+    }
+
     /// The next message to fetch.
     pub(in super::super) fn pop(
         &mut self,
@@ -163,6 +175,8 @@ impl Inbox {
         pool.give_back(&mut self.held, bytes);
         counters.messages_received += 1;
         counters.octets_received += octets.len() as u64;
+        self.news.delivered += 1;
+        self.news.octets += octets.len() as u64;
         Some(octets)
     }
 

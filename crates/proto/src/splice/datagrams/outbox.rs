@@ -11,7 +11,8 @@ const PARTS_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Waiting {
-    number: u32,
+    /// Given when its first part leaves, so that what is never sent leaves no gap.
+    number: Option<u32>,
     taken_at: Instant,
     octets: Vec<u8>,
     /// Parts that were sent.
@@ -53,13 +54,12 @@ impl Outbox {
         counters.octets_accepted += octets.len() as u64;
         self.held_bytes += bytes;
         self.queue.push_back(Waiting {
-            number: self.next_number,
+            number: None,
             taken_at: now,
             octets: octets.to_vec(),
             sent: 0,
             part_bytes: 0,
         });
-        self.next_number = self.next_number.wrapping_add(1);
         true
     }
 
@@ -107,7 +107,7 @@ impl Outbox {
         let parts = parts(first.octets.len(), part_bytes);
         let rest = first.octets.get(first.sent * part_bytes..)?;
         Some(Message {
-            number: first.number,
+            number: first.number.unwrap_or(self.next_number),
             stamp: first.taken_at.as_wrapping_micros(),
             index: u8::try_from(first.sent).ok()?,
             last: u8::try_from(parts - 1).ok()?,
@@ -118,6 +118,10 @@ impl Outbox {
     /// The part that [`Outbox::next`] showed has been sent.
     pub(in super::super) fn sent(&mut self, part_bytes: usize) {
         if let Some(first) = self.queue.front_mut() {
+            if first.number.is_none() {
+                first.number = Some(self.next_number);
+                self.next_number = self.next_number.wrapping_add(1);
+            }
             first.sent += 1;
             if first.sent >= parts(first.octets.len(), part_bytes) {
                 self.pop();
@@ -130,8 +134,7 @@ impl Outbox {
     pub(in super::super) fn begin_again(&mut self) {
         if let Some(first) = self.queue.front_mut().filter(|first| first.sent > 0) {
             first.sent = 0;
-            first.number = self.next_number;
-            self.next_number = self.next_number.wrapping_add(1);
+            first.number = None;
         }
     }
 }
@@ -177,7 +180,11 @@ mod tests {
             assert!(outbox.push(NOW, &[0; 100], 200, &mut counters));
         }
         assert_eq!(counters.dropped_full, 2);
-        assert_eq!(outbox.next(100).map(|part| part.number), Some(1));
+        assert_eq!(
+            outbox.next(100).map(|part| part.number),
+            Some(0),
+            "what gave way was never numbered"
+        );
         outbox.clear();
         outbox.push(NOW, &[0; 512], 1_000, &mut counters);
         outbox.drop_hopeless(NOW, None, 2, &mut counters);
@@ -200,12 +207,12 @@ mod tests {
         let mut seen = Vec::new();
         for index in 0..2 {
             let part = outbox.next(150).expect("two parts");
-            assert_eq!((part.number, part.index, part.last), (2, index, 1));
+            assert_eq!((part.number, part.index, part.last), (1, index, 1));
             seen.extend_from_slice(part.octets);
             outbox.sent(150);
         }
         assert_eq!(seen, octets);
-        assert_eq!(outbox.next(150).map(|part| part.number), Some(1));
+        assert_eq!(outbox.next(150).map(|part| part.number), Some(2));
     }
 
     #[test]

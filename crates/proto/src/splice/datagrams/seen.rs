@@ -3,6 +3,11 @@
 /// Messages behind the newest that are told apart.
 const WINDOW: u32 = 1_024;
 const WORD: u32 = 64;
+/// A sender counts from 0. A first number below this says that those before it were lost; a higher one,
+/// that this end came later.
+const FIRST_MAX: u32 = 32;
+/// No loss makes a larger gap, which only a peer that misbehaves would.
+const LEAP_MAX: u32 = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Seen {
@@ -38,9 +43,10 @@ impl Seen {
         behind >= WINDOW || self.words[word] & bit != 0
     }
 
-    /// Notes that `number` came.
-    pub(super) fn insert(&mut self, number: u32) {
+    /// Notes that `number` came, and says how many numbers are passed by it, itself included.
+    pub(super) fn insert(&mut self, number: u32) -> u32 {
         let ahead = self.newest.map_or(1, |newest| number.wrapping_sub(newest));
+        let first = self.newest.is_none() && number < FIRST_MAX;
         if ahead < 1 << 31 {
             for step in 0..ahead.min(WINDOW) {
                 let (word, bit) = Self::place(number.wrapping_sub(step));
@@ -49,10 +55,15 @@ impl Seen {
             self.newest = Some(number);
         } else if ahead.wrapping_neg() >= WINDOW {
             // Its place is another's by now.
-            return;
+            return 0;
         }
         let (word, bit) = Self::place(number);
         self.words[word] |= bit;
+        match ahead {
+            _ if first => number + 1,
+            0..=LEAP_MAX => ahead,
+            _ => 0,
+        }
     }
 }
 
@@ -74,6 +85,25 @@ mod tests {
     }
 
     #[test]
+    fn each_number_is_passed_once_lost_or_not() {
+        for (numbers, passed) in [
+            (&[0, 1, 2][..], 3),
+            (&[2, 5, 3, 4, 9], 10),
+            (&[31], 32),
+            // Somebody else was told of those before.
+            (&[32, 34], 3),
+            (&[u32::MAX, 1], 3),
+        ] {
+            let mut seen = Seen::default();
+            let sum: u32 = numbers.iter().map(|number| seen.insert(*number)).sum();
+            assert_eq!(sum, passed, "{numbers:?}");
+        }
+        let mut seen = Seen::default();
+        seen.insert(0);
+        assert_eq!(seen.insert(1 << 30), 0, "no sender is so fast");
+    }
+
+    #[test]
     fn a_gap_leaves_its_numbers_new_and_what_is_far_behind_is_old() {
         let mut seen = Seen::default();
         seen.insert(10);
@@ -85,7 +115,7 @@ mod tests {
         assert!(seen.contains(10));
         seen.insert(900);
         assert!(seen.contains(900) && !seen.contains(901));
-        seen.insert(1_000_000);
+        assert_eq!(seen.insert(1_000_000), 998_500);
         assert!(!seen.contains(999_999));
         // A message that was given up long after.
         seen.insert(1_000_000 - 1_100);

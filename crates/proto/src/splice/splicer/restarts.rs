@@ -40,6 +40,8 @@ impl Splicer {
     /// others connect again.
     pub fn peer_restarted(&mut self, now: Instant, peer: PathId) {
         self.now = now;
+        let counters = self.shared.endpoint.path_counters(peer);
+        self.shared.reports.begin_again(peer, &counters);
         let mut later_than_all = None;
         if let Some(known) = self.incarnations.get_mut(&peer) {
             if known.news == News::SessionDue {

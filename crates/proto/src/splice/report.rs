@@ -1,0 +1,349 @@
+//! A gateway's word to its peer about what came of the peer's datagrams: for UDP there is nothing else
+//! that tells the sender.
+//!
+//! Totals since the session began, so that a lost report costs time and no figures. The layer below
+//! carries the octets; `docs/protocol/splice.md` specifies them.
+
+use super::class::ClassId;
+use super::counters::SplicerCounters;
+use crate::machine::PathId;
+use crate::transport::aerotp::Counters;
+use std::collections::BTreeMap;
+
+const VERSION: u8 = 1;
+/// Octets before the classes.
+const HEAD_BYTES: usize = 17;
+/// Octets of a class.
+const ROW_BYTES: usize = 25;
+/// Classes in one report: it has to fit into the smallest packet, beside the session's fields.
+const ROWS_MAX: usize = 40;
+
+/// What came of messages that one side sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageTotals {
+    /// Messages whose numbers were passed, lost ones included.
+    pub expected: u64,
+    /// Messages given to the host.
+    pub delivered: u64,
+    /// Octets of these.
+    pub octets: u64,
+}
+
+impl MessageTotals {
+    /// Adds what `later` has more.
+    pub(super) fn add(&mut self, more: Self) {
+        self.expected = self.expected.saturating_add(more.expected);
+        self.delivered = self.delivered.saturating_add(more.delivered);
+        self.octets = self.octets.saturating_add(more.octets);
+    }
+
+    /// What was added since `earlier`; nothing of what is less than it was.
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            expected: self.expected.saturating_sub(earlier.expected),
+            delivered: self.delivered.saturating_sub(earlier.delivered),
+            octets: self.octets.saturating_sub(earlier.octets),
+        }
+    }
+
+    fn most(self, other: Self) -> Self {
+        Self {
+            expected: self.expected.max(other.expected),
+            delivered: self.delivered.max(other.delivered),
+            octets: self.octets.max(other.octets),
+        }
+    }
+}
+
+/// What a peer did with our TPDUs, as it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairTotals {
+    /// Put right by parity.
+    pub recovered_fec: u64,
+    /// Given up.
+    pub residual: u64,
+}
+
+impl RepairTotals {
+    fn of(counters: &Counters) -> Self {
+        Self {
+            recovered_fec: counters
+                .recovered_fec_words
+                .saturating_add(counters.recovered_fec_block),
+            residual: counters
+                .residual_lost
+                .saturating_add(counters.residual_damaged),
+        }
+    }
+
+    const fn since(self, earlier: Self) -> Self {
+        Self {
+            recovered_fec: self.recovered_fec.saturating_sub(earlier.recovered_fec),
+            residual: self.residual.saturating_sub(earlier.residual),
+        }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            recovered_fec: self.recovered_fec.saturating_add(other.recovered_fec),
+            residual: self.residual.saturating_add(other.residual),
+        }
+    }
+
+    fn most(self, other: Self) -> Self {
+        Self {
+            recovered_fec: self.recovered_fec.max(other.recovered_fec),
+            residual: self.residual.max(other.residual),
+        }
+    }
+}
+
+/// The body of a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpliceReport {
+    /// The peer's TPDUs.
+    pub repair: RepairTotals,
+    /// The peer's messages, by class.
+    pub classes: BTreeMap<ClassId, MessageTotals>,
+}
+
+impl SpliceReport {
+    /// The octets; classes beyond the fortieth are left out.
+    pub fn encode(&self) -> Vec<u8> {
+        let rows = self.classes.len().min(ROWS_MAX);
+        let mut out = Vec::with_capacity(HEAD_BYTES + rows * ROW_BYTES);
+        out.push(VERSION);
+        out.extend_from_slice(&self.repair.recovered_fec.to_be_bytes());
+        out.extend_from_slice(&self.repair.residual.to_be_bytes());
+        for (class, totals) in self.classes.iter().take(ROWS_MAX) {
+            out.push(class.0);
+            for number in [totals.expected, totals.delivered, totals.octets] {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+        }
+        out
+    }
+
+    /// Reads one; `None` if it is of another version, or ends in the middle.
+    pub fn decode(octets: &[u8]) -> Option<Self> {
+        let (&[version], rest) = octets.split_first_chunk()?;
+        if version != VERSION {
+            return None;
+        }
+        let mut rest = rest;
+        let repair = RepairTotals {
+            recovered_fec: number(&mut rest)?,
+            residual: number(&mut rest)?,
+        };
+        let mut classes = BTreeMap::new();
+        while let Some((&[class], numbers)) = rest.split_first_chunk() {
+            rest = numbers;
+            let totals = MessageTotals {
+                expected: number(&mut rest)?,
+                delivered: number(&mut rest)?,
+                octets: number(&mut rest)?,
+            };
+            classes.insert(ClassId(class), totals);
+        }
+        Some(Self { repair, classes })
+    }
+}
+
+fn number(octets: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = octets.split_first_chunk()?;
+    *octets = rest;
+    Some(u64::from_be_bytes(*number))
+}
+
+/// What is told to one peer, and what it tells.
+#[derive(Clone, Debug, Default)]
+struct WithPeer {
+    /// Messages that came from it.
+    received: BTreeMap<ClassId, MessageTotals>,
+    /// Repairs before it started again.
+    repair_before: RepairTotals,
+    /// The last report of it.
+    told: SpliceReport,
+    /// Repairs that it told of before it started again.
+    told_before: RepairTotals,
+}
+
+/// Reports to and from all peers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reports(BTreeMap<PathId, WithPeer>);
+
+impl Reports {
+    /// More messages of `peer` came, or were given to the host.
+    pub(super) fn on_received(&mut self, peer: PathId, class: ClassId, more: MessageTotals) {
+        if more != MessageTotals::default() {
+            let shared = self.0.entry(peer).or_default();
+            shared.received.entry(class).or_default().add(more);
+        }
+    }
+
+    /// A report to `peer`, with whom AeroTP counted `counters`.
+    pub(super) fn report(&self, peer: PathId, counters: &Counters) -> SpliceReport {
+        let shared = self.0.get(&peer);
+        let before = shared.map_or_else(RepairTotals::default, |shared| shared.repair_before);
+        SpliceReport {
+            repair: RepairTotals::of(counters).since(before),
+            classes: shared.map_or_else(BTreeMap::new, |shared| shared.received.clone()),
+        }
+    }
+
+    /// `peer` reports: what is new is added to `counters`. Of older ones, which come out of order,
+    /// nothing is new. Classes of which we never had a flow are not ours.
+    pub(super) fn on_report(
+        &mut self,
+        peer: PathId,
+        report: &SpliceReport,
+        counters: &mut SplicerCounters,
+    ) {
+        let shared = self.0.entry(peer).or_default();
+        shared.told.repair = shared.told.repair.most(report.repair);
+        for (class, totals) in &report.classes {
+            let Some(counted) = counters.classes.get_mut(class) else {
+                continue;
+            };
+            let told = shared.told.classes.entry(*class).or_default();
+            let more = totals.since(*told);
+            *told = told.most(*totals);
+            counted.messages_expected = counted.messages_expected.saturating_add(more.expected);
+            counted.messages_delivered = counted.messages_delivered.saturating_add(more.delivered);
+            counted.octets_delivered = counted.octets_delivered.saturating_add(more.octets);
+        }
+    }
+
+    /// What `peer` said about our TPDUs.
+    pub(super) fn told(&self, peer: PathId) -> RepairTotals {
+        let shared = self.0.get(&peer);
+        shared.map_or_else(RepairTotals::default, |shared| {
+            shared.told_before.and(shared.told.repair)
+        })
+    }
+
+    /// `peer` started again: both ends count from 0.
+    pub(super) fn begin_again(&mut self, peer: PathId, counters: &Counters) {
+        let told_before = self.told(peer);
+        let fresh = WithPeer {
+            repair_before: RepairTotals::of(counters),
+            told_before,
+            ..WithPeer::default()
+        };
+        self.0.insert(peer, fresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: PathId = PathId(3);
+    const CLASS: ClassId = ClassId(2);
+
+    const fn totals(expected: u64, delivered: u64, octets: u64) -> MessageTotals {
+        MessageTotals {
+            expected,
+            delivered,
+            octets,
+        }
+    }
+
+    fn counters() -> SplicerCounters {
+        let mut counters = SplicerCounters::default();
+        counters.classes.entry(CLASS).or_default().messages_accepted = 10;
+        counters
+    }
+
+    #[test]
+    fn a_report_is_these_octets_and_reads_back() {
+        let report = SpliceReport {
+            repair: RepairTotals {
+                recovered_fec: 7,
+                residual: 1,
+            },
+            classes: BTreeMap::from([(CLASS, totals(258, 256, 1_000))]),
+        };
+        let golden = [
+            &[1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1][..],
+            &[2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 1, 0],
+            &[0, 0, 0, 0, 0, 0, 3, 232],
+        ]
+        .concat();
+        assert_eq!(report.encode(), golden);
+        assert_eq!(SpliceReport::decode(&golden), Some(report));
+        for len in (0..golden.len()).filter(|len| *len != HEAD_BYTES) {
+            assert_eq!(SpliceReport::decode(&golden[..len]), None, "{len}");
+        }
+        let other = [&[2], &golden[1..]].concat();
+        assert_eq!(SpliceReport::decode(&other), None, "another version");
+    }
+
+    #[test]
+    fn the_largest_report_fits_into_the_smallest_packet() {
+        let all = (0..=255).map(|n| (ClassId(n), totals(1, 1, 1)));
+        let report = SpliceReport {
+            classes: all.collect(),
+            ..SpliceReport::default()
+        };
+        // 1,232 octets of datagram over IPv6; header, type, numbers and tag of the session are 53; then
+        // parity of 30 words still fits.
+        assert!(report.encode().len() <= 1_232 - 53 - 120);
+        let read = SpliceReport::decode(&report.encode()).unwrap();
+        assert_eq!(read.classes.len(), ROWS_MAX);
+    }
+
+    #[test]
+    fn what_a_peer_received_is_counted_once_here_whatever_is_lost_repeated_or_late() {
+        let (mut ours, mut theirs) = (Reports::default(), Reports::default());
+        let mut counters = counters();
+        let mut sent = Vec::new();
+        for _ in 0..10 {
+            theirs.on_received(PEER, CLASS, totals(10, 8, 800));
+            sent.push(theirs.report(PEER, &Counters::default()));
+        }
+        for n in [0, 3, 3, 2, 8, 5] {
+            ours.on_report(PEER, &sent[n], &mut counters);
+        }
+        let class = counters.classes[&CLASS];
+        assert_eq!(class.messages_expected, 90);
+        assert_eq!(class.messages_delivered, 72);
+        assert_eq!(class.octets_delivered, 7_200);
+    }
+
+    #[test]
+    fn a_peer_that_started_again_counts_from_nothing_and_sums_go_on() {
+        let mut ours = Reports::default();
+        let mut counters = counters();
+        let report = |octets, residual| SpliceReport {
+            repair: RepairTotals {
+                recovered_fec: 0,
+                residual,
+            },
+            classes: BTreeMap::from([(CLASS, totals(1, 1, octets))]),
+        };
+        ours.on_report(PEER, &report(1_000, 4), &mut counters);
+        let before = Counters {
+            residual_lost: 9,
+            ..Counters::default()
+        };
+        ours.on_received(PEER, CLASS, totals(5, 5, 5));
+        ours.begin_again(PEER, &before);
+        let told = ours.report(PEER, &before);
+        assert_eq!(told, SpliceReport::default(), "nothing is known of it yet");
+        ours.on_report(PEER, &report(10, 1), &mut counters);
+        assert_eq!(counters.classes[&CLASS].octets_delivered, 1_010);
+        assert_eq!(ours.told(PEER).residual, 5);
+    }
+
+    #[test]
+    fn classes_that_we_never_used_are_not_made_by_a_report() {
+        let mut counters = counters();
+        let report = SpliceReport {
+            classes: BTreeMap::from([(ClassId(9), totals(1, 1, 1))]),
+            ..SpliceReport::default()
+        };
+        Reports::default().on_report(PEER, &report, &mut counters);
+        assert_eq!(counters.classes.len(), 1);
+    }
+}
