@@ -360,12 +360,11 @@ impl Walked {
         self.histories += 1;
         match play(setting, history) {
             Ok(took) if took > self.longest.0 => self.longest = (took, history.clone()),
-            Ok(_) => {}
             Err(problem) if self.failed.len() < 10 => {
                 self.failed
                     .push(format!("{history:?} {setting:?}: {problem}"));
             }
-            Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
         if history.len() == depth {
             return;
