@@ -28,7 +28,7 @@ fuzz_target!(|octets: &[u8]| {
             window,
         };
         match read_capture("file", octets, options) {
-            Ok(losses) => losses,
+            Ok(captured) => captured.losses,
             Err(error) => return is_one_line(&error.to_string()),
         }
     } else {
