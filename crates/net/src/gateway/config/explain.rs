@@ -121,8 +121,17 @@ pub fn describe_class(class: &ClassSettings) -> String {
             "everything arrives; the client's end waits for the destination's acknowledgement"
         }
         Mode::NearReliable => "everything arrives; the client is acknowledged at once",
-        Mode::HybridNack => "damaged TPDUs are asked for again, lost ones are not",
-        Mode::QuasiReliable => "parity repairs what it can, nothing is sent again",
+        // A session drops what its tag does not fit: nothing damaged is left to be asked for.
+        Mode::HybridNack => {
+            "between gateways no more assurance than mode unreliable: a damaged datagram is dropped \
+             like a lost one, and nothing is asked for again"
+        }
+        Mode::QuasiReliable if flow.block.is_some() => {
+            "repair symbols stand in for lost TPDUs as far as they reach, nothing is sent again"
+        }
+        Mode::QuasiReliable => {
+            "no more assurance than the link gives: no fec_block is set, and nothing is sent again"
+        }
         Mode::Unreliable => "no more assurance than the link gives, in order",
         Mode::Datagram => "no more assurance than the link gives",
     };
@@ -156,7 +165,7 @@ pub fn describe_class(class: &ClassSettings) -> String {
         Custody::Memory => {
             let _ = write!(
                 text,
-                ", up to {} of a flow kept in memory",
+                ", up to {} of a flow kept in memory, which are lost with the gateway",
                 size(class.keep)
             );
         }
@@ -311,5 +320,49 @@ fn limits(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     match config.state_dir.clone().or_else(state_place::base) {
         Some(directory) => writeln!(out, "state is kept in {}", directory.display()),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::class::built_in;
+    use super::*;
+    use core::num::NonZeroU8;
+    use core::time::Duration;
+    use fulmar_proto::fec::block::BlockPlan;
+
+    fn told(mode: Mode, block: Option<BlockPlan>) -> String {
+        let mut class = built_in();
+        class.flow.mode = mode;
+        class.flow.block = block;
+        describe_class(&class)
+    }
+
+    #[test]
+    fn nothing_is_promised_that_a_session_leaves_undone() {
+        // A damaged datagram fails its tag and is dropped: mode nack has nothing to ask for.
+        let nack = told(Mode::HybridNack, None);
+        assert!(nack.contains("nothing is asked for again"), "{nack}");
+        assert!(nack.contains("mode unreliable"), "{nack}");
+        // Without a block there is no parity over TPDUs, whatever the mode is called.
+        let bare = told(Mode::QuasiReliable, None);
+        assert!(bare.contains("no fec_block is set"), "{bare}");
+        let twenty = NonZeroU8::new(20).expect("not 0");
+        let plan = BlockPlan::new(twenty, 4, Duration::from_millis(20));
+        let block = told(Mode::QuasiReliable, plan);
+        assert!(block.contains("repair symbols stand in"), "{block}");
+        assert!(block.contains("4 repair symbols for every 20"), "{block}");
+    }
+
+    #[test]
+    fn what_memory_keeps_is_said_to_go_with_the_gateway() {
+        let mut class = built_in();
+        class.flow.mode = Mode::NearReliable;
+        class.custody = Custody::Memory;
+        let memory = describe_class(&class);
+        assert!(memory.contains("lost with the gateway"), "{memory}");
+        class.custody = Custody::Disk;
+        let disk = describe_class(&class);
+        assert!(!disk.contains("lost with the gateway"), "{disk}");
     }
 }
