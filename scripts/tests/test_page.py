@@ -124,7 +124,8 @@ class Page(unittest.TestCase):
         self.assertGreaterEqual(len(everything), 25)
         for claim in everything:
             self.assertEqual(set(claim), {"id", "where", "claim", "verdict", "figure", "comment"})
-            self.assertIn(claim["verdict"], {"reproduced", "partly", "not"})
+            self.assertIn(claim["verdict"], {"reproduced", "partly", "not", "given"})
+            self.assertEqual(claim["verdict"] == "given", "\nGiven, not found: " in claim["comment"], claim)
             self.assertTrue(all(claim.values()), claim)
 
     def test_every_link_leads_to_something_in_the_directory(self):

@@ -32,6 +32,8 @@ pub(crate) struct Finding {
 
 /// Begins the line of a comment that says why a verdict decides nothing.
 const OPEN: &str = "Too close to tell: ";
+/// Begins the line of a comment that says what of ours makes a claim hold.
+const GIVEN: &str = "Given, not found: ";
 
 impl Finding {
     /// A claim that did not come out, but whose opposite did not either: the runs leave it open, for the
@@ -40,7 +42,23 @@ impl Finding {
         if !open || self.verdict != Verdict::Not {
             return self;
         }
-        let comment = format!("{OPEN}{why}\n{}", self.comment.trim_start());
+        self.because(OPEN, why)
+    }
+
+    /// A claim that holds, whole or in part, because a setting of ours was fitted to it or made of its own
+    /// words, for the reason that is given: no evidence for the claim. If it does not even hold then, that is a
+    /// finding, and stays one.
+    pub(crate) fn given(self, why: &str) -> Self {
+        if self.verdict == Verdict::Not {
+            return self;
+        }
+        let verdict = Verdict::Given;
+        Self { verdict, ..self }.because(GIVEN, why)
+    }
+
+    /// With a line before the comment.
+    fn because(self, lead: &str, why: &str) -> Self {
+        let comment = format!("{lead}{why}\n{}", self.comment.trim_start());
         Self {
             comment: comment.trim_end().to_owned(),
             ..self
@@ -58,10 +76,12 @@ pub enum Verdict {
     Partly,
     /// Otherwise.
     Not,
+    /// By our own making, so that it says nothing: a setting was fitted to it, or made of its words.
+    Given,
 }
 
 impl Verdict {
-    pub(crate) const ALL: [Self; 3] = [Self::Reproduced, Self::Partly, Self::Not];
+    pub(crate) const ALL: [Self; 4] = [Self::Reproduced, Self::Partly, Self::Not, Self::Given];
 
     /// As the page and the records write it.
     pub const fn name(self) -> &'static str {
@@ -69,6 +89,7 @@ impl Verdict {
             Self::Reproduced => "reproduced",
             Self::Partly => "partly",
             Self::Not => "not",
+            Self::Given => "given",
         }
     }
 
@@ -189,5 +210,17 @@ mod tests {
         assert_eq!(open.comment, comment);
         assert!(!judged(Verdict::Not, false).is_open());
         assert!(!judged(Verdict::Partly, true).is_open());
+    }
+
+    #[test]
+    fn what_our_own_settings_make_so_is_no_reproduction_and_a_failed_fit_is_told() {
+        for verdict in [Verdict::Reproduced, Verdict::Partly] {
+            let given = found(verdict).given("the timer was fitted to it.");
+            assert_eq!(given.verdict, Verdict::Given);
+            let comment = "Given, not found: the timer was fitted to it.\nAbove all.";
+            assert_eq!(given.comment, comment);
+        }
+        let failed = found(Verdict::Not);
+        assert_eq!(failed.clone().given("the timer was fitted to it."), failed);
     }
 }

@@ -5,7 +5,7 @@ use crate::few_runs::FewRuns;
 use crate::page::{PREMISE, warning};
 use crate::paper::Paper;
 use crate::reproduction::{Outcome, OutputFile, ReproductionError, claims_json};
-use crate::style::{count, document, undecided, verdict};
+use crate::style::{count, document, given, undecided, verdict};
 use maud::{Markup, html};
 
 /// A paper, and what became of it or why nothing did.
@@ -66,7 +66,8 @@ fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
             "What the papers behind Fulmar state as results, checked one by one by runs of its simulator. Of "
             (claims.len()) " claims " (count(claims, Verdict::Reproduced)) " are reproduced, "
             (count(claims, Verdict::Partly)) " partly, and " (count(claims, Verdict::Not))
-            " not" (undecided(claims)) ". Each paper's page has its figures, the conditions, and why claims came out otherwise."
+            " not" (undecided(claims)) (given(claims)) ". Each paper's page has its figures, the conditions, why claims came out otherwise, and what \
+             of the paper Fulmar has not."
         }
         @let (read, changed) = changes(claims);
         @if read > 0 {
@@ -82,7 +83,7 @@ fn page(attempts: &[Attempt], claims: &[Checked], command: &str) -> String {
         h2 { "Papers" }
         div.wide {
             table {
-                thead { tr { th { "Paper" } th { "Claims" } th { "Reproduced" } th { "Partly" } th { "Not" } th { "Change with the reading" } th { "Figures" } } }
+                thead { tr { th { "Paper" } th { "Claims" } th { "Reproduced" } th { "Partly" } th { "Not" } th { "Given" } th { "Change with the reading" } th { "Figures" } } }
                 tbody { @for attempt in attempts { (row(attempt)) } }
             }
         }
@@ -106,12 +107,13 @@ fn row(attempt: &Attempt) -> Markup {
                     td data-label="Reproduced" { (count(&outcome.claims, Verdict::Reproduced)) }
                     td data-label="Partly" { (count(&outcome.claims, Verdict::Partly)) }
                     td data-label="Not" { (count(&outcome.claims, Verdict::Not)) (undecided(&outcome.claims)) }
+                    td data-label="Given" { (count(&outcome.claims, Verdict::Given)) }
                     td data-label="Change with the reading" { (changing(&outcome.claims)) }
                     td data-label="Figures" { (outcome.figures) }
                 }
                 Err(problem) => {
                     td data-label="Paper" { (paper.title) " (" (paper.name) ")" }
-                    td colspan="6" { span.not { "failed" } ": " (problem) }
+                    td colspan="7" { span.not { "failed" } ": " (problem) }
                 }
             }
         }

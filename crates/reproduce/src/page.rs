@@ -6,7 +6,7 @@ use crate::exhibit::Exhibit;
 use crate::few_runs::FewRuns;
 use crate::paper::{DAMAGED, Family, Figure, Paper, Section};
 use crate::reproduction::{Drawings, line_command};
-use crate::style::{count, document, undecided, verdict};
+use crate::style::{count, document, given, undecided, verdict};
 use maud::{Markup, PreEscaped, html};
 
 /// The condition on which comparisons with AeroTP rest.
@@ -50,10 +50,9 @@ pub(crate) fn page(
         h2 id="conditions" { "Conditions" }
         ul { @for note in paper.notes { li { (note) } } }
         @for family in &data.families { (conditions(family.family, runs(family))) }
-        @if !paper.missing.is_empty() {
-            h2 id="missing" { "Not made yet" }
-            ul { @for part in paper.missing { li { (part.place) ": " (part.what) "." } } }
-        }
+        h2 id="absent" { "Not here" }
+        p { "What the paper describes and Fulmar has not, or this page does not show. No claim above is judged by any of it." }
+        ul.absent { @for part in paper.absent { li { b { (part.what) } " (" (part.place) "). " (part.instead) } } }
         h2 id="command" { "The command that made this page" }
         pre { (command) }
         p { small { "fulmar " (env!("CARGO_PKG_VERSION")) ". The same command gives the same page, octet for octet." } }
@@ -88,8 +87,9 @@ fn summary(paper: &Paper, claims: &[Checked]) -> Markup {
             (claims.len()) " claims "
             b.reproduced { (count(claims, Verdict::Reproduced)) " are reproduced" } ", "
             b.partly { (count(claims, Verdict::Partly)) " partly" } ", and "
-            b.not { (count(claims, Verdict::Not)) " not" } (undecided(claims)) ". "
-            @if !paper.missing.is_empty() { "The page's end lists what is not made yet." }
+            b.not { (count(claims, Verdict::Not)) " not" } (undecided(claims)) (given(claims)) ". "
+            "What the paper describes and Fulmar has not, or this page does not show, is listed under "
+            a href="#absent" { "Not here" } "."
         }
         @if !refuted.is_empty() {
             p { "What came out otherwise, and why, is told with each claim:" }
@@ -142,7 +142,7 @@ fn contents(paper: &Paper) -> Markup {
                     }
                 }
                 li { a href="#conditions" { "Conditions" } }
-                @if !paper.missing.is_empty() { li { a href="#missing" { "Not made yet" } } }
+                li { a href="#absent" { "Not here" } }
                 li { a href="#command" { "The command" } }
             }
         }

@@ -18,24 +18,27 @@ pub struct Paper {
     pub(crate) exhibits: &'static [Exhibit],
     /// In the order of the page, a slice for each of the paper's topics.
     pub(crate) claims: &'static [&'static [Claim]],
-    pub(crate) missing: &'static [Missing],
+    /// In the order of the paper.
+    pub(crate) absent: &'static [Absent],
     /// Sentences on how to read the page.
     pub(crate) notes: &'static [&'static str],
 }
 
-/// A part of the paper that is not made yet.
+/// A thing that the paper describes and that is not here: Fulmar has it not, or the page does not show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct Absent {
     /// Where in the paper.
     pub place: &'static str,
-    /// What it shows.
+    /// The thing.
     pub what: &'static str,
+    /// What stands in its place, in sentences.
+    pub instead: &'static str,
 }
 
 impl Paper {
-    /// What this version does not make.
-    pub const fn missing(&self) -> &'static [Missing] {
-        self.missing
+    /// What the paper describes and this version does not have or show.
+    pub const fn absent(&self) -> &'static [Absent] {
+        self.absent
     }
 }
 

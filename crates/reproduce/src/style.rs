@@ -20,7 +20,7 @@ pre{overflow-x:auto;padding:.7rem;border:1px solid var(--faint);border-radius:4p
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--faint)}
 .claims td:nth-child(1){width:22%}.claims td:nth-child(2){width:12%}.claims td:nth-child(4){width:18%}
 tr:target,figure:target{outline:2px solid var(--link);outline-offset:2px}
-.reproduced,.partly,.not,.open{font-weight:600}.open{color:var(--soft)}.reproduced{color:var(--yes)}.partly{color:var(--half)}.not{color:var(--no)}
+.reproduced,.partly,.not,.open,.given{font-weight:600}.open,.given{color:var(--soft)}.reproduced{color:var(--yes)}.partly{color:var(--half)}.not{color:var(--no)}
 svg [fill='#222223' i]{fill:var(--ink)}svg [stroke='#222223' i]{stroke:var(--ink)}
 svg [stroke='#DDDDDE' i]{stroke:var(--faint)}svg [fill='#FFFFFE' i]{fill:var(--ground)}
 @media screen and (max-width:45rem){body{padding:1rem}
@@ -62,6 +62,17 @@ pub(crate) fn verdict(claim: &Checked) -> Markup {
 pub(crate) fn count(claims: &[Checked], verdict: Verdict) -> usize {
     let claims = claims.iter();
     claims.filter(|claim| claim.verdict == verdict).count()
+}
+
+/// `; 4 more are given`, with what that means, if there are any.
+pub(crate) fn given(claims: &[Checked]) -> Markup {
+    let given = count(claims, Verdict::Given);
+    html! {
+        @if given > 0 {
+            "; " span.given { (given) (if given == 1 { " is given" } else { " are given" }) }
+            ": it holds because a setting of ours was fitted to it or made of its words, and counts for nothing"
+        }
+    }
 }
 
 /// `, of these 2 too close to tell`, if there are any.

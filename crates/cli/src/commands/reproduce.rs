@@ -34,7 +34,7 @@ Examples:
   fulmar reproduce aerotp-hybrid --list
       the names of its figures
 
-Figures of the papers that are not made yet are told on stderr and on the page. An interrupt leaves
+What a paper describes and Fulmar has not is listed on its page (\"Not here\"). An interrupt leaves
 the papers that are finished, and no overview over half of them.
 ";
 
@@ -272,9 +272,6 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
     let mut attempts = Vec::new();
     for (place, made) in places.iter().zip(made) {
         let paper = place.reproduction.paper();
-        for part in paper.missing().iter().filter(|_| args.figure.is_none()) {
-            eprintln!("fulmar: not made yet: {}: {}", part.place, part.what);
-        }
         if made.broken > 0 {
             eprintln!(
                 "fulmar: {}: {} of the runs broke a promise",

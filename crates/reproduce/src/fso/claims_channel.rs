@@ -6,8 +6,10 @@ use super::view::list;
 use crate::claims::{Claim, Finding, Verdict};
 use fulmar_channel::fading::Demonstration::{self, Atenaa, Fasolt, Kiodo, Testbed};
 
-/// Of a preset that was made to do so.
-const MADE: &str = "The preset was made from this sentence.";
+/// What was said of a recording, of the preset that was made to stand for it.
+fn of_preset(found: Finding) -> Finding {
+    found.given("the recordings are not public; the preset was made from what the paper says of them (docs/models/fading.md).")
+}
 
 /// A figure of each demonstration, FASOLT first.
 fn each(of: impl Fn(Demonstration) -> f64) -> [f64; 4] {
@@ -60,7 +62,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
                 longest(course.fades.iter().copied().chain(dark))
             };
             let longest = longest(each(spans).into_iter());
-            Some(Finding {
+            Some(of_preset(Finding {
                 verdict: Verdict::of(several && longest > 0.1, several || longest > 0.1),
                 figure: format!(
                     "medians {} ms; the longest {:.0} ms",
@@ -69,7 +71,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
                 ),
                 comment: "FASOLT, KIODO, ATENAA, testbed. The longest are ATENAA's obstructions."
                     .to_owned(),
-            })
+            }))
         },
     },
     Claim {
@@ -81,14 +83,14 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let (first, second) = foremost(Kiodo, |of| -course(of).unsteadiness);
             let deviations = each(|of| course(of).unsteadiness);
-            Some(Finding {
+            Some(of_preset(Finding {
                 verdict: Verdict::of(first, second),
                 figure: format!("standard deviations of log10: {}", list(&deviations, 2)),
                 comment: format!(
                     "FASOLT, KIODO, ATENAA, testbed; rates below 1e-12 count as that. KIODO's contains its getting better. {}",
                     by_index_told()
                 ),
-            })
+            }))
         },
     },
     Claim {
@@ -99,11 +101,11 @@ pub(super) const CLAIMS: [Claim; 7] = [
         see: &["fig-1-kiodo"],
         check: |_| {
             let (first, last) = course(Kiodo).ends;
-            Some(Finding {
+            Some(of_preset(Finding {
                 verdict: Verdict::of(last < first / 10.0, last < first),
                 figure: format!("{first:.1e} to {last:.1e}"),
                 comment: "Distance alone makes it: the power rises with its square.".to_owned(),
-            })
+            }))
         },
     },
     Claim {
@@ -120,11 +122,11 @@ pub(super) const CLAIMS: [Claim; 7] = [
             });
             let near = near.count();
             let times: Vec<f64> = dark.iter().map(|(at, _)| *at).collect();
-            Some(Finding {
+            Some(of_preset(Finding {
                 verdict: Verdict::of(near == 3 && dark.len() == 3, !dark.is_empty()),
                 figure: format!("at {} s", list(&times, 1)),
-                comment: MADE.to_owned(),
-            })
+                comment: String::new(),
+            }))
         },
     },
     Claim {
@@ -137,7 +139,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
             let (long, _) = foremost(Fasolt, |of| median(&course(of).fades));
             let (deep, _) = foremost(Fasolt, |of| -course(of).depth);
             let depths = each(|of| course(of).depth);
-            Some(Finding {
+            Some(of_preset(Finding {
                 verdict: Verdict::of(long && deep, long || deep),
                 figure: format!(
                     "medians {} ms; least power {} dB",
@@ -146,7 +148,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
                 ),
                 comment: "FASOLT, KIODO, ATENAA, testbed; KIODO's mean power grows along the pass."
                     .to_owned(),
-            })
+            }))
         },
     },
     Claim {
@@ -158,11 +160,11 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let (most, _) = foremost(Atenaa, |of| course(of).dark.len() as f64);
             let spans = course(Atenaa).dark.len();
-            Some(Finding {
+            Some(of_preset(Finding {
                 verdict: Verdict::of(most && spans >= 10, most),
                 figure: format!("dark {spans} times in 100 s"),
-                comment: MADE.to_owned(),
-            })
+                comment: String::new(),
+            }))
         },
     },
     Claim {
@@ -174,7 +176,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
         check: |_| {
             let crossings = foremost(Testbed, |of| course(of).crossings);
             let deviation = foremost(Testbed, |of| course(of).unsteadiness);
-            Some(Finding {
+            Some(of_preset(Finding {
                 verdict: Verdict::of(crossings.0 || deviation.0, crossings.1 || deviation.1),
                 figure: format!(
                     "{} crossings a second; standard deviations {}",
@@ -185,7 +187,7 @@ pub(super) const CLAIMS: [Claim; 7] = [
                     "FASOLT, KIODO, ATENAA, testbed; rates below 1e-12 count as that. {}",
                     by_index_told()
                 ),
-            })
+            }))
         },
     },
 ];

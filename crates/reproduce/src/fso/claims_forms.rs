@@ -118,7 +118,7 @@ pub(super) const CLAIMS: [Claim; 12] = [
         place: "Section 3.3.3",
         says: "The distance does not matter to selective repeat, and does to the other two.",
         criterion: "Reproduced if in the simulator at 1e-6 selective repeat is within 1 % over the testbed and over FASOLT at each length, and each other class differs by more than 5 %; \
-            partly if by the forms alone.",
+            partly if selective repeat's does. By the forms it holds for any numbers, which decides nothing.",
         see: &["simulated-testbed", "simulated-fasolt"],
         check: distance_independent,
     },
@@ -126,7 +126,8 @@ pub(super) const CLAIMS: [Claim; 12] = [
         id: "upper-bound",
         place: "Section 3.3.3",
         says: "Selective repeat's goodput is an upper bound of all three classes'.",
-        criterion: "Reproduced if in the forms and in the simulator no other class exceeds it at any length, rate and distance; partly if in the forms alone.",
+        criterion: "Reproduced if in the simulator no other class exceeds it at any length, rate and distance; partly if at most of them. In the forms it holds by construction, \
+            which decides nothing.",
         see: &["simulated-testbed", "simulated-fasolt"],
         check: upper_bound,
     },
@@ -155,11 +156,12 @@ pub(super) const CLAIMS: [Claim; 12] = [
         see: &[],
         check: |_| {
             let (long, short) = (loss(1e-6, 1020), loss(1e-6, 40));
-            Some(Finding {
+            let found = Finding {
                 verdict: Verdict::of(long > 10.0 * short, long > short),
                 figure: format!("{long:.4} and {short:.5}"),
                 comment: "Cumulative acknowledgements and those that name runs make good for lost ones, here as in the paper's TCP; the equation does not count on it.".to_owned(),
-            })
+            };
+            Some(found.given("it is equation 6 with lengths of our choice; no run here has acknowledgements ride on data."))
         },
     },
     Claim {
@@ -209,11 +211,12 @@ fn bracketed(_: &Data) -> Option<Finding> {
         }
     }
     let near = off.iter().filter(|off| **off <= 1e-4).count();
-    Some(Finding {
+    let found = Finding {
         verdict: Verdict::of(near == 36 && off.len() == 36, 2 * near >= off.len()),
         figure: format!("{near} of {}, {:.0e} off at most", off.len(), most(&off)),
         comment: "Loss over the user data alone, no time of processing, and 400 m and 1500 m where the text has 500 m and 1400 m: so they were computed.".to_owned(),
-    })
+    };
+    Some(found.given("two of the distances, and that headers are not lost, were found from these values: the text and equation 5 say otherwise."))
 }
 
 fn stop_and_wait(data: &Data) -> Option<Finding> {
@@ -271,13 +274,9 @@ fn distance_independent(data: &Data) -> Option<Finding> {
         ratios(Arq::GoBackN)?,
         ratios(Arq::StopAndWait)?,
     );
-    let simulated = worst(&selective) < 0.01 && most(&back) < 0.95 && most(&wait) < 0.95;
-    let forms = USERS.iter().all(|&user| {
-        let ratio = |arq| share(arq, FASOLT, user, 1e-6) / share(arq, TESTBED, user, 1e-6);
-        ratio(Arq::GoBackN) < 0.95 && ratio(Arq::StopAndWait) < 0.95
-    });
+    let same = worst(&selective) < 0.01;
     Some(Finding {
-        verdict: Verdict::of(simulated, forms),
+        verdict: Verdict::of(same && most(&back) < 0.95 && most(&wait) < 0.95, same),
         figure: format!(
             "FASOLT over testbed: {}; go-back-N {}; stop-and-wait {}",
             list(&selective, 3),
@@ -289,20 +288,22 @@ fn distance_independent(data: &Data) -> Option<Finding> {
 }
 
 fn upper_bound(data: &Data) -> Option<Finding> {
-    let mut highest = 0.0_f64;
+    let mut shares = Vec::new();
     for (channel, line, rate) in cells() {
         let share = |arq| ideal_share(data, arq, channel, line, rate);
         let bound = share(Arq::SelectiveRepeat)?;
         for arq in [Arq::GoBackN, Arq::StopAndWait] {
-            highest = highest.max(share(arq)? / bound);
+            shares.push(share(arq)? / bound);
         }
     }
+    let below = shares.iter().filter(|share| **share <= 1.0).count();
     Some(Finding {
-        // 1 / (1 + C) and 1 / (1 + C p) are factors below 1, so the forms cannot do otherwise.
-        verdict: Verdict::of(highest <= 1.0, true),
-        figure: format!("{highest:.4} of it at most"),
-        comment: "Simulated, with the same losses; in the forms it holds by construction."
-            .to_owned(),
+        verdict: Verdict::of(below == shares.len(), 2 * below > shares.len()),
+        figure: format!("{:.4} of it at most", most(&shares)),
+        comment: format!(
+            "Simulated, with the same losses; at most it in {below} of {} comparisons.",
+            shares.len()
+        ),
     })
 }
 

@@ -158,6 +158,22 @@ pub(super) const FEATURES: Exhibit = Exhibit {
     },
 };
 
+pub(super) const STAMPS: Exhibit = Exhibit {
+    id: "stamps",
+    title: "Timestamps and timeouts, eight courses of each channel: goodput",
+    intro: "Packets of 1040 octets, go-back-N; ATENAA with a jitter of up to 2 us. Share of the link.",
+    cells: Cells::Heat {
+        families: &[
+            ("stamps-testbed", "testbed"),
+            ("stamps-atenaa", "ATENAA"),
+            ("stamps-fasolt", "FASOLT"),
+            ("stamps-kiodo", "KIODO, rising"),
+            ("stamps-setting", "KIODO, setting"),
+        ],
+        measure: SHARE,
+    },
+};
+
 pub(super) const TIMEOUTS: Exhibit = Exhibit {
     id: "timeouts",
     title: "The same: timeouts",

@@ -107,6 +107,52 @@ pub(super) const FASOLT_FEATURES: Family = features("features-fasolt", FASOLT_SE
 pub(super) const KIODO_FEATURES: Family = features("features-kiodo", KIODO_SETS);
 pub(super) const SETTING_FEATURES: Family = features("features-setting", SETTING_SETS);
 
+/// So many courses of a channel as it takes to see a difference of one in a hundred.
+macro_rules! stamps {
+    ($id:literal, $($set:literal),*) => {
+        Family {
+            x_values: &[ONE],
+            conditions: "Go-back-N with two rules for the timeout, each without timestamps and with them; run i of every line meets the same course.",
+            ..table($id, &["run.runs=8", "hop.ber=0", $($set),*], STAMP_LINES)
+        }
+    };
+}
+
+const STAMP_LINES: &[Line] = FEATURE_LINES.split_at(4).0;
+
+pub(super) const TESTBED_STAMPS: Family =
+    stamps!("stamps-testbed", "hop.fading=testbed seed run over 2s");
+/// At 20 km/h the distance changes by light's 2 us in the paper's 100 s.
+pub(super) const ATENAA_STAMPS: Family = stamps!(
+    "stamps-atenaa",
+    "hop.fading=atenaa seed run over 2s",
+    "hop.delay=5003ns",
+    "hop.jitter=2us",
+    "tcp.receive_buffer=6kB"
+);
+pub(super) const FASOLT_STAMPS: Family = stamps!(
+    "stamps-fasolt",
+    "hop.fading=fasolt seed run over 2s",
+    "hop.delay=203472ns",
+    "tcp.receive_buffer=36kB"
+);
+pub(super) const KIODO_STAMPS: Family = stamps!(
+    "stamps-kiodo",
+    "hop.fading=kiodo seed run over 2s",
+    "hop.delay=0s",
+    "tcp.receive_buffer=1302kB",
+    "tcp.rto_initial=40ms",
+    "tcp.rto_max=40ms"
+);
+pub(super) const SETTING_STAMPS: Family = stamps!(
+    "stamps-setting",
+    "hop.fading=kiodo pass 610km from 2000km setting seed run over 2s",
+    "hop.delay=0s",
+    "tcp.receive_buffer=1302kB",
+    "tcp.rto_initial=40ms",
+    "tcp.rto_max=40ms"
+);
+
 /// KIODO setting without bit errors: each timeout there comes too early.
 pub(super) const CLEAN_FEATURES: Family = features(
     "features-clean",

@@ -1,5 +1,6 @@
 //! Performance optimization of free-space optical communication protocols (Epple).
 
+mod absent;
 mod claims_adaptive;
 mod claims_channel;
 mod claims_features;

@@ -4,14 +4,17 @@ use super::coded::{
     ATENAA_CODED, ATENAA_ROUGH, FASOLT_CODED, FASOLT_ROUGH, KIODO_CODED, KIODO_ROUGH,
     TESTBED_CODED, TESTBED_ROUGH,
 };
-use super::exhibits::{CONTROLS, FEATURES, ROUGH, SHARE, TABLE_1, TIMEOUTS, published};
+use super::exhibits::{
+    CONTROLS, FEATURES, ROUGH, SHARE, STAMPS as STAMPS_TABLE, TABLE_1, TIMEOUTS, published,
+};
 use super::families::{
     AEROTP, ATENAA, AWGN_KIODO, AWGN_TESTBED, EARLY, FASOLT, FEW, FOUR, GBN, KIODO, LAWS, NOISE,
     SINGLE, TESTBED, TIMER,
 };
 use super::features::{
-    ATENAA_FEATURES, CLEAN_FEATURES, CONTROL, FASOLT_FEATURES, KIODO_FEATURES, SETTING_FEATURES,
-    TESTBED_FEATURES,
+    ATENAA_FEATURES, ATENAA_STAMPS, CLEAN_FEATURES, CONTROL, FASOLT_FEATURES, FASOLT_STAMPS,
+    KIODO_FEATURES, KIODO_STAMPS, SETTING_FEATURES, SETTING_STAMPS, TESTBED_FEATURES,
+    TESTBED_STAMPS,
 };
 use super::ideal::{
     IDEAL_GBN_FASOLT, IDEAL_GBN_KIODO, IDEAL_GBN_TESTBED, IDEAL_SAW_FASOLT, IDEAL_SAW_TESTBED,
@@ -22,7 +25,7 @@ use super::{
     curves, experiments,
 };
 use crate::overlay::Overlay;
-use crate::paper::{Family, Figure, Missing, Paper, Section};
+use crate::paper::{Family, Figure, Paper, Section};
 
 /// Everything that is made of the paper.
 pub const FSO: Paper = Paper {
@@ -63,6 +66,11 @@ pub const FSO: Paper = Paper {
         CONTROL,
         SINGLE,
         EARLY,
+        TESTBED_STAMPS,
+        ATENAA_STAMPS,
+        FASOLT_STAMPS,
+        KIODO_STAMPS,
+        SETTING_STAMPS,
     ],
     sections: &[
         Section {
@@ -89,6 +97,7 @@ pub const FSO: Paper = Paper {
     exhibits: &[
         TABLE_1,
         FEATURES,
+        STAMPS_TABLE,
         TIMEOUTS,
         CONTROLS,
         ROUGH,
@@ -116,10 +125,7 @@ pub const FSO: Paper = Paper {
         &claims_features::CLAIMS,
         &claims_adaptive::CLAIMS,
     ],
-    missing: &[Missing {
-        place: "Section 2.3, Figure 1",
-        what: "the recordings themselves, which are not public; synthetic processes stand for them",
-    }],
+    absent: super::absent::ABSENT,
     notes: &[
         "The channels are presets made from the paper's words and from other publications (docs/models/fading.md); they were not calibrated on \
          Table 1. What the paper says of its recordings is judged of them: that checks the presets, not the atmosphere.",

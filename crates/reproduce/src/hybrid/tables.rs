@@ -3,7 +3,7 @@
 use super::experiments as extra;
 use super::{claims_aggregation, claims_delivery, claims_design, claims_modes};
 use crate::airborne::{OCTET_RATES, RATES, SCENARIO, four_figures};
-use crate::multi_mode::{causes, claims_drawbacks, design};
+use crate::multi_mode::{absent, causes, claims_drawbacks, design};
 use crate::paper::{Family, Figure, Line, Paper, Section};
 
 pub(super) const TCP: &str = "TCP NewReno";
@@ -106,7 +106,7 @@ pub const HYBRID: Paper = Paper {
         &claims_drawbacks::CLAIMS,
         &claims_design::CLAIMS,
     ],
-    missing: &[],
+    absent: absent::HYBRID,
     notes: &[
         "Not judged, for they are no results: the functions of section I, the packet flows and states of section III (Table 1), quality of service, \
          what UDP lacks, type-II hybrids, which the paper does not run, how hard paths are to restore after an outage, and that 365 acknowledgements of 4 octets fit into a MACK of 1500 \

@@ -4,7 +4,7 @@ use super::families::{BOTH_WAYS, CHAIN, HOP, LIGHT_CHAIN, SATURATED, SATURATED_1
 use super::figures::{CHAIN_FIGURES, HOP_FIGURES, LINK_FIGURES, WHY_FIGURES};
 use super::published::TABLE_1;
 use super::{claims_link, claims_transport, matrix};
-use crate::paper::{Missing, Paper, Section};
+use crate::paper::{Absent, Paper, Section};
 
 /// Everything that is made of the slides.
 pub const LT_TCP: Paper = Paper {
@@ -46,10 +46,7 @@ pub const LT_TCP: Paper = Paper {
     ],
     exhibits: &[TABLE_1, matrix::HEAT],
     claims: &[&claims_link::CLAIMS, &claims_transport::CLAIMS],
-    missing: &[Missing {
-        place: "slide on end-end delay, slide on link-level goodput, slide on TCP goodput",
-        what: "the curves' own values, which are lost with the pictures; only the tables' values stand beside ours",
-    }],
+    absent: ABSENT,
     notes: &[
         "The slides leave most parameters unsaid. Rate, propagation, packet lengths, LL-ARQ's retries and its order are decoded from their \
          latencies; LL-ARQ's window of 32 frames and its timer, a quarter more than a round trip, from these and from what the slides say of goodput: with a wider window a long latency \
@@ -61,3 +58,22 @@ pub const LT_TCP: Paper = Paper {
          the queue above the link layer. The round trip is the sum of the hops' mean waits and latencies, there and back.",
     ],
 };
+
+/// What the slides describe and is not here.
+const ABSENT: &[Absent] = &[
+    Absent {
+        place: "slide \"Building blocks\"",
+        what: "Fragments of the link layer that follow its loss (adaptive granulation at the link)",
+        instead: "LL-HARQ cuts each packet into a set number of parts; LT-TCP's units follow its window.",
+    },
+    Absent {
+        place: "slide \"Multi-tier NLOS MANETs & meshes\"",
+        what: "Losses of real meshes, such as Roofnet's",
+        instead: "Errors are the slides' ON-OFF process, independent losses and bit errors.",
+    },
+    Absent {
+        place: "slides \"Link level goodput\", \"End-end delay\" and \"PER v/s TCP goodput\"",
+        what: "The values of the curves",
+        instead: "They are lost with the pictures; only the tables' values stand beside ours.",
+    },
+];

@@ -27,8 +27,8 @@ pub(crate) const CLAIMS: [Claim; 4] = [
         place: "section II.A",
         says: "With slow start TCP takes many round trips until it uses the bandwidth; AeroTP sends at the link's \
             rate at once.",
-        criterion: "Reproduced if for 500 kB TCP takes at least three round trips longer than AeroTP, with an initial \
-            window of 10 and of 1; partly if one.",
+        criterion: "Reproduced if for 500 kB TCP takes at least three round trips longer than AeroTP beyond the one of its handshake, with an initial \
+            window of 10 and of 1; partly with one of them.",
         see: &["ramp-goodput"],
         check: slow_start,
     },
@@ -37,7 +37,8 @@ pub(crate) const CLAIMS: [Claim; 4] = [
         place: "section II.A",
         says: "In short outages TCP's congestion control adds retransmissions.",
         criterion: "Reproduced if over an outage of 1 s, on average over ten moments of its start, TCP sends twice as much again as \
-            the same TCP without congestion control; partly if twice as much as AeroTP.",
+            the same TCP without congestion control; partly if a tenth more. What AeroTP sends again is beside it and decides nothing: another \
+            protocol shows no cause.",
         see: &["outage-again", "outage-last"],
         check: outage_short,
     },
@@ -67,12 +68,12 @@ fn mistakes_loss(data: &Data) -> Option<Finding> {
 fn slow_start(data: &Data) -> Option<Finding> {
     let last = |line| data.mean(RAMP, line, "500kB", "last_delivery_s");
     let aerotp = last(RAMP_AEROTP)?;
-    let trips = |line| Some((last(line)? - aerotp) / RAMP_ROUND_TRIP_S);
+    let trips = |line| Some((last(line)? - aerotp) / RAMP_ROUND_TRIP_S - 1.0);
     let (ten, one) = (trips(RAMP_10)?, trips(RAMP_1)?);
     Some(Finding {
         verdict: Verdict::of(ten.min(one) >= 3.0, ten.max(one) >= 3.0),
-        figure: format!("{ten:.1} and {one:.1} round trips longer"),
-        comment: "Of 100 ms; one of them is the handshake.".to_owned(),
+        figure: format!("{ten:.1} and {one:.1} round trips longer, the handshake aside"),
+        comment: "Of 100 ms, with 10 and with 1.".to_owned(),
     })
 }
 
@@ -87,7 +88,7 @@ fn outage_short(data: &Data) -> Option<Finding> {
     let (tcp, plain) = (again(OUTAGE_TCP)?, again(OUTAGE_UNCONTROLLED)?);
     let aerotp = again(OUTAGE_AEROTP)?;
     Some(Finding {
-        verdict: Verdict::of(tcp >= 2.0 * plain, tcp >= 2.0 * aerotp),
+        verdict: Verdict::of(tcp >= 2.0 * plain, tcp >= 1.1 * plain),
         figure: format!(
             "{:.0} kB sent again, without congestion control {:.0} kB, AeroTP {:.0} kB",
             tcp / 1e3,
@@ -95,7 +96,12 @@ fn outage_short(data: &Data) -> Option<Finding> {
             aerotp / 1e3
         ),
         comment: format!(
-            "Done after {:.1} s, {:.1} s and {:.1} s.",
+            "The control is the same TCP with its congestion control off: {}. Done after {:.1} s, {:.1} s and {:.1} s.",
+            if tcp > plain {
+                "it sends less again"
+            } else {
+                "it sends no less again, so that congestion control is not what adds them"
+            },
             last(OUTAGE_TCP)?,
             last(OUTAGE_UNCONTROLLED)?,
             last(OUTAGE_AEROTP)?

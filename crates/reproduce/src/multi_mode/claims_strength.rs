@@ -141,8 +141,8 @@ pub(super) const CLAIMS: [Claim; 13] = [
         id: "fec16-flat",
         place: FIGURE_16,
         says: "The overhead does not depend on the error rate.",
-        criterion: "Reproduced if at each strength the overhead at 1e-4 is within 5 % of that at 0, partly if what is \
-            put on the link is within 1 %.",
+        criterion: "Reproduced if at each strength the overhead at 1e-4, which is what is put on the link less what is delivered, is within 5 % of that at 0, partly at most \
+            strengths. Given if it is not, but what is put on the link is within 1 %.",
         see: &["strength-overhead"],
         check: |data| by_strength(data, overhead_flat),
     },
@@ -403,18 +403,26 @@ pub(super) fn corrected(view: &View<'_>, strengths: &[(&str, &str)]) -> Option<F
 fn overhead_flat(view: &View<'_>) -> Option<Finding> {
     let change = |of: &dyn Fn(&str) -> Option<f64>| Some((of(WORST)? / of("0")? - 1.0).abs());
     let mut overhead = 0.0_f64;
+    let mut flat = 0;
     let mut wire = 0.0_f64;
     let mut intended = 0.0_f64;
     for (line, _) in STRENGTHS {
         let mean = |x: &str, name| view.at(line, x, name);
-        overhead = overhead.max(change(&|x| mean(x, OVERHEAD))?);
+        let grown = change(&|x| mean(x, OVERHEAD))?;
+        flat += usize::from(grown <= 0.05);
+        overhead = overhead.max(grown);
         let sent = |x: &str| Some(mean(x, OVERHEAD)? + mean(x, DELIVERED)?);
         wire = wire.max(change(&sent)?);
         intended = intended.max(change(&|x| Some(sent(x)? - mean(x, OFFERED)?))?);
     }
-    Some(Finding {
-        verdict: Verdict::of(overhead <= 0.05, wire <= 0.01),
-        figure: format!("what is on the link changes by {} at most", percent(wire)),
+    let all = STRENGTHS.len();
+    let most = 2 * flat > all;
+    let found = Finding {
+        verdict: Verdict::of(flat == all, most || wire <= 0.01),
+        figure: format!(
+            "overhead within 5 % at {flat} of {all} strengths; what is on the link within {}",
+            percent(wire)
+        ),
         comment: format!(
             "Our overhead is what is put on the link less what is delivered, so that lost data count: it grows by up to \
              {:.0} % (without parity). Counted as parity, headers and control alone, that is what is put on the link less \
@@ -422,5 +430,10 @@ fn overhead_flat(view: &View<'_>) -> Option<Finding> {
             100.0 * overhead,
             percent(intended)
         ),
+    };
+    Some(if most {
+        found
+    } else {
+        found.given("a mode that sends nothing again cannot put more on the link, whatever is lost; by our measure it does not hold.")
     })
 }

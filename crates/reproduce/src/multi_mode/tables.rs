@@ -1,7 +1,7 @@
 //! The paper's families of runs and figures.
 
 use super::{
-    causes, claims_ber, claims_design, claims_drawbacks, claims_saturation, claims_setup,
+    absent, causes, claims_ber, claims_design, claims_drawbacks, claims_saturation, claims_setup,
     claims_strength, design, mack, overlays, strength, variants,
 };
 use crate::airborne::{FIRST_ARRIVAL, RATES, SCENARIO, four_figures, overlaid};
@@ -186,7 +186,7 @@ pub const MULTI_MODE: Paper = Paper {
         &claims_saturation::CLAIMS,
         &claims_ber::CLAIMS,
     ],
-    missing: &[],
+    absent: absent::MULTI_MODE,
     notes: &[
         "The unit of the middle link's latency was lost in print; 10 us is what the typography and TCP's \
          delay speak for.",
@@ -200,11 +200,8 @@ pub const MULTI_MODE: Paper = Paper {
         "The bound of plain ARQ is what no scheme can beat that throws damaged packets away.",
         "Overhead is what is put on all links, in both directions, less what is delivered; a transport \
          that gives up saves it.",
-        "Of Table I, multipath and partial paths are not judged: the paper runs AeroTP over one path from end to end, and \
-         shows neither. Flow and congestion control by AeroNP's signals are not either.",
-        "Sentences of sections I to III that state a purpose, a rule or a field are no results and are not judged: quality of \
-         service, translation at gateways, the MTU that follows the slots of a TDMA link, the acknowledgements passed through \
-         to TCP. Related work's results are not judged either, but for split connections.",
+        "Sentences of sections I to III that state a purpose, a rule or a field are no results and are not judged, such as quality of \
+         service. Related work's results are not judged either, but for split connections.",
     ],
 };
 

@@ -18,6 +18,16 @@ pub(super) const BY_TCP: [(&str, &str); 2] =
     [(REFERENCE, ENHANCED), (REFERENCE_SLACP, ENHANCED_SLACP)];
 pub(super) const LINES: [&str; 4] = [REFERENCE, ENHANCED, REFERENCE_SLACP, ENHANCED_SLACP];
 
+/// Of one flow and of four: the conclusions are of both.
+pub(super) const ALL_CHARTS: &[&str] = &[
+    "cra-elapsed",
+    "rbdc-elapsed",
+    "vbdc-elapsed",
+    "cra-4-elapsed",
+    "rbdc-4-elapsed",
+    "vbdc-4-elapsed",
+];
+
 pub(super) const NONE: &str = "none";
 pub(super) const CALIBRATED: &str = "slacp huge-calibrated";
 /// The models with errors, by what they lose.
@@ -103,6 +113,8 @@ pub(super) struct Tally {
     pub(super) longer: Vec<String>,
     pub(super) shorter: Vec<String>,
     pub(super) open: Vec<String>,
+    /// In how many of those the first may be the shorter one by 1 %, for all that the runs say.
+    pub(super) may_be_shorter: usize,
 }
 
 impl Tally {
@@ -120,6 +132,7 @@ impl Tally {
         } else if found.is_shorter() && found.mean < -0.01 * base {
             &mut self.shorter
         } else {
+            self.may_be_shorter += usize::from(found.mean - found.half < -0.01 * base);
             &mut self.open
         };
         list.push(format!("{name} {}", found.text()));
@@ -187,13 +200,17 @@ pub(super) fn short(model: &str) -> &str {
 
 /// A cell in words: `RBDC, enhanced TCP, high`.
 pub(super) fn name(family: &str, line: &str, model: &str) -> String {
-    let dama = family.trim_end_matches("-4").to_uppercase();
+    format!("{}, {line}, {}", family_name(family), short(model))
+}
+
+/// `RBDC`, `RBDC 4 flows`.
+pub(super) fn family_name(family: &str) -> String {
     let flows = if family.ends_with("-4") {
         " 4 flows"
     } else {
         ""
     };
-    format!("{dama}{flows}, {line}, {}", short(model))
+    format!("{}{flows}", family.trim_end_matches("-4").to_uppercase())
 }
 
 /// `66.9 s`.

@@ -1,7 +1,8 @@
 //! What the slides say of SLACP itself, and of their error models.
 
 use super::cells::{
-    BY_LINK, CALIBRATED, FOUR, HIGH, NONE, ONE, Tally, cell, difference, name, seconds,
+    ALL_CHARTS, BY_LINK, CALIBRATED, FOUR, HIGH, NONE, ONE, Tally, cell, difference, family_name,
+    name, seconds,
 };
 use super::experiments::{AT_64, AT_128, PACKETS, PERSISTENCES};
 use super::tables::{ENHANCED, MODELS, REFERENCE_SLACP};
@@ -9,15 +10,14 @@ use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 
 const CONCLUSIONS: &str = "Slide \"Conclusions\"";
-const CHARTS: &[&str] = &["cra-elapsed", "rbdc-elapsed", "vbdc-elapsed"];
 
 pub(super) const CLAIMS: [Claim; 6] = [
     Claim {
         id: "models-per",
         place: "Slide 13, error models",
         says: "The error models lose 0, 1 to 1.5, 3 to 4, 5 to 6, 7 to 8 and 13 to 15 % of the packets.",
-        criterion: "Reproduced if each is in its range on a saturated link of the return link's rate; partly if they are in order \
-            and from half its lower end to one and a half its upper end (huge as calibrated).",
+        criterion: "Reproduced if each, huge as printed, is in its range on a saturated link of the return link's rate; partly if those from low to vhigh are \
+            in order and from half the lower end to one and a half the upper end of theirs. Huge as calibrated is no evidence: its bursts were fitted to the 13 to 15 %.",
         see: &["models-lost"],
         check: models,
     },
@@ -25,12 +25,15 @@ pub(super) const CLAIMS: [Claim; 6] = [
         id: "slacp-high-loss",
         place: CONCLUSIONS,
         says: "SLACP is extremely useful when the error rate is high: it improves TCP's performance significantly.",
-        criterion: "Reproduced if at high and above every transfer is shorter with SLACP, by more than its interval, and takes at \
+        criterion: "Reproduced if at high and above every transfer of one flow and of four is shorter with SLACP, by more than its interval, and takes at \
             most half the time where most is lost; partly if most are shorter.",
         see: &[
             "cra-elapsed",
             "rbdc-elapsed",
             "vbdc-elapsed",
+            "cra-4-elapsed",
+            "rbdc-4-elapsed",
+            "vbdc-4-elapsed",
             "buffer-4-elapsed",
         ],
         check: high_loss,
@@ -39,18 +42,18 @@ pub(super) const CLAIMS: [Claim; 6] = [
         id: "slacp-most-where-most-is-lost",
         place: CONCLUSIONS,
         says: "SLACP helps most where most is lost.",
-        criterion: "Reproduced if under each assignment and for each TCP the time it saves is more at high than without errors, and \
+        criterion: "Reproduced if under each assignment and for each TCP, with one flow and with four, the time it saves is more at high than without errors, and \
             most at huge (calibrated); partly if for most.",
-        see: CHARTS,
+        see: ALL_CHARTS,
         check: most,
     },
     Claim {
         id: "enhancing-tcp-is-not-enough",
         place: "Slide \"Enhancing TCP is not enough\"",
         says: "Enhancing TCP is not enough: at high error rates it takes a link layer that repairs.",
-        criterion: "Reproduced if at high and above the reference TCP with SLACP is faster than the enhanced TCP without in nine of ten \
+        criterion: "Reproduced if at high and above, with one flow and with four, the reference TCP with SLACP is faster than the enhanced TCP without in nine of ten \
             cells, by more than their intervals, and in none slower by more than its interval and 1 %; partly if in most.",
-        see: CHARTS,
+        see: ALL_CHARTS,
         check: not_enough,
     },
     Claim {
@@ -58,9 +61,15 @@ pub(super) const CLAIMS: [Claim; 6] = [
         place: "Slide 4, principles",
         says: "The link layer reduces the residual packet loss, and adds little delay.",
         criterion: "Reproduced if with SLACP at most a tenth of the packets remain lost of those that would be at huge \
-            (calibrated), and no transfer on an error-free CRA link becomes longer by more than a round trip (0.5 s) or 1 %; partly if the \
-            former.",
-        see: &["persistence-residual", "cra-elapsed"],
+            (calibrated), and no transfer on an error-free link, under any assignment, of either TCP, of one flow or four, becomes longer by more than a round trip \
+            (0.5 s) or 1 %; partly if the former.",
+        see: &[
+            "persistence-residual",
+            "cra-elapsed",
+            "rbdc-elapsed",
+            "vbdc-elapsed",
+            "buffer-elapsed",
+        ],
         check: residual,
     },
     Claim {
@@ -90,10 +99,9 @@ fn models(data: &Data) -> Option<Finding> {
         |line, model| Some(100.0 * data.mean("models", line, model, "wire_loss.loss")? / PACKETS);
     let of = |line| -> Option<Vec<f64>> { MODELS.iter().map(|model| lost(line, model)).collect() };
     let (ours, slow) = (of(AT_128)?, of(AT_64)?);
-    let exact = ours
-        .iter()
-        .zip(PRINTED)
-        .all(|(ours, (low, high))| (low..=high).contains(ours));
+    // Huge as calibrated is left out: it was fitted.
+    let printed = || ours.iter().zip(PRINTED).take(MODELS.len() - 1);
+    let exact = printed().all(|(ours, (low, high))| (low..=high).contains(ours));
     let text = |values: &[f64]| {
         let texts: Vec<String> = values.iter().map(|value| format!("{value:.1}")).collect();
         texts.join(", ")
@@ -105,11 +113,8 @@ fn models(data: &Data) -> Option<Finding> {
             .sum()
     };
     let nearer = off(&slow) < off(&ours);
-    // Without the literal reading, whose place is not that of its name.
-    let ordered = ours
-        .windows(2)
-        .enumerate()
-        .all(|(index, pair)| index == 4 || pair[0] < pair[1]);
+    // From none to vhigh.
+    let ordered = ours[..5].windows(2).all(|pair| pair[0] < pair[1]);
     Some(Finding {
         verdict: Verdict::of(exact, ordered && near(&ours)),
         figure: format!("{} % (huge as printed, then calibrated)", text(&ours)),
@@ -127,35 +132,32 @@ fn models(data: &Data) -> Option<Finding> {
     })
 }
 
-/// Within half of the printed ranges, but for huge as printed.
+/// Within half of the printed ranges from none to vhigh.
 fn near(ours: &[f64]) -> bool {
-    let pairs = ours.iter().zip(PRINTED).zip(MODELS);
-    pairs
-        .filter(|(_, model)| **model != "slacp huge-literal")
-        .all(|((ours, (low, high)), _)| (0.5 * low..=1.5 * high).contains(ours))
+    let mut pairs = ours.iter().zip(PRINTED).take(5);
+    pairs.all(|(ours, (low, high))| (0.5 * low..=1.5 * high).contains(ours))
 }
 
 fn high_loss(data: &Data) -> Option<Finding> {
-    let mut tally = Tally::default();
+    let (mut tally, mut four) = (Tally::default(), Tally::default());
     let mut shares: Vec<(f64, String)> = Vec::new();
-    for family in ONE {
+    for (family, flows) in ONE
+        .map(|one| (one, 1))
+        .into_iter()
+        .chain(FOUR.map(|four| (four, 4)))
+    {
         for (without, with) in BY_LINK {
             for model in HIGH {
                 let pair = (cell(family, without, model), cell(family, with, model));
-                tally.add(data, &name(family, without, model), pair)?;
+                let name = name(family, without, model);
+                tally.add(data, &name, pair)?;
+                if flows == 4 {
+                    four.add(data, &name, pair)?;
+                }
             }
             let share = cell(family, with, CALIBRATED).elapsed(data)?
                 / cell(family, without, CALIBRATED).elapsed(data)?;
             shares.push((share, name(family, without, CALIBRATED)));
-        }
-    }
-    let mut four = Tally::default();
-    for family in FOUR {
-        for (without, with) in BY_LINK {
-            for model in HIGH {
-                let pair = (cell(family, without, model), cell(family, with, model));
-                four.add(data, &name(family, without, model), pair)?;
-            }
         }
     }
     let buffer = |line, size| data.mean("buffer-4", line, size, "elapsed_s").map(seconds);
@@ -178,13 +180,14 @@ fn high_loss(data: &Data) -> Option<Finding> {
             100.0 * most.0
         ),
         comment: format!(
-            "Most is gained for {}.{} Of four flows at once, where one may send while others wait for their timers, SLACP shortens {} of \
-             {} and lengthens {}: the terminal's buffer of 14.4 kB again. At high with 28.8 kB four enhanced flows take {} over RBDC and {} \
+            "Most is gained for {}, least for {}.{} Of the four flows' {} SLACP shortens {} and lengthens {}: one may send while others wait for their timers, and \
+             the terminal's buffer is 14.4 kB instead of 28.8. At high with 28.8 kB four enhanced flows take {} over RBDC and {} \
              over VBDC, with 14.4 kB {} and {}, without SLACP {} and {}.",
             least.1,
+            most.1,
             tally.exceptions(),
-            four.longer.len(),
             four.all(),
+            four.longer.len(),
             four.shorter.len(),
             buffer("RBDC", "28.8kB")?,
             buffer("VBDC", "28.8kB")?,
@@ -210,7 +213,7 @@ fn most(data: &Data) -> Option<Finding> {
     let (mut rising, mut curves) = (0, 0);
     let mut spans = Vec::new();
     let mut clean: Vec<Named> = Vec::new();
-    for family in ONE {
+    for family in ONE.into_iter().chain(FOUR) {
         for (without, with) in BY_LINK {
             let saved = |model| {
                 let pair = (cell(family, without, model), cell(family, with, model));
@@ -225,7 +228,7 @@ fn most(data: &Data) -> Option<Finding> {
             rising += usize::from(none < high && all.iter().all(|value| *value <= last));
             spans.push(format!(
                 "{}, {without} {none:.0}, {high:.0} and {last:.0} s",
-                family.to_uppercase()
+                family_name(family)
             ));
             clean.push((none, name(family, without, NONE)));
         }
@@ -253,24 +256,39 @@ fn most(data: &Data) -> Option<Finding> {
 }
 
 fn not_enough(data: &Data) -> Option<Finding> {
-    let mut tally = Tally::default();
-    for family in ONE {
-        for model in HIGH {
-            let pair = (
-                cell(family, ENHANCED, model),
-                cell(family, REFERENCE_SLACP, model),
-            );
-            tally.add(data, &name(family, "enhanced TCP without", model), pair)?;
+    let of = |families: &[&str]| {
+        let mut tally = Tally::default();
+        for family in families {
+            for model in HIGH {
+                let pair = (
+                    cell(family, ENHANCED, model),
+                    cell(family, REFERENCE_SLACP, model),
+                );
+                tally.add(data, &name(family, "enhanced TCP without", model), pair)?;
+            }
         }
-    }
+        Some(tally)
+    };
+    let (one, four) = (of(&ONE)?, of(&FOUR)?);
+    let tally = of(&[ONE, FOUR].concat())?;
     let at = |line| cell("vbdc", line, CALIBRATED).elapsed(data);
     let comment = format!(
-        "Over VBDC at huge (calibrated): enhanced without SLACP {}, reference with it {}.{}",
+        "{}; {}. Over VBDC at huge (calibrated): enhanced without SLACP {}, reference with it {}.{}",
+        one.figure("One flow: faster"),
+        four.figure("four: faster"),
         seconds(at(ENHANCED)?),
         seconds(at(REFERENCE_SLACP)?),
         tally.exceptions()
     );
     Some(tally.finding(tally.figure("faster"), comment))
+}
+
+/// What SLACP adds to a transfer without errors, in seconds, and whether that is within a round trip or 1 %.
+fn added(data: &Data, family: &str, pair: (&str, &str)) -> Option<(f64, bool)> {
+    let (without, with) = pair;
+    let base = cell(family, without, NONE).elapsed(data)?;
+    let longer = cell(family, with, NONE).elapsed(data)? - base;
+    Some((longer, longer <= (0.01 * base).max(0.5)))
 }
 
 fn residual(data: &Data) -> Option<Finding> {
@@ -284,11 +302,13 @@ fn residual(data: &Data) -> Option<Finding> {
     let mut shares = bare.iter().zip(&repaired);
     let small = shares.all(|(bare, repaired)| *repaired <= 0.1 * bare);
     let mut delays = Vec::new();
-    for (without, with) in BY_LINK {
-        let pair = (cell("cra", with, NONE), cell("cra", without, NONE));
-        let base = pair.1.elapsed(data)?;
-        let longer = pair.0.elapsed(data)? - base;
-        delays.push((longer, longer <= (0.01 * base).max(0.5)));
+    let mut little = 0;
+    for family in ONE.into_iter().chain(FOUR) {
+        for (tcp, pair) in ["reference", "enhanced"].into_iter().zip(BY_LINK) {
+            let (longer, is_little) = added(data, family, pair)?;
+            little += usize::from(is_little);
+            delays.push(format!("{} {tcp} {longer:+.1}", family_name(family)));
+        }
     }
     let text = |shares: &[f64]| {
         let texts: Vec<String> = shares
@@ -297,17 +317,24 @@ fn residual(data: &Data) -> Option<Finding> {
             .collect();
         texts.join(", ")
     };
+    let buffer = |line| {
+        data.mean("buffer", line, "28.8kB", "elapsed_s")
+            .map(seconds)
+    };
     Some(Finding {
-        verdict: Verdict::of(small && delays.iter().all(|delay| delay.1), small),
+        verdict: Verdict::of(small && little == delays.len(), small),
         figure: format!(
-            "{} % instead of {} % (CRA, RBDC, VBDC)",
+            "{} % instead of {} % (CRA, RBDC, VBDC); little delay in {little} of {} error-free transfers",
             text(&repaired),
-            text(&bare)
+            text(&bare),
+            delays.len()
         ),
         comment: format!(
-            "An error-free transfer over CRA takes {:+.1} s (reference TCP) and {:+.1} s (enhanced) with SLACP.",
-            delays.first()?.0,
-            delays.get(1)?.0
+            "What SLACP adds to a transfer without errors, in seconds: {}. Over RBDC and VBDC that is the terminal's buffer, which the slides halve with SLACP: over 28.8 kB the \
+             enhanced TCP takes {} over RBDC and {} over VBDC with it.",
+            delays.join(", "),
+            buffer("RBDC")?,
+            buffer("VBDC")?
         ),
     })
 }

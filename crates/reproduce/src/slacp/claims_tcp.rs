@@ -1,7 +1,8 @@
 //! What the slides say of the TCPs: enhancements, overshoot and its cures, four flows.
 
 use super::cells::{
-    BY_TCP, Difference, FOUR, LINES, LOSSY, NONE, ONE, RULE, Tally, cell, difference, name, short,
+    ALL_CHARTS, BY_TCP, Difference, FOUR, LINES, LOSSY, NONE, ONE, RULE, Tally, cell, difference,
+    family_name, name, short,
 };
 use super::cures::{BOTH, CBI, NO_DAASS, PLAIN};
 use super::experiments::{QUEUE_LINES, QUEUES};
@@ -39,9 +40,9 @@ pub(super) const CLAIMS: [Claim; 9] = [
         id: "enhanced-above-all-without-slacp",
         place: CONCLUSIONS,
         says: "Enhanced TCP is better in particular when SLACP does not repair.",
-        criterion: "Reproduced if under each assignment and at each error model with losses it saves more seconds without SLACP than \
+        criterion: "Reproduced if under each assignment and at each error model with losses, with one flow and with four, it saves more seconds without SLACP than \
             with it; partly at most places.",
-        see: CHARTS,
+        see: ALL_CHARTS,
         check: above_all,
     },
     Claim {
@@ -66,8 +67,8 @@ pub(super) const CLAIMS: [Claim; 9] = [
         id: "overshoot-costs",
         place: CONCLUSIONS,
         says: "Because of the overshoot enhanced TCP is slower than reference TCP in some tests.",
-        criterion: "Reproduced if it is slower in some cell of the charts, by more than its interval and 1 %; partly if it is with \
-            another queue above the link, of which the slides say nothing.",
+        criterion: "Reproduced if it is slower in some cell of the charts, of one flow or of four, by more than its interval and 1 %. With other queues above the \
+            link, of which the slides say nothing, it may be: that is told beside it and decides nothing.",
         see: &["queue-elapsed", "queue-dropped"],
         check: overshoot_costs,
     },
@@ -75,8 +76,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         id: "cbi-helps",
         place: "Slides \"Attacking Slow-Start overshoot\" and \"Conclusions\"",
         says: "Reuse of ssthresh (CBI) helps against the overshoot.",
-        criterion: "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on \
-            average, by more than the interval; partly if they are over another assignment.",
+        criterion: CURED,
         see: CURES,
         check: |data| cure(data, CBI),
     },
@@ -84,8 +84,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
         id: "no-daass-helps",
         place: "Slides \"Attacking Slow-Start overshoot\" and \"Conclusions\"",
         says: "Acknowledging every segment in slow start (DAASS) makes TCP too aggressive: disabling it helps, too.",
-        criterion: "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on \
-            average, by more than the interval; partly if they are over another assignment.",
+        criterion: CURED,
         see: CURES,
         check: |data| cure(data, NO_DAASS),
     },
@@ -98,6 +97,10 @@ pub(super) const CLAIMS: [Claim; 9] = [
         check: four,
     },
 ];
+
+/// How both cures are judged.
+const CURED: &str = "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on average, by more than the interval, and \
+    nowhere longer by more than theirs: under no other assignment, nor with four flows, nor without SLACP. Partly if in the slide's case.";
 
 fn enhanced(data: &Data, families: &[&str]) -> Option<Finding> {
     let mut tally = Tally::default();
@@ -123,7 +126,7 @@ fn enhanced(data: &Data, families: &[&str]) -> Option<Finding> {
 fn above_all(data: &Data) -> Option<Finding> {
     let (mut more, mut all) = (0, 0);
     let mut others = Vec::new();
-    for family in ONE {
+    for family in ONE.into_iter().chain(FOUR) {
         for model in LOSSY {
             let saved = |(reference, enhanced)| {
                 let pair = (
@@ -137,9 +140,9 @@ fn above_all(data: &Data) -> Option<Finding> {
             if without > with {
                 more += 1;
             } else {
-                let dama = family.to_uppercase();
                 others.push(format!(
-                    "{dama}, {}: {without:.1} and {with:.1} s",
+                    "{}, {}: {without:.1} and {with:.1} s",
+                    family_name(family),
                     short(model)
                 ));
             }
@@ -257,7 +260,7 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
         _ => format!("{lead}: {}.", names.join("; ")),
     };
     let found = Finding {
-        verdict: Verdict::of(!tally.shorter.is_empty(), !others.shorter.is_empty()),
+        verdict: Verdict::of(!tally.shorter.is_empty(), false),
         figure: format!("slower in {} of {} cells", tally.shorter.len(), tally.all()),
         comment: format!(
             "{} {} With a queue of 115.2 kB the enhanced TCP loses {:.0} segments there over RBDC, the reference TCP, whose window ends \
@@ -274,7 +277,14 @@ fn overshoot_costs(data: &Data) -> Option<Finding> {
             at_queue(QUEUE_LINES[1][0])?
         ),
     };
-    Some(found.open_if(!tally.open.is_empty(), &tally.why_open()))
+    Some(found.open_if(
+        tally.may_be_shorter > 0,
+        &format!(
+            "in {} of {} cells the interval of the difference reaches 1 % the other way.",
+            tally.may_be_shorter,
+            tally.all()
+        ),
+    ))
 }
 
 /// The difference that a cure makes over all models: negative if it helps.
@@ -289,7 +299,6 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
     let of = |family| cured(data, family, line, MODELS);
     let vbdc = of("cures-vbdc")?;
     let others = [("RBDC", of("cures-rbdc")?), ("CRA", of("cures-cra")?)];
-    let elsewhere = others.iter().any(|(_, other)| other.is_shorter());
     let clean = cured(data, "cures-vbdc", line, &[NONE])?;
     let both = cured(data, "cures-vbdc", BOTH, MODELS)?;
     let text = |(name, difference): &(&str, Difference)| format!("{name} {}", difference.text());
@@ -303,11 +312,15 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
         ("RBDC", of("cures-rbdc-4")?),
         ("CRA", of("cures-cra-4")?),
     ];
+    let elsewhere = others.iter().chain(&bare).chain(&four);
+    let costs = elsewhere.filter(|(_, of)| of.is_longer()).count();
     let join = |list: &[(&str, Difference)]| list.iter().map(text).collect::<Vec<_>>().join(", ");
-    let refuted = vbdc.is_longer() && others.iter().all(|(_, other)| other.is_longer());
     let found = Finding {
-        verdict: Verdict::of(vbdc.is_shorter(), elsewhere),
-        figure: format!("{} on average", vbdc.text()),
+        verdict: Verdict::of(vbdc.is_shorter() && costs == 0, vbdc.is_shorter()),
+        figure: format!(
+            "{} on average; longer in {costs} of 8 other cases",
+            vbdc.text()
+        ),
         comment: format!(
             "Without errors {}. Other assignments: {}. Both cures together over VBDC: {}. Four flows: {}. Without SLACP: {}.",
             clean.text(),
@@ -318,8 +331,8 @@ fn cure(data: &Data, line: &str) -> Option<Finding> {
         ),
     };
     Some(found.open_if(
-        !refuted,
-        "not under every assignment are the transfers longer by more than the interval.",
+        !vbdc.is_longer(),
+        "over VBDC the transfers are not longer by more than the interval either.",
     ))
 }
 

@@ -2,7 +2,7 @@
 //! and four.
 
 use super::{claims_dama, claims_slacp, claims_tcp, cures, experiments};
-use crate::paper::{Family, Figure, Line, Measure, Paper, Section, Statistic};
+use crate::paper::{Absent, Family, Figure, Line, Measure, Paper, Section, Statistic};
 
 pub(super) const REFERENCE: &str = "reference TCP";
 pub(super) const ENHANCED: &str = "enhanced TCP";
@@ -88,7 +88,7 @@ pub const SLACP: Paper = Paper {
         &claims_dama::CLAIMS,
         &claims_tcp::CLAIMS,
     ],
-    missing: &[],
+    absent: ABSENT,
     notes: &[
         "The slides' charts are lost in the text that we have: what they conclude in words is what is checked. \
          Their only table, the error models, is beside ours in \"Error models\".",
@@ -207,3 +207,28 @@ macro_rules! four {
 const CRA_4: Family = transfer("cra-4", four!("cra"));
 const RBDC_4: Family = transfer("rbdc-4", four!("rbdc"));
 const VBDC_4: Family = transfer("vbdc-4", four!("vbdc"));
+
+/// What the slides describe and is not here.
+const ABSENT: &[Absent] = &[
+    Absent {
+        place: "slide 4, principles",
+        what: "Logical channels for flows of different needs: a lane of its own for each flow, with error control that suits it",
+        instead: "Our SLACP has up to seven lanes of one setting, over which flows are spread, and one for packets with precedence, with \
+            a setting of its own. This page's runs have one lane.",
+    },
+    Absent {
+        place: "slide 4, principles",
+        what: "Head-of-line blocking: what a flow that is sensitive to delay waits behind a bulk flow's repairs, with one channel and with several",
+        instead: "No run of this page has such a flow. That lanes do not wait for each other is tested (docs/models/slacp.md), not measured.",
+    },
+    Absent {
+        place: "slides \"Trace of Enhanced TCP\" and \"RBDC Interaction with TCP Error Recovery\"",
+        what: "Traces of single transfers",
+        instead: "Means over 32 runs stand for them; a single run's packets are what fulmar sim --capture writes.",
+    },
+    Absent {
+        place: "slides \"Test arrangements\" and \"Test results\"",
+        what: "The arrangement of the tests, and the charts' values",
+        instead: "They are lost with the pictures; what the slides conclude in words is judged.",
+    },
+];

@@ -1,0 +1,84 @@
+//! What the AeroTP papers describe and Fulmar has not.
+
+use crate::paper::Absent;
+
+const MODES: &str = "multi-mode paper, section III.D";
+
+const PASSTHROUGH: Absent = Absent {
+    place: "section III.D; hybrid paper, section I",
+    what: "TCP's acknowledgements passed through in the reliable mode",
+    instead: "Our gateways end a client's TCP at each side. In the reliable modes they take at most a window of octets that the destination \
+        has not acknowledged, and pass on the end of a stream only when it has acknowledged all: the client is not told of its octets one by one.",
+};
+
+const AERONP: Absent = Absent {
+    place: "sections I, III.A and III.B; Table I",
+    what: "AeroNP: its header, its translation from IP, and its signals of congestion and of the channel's state",
+    instead: "Packets are IP's. The rate is a setting, lowered by marks (ECN) and by what the link is found to carry; the optical link's received \
+        power is the only state of a channel that a sender can follow.",
+};
+
+const AERORP: Absent = Absent {
+    place: "sections I and IV",
+    what: "AeroRP, and any routing",
+    instead: "Topologies are chains of hops that do not change.",
+};
+
+const MULTIPATH: Absent = Absent {
+    place: "Table I, section III.D",
+    what: "Several paths to a connection, and erasure codes across them",
+    instead: "A connection has one path, which may change its address. Erasure codes run across packets of that path.",
+};
+
+const LOST_VALUES: Absent = Absent {
+    place: "all figures",
+    what: "The values of the paper's curves",
+    instead: "They are lost with the pictures; what the text says of them is judged. Points of ns-3 stand beside ours where we ran it.",
+};
+
+/// Of the multi-mode paper.
+pub(super) const MULTI_MODE: &[Absent] = &[
+    PASSTHROUGH,
+    MULTIPATH,
+    Absent {
+        place: "Table I",
+        what: "Partial-path support: several gateways in a row that answer for each other's stretch",
+        instead: "A session has two gateways; a chain of them is a chain of sessions that know nothing of each other.",
+    },
+    AERONP,
+    AERORP,
+    Absent {
+        place: "section III.B",
+        what: "Translation of single TCP segments and UDP datagrams into TPDUs and back",
+        instead: "Gateways carry streams and messages, cut anew into TPDUs; of TCP's flags and options nothing passes.",
+    },
+    Absent {
+        place: "sections III.A and III.D",
+        what: "A TDMA MAC, its slots, and lengths of TPDUs that follow them",
+        instead: "The simulator has links of constant rate, and satellite return links with capacity on demand; lengths follow the path's MTU.",
+    },
+    Absent {
+        place: MODES,
+        what: "A link layer whose code the unreliable mode varies by cross-layering",
+        instead: "Our link layers with parity follow the loss by themselves, and know of no mode above.",
+    },
+    LOST_VALUES,
+];
+
+/// Of the hybrid paper.
+pub(crate) const HYBRID: &[Absent] = &[
+    PASSTHROUGH,
+    AERONP,
+    AERORP,
+    Absent {
+        place: "section II.B",
+        what: "Type-II hybrid ARQ: parity alone sent again, combined with what came before",
+        instead: "The paper describes it and runs type I, as we do: the whole TPDU is sent again.",
+    },
+    Absent {
+        place: "section III",
+        what: "The paper's code and its number of parity words",
+        instead: "It names neither; ours is an interleaved Reed-Solomon code, with 4 words where nothing else is said.",
+    },
+    LOST_VALUES,
+];
