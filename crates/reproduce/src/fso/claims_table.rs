@@ -199,17 +199,34 @@ pub(super) const CLAIMS: [Claim; 9] = [
         id: "long-term-ber",
         place: "Conclusion",
         says: "The long-term BER does not suit to simulate or predict a protocol's performance over fading channels.",
-        criterion: "Reproduced if over each of testbed, FASOLT and KIODO, where nothing blocks the light, some line of Table 1 at some length is off its closed form by more than 5 %; partly over one.",
-        see: &["table-testbed", "table-fasolt", "table-kiodo"],
+        criterion: "Reproduced if over each of testbed, FASOLT and KIODO, where nothing blocks the light, TCP has 5 % more or less goodput, at some length, than over the same distance with the same \
+            1e-6 spread evenly (the control); partly over one.",
+        see: &[
+            "table-testbed",
+            "table-awgn-testbed",
+            "laws",
+            "table-kiodo",
+            "table-awgn-kiodo",
+        ],
         check: |data| {
-            let off = |family: &str| {
-                let tcp = ratios(data, family, GBN, Arq::GoBackN)?;
-                let four = ratios(data, family, FOUR, Arq::SelectiveRepeat)?;
-                Some(worst(&tcp).max(worst(&four)))
+            let off = |fading: (&str, &str), even: (&str, &str)| {
+                let pair = (
+                    shares(data, fading.0, fading.1)?,
+                    shares(data, even.0, even.1)?,
+                );
+                let ratios = pair.0.iter().zip(&pair.1).map(|(ours, even)| ours / even);
+                Some(worst(&ratios.collect::<Vec<_>>()))
             };
-            let channels = ["testbed", "fasolt", "kiodo"];
-            let offs: Option<Vec<f64>> = channels.iter().map(|family| off(family)).collect();
-            let offs = offs?;
+            let of = |channel, even| {
+                let lines = [GBN, FOUR].map(|line| off((channel, line), (even, line)));
+                let [back, four] = lines;
+                Some(back?.max(four?))
+            };
+            let offs = [
+                of("testbed", "awgn-testbed")?,
+                off(("laws", AS_PRESET), ("laws", AWGN))?,
+                of("kiodo", "awgn-kiodo")?,
+            ];
             Some(Finding {
                 verdict: Verdict::of(least(&offs) > 0.05, most(&offs) > 0.05),
                 figure: format!("off by {} %", list(&offs.iter().map(|off| off * 100.0).collect::<Vec<_>>(), 0)),
@@ -313,7 +330,7 @@ fn ideal_repeat(data: &Data) -> Option<Finding> {
             reached.1 &= *ours >= form * lit;
         }
     }
-    Some(Finding {
+    let found = Finding {
         verdict: Verdict::of(reached.0 && reached.1, reached.0),
         figure: by_channel(&FADING, |family| {
             Some(list(&shares(data, family, AEROTP)?, 4))
@@ -323,7 +340,12 @@ fn ideal_repeat(data: &Data) -> Option<Finding> {
             list(&forms, 4),
             lit(data)?
         ),
-    })
+    };
+    Some(
+        found.given(
+            "the claim is ours, the contrary of the paper's, and follows from its equation 5.",
+        ),
+    )
 }
 
 /// The share of ATENAA's packets that met light, by datagrams sent evenly.
