@@ -238,8 +238,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         id: "noisier",
         place: "Section 3.3.4",
         says: "With few blocks the gain of selective acknowledgements falls as the channel gets noisier.",
-        criterion: "Reproduced if over KIODO the gain, goodput with four blocks over plain TCP's (go-back-N), falls with each step of the bit error rate from 1e-8 to 1e-5; partly if it is less at 1e-5 \
-            than at its highest.",
+        criterion: "Reproduced if over KIODO the gain, goodput with four blocks over plain TCP's (go-back-N), falls with each step of the bit error rate from 1e-8 to 1e-5; partly if with two of the three.",
         see: &["noise"],
         check: |data| {
             let shares: Option<Vec<f64>> = NOISES
@@ -252,11 +251,9 @@ pub(super) const CLAIMS: [Claim; 13] = [
                 .map(|x| Some(share(data, "noise", FOUR, x)? / share(data, "noise", GBN, x)?))
                 .collect();
             let gain = gain?;
+            let falling = gain.windows(2).filter(|pair| pair[1] < pair[0]).count();
             Some(Finding {
-                verdict: Verdict::of(
-                    gain.windows(2).all(|pair| pair[1] < pair[0]),
-                    *gain.last()? < most(&gain),
-                ),
+                verdict: Verdict::of(falling == 3, falling == 2),
                 figure: format!("{} times plain TCP's", list(&gain, 2)),
                 comment: format!(
                     "At {}. Of what unlimited blocks have (AeroTP) four have {}: that share falls, which is not the paper's gain.",
