@@ -29,12 +29,12 @@ fn at(data: &Data, family: &str, line: &str) -> Option<f64> {
     share(data, family, line, ONE)
 }
 
-/// By what share of `other`'s goodput `line` has more, run by run over the same courses: the ends of the 95 %
-/// interval. `None` below two runs.
+/// By what share of what `other` delivers `line` delivers more, run by run over the same courses: the ends of the
+/// 95 % interval. A course on which `other` delivers nothing, being dark, has no share. `None` below two runs.
 fn gain(data: &Data, family: &str, line: &str, other: &str) -> Option<(f64, f64)> {
-    let each = |line| data.singles(family, line, ONE, "goodput_bps");
+    let each = |line| data.each(family, line, ONE, "delivered_bytes");
     let (with, without) = (each(line)?, each(other)?);
-    let pairs = with.iter().zip(&without);
+    let pairs = with.iter().zip(&without).filter(|(_, other)| **other > 0.0);
     let Summary { mean, ci95, .. } =
         summarise(pairs.map(|(with, without)| Some(with / without - 1.0)));
     let (mean, half) = (mean?, ci95?);
