@@ -176,17 +176,20 @@ impl PathTable {
             && !self.ids.contains_key(&remote)
     }
 
-    /// Forgets the address that has been silent for longest, of those that are neither pinned nor
-    /// `in_use`. For callers that know which addresses are worth keeping: that somebody was
-    /// answered and came again proves little.
+    /// Forgets the addresses that have been silent for longest, an eighth of the table, of those that are
+    /// neither pinned nor `in_use`. For callers that know which addresses are worth keeping: that somebody
+    /// was answered and came again proves little. Many at once, so that a crowd of such does not make each
+    /// newcomer a search.
     pub fn displace(&mut self, in_use: &[PathId]) {
         let loose = self
             .entries
             .iter()
             .filter(|(id, entry)| entry.standing == Standing::Talking && !in_use.contains(id));
-        let oldest = loose.min_by_key(|(_, entry)| entry.heard);
-        if let Some((&id, entry)) = oldest {
-            let remote = entry.path.remote;
+        let mut loose: Vec<_> = loose
+            .map(|(&id, entry)| (entry.heard, id, entry.path.remote))
+            .collect();
+        loose.sort_unstable_by_key(|(heard, id, _)| (*heard, *id));
+        for (_, id, remote) in loose.into_iter().take((self.config.paths_max / 8).max(1)) {
             self.ids.remove(&remote);
             self.entries.remove(&id);
         }
@@ -286,6 +289,25 @@ mod tests {
         }
         assert_eq!(table.answer(peer), Some(path(1)));
         assert_eq!(table.refused(), 0);
+    }
+
+    #[test]
+    fn room_is_made_for_many_at_once_and_the_last_heard_stay() {
+        let mut table = table(64);
+        let mut searches = 0;
+        for port in 1..=1_000 {
+            let now = Instant::START + Duration::from_millis(u64::from(port));
+            if table.lacks_room_for(path(port).remote) {
+                searches += 1;
+                table.displace(&[]);
+                assert_eq!(table.len(), 56);
+                assert!(table.id_of(path(port - 1).remote).is_some());
+            }
+            let id = table.heard(now, path(port)).unwrap();
+            table.answer(id);
+            table.heard(now, path(port));
+        }
+        assert_eq!(searches, (1_000 - 64_u32).div_ceil(8));
     }
 
     #[test]
