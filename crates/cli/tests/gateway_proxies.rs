@@ -192,7 +192,7 @@ fn a_socks_association_carries_messages_both_ways() {
 #[test]
 fn associations_count_among_the_flows() {
     let to = udp_echo();
-    let pair = Pair::start(LOSSY, &format!("{SOCKS}[limits]\nflows = 4\n"));
+    let pair = Pair::start(LOSSY, &format!("{SOCKS}[limits]\nflows = 8\n"));
     let associate = || -> std::io::Result<(TcpStream, SocketAddr)> {
         let mut control: TcpStream = gateways::client(pair.entries[0]);
         control.write_all(&[5, 1, 0])?;
@@ -216,7 +216,7 @@ fn associations_count_among_the_flows() {
         control
     };
     let (first, _second) = (speaking(), speaking());
-    associate().expect_err("four are all that is allowed");
+    associate().expect_err("one client has half of the places");
     drop(first);
     until("room for another", || associate().is_ok());
 }
