@@ -235,7 +235,7 @@ impl Row {
         }
     }
 
-    fn as_it_is(mut self) -> Self {
+    fn only_as_it_is(mut self) -> Self {
         self.takes_parity = false;
         self
     }
@@ -254,10 +254,8 @@ fn key() -> PublicKey {
     secret(2).public()
 }
 
-/// What needs neither a secret nor sight of the path.
+/// What needs neither a secret nor sight of the path, nor our public key.
 fn blind_rows() -> Vec<Row> {
-    let calls = strange_calls(key(), 50);
-    let pick = |calls: &[Vec<u8>], n: u32| calls[n as usize % calls.len()].clone();
     let mut rows = Vec::new();
     rows.push(Row::new("noise", called(), |_, rng| {
         (a_stranger(), random(rng, 400))
@@ -266,7 +264,7 @@ fn blind_rows() -> Vec<Row> {
         Row::new("shorter than a header", called(), |n, rng| {
             (a_stranger(), random(rng, n as usize % HEADER))
         })
-        .as_it_is(),
+        .only_as_it_is(),
     );
     rows.push(Row::new("a type without a meaning", called(), |_, rng| {
         let octets = random(rng, 400);
@@ -278,7 +276,7 @@ fn blind_rows() -> Vec<Row> {
             octets[0] = 0x21;
             (a_stranger(), with_hec(octets))
         })
-        .as_it_is(),
+        .only_as_it_is(),
     );
     rows.push(Row::new(
         "data for no session of ours",
@@ -319,6 +317,14 @@ fn blind_rows() -> Vec<Row> {
             (a_stranger(), with_header(octets, 1, [0; 4]))
         },
     ));
+    rows
+}
+
+/// What whoever knows our public key can send.
+fn calling_rows() -> Vec<Row> {
+    let calls = strange_calls(key(), 50);
+    let pick = |calls: &[Vec<u8>], n: u32| calls[n as usize % calls.len()].clone();
+    let mut rows = Vec::new();
     let of = calls.clone();
     rows.push(
         Row::new(
@@ -329,7 +335,7 @@ fn blind_rows() -> Vec<Row> {
                 (at([203, 0, 113, 9], port), pick(&of, n))
             },
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let of = calls.clone();
     rows.push(
@@ -342,7 +348,7 @@ fn blind_rows() -> Vec<Row> {
                 (a_stranger(), octets)
             },
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let of = calls.clone();
     rows.push(
@@ -355,7 +361,7 @@ fn blind_rows() -> Vec<Row> {
                 (at(address, 4_914), pick(&of, n))
             },
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let (victim, proven) = proven_calls(&calls);
     rows.push(
@@ -364,7 +370,7 @@ fn blind_rows() -> Vec<Row> {
             victim,
             move |n, _| proven[n as usize % proven.len()].clone(),
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     rows
 }
@@ -418,7 +424,7 @@ fn seeing_rows() -> Vec<Row> {
         Row::new("data, again", victim, move |_, _| {
             (a_stranger(), data.clone())
         })
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let (_, victim, recorded) = joined(noise(), start());
     let call = recorded.first().expect("an initiation").clone();
@@ -426,7 +432,7 @@ fn seeing_rows() -> Vec<Row> {
         Row::new("an initiation, again", victim, move |_, _| {
             (a_stranger(), call.clone())
         })
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let pending = || {
         let [config, _] = noise();
@@ -470,7 +476,7 @@ fn seeing_rows() -> Vec<Row> {
                 (a_stranger(), octets)
             },
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let victim = session(takes, 2);
     rows.push(
@@ -479,7 +485,7 @@ fn seeing_rows() -> Vec<Row> {
             victim,
             move |_, _| (a_stranger(), early.clone()),
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     rows
 }
@@ -499,7 +505,7 @@ fn parity_rows() -> Vec<Row> {
         Row::new("parity on: noise", victim, |_, rng| {
             (a_stranger(), random(rng, 400))
         })
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let (_, victim, _) = joined(with_parity(), start());
     rows.push(
@@ -508,7 +514,7 @@ fn parity_rows() -> Vec<Row> {
             victim,
             |_, rng| (the_peer(), random(rng, 400)),
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let (_, victim, recorded) = joined(with_parity(), start());
     let data = recorded.last().expect("data").clone();
@@ -523,7 +529,7 @@ fn parity_rows() -> Vec<Row> {
                 (the_peer(), with_hec(octets))
             },
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     let (_, victim, recorded) = joined(with_parity(), start());
     let data = recorded.last().expect("data").clone();
@@ -538,7 +544,7 @@ fn parity_rows() -> Vec<Row> {
                 (the_peer(), with_hec(octets))
             },
         )
-        .as_it_is(),
+        .only_as_it_is(),
     );
     rows
 }
@@ -585,15 +591,13 @@ impl Price {
     fn parse(cell: &str) -> Self {
         let mut price = Self::default();
         for term in cell.split(" + ") {
-            match term.strip_suffix("/s") {
-                Some(rate) => price.a_second = rate.replace(',', "").parse().expect("a rate"),
-                None => {
-                    let (whole, tenths) = term.split_once('.').unwrap_or((term, "0"));
-                    let [whole, tenths] =
-                        [whole, tenths].map(|n| n.parse::<u64>().expect("digits"));
-                    assert!(tenths < 10, "{cell}: one digit behind the point");
-                    price.for_ten = 10 * whole + tenths;
-                }
+            if let Some(rate) = term.strip_suffix("/s") {
+                price.a_second = rate.replace(',', "").parse().expect("a rate");
+            } else {
+                let (whole, tenths) = term.split_once('.').unwrap_or((term, "0"));
+                let [whole, tenths] = [whole, tenths].map(|n| n.parse::<u64>().expect("digits"));
+                assert!(tenths < 10, "{cell}: one digit behind the point");
+                price.for_ten = 10 * whole + tenths;
             }
         }
         price
@@ -632,7 +636,7 @@ fn a_datagram_costs_what_the_threat_model_says() {
     let table = table();
     let mut wrong = Vec::new();
     let mut names = BTreeSet::new();
-    let rows = [blind_rows(), seeing_rows(), parity_rows()];
+    let rows = [blind_rows(), calling_rows(), seeing_rows(), parity_rows()];
     for mut row in rows.into_iter().flatten() {
         names.insert(row.name.to_owned());
         let Some(prices) = table.get(row.name) else {
