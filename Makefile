@@ -14,7 +14,7 @@ SEED ?= 1
 # Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore fuzz package static sbom strangers swarm clean
+.PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore faults fuzz package static sbom strangers swarm clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ soak: setup packages ## Transfers across ten outages of 20 s, and one of 10 min 
 
 explore: setup ## New random cases for MINUTES (default 10): property tests and swarms; a failure prints the command that repeats it
 	@scripts/explore $(MINUTES)
+
+faults: setup ## The custody store under a million histories of faults, and 1,000 kills with a full disk among them (20 min)
+	FULMAR_HISTORIES=1000000 $(CARGO) test --release --locked -p fulmar-net --lib custody::faults -- --nocapture
+	FULMAR_KILLS=1000 $(CARGO) test --locked -p fulmar-net --test custody_killed -- --nocapture
 
 fuzz: setup ## Every fuzz target for SECONDS_EACH (default 600)
 	scripts/fuzz $(SECONDS_EACH)

@@ -5,6 +5,7 @@ use crate::gateways::{LOSSY, Pair, nobody, server};
 use crate::processes::{octets, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
@@ -93,6 +94,7 @@ fn a_proxy_with_a_login_takes_no_other() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("password");
     std::fs::write(&file, "open sesame\n").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     let login = format!("user = \"ali\"\npassword_file = \"{}\"\n", file.display());
     let web = web(b"cave".to_vec());
     let pair = Pair::start(LOSSY, &format!("{SOCKS}{login}"));

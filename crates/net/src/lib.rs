@@ -18,6 +18,7 @@ pub mod event_trace;
 pub mod gateway;
 pub mod inquiry;
 pub mod keeper;
+mod ownership;
 pub mod perf;
 pub mod priority;
 pub mod recording;

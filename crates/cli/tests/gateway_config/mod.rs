@@ -8,6 +8,7 @@ use crate::processes;
 use crate::processes::{Running, fulmar, run, said};
 use rustix::process::Signal;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const BASE: &str = r#"[gateway]
@@ -101,6 +102,7 @@ fn a_socks_port_without_a_login_is_warned_of_unless_it_is_on_the_loopback() {
         place.path().display()
     );
     fs::write(place.path().join("p"), "secret\n").unwrap();
+    fs::set_permissions(place.path().join("p"), PermissionsExt::from_mode(0o600)).unwrap();
     let open = original.replace("127.0.0.1", "");
     for (entry, warned) in [
         (original, false),

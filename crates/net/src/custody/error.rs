@@ -28,6 +28,14 @@ pub enum StoreError {
         "{0} is no custody store: it is not empty and has no file `store`; use another directory"
     )]
     NotAStore(PathBuf),
+    /// Others may have put there what is in it.
+    #[error("custody store: {} {problem}", .path.display())]
+    Untrusted {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What is wrong with it, and the remedy.
+        problem: String,
+    },
     /// The system refuses.
     #[error("custody store: cannot {what} {path}: {source}")]
     Io {

@@ -1,18 +1,19 @@
 //! One flow's octets in the store.
 
+use super::aside::Aside;
+use super::disk::{self, Disk, DiskFile};
 use super::error::FlowFault;
 use super::extent::{READ_BYTES, Segment};
 use super::segment::{
-    self, HEADER_BYTES, Header, NoRecord, PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX, RECORD_HEADER_BYTES,
+    self, HEADER_BYTES, Header, Layout, NoRecord, PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX,
+    RECORD_HEADER_BYTES,
 };
 use super::segment_file;
 use super::space::{Space, is_full};
 use super::sync::{Progress, SyncPolicy, Syncer};
 use fulmar_proto::splice::FlowId;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, ErrorKind, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,32 +21,74 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) directory: PathBuf,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) aside: Aside,
     pub(super) space: Arc<Space>,
     pub(super) syncer: Syncer,
     pub(super) segment_bytes: u64,
+    /// An emptied file of at least this length is cut, so that quiet flows hold little.
+    pub(super) reuse_bytes: u64,
 }
 
-/// An emptied file of at least this length is cut, so that quiet flows hold little.
-const REUSE_BYTES: u64 = 16 << 10;
+impl Shared {
+    /// Sets a file of the store aside; one that cannot be moved stays, and is met again at the next
+    /// start.
+    pub(super) fn set_aside(&self, name: &str) {
+        match self.aside.put(&*self.disk, &self.space, name) {
+            Ok(()) => self.space.was_set_aside(name),
+            Err(error) => self.space.not_set_aside(name, &error),
+        }
+    }
+}
 
 /// One flow's octets, by their offset since the flow's start. Dropping it leaves the files for the
 /// next start; [`FlowStore::forget`] deletes them.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a different debt to the disk, and any of them may stand at once"
+)]
 pub struct FlowStore {
     shared: Arc<Shared>,
-    /// As it is in the active segment.
+    /// As it is in the active segment, in slot `slot`.
     header: Header,
+    slot: u64,
     /// Without gaps; the last one is active. Never empty.
     segments: VecDeque<Segment>,
-    active: Arc<File>,
+    active: Arc<dyn DiskFile>,
     is_new: bool,
+    /// Something lies behind the active segment's records that could not be cut off, and must be before
+    /// another is written.
+    is_uncut: bool,
+    /// The header is not in the active segment as it is here, and must be before a record is.
+    is_stale: bool,
+    /// Octets could not be kept or given back: what there is is evidence.
+    is_faulty: bool,
+    /// Released, and not deleted yet: in order, or what is left would have a gap.
+    doomed: VecDeque<Segment>,
     released: u64,
     end: u64,
     progress: Arc<Progress>,
     /// An older segment that is being read, by its name.
-    reader: Option<(u64, File)>,
+    reader: Option<(u64, Arc<dyn DiskFile>)>,
     block_start: u64,
     block: Vec<u8>,
+}
+
+/// A flow's files as they were found.
+#[derive(Debug)]
+pub(super) struct Files {
+    /// The active one's.
+    pub(super) header: Header,
+    pub(super) slot: u64,
+    /// With at least one, without gaps.
+    pub(super) segments: VecDeque<Segment>,
+    /// All of them, the active one last.
+    pub(super) open: Vec<Arc<dyn DiskFile>>,
+    pub(super) active: Arc<dyn DiskFile>,
+    pub(super) is_uncut: bool,
+    /// The header is from another file.
+    pub(super) is_stale: bool,
 }
 
 impl FlowStore {
@@ -61,45 +104,71 @@ impl FlowStore {
             start,
             finished: None,
             ended: false,
+            generation: 0,
             record,
         };
-        let active = segment_file::create(&shared.directory, &header);
+        let active = segment_file::create(&*shared.disk, &header, true);
         let active = active.map_err(FlowFault::io("begin a flow"))?;
         shared.space.add(HEADER_BYTES as u64);
-        Ok(Self::with(
+        let mut flow = Self::with(
             shared,
-            header,
-            [Segment::empty(start)].into(),
-            active,
-            true,
-        ))
+            Files {
+                header,
+                slot: 0,
+                segments: [Segment::empty(start, Layout::Two)].into(),
+                open: Vec::new(),
+                active,
+                is_uncut: false,
+                is_stale: false,
+            },
+        );
+        flow.queue_sync();
+        Ok(flow)
     }
 
-    /// A flow that was found, with at least one segment, without gaps.
-    pub(super) fn with(
-        shared: Arc<Shared>,
-        header: Header,
-        segments: VecDeque<Segment>,
-        active: File,
-        is_new: bool,
-    ) -> Self {
+    /// A flow that was found. What was written before may be on no disk yet: it is safe when it was
+    /// synced again.
+    pub(super) fn found(shared: Arc<Shared>, files: Files) -> Self {
+        let open = files.open.clone();
+        let flow = Self::with(shared, files);
+        for (segment, file) in flow.segments.iter().zip(&open) {
+            let file = (segment.named, file);
+            let syncer = &flow.shared.syncer;
+            syncer.wrote(&flow.progress, flow.end, file, true);
+        }
+        flow
+    }
+
+    fn with(shared: Arc<Shared>, files: Files) -> Self {
+        let Files {
+            header,
+            slot,
+            segments,
+            active,
+            is_uncut,
+            is_stale,
+            ..
+        } = files;
         let released = segments.front().map_or(header.start, |first| first.start);
         let end = segments.back().map_or(header.start, |last| last.end);
-        let flow = Self {
+        Self {
             shared,
             header,
+            slot,
             segments,
-            active: Arc::new(active),
-            is_new,
+            active,
+            is_new: true,
+            is_uncut,
+            is_stale,
+            is_faulty: false,
+            doomed: VecDeque::new(),
             released,
             end,
-            progress: Progress::starting_at(end),
+            progress: Progress::starting_at(released),
             reader: None,
             block_start: 0,
             block: Vec::new(),
-        };
-        flow.queue_sync();
-        flow
+        }
     }
 
     /// The flow's name.
@@ -127,9 +196,14 @@ impl FlowStore {
     /// after a sync, and the waker is called.
     pub fn safe_end(&self) -> u64 {
         match self.shared.syncer.policy() {
-            SyncPolicy::Always => self.progress.safe(),
+            SyncPolicy::Always => self.synced_end(),
             SyncPolicy::Every(_) | SyncPolicy::Never => self.end,
         }
+    }
+
+    /// Everything before is on the disk.
+    pub(super) fn synced_end(&self) -> u64 {
+        self.progress.safe()
     }
 
     /// How many octets the flow has, once [`FlowStore::finish`] was called.
@@ -157,7 +231,7 @@ impl FlowStore {
         if let Some(total) = self.header.finished {
             return Err(FlowFault::Finished(total));
         }
-        self.check_sync()?;
+        self.check_sync().inspect_err(|_| self.is_faulty = true)?;
         let mut taken = 0;
         let mut full = false;
         for piece in octets.chunks(PAYLOAD_BYTES_MAX) {
@@ -176,7 +250,10 @@ impl FlowStore {
                     break;
                 }
                 Err(_) if taken > 0 => break,
-                Err(error) => return Err(FlowFault::io("append")(error)),
+                Err(error) => {
+                    self.is_faulty = true;
+                    return Err(FlowFault::io("append")(error));
+                }
             }
         }
         if taken > 0 {
@@ -201,7 +278,7 @@ impl FlowStore {
             return Ok(&[]);
         }
         if self.cached(from).is_none() {
-            self.load(from)?;
+            self.load(from).inspect_err(|_| self.is_faulty = true)?;
         }
         let piece = self
             .cached(from)
@@ -218,12 +295,13 @@ impl FlowStore {
                 .front()
                 .is_some_and(|s| s.end <= self.released)
         {
-            if let Some(gone) = self.segments.pop_front() {
-                self.delete(&gone);
-            }
+            self.doomed.extend(self.segments.pop_front());
         }
+        self.delete_doomed();
         if self.released == self.end
-            && self.active_segment().file_bytes >= HEADER_BYTES as u64 + REUSE_BYTES
+            && self.doomed.is_empty()
+            && !self.active_segment().is_damaged
+            && self.active_segment().file_bytes >= HEADER_BYTES as u64 + self.shared.reuse_bytes
         {
             // It stays as it is if that fails, and costs its space.
             drop(self.reuse_active());
@@ -235,8 +313,8 @@ impl FlowStore {
     /// # Errors
     /// [`FlowFault::Io`] if the disk fails.
     pub fn finish(&mut self) -> Result<(), FlowFault> {
-        self.header.finished = Some(self.end);
-        self.write_header()
+        let finished = Some(self.end);
+        self.replace_header(|header| header.finished = finished)
     }
 
     /// Replaces what the driver noted about the flow, at most [`RECORD_BYTES_MAX`] octets. Needs no
@@ -245,24 +323,44 @@ impl FlowStore {
     /// # Errors
     /// [`FlowFault::Io`] if the disk fails, or the record is too long.
     pub fn set_record(&mut self, record: &[u8]) -> Result<(), FlowFault> {
-        self.header.record = check_record(record)?;
-        self.write_header()
+        let record = check_record(record)?;
+        self.replace_header(|header| header.record = record)
     }
 
-    /// The flow is over: its files go.
+    /// The flow is over: its files go. After a fault they are set aside, since what they hold was taken
+    /// and is nowhere else.
     ///
     /// # Errors
     /// [`FlowFault::Io`] if the disk fails; the flow may be back after a restart.
     pub fn forget(mut self) -> Result<(), FlowFault> {
-        if self.segments.len() > 1 {
-            // Several files do not go at once: a kill among them must not leave half a flow.
-            self.header.ended = true;
-            self.write_header()?;
+        if self.is_faulty {
+            self.set_aside();
+            return Ok(());
         }
-        while let Some(gone) = self.segments.pop_front() {
-            self.delete(&gone);
+        if self.segments.len() + self.doomed.len() > 1 {
+            // Several files do not go at once: a kill among them must not leave half a flow.
+            self.replace_header(|header| header.ended = true)?;
+        }
+        // The one that says so goes last, and not before the others.
+        let last = self.segments.pop_back();
+        self.doomed.append(&mut self.segments);
+        self.doomed.extend(last);
+        self.delete_doomed();
+        if !self.doomed.is_empty() {
+            self.replace_header(|header| header.ended = true)?;
         }
         Ok(())
+    }
+
+    /// The flow is over, and what it holds reaches nobody: its files are kept beside the store.
+    pub fn set_aside(mut self) {
+        self.doomed.append(&mut self.segments);
+        for gone in core::mem::take(&mut self.doomed) {
+            self.reader.take_if(|(name, _)| *name == gone.named);
+            let name = segment::file_name(self.header.flow, gone.named);
+            self.shared.set_aside(&name);
+            self.shared.space.give_back(gone.file_bytes);
+        }
     }
 
     fn active_segment(&self) -> &Segment {
@@ -280,14 +378,26 @@ impl FlowStore {
     fn append_record(&mut self, octets: &[u8]) -> io::Result<()> {
         let length = (RECORD_HEADER_BYTES + octets.len()) as u64;
         let active = self.active_segment();
-        if active.end > active.start && active.file_bytes + length > self.shared.segment_bytes {
+        let is_empty = active.end == active.start;
+        let is_large = active.file_bytes + length > self.shared.segment_bytes;
+        let is_old = active.layout != Layout::Two;
+        if is_old && is_empty {
+            self.convert_active()?;
+        } else if is_old || active.is_damaged || is_large && !is_empty {
             self.start_segment()?;
         }
         let place = self.active_segment().file_bytes;
+        if self.is_uncut {
+            // What is left over would be damage behind a shorter record.
+            self.active.set_len(place)?;
+            self.is_uncut = false;
+        }
+        if self.is_stale {
+            self.write_header(|_| ())?;
+        }
         let header = segment::record_header(self.end, octets);
-        if let Err(error) = segment_file::write_record(&self.active, &header, octets, place) {
-            // A half record is cut off; were it left, the next one would overwrite it.
-            drop(self.active.set_len(place));
+        if let Err(error) = segment_file::write_record(&*self.active, &header, octets, place) {
+            self.is_uncut = self.active.set_len(place).is_err();
             return Err(error);
         }
         self.shared.space.add(length);
@@ -300,58 +410,128 @@ impl FlowStore {
     }
 
     fn start_segment(&mut self) -> io::Result<()> {
-        self.header.start = self.end;
-        let file = segment_file::create(&self.shared.directory, &self.header)?;
+        let header = Header {
+            start: self.end,
+            generation: 0,
+            ..self.header.clone()
+        };
+        // Only when the new file is there is its header the one to replace: the old file has its own.
+        self.active = segment_file::create(&*self.shared.disk, &header, false)?;
+        self.header = header;
+        self.slot = 0;
+        self.is_stale = false;
         self.shared.space.add(HEADER_BYTES as u64);
-        self.active = Arc::new(file);
         self.is_new = true;
-        self.segments.push_back(Segment::empty(self.end));
+        self.is_uncut = false;
+        let segment = Segment::empty(self.end, Layout::Two);
+        self.segments.push_back(segment);
+        Ok(())
+    }
+
+    /// Makes the active file, which has no records, one of today's format.
+    fn convert_active(&mut self) -> io::Result<()> {
+        let start = self.end;
+        let emptied = Segment::empty(start, Layout::One);
+        self.active.set_len(emptied.file_bytes)?;
+        let mut header = self.header.clone();
+        header.generation += 1;
+        let octets = header.encode(Layout::Two);
+        let place = segment::slot_place(1);
+        disk::write_all(&*self.active, &mut [IoSlice::new(&octets)], place)?;
+        self.header = header;
+        self.slot = 1;
+        self.is_stale = false;
+        self.is_uncut = false;
+        if let Some(active) = self.segments.back_mut() {
+            let named = active.named;
+            *active = Segment {
+                named,
+                ..Segment::empty(start, Layout::Two)
+            };
+            let more = active.file_bytes - emptied.file_bytes;
+            self.shared.space.add(more);
+        }
         Ok(())
     }
 
     /// Empties the active file in place, which no full disk can prevent.
     fn reuse_active(&mut self) -> Result<(), FlowFault> {
-        let before = self.header.start;
-        self.header.start = self.end;
-        if let Err(fault) = self.write_header() {
-            self.header.start = before;
-            return Err(fault);
-        }
         let end = self.end;
-        let cut = self.active.set_len(HEADER_BYTES as u64);
+        self.replace_header(|header| header.start = end)?;
         let active = self
             .segments
             .back_mut()
             .expect("a flow has an active segment");
-        // Records that could not be cut off are before the header's first octet, and overwritten.
-        let freed = active.file_bytes - HEADER_BYTES as u64;
-        *active = Segment {
+        // Records that could not be cut off are before the header's first octet.
+        let emptied = Segment {
             named: active.named,
-            ..Segment::empty(end)
+            is_damaged: active.is_damaged,
+            ..Segment::empty(end, active.layout)
         };
+        let freed = active.file_bytes - emptied.file_bytes;
+        let cut = self.active.set_len(emptied.file_bytes);
+        self.is_uncut = cut.is_err();
+        *active = emptied;
         self.shared.space.give_back(freed);
         cut.map_err(FlowFault::io("cut"))
     }
 
-    fn write_header(&mut self) -> Result<(), FlowFault> {
-        let octets = self.header.encode();
-        let written = self.active.write_all_at(&octets, 0);
-        written.map_err(FlowFault::io("write the header"))?;
+    /// Writes another header beside the one that counts. If that fails, this one still does.
+    fn replace_header(&mut self, change: impl FnOnce(&mut Header)) -> Result<(), FlowFault> {
+        let written = self.write_header(change);
+        written.map_err(|error| {
+            self.is_faulty = true;
+            FlowFault::io("write the header")(error)
+        })
+    }
+
+    fn write_header(&mut self, change: impl FnOnce(&mut Header)) -> io::Result<()> {
+        let active = self.segments.back().or(self.doomed.back());
+        let layout = active.map_or(Layout::Two, |active| active.layout);
+        let slot = match layout {
+            Layout::One => 0,
+            Layout::Two => 1 - self.slot,
+        };
+        // Also after a failure, which may have come after the write: no two differ under one number.
+        self.header.generation += 1;
+        let mut header = self.header.clone();
+        change(&mut header);
+        let octets = header.encode(layout);
+        let place = segment::slot_place(slot);
+        disk::write_all(&*self.active, &mut [IoSlice::new(&octets)], place)?;
+        self.header = header;
+        self.slot = slot;
+        self.is_stale = false;
         self.queue_sync();
         Ok(())
     }
 
-    fn queue_sync(&self) {
+    fn queue_sync(&mut self) {
+        let is_new = core::mem::take(&mut self.is_new);
         let syncer = &self.shared.syncer;
-        syncer.wrote(&self.progress, self.end, &self.active, self.is_new);
+        // Without a segment it is being forgotten, and there is nothing to keep safe.
+        if let Some(active) = self.segments.back() {
+            let file = (active.named, &self.active);
+            syncer.wrote(&self.progress, self.end, file, is_new);
+        }
     }
 
-    fn delete(&mut self, segment: &Segment) {
-        // A file that is open still takes its space.
-        self.reader.take_if(|(name, _)| *name == segment.named);
-        let name = segment::file_name(self.header.flow, segment.named);
-        // One that cannot be deleted still takes its space, and is found again at the next start.
-        if std::fs::remove_file(self.shared.directory.join(name)).is_ok() {
+    /// Deletes what is released, as far as the disk lets us.
+    fn delete_doomed(&mut self) {
+        while let Some(segment) = self.doomed.pop_front() {
+            // A file that is open still takes its space.
+            self.reader.take_if(|(name, _)| *name == segment.named);
+            self.progress.deleted(segment.named);
+            let name = segment::file_name(self.header.flow, segment.named);
+            if segment.is_damaged {
+                self.shared.set_aside(&name);
+            } else if let Err(error) = self.shared.disk.remove(&name)
+                && error.kind() != ErrorKind::NotFound
+            {
+                // Tried again when the next one goes, and found again at the next start.
+                self.doomed.push_front(segment);
+                return;
+            }
             self.shared.space.give_back(segment.file_bytes);
         }
     }
@@ -367,9 +547,10 @@ impl FlowStore {
         let segment = self.segments.get(holding).ok_or(FlowFault::NotKept(from))?;
         let place = segment.place_before(from);
         let len = segment.file_bytes.saturating_sub(place).min(READ_BYTES);
+        let layout = segment.layout;
         let mut file = vec![0; usize::try_from(len).unwrap_or(0)];
-        let source: &File = if holding + 1 == self.segments.len() {
-            &self.active
+        let source: &dyn DiskFile = if holding + 1 == self.segments.len() {
+            &*self.active
         } else {
             if self
                 .reader
@@ -377,27 +558,25 @@ impl FlowStore {
                 .is_none_or(|(name, _)| *name != segment.named)
             {
                 let name = segment::file_name(self.header.flow, segment.named);
-                let opened = File::open(self.shared.directory.join(name));
+                let opened = self.shared.disk.open(&name);
                 self.reader = Some((segment.named, opened.map_err(FlowFault::io("open"))?));
             }
             let (_, reader) = self.reader.as_ref().expect("was opened above");
-            reader
+            &**reader
         };
-        match source.read_exact_at(&mut file, place) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(FlowFault::Damaged { offset: from });
-            }
-            read => read.map_err(FlowFault::io("read"))?,
+        let read = disk::read_full(source, &mut file, place).map_err(FlowFault::io("read"))?;
+        if read < file.len() {
+            return Err(FlowFault::Damaged { offset: from });
         }
         self.block.clear();
         let mut rest = &file[..];
         loop {
-            let record = match segment::first_record(rest) {
+            let record = match segment::first_record(layout, rest) {
                 Ok(record) => record,
                 Err(NoRecord::Torn) if !self.block.is_empty() => return Ok(()),
                 Err(_) => return Err(FlowFault::Damaged { offset: from }),
             };
-            rest = &rest[record.file_bytes()..];
+            rest = &rest[record.file_bytes..];
             if record.end() <= from {
                 continue;
             }

@@ -10,9 +10,13 @@
 //!   a power cut may take says the [`SyncPolicy`]. No policy syncs on the caller's thread.
 //! - Bounded: at its limit, or on a full disk, it takes nothing, says so once, and goes on when there
 //!   is room. Releasing, finishing and forgetting need no space.
-//! - What comes back is what was appended, checked by CRC-32. Damage ends the flow that it hit and no
-//!   other, and is never a panic.
+//! - What comes back is what was appended, checked by CRC-32. Damage ends the flow that it hit, after
+//!   what lies before it, and no other; it is never a panic, and keeps no store from opening.
+//! - Damaged files are not deleted but set aside, up to a bound.
+//! - Any call to the disk may fail, or write a part, at any time: what was appended is still there, or
+//!   the flow says that it has a fault.
 //! - A flow is finished only if its end was recorded. One without reads as a connection that broke.
+//! - What others may have put there is refused: the directory, or the one file.
 //!
 //! # Does not
 //! - Hide the octets: the files are readable by the owner only and not encrypted.
@@ -20,10 +24,14 @@
 //!
 //! # Files
 //! `store` names the format and carries the lock. A flow lies in segments
-//! `<flow>-<offset of its first octet>.segment`: 512 octets of header, rewritten in place, then
-//! records, appended. A segment is deleted when all of it is released. Why files of our own and
-//! no database: ADR 0009.
+//! `<flow>-<offset of its first octet>.segment`: a header in two slots, written in turn, then
+//! records, appended. A segment is deleted when all of it is released, a damaged one moved to
+//! `damaged/`. Why files of our own and no database: ADR 0009. Why they are as they are, and how that is
+//! tested with a disk that fails: ADR 0020.
 
+mod aside;
+mod directory;
+mod disk;
 mod error;
 mod extent;
 mod flow;
@@ -34,6 +42,9 @@ mod segment_file;
 mod space;
 mod store;
 mod sync;
+
+#[cfg(test)]
+mod faults;
 
 pub use error::{FlowFault, StoreError};
 pub use flow::FlowStore;

@@ -1,5 +1,6 @@
 //! What a store has to tell its operator, once each.
 
+use super::directory::ASIDE;
 use core::fmt;
 use fulmar_proto::units::ByteCount;
 use std::path::PathBuf;
@@ -23,6 +24,34 @@ pub enum StoreNotice {
     },
     /// There is room again.
     RoomAgain {
+        /// The store.
+        directory: PathBuf,
+    },
+    /// A damaged file of a flow was moved to the damaged ones.
+    SetAside {
+        /// The store.
+        directory: PathBuf,
+        /// The file, as it was called.
+        file: String,
+    },
+    /// A damaged file of a flow could not be moved. It is left alone, and met again at the next start.
+    NotSetAside {
+        /// The store.
+        directory: PathBuf,
+        /// The file.
+        file: String,
+        /// What the system said.
+        why: String,
+    },
+    /// The oldest of the damaged files was removed: there are too many.
+    GaveWay {
+        /// The store.
+        directory: PathBuf,
+        /// The file.
+        file: String,
+    },
+    /// The file that names the store's format was damaged, and was written anew.
+    LineMended {
         /// The store.
         directory: PathBuf,
     },
@@ -51,6 +80,30 @@ impl fmt::Display for StoreNotice {
             Self::RoomAgain { directory } => {
                 write!(f, "custody store {} has room again", directory.display())
             }
+            Self::SetAside { directory, file } => write!(
+                f,
+                "custody store {}: the damaged file {file} is kept in {ASIDE}/, for you to look at and to remove",
+                directory.display()
+            ),
+            Self::NotSetAside {
+                directory,
+                file,
+                why,
+            } => write!(
+                f,
+                "custody store {}: the damaged file {file} cannot be moved to {ASIDE}/ ({why}) and is left alone",
+                directory.display()
+            ),
+            Self::GaveWay { directory, file } => write!(
+                f,
+                "custody store {}: {ASIDE}/ is full, and its oldest file {file} was removed; look at what is left there, and remove it",
+                directory.display()
+            ),
+            Self::LineMended { directory } => write!(
+                f,
+                "custody store {}: its file `store` was damaged and is written anew; flows are not concerned",
+                directory.display()
+            ),
             Self::SyncFailed { directory, why } => write!(
                 f,
                 "custody store {} cannot bring octets to the disk ({why}): its flows end",

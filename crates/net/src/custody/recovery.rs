@@ -1,27 +1,32 @@
 //! What a store finds at its start: flows that go on, and flows that cannot.
+//!
+//! A flow's segments are taken up in order for as long as each begins where the one before ended. What
+//! comes after damage or a gap is set aside; what lies before it is good, and goes on: to its end, which
+//! then is no clean one.
 
+use super::disk::{self, DiskFile};
 use super::error::StoreError;
 use super::extent::Segment;
-use super::flow::{FlowStore, Shared};
-use super::segment::{self, FORMAT, HEADER_BYTES, Header, NoHeader, NoRecord, PAYLOAD_BYTES_MAX};
+use super::flow::{Files, FlowStore, Shared};
+use super::segment::{
+    self, FORMAT, FoundHeader, HEADER_BYTES, Header, Layout, NoHeader, NoRecord, PAYLOAD_BYTES_MAX,
+};
 use core::fmt;
 use fulmar_proto::splice::FlowId;
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{File, OpenOptions};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 /// What a store held when it was opened.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// Flows that are whole, in the order of their names.
+    /// Flows that go on, in the order of their names.
     pub flows: Vec<Recovered>,
-    /// Flows that were damaged. Their files are gone.
+    /// Flows of which nothing is left. Their files are set aside.
     pub damaged: Vec<Damaged>,
 }
 
-/// A flow that is whole.
+/// A flow that goes on.
 #[derive(Debug)]
 pub struct Recovered {
     /// Its octets, record and end.
@@ -29,9 +34,12 @@ pub struct Recovered {
     /// Octets of its file after the last whole record: an append that did not return, or what a
     /// power cut took. They were cut off.
     pub torn_bytes: u64,
+    /// It ends where this begins, without a clean end. The files that it hit are set aside, at once or
+    /// when the octets before are no longer needed.
+    pub damage: Option<Damaged>,
 }
 
-/// A flow that is not.
+/// A flow that was hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// Its name.
@@ -54,194 +62,372 @@ impl fmt::Display for Damaged {
 
 /// A file of a flow, read.
 struct Found {
-    path: PathBuf,
+    name: String,
+    file: Arc<dyn DiskFile>,
     header: Header,
+    slot: u64,
     segment: Segment,
+    /// Octets after the last record that were never a whole one.
     torn_bytes: u64,
+    /// What follows the last record instead.
+    damage: Option<String>,
+    /// The header is that of the file before.
+    is_stale: bool,
 }
 
-/// A file that ends its flow.
-struct Bad {
-    record: Option<Vec<u8>>,
-    why: String,
+impl Found {
+    /// Made and not written to since: its header is that of the file before, or an older one if making it
+    /// had failed and it could not be removed.
+    fn is_unused(&self) -> bool {
+        let Segment {
+            start, end, named, ..
+        } = self.segment;
+        self.header.generation == 0 && start == end && start == named && self.damage.is_none()
+    }
 }
 
 enum Scan {
-    Found(Found),
-    /// Made by a process that died before it was of use.
+    Found(Box<Found>),
+    /// Made by a process that died before it was of use, or gone.
     Unborn,
-    Bad(Bad),
+    /// Of no use, and why.
+    Bad(String),
 }
 
 /// Takes up all flows in the directory.
 pub(super) fn recover(shared: &Arc<Shared>) -> Result<Recovery, StoreError> {
     let mut recovery = Recovery::default();
-    for (flow, paths) in files(&shared.directory)? {
-        let mut found = Vec::new();
-        let mut unborn = Vec::new();
-        let mut bad = None;
-        for path in &paths {
-            match scan(flow, path, shared.segment_bytes)? {
-                Scan::Found(file) => found.push(file),
-                Scan::Unborn => unborn.push(path),
-                Scan::Bad(why) => bad = Some(why),
-            }
-        }
-        found.sort_by_key(|file| (file.header.start, file.segment.end));
-        let ended = found.last().is_some_and(|last| last.header.ended);
-        if ended {
-            paths.iter().try_for_each(|path| remove(path))?;
-        } else if let Some(bad) = bad.or_else(|| gap(&found)) {
-            let record = found.last().map(|last| last.header.record.clone());
-            recovery.damaged.push(Damaged {
-                flow,
-                record: record.or(bad.record),
-                why: bad.why,
-            });
-            paths.iter().try_for_each(|path| remove(path))?;
-        } else {
-            unborn.into_iter().try_for_each(|path| remove(path))?;
-            recovery.flows.extend(take_up(shared, found)?);
-        }
+    for (flow, names) in files(shared)? {
+        take_up(shared, flow, names, &mut recovery)?;
     }
     Ok(recovery)
 }
 
 /// The segments' files, by flow.
-fn files(directory: &Path) -> Result<BTreeMap<FlowId, Vec<PathBuf>>, StoreError> {
-    let mut flows: BTreeMap<FlowId, Vec<PathBuf>> = BTreeMap::new();
-    let failed = |source| StoreError::io("list", directory)(source);
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        if let Some(flow) = name.and_then(segment::flow_of) {
-            flows.entry(flow).or_default().push(path);
+fn files(shared: &Shared) -> Result<BTreeMap<FlowId, Vec<String>>, StoreError> {
+    let mut flows: BTreeMap<FlowId, Vec<String>> = BTreeMap::new();
+    let names = shared.disk.list();
+    for name in names.map_err(StoreError::io("list", &shared.directory))? {
+        if let Some(flow) = segment::flow_of(&name) {
+            flows.entry(flow).or_default().push(name);
         }
     }
     Ok(flows)
 }
 
-fn scan(flow: FlowId, path: &Path, segment_bytes: u64) -> Result<Scan, StoreError> {
-    let bad = |record, what: &str| {
-        let why = format!("{}: {what}", path.display());
-        Ok(Scan::Bad(Bad { record, why }))
+fn take_up(
+    shared: &Arc<Shared>,
+    flow: FlowId,
+    mut names: Vec<String>,
+    recovery: &mut Recovery,
+) -> Result<(), StoreError> {
+    names.sort_unstable();
+    let mut found = Vec::new();
+    let mut why = None;
+    let mut aside = Vec::new();
+    for name in names {
+        match scan(shared, flow, &name)? {
+            Scan::Found(file) => found.push(*file),
+            // One that cannot be removed is found again at the next start.
+            Scan::Unborn => drop(shared.disk.remove(&name)),
+            Scan::Bad(what) => {
+                why = Some(format!("{name} {what}"));
+                aside.push(name);
+            }
+        }
+    }
+    found.sort_by_key(|file| (file.header.start, file.segment.end));
+    let unused = correct_unused(&mut found);
+    if found.last().is_some_and(|last| last.header.ended) {
+        // The one that says so goes last, and not before the others.
+        let names = found.iter().map(|file| &file.name);
+        let mut names = aside.iter().chain(&unused).chain(names);
+        let remove = |name: &String| match shared.disk.remove(name) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        drop(names.try_for_each(remove));
+        return Ok(());
+    }
+    // A file is emptied and used again, and then begins later than it is called, only when everything
+    // before was released. A power cut brings deleted names back.
+    let is_reused = |file: &Found| file.header.start > file.segment.named;
+    if let Some(first) = found.iter().rposition(is_reused) {
+        let released = found.drain(..first);
+        released.for_each(|file| drop(shared.disk.remove(&file.name)));
+    }
+    let record = found.last().map(|last| last.header.record.clone());
+    let (kept, rest, broken) = contiguous(found);
+    let total = kept.last().and_then(|last| last.header.finished);
+    let end = kept.last().map_or(0, |last| last.segment.end);
+    why = why.or(broken);
+    if rest.is_empty() && why.is_none() && total.is_some_and(|total| total > end) {
+        let total = total.unwrap_or(end);
+        why = Some(format!("its end is missing: {end} octets of {total}"));
+    }
+    aside.extend(rest.into_iter().map(|file| file.name));
+    let is_empty = kept.first().is_none_or(|first| first.header.start == end);
+    let damage = why.map(|why| Damaged {
+        flow,
+        record: record.clone(),
+        why: format!("{}: {why}", shared.directory.display()),
+    });
+    if is_empty && damage.is_some() {
+        aside.extend(kept.into_iter().map(|file| file.name));
+        recovery.damaged.extend(damage);
+    } else {
+        let is_finished = damage.is_none() && total == Some(end);
+        let taken = go_on(
+            shared,
+            kept,
+            record.filter(|_| damage.is_some()),
+            is_finished,
+        );
+        recovery
+            .flows
+            .extend(taken.map(|(store, torn_bytes)| Recovered {
+                store,
+                torn_bytes,
+                damage,
+            }));
+    }
+    for name in aside {
+        shared.set_aside(&name);
+    }
+    Ok(())
+}
+
+/// Gives the last of these files, sorted, if it is an unused one, the header of the one before, and names it:
+/// what was noted after making it had failed is there.
+fn correct_unused(found: &mut [Found]) -> Option<String> {
+    let [.., before, last] = found else {
+        return None;
     };
-    let mut octets = Vec::new();
-    let file = File::open(path).map_err(StoreError::io("open", path))?;
-    let on_disk = file
-        .metadata()
-        .map_err(StoreError::io("look at", path))?
-        .len();
-    // A store with a larger segment size may have written it; no segment is larger than that by
-    // more than a record.
-    let most = segment_bytes.max(SEGMENT_BYTES_MAX) + (PAYLOAD_BYTES_MAX + HEADER_BYTES) as u64 * 2;
-    if on_disk > most {
-        return bad(None, "is larger than any segment");
+    let start = last.header.start;
+    if !last.is_unused() || before.segment.end != start {
+        return None;
     }
-    // A sector that cannot be read is damage like any other.
-    if let Err(error) = file.take(most).read_to_end(&mut octets) {
-        return bad(None, &format!("cannot be read: {error}"));
+    last.header = Header {
+        start,
+        generation: 0,
+        ..before.header.clone()
+    };
+    last.is_stale = true;
+    Some(last.name.clone())
+}
+
+/// Those of these files, sorted, that are the flow from its first octet on; the others; and what is wrong
+/// if there is damage.
+fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
+    let mut kept: Vec<Found> = Vec::new();
+    let mut why = None;
+    let mut found = found.into_iter().peekable();
+    while let Some(mut file) = found.next() {
+        let next = found.peek();
+        let end = file.segment.end;
+        if next.is_some_and(|next| next.header.start == end) {
+            // What follows the records is a leftover of an append that failed: nothing is missing.
+            file.damage = None;
+            kept.push(file);
+            continue;
+        }
+        if let Some(next) = next {
+            let start = next.header.start;
+            let name = &file.name;
+            why = Some(format!(
+                "{name} ends at offset {end}, the next begins at {start}"
+            ));
+        }
+        file.segment.is_damaged = file.damage.is_some();
+        why = file.damage.take().or(why);
+        kept.push(file);
+        break;
     }
-    let header = match Header::decode(&octets) {
-        Ok(header) if header.flow == flow => header,
-        Ok(_) => return bad(None, "is of another flow"),
-        Err(NoHeader::Unwritten) => return Ok(Scan::Unborn),
+    let mut rest: Vec<Found> = found.collect();
+    // Without records it has nothing but the damage, and the name that the next segment needs.
+    let is_void =
+        |last: &mut Found| last.segment.is_damaged && last.segment.end == last.segment.start;
+    if kept.len() > 1 {
+        rest.extend(kept.pop_if(is_void));
+    }
+    (kept, rest, why)
+}
+
+fn scan(shared: &Shared, flow: FlowId, name: &str) -> Result<Scan, StoreError> {
+    let Read {
+        file,
+        octets,
+        on_disk,
+        broken,
+    } = match read(shared, name) {
+        Ok(read) if read.on_disk > file_bytes_max(shared) => {
+            return Ok(Scan::Bad("is larger than any segment".to_owned()));
+        }
+        Ok(read) => read,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Scan::Unborn),
+        Err(error) if disk::is_of_the_file(&error) => {
+            return Ok(Scan::Bad(format!("cannot be used: {error}")));
+        }
+        Err(error) => return Err(StoreError::io("read", shared.directory.join(name))(error)),
+    };
+    let FoundHeader {
+        header,
+        layout,
+        slot,
+    } = match Header::find(&octets) {
+        Ok(found) if found.header.flow == flow => found,
+        Ok(_) => return Ok(Scan::Bad("is of another flow".to_owned())),
+        Err(NoHeader::Unwritten) => {
+            return Ok(match broken {
+                Some(error) => Scan::Bad(format!("cannot be read: {error}")),
+                None => Scan::Unborn,
+            });
+        }
         Err(NoHeader::Format(found)) => {
             return Err(StoreError::Version {
-                path: path.to_owned(),
+                path: shared.directory.join(name),
                 found: found.to_string(),
                 supported: FORMAT,
             });
         }
-        Err(NoHeader::Damaged) => return bad(None, "its header is damaged"),
+        Err(NoHeader::Damaged) => return Ok(Scan::Bad("has a damaged header".to_owned())),
     };
     let mut segment = Segment {
-        named: named(path).unwrap_or(header.start),
-        ..Segment::empty(header.start)
+        named: named(name).unwrap_or(header.start),
+        ..Segment::empty(header.start, layout)
     };
-    let mut rest = octets.get(HEADER_BYTES..).unwrap_or(&[]);
+    let damage = records(layout, &octets, &mut segment, header.start);
+    let damage = match (broken, damage) {
+        (Some(error), _) => Some(format!(
+            "{name} cannot be read after offset {}: {error}",
+            segment.end
+        )),
+        (None, Some(())) => Some(format!("{name} is damaged after offset {}", segment.end)),
+        (None, None) => None,
+    };
+    Ok(Scan::Found(Box::new(Found {
+        name: name.to_owned(),
+        file,
+        header,
+        slot,
+        torn_bytes: on_disk.saturating_sub(segment.file_bytes),
+        segment,
+        damage,
+        is_stale: false,
+    })))
+}
+
+/// Counts the records; `Some` if something follows that is neither one nor the file's end.
+fn records(layout: Layout, octets: &[u8], segment: &mut Segment, start: u64) -> Option<()> {
+    let mut rest = octets.get(layout.header_bytes()..).unwrap_or(&[]);
     loop {
-        match segment::first_record(rest) {
+        match segment::first_record(layout, rest) {
             Ok(record) if record.offset == segment.end => {
                 segment.grow(record.octets.len());
-                rest = &rest[record.file_bytes()..];
+                rest = &rest[record.file_bytes..];
             }
-            // Left over from before the file was emptied and used again.
-            Ok(record) if record.end() <= header.start => break,
-            Err(NoRecord::Torn) => break,
-            Ok(_) | Err(NoRecord::Damaged) => {
-                let offset = segment.end;
-                return bad(
-                    Some(header.record),
-                    &format!("damaged after offset {offset}"),
-                );
+            // Left over from before the file was emptied. More follow if that was given up half-way.
+            Ok(record) if record.end() <= start && segment.end == start => {
+                segment.file_bytes += record.file_bytes as u64;
+                rest = &rest[record.file_bytes..];
+            }
+            end => {
+                if segment.end == start {
+                    segment.file_bytes = layout.header_bytes() as u64;
+                }
+                return (end != Err(NoRecord::Torn)).then_some(());
             }
         }
     }
-    let torn_bytes = on_disk.saturating_sub(segment.file_bytes);
-    Ok(Scan::Found(Found {
-        path: path.to_owned(),
-        header,
-        segment,
-        torn_bytes,
-    }))
+}
+
+struct Read {
+    file: Arc<dyn DiskFile>,
+    octets: Vec<u8>,
+    on_disk: u64,
+    /// Why the rest of it cannot be read: damage like any other.
+    broken: Option<io::Error>,
+}
+
+/// A store with a larger segment size may have written a file; no segment is larger than that by more
+/// than a record.
+fn file_bytes_max(shared: &Shared) -> u64 {
+    let spare = (PAYLOAD_BYTES_MAX + HEADER_BYTES) as u64 * 2;
+    shared.segment_bytes.max(SEGMENT_BYTES_MAX) + spare
+}
+
+fn read(shared: &Shared, name: &str) -> io::Result<Read> {
+    let file = shared.disk.open(name)?;
+    let on_disk = file.len()?;
+    let len = usize::try_from(on_disk.min(file_bytes_max(shared))).unwrap_or(0);
+    let mut octets = vec![0; len];
+    let mut place = 0;
+    let mut broken = None;
+    while place < len {
+        let end = len.min(place + READ_STEP_BYTES);
+        match disk::read_full(&*file, &mut octets[place..end], place as u64) {
+            // Shorter than it was a moment ago.
+            Ok(0) => break,
+            Ok(read) => place += read,
+            Err(error) if disk::is_of_the_file(&error) => {
+                broken = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    octets.truncate(place);
+    Ok(Read {
+        file,
+        octets,
+        on_disk,
+        broken,
+    })
 }
 
 /// The largest that a store chooses, whatever its limit.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+const READ_STEP_BYTES: usize = 64 << 10;
 
-fn named(path: &Path) -> Option<u64> {
-    let (_, start) = path.file_stem()?.to_str()?.split_once('-')?;
+fn named(name: &str) -> Option<u64> {
+    let (_, start) = name.strip_suffix(".segment")?.split_once('-')?;
     u64::from_str_radix(start, 16).ok()
 }
 
-/// What keeps these files, sorted, from being one flow.
-fn gap(found: &[Found]) -> Option<Bad> {
-    let wrong = |file: &Found, what: String| Bad {
-        record: Some(file.header.record.clone()),
-        why: format!("{}: {what}", file.path.display()),
-    };
-    for pair in found.windows(2) {
-        let [before, after] = pair else { continue };
-        if before.segment.end != after.header.start {
-            let (end, start) = (before.segment.end, after.header.start);
-            return Some(wrong(
-                before,
-                format!("ends at offset {end}, the next begins at {start}"),
-            ));
-        }
+/// Takes up a flow's files, and says how much was torn from the last. `record` is a newer one than theirs.
+fn go_on(
+    shared: &Arc<Shared>,
+    kept: Vec<Found>,
+    record: Option<Vec<u8>>,
+    is_finished: bool,
+) -> Option<(FlowStore, u64)> {
+    let last = kept.last()?;
+    let mut header = last.header.clone();
+    header.finished = header.finished.filter(|_| is_finished);
+    if let Some(record) = record {
+        header.record = record;
     }
-    let last = found.last()?;
-    let total = last
-        .header
-        .finished
-        .filter(|total| *total != last.segment.end)?;
-    let end = last.segment.end;
-    Some(wrong(last, format!("ends at offset {end} of {total}")))
-}
-
-fn take_up(shared: &Arc<Shared>, found: Vec<Found>) -> Result<Option<Recovered>, StoreError> {
-    let Some(last) = found.last() else {
-        return Ok(None);
-    };
-    let (header, torn_bytes) = (last.header.clone(), last.torn_bytes);
-    let mut options = OpenOptions::new();
-    let active = options.read(true).write(true).open(&last.path);
-    let active = active.map_err(StoreError::io("open", &last.path))?;
-    if torn_bytes > 0 {
-        let cut = active.set_len(last.segment.file_bytes);
-        cut.map_err(StoreError::io("cut", &last.path))?;
+    let header_is_stale = last.is_stale || header != last.header;
+    let is_torn = last.torn_bytes > 0 && !last.segment.is_damaged;
+    let is_cut = is_torn && last.file.set_len(last.segment.file_bytes).is_ok();
+    if last.is_stale {
+        // One that was cut short while it was made: its second slot must need no space.
+        drop(last.file.set_len(last.segment.file_bytes));
     }
-    let segments: VecDeque<Segment> = found.into_iter().map(|file| file.segment).collect();
-    shared
-        .space
-        .add(segments.iter().map(|s| s.file_bytes).sum());
-    Ok(Some(Recovered {
-        store: FlowStore::with(Arc::clone(shared), header, segments, active, false),
-        torn_bytes,
-    }))
-}
-
-fn remove(path: &Path) -> Result<(), StoreError> {
-    std::fs::remove_file(path).map_err(StoreError::io("delete", path))
+    let torn_bytes = if is_torn { last.torn_bytes } else { 0 };
+    let (slot, active) = (last.slot, Arc::clone(&last.file));
+    let open = kept.iter().map(|file| Arc::clone(&file.file)).collect();
+    let segments: VecDeque<Segment> = kept.into_iter().map(|file| file.segment).collect();
+    let file_bytes = segments.iter().map(|s| s.file_bytes).sum();
+    shared.space.add(file_bytes);
+    let files = Files {
+        header,
+        slot,
+        segments,
+        open,
+        active,
+        is_uncut: is_torn && !is_cut,
+        is_stale: header_is_stale,
+    };
+    Some((FlowStore::found(Arc::clone(shared), files), torn_bytes))
 }

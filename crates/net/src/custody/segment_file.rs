@@ -1,39 +1,54 @@
 //! Writing segment files.
 
-use super::segment::{self, Header, RECORD_HEADER_BYTES};
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use super::disk::{self, Disk, DiskFile};
+use super::segment::{self, HEADER_BYTES, Header, Layout, RECORD_HEADER_BYTES};
+use std::io::{self, ErrorKind, IoSlice};
+use std::sync::Arc;
 
-/// Makes the file of a segment. On failure there is none.
-pub(super) fn create(directory: &Path, header: &Header) -> io::Result<File> {
-    let path = directory.join(segment::file_name(header.flow, header.start));
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create_new(true).mode(0o600);
-    let file = options.open(&path)?;
-    if let Err(error) = file.write_all_at(&header.encode(), 0) {
-        drop(std::fs::remove_file(&path));
+/// Makes the file of a segment, the `first` of its flow or a later one. On failure there is none, or one
+/// that the next try takes.
+pub(super) fn create(
+    disk: &dyn Disk,
+    header: &Header,
+    first: bool,
+) -> io::Result<Arc<dyn DiskFile>> {
+    let name = segment::file_name(header.flow, header.start);
+    let file = match disk.create(&name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => left_over(disk, &name, first)?,
+        created => created?,
+    };
+    let slot = header.encode(Layout::Two);
+    let empty = [0; HEADER_BYTES];
+    let mut pieces = [
+        IoSlice::new(&slot),
+        IoSlice::new(&empty[..HEADER_BYTES - slot.len()]),
+    ];
+    if let Err(error) = disk::write_all(&*file, &mut pieces, 0) {
+        drop(disk.remove(&name));
         return Err(error);
+    }
+    Ok(file)
+}
+
+/// A file that an earlier try could neither write nor remove. It has no records; if it is the first of its
+/// flow and has a header, then there is such a flow already.
+fn left_over(disk: &dyn Disk, name: &str, first: bool) -> io::Result<Arc<dyn DiskFile>> {
+    let file = disk.open(name)?;
+    let mut octets = [0; HEADER_BYTES];
+    let read = disk::read_full(&*file, &mut octets, 0)?;
+    let is_taken = first && Header::find(&octets[..read]).is_ok();
+    if is_taken || file.len()? > HEADER_BYTES as u64 {
+        return Err(ErrorKind::AlreadyExists.into());
     }
     Ok(file)
 }
 
 /// Writes a record at `place`. On failure a part of it may be there.
 pub(super) fn write_record(
-    file: &File,
+    file: &dyn DiskFile,
     header: &[u8; RECORD_HEADER_BYTES],
     octets: &[u8],
     place: u64,
 ) -> io::Result<()> {
-    let pieces = segment::record(header, octets);
-    let written = rustix::io::pwritev(file, &pieces, place)?;
-    let after = place + written as u64;
-    // Seldom: a signal, or the last octets of a disk.
-    if let Some(written) = written.checked_sub(header.len()) {
-        file.write_all_at(octets.get(written..).unwrap_or(&[]), after)
-    } else {
-        file.write_all_at(header.get(written..).unwrap_or(&[]), after)?;
-        file.write_all_at(octets, place + header.len() as u64)
-    }
+    disk::write_all(file, &mut segment::record(header, octets), place)
 }

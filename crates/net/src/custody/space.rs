@@ -112,6 +112,38 @@ impl Space {
         });
     }
 
+    /// A damaged file lies beside the store.
+    pub(super) fn was_set_aside(&self, file: &str) {
+        self.told().push(StoreNotice::SetAside {
+            directory: self.directory.clone(),
+            file: file.to_owned(),
+        });
+    }
+
+    /// A damaged file stays in the store.
+    pub(super) fn not_set_aside(&self, file: &str, error: &io::Error) {
+        self.told().push(StoreNotice::NotSetAside {
+            directory: self.directory.clone(),
+            file: file.to_owned(),
+            why: error.to_string(),
+        });
+    }
+
+    /// A file that lay aside made room for later ones.
+    pub(super) fn gave_way(&self, file: String) {
+        self.told().push(StoreNotice::GaveWay {
+            directory: self.directory.clone(),
+            file,
+        });
+    }
+
+    /// The file that names the format said something else.
+    pub(super) fn unreadable_line(&self) {
+        self.told().push(StoreNotice::LineMended {
+            directory: self.directory.clone(),
+        });
+    }
+
     pub(super) fn poll_notice(&self) -> Option<StoreNotice> {
         self.told().notices.pop_front()
     }

@@ -1,5 +1,8 @@
 //! The directory: who holds it, what it may take.
 
+use super::aside::Aside;
+use super::directory::Directory;
+use super::disk::Disk;
 use super::error::{FlowFault, StoreError};
 use super::flow::{FlowStore, Shared};
 use super::notice::StoreNotice;
@@ -10,9 +13,6 @@ use super::sync::{SyncPolicy, Syncer};
 use crate::wait::Waker;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::ByteCount;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct StoreConfig {
     /// Where; made if it is not there. It holds nothing else.
     pub directory: PathBuf,
-    /// Octets of files, at most, but for 512 for each flow.
+    /// Octets of files, at most, but for 1,024 for each flow. Damaged files may take as much again.
     pub limit: ByteCount,
     /// What a power cut may take.
     pub sync: SyncPolicy,
@@ -31,49 +31,55 @@ pub struct StoreConfig {
 #[derive(Debug)]
 pub struct Store {
     shared: Arc<Shared>,
-    /// Holds the lock.
-    _lock: File,
 }
 
 const NAME_OF_FORMAT: &str = "fulmar custody ";
+/// The whole line of format 1.
+const LINE_OF_FORMAT_1: &str = "fulmar custody 1\n";
 /// A store of this many segments may still be shared by many flows.
 const SEGMENTS: u64 = 256;
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+/// An emptied file of a quarter of the smallest segment is cut.
+const REUSE_BYTES: u64 = SEGMENT_BYTES_MIN / 4;
 
 impl Store {
     /// Opens the store and takes up what is in it. `waker` is called when octets became safe under
     /// [`SyncPolicy::Always`].
     ///
     /// # Errors
-    /// [`StoreError`]: another process has it, another version wrote it, it is something else, or
-    /// the system refuses.
+    /// [`StoreError`]: another process has it, another version wrote it, it is something else, others
+    /// may write into it, or the system refuses. Damage is none of them.
     pub fn open(config: StoreConfig, waker: Option<Waker>) -> Result<(Self, Recovery), StoreError> {
         let StoreConfig {
             directory,
             limit,
             sync,
         } = config;
-        let made = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory);
-        made.map_err(StoreError::io("make", &directory))?;
-        let lock = lock(&directory)?;
-        let opened = File::open(&directory).map_err(StoreError::io("open", &directory))?;
+        let disk = Directory::open(&directory)?;
         let space = Arc::new(Space::new(directory.clone(), limit));
-        let syncer = Syncer::start(sync, opened, Arc::clone(&space), waker);
-        let shared = Arc::new(Shared {
-            space,
+        if !check_line(&disk)? {
+            disk.set_line(&line(FORMAT))
+                .map_err(StoreError::io("write the format into", &directory))?;
+            space.unreadable_line();
+        }
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let syncer = Syncer::start(sync, Arc::clone(&disk), Arc::clone(&space), waker);
+        Self::on(Shared {
+            aside: Aside::found(&*disk, limit),
             syncer: syncer.map_err(StoreError::io("start the sync thread of", &directory))?,
+            disk,
+            space,
             directory,
             segment_bytes: (limit.0 / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
-        });
+            reuse_bytes: REUSE_BYTES,
+        })
+    }
+
+    /// The store on a disk.
+    pub(super) fn on(shared: Shared) -> Result<(Self, Recovery), StoreError> {
+        let shared = Arc::new(shared);
         let recovery = recovery::recover(&shared)?;
-        let store = Self {
-            shared,
-            _lock: lock,
-        };
-        Ok((store, recovery))
+        Ok((Self { shared }, recovery))
     }
 
     /// Begins a flow, whose first octet will have offset `start`. `record` is the driver's, at most
@@ -105,52 +111,59 @@ impl Store {
         self.shared.space.used()
     }
 
+    /// Damaged files that are set aside, and their octets.
+    pub fn set_aside(&self) -> (usize, ByteCount) {
+        self.shared.aside.holds()
+    }
+
     /// Something for the log.
     pub fn poll_notice(&self) -> Option<StoreNotice> {
         self.shared.space.poll_notice()
     }
 }
 
-/// Takes the lock, and makes the store if there is none.
-fn lock(directory: &Path) -> Result<File, StoreError> {
-    let path = directory.join("store");
-    let is_there = path
-        .try_exists()
-        .map_err(StoreError::io("look at", &path))?;
-    if !is_there {
-        let mut entries = directory
-            .read_dir()
-            .map_err(StoreError::io("list", directory))?;
-        if entries.next().is_some() && !path.exists() {
-            return Err(StoreError::NotAStore(directory.to_owned()));
-        }
+/// The line that names a format. Its check tells another format from damage.
+fn line(format: u16) -> String {
+    let name = format!("{NAME_OF_FORMAT}{format}");
+    let crc = crc32fast::hash(name.as_bytes());
+    format!("{name} {crc:08x}\n")
+}
+
+/// Whether the line is whole. An empty one is written here.
+fn check_line(disk: &Directory) -> Result<bool, StoreError> {
+    let found = disk.line()?;
+    let ours = line(FORMAT);
+    if found.is_empty() {
+        let written = disk.set_line(&ours);
+        written.map_err(StoreError::io("write the format into", disk.path()))?;
+        return Ok(true);
     }
-    let mut options = OpenOptions::new();
-    let options = options.read(true).append(true).create(true).mode(0o600);
-    let mut file = options.open(&path).map_err(StoreError::io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(directory.to_owned())),
-        Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path)(error)),
+    // The segments say which format each has.
+    if found == ours.as_bytes() || found == LINE_OF_FORMAT_1.as_bytes() {
+        return Ok(true);
     }
-    let mut text = String::new();
-    let read = (&file).take(64).read_to_string(&mut text);
-    read.map_err(StoreError::io("read", &path))?;
-    let ours = format!("{NAME_OF_FORMAT}{FORMAT}\n");
-    if text.is_empty() {
-        let written = file
-            .write_all(ours.as_bytes())
-            .and_then(|()| file.sync_all());
-        written.map_err(StoreError::io("write", &path))?;
-    } else if text != ours {
-        let found = text.strip_prefix(NAME_OF_FORMAT).unwrap_or(&text);
-        return Err(StoreError::Version {
-            found: format!("{:?}", found.trim_end()),
-            path,
+    let text = String::from_utf8_lossy(&found);
+    let number = text.strip_prefix(NAME_OF_FORMAT);
+    let number = number.and_then(|rest| rest.split(' ').next()?.parse().ok());
+    match number {
+        Some(number) if line(number) == text => Err(StoreError::Version {
+            path: store_file(disk.path()),
+            found: number.to_string(),
             supported: FORMAT,
-        });
+        }),
+        _ if resembles(&found, ours.as_bytes()) => Ok(false),
+        _ => Err(StoreError::NotAStore(disk.path().to_owned())),
     }
-    Ok(file)
+}
+
+fn store_file(directory: &Path) -> PathBuf {
+    directory.join("store")
+}
+
+/// Whether at least half of the octets that both have are the same.
+fn resembles(found: &[u8], ours: &[u8]) -> bool {
+    let same = found.iter().zip(ours).filter(|(a, b)| a == b).count();
+    2 * same >= found.len().min(ours.len())
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //! Flows that wrote something queue themselves, each at most once; the thread takes all that
 //! are queued, syncs their files, and says up to which offset each is safe.
 
+use super::disk::{Disk, DiskFile};
 use super::space::Space;
 use crate::clock::Clock;
 use crate::wait::Waker;
 use core::time::Duration;
-use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -34,8 +34,18 @@ pub(super) struct Progress {
     safe: AtomicU64,
     queued: AtomicBool,
     failed: AtomicBool,
-    /// Files written since the last sync; the second says that it is new in its directory.
-    dirty: Mutex<Vec<(Arc<File>, bool)>>,
+    /// Files written since the last sync.
+    dirty: Mutex<Vec<Dirty>>,
+}
+
+/// A file that was written.
+#[derive(Debug)]
+struct Dirty {
+    /// The offset in its name.
+    named: u64,
+    file: Arc<dyn DiskFile>,
+    /// In its directory.
+    is_new: bool,
 }
 
 impl Progress {
@@ -49,6 +59,12 @@ impl Progress {
 
     pub(super) fn safe(&self) -> u64 {
         self.safe.load(Ordering::Acquire)
+    }
+
+    /// A file was deleted: while it is open it still takes its space.
+    pub(super) fn deleted(&self, named: u64) {
+        let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        dirty.retain(|dirty| dirty.named != named);
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -69,16 +85,32 @@ impl Syncer {
     /// a flow waits for.
     pub(super) fn start(
         policy: SyncPolicy,
-        directory: File,
+        disk: Arc<dyn Disk>,
         space: Arc<Space>,
         waker: Option<Waker>,
     ) -> io::Result<Self> {
+        let (mut syncer, worker) = Self::by_hand(policy, disk, space, waker);
+        if let Some(worker) = worker {
+            let thread = std::thread::Builder::new().name("custody-sync".to_owned());
+            syncer.thread = Some(thread.spawn(move || worker.run())?);
+        }
+        Ok(syncer)
+    }
+
+    /// The same without the thread: the worker is the caller's to run.
+    pub(super) fn by_hand(
+        policy: SyncPolicy,
+        disk: Arc<dyn Disk>,
+        space: Arc<Space>,
+        waker: Option<Waker>,
+    ) -> (Self, Option<Worker>) {
         if policy == SyncPolicy::Never {
-            return Ok(Self {
+            let syncer = Self {
                 policy,
                 queue: None,
                 thread: None,
-            });
+            };
+            return (syncer, None);
         }
         let (queue, queued) = channel();
         let gather = match policy {
@@ -88,17 +120,16 @@ impl Syncer {
         let worker = Worker {
             queued,
             gather,
-            directory,
+            disk,
             space,
             waker: waker.filter(|_| policy == SyncPolicy::Always),
         };
-        let thread = std::thread::Builder::new().name("custody-sync".to_owned());
-        let thread = thread.spawn(move || worker.run())?;
-        Ok(Self {
+        let syncer = Self {
             policy,
             queue: Some(queue),
-            thread: Some(thread),
-        })
+            thread: None,
+        };
+        (syncer, Some(worker))
     }
 
     pub(super) const fn policy(&self) -> SyncPolicy {
@@ -110,15 +141,19 @@ impl Syncer {
         &self,
         flow: &Arc<Progress>,
         appended: u64,
-        file: &Arc<File>,
+        (named, file): (u64, &Arc<dyn DiskFile>),
         is_new: bool,
     ) {
         let Some(queue) = &self.queue else { return };
         {
             let mut dirty = flow.dirty.lock().unwrap_or_else(PoisonError::into_inner);
-            match dirty.iter_mut().find(|(known, _)| Arc::ptr_eq(known, file)) {
-                Some((_, new)) => *new |= is_new,
-                None => dirty.push((Arc::clone(file), is_new)),
+            match dirty.iter_mut().find(|known| known.named == named) {
+                Some(known) => known.is_new |= is_new,
+                None => dirty.push(Dirty {
+                    named,
+                    file: Arc::clone(file),
+                    is_new,
+                }),
             }
         }
         flow.appended.store(appended, Ordering::Release);
@@ -139,10 +174,12 @@ impl Drop for Syncer {
     }
 }
 
-struct Worker {
+/// Syncs what is queued.
+#[derive(Debug)]
+pub(super) struct Worker {
     queued: Receiver<Arc<Progress>>,
     gather: Duration,
-    directory: File,
+    disk: Arc<dyn Disk>,
     space: Arc<Space>,
     waker: Option<Waker>,
 }
@@ -164,6 +201,13 @@ impl Worker {
         }
     }
 
+    /// Syncs what is queued now.
+    #[cfg(test)]
+    pub(super) fn run_once(&self) {
+        let flows: Vec<_> = self.queued.try_iter().collect();
+        self.sync(&flows);
+    }
+
     fn sync(&self, flows: &[Arc<Progress>]) {
         let mut waiting = Vec::with_capacity(flows.len());
         let mut new_names = false;
@@ -173,14 +217,14 @@ impl Worker {
             let appended = flow.appended.load(Ordering::Acquire);
             let dirty =
                 core::mem::take(&mut *flow.dirty.lock().unwrap_or_else(PoisonError::into_inner));
-            let synced = dirty.iter().try_for_each(|(file, is_new)| {
+            let synced = dirty.iter().try_for_each(|Dirty { file, is_new, .. }| {
                 new_names |= is_new;
-                file.sync_data()
+                file.sync()
             });
             waiting.push((flow, appended, synced));
         }
         let names = if new_names {
-            self.directory.sync_all()
+            self.disk.sync_names()
         } else {
             Ok(())
         };
@@ -191,10 +235,11 @@ impl Worker {
             if let Err(error) = &synced {
                 self.space.sync_failed(error);
             }
-            // After a failed sync the kernel may have dropped the octets: nothing is safe again.
+            // After a failed sync the kernel may have dropped the octets: nothing is safe again, also
+            // if a later sync succeeds.
             if synced.is_err() || names.is_err() {
                 flow.failed.store(true, Ordering::Relaxed);
-            } else {
+            } else if !flow.has_failed() {
                 flow.safe.fetch_max(appended, Ordering::AcqRel);
             }
         }

@@ -4,10 +4,14 @@ use super::config::{ClassRules, GatewayConfig, Protocol, SocksLogin};
 use super::error::GatewayError;
 use super::packets;
 use super::socks::Credentials;
+use crate::ownership::{self, SECRET_FORBIDDEN};
 use fulmar_proto::splice::Destination;
 use socket2::{Domain, Protocol as IpProtocol, Socket, Type};
-use std::io;
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use zeroize::Zeroizing;
 
 /// Connections waiting to be accepted.
 const BACKLOG: i32 = 1_024;
@@ -89,16 +93,34 @@ impl Entry {
 }
 
 fn credentials(login: &SocksLogin) -> Result<Credentials, GatewayError> {
-    let text =
-        std::fs::read_to_string(&login.password_file).map_err(|source| GatewayError::Password {
-            path: login.password_file.clone(),
-            source,
-        })?;
+    let text = password_text(&login.password_file).map_err(|source| GatewayError::Password {
+        path: login.password_file.clone(),
+        source,
+    })?;
     let password = text.lines().next().unwrap_or_default();
     Ok(Credentials {
         user: login.user.clone().into_bytes(),
         password: password.as_bytes().to_vec(),
     })
+}
+
+/// A line of a password file: a user's and a program's words have some hundred octets.
+const PASSWORD_BYTES_MAX: u64 = 4_096;
+
+/// What a file says that nobody but its owner, and who is let read it by their group, can read.
+fn password_text(path: &Path) -> io::Result<Zeroizing<String>> {
+    let file = ownership::open_secret(path)?;
+    let mode = file.metadata()?.mode() & 0o777;
+    if mode & SECRET_FORBIDDEN != 0 {
+        let why = format!(
+            "it is open to others (mode {mode:03o}); run: chmod 600 {}",
+            path.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    let mut text = Zeroizing::new(String::new());
+    file.take(PASSWORD_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The entries of a configuration.

@@ -95,6 +95,12 @@ impl Keeping {
         Ok((keeping, Found { recovery, taken }))
     }
 
+    /// Octets of damaged custody that are set aside.
+    pub(super) fn damaged_bytes(&self) -> u64 {
+        let store = self.store.as_ref();
+        store.map_or(0, |store| store.set_aside().1.0)
+    }
+
     /// A store on disk for a flow; `kept` is what was found of it.
     pub(super) fn custody(
         &self,

@@ -92,6 +92,7 @@ impl Running {
             uptime_seconds: now.as_secs_f64(),
             flows: self.flows.len() as u64,
             custody_bytes,
+            custody_damaged_bytes: self.keeping.damaged_bytes(),
             peers: peers.collect(),
             classes: status::classes(counters, |id| self.class_name(id)),
             carrier: carrier(link, self.captured(), self.traced()),

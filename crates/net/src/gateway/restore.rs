@@ -6,6 +6,8 @@
 //! |---|---|---|
 //! | there or none yet | there | goes on; the kernel's counters say where |
 //! | there | lost (reboot, keeper ended) | drained towards the destination, then reset |
+//! | damaged after some | there | goes on if the client's were all before the damage, else reset on both sides |
+//! | damaged after some | lost | drained up to the damage, then reset |
 //! | damaged | any | reset on both sides |
 
 use super::admission::Party;
@@ -57,6 +59,9 @@ impl Running {
         let (mut resumed, mut drained) = (0_u32, 0_u32);
         for recovered in found.recovery.flows {
             let id = recovered.store.flow();
+            if let Some(damage) = recovered.damage {
+                tracing::error!(event = "custody_damaged", problem = %damage);
+            }
             if recovered.torn_bytes > 0 {
                 let bytes = recovered.torn_bytes;
                 tracing::warn!(event = "custody_torn", flow = %id, bytes);
@@ -123,10 +128,9 @@ impl Running {
             Err((socket, kept, problem)) => {
                 tracing::error!(event = "flow_not_restored", flow = %id, problem);
                 self.cut_off(id, socket);
-                if let Some(kept) = kept
-                    && let Err(error) = kept.forget()
-                {
-                    tracing::error!(event = "custody_not_deleted", flow = %id, %error);
+                // They reach nobody, and are nowhere else.
+                if let Some(kept) = kept {
+                    kept.set_aside();
                 }
                 false
             }

@@ -341,6 +341,8 @@ pub struct Status {
     pub flows: u64,
     /// Octets kept in custody now.
     pub custody_bytes: u64,
+    /// Octets of damaged custody that are set aside in `damaged/` of its directory.
+    pub custody_damaged_bytes: u64,
     /// Peers.
     pub peers: Vec<PeerReport>,
     /// Classes that had flows.

@@ -14,15 +14,31 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 2 + 16 + RECORD_BYTES_MAX;
 
 /// One packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Message {
+pub enum Message {
     /// Gateway: give me all that you have. Stay for this long when I am gone.
-    Take { keep_for: Duration },
+    Take {
+        /// How long.
+        keep_for: Duration,
+    },
     /// Gateway, with a socket: keep it. Keeper: here it is.
-    Socket { flow: FlowId, record: SocketRecord },
+    Socket {
+        /// Its flow.
+        flow: FlowId,
+        /// What to know about it.
+        record: SocketRecord,
+    },
     /// Gateway: a flow's record is this now.
-    Record { flow: FlowId, record: SocketRecord },
+    Record {
+        /// The flow.
+        flow: FlowId,
+        /// What to know about its socket.
+        record: SocketRecord,
+    },
     /// Gateway: close the flow's socket.
-    Forget { flow: FlowId },
+    Forget {
+        /// The flow.
+        flow: FlowId,
+    },
     /// Gateway: all is over.
     Leave,
     /// Keeper: that was all.
@@ -33,8 +49,10 @@ pub(super) enum Message {
 
 /// Why octets are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoMessage {
+pub enum NoMessage {
+    /// Of this other version.
     Version(u8),
+    /// Of this version, and none of its messages.
     Malformed,
 }
 
@@ -51,7 +69,8 @@ impl Message {
         }
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// Its octets.
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION, self.kind()];
         match self {
             Self::Take { keep_for } => {
@@ -68,7 +87,11 @@ impl Message {
         out
     }
 
-    pub(super) fn decode(octets: &[u8]) -> Result<Self, NoMessage> {
+    /// What these octets say.
+    ///
+    /// # Errors
+    /// [`NoMessage`]: nothing that this version knows.
+    pub fn decode(octets: &[u8]) -> Result<Self, NoMessage> {
         let [version, kind, body @ ..] = octets else {
             return Err(NoMessage::Malformed);
         };

@@ -31,6 +31,7 @@ mod seqpacket;
 mod tcp_info;
 
 pub use client::{Keeper, KeeperError, Taken};
+pub use message::{Message, NoMessage};
 pub use position::{Baseline, Position};
 pub use process::{KeeperConfig, run};
 pub use record::{NOTE_BYTES_MAX, SocketRecord};

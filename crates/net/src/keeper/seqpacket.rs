@@ -27,10 +27,15 @@ pub(super) fn listen(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Connects to whoever listens at `path`.
+/// Connects to whoever of our user listens at `path`.
 pub(super) fn connect(path: &Path) -> io::Result<OwnedFd> {
     let socket = socket()?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    // Sockets that somebody else hands us would be somebody else's connections.
+    let peer = rustix::net::sockopt::socket_peercred(&socket)?;
+    if peer.uid != rustix::process::geteuid() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     Ok(socket)
 }
 

@@ -5,7 +5,7 @@
 
 use super::state_file::{StateDirectory, StateFileError};
 use crate::clock::unix_time;
-use std::path::PathBuf;
+use std::io::ErrorKind;
 
 /// Room for the handshakes of one start: at one a second, half a year.
 const STEP_BITS: u32 = 24;
@@ -16,15 +16,6 @@ pub enum EpochError {
     /// The file cannot be read, written or trusted.
     #[error(transparent)]
     File(#[from] StateFileError),
-    /// The file holds no number.
-    #[error(
-        "the epoch file {} holds no number; if this machine's clock is right, delete the file",
-        .path.display()
-    )]
-    Damaged {
-        /// Which file.
-        path: PathBuf,
-    },
 }
 
 /// The epoch after `stored`, at a clock that shows `unix_seconds`.
@@ -34,19 +25,49 @@ fn after(stored: Option<u64>, unix_seconds: u64) -> u64 {
     by_clock.max(by_file)
 }
 
+/// A file's line. Its check tells a number from a damaged one, which would move us years ahead.
+fn line(epoch: u64) -> String {
+    let number = epoch.to_string();
+    let crc = crc32fast::hash(number.as_bytes());
+    format!("{number} {crc:08x}\n")
+}
+
+/// The number in a line; earlier versions wrote it without a check.
+fn number(text: &str) -> Option<u64> {
+    let (number, is_checked) = match text.trim_end().split_once(' ') {
+        Some((number, _)) => (number, true),
+        None => (text.trim_end(), false),
+    };
+    let epoch = number.parse().ok()?;
+    (!is_checked || line(epoch) == text).then_some(epoch)
+}
+
 /// The epoch of a start: above that of every earlier start with the file of this name, which is made or
-/// replaced. It is on the disk when this returns.
+/// replaced. It is on the disk when this returns. A damaged file counts as a lost one: the clock stands in,
+/// and a line says so.
 ///
 /// # Errors
-/// [`EpochError`]: the file cannot be read or written, is not ours, or holds something else.
+/// [`EpochError`]: the file cannot be read or written, or is not ours.
 pub fn next_boot_epoch(directory: &StateDirectory, name: &str) -> Result<u64, EpochError> {
-    let stored = directory.read(name)?;
-    let stored = stored.map(|text| text.trim().parse());
-    let stored = stored.transpose().map_err(|_| EpochError::Damaged {
-        path: directory.path_of(name),
-    })?;
-    let epoch = after(stored, unix_time().as_secs());
-    directory.replace(name, &format!("{epoch}\n"))?;
+    let stored = match directory.read(name) {
+        Ok(None) => None,
+        Ok(Some(text)) => Some(number(&text)),
+        // No text.
+        Err(StateFileError::Read { source, .. }) if source.kind() == ErrorKind::InvalidData => {
+            Some(None)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if stored == Some(None) {
+        let file = directory.path_of(name);
+        tracing::error!(
+            event = "epoch_damaged",
+            file = %file.display(),
+            "the number of the last start cannot be read; this machine's clock stands in for it"
+        );
+    }
+    let epoch = after(stored.flatten(), unix_time().as_secs());
+    directory.replace(name, &line(epoch))?;
     Ok(epoch)
 }
 
@@ -73,8 +94,27 @@ mod tests {
         let first = next_boot_epoch(&directory, "epoch").unwrap();
         let second = next_boot_epoch(&directory, "epoch").unwrap();
         assert!(second >= first + (1 << STEP_BITS), "{first} {second}");
-        directory.replace("epoch", "soon").unwrap();
-        let refused = next_boot_epoch(&directory, "epoch").unwrap_err();
-        assert!(matches!(refused, EpochError::Damaged { .. }), "{refused}");
+        directory.replace("epoch", "7\n").unwrap();
+        let third = next_boot_epoch(&directory, "epoch").unwrap();
+        assert_eq!(number("7\n"), Some(7), "of an earlier version");
+        assert!(third >= first, "the clock is ahead of that");
+    }
+
+    #[test]
+    fn a_damaged_file_keeps_no_gateway_from_starting_and_says_no_number() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(place.path()).unwrap();
+        let whole = line(1 << 55);
+        assert_eq!(number(&whole), Some(1 << 55));
+        for bit in 0..whole.len() * 8 {
+            let mut octets = whole.clone().into_bytes();
+            octets[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(text) = core::str::from_utf8(&octets) {
+                assert_eq!(number(text), None, "bit {bit}");
+            }
+            std::fs::write(directory.path_of("epoch"), &octets).unwrap();
+            let epoch = next_boot_epoch(&directory, "epoch").unwrap();
+            assert!(epoch < 1 << 55, "bit {bit}: the clock's, not the file's");
+        }
     }
 }

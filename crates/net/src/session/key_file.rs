@@ -1,7 +1,8 @@
 //! Keys in files: one key in base64, comments behind `#`, readable by nobody else.
 
 use super::keys::{KeyError, PresetKey, SecretKey};
-use std::fs::{self, File, OpenOptions};
+use crate::ownership::{self, SECRET_FORBIDDEN};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -10,9 +11,6 @@ use zeroize::Zeroizing;
 
 /// Only the owner may read or write.
 const SECRET_MODE: u32 = 0o600;
-/// Group members may be let read (service managers hand out secrets so); nobody else, and only the
-/// owner may write.
-const FORBIDDEN_MODE: u32 = 0o027;
 /// A key with some comments has a few hundred octets.
 const FILE_BYTES_MAX: u64 = 4_096;
 
@@ -101,7 +99,7 @@ fn read_key<K: FromStr<Err = KeyError>>(
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(|source| match source.kind() {
+    let file = ownership::open_secret(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => KeyFileError::Missing {
             path: path.to_owned(),
             flag,
@@ -109,7 +107,7 @@ fn read_key<K: FromStr<Err = KeyError>>(
         _ => failed(source),
     })?;
     let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
-    if mode & FORBIDDEN_MODE != 0 {
+    if mode & SECRET_FORBIDDEN != 0 {
         return Err(KeyFileError::Mode {
             path: path.to_owned(),
             mode,

@@ -4,21 +4,26 @@
 //! nobody else. Otherwise whoever can write into the directory could set our epoch, or have us write
 //! over a file of theirs.
 
+use crate::clock::Clock;
+use crate::ownership::{self, DIRECTORY_FORBIDDEN, FILE_FORBIDDEN};
+use crate::wait::wait;
+use core::time::Duration;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-use rustix::process::geteuid;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Only the owner may read or write.
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
-/// Group and others may not write a file ...
-const FILE_FORBIDDEN: u32 = 0o022;
-/// ... and others not into the directory; what members of a group plant there is not ours, and refused.
-const DIRECTORY_FORBIDDEN: u32 = 0o002;
+const ELSEWHERE: &str = "write a state_dir of the gateway's own";
+/// Another start reads and replaces a small file meanwhile. Who can read the directory can take its lock
+/// for good, and must not hold us up with it.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// How often the lock is tried.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// A few numbers.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
@@ -59,31 +64,36 @@ pub struct StateDirectory {
     directory: File,
 }
 
-fn owner_problem(metadata: &Metadata, forbidden: u32) -> Option<String> {
-    let (owner, us) = (metadata.uid(), geteuid().as_raw());
-    if owner != us && !(metadata.is_dir() && owner == 0) {
-        return Some(format!(
-            "belongs to user {owner}, and this is user {us}: give it to this user (chown), or write \
-             another state_dir"
-        ));
+/// Takes the directory's lock, unless somebody keeps it.
+fn lock(directory: &File, patience: Duration) -> io::Result<()> {
+    let clock = Clock::start();
+    let until = clock.now() + patience;
+    loop {
+        match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if clock.now() < until => {
+                wait(&[], Some(LOCK_PAUSE), &mut Vec::new())?;
+            }
+            Err(Errno::WOULDBLOCK) => {
+                let why = "another process keeps its lock: find it with `fuser -v` on the directory, \
+                           or write another state_dir";
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+            }
+            locked => return Ok(locked?),
+        }
     }
-    let mode = metadata.mode() & 0o7777;
-    (mode & forbidden != 0).then(|| {
-        format!(
-            "may be written by others (mode {mode:03o}): chmod {}, or write a state_dir of the \
-             gateway's own",
-            if metadata.is_dir() { "700" } else { "600" }
-        )
-    })
 }
 
 impl StateDirectory {
     /// Makes the directory if need be, for our user alone, and locks it: another process that opens
-    /// it waits.
+    /// it waits, for ten seconds at most.
     ///
     /// # Errors
-    /// [`StateFileError`]: it cannot be made, or others may write into it.
+    /// [`StateFileError`]: it cannot be made, others may write into it, or another process keeps its lock.
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
+        Self::open_within(path, LOCK_PATIENCE)
+    }
+
+    fn open_within(path: &Path, patience: Duration) -> Result<Self, StateFileError> {
         let failed = |source| StateFileError::Write {
             path: path.to_owned(),
             source,
@@ -93,15 +103,17 @@ impl StateDirectory {
             .mode(DIRECTORY_MODE)
             .create(path)
             .map_err(failed)?;
-        let directory = File::open(path).map_err(failed)?;
+        let flags = OFlags::DIRECTORY.bits().cast_signed();
+        let directory = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let directory = directory.map_err(failed)?;
         let metadata = directory.metadata().map_err(failed)?;
-        if let Some(problem) = owner_problem(&metadata, DIRECTORY_FORBIDDEN) {
+        if let Some(problem) = ownership::problem(&metadata, DIRECTORY_FORBIDDEN, ELSEWHERE) {
             return Err(StateFileError::Untrusted {
                 path: path.to_owned(),
                 problem,
             });
         }
-        flock(&directory, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+        lock(&directory, patience).map_err(failed)?;
         Ok(Self {
             path: path.to_owned(),
             directory,
@@ -145,7 +157,7 @@ impl StateDirectory {
         if !metadata.is_file() {
             return Err(untrusted("is no regular file: remove it"));
         }
-        if let Some(problem) = owner_problem(&metadata, FILE_FORBIDDEN) {
+        if let Some(problem) = ownership::problem(&metadata, FILE_FORBIDDEN, ELSEWHERE) {
             return Err(untrusted(&problem));
         }
         let mut text = String::new();
@@ -188,8 +200,9 @@ impl StateDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::geteuid;
     use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn place() -> (tempfile::TempDir, StateDirectory) {
         let place = tempfile::tempdir().unwrap();
@@ -243,6 +256,19 @@ mod tests {
         fs::set_permissions(&open, Permissions::from_mode(0o1777)).unwrap();
         let refused = StateDirectory::open(&open).unwrap_err().to_string();
         assert!(refused.contains("chmod 700"), "{refused}");
+    }
+
+    #[test]
+    fn who_keeps_the_lock_holds_nobody_up() {
+        let (place, directory) = place();
+        let path = place.path().join("a/b");
+        let refused = StateDirectory::open_within(&path, 3 * LOCK_PAUSE).unwrap_err();
+        let StateFileError::Write { source, .. } = refused else {
+            panic!("{refused}");
+        };
+        assert!(source.to_string().contains("keeps its lock"), "{source}");
+        drop(directory);
+        StateDirectory::open_within(&path, 3 * LOCK_PAUSE).unwrap();
     }
 
     #[test]

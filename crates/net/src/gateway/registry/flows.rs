@@ -27,6 +27,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         read: |s| count(s.status.custody_bytes),
     },
     Entry {
+        name: "custody_damaged_bytes",
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        labels: &[],
+        point: Point::Local,
+        label: "damaged custody, set aside",
+        help: "Octets of damaged custody files, set aside in damaged/ of the custody directory until somebody removes them",
+        formula: "",
+        read: |s| count(s.status.custody_damaged_bytes),
+    },
+    Entry {
         name: "goodput_delivered_bits_per_second",
         kind: Kind::Gauge,
         unit: Unit::BitsPerSecond,

@@ -1,0 +1,85 @@
+//! Damaged files, set aside: for the operator to look at, and in nobody's way.
+//!
+//! Damage never deletes: the octets may be all that is left of them. But a disk that goes bad must not
+//! fill itself, so there is a bound, in files and octets, beyond which the oldest give way, each with a
+//! notice. Names begin with a number that grows, so that age shows and none takes another's place.
+
+use super::disk::Disk;
+use super::space::Space;
+use fulmar_proto::units::ByteCount;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+/// Files, at most.
+pub(super) const FILES_ASIDE_MAX: usize = 1_024;
+
+/// What lies aside.
+#[derive(Debug)]
+pub(super) struct Aside {
+    /// Octets, at most, but for the latest file.
+    limit: ByteCount,
+    files: Mutex<Files>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    /// Names and octets, the oldest first.
+    all: VecDeque<(String, u64)>,
+    octets: u64,
+    next: u64,
+}
+
+impl Aside {
+    /// What lies aside on `disk`. One that cannot be listed counts as empty.
+    pub(super) fn found(disk: &dyn Disk, limit: ByteCount) -> Self {
+        let mut all = disk.list_aside().unwrap_or_default();
+        all.sort_unstable();
+        let next = all.last().and_then(|(name, _)| number(name));
+        let files = Files {
+            octets: all.iter().map(|(_, octets)| octets).sum(),
+            all: all.into(),
+            next: next.map_or(0, |number| number.saturating_add(1)),
+        };
+        Self {
+            limit,
+            files: Mutex::new(files),
+        }
+    }
+
+    /// Moves the file `name` to the damaged ones. Needs no space.
+    ///
+    /// # Errors
+    /// It stays where it is.
+    pub(super) fn put(&self, disk: &dyn Disk, space: &Space, name: &str) -> io::Result<()> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let aside = format!("{:016}-{name}", files.next);
+        let octets = disk.set_aside(name, &aside)?;
+        files.next += 1;
+        files.octets += octets;
+        files.all.push_back((aside, octets));
+        while files.all.len() > 1
+            && (files.all.len() > FILES_ASIDE_MAX || files.octets > self.limit.0)
+        {
+            let Some((oldest, octets)) = files.all.pop_front() else {
+                break;
+            };
+            files.octets -= octets;
+            // One that cannot be removed is found again at the next start.
+            if disk.remove_aside(&oldest).is_ok() {
+                space.gave_way(oldest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Files and octets.
+    pub(super) fn holds(&self) -> (usize, ByteCount) {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        (files.all.len(), ByteCount(files.octets))
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    name.split_once('-')?.0.parse().ok()
+}

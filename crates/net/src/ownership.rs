@@ -1,0 +1,128 @@
+//! Whose a file is: what makes files of state, custody and secrets believable.
+//!
+//! Who may put a file where we look for ours, or write into it, decides what we do. So a file is taken
+//! for ours only after it was opened, by what the open descriptor says: a regular file, of our user,
+//! that nobody else may write. Opening never waits: somebody's pipe would hold us up for ever.
+//!
+//! # Does not
+//! - Check the directories above. Where others may rename those, nothing below is ours.
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Group and others may not write a file ...
+pub(crate) const FILE_FORBIDDEN: u32 = 0o022;
+/// ... and others not into a directory; what members of a group plant there is not ours, and refused.
+pub(crate) const DIRECTORY_FORBIDDEN: u32 = 0o002;
+/// Group members may be let read a secret (service managers hand them out so); nobody else, and only
+/// the owner may write.
+pub(crate) const SECRET_FORBIDDEN: u32 = 0o027;
+
+/// What keeps a file or directory from being ours, with the remedy; `elsewhere` is what to write into
+/// the configuration instead. A directory may be root's.
+pub(crate) fn problem(metadata: &Metadata, forbidden: u32, elsewhere: &str) -> Option<String> {
+    let (owner, us) = (metadata.uid(), geteuid().as_raw());
+    if owner != us && !(metadata.is_dir() && owner == 0) {
+        return Some(format!(
+            "belongs to user {owner}, and this is user {us}: give it to this user (chown), or {elsewhere}"
+        ));
+    }
+    let mode = metadata.mode() & 0o7777;
+    (mode & forbidden != 0).then(|| {
+        format!(
+            "may be written by others (mode {mode:03o}): chmod {}, or {elsewhere}",
+            if metadata.is_dir() { "700" } else { "600" }
+        )
+    })
+}
+
+/// Opens a file with a secret for reading. Links are followed, since service managers hand secrets out
+/// as such, but only those of our user or root, like the file itself. Its mode is the caller's to check.
+///
+/// # Errors
+/// It cannot be opened, is no file, or somebody else's.
+pub(crate) fn open_secret(path: &Path) -> io::Result<File> {
+    let refused = |why: String| io::Error::new(ErrorKind::PermissionDenied, why);
+    let us = geteuid().as_raw();
+    let is_ours = |metadata: &Metadata| [us, 0].contains(&metadata.uid());
+    let named = fs::symlink_metadata(path)?;
+    if named.is_symlink() && !is_ours(&named) {
+        let whose = named.uid();
+        return Err(refused(format!(
+            "it is a symbolic link of user {whose}, and this is user {us}: remove it, or give it to this user"
+        )));
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(refused("it is no regular file: remove it".to_owned()));
+    }
+    if !is_ours(&metadata) {
+        let whose = metadata.uid();
+        return Err(refused(format!(
+            "it belongs to user {whose}, and this is user {us}: give it to this user (chown)"
+        )));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{chown, lchown, symlink};
+
+    #[test]
+    fn a_secret_is_read_through_links_of_ours_and_never_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let secret = place.path().join("secret");
+        fs::write(&secret, "hunter2").unwrap();
+        let link = place.path().join("link");
+        symlink(&secret, &link).unwrap();
+        open_secret(&secret).unwrap();
+        open_secret(&link).unwrap();
+        let pipe = place.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        for (other, said) in [
+            (pipe.as_path(), "no regular file"),
+            (place.path(), "no regular file"),
+        ] {
+            let refused = open_secret(other).unwrap_err().to_string();
+            assert!(refused.contains(said), "{refused}");
+        }
+        let missing = open_secret(&place.path().join("none")).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_secret_of_another_user_or_behind_their_link_is_refused() {
+        // Only root can give files away.
+        if !geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let secret = place.path().join("secret");
+        fs::write(&secret, "hunter2").unwrap();
+        let link = place.path().join("link");
+        symlink(&secret, &link).unwrap();
+        lchown(&link, Some(12_345), None).unwrap();
+        let refused = open_secret(&link).unwrap_err().to_string();
+        assert!(refused.contains("link of user 12345"), "{refused}");
+        chown(&secret, Some(12_345), None).unwrap();
+        let refused = open_secret(&secret).unwrap_err().to_string();
+        assert!(refused.contains("belongs to user 12345"), "{refused}");
+    }
+}
