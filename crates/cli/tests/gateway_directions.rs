@@ -59,6 +59,10 @@ fn both_ends_show_the_loss_of_both_directions_while_one_sends() {
 }
 
 #[test]
+#[expect(
+    clippy::float_cmp,
+    reason = "counts, which are exact in the floats that metrics are"
+)]
 fn a_sender_of_messages_is_told_which_of_them_arrived() {
     let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let to = receiver.local_addr().expect("it is bound");

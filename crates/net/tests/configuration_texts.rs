@@ -11,12 +11,14 @@ const FILE: &str = "file.toml";
 
 fn corpus() -> Vec<String> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/configuration");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+    let entries = fs::read_dir(folder).expect("the corpus is committed");
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("it can be listed").path())
         .collect();
     paths.sort();
-    let texts = paths.iter().map(|path| fs::read_to_string(path).unwrap());
+    let texts = paths
+        .iter()
+        .map(|path| fs::read_to_string(path).expect("texts"));
     texts.collect()
 }
 
