@@ -222,7 +222,18 @@ fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
     let mut kept: Vec<Found> = Vec::new();
     let mut why = None;
     let mut found = found.into_iter().peekable();
+    let mut spare = Vec::new();
     while let Some(mut file) = found.next() {
+        // Made for octets that then went into this file after all.
+        let held = file.header.start..file.segment.end;
+        spare.extend(found.next_if(|next| next.is_unused() && held.contains(&next.header.start)));
+        if let Some(next) = found.peek()
+            && held.contains(&next.header.start)
+        {
+            // An append that was taken back, and that a power cut brought back: the next file has its octets.
+            file.segment.end = next.header.start;
+            file.damage = None;
+        }
         let next = found.peek();
         let end = file.segment.end;
         if next.is_some_and(|next| next.header.start == end) {
@@ -243,7 +254,7 @@ fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
         kept.push(file);
         break;
     }
-    let mut rest: Vec<Found> = found.collect();
+    let mut rest: Vec<Found> = found.chain(spare).collect();
     // Without records it has nothing but the damage, and the name that the next segment needs.
     let is_void =
         |last: &mut Found| last.segment.is_damaged && last.segment.end == last.segment.start;
