@@ -521,7 +521,6 @@ impl FlowStore {
         while let Some(segment) = self.doomed.pop_front() {
             // A file that is open still takes its space.
             self.reader.take_if(|(name, _)| *name == segment.named);
-            self.progress.deleted(segment.named);
             let name = segment::file_name(self.header.flow, segment.named);
             if segment.is_damaged {
                 self.shared.set_aside(&name);
@@ -532,6 +531,7 @@ impl FlowStore {
                 self.doomed.push_front(segment);
                 return;
             }
+            self.progress.deleted(segment.named);
             self.shared.space.give_back(segment.file_bytes);
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct Progress {
     failed: AtomicBool,
     /// Files written since the last sync.
     dirty: Mutex<Vec<Dirty>>,
+    /// A file was deleted before it was synced. Were its name to come back, it would be half a file.
+    lost_names: AtomicBool,
 }
 
 /// A file that was written.
@@ -61,10 +63,14 @@ impl Progress {
         self.safe.load(Ordering::Acquire)
     }
 
-    /// A file was deleted: while it is open it still takes its space.
+    /// A file was deleted: while it is open it still takes its space, so instead of it, its name is synced.
     pub(super) fn deleted(&self, named: u64) {
         let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = dirty.len();
         dirty.retain(|dirty| dirty.named != named);
+        if dirty.len() < before {
+            self.lost_names.store(true, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -215,8 +221,11 @@ impl Worker {
             // In this order: what is written from here on queues the flow again.
             flow.queued.store(false, Ordering::Release);
             let appended = flow.appended.load(Ordering::Acquire);
-            let dirty =
-                core::mem::take(&mut *flow.dirty.lock().unwrap_or_else(PoisonError::into_inner));
+            let dirty = {
+                let mut dirty = flow.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+                new_names |= flow.lost_names.swap(false, Ordering::Relaxed);
+                core::mem::take(&mut *dirty)
+            };
             let synced = dirty.iter().try_for_each(|Dirty { file, is_new, .. }| {
                 new_names |= is_new;
                 file.sync()
