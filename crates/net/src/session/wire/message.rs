@@ -27,7 +27,7 @@ pub(in crate::session) struct Probe {
 
 const PROBE_BYTES: usize = 9;
 
-/// What one end has sent and knows of the other's datagrams; see [`crate::session::reports`].
+/// The datagrams that one end has sent, and those of the other end that it knows of; see [`mod@crate::session::reports`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) struct Report<'a> {
     /// Datagrams that count, sent before this one.
