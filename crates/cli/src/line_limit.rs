@@ -30,23 +30,23 @@ struct Limit {
     each: Duration,
 }
 
-/// Of one event of one peer.
+/// The limit for one event of one peer.
 const LINES: Limit = Limit {
     burst: 10,
     each: Duration::from_secs(60),
 };
-/// Of one event of one peer at the level `debug`.
+/// The limit for one event of one peer at the level `debug`.
 const FLOW_LINES: Limit = Limit {
     burst: 1_000,
     each: Duration::from_millis(10),
 };
-/// Of all events together, but for those at the level `debug`: 256 peers may come at once, and a day
+/// The limit for all events together, except those at the level `debug`: 256 peers may come at once, and a day
 /// has 86,400 seconds.
 const ALL_LINES: Limit = Limit {
     burst: 2_000,
     each: Duration::from_secs(1),
 };
-/// How often the lines of one kind that were left out are summed up.
+/// The interval after which the left-out lines of one kind are summed up.
 const SUMMARY_AFTER: Duration = Duration::from_secs(60);
 /// Kinds of lines that are told apart; further ones share one. Events are some sixty, peers 256 at most.
 const KINDS_MAX: usize = 4_096;
@@ -79,7 +79,7 @@ impl Bucket {
     }
 }
 
-/// What lines are told apart by.
+/// The event and the peer: lines are told apart by these.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     event: String,
@@ -162,7 +162,7 @@ impl Limits {
         waiting.map(|state| state.since + SUMMARY_AFTER).min()
     }
 
-    /// What was left out and is due to be summed up, or all of it.
+    /// Takes the counts of left-out lines that are due for a summary, or with `all` every count.
     fn summaries(&mut self, now: Instant, all: bool) -> Vec<LeftOut> {
         let due = |state: &State| {
             let waited = now.saturating_since(state.since);

@@ -44,7 +44,7 @@ const AROUND: usize = 3;
 const PADDING: u16 = 2;
 /// A column that gives way only to nothing.
 pub(crate) const HEAVIEST: u8 = u8::MAX;
-/// Of a column whose weight nobody says.
+/// The weight of a column of numbers that has been given no other.
 const USUAL: u8 = 128;
 
 /// A heading as it is typed: without capitals, with blanks for what joins words.

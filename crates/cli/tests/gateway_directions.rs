@@ -1,5 +1,5 @@
-//! What a sender cannot see by itself: the loss on the way there, what became of its messages, and that the link carries less than
-//! was configured. Two gateways with a lossy link between them, as processes on the loopback.
+//! A sender cannot see these by itself: the loss on the way there, the fate of its messages, and a link that carries
+//! less than was configured. Two gateways with a lossy link between them, as processes on the loopback.
 
 use crate::gateways::{LOSSY, Pair, client, server, status_at};
 use crate::processes::{moment, until};

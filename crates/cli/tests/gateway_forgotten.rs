@@ -22,7 +22,7 @@ fn is_reset(mut stream: &TcpStream) -> bool {
     matches!(stream.read_to_end(&mut rest), Err(error) if error.kind() == ErrorKind::ConnectionReset)
 }
 
-/// What a gateway's custody has on the disk.
+/// The segment files that a gateway's custody has on the disk.
 fn segments(pair: &Pair, gateway: &str) -> Vec<PathBuf> {
     let files = fs::read_dir(pair.directory.path().join(gateway)).unwrap();
     let paths = files.map(|file| file.unwrap().path());

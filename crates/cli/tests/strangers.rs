@@ -1,5 +1,5 @@
-//! What strangers get of a `perf -s` and a `recv` that anyone can reach, and what they take from others; and
-//! the two secured by keys.
+//! The answers that strangers get from a `perf -s` and a `recv` that anyone can reach, and the service that they
+//! take from others; and the two commands secured by keys.
 //!
 //! Method: real sockets on many addresses of the loopback network, which send what a forger would and answer
 //! nothing, as those would whose addresses were forged.
@@ -23,7 +23,7 @@ const FILES: Port = Port(4_914);
 /// Addresses of the forger.
 const SOURCES: u8 = 100;
 
-/// What opens a connection to `destination`.
+/// The TPDU that opens a connection to `destination`.
 fn opening(source: u16, destination: Port, body: &[u8]) -> Vec<u8> {
     let mut octets = Vec::new();
     let header = Header {
@@ -52,7 +52,7 @@ fn bound(address: Ipv4Addr) -> UdpSocket {
     socket
 }
 
-/// What comes within `span`.
+/// The datagrams that come within `span`.
 fn drawn(socket: &UdpSocket, span: Duration) -> Vec<Vec<u8>> {
     wait(&[], Some(span), &mut Vec::new()).expect("poll works");
     let mut all = Vec::new();

@@ -22,7 +22,7 @@ pub(crate) const DIRECTORY_FORBIDDEN: u32 = 0o002;
 /// the owner may write.
 pub(crate) const SECRET_FORBIDDEN: u32 = 0o027;
 
-/// What keeps a file or directory from being ours, with the remedy; `elsewhere` is what to write into
+/// The reason why a file or directory is not ours, with the remedy; `elsewhere` is what to write into
 /// the configuration instead. A directory may be root's.
 pub(crate) fn problem(metadata: &Metadata, forbidden: u32, elsewhere: &str) -> Option<String> {
     let (owner, us) = (metadata.uid(), geteuid().as_raw());

@@ -21,7 +21,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// What the two ends know each other by.
+/// The keys by which the two ends know each other.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     /// A key of each end.

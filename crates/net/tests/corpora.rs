@@ -1,4 +1,4 @@
-//! What the fuzz targets hold (`fuzz/laws`), for every committed input.
+//! The laws of the fuzz targets (`fuzz/laws`), checked for every committed input.
 
 use std::fs;
 use std::path::Path;

@@ -129,7 +129,7 @@ fn start_child(directory: &Path, disk: &str, seed: u64) -> Child {
     child
 }
 
-/// How many kills are asked for in all.
+/// The number of kills asked for in all.
 fn kills_wanted() -> u64 {
     let wanted = std::env::var_os("FULMAR_KILLS");
     let wanted = wanted.map(|text| text.to_str().and_then(|text| text.parse().ok()));

@@ -1,4 +1,4 @@
-//! What one peer, client or stranger takes of a gateway, and that the others still find room.
+//! One peer, client or stranger takes only a part of a gateway: the others still find room.
 //!
 //! Method: gateways in this process, without a lossy link. A *hub* has two peers, `left` and `right`, with destinations at
 //! each and clients from each; each of its tables is filled from the left while clients of the right ask for service.
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Far beyond what anything here takes; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of the hub: few, so that they are filled quickly.
+/// The hub's limit of flows: low, so that it is reached quickly.
 const FLOWS: usize = 128;
 const SOCKS: &str = "[[socks]]\nlisten = \"127.0.0.1:0\"\n";
 

@@ -55,7 +55,7 @@ fn known(session: &Inner) -> [Passage; 2] {
     [status.outward, status.inward]
 }
 
-/// What each end says of both directions, forward first.
+/// The passages that each end reports for both directions, forward first.
 fn told(pair: &Pair) -> [[Passage; 2]; 2] {
     let forward = known(pair.session(Way::Forward));
     let [out, into] = known(pair.session(Way::Back));

@@ -66,7 +66,7 @@ fn session(config: SessionConfig, seed: u8) -> Victim {
     Session::new(config, Inner::default(), entropy).expect("a sound configuration")
 }
 
-/// What it sends now.
+/// The datagrams that `session` sends now.
 fn sent(session: &mut Victim, now: Instant) -> Vec<(PathId, Vec<u8>)> {
     let mut all = Vec::new();
     loop {
@@ -254,7 +254,7 @@ fn key() -> PublicKey {
     secret(2).public()
 }
 
-/// What needs neither a secret nor sight of the path, nor our public key.
+/// Rows that need neither a secret, nor sight of the path, nor our public key.
 fn blind_rows() -> Vec<Row> {
     let mut rows = Vec::new();
     rows.push(Row::new("noise", called(), |_, rng| {
@@ -320,7 +320,7 @@ fn blind_rows() -> Vec<Row> {
     rows
 }
 
-/// What whoever knows our public key can send.
+/// Rows that anyone who knows our public key can send.
 fn calling_rows() -> Vec<Row> {
     let calls = strange_calls(key(), 50);
     let pick = |calls: &[Vec<u8>], n: u32| calls[n as usize % calls.len()].clone();
@@ -407,7 +407,7 @@ fn proven_calls(calls: &[Vec<u8>]) -> (Victim, Vec<(Place, Vec<u8>)>) {
     (victim, proven)
 }
 
-/// What whoever sees the path can forge.
+/// Rows that anyone who sees the path can forge.
 fn seeing_rows() -> Vec<Row> {
     let mut rows = Vec::new();
     let (_, victim, recorded) = joined(noise(), start());
@@ -490,7 +490,7 @@ fn seeing_rows() -> Vec<Row> {
     rows
 }
 
-/// What parity adds where it is on.
+/// Rows that parity adds where it is on.
 fn parity_rows() -> Vec<Row> {
     let words = FecStrength::from_words(24).expect("a strength");
     let with_parity = || {
@@ -549,7 +549,7 @@ fn parity_rows() -> Vec<Row> {
     rows
 }
 
-/// What the second second of a flood costs.
+/// The work in the second second of a flood.
 fn measured(row: &mut Row, claims_parity: bool) -> Work {
     let mut rng = Rng::from_seed(17).child(row.name);
     let step = Duration::from_secs(1) / FLOOD;
@@ -665,7 +665,7 @@ fn a_datagram_costs_what_the_threat_model_says() {
     assert_eq!(listed, names, "a row of the table that nothing measures");
 }
 
-/// How long a peer that nobody has heard of takes to come up while `flood` arrives at `places`.
+/// The time that a peer takes to come up while `flood` arrives; with `is_known`, its address is configured.
 fn joins_after(
     mut flood: impl FnMut(u32, &mut Rng) -> (Place, Vec<u8>),
     is_known: bool,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// One part in so many of the amount is reserved, for all parties together.
 const RESERVED_PART: usize = 2;
 
-/// What one party has.
+/// The amount that one party holds, and its reserve.
 #[derive(Clone, Copy, Debug, Default)]
 struct Holding {
     held: usize,
@@ -21,7 +21,7 @@ struct Holding {
 }
 
 impl Holding {
-    /// What is left of the reserve.
+    /// The part of the reserve that is not used.
     const fn unused(self) -> usize {
         self.reserve.saturating_sub(self.held)
     }
@@ -63,19 +63,19 @@ impl<K: Ord + Copy> Shares<K> {
         self.unused = self.holdings.values().map(|h| h.unused()).sum();
     }
 
-    /// How much more `party` may take.
+    /// The amount that `party` may still take.
     pub fn room(&self, party: K) -> usize {
         let own = self.holding(party).unused();
         let taken = self.used.saturating_add(self.unused - own);
         self.amount.saturating_sub(taken)
     }
 
-    /// What `party` holds.
+    /// The amount that `party` holds.
     pub fn held(&self, party: K) -> usize {
         self.holding(party).held
     }
 
-    /// What all hold together.
+    /// The amount that all parties hold together.
     pub const fn used(&self) -> usize {
         self.used
     }

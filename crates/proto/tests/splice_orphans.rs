@@ -16,11 +16,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::thread;
 
-/// How long histories are, and how to walk longer ones.
+/// The number of acts in a history, and the variable that sets a larger one.
 const DEPTH: usize = 4;
 const DEPTH_VARIABLE: &str = "SPLICE_DEPTH";
 const SECOND: Duration = Duration::from_secs(1);
-/// What docs/protocol/splice.md promises, for a link that loses nothing: so long after the link is up, and so many
+/// The promise of docs/protocol/splice.md, for a link that loses nothing: so long after the link is up, and so many
 /// round trips.
 const PROMISED: Duration = Duration::from_secs(2);
 const PROMISED_ROUND_TRIPS: u32 = 2;
@@ -40,7 +40,7 @@ fn config(incarnation: u32) -> SplicerConfig {
     config
 }
 
-/// What a restarted gateway finds of the flow.
+/// The state in which a restarted gateway finds the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Kept,
@@ -106,7 +106,7 @@ fn acts(history: &[Act], durable: bool) -> Vec<Act> {
     acts
 }
 
-/// What is varied beside the history.
+/// The settings that vary beside the history.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     delay: Duration,
@@ -296,7 +296,7 @@ impl Life {
             .ok_or_else(|| format!("agreed after {agreed_at:?}, {promised:?} promised"))
     }
 
-    /// What both have comes to its end, and nothing stays behind.
+    /// Checks that the flow, if both sides have it, comes to its end, and that nothing stays behind.
     fn conclude(&mut self) -> Result<(), String> {
         for side in 0..2 {
             self.change(side, |app| app.finishes = true);

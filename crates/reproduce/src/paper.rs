@@ -31,12 +31,12 @@ pub struct Absent {
     pub place: &'static str,
     /// The thing.
     pub what: &'static str,
-    /// What stands in its place, in sentences.
+    /// The thing in its place, in sentences.
     pub instead: &'static str,
 }
 
 impl Paper {
-    /// What the paper describes and this version does not have or show.
+    /// The things that the paper describes and this version does not have or show.
     pub const fn absent(&self) -> &'static [Absent] {
         self.absent
     }

@@ -271,7 +271,7 @@ fn keeps_its_claims_and_its_octets(
     whole
 }
 
-/// What the paper has and Fulmar has not stands on the page; a claim that our own settings make so says
+/// The page names what the paper has and Fulmar has not; a claim that our own settings make so says
 /// which, and is none of the reproduced.
 fn tells_what_is_absent_and_counts_nothing_given(paper: &Paper, page: &str, claims: &[Checked]) {
     let (_, list) = page

@@ -31,7 +31,8 @@ pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// What a person may type of `command`: without what it starts by itself, and with files offered for files alone.
+/// The part of `command` that a person may type: without the subcommands that `fulmar` starts by itself, and with
+/// files offered only for arguments that take a file.
 fn completed(command: &Command) -> Command {
     let shown = command
         .get_subcommands()

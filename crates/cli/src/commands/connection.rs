@@ -99,7 +99,7 @@ pub(crate) fn block(text: &str) -> Result<BlockPlan, String> {
     })
 }
 
-/// What IP, UDP and, if it is `secured`, a session add to each datagram towards `peer`.
+/// Octets that IP, UDP and, if it is `secured`, a session add to each datagram towards `peer`.
 pub(crate) fn lower_overhead(peer: SocketAddr, secured: bool) -> ByteCount {
     let session = if secured {
         SESSION_OVERHEAD
@@ -144,12 +144,12 @@ pub(crate) enum Carrier {
     Secured(Box<SecuredEndpoint>),
 }
 
-/// What a [`Carrier`] is made of.
+/// The settings that a [`Carrier`] is made from.
 #[derive(Debug)]
 pub(crate) struct CarrierPlan {
-    /// What it sends at.
+    /// The rate at which it sends.
     pub(crate) rate: Bitrate,
-    /// What is around each TPDU, a session included.
+    /// Octets around each TPDU, a session included.
     pub(crate) overhead: ByteCount,
     /// The largest packet.
     pub(crate) mtu: ByteCount,

@@ -423,7 +423,7 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
     ended(receiver.observer, &signals)
 }
 
-/// How the command ends after its last file.
+/// The command's exit or failure after its last file.
 fn ended(mut watcher: Watcher, signals: &Signals) -> Result<Exit, Failure> {
     if let Some(failure) = watcher.broken {
         return Err(failure);

@@ -9,7 +9,7 @@ use fulmar_net::session::{
 };
 use std::path::{Path, PathBuf};
 
-/// What every unsecured command says, once.
+/// The warning that every unsecured command prints once.
 const UNSECURED: &str = "fulmar: not secured: whoever is on the way can read and change this, and the other \
 end may be anyone; --key and --peer, or --preset, secure it";
 

@@ -388,7 +388,7 @@ fn chain_of(cause: &anyhow::Error) -> String {
     format!("{cause:#}")
 }
 
-/// What to do once the link was lost.
+/// Advice on what to do once the link was lost.
 fn how_to_go_on(args: &SendArgs) -> &'static str {
     if is_pipe(&args.file) {
         "a pipe cannot be continued: send it again from its start"
@@ -454,7 +454,7 @@ fn conclude(args: &SendArgs, name: &str, report: &SendReport) -> Result<Exit, Fa
     Ok(exit)
 }
 
-/// What became of a whole file, and what it took.
+/// The last line about a whole file: its result, and the time and octets that it took.
 fn last_line(name: &str, report: &SendReport, goodput: Bitrate) -> String {
     if report.size > 0 && report.resumed_at == report.size {
         return format!(
@@ -481,7 +481,7 @@ fn last_line(name: &str, report: &SendReport, goodput: Bitrate) -> String {
     )
 }
 
-/// What the link was found to allow, or was said to.
+/// The rate that the link was found to allow, or was said to allow if that is lower.
 fn allowed(report: &SendReport) -> Option<Bitrate> {
     let rate = report.path_rate?;
     Some(rate.link.unwrap_or(rate.declared).min(rate.declared))

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// Files, at most.
 pub(super) const FILES_ASIDE_MAX: usize = 1_024;
 
-/// What lies aside.
+/// The damaged files that lie aside.
 #[derive(Debug)]
 pub(super) struct Aside {
     /// Octets, at most, but for the latest file.
@@ -31,7 +31,7 @@ struct Files {
 }
 
 impl Aside {
-    /// What lies aside on `disk`. One that cannot be listed counts as empty.
+    /// Finds the files that lie aside on `disk`. A disk that cannot list them counts as empty.
     pub(super) fn found(disk: &dyn Disk, limit: ByteCount) -> Self {
         let mut all = disk.list_aside().unwrap_or_default();
         all.sort_unstable();

@@ -1,4 +1,4 @@
-//! What a store asks of its file system: one directory, flat, and beside it a place for damaged files.
+//! The file system as a store needs it: one directory, flat, and beside it a place for damaged files.
 //!
 //! The narrowest seam at which each call can fail: [`Directory`](super::directory::Directory) is the
 //! real one, the tests' simulated one fails any call and loses what was not synced. Nothing above it

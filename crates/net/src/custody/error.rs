@@ -33,7 +33,7 @@ pub enum StoreError {
     Untrusted {
         /// Which file or directory.
         path: PathBuf,
-        /// What is wrong with it, and the remedy.
+        /// The problem with it, and the remedy.
         problem: String,
     },
     /// The system refuses.

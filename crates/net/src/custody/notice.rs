@@ -40,7 +40,7 @@ pub enum StoreNotice {
         directory: PathBuf,
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error message.
         why: String,
     },
     /// The oldest of the damaged files was removed: there are too many.

@@ -69,7 +69,7 @@ struct Found {
     segment: Segment,
     /// Octets after the last record that were never a whole one.
     torn_bytes: u64,
-    /// What follows the last record instead.
+    /// The damage that follows the last record, if the octets there are no torn record.
     damage: Option<String>,
     /// The header is that of the file before.
     is_stale: bool,
@@ -90,7 +90,7 @@ enum Scan {
     Found(Box<Found>),
     /// Made by a process that died before it was of use, or gone.
     Unborn,
-    /// Of no use, and why.
+    /// Useless, for this reason.
     Bad(String),
 }
 

@@ -30,7 +30,7 @@ use std::io::IoSlice;
 /// The format's number.
 pub(super) const FORMAT: u16 = 2;
 const SLOT_BYTES: usize = 512;
-/// What comes before the records.
+/// Octets before the records.
 pub(super) const HEADER_BYTES: usize = 2 * SLOT_BYTES;
 pub(super) const RECORD_HEADER_BYTES: usize = 24;
 /// Octets in one record, at most: what one `peek` of a socket gives.
@@ -109,7 +109,7 @@ pub(super) struct Header {
     pub(super) finished: Option<u64>,
     /// The flow is over, and its files are being deleted.
     pub(super) ended: bool,
-    /// Of two whole slots, the one with the higher is the header.
+    /// The number of this version of the header: of two whole slots, the one with the higher number is the header.
     pub(super) generation: u64,
     /// The driver's, at most [`RECORD_BYTES_MAX`] octets.
     pub(super) record: Vec<u8>,

@@ -63,7 +63,7 @@ fn calls_us(check: String, peer: &PeerSettings) -> Finding {
     Finding::good(check, found)
 }
 
-/// What is wrong with a peer that does not answer in our version.
+/// The finding about a peer that does not answer in our version.
 fn judge(check: String, address: SocketAddr, heard: Heard<u8>) -> Finding {
     match heard {
         Heard::Answer(theirs, _) => Finding::bad(

@@ -62,7 +62,7 @@ impl From<IpAddr> for Client {
     }
 }
 
-/// What has taken a place and nothing else yet.
+/// A newcomer that has taken a place and nothing else yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Newcomer {
     Flow(FlowId),
@@ -73,7 +73,7 @@ pub(super) enum Newcomer {
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// What the party may have is taken.
+    /// The party already has all places that it may have.
     Party,
     /// The client has as many as it may.
     Client,

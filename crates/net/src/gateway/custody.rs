@@ -75,8 +75,8 @@ pub trait Custody: core::fmt::Debug {
     fn forget(self: Box<Self>) {}
 }
 
-/// What the stores in memory of a gateway may keep together, shared among its peers: one that cannot be reached for hours
-/// does not fill what the others' flows need.
+/// The octets that a gateway's stores in memory may keep together, shared among its peers: a peer that cannot be
+/// reached for hours does not fill the room that the others' flows need.
 #[derive(Clone, Debug)]
 pub struct Budget {
     shares: Rc<RefCell<Shares<usize>>>,

@@ -51,7 +51,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// What the keeper knows a TCP port by: those of one name can serve each other's rules.
+    /// The keeper's name for a TCP port: ports of one name can serve each other's rules.
     pub(super) fn port_name(&self) -> Option<String> {
         let kind = match &self.way {
             Way::Transparent => "transparent",
@@ -107,7 +107,7 @@ fn credentials(login: &SocksLogin) -> Result<Credentials, GatewayError> {
 /// A line of a password file: a user's and a program's words have some hundred octets.
 const PASSWORD_BYTES_MAX: u64 = 4_096;
 
-/// What a file says that nobody but its owner, and who is let read it by their group, can read.
+/// The text of a password file; an error if anyone but its owner and its group can read it.
 fn password_text(path: &Path) -> io::Result<Zeroizing<String>> {
     let file = ownership::open_secret(path)?;
     let mode = file.metadata()?.mode() & 0o777;

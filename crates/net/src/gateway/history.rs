@@ -49,8 +49,8 @@ pub(super) struct Column {
 
 type Read = fn(&Window, &PeerWindow) -> Option<f64>;
 
-/// What is drawn: a metric, what it is called where several columns are of one metric, and how it is read
-/// from a window.
+/// The columns that are drawn: each is a metric, a label where several columns are of one metric, and the way in
+/// which it is read from a window.
 const COLUMNS: &[(&str, &str, Read)] = &[
     ("goodput_delivered_bits_per_second", "", |w, _| {
         Some(w.delivered_rate.round())

@@ -246,7 +246,7 @@ fn page() -> Answer {
     }
 }
 
-/// What a client asks; `None` if it is longer than allowed.
+/// Reads a client's request; `None` if it is longer than allowed.
 fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<Request>> {
     let mut reader = RequestReader::default();
     let mut piece = [0; 1024];

@@ -14,12 +14,12 @@ use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 
-/// How a port's note begins; no flow's does.
+/// The beginning of a port's note; no flow's note begins so.
 const NOTE: &[u8] = b"port ";
 
 #[derive(Debug)]
 struct KeptPort {
-    /// What the keeper calls it.
+    /// The keeper's name for it.
     id: FlowId,
     /// For a keeper that takes the place of one that died.
     listener: TcpListener,
@@ -29,7 +29,7 @@ struct KeptPort {
 #[derive(Debug, Default)]
 pub(super) struct KeptPorts {
     open: BTreeMap<String, KeptPort>,
-    /// Of the gateway before, and not opened yet.
+    /// Ports of the gateway before, not opened yet.
     left: BTreeMap<String, KeptPort>,
 }
 
@@ -67,7 +67,7 @@ impl KeptPorts {
         Some(listener)
     }
 
-    /// What to tell the keeper of a port, unless it has it.
+    /// Adds a port: returns its name and record for the keeper, or `None` if the keeper has it.
     pub(super) fn add(
         &mut self,
         name: &str,

@@ -15,7 +15,7 @@ use super::running::{Link, Running};
 use fulmar_proto::splice::{FlowId, RefuseCode, ResetCode};
 use fulmar_proto::units::Instant;
 
-/// What a look at a client that had said nothing found.
+/// The result of a look at a client that had said nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Spoke,

@@ -38,12 +38,12 @@ pub(super) struct Answer {
     pub(super) addresses: Vec<SocketAddr>,
 }
 
-/// What asks the system.
+/// The function that asks the system.
 type Lookup = dyn Fn(&Question) -> Vec<SocketAddr> + Send + Sync;
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Of each peer; none is empty.
+    /// Questions that wait, by peer; no queue is empty.
     waiting: BTreeMap<usize, VecDeque<Question>>,
     /// Names looked up now, by peer; none is 0.
     under_way: BTreeMap<usize, usize>,

@@ -130,7 +130,7 @@ pub(crate) fn peer_address(
     address.map(Some).map_err(wrong)
 }
 
-/// How the peer at place `index` is recognised.
+/// The way in which the peer at place `index` is recognised.
 fn security(keys: &Keys, peer: &PeerSettings, index: usize) -> Security {
     let public = peer.public_key.as_deref().and_then(|key| key.parse().ok());
     match (&keys.preset, public) {
@@ -187,7 +187,7 @@ fn first_sizes(config: &GatewayConfig) -> PathSizes {
     }
 }
 
-/// What the peers' connections are known by.
+/// The inner paths of the peers: their connections are known by these.
 pub(super) fn inner_paths(config: &GatewayConfig) -> impl Iterator<Item = PathId> {
     let peers = u32::try_from(config.peers.len()).unwrap_or(u32::MAX);
     (0..peers).map(|peer| PeerIndex(peer).inner_path())

@@ -38,7 +38,7 @@ pub struct PeerReport {
     pub outward: DirectionReport,
     /// Datagrams from it to here.
     pub inward: DirectionReport,
-    /// What it did with our TPDUs, as it told.
+    /// TPDUs from here that it put right or gave up, as it told.
     pub told: ToldReport,
     /// Times that the link was held for down.
     pub outages: OutageReport,
@@ -68,7 +68,7 @@ impl From<Passage> for DirectionReport {
     }
 }
 
-/// What a peer says of the TPDUs from here.
+/// TPDUs from here that a peer put right or gave up, as it reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToldReport {
     /// Put right by parity.
@@ -298,7 +298,7 @@ pub struct CarrierReport {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Damaged datagrams that were not corrected: too many were, in vain.
     pub uncorrected_datagrams: u64,
-    /// What it took to judge and to answer what arrived, by operation.
+    /// Operations that it took to judge and to answer what arrived, by name.
     pub operations: BTreeMap<&'static str, u64>,
 }
 

@@ -144,7 +144,7 @@ pub(super) struct PeerWindow {
 /// Datagrams of one direction that were lost on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Loss {
-    /// Of those sent.
+    /// The share of the sent datagrams that were lost.
     pub(super) share: Option<f64>,
     /// Datagrams a second.
     pub(super) rate: f64,

@@ -17,21 +17,21 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 2 + 16 + RECORD_BYTES_MAX;
 pub enum Message {
     /// Gateway: give me all that you have. Stay for this long when I am gone.
     Take {
-        /// How long.
+        /// The time to stay.
         keep_for: Duration,
     },
     /// Gateway, with a socket: keep it. Keeper: here it is.
     Socket {
         /// Its flow.
         flow: FlowId,
-        /// What to know about it.
+        /// The record of the socket.
         record: SocketRecord,
     },
     /// Gateway: a flow's record is this now.
     Record {
         /// The flow.
         flow: FlowId,
-        /// What to know about its socket.
+        /// The record of the socket.
         record: SocketRecord,
     },
     /// Gateway: close the flow's socket.
@@ -50,9 +50,9 @@ pub enum Message {
 /// Why octets are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoMessage {
-    /// Of this other version.
+    /// The octets are of this other version.
     Version(u8),
-    /// Of this version, and none of its messages.
+    /// The octets fit none of this version's messages.
     Malformed,
 }
 
@@ -87,7 +87,7 @@ impl Message {
         out
     }
 
-    /// What these octets say.
+    /// Reads a message from these octets.
     ///
     /// # Errors
     /// [`NoMessage`]: nothing that this version knows.

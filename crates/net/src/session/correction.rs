@@ -1,4 +1,4 @@
-//! How much parity is put to work for datagrams that nobody vouches for.
+//! The limit on how much parity is put to work for datagrams that nobody vouches for.
 //!
 //! Parity lies outside the encryption, so a datagram must be corrected before it can be judged, and whoever
 //! sends damaged ones makes us work. What a peer's address sends is corrected in vain for a few times as
@@ -9,7 +9,7 @@ use fulmar_proto::units::Instant;
 
 /// Corrections in vain for each genuine datagram. A link where more of them are is of no use anyway.
 const IN_VAIN: u32 = 4;
-/// What a peer has saved at most.
+/// Corrections that a peer can save, at most.
 const SAVED_MAX: u32 = 1_024;
 /// Corrections a second, and at once, for a peer that has nothing saved: its handshakes may be damaged.
 const STEADY: Rate = Rate::per_second(10, 10);
@@ -50,7 +50,7 @@ impl Credit {
     }
 }
 
-/// What may be corrected for the address where a peer is. One account for each kind of damage, so that
+/// The corrections that may be made for the address where a peer is. One account for each kind of damage, so that
 /// the blind cannot use up what is there for those that see the path.
 pub(super) struct Corrections {
     header: Credit,

@@ -80,7 +80,7 @@ pub enum SessionEvent<E> {
     Reported {
         /// Which peer.
         peer: PeerIndex,
-        /// What its application says.
+        /// The octets that its application says.
         octets: Vec<u8>,
     },
     /// The peer is genuine, but the ends do not agree; tried again once a minute.

@@ -1,4 +1,4 @@
-//! What a stranger can make us do: a few hashes, rarely a small answer, and nothing that stays.
+//! The work that a stranger can make us do: a few hashes, rarely a small answer, and nothing that stays.
 //!
 //! The scheme is that of `WireGuard` (Donenfeld 2017, section 5.3 and 5.4.4) with BLAKE3 for its hashes: the
 //! first check shows that the sender knows whom it talks to; under load, a second one shows that it

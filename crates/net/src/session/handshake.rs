@@ -85,7 +85,7 @@ impl Dh for Metered {
     }
 }
 
-/// What one handshake draws on: unpredictable octets, and the count of its operations with keys.
+/// The means of one handshake: unpredictable octets, and the count of its operations with keys.
 pub(super) struct Means {
     pub(super) entropy: Entropy,
     pub(super) meter: KeyMeter,

@@ -33,7 +33,7 @@ pub struct KeyQuestion {
     kinds: SecurityKinds,
 }
 
-/// What is answered, without proof.
+/// The answer to a question, without proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAnswer {
     /// It could read the question and knows who asks.
@@ -92,7 +92,7 @@ impl KeyQuestion {
         &self.octets
     }
 
-    /// What `octets` answer, if they answer this question.
+    /// Reads the answer from `octets`; `None` if they do not answer this question.
     pub fn answer(&self, octets: &[u8]) -> Option<KeyAnswer> {
         let header = Header::parse(octets).ok()?;
         let seen = octets.get(HEADER_BYTES..)?;

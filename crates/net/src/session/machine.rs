@@ -141,7 +141,7 @@ impl<M: Machine> Session<M> {
         &self.counters
     }
 
-    /// What it took to judge what arrived, and to answer it.
+    /// Operations that it took to judge what arrived, and to answer it.
     pub fn work(&self) -> Work {
         Work {
             key_operations: self.meter.counted(),
@@ -284,7 +284,7 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    /// What a handshake draws on.
+    /// Makes the means of a handshake.
     fn means(&mut self) -> Means {
         Means {
             entropy: self.entropy.child(),

@@ -25,8 +25,8 @@ const RATE_PART: u64 = 100;
 /// After the last datagram that counts a report is repeated, more slowly each time: it may be lost.
 const REPEATS: u8 = 4;
 
-/// What to say in a hello to get [`SessionEvent::ReportDue`](super::SessionEvent::ReportDue), if the
-/// peer says the same.
+/// The capability that a hello states to get [`SessionEvent::ReportDue`](super::SessionEvent::ReportDue), if the
+/// peer states the same.
 pub fn reports() -> Capability {
     Capability {
         name: CAPABILITY.to_owned(),
@@ -149,7 +149,7 @@ impl Reports {
         }
     }
 
-    /// What a report says now: how many were sent, and what is known of the peer's.
+    /// The numbers of a report now: how many were sent, and what is known of the peer's.
     pub(super) const fn report(&self) -> (u64, Passage) {
         (self.sent, self.inward)
     }

@@ -61,8 +61,8 @@ impl Bucket {
 /// Sources told apart at once, of each kind. More share their buckets.
 const SOURCES: usize = 1_024;
 
-/// What of a source its host does not choose, and what its network does not. A driver that knows no
-/// addresses gives other octets: all of them count.
+/// The part of a source that its host cannot choose, and the part that its network cannot choose. A driver that
+/// knows no addresses gives other octets: all of them count.
 fn host_and_network(source: &[u8]) -> [&[u8]; 2] {
     match source.split_at_checked(16) {
         Some((address, _)) => match address.strip_prefix(&MAPPED) {
@@ -141,7 +141,7 @@ mod tests {
         SourceLimits::new(Rate::per_second(8, 16), Rate::per_second(16, 32))
     }
 
-    /// How many of those that come at once from these addresses are let in.
+    /// The number of datagrams let in when one comes from each of these addresses at once.
     fn let_in(addresses: impl Iterator<Item = String>) -> usize {
         let mut limits = limits();
         let mut work = Work::default();

@@ -22,7 +22,7 @@ const ELSEWHERE: &str = "write a state_dir of the gateway's own";
 /// Another start reads and replaces a small file meanwhile. Who can read the directory can take its lock
 /// for good, and must not hold us up with it.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// How often the lock is tried.
+/// The pause between two tries to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// A few numbers.
 const FILE_BYTES_MAX: u64 = 64 << 10;

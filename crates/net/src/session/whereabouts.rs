@@ -4,7 +4,7 @@ use super::peer::Peer;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Duration, Instant};
 
-/// What was noted holds for so long. Nothing but budgets and hints depends on it.
+/// The time for which a note holds. Nothing but budgets and hints depends on it.
 const FRESH: Duration = Duration::from_millis(100);
 
 /// The paths where peers are, and where they may be found.

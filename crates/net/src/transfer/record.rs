@@ -439,9 +439,9 @@ impl Records {
     }
 }
 
-/// What a conversation says as far as it parses, written again with octets that follow each other in DATA records
-/// as long as they may be, and what was wrong with the rest: read in pieces of the lengths in `cuts`, the last in
-/// one. For fuzzing.
+/// Writes a conversation again as far as it parses, with consecutive octets in DATA records as long as they may be,
+/// and returns the error in the rest. It is read in pieces of the lengths in `cuts`, the last piece in one.
+/// For fuzzing.
 pub fn rewrite_conversation(
     octets: &[u8],
     cuts: impl IntoIterator<Item = usize>,

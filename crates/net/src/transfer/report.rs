@@ -28,7 +28,7 @@ pub struct SendReport {
     pub elapsed: Duration,
     /// What the connection with the octets counted.
     pub counters: Counters,
-    /// What the path was allowed at the end, and why.
+    /// The rate of the path at the end, and its reason.
     pub path_rate: Option<PathRate>,
     /// How often the connection had to be opened again.
     pub reconnections: u32,
@@ -43,7 +43,7 @@ pub struct SentSoFar {
     pub resumed_at: u64,
     /// How many were handed to the transport, those before included.
     pub submitted: u64,
-    /// How many of these were confirmed or, in modes that confirm nothing, sent.
+    /// Octets of these that were confirmed or, in modes that confirm nothing, sent.
     pub confirmed: u64,
     /// What the last connection with the octets counted, if there was one.
     pub counters: Option<Counters>,

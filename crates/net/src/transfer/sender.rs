@@ -119,7 +119,7 @@ pub struct Sender<O> {
     /// Where in the file the last of them are.
     written_to: u64,
     confirmed: u64,
-    /// What the path was last allowed.
+    /// The path's last rate.
     path_rate: Option<PathRate>,
     outcome: Option<Result<SendReport, SendError>>,
 }

@@ -25,7 +25,7 @@ pub(crate) const PEER: PeerIndex = PeerIndex(0);
 /// The outer paths by which the ends know each other at first.
 pub(crate) const PATH: PathId = PathId(7);
 
-/// What each end's application says in its reports.
+/// The report of each end's application.
 pub(crate) const REPORT: &[u8] = b"so it is";
 
 pub(crate) type Inner = Session<Endpoint>;

@@ -160,7 +160,7 @@ impl AnyFlow {
         each!(self, flow => flow.on_link_up());
     }
 
-    /// What is to be asked of the far side about this flow, if anything.
+    /// The question to ask the far side about this flow, if there is one.
     pub(super) fn question(&self) -> Option<Question> {
         each!(self, flow => flow.question())
     }

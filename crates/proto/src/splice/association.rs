@@ -316,7 +316,7 @@ impl Association {
         self.inbox.begin_again(&mut shared.pool, counters);
     }
 
-    /// What the inbox learnt is for the next report to the peer.
+    /// Adds the inbox's news to the next report to the peer.
     fn tell_received(&mut self, shared: &mut Shared) {
         let news = self.inbox.take_news();
         shared.reports.on_received(self.peer, self.class.id, news);

@@ -42,7 +42,7 @@ pub struct SplicerConfig {
     pub resume_within: Duration,
     /// The first pause before a lost connection is opened again; it doubles up to 32 times this.
     pub reconnect_pause: Duration,
-    /// How long the far side has to say by itself that it still has a flow, before it is asked; then
+    /// The time that the far side has to say by itself that it still has a flow, before it is asked; then
     /// the pause between two questions, which doubles up to 16 times this.
     pub ask_after: Duration,
     /// How long a message waits for its missing fragments, if its class has no deadline.

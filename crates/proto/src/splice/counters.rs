@@ -32,7 +32,7 @@ pub struct ClassCounters {
     pub messages_received: u64,
     /// Messages towards the far side whose turn has passed there, as the peer reports.
     pub messages_expected: u64,
-    /// Of these, messages given to the far host.
+    /// Messages counted in `messages_expected` that were given to the far host.
     pub messages_delivered: u64,
     /// Messages not sent because they were older than their deadline.
     pub late_unsent: u64,

@@ -18,7 +18,7 @@ const ROW_BYTES: usize = 25;
 /// Classes in one report: it has to fit into the smallest packet, beside the session's fields.
 const ROWS_MAX: usize = 40;
 
-/// What came of messages that one side sent.
+/// Totals of the messages that one side sent, as the other side counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageTotals {
     /// Messages whose numbers were passed, lost ones included.
@@ -37,7 +37,7 @@ impl MessageTotals {
         self.octets = self.octets.saturating_add(more.octets);
     }
 
-    /// What was added since `earlier`; nothing of what is less than it was.
+    /// The increase since `earlier`; 0 for a total that is less than it was.
     fn since(self, earlier: Self) -> Self {
         Self {
             expected: self.expected.saturating_sub(earlier.expected),
@@ -55,7 +55,7 @@ impl MessageTotals {
     }
 }
 
-/// What a peer did with our TPDUs, as it says.
+/// TPDUs from here that a peer put right or gave up, as it reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairTotals {
     /// Put right by parity.
@@ -155,7 +155,7 @@ fn number(octets: &mut &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(*number))
 }
 
-/// What is told to one peer, and what it tells.
+/// The reports to one peer, and from it.
 #[derive(Clone, Debug, Default)]
 struct WithPeer {
     /// Messages that came from it.
@@ -214,7 +214,7 @@ impl Reports {
         }
     }
 
-    /// What `peer` said about our TPDUs.
+    /// TPDUs from here that `peer` put right or gave up, as it reports.
     pub(super) fn told(&self, peer: PathId) -> RepairTotals {
         let shared = self.0.get(&peer);
         shared.map_or_else(RepairTotals::default, |shared| {

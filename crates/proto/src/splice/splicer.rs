@@ -142,7 +142,7 @@ impl Splicer {
         }
     }
 
-    /// What `peer` did with the TPDUs from here, as it says.
+    /// TPDUs from here that `peer` put right or gave up, as it reports.
     pub fn told(&self, peer: PathId) -> RepairTotals {
         self.shared.reports.told(peer)
     }

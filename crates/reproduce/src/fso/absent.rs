@@ -1,4 +1,4 @@
-//! What the paper describes and is not here.
+//! Things that the paper describes and that are not here.
 
 use crate::paper::Absent;
 

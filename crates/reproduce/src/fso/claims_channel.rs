@@ -6,7 +6,7 @@ use super::view::list;
 use crate::claims::{Claim, Finding, Verdict};
 use fulmar_channel::fading::Demonstration::{self, Atenaa, Fasolt, Kiodo, Testbed};
 
-/// What was said of a recording, of the preset that was made to stand for it.
+/// A finding about a recording, taken from the preset that was made to stand for it.
 fn of_preset(found: Finding) -> Finding {
     found.given("the recordings are not public; the preset was made from what the paper says of them (docs/models/fading.md).")
 }

@@ -9,7 +9,7 @@ use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 
 const STYLE: &str = "style";
-/// What the paper means by "above 200".
+/// The values that the paper means by "above 200".
 const ABOVE: [&str; 2] = ["MACK of 300", "MACK of 365"];
 /// Up to 200: where the paper sees no difference.
 const UP_TO: [&str; 4] = [TEN, "MACK of 50", HUNDRED, "MACK of 200"];

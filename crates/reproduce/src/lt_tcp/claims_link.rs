@@ -18,7 +18,7 @@ const LATENCY: &str = "link.latency_mean_s";
 const HARQ_FITTED: &str = "LL-HARQ's blocks, and how many of them are left to a second round, were chosen by the published latencies.";
 /// The steps by which these settings were found are in docs/models/lt-tcp.md.
 pub(super) const GOODPUT_FITTED: &str = "LL-HARQ's blocks, how many of them may fail, and RED's thresholds were chosen with Table I at 10 to 30 % in view (docs/models/lt-tcp.md).";
-/// Of what is said of LL-ARQ beside LL-HARQ.
+/// The note for findings about LL-ARQ beside LL-HARQ.
 pub(super) const WINDOW_FITTED: &str = "LL-ARQ's window of 32 frames and its timer were fitted to the published latencies and to this very order.";
 
 pub(super) const CLAIMS: [Claim; 9] = [

@@ -59,7 +59,7 @@ pub const LT_TCP: Paper = Paper {
     ],
 };
 
-/// What the slides describe and is not here.
+/// Things that the slides describe and that are not here.
 const ABSENT: &[Absent] = &[
     Absent {
         place: "slide \"Building blocks\"",

@@ -1,4 +1,4 @@
-//! What the AeroTP papers describe and Fulmar has not.
+//! Things that the AeroTP papers describe and that Fulmar does not have.
 
 use crate::paper::Absent;
 
@@ -36,7 +36,7 @@ const LOST_VALUES: Absent = Absent {
     instead: "They are lost with the pictures; what the text says of them is judged. Points of ns-3 stand beside ours where we ran it.",
 };
 
-/// Of the multi-mode paper.
+/// The things that are absent from the multi-mode paper's page.
 pub(super) const MULTI_MODE: &[Absent] = &[
     PASSTHROUGH,
     MULTIPATH,
@@ -65,7 +65,7 @@ pub(super) const MULTI_MODE: &[Absent] = &[
     LOST_VALUES,
 ];
 
-/// Of the hybrid paper.
+/// The things that are absent from the hybrid paper's page.
 pub(crate) const HYBRID: &[Absent] = &[
     PASSTHROUGH,
     AERONP,

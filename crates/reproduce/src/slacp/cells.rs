@@ -18,7 +18,7 @@ pub(super) const BY_TCP: [(&str, &str); 2] =
     [(REFERENCE, ENHANCED), (REFERENCE_SLACP, ENHANCED_SLACP)];
 pub(super) const LINES: [&str; 4] = [REFERENCE, ENHANCED, REFERENCE_SLACP, ENHANCED_SLACP];
 
-/// Of one flow and of four: the conclusions are of both.
+/// The charts of one flow and of four: the conclusions are about both.
 pub(super) const ALL_CHARTS: &[&str] = &[
     "cra-elapsed",
     "rbdc-elapsed",

@@ -283,7 +283,7 @@ fn not_enough(data: &Data) -> Option<Finding> {
     Some(tally.finding(tally.figure("faster"), comment))
 }
 
-/// What SLACP adds to a transfer without errors, in seconds, and whether that is within a round trip or 1 %.
+/// The seconds that SLACP adds to a transfer without errors, and whether they are within a round trip or 1 %.
 fn added(data: &Data, family: &str, pair: (&str, &str)) -> Option<(f64, bool)> {
     let (without, with) = pair;
     let base = cell(family, without, NONE).elapsed(data)?;

@@ -98,7 +98,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
     },
 ];
 
-/// How both cures are judged.
+/// The criterion by which both cures are judged.
 const CURED: &str = "Reproduced if with SLACP over VBDC, the slide's case, the seven error models' transfers of 1 MB are shorter on average, by more than the interval, and \
     nowhere longer by more than theirs: under no other assignment, nor with four flows, nor without SLACP. Partly if in the slide's case.";
 

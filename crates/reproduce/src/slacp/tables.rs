@@ -208,7 +208,7 @@ const CRA_4: Family = transfer("cra-4", four!("cra"));
 const RBDC_4: Family = transfer("rbdc-4", four!("rbdc"));
 const VBDC_4: Family = transfer("vbdc-4", four!("vbdc"));
 
-/// What the slides describe and is not here.
+/// Things that the slides describe and that are not here.
 const ABSENT: &[Absent] = &[
     Absent {
         place: "slide 4, principles",

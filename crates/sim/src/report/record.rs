@@ -256,7 +256,7 @@ pub struct Column {
     pub unit: f64,
     /// Digits behind the point.
     pub digits: usize,
-    /// How much it matters: where there is no room, the lightest columns are left out.
+    /// The importance of the column: where there is no room, the lightest columns are left out.
     pub weight: u8,
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 const SECTOR_BYTES: usize = 512;
 
-/// What a call does instead of its work.
+/// A fault injected into one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Fails, and did nothing.
@@ -93,7 +93,7 @@ struct File {
     inode: usize,
 }
 
-/// What a call is to do.
+/// The part of its work that a call does, and its end.
 enum Todo {
     All,
     /// And fail then.

@@ -24,7 +24,7 @@ const REUSE_BYTES: u64 = 600;
 const APPEND_MAX: u64 = 900;
 const LIMIT: ByteCount = ByteCount(64 << 10);
 
-/// Of what there was how much.
+/// Counts of the things that happened, such as faults and kills.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Happened {
     pub(super) faults: u64,
@@ -46,7 +46,7 @@ impl AddAssign for Happened {
     }
 }
 
-/// What is known of a flow.
+/// The facts that are known about a flow.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each was asked for or not")]
 struct Model {
@@ -77,7 +77,7 @@ impl Model {
     }
 }
 
-/// How the last life ended.
+/// The way in which the last life ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Kill,

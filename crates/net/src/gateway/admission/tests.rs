@@ -110,7 +110,7 @@ fn newcomers_come_out_oldest_first_once_and_not_after_they_left() {
     assert!(admission.0.borrow().newcomers_of.is_empty());
 }
 
-/// What holds after any sequence of comings and goings.
+/// Checks the rules that hold after any sequence of comings and goings.
 fn check(admission: &Admission, flows: usize, peers: usize) {
     assert!(admission.used() <= flows);
     let reserve = flows / 2 / (2 * peers);

@@ -16,7 +16,7 @@ pub(super) const CONNECTIONS_MAX: usize = 32;
 /// The others are for whoever else comes.
 pub(super) const OF_ONE_CLIENT_MAX: usize = 24;
 
-/// How far a connection is, in the order in which they give way.
+/// The stage of a connection, in the order in which connections give way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// It was told everything, and has not closed.

@@ -8,10 +8,10 @@ use std::net::IpAddr;
 
 /// A request's line and headers are no longer.
 pub const REQUEST_BYTES_MAX: usize = 8 * 1024;
-/// What ends them.
+/// The octets that end a request's line and headers.
 const END: &[u8] = b"\r\n\r\n";
 
-/// What has come of a request.
+/// The state of a request after some of its octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Not all of it.
@@ -76,7 +76,7 @@ impl Request {
         self.word(0)
     }
 
-    /// What it is about, without the query.
+    /// The path that it asks for, without the query.
     pub fn path(&self) -> &str {
         let target = self.word(1);
         target.split_once('?').map_or(target, |(path, _)| path)

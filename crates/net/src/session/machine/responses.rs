@@ -33,7 +33,7 @@ struct Parts<'a> {
     /// What the first check covers: header and body.
     covered: &'a [u8],
     first: &'a Mac,
-    /// What the second check covers: the first one, too.
+    /// The octets that the second check covers, the first check included.
     proven: &'a [u8],
     second: &'a Mac,
 }
@@ -58,7 +58,7 @@ struct Opening {
 }
 
 impl<'a> Parts<'a> {
-    /// Of a datagram without its parity.
+    /// Takes apart a datagram that has no parity any more.
     fn of(octets: &'a [u8]) -> Option<Self> {
         let (proven, second) = octets.split_last_chunk::<MAC_BYTES>()?;
         let (covered, first) = proven.split_last_chunk::<MAC_BYTES>()?;

@@ -34,7 +34,7 @@ pub(in crate::session) struct Report<'a> {
     pub(in crate::session) sent: u64,
     /// The same field of the last report that came.
     pub(in crate::session) heard: u64,
-    /// Of these, those that had arrived then.
+    /// The datagrams counted in `heard` that had arrived then.
     pub(in crate::session) arrived: u64,
     /// For the application.
     pub(in crate::session) rest: &'a [u8],

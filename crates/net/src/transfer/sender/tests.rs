@@ -122,7 +122,7 @@ fn a_closed_port_is_tried_again_until_the_patience_ends() {
     assert_eq!(attempts, 119, "one every 250 ms, but at the end");
 }
 
-/// What was said to be submitted and confirmed.
+/// Octets that were said to be submitted and confirmed.
 #[derive(Default)]
 struct Shown {
     submitted: u64,

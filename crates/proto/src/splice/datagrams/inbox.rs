@@ -38,7 +38,7 @@ pub(in super::super) struct Inbox {
     ready: VecDeque<Whole>,
     seen: Seen,
     lateness: Lateness,
-    /// What came since somebody asked.
+    /// Totals since the last call of `take_news`.
     news: MessageTotals,
 }
 
@@ -160,7 +160,7 @@ impl Inbox {
         self.news.expected += u64::from(self.seen.insert(number));
     }
 
-    /// What came since the last call.
+    /// Takes the totals since the last call.
     pub(in super::super) fn take_news(&mut self) -> MessageTotals {
         core::mem::take(&mut self.news)
     }

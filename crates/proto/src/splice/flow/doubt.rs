@@ -32,7 +32,7 @@ impl Flow {
         }
     }
 
-    /// What is to be asked of the far side about this flow, if anything.
+    /// The question to ask the far side about this flow, if there is one.
     pub(in super::super) fn question(&self) -> Option<Question> {
         let away = self.link.is_none() && self.role == Role::Acceptor;
         let asks = self.is_alive() && (away || self.doubted);

@@ -99,7 +99,7 @@ pub enum Record<'a> {
 pub struct Question {
     /// The flow's name.
     pub flow: FlowId,
-    /// Of the opening whose connection the acceptor has lost; 0 if the sender has a connection, or is
+    /// The number of the opening whose connection the acceptor has lost; 0 if the sender has a connection, or is
     /// the opener.
     pub attempt: u64,
 }

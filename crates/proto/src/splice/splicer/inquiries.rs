@@ -1,6 +1,6 @@
 //! Asking a peer which of our flows it still has.
 //!
-//! What a flow is in doubt for is the flow's to know (`flow/doubt.rs`). Here it is asked: all flows of
+//! A flow knows why it is in doubt (`flow/doubt.rs`). This module asks: about all flows of
 //! a peer together, on a connection of its own, after the peer had time to come by itself, and
 //! again, ever more seldom, as long as there is doubt. The answer names those that the peer does not
 //! have, and each of them ends here.
@@ -21,7 +21,7 @@ const PAUSE_DOUBLINGS_MAX: u32 = 4;
 /// Messages of flows that nobody knows are answered no more often than this.
 const DISOWN_EVERY: Duration = Duration::from_millis(50);
 
-/// What is asked of one peer.
+/// The inquiry to one peer.
 #[derive(Debug, Default)]
 struct Inquiry {
     /// When to ask next, if there is doubt.

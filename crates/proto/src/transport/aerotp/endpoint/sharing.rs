@@ -13,7 +13,7 @@ impl Endpoint {
         self.places.entitle(self.sharing.iter().copied());
     }
 
-    /// How much more the connections of `path` may hold before no other of them is opened.
+    /// Octets that the connections of `path` may still take before no further one is opened.
     pub(super) fn memory_room(&self, path: PathId) -> usize {
         let max = self.config.memory_max.as_usize();
         // While less than half is held, nobody's reserve is touched.

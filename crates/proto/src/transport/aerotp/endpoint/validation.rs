@@ -25,11 +25,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// A token is good in the period in which it was made and in the next.
 const TOKEN_PERIOD: Duration = Duration::from_secs(8);
-/// How long an address counts as shown after its last connection.
+/// The time for which an address counts as shown after its last connection.
 const SHOWN_FOR: Duration = Duration::from_secs(10);
 /// Addresses shown at once, at most.
 const SHOWN_MAX: usize = 512;
-/// What is kept of strangers, all together.
+/// Octets kept of strangers, all together.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 /// The same of one of them.
 const VISITOR_BYTES_MAX: usize = 2 << 20;
@@ -37,7 +37,7 @@ const VISITOR_BYTES_MAX: usize = 2 << 20;
 const ENTRY_BYTES: usize = 64;
 /// Strangers of whom something is kept.
 const VISITORS_MAX: usize = 1_024;
-/// What is kept longer is of an attempt that came to nothing.
+/// The time after which a stranger's attempt counts as failed, and its datagrams are dropped.
 const WAITING_MAX: Duration = Duration::from_secs(3);
 /// The first TPDUs of a stranger are all answered, for any may be lost; of later ones, every so many.
 const ALL_CHALLENGED: u32 = 4;
@@ -69,7 +69,7 @@ struct Visitor {
     datagrams: Vec<(Vec<u8>, Ecn)>,
 }
 
-/// What strangers sent, while they are asked.
+/// The datagrams that strangers sent, while the strangers are asked.
 #[derive(Debug, Default)]
 struct WaitingRoom {
     visitors: BTreeMap<PathId, Visitor>,

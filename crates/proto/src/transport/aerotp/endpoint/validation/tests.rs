@@ -1,4 +1,4 @@
-//! What a stranger gets, what a genuine peer loses by the question, and what a flood takes from it.
+//! The answer to a stranger, the cost of the question to a genuine peer, and the harm that a flood does to it.
 
 use super::super::super::{CloseReason, ConnectionConfig, ConnectionId, EndpointConfig, Event};
 use super::*;
@@ -45,7 +45,7 @@ fn give(endpoint: &mut Endpoint, now: Instant, path: PathId, octets: &[u8]) {
     endpoint.handle_datagram(now, Datagram { path, octets, ecn });
 }
 
-/// What opens a connection, with `body`.
+/// The TPDU that opens a connection, with `body`.
 fn opening(source: u16, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let header = Header {
