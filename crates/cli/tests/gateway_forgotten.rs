@@ -79,6 +79,30 @@ fn clients_that_come_while_a_gateway_is_killed_and_started_wait_and_are_served()
 }
 
 #[test]
+fn a_killed_gateway_s_port_can_be_opened_at_a_wider_address() {
+    let to = server(|mut stream| {
+        let mut all = Vec::new();
+        if stream.read_to_end(&mut all).is_ok() {
+            let _ = stream.write_all(&all);
+        }
+    });
+    let mut pair = Pair::start(to, KEPT);
+    pair.kill(AIR);
+    let file = pair.directory.path().join("air.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let wider = format!("[[forward]]\nlisten = \"0.0.0.0:{}\"", pair.entry.port());
+    // Another entry at "any port" would be given the one that is kept.
+    let (text, _) = text.split_once("[[socks]]").unwrap();
+    let text = text.replacen("[[forward]]\nlisten = \"127.0.0.1:0\"", &wider, 1);
+    assert!(text.contains(&wider));
+    fs::write(&file, text).unwrap();
+    pair.start_again(AIR);
+    let asking = client(pair.entry);
+    asking.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(exchange(asking, b"asked".to_vec()) == b"asked");
+}
+
+#[test]
 fn a_proxy_s_client_that_waits_for_the_reply_outlives_a_kill() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let to = listener.local_addr().unwrap();

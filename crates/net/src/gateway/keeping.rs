@@ -176,9 +176,10 @@ impl Keeping {
         }
     }
 
-    /// Ports of the gateway before that this one does not open are closed.
-    pub(super) fn forget_unused_ports(&mut self) {
-        for id in self.ports.take_unused() {
+    /// Ports of the gateway before that none of `names` is are closed, so that entries at addresses across theirs can be
+    /// opened.
+    pub(super) fn forget_other_ports(&mut self, names: &[String]) {
+        for id in self.ports.take_others(names) {
             self.say(|keeper| keeper.forget(id));
         }
     }

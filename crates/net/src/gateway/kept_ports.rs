@@ -8,14 +8,20 @@ use super::entry::{self, Entry, Port, Rule};
 use super::error::GatewayError;
 use super::running::Running;
 use crate::keeper::{Baseline, SocketRecord, Taken};
+use crate::wait::{Interest, wait};
 use fulmar_proto::splice::{FlowId, Role};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// The beginning of a port's note; no flow's note begins so.
 const NOTE: &[u8] = b"port ";
+
+/// A keeper that is busy forgets within a second.
+const FORGETTING_LOOKS: u32 = 100;
+const FORGETTING_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 struct KeptPort {
@@ -93,9 +99,13 @@ impl KeptPorts {
         self.open.remove(name).map(|kept| kept.id)
     }
 
-    pub(super) fn take_unused(&mut self) -> Vec<FlowId> {
+    /// Takes out the ports of the gateway before that none of `names` is.
+    pub(super) fn take_others(&mut self, names: &[String]) -> Vec<FlowId> {
         let left = core::mem::take(&mut self.left);
-        left.into_values().map(|kept| kept.id).collect()
+        let (wanted, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            left.into_iter().partition(|(name, _)| names.contains(name));
+        self.left = wanted;
+        others.into_values().map(|kept| kept.id).collect()
     }
 
     /// Everything, for another keeper.
@@ -123,12 +133,29 @@ impl Running {
                     source,
                 })?
             }
-            None => entry::open(rule)?,
+            None => self.open_new(rule)?,
         };
         if let (Some(name), Port::Tcp(listener)) = (&name, &entry.port) {
             self.keeping.keep_port(name, listener);
         }
         Ok(entry)
+    }
+
+    /// Opens an entry at a port that nobody keeps. A keeper that was told to forget what lies across its address does so a
+    /// moment later.
+    fn open_new(&self, rule: Rule) -> Result<Entry, GatewayError> {
+        for _ in 0..FORGETTING_LOOKS {
+            match entry::open(rule.clone()) {
+                Err(GatewayError::Listen { source, .. })
+                    if source.kind() == io::ErrorKind::AddrInUse && self.keeping.has_keeper() =>
+                {
+                    let nothing: [(BorrowedFd<'_>, Interest); 0] = [];
+                    drop(wait(&nothing, Some(FORGETTING_PAUSE), &mut Vec::new()));
+                }
+                opened => return opened,
+            }
+        }
+        entry::open(rule)
     }
 
     /// An entry is over: nobody is to wait at its port, nor the poller to tell of it while the keeper

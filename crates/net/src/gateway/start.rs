@@ -421,11 +421,12 @@ impl Gateway {
             inbox,
             keeping,
         });
+        let names: Vec<String> = rules.iter().filter_map(entry::Rule::port_name).collect();
+        running.keeping.forget_other_ports(&names);
         let entries = rules
             .into_iter()
             .map(|rule| running.add_entry(rule))
             .collect::<Result<_, _>>()?;
-        running.keeping.forget_unused_ports();
         running.record_traffic(clock, &mut link, carrier)?;
         running.restore(clock.now(), &mut link, found);
         Ok(Self {

@@ -75,6 +75,8 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
         keep_for: config.keep_for,
     };
     let mut gateway: Option<OwnedFd> = None;
+    // One of another version takes nothing, and is started again and again while our ports are in its way.
+    let mut was_understood = false;
     let mut alone_since = clock.now();
     let mut ready: Vec<Ready> = Vec::new();
     loop {
@@ -96,14 +98,18 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
             accepted => accepted?,
         };
         if let Some(connection) = gateway.take() {
-            match keeper.hear(&connection) {
+            match keeper.hear(&connection, &mut was_understood) {
                 Heard::Here => gateway = Some(connection),
-                Heard::Gone => alone_since = clock.now(),
+                Heard::Gone if was_understood => alone_since = clock.now(),
+                Heard::Gone => {}
                 Heard::Left => break,
             }
         }
-        if gateway.is_none() {
-            gateway = caller.take();
+        if gateway.is_none()
+            && let Some(next) = caller.take()
+        {
+            gateway = Some(next);
+            was_understood = false;
         }
         if let Some(second) = caller {
             // One that does not hear why sees the end.
@@ -118,7 +124,7 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
 
 impl Keeper {
     /// Handles what the gateway said. In order: what a dead one had said is handled before its end.
-    fn hear(&mut self, gateway: &OwnedFd) -> Heard {
+    fn hear(&mut self, gateway: &OwnedFd, was_understood: &mut bool) -> Heard {
         for _ in 0..MESSAGES_PER_TURN {
             let (octets, socket) = match seqpacket::receive(gateway) {
                 Ok(Some(received)) => received,
@@ -126,7 +132,9 @@ impl Keeper {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Ok(None) | Err(_) => return Heard::Gone,
             };
-            match (Message::decode(&octets), socket) {
+            let message = Message::decode(&octets);
+            *was_understood |= message.is_ok();
+            match (message, socket) {
                 (Ok(Message::Socket { flow, record }), Some(socket)) => {
                     self.held.insert(flow, Held { socket, record });
                 }
