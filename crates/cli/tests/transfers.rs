@@ -400,6 +400,30 @@ fn a_sender_that_waits_finds_a_receiver_that_starts_later() {
 }
 
 #[test]
+fn a_sender_that_waits_goes_on_with_the_next_receiver_when_one_is_stopped() {
+    let place = Place::with(3_000_000);
+    let inbox = place.inbox();
+    let mut first = receiver(&place, "");
+    let to = first.address();
+    let mut sender = fulmar(&format!("send {} {to} --rate 5mbit --wait", place.file()))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_under_way = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.metadata().is_ok_and(|found| found.len() > 0))
+    };
+    until("a part of the file", || {
+        std::fs::read_dir(&inbox).is_ok_and(|mut all| all.any(is_under_way))
+    });
+    first.signal(Signal::TERM);
+    first.end();
+    let mut next = Running::start(fulmar(&format!("recv {inbox} --listen {to} --once --json")));
+    assert!(sender.wait().unwrap().success());
+    next.address();
+    assert!(place.arrived() == place.octets);
+}
+
+#[test]
 fn the_last_line_says_what_the_link_took_and_how_much_of_it_was_used() {
     let place = Place::with(300_000);
     let mut files = receiver(&place, "--once");

@@ -372,6 +372,8 @@ fn attempt(
         let exit = match error {
             SendError::Unreachable(_) | SendError::PortClosed => Exit::Unreachable,
             SendError::Vanished(_) | SendError::Unsteady(_) => Exit::LinkLost,
+            // Whoever waits for ever waits for the next one, too.
+            SendError::ReceiverStopped if args.wait => Exit::LinkLost,
             SendError::Connect(_) => Exit::Usage,
             SendError::Stopped => signals.exit().unwrap_or(Exit::Failed),
             _ => Exit::Failed,

@@ -66,6 +66,17 @@ fn a_taken_port_is_told_with_its_address_and_code_5() {
 }
 
 #[test]
+fn a_peer_of_another_address_family_is_told_with_code_2() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("gateway.toml");
+    let text = BASE.replacen("\"127.0.0.1:4914\"", "\"[2001:db8::1]:4914\"", 1);
+    fs::write(&file, text).unwrap();
+    let (code, said) = refused(&file);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("[2001:db8::1]:4914"), "{said}");
+}
+
+#[test]
 fn a_taken_port_of_every_kind_is_told_with_its_address_and_code_5() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("gateway.toml");

@@ -35,7 +35,8 @@ impl Aside {
     pub(super) fn found(disk: &dyn Disk, limit: ByteCount) -> Self {
         let mut all = disk.list_aside().unwrap_or_default();
         all.sort_unstable();
-        let next = all.last().and_then(|(name, _)| number(name));
+        // Not the last name's: another file may lie there.
+        let next = all.iter().filter_map(|(name, _)| number(name)).max();
         let files = Files {
             octets: all.iter().map(|(_, octets)| octets).sum(),
             all: all.into(),

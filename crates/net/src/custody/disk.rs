@@ -48,24 +48,25 @@ pub(super) trait DiskFile: Debug + Send + Sync {
 #[error("{0}")]
 pub(super) struct Foreign(pub(super) String);
 
-/// Whether `error` is about this one file. Others, such as too many open files, are the system's.
+/// Whether `error` is about this one file. What the whole system lacks is listed, since file systems have many ways to say
+/// that one file is damaged.
 pub(super) fn is_of_the_file(error: &io::Error) -> bool {
     use rustix::io::Errno;
+    let of_the_system = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOMEM,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::ROFS,
+        Errno::INTR,
+        Errno::NOENT,
+    ];
     let foreign = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<Foreign>());
-    let of_the_file = [
-        Errno::IO,
-        Errno::ACCESS,
-        Errno::PERM,
-        Errno::LOOP,
-        Errno::NXIO,
-        Errno::ISDIR,
-        Errno::UCLEAN,
-        Errno::TXTBSY,
-    ];
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    foreign.is_some() || errno.is_some_and(|errno| of_the_file.contains(&errno))
+    foreign.is_some() || errno.is_some_and(|errno| !of_the_system.contains(&errno))
 }
 
 /// Writes all octets. On failure a part of them may be there.

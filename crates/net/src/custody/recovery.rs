@@ -226,7 +226,11 @@ fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
     while let Some(mut file) = found.next() {
         // Made for octets that then went into this file after all.
         let held = file.header.start..file.segment.end;
-        spare.extend(found.next_if(|next| next.is_unused() && held.contains(&next.header.start)));
+        while let Some(unused) =
+            found.next_if(|next| next.is_unused() && held.contains(&next.header.start))
+        {
+            spare.push(unused);
+        }
         if let Some(next) = found.peek()
             && held.contains(&next.header.start)
         {

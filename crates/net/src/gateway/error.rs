@@ -114,6 +114,8 @@ impl GatewayError {
         matches!(
             self,
             Self::KeyFile(KeyFileError::Key { .. } | KeyFileError::Count { .. })
+                // Of a name nobody waits for an answer: what is wrong is what was written.
+                | Self::PeerAddress { .. }
                 | Self::Session(_)
                 | Self::Splice(_)
         )
