@@ -117,7 +117,7 @@ fn what_is_wrong_is_said_with_the_flag_and_the_remedy() {
         ),
         (
             "--rate 5mbit --rtt 10ms --power -44dBm",
-            ["--rate 622mbit", "--ber"],
+            ["--rate 622Mbit/s", "--ber"],
         ),
         ("--rate 622mbit --rtt 10ms --power 3", ["no unit", "dBm"]),
         ("--rate 0bit --rtt 10ms --ber 0", ["--rate", "1bit"]),

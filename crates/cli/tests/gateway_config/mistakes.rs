@@ -96,7 +96,7 @@ const MUTATIONS: [(&str, &str, usize, &str, &str); 44] = [
         "",
         8,
         "peer.0.rate",
-        "write rate = \"10mbit\"",
+        "write rate = \"10Mbit/s\"",
     ),
     (
         "mtu = \"1500B\"",

@@ -45,7 +45,7 @@ const MISTAKES: &[Mistake<'_>] = &[
         "[[hop]]",
         9,
         "hop.0.rate",
-        r#"is missing; write rate = "5mbit""#,
+        r#"is missing; write rate = "5Mbit/s""#,
     ),
     (
         r#"delay = "10ms""#,
