@@ -6,6 +6,9 @@ use anyhow::Context;
 use fulmar_net::transfer::Stop;
 use fulmar_net::wait::Waker;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Process;
 use signal_hook::{flag, low_level};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +19,27 @@ pub(crate) struct Signals {
     interrupted: Arc<AtomicBool>,
     terminated: Arc<AtomicBool>,
     stop: Stop,
+}
+
+/// A request to read the configuration again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReloadRequest {
+    /// The process that sent the signal, if the kernel says so.
+    pub(crate) sender: Option<Process>,
+}
+
+/// Requests to read the configuration again.
+#[derive(Debug)]
+pub(crate) struct Reloads(SignalsInfo<WithOrigin>);
+
+impl Reloads {
+    /// The last one since the last call.
+    pub(crate) fn take(&mut self) -> Option<ReloadRequest> {
+        let last = self.0.pending().last()?;
+        Some(ReloadRequest {
+            sender: last.process,
+        })
+    }
 }
 
 impl Signals {
@@ -64,18 +88,17 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Catches SIGHUP too, which sets the flag and calls `waker`.
+    /// Catches SIGHUP too, which calls `waker`.
     ///
     /// # Errors
     /// The system refuses a handler.
     #[expect(clippy::unused_self, reason = "it goes with the others")]
-    pub(crate) fn catch_reload(&self, waker: &Waker) -> Result<Arc<AtomicBool>, Failure> {
-        let asked = Arc::new(AtomicBool::new(false));
+    pub(crate) fn catch_reload(&self, waker: &Waker) -> Result<Reloads, Failure> {
         let waker = waker.try_clone().context("catching SIGHUP")?;
-        flag::register(SIGHUP, Arc::clone(&asked))
-            .and_then(|_| low_level::pipe::register(SIGHUP, waker))
-            .context("catching SIGHUP")?;
-        Ok(asked)
+        // Before the waker, so that whoever is woken finds the signal.
+        let reloads = SignalsInfo::<WithOrigin>::new([SIGHUP]).context("catching SIGHUP")?;
+        low_level::pipe::register(SIGHUP, waker).context("catching SIGHUP")?;
+        Ok(Reloads(reloads))
     }
 
     /// A request to stop that either signal makes.

@@ -22,6 +22,7 @@ mod gateway_mtu;
 mod gateway_names;
 mod gateway_proxies;
 mod gateway_refusals;
+mod gateway_reload;
 mod gateway_service;
 mod gateway_shares;
 mod gateway_soak;

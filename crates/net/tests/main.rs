@@ -11,6 +11,7 @@ mod reader;
 mod session;
 mod session_early;
 mod session_golden;
+mod session_keys;
 mod session_links;
 mod session_many;
 mod session_mtu;

@@ -4,24 +4,26 @@ use super::{overwrite, service};
 use crate::exit::{Exit, Failure, OrExit};
 use crate::line_limit::LineLimit;
 use crate::output;
-use crate::signals::Signals;
+use crate::signals::{Reloads, Signals};
 use anyhow::Context;
 use clap::ValueEnum;
 use fulmar_net::clock::Clock;
 use fulmar_net::gateway::config::{
     GatewayConfig, LogLevel, RECORDING_MAX, SecurityKind, explain, rules,
 };
-use fulmar_net::gateway::{Control, Gateway, GatewayError, check};
+use fulmar_net::gateway::{
+    Asker, Control, Gateway, GatewayError, Reload, check, give_up_privileges,
+};
 use fulmar_net::recording::{RecordingConfig, former};
 use fulmar_net::wait::{Interest, WakeUp, precise_timers, wait, waker};
 use serde::Serialize;
+use signal_hook::low_level::siginfo::Process;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -152,10 +154,15 @@ fn inputs<'a>(path: &'a Path, config: &'a GatewayConfig) -> impl Iterator<Item =
     let keys = match &config.security {
         SecurityKind::Noise {
             private_key_file,
+            former_private_key_file,
             preset_key_file,
-        } => [Some(private_key_file), preset_key_file.as_ref()],
-        SecurityKind::Preset { preset_key_file } => [Some(preset_key_file), None],
-        SecurityKind::None => [None, None],
+        } => [
+            Some(private_key_file),
+            former_private_key_file.as_ref(),
+            preset_key_file.as_ref(),
+        ],
+        SecurityKind::Preset { preset_key_file } => [Some(preset_key_file), None, None],
+        SecurityKind::None => [None, None, None],
     };
     let logins = config.socks.iter().filter_map(|socks| socks.login.as_ref());
     let passwords = logins.map(|login| &login.password_file);
@@ -233,12 +240,28 @@ fn begin_logs(format: LogFormat, level: LogLevel, verbose: u8, limit: LineLimit)
     })
 }
 
+/// Who asks for a reload of `file` by a signal.
+fn asker(sender: Option<Process>, file: &Path) -> Asker {
+    let pid = sender.and_then(|process| u32::try_from(process.pid).ok());
+    // It may be gone, or not ours to see.
+    let login = pid.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/loginuid")).ok());
+    let login = login.and_then(|text| text.trim().parse().ok());
+    let file = fs::metadata(file).ok();
+    Asker {
+        uid: sender.map(|process| process.uid),
+        pid,
+        // The largest number stands for nobody.
+        login_uid: login.filter(|uid| *uid != u32::MAX),
+        file_uid: file.map(|file| file.uid()),
+    }
+}
+
 /// Turns signals into requests, on a thread of its own: reading the file again must not hold the
 /// gateway up.
 fn obey_signals(
     wake_up: WakeUp,
     signals: Signals,
-    reload: Arc<AtomicBool>,
+    mut reloads: Reloads,
     control: Control,
     (path, recordings): (PathBuf, Recordings),
     set_level: SetLevel,
@@ -251,16 +274,25 @@ fn obey_signals(
                 service::stopping();
                 return control.stop();
             }
-            if reload.swap(false, Ordering::SeqCst) {
+            if let Some(request) = reloads.take() {
                 service::reloading();
-                match configuration(&path, &recordings) {
-                    Ok(config) => {
-                        set_level(config.log);
-                        control.reload(config);
+                let by = asker(request.sender, &path);
+                let said_by = by.to_string();
+                let prepared = configuration(&path, &recordings).and_then(|config| {
+                    let level = config.log;
+                    let prepared = Reload::prepare(config, by).map_err(failure)?;
+                    Ok((level, prepared))
+                });
+                match prepared {
+                    Ok((level, prepared)) => {
+                        set_level(level);
+                        if let Err(error) = control.reload(prepared) {
+                            tracing::error!(event = "reload_refused", %error, by = said_by);
+                        }
                     }
                     Err(failure) => {
                         let problem = failure.line();
-                        tracing::error!(event = "reload_refused", problem);
+                        tracing::error!(event = "reload_refused", problem, by = said_by);
                     }
                 }
                 service::ready();
@@ -312,11 +344,11 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
     }
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
     let signals = Signals::catch(&[&waker])?;
-    let reload = signals.catch_reload(&waker)?;
+    let reloads = signals.catch_reload(&waker)?;
     if let Err(error) = precise_timers() {
         tracing::warn!(event = "coarse_timers", %error);
     }
-    let gateway = Gateway::start(clock, config).map_err(failure)?;
+    let gateway = Gateway::start_with(clock, config, give_up_privileges).map_err(failure)?;
     let control = gateway
         .control()
         .context("copying the waker")
@@ -324,7 +356,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
     obey_signals(
         wake_up,
         signals.clone(),
-        reload,
+        reloads,
         control,
         (args.config.clone(), recordings),
         set_level,

@@ -1,6 +1,6 @@
 //! What other threads may ask of a running gateway.
 
-use super::config::GatewayConfig;
+use super::reload::Reload;
 use super::status::Status;
 use crate::wait::Waker;
 use std::io;
@@ -10,8 +10,8 @@ use std::time::Duration;
 /// A request to the loop.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Take up this configuration, as far as it can change.
-    Reload(Box<GatewayConfig>),
+    /// Take up this configuration, as far as it can change. Threads that it needs call the waker.
+    Reload(Box<Reload>, Waker),
     /// Finish.
     Stop,
     /// Say how things are.
@@ -59,9 +59,14 @@ impl Control {
     }
 
     /// Asks for another configuration. What cannot change is logged by name.
-    pub fn reload(&self, config: GatewayConfig) {
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn reload(&self, reload: Reload) -> io::Result<()> {
+        let waker = self.waker.try_clone()?;
         // A gateway that has ended needs no configuration.
-        let _ = self.send(Command::Reload(Box::new(config)));
+        let _ = self.send(Command::Reload(Box::new(reload), waker));
+        Ok(())
     }
 
     /// Asks it to end.

@@ -26,7 +26,8 @@ pub enum GatewayError {
     /// Transparent entries need a capability.
     #[error(
         "cannot divert traffic at {listen} ([[transparent]]): CAP_NET_ADMIN is missing; run as \
-         root, or `setcap cap_net_admin+ep` the binary"
+         root, or `setcap cap_net_admin+ep` the binary, or give the unit transparent.conf \
+         (docs/guide/operating.md); after a reload, restart it, for a gateway that runs has given it up"
     )]
     Transparent {
         /// The address.
@@ -99,7 +100,9 @@ fn listen_remedy(error: &io::Error) -> String {
                 .to_owned()
         }
         io::ErrorKind::PermissionDenied => {
-            "not permitted; ports below 1024 need CAP_NET_BIND_SERVICE".to_owned()
+            "not permitted; ports below 1024 need CAP_NET_BIND_SERVICE, and after a reload a restart, for \
+             a gateway that runs has given it up"
+                .to_owned()
         }
         io::ErrorKind::AddrNotAvailable => {
             "no interface of this host has that address (see `ip address`)".to_owned()

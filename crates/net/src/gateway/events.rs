@@ -1,15 +1,12 @@
 //! What the link says: about peers, and about flows.
 
-use super::config::{GatewayConfig, change};
 use super::entry;
 use super::exits::Asked;
-use super::flow::{Body, ClientKey, Messages};
+use super::flow::{Body, Messages};
 use super::kernel;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
-use super::start;
 use crate::session::{PeerIndex, SessionEvent, Sizes};
-use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, ResetCode};
 use fulmar_proto::transport::aerotp::PathSizes;
@@ -291,76 +288,20 @@ impl Running {
         }
     }
 
-    /// Takes up another configuration.
-    pub(super) fn reload(&mut self, now: Instant, link: &mut Link, new: GatewayConfig) {
-        let fixed = change::fixed_differences(&self.config, &new);
-        if !fixed.is_empty() {
-            tracing::warn!(event = "reload_partial", needs_restart = fixed.join(", "));
-        }
-        let merged = change::merge(&self.config, new);
-        let rules = match entry::rules(&merged) {
-            Ok(rules) => rules,
-            Err(error) => {
-                tracing::error!(event = "reload_refused", %error);
-                return;
-            }
-        };
-        let mut old = core::mem::take(&mut self.entries);
-        let mut unopened = 0;
-        for rule in rules {
-            let kept = old
-                .iter()
-                .find(|(_, entry)| entry.rule.same_socket(&rule))
-                .map(|(token, _)| *token);
-            if let Some(token) = kept
-                && let Some(mut entry) = old.remove(&token)
-            {
-                entry.rule = rule;
-                self.entries.insert(token, entry);
-            } else if let Err(error) = self.add_entry(rule) {
-                unopened += 1;
-                tracing::error!(event = "entry_unopened", %error);
-            }
-        }
-        // What is left has no rule any more; its datagram flows speak through it.
-        for (token, entry) in old {
-            self.targets.remove(&token);
-            self.close_port(&entry);
-            let of_port = |key: &ClientKey| key.port == token;
-            let orphans: Vec<FlowId> = self
-                .clients
-                .iter()
-                .filter(|(key, _)| of_port(key))
-                .map(|(_, id)| *id)
-                .collect();
-            for id in orphans {
-                link.inner_mut().finish(now, id);
-                self.drop_flow(now, id, "entry_closed", false);
-            }
-        }
-        self.config = merged;
-        self.admission.follow(&self.config);
-        self.budget.follow(self.config.peers.len());
-        let endpoint = link.inner_mut().endpoint_mut();
-        endpoint.share_among(start::inner_paths(&self.config));
-        for peer in 0..self.config.peers.len() {
-            self.report_link(now, link, peer);
-        }
-        self.trace_event(now, Place::default(), &GatewayEvent::Reloaded);
-        tracing::info!(
-            event = "reloaded",
-            entries = self.entries.len(),
-            unopened,
-            flows = self.flows.len()
-        );
-    }
-
     /// Opens an entry and watches its port.
     pub(super) fn add_entry(
         &mut self,
         rule: entry::Rule,
     ) -> Result<SocketAddr, super::error::GatewayError> {
-        let entry = self.open_entry(rule)?;
+        let entry = self.open_entry(rule, None)?;
+        self.watch_entry(entry)
+    }
+
+    /// Watches the port of an entry.
+    pub(super) fn watch_entry(
+        &mut self,
+        entry: entry::Entry,
+    ) -> Result<SocketAddr, super::error::GatewayError> {
         let listen = entry.rule.listen;
         let wrong = |source| super::error::GatewayError::Listen {
             what: "entry",

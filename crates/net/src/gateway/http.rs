@@ -110,16 +110,25 @@ fn json(record: &impl Serialize) -> Answer {
     }
 }
 
-/// Serves at `listen` until the process ends.
-pub(super) fn serve(listen: SocketAddr, control: Control) -> Result<SocketAddr, GatewayError> {
-    let wrong = |source| GatewayError::Listen {
+fn refused(listen: SocketAddr) -> impl Fn(io::Error) -> GatewayError {
+    move |source| GatewayError::Listen {
         what: "metrics",
         listen,
         source,
-    };
-    let listener = TcpListener::bind(listen).map_err(wrong)?;
-    let local = listener.local_addr().map_err(wrong)?;
-    let snapshots = Snapshots::begin(control).map_err(wrong)?;
+    }
+}
+
+/// Opens the port.
+pub(super) fn bind(listen: SocketAddr) -> Result<TcpListener, GatewayError> {
+    TcpListener::bind(listen).map_err(refused(listen))
+}
+
+/// Serves until the process ends. The address is that of the port.
+pub(super) fn serve(listener: TcpListener, control: Control) -> Result<SocketAddr, GatewayError> {
+    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+    let local = listener.local_addr().map_err(refused(unknown))?;
+    let wrong = refused(local);
+    let snapshots = Snapshots::begin(control).map_err(&wrong)?;
     thread::Builder::new()
         .name("http".to_owned())
         .spawn(move || accept(&listener, &snapshots))

@@ -118,8 +118,13 @@ impl KeptPorts {
 }
 
 impl Running {
-    /// Opens an entry, at the port of the gateway before if the keeper has it.
-    pub(super) fn open_entry(&mut self, rule: Rule) -> Result<Entry, GatewayError> {
+    /// Opens an entry, at the port of the gateway before if the keeper has it; `opened` is one that could
+    /// be opened before.
+    pub(super) fn open_entry(
+        &mut self,
+        rule: Rule,
+        opened: Option<Entry>,
+    ) -> Result<Entry, GatewayError> {
         let name = rule.port_name();
         let kept = name
             .as_deref()
@@ -133,7 +138,10 @@ impl Running {
                     source,
                 })?
             }
-            None => self.open_new(rule)?,
+            None => match opened {
+                Some(entry) => entry,
+                None => self.open_new(rule)?,
+            },
         };
         if let (Some(name), Port::Tcp(listener)) = (&name, &entry.port) {
             self.keeping.keep_port(name, listener);

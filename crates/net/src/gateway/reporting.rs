@@ -12,6 +12,9 @@ use fulmar_proto::splice::{FlowEvent, FlowId};
 use fulmar_proto::units::Instant;
 use std::collections::BTreeMap;
 
+/// The link of a peer that a reload took out. It stays in the list, which history counts by, until a restart.
+pub(super) const REMOVED: &str = "removed";
+
 pub(super) fn index_of(peer: usize) -> PeerIndex {
     PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX))
 }
@@ -124,9 +127,14 @@ impl Running {
         let state = state.as_ref();
         let settings = self.config.peers.get(index);
         let lasts = self.outages.lasts(now, known);
+        let link_word = match (settings, state) {
+            (Some(settings), _) if settings.is_removed => REMOVED,
+            (_, Some(state)) => link_name(state.link),
+            (_, None) => "unknown",
+        };
         PeerReport {
             name: self.peer_name(index).to_owned(),
-            link: state.map_or("unknown", |s| link_name(s.link)).to_owned(),
+            link: link_word.to_owned(),
             down_seconds: lasts.map(|span| span.as_secs_f64()),
             rtt_seconds: state.and_then(|s| s.rtt).map(|rtt| rtt.as_secs_f64()),
             rtt_quantiles_seconds: state.and_then(|s| s.round_trips).map(quantiles),

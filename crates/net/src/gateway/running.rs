@@ -86,9 +86,9 @@ pub(super) struct Running {
     /// Datagram flows of entries: by port, client, and original destination.
     pub(super) clients: BTreeMap<ClientKey, FlowId>,
     pub(super) resolver: Resolver,
-    peer_names: PeerNames,
+    pub(super) peer_names: PeerNames,
     /// Peers that were found to be somewhere.
-    found_peers: VecDeque<(PeerIndex, SocketAddr)>,
+    pub(super) found_peers: VecDeque<(PeerIndex, SocketAddr)>,
     pub(super) repeats: Repeats,
     pub(super) budget: Budget,
     pub(super) keeping: Keeping,
@@ -209,7 +209,7 @@ impl Running {
     fn commands(&mut self, now: Instant, link: &mut Link) {
         while let Ok(command) = self.inbox.try_recv() {
             match command {
-                Command::Reload(config) => self.reload(now, link, *config),
+                Command::Reload(reload, waker) => self.reload(now, link, *reload, waker),
                 Command::Stop => self.begin_end(now),
                 Command::Status(reply) => {
                     // Whoever asked may have lost patience.

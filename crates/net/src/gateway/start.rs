@@ -2,12 +2,13 @@
 
 use super::command::Control;
 use super::config::{GatewayConfig, PeerSettings, SecurityKind};
-use super::entry;
+use super::entry::{self, Entry, Rule};
 use super::error::GatewayError;
 use super::http;
 use super::keeping::Keeping;
 use super::peer_names::{PeerNames, usable};
 use super::poller::Poller;
+use super::reporting::index_of;
 use super::resolver::Resolver;
 use super::running::{Link, Parts, Running};
 use super::state_place;
@@ -18,7 +19,7 @@ use crate::descriptors;
 use crate::event_trace::{EventTrace, NOTES_MAX};
 use crate::recording::{EndOfRecording, RecordingError};
 use crate::session::{
-    Entropy, EpochError, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PresetKey,
+    Entropy, EpochError, KeyQuestion, MtuConfig, PeerConfig, PeerIndex, PresetKey, PublicKey,
     SESSION_OVERHEAD, SecretKey, Security, Session, SessionConfig, SessionTap, StateDirectory,
     fast_cipher, next_boot_epoch, read_preset_key, read_secret_key, reports,
 };
@@ -26,7 +27,7 @@ use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::{Destination, Host, Splicer, SplicerConfig};
+use fulmar_proto::splice::{Host, Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, Endpoint, EndpointConfig, PathSizes,
 };
@@ -67,18 +68,27 @@ pub struct Gateway {
 }
 
 /// Our keys, read from their files.
+#[derive(Debug)]
 pub(super) struct Keys {
     pub(super) identity: Option<SecretKey>,
+    /// The identity before, by which peers may still call.
+    pub(super) former: Option<SecretKey>,
     pub(super) preset: Option<PresetKey>,
 }
 
-fn keys(kind: &SecurityKind) -> Result<Keys, GatewayError> {
+/// Reads our keys.
+pub(super) fn read_keys(kind: &SecurityKind) -> Result<Keys, GatewayError> {
     Ok(match kind {
         SecurityKind::Noise {
             private_key_file,
+            former_private_key_file,
             preset_key_file,
         } => Keys {
             identity: Some(read_secret_key(private_key_file)?),
+            former: former_private_key_file
+                .as_deref()
+                .map(read_secret_key)
+                .transpose()?,
             preset: preset_key_file
                 .as_deref()
                 .map(read_preset_key)
@@ -86,10 +96,12 @@ fn keys(kind: &SecurityKind) -> Result<Keys, GatewayError> {
         },
         SecurityKind::Preset { preset_key_file } => Keys {
             identity: None,
+            former: None,
             preset: Some(read_preset_key(preset_key_file)?),
         },
         SecurityKind::None => Keys {
             identity: None,
+            former: None,
             preset: None,
         },
     })
@@ -100,8 +112,9 @@ fn keys(kind: &SecurityKind) -> Result<Keys, GatewayError> {
 /// # Errors
 /// [`GatewayError`] for a key that cannot be read or used.
 pub fn check(config: &GatewayConfig) -> Result<(), GatewayError> {
-    keys(&config.security)?;
+    let keys = read_keys(&config.security)?;
     entry::rules(config)?;
+    session_settings(config, &keys, Vec::new(), 0).check()?;
     Ok(())
 }
 
@@ -130,18 +143,18 @@ pub(crate) fn peer_address(
     address.map(Some).map_err(wrong)
 }
 
-/// The way in which the peer at place `index` is recognised.
-fn security(keys: &Keys, peer: &PeerSettings, index: usize) -> Security {
-    let public = peer.public_key.as_deref().and_then(|key| key.parse().ok());
-    match (&keys.preset, public) {
-        (preset, Some(key)) => Security::Noise {
-            peer: key,
-            preset: preset.clone(),
-        },
-        (Some(key), None) => Security::Preset { key: key.clone() },
-        (None, None) => Security::None {
-            label: u32::try_from(index).unwrap_or(u32::MAX),
-        },
+/// Where a peer is that has no name to be resolved: those with names follow once they are.
+pub(super) fn known_address(
+    config: &GatewayConfig,
+    peer: usize,
+) -> Result<Option<SocketAddr>, GatewayError> {
+    let settings = config.peers.get(peer);
+    let address = settings.and_then(|peer| peer.address.as_ref());
+    let is_known = address.is_some_and(|address| matches!(address.host, Host::Address(_)));
+    if is_known {
+        peer_address(config, peer)
+    } else {
+        Ok(None)
     }
 }
 
@@ -153,17 +166,17 @@ pub(crate) fn key_question(
     config: &GatewayConfig,
     index: usize,
 ) -> Result<Option<KeyQuestion>, GatewayError> {
-    let keys = keys(&config.security)?;
+    let keys = read_keys(&config.security)?;
     let mut entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let question = config.peers.get(index).and_then(|peer| {
-        let security = security(&keys, peer, index);
+        let (security, _) = security_of(&keys, index, peer);
         KeyQuestion::new(&security, keys.identity.as_ref(), &mut entropy)
     });
     Ok(question)
 }
 
 /// Of packets to a peer.
-fn mtu_config(peer: &PeerSettings) -> MtuConfig {
+pub(super) fn mtu_config(peer: &PeerSettings) -> MtuConfig {
     if peer.mtu_discovery {
         MtuConfig {
             max: peer.mtu,
@@ -235,41 +248,63 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
     Ok(Splicer::new(settings, endpoint, rng.child("flows"))?)
 }
 
+/// How a peer is recognised: by one key, and perhaps by another public one.
+pub(super) type Recognition = (Security, Option<PublicKey>);
+
+/// How the peer at this place in the file is recognised.
+pub(super) fn security_of(keys: &Keys, place: usize, peer: &PeerSettings) -> Recognition {
+    let mut public = peer.public_keys().filter_map(|key| key.parse().ok());
+    let security = match (&keys.preset, public.next()) {
+        (preset, Some(key)) => Security::Noise {
+            peer: key,
+            preset: preset.clone(),
+        },
+        (Some(key), None) => Security::Preset { key: key.clone() },
+        (None, None) => Security::None {
+            label: u32::try_from(place).unwrap_or(u32::MAX),
+        },
+    };
+    (security, public.next())
+}
+
+/// The session's settings, with the paths where its peers may be found.
+pub(super) fn session_settings(
+    config: &GatewayConfig,
+    keys: &Keys,
+    endpoints: Vec<Vec<PathId>>,
+    epoch: u64,
+) -> SessionConfig {
+    let mut endpoints = endpoints.into_iter();
+    let peers = config
+        .peers
+        .iter()
+        .enumerate()
+        .map(|(index, peer)| PeerConfig {
+            name: peer.name.clone(),
+            security: security_of(keys, index, peer).0,
+            endpoints: endpoints.next().unwrap_or_default(),
+            mtu: mtu_config(peer),
+        });
+    let peers = peers.collect();
+    SessionConfig {
+        fec_words: config.fec_words,
+        capabilities: fast_cipher().into_iter().chain([reports()]).collect(),
+        ..SessionConfig::new(keys.identity.clone(), peers, epoch)
+    }
+}
+
 fn session(
     config: &GatewayConfig,
     keys: &Keys,
     driver: &mut UdpDriver,
     epoch: u64,
 ) -> Result<Link, GatewayError> {
-    let mut peers = Vec::new();
-    for (index, peer) in config.peers.iter().enumerate() {
-        // Those with names follow once the names are resolved.
-        let has_address = matches!(
-            &peer.address,
-            Some(Destination {
-                host: Host::Address(_),
-                ..
-            })
-        );
-        let address = if has_address {
-            peer_address(config, index)?
-        } else {
-            None
-        };
-        let path = address.and_then(|address| driver.path_to(address));
-        let endpoints = path.into_iter().collect();
-        peers.push(PeerConfig {
-            name: peer.name.clone(),
-            security: security(keys, peer, index),
-            endpoints,
-            mtu: mtu_config(peer),
-        });
+    let mut endpoints = Vec::new();
+    for index in 0..config.peers.len() {
+        let path = known_address(config, index)?.and_then(|address| driver.path_to(address));
+        endpoints.push(path.into_iter().collect());
     }
-    let settings = SessionConfig {
-        fec_words: config.fec_words,
-        capabilities: fast_cipher().into_iter().chain([reports()]).collect(),
-        ..SessionConfig::new(keys.identity.clone(), peers, epoch)
-    };
+    let settings = session_settings(config, keys, endpoints, epoch);
     let entropy = Entropy::from_system().map_err(system("asking for entropy"))?;
     let mut splicer = splicer(config, epoch)?;
     // Nothing is made for a peer before it is there.
@@ -277,7 +312,13 @@ fn session(
         let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
         splicer.hold(Instant::START, peer.inner_path(), true);
     }
-    Ok(Session::new(settings, splicer, entropy)?)
+    let mut session = Session::new(settings, splicer, entropy)?;
+    session.set_identity(Instant::START, keys.identity.clone(), keys.former.clone());
+    for (index, peer) in config.peers.iter().enumerate() {
+        let (security, also) = security_of(keys, index, peer);
+        session.set_security(Instant::START, index_of(index), security, also);
+    }
+    Ok(session)
 }
 
 /// Larger than at any earlier start.
@@ -375,14 +416,39 @@ impl Running {
     }
 }
 
+/// Opens an entry's port before anything else is there. One that is taken may be the keeper's, who is asked later.
+fn early(rule: Rule, has_keeper: bool) -> Result<(Rule, Option<Entry>), GatewayError> {
+    match entry::open(rule.clone()) {
+        Ok(entry) => Ok((rule, Some(entry))),
+        Err(GatewayError::Listen { source, .. })
+            if has_keeper && source.kind() == io::ErrorKind::AddrInUse =>
+        {
+            Ok((rule, None))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 impl Gateway {
     /// Takes the ports and starts the helping threads.
     ///
     /// # Errors
     /// [`GatewayError`]: a port, a file or a capability cannot be had.
     pub fn start(clock: Clock, config: GatewayConfig) -> Result<Self, GatewayError> {
+        Self::start_with(clock, config, |_| Ok(()))
+    }
+
+    /// The same with something to do once the ports are open, before there is another thread or process.
+    ///
+    /// # Errors
+    /// As [`Gateway::start`], or what `ports_are_open` says.
+    pub fn start_with(
+        clock: Clock,
+        config: GatewayConfig,
+        ports_are_open: impl FnOnce(&GatewayConfig) -> Result<(), GatewayError>,
+    ) -> Result<Self, GatewayError> {
         descriptors::raise_limit();
-        let keys = keys(&config.security)?;
+        let keys = read_keys(&config.security)?;
         let rules = entry::rules(&config)?;
         let (waker, wake_up): (_, WakeUp) = waker().map_err(system("making a waker"))?;
         let fastest = config.peers.iter().map(|peer| peer.rate).max();
@@ -395,6 +461,11 @@ impl Gateway {
         let carrier = port
             .local()
             .map_err(system("reading the carrier's address"))?;
+        let has_keeper = config.custody.directory.is_some();
+        let entries = rules.into_iter().map(|rule| early(rule, has_keeper));
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
+        let metrics = config.metrics.map(http::bind).transpose()?;
+        ports_are_open(&config)?;
         let mut driver = UdpDriver::new(clock, port, wake_up, PathTableConfig::default());
         let epoch = boot_epoch(&config, &keys)?;
         let mut link = session(&config, &keys, &mut driver, epoch)?;
@@ -406,10 +477,10 @@ impl Gateway {
         let waker_of_store = waker.try_clone().map_err(system("copying the waker"))?;
         let (keeping, found) = Keeping::open(&config, waker_of_store)?;
         let (control, inbox) = Control::new(waker);
-        let metrics = match config.metrics {
-            Some(listen) => {
+        let metrics = match metrics {
+            Some(listener) => {
                 let control = control.try_clone().map_err(system("copying the waker"))?;
-                Some(http::serve(listen, control)?)
+                Some(http::serve(listener, control)?)
             }
             None => None,
         };
@@ -421,11 +492,15 @@ impl Gateway {
             inbox,
             keeping,
         });
-        let names: Vec<String> = rules.iter().filter_map(entry::Rule::port_name).collect();
+        let names = entries.iter().filter_map(|(rule, _)| rule.port_name());
+        let names: Vec<String> = names.collect();
         running.keeping.forget_other_ports(&names);
-        let entries = rules
+        let entries = entries
             .into_iter()
-            .map(|rule| running.add_entry(rule))
+            .map(|(rule, entry)| {
+                let entry = running.open_entry(rule, entry)?;
+                running.watch_entry(entry)
+            })
             .collect::<Result<_, _>>()?;
         running.record_traffic(clock, &mut link, carrier)?;
         running.restore(clock.now(), &mut link, found);

@@ -3,6 +3,7 @@
 
 use super::decisions::Decision;
 use super::registry::{self, Entry, Sample, Value};
+use super::reporting::REMOVED;
 use super::snapshots::Snapshot;
 use super::status::{FlowReport, PeerReport};
 use serde::Serialize;
@@ -295,6 +296,7 @@ fn says(peer: &PeerReport) -> String {
     let age = |seconds: f64| registry::Unit::Seconds.text(seconds);
     let mut text = match (peer.link.as_str(), peer.down_seconds) {
         ("up", _) => "Datagrams pass.".to_owned(),
+        (REMOVED, _) => "A reload took this peer out.".to_owned(),
         (_, Some(seconds)) => format!(
             "Nothing has come back for {}: sending is held, flows wait.",
             age(seconds)

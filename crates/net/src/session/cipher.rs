@@ -20,9 +20,16 @@ const AES: &str = "aes-256-gcm";
 /// A key never serves two algorithms.
 const AES_CONTEXT: &str = "fulmar 2026-11-22 session aes-256-gcm";
 
-/// Datagrams under one pair of AES keys before another is asked for. RFC 9001, appendix B.1, allows
-/// 2^25 packets of up to 2^14 octets for an attacker's advantage of 2^-57.
-const AES_DATAGRAMS_MAX: u64 = 1 << 24;
+/// Octets that AES works on at once.
+const BLOCK_BYTES: usize = 16;
+/// Datagrams under one AES key before another is asked for.
+const AES_DATAGRAMS_RENEW: u64 = 1 << 24;
+/// Blocks under one AES key, at most: for an attacker's advantage of 2^-57 RFC 9001, appendix B.1.1, has 2^28
+/// packets of 2^11 octets, and 2^23 of 2^16, which are as many blocks.
+const AES_BLOCKS_MAX: u64 = 1 << 35;
+/// Forgeries that are tried under one key, at most: RFC 9001, appendix B.2, has 2^36 for
+/// ChaCha20-Poly1305, and more for AES-256-GCM.
+pub(super) const FORGED_MAX: u64 = 1 << 36;
 
 /// What to say in a hello so that data is sealed by AES-256-GCM, if the peer says the same. For
 /// processors with instructions for it: there it takes less than half of ChaCha20-Poly1305's time,
@@ -93,6 +100,22 @@ impl Suite {
     }
 }
 
+/// How much may be sealed under one key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Datagrams after which other keys are due ...
+    pub(super) renew_datagrams: u64,
+    /// ... and blocks.
+    pub(super) renew_blocks: u64,
+    /// Blocks after which nothing is sealed any more.
+    pub(super) blocks_max: u64,
+}
+
+/// The blocks that sealing `len` octets takes, with those of its tag.
+pub(super) const fn blocks_of(len: usize) -> u64 {
+    len.div_ceil(BLOCK_BYTES) as u64 + 1
+}
+
 /// The keys of both directions.
 pub(super) struct Aead {
     suite: Suite,
@@ -138,11 +161,19 @@ impl Cipher {
         }
     }
 
-    /// Datagrams one way after which other keys are due.
-    pub(super) fn datagrams_max(&self) -> u64 {
+    /// How much may be sealed under one of its keys.
+    pub(super) fn bounds(&self) -> Bounds {
         match self {
-            Self::Aead(aead) if aead.suite == Suite::Aes256Gcm => AES_DATAGRAMS_MAX,
-            Self::Aead(_) | Self::Clear => u64::MAX,
+            Self::Aead(aead) if aead.suite == Suite::Aes256Gcm => Bounds {
+                renew_datagrams: AES_DATAGRAMS_RENEW,
+                renew_blocks: AES_BLOCKS_MAX / 2,
+                blocks_max: AES_BLOCKS_MAX,
+            },
+            Self::Aead(_) | Self::Clear => Bounds {
+                renew_datagrams: u64::MAX,
+                renew_blocks: u64::MAX,
+                blocks_max: u64::MAX,
+            },
         }
     }
 
@@ -290,10 +321,15 @@ mod tests {
     }
 
     #[test]
-    fn aes_keys_are_replaced_long_before_their_limit() {
-        let [aes, _] = pair(Suite::Aes256Gcm);
-        let [chacha, _] = pair(Suite::ChaCha20Poly1305);
-        assert!(aes.datagrams_max() < 1 << 25);
-        assert!(chacha.datagrams_max() > 1 << 60);
+    fn aes_keys_are_due_to_be_replaced_before_their_bound_whatever_the_packets() {
+        let [aes, _] = pair(Suite::Aes256Gcm).map(|cipher| cipher.bounds());
+        let [chacha, _] = pair(Suite::ChaCha20Poly1305).map(|cipher| cipher.bounds());
+        // The bounds of RFC 9001, in packets of both its sizes.
+        for (packet_bytes, packets) in [(1 << 11, 1_u64 << 28), (1 << 16, 1 << 23)] {
+            assert!(aes.blocks_max <= packets * (packet_bytes / 16));
+        }
+        assert!(aes.renew_blocks <= aes.blocks_max / 2);
+        assert!(aes.renew_datagrams * blocks_of(1_500) < aes.blocks_max);
+        assert_eq!(chacha.blocks_max, u64::MAX);
     }
 }

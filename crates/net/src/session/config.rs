@@ -36,6 +36,8 @@ pub enum Security {
         /// Tells several unprotected peers apart; the same on both sides.
         label: u32,
     },
+    /// Nobody: a peer that was removed. Nothing is taken from it, and nothing sent.
+    Nobody,
 }
 
 impl Security {
@@ -66,6 +68,9 @@ pub struct RekeyPolicy {
     pub after: Duration,
     /// Or when this many datagrams went one way.
     pub after_datagrams: u64,
+    /// Keys that sealed so many datagrams seal no more, until others are there. The data cipher has a
+    /// bound of its own, which holds as well.
+    pub datagrams_last: u64,
     /// Keys older than this are used no more. Far above `after`, so that handshakes lost on a bad
     /// link do not stall the data.
     pub keys_last: Duration,
@@ -78,6 +83,7 @@ impl Default for RekeyPolicy {
         Self {
             after: Duration::from_secs(120),
             after_datagrams: 1 << 40,
+            datagrams_last: u64::MAX,
             keys_last: Duration::from_secs(600),
             grace: Duration::from_secs(60),
         }
@@ -220,7 +226,7 @@ impl SessionConfig {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), SessionConfigError> {
+    pub(crate) fn check(&self) -> Result<(), SessionConfigError> {
         if self.peers.is_empty() || self.peers.len() > PEERS_MAX {
             return Err(SessionConfigError::Peers(self.peers.len()));
         }

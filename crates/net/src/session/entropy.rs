@@ -9,10 +9,13 @@ use std::io;
 use zeroize::Zeroize;
 
 const CONTEXT: &str = "fulmar 2026-11-21 session entropy";
+const STIR_CONTEXT: &str = "fulmar 2026-11-22 session entropy stirred";
 
 /// A cryptographic generator: BLAKE3 in its key derivation mode, expanded as far as needed.
 pub struct Entropy {
     key: [u8; 32],
+    /// Whether the kernel is asked again from time to time.
+    is_stirred: bool,
 }
 
 impl Entropy {
@@ -24,12 +27,18 @@ impl Entropy {
         let mut key = [0; 32];
         // Requests of up to 256 octets are never cut short (getrandom(2)).
         getrandom(&mut key, GetRandomFlags::empty())?;
-        Ok(Self { key })
+        Ok(Self {
+            key,
+            is_stirred: true,
+        })
     }
 
     /// The same octets for the same seed: for tests.
     pub const fn from_seed(seed: [u8; 32]) -> Self {
-        Self { key: seed }
+        Self {
+            key: seed,
+            is_stirred: false,
+        }
     }
 
     /// Fills `octets`.
@@ -48,9 +57,25 @@ impl Entropy {
         octets
     }
 
-    /// A generator of its own for one consumer.
+    /// A generator of its own for one consumer, such as a handshake. With what the kernel knows by now:
+    /// a virtual machine that is started twice from one image of its memory would draw the same otherwise.
     pub(super) fn child(&mut self) -> Self {
-        Self { key: self.array() }
+        self.stir();
+        Self {
+            key: self.array(),
+            is_stirred: self.is_stirred,
+        }
+    }
+
+    fn stir(&mut self) {
+        let mut fresh = [0; 32];
+        // Where the kernel refuses, the seed still serves.
+        if self.is_stirred && getrandom(&mut fresh, GetRandomFlags::empty()).is_ok() {
+            let mut hasher = blake3::Hasher::new_derive_key(STIR_CONTEXT);
+            hasher.update(&self.key).update(&fresh);
+            self.key = *hasher.finalize().as_bytes();
+        }
+        fresh.zeroize();
     }
 
     /// Uniform in 0..`bound`, with a bias below `bound` / 2^64; 0 when `bound` is 0.
@@ -85,6 +110,19 @@ mod tests {
         assert_eq!(two.array(), first);
         assert_ne!(one.array(), first);
         assert_ne!(one.child().array(), two.array::<16>());
+    }
+
+    /// A virtual machine whose memory was saved once and is started twice has such twins.
+    #[test]
+    fn twins_draw_differently_once_the_kernel_was_asked_again() {
+        let mut one = Entropy::from_system().unwrap();
+        let mut twin = Entropy {
+            key: one.key,
+            is_stirred: true,
+        };
+        assert_eq!(one.array::<16>(), twin.array(), "twins they are");
+        assert_ne!(one.child().array::<16>(), twin.child().array());
+        assert_ne!(one.array::<16>(), twin.array());
     }
 
     #[test]

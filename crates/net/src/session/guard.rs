@@ -69,6 +69,7 @@ impl GuardKeys {
         match security {
             Security::Noise { peer, .. } => Self::of_public(peer),
             Security::Preset { key } => Self::derive(&[b"preset", &key.octets()[..]].concat()),
+            Security::Nobody => Self::derive(b"nobody"),
             Security::None { label } => Self::derive(&[b"none", &label.to_be_bytes()[..]].concat()),
         }
     }

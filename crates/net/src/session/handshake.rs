@@ -203,6 +203,7 @@ impl Initiator {
             hello: hello.clone(),
         };
         let mut state = match security {
+            Security::Nobody => return None,
             Security::None { .. } => return Some((begun(State::Clear), clear_body(hello))),
             Security::Noise { peer, preset } => builder(IK, means, &prologue)?
                 .local_private_key(identity?.octets())
@@ -281,7 +282,7 @@ impl Responder {
     ) -> Option<Self> {
         let prologue = prologue(index);
         let (state, hello) = match security {
-            Security::Noise { .. } => return None,
+            Security::Noise { .. } | Security::Nobody => return None,
             Security::None { .. } => (State::Clear, read_clear(body)?),
             Security::Preset { key } => {
                 let mut state = builder(NN, means, &prologue)?

@@ -81,6 +81,7 @@ impl KeyQuestion {
                 Security::Noise { peer, .. } => Hint::WrongPublicKey(*peer),
                 Security::Preset { .. } => Hint::Mismatch(Mismatch::PresetKey),
                 Security::None { .. } => Hint::Mismatch(Mismatch::Label),
+                Security::Nobody => return None,
             },
             unknown: identity.map(|key| Hint::UnknownCaller(key.public())),
             kinds: SecurityKinds::of(security),

@@ -41,13 +41,14 @@ impl KeyRing {
         let policy = self.policy;
         self.current
             .as_mut()
-            .filter(|keys| now.saturating_since(keys.made) < policy.keys_last)
+            .filter(|keys| now.saturating_since(keys.made) < policy.keys_last && !keys.is_spent())
     }
 
     /// Whether there are keys to send with.
     pub(super) fn is_usable(&self, now: Instant) -> bool {
         let young = |keys: &Keypair| now.saturating_since(keys.made) < self.policy.keys_last;
-        self.current.as_ref().is_some_and(young)
+        let current = self.current.as_ref();
+        current.is_some_and(|keys| young(keys) && !keys.is_spent())
     }
 
     /// When the keys in use stop to be usable.
@@ -58,13 +59,13 @@ impl KeyRing {
     /// When the keys in use are due to be replaced by us; now, if enough was sent under them.
     pub(super) fn rekey_at(&self) -> Option<Instant> {
         let keys = self.current.as_ref()?;
-        let after = self.policy.after_datagrams.min(keys.datagrams_max());
+        let after = self.policy.after_datagrams.min(keys.renew_datagrams());
         let (extra, more) = if keys.initiated {
             (Duration::ZERO, 0)
         } else {
             (RESPONDER_EXTRA, after / 4)
         };
-        if keys.used() >= after.saturating_add(more) {
+        if keys.used() >= after.saturating_add(more) || keys.is_worn() {
             return Some(keys.made);
         }
         Some(keys.made + self.policy.after + extra)
@@ -96,13 +97,15 @@ impl KeyRing {
 
     /// Takes into use the keys of a handshake that we began. An offer of the same time gives way, so
     /// that both ends end up with the same keys.
-    pub(super) fn install(&mut self, now: Instant, keys: Keypair) {
+    pub(super) fn install(&mut self, now: Instant, mut keys: Keypair) {
         self.next = None;
+        keys.stop_after(self.policy.datagrams_last);
         self.replace(now, keys);
     }
 
     /// Keeps the keys of a handshake that the peer began until it uses them.
-    pub(super) fn offer(&mut self, keys: Keypair) {
+    pub(super) fn offer(&mut self, mut keys: Keypair) {
+        keys.stop_after(self.policy.datagrams_last);
         self.next = Some(keys);
     }
 
@@ -129,6 +132,11 @@ impl KeyRing {
     /// Takes nothing more under the keys before.
     pub(super) fn forget_previous(&mut self) {
         self.previous = None;
+    }
+
+    /// Takes an offer back.
+    pub(super) fn forget_offer(&mut self) {
+        self.next = None;
     }
 
     /// Forgets everything: the peer has, too.

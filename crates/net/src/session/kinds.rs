@@ -23,6 +23,7 @@ impl SecurityKinds {
             Security::Noise { .. } => Self::NOISE,
             Security::Preset { .. } => Self::PRESET,
             Security::None { .. } => Self::NONE,
+            Security::Nobody => Self(0),
         }
     }
 

@@ -7,6 +7,7 @@
 mod arrivals;
 mod departures;
 mod initiations;
+mod membership;
 mod notices;
 mod responses;
 
@@ -51,6 +52,9 @@ pub struct Session<M: Machine> {
     indices: BTreeMap<u32, PeerIndex>,
     /// For checks of what is sent to us by our public key.
     own_guard_keys: Option<GuardKeys>,
+    /// A key of our own that peers may still call.
+    former_identity: Option<SecretKey>,
+    former_guard_keys: Option<GuardKeys>,
     guard: Guard,
     whereabouts: Whereabouts,
     work: Work,
@@ -98,6 +102,8 @@ impl<M: Machine> Session<M> {
             inner,
             indices: BTreeMap::new(),
             own_guard_keys: own.as_ref().map(GuardKeys::of_public),
+            former_identity: None,
+            former_guard_keys: None,
             guard,
             whereabouts: Whereabouts::default(),
             work: Work::default(),

@@ -8,6 +8,7 @@ use super::fragments::Reassembly;
 use super::guard::{GuardKeys, Mac};
 use super::handshake::Initiator;
 use super::keyring::KeyRing;
+use super::keys::PublicKey;
 use super::liveness::Liveness;
 use super::path_mtu::PathMtu;
 use super::reports::{Passage, Reports};
@@ -28,6 +29,8 @@ const RETRIES_AT_FIRST_PACE: u32 = 32;
 const RETRY_LAST: Duration = Duration::from_secs(1);
 /// The same initiation is repeated so long; then another, with a fresh ephemeral key.
 const INITIATION_LIFE: Duration = Duration::from_secs(20);
+/// The same where the peer may have either of two keys: time for three round trips over a satellite.
+const INITIATION_LIFE_OF_TWO: Duration = Duration::from_secs(4);
 /// A link that is down for so long gets a handshake besides its probes: the peer may have restarted.
 const DOWN_BEFORE_HANDSHAKE: Duration = Duration::from_secs(1);
 /// After a disagreement, which only a person can end.
@@ -72,8 +75,14 @@ impl Pending {
         }
     }
 
-    pub(super) fn is_stale(&self, now: Instant) -> bool {
-        now.saturating_since(self.began) >= INITIATION_LIFE
+    /// Whether another is to take its place. `of_two` where the peer may have another key.
+    pub(super) fn is_stale(&self, now: Instant, of_two: bool) -> bool {
+        let life = if of_two {
+            INITIATION_LIFE_OF_TWO
+        } else {
+            INITIATION_LIFE
+        };
+        now.saturating_since(self.began) >= life
     }
 
     /// When the next repetition leaves, `jitter` being in 0..1024.
@@ -104,6 +113,8 @@ pub(super) struct Offer {
     pub(super) epoch: u64,
     pub(super) capabilities: Vec<Capability>,
     pub(super) since: Instant,
+    /// The peer's, where keys tell who it is.
+    pub(super) key: Option<PublicKey>,
 }
 
 impl Offer {
@@ -198,11 +209,23 @@ pub enum LinkState {
     Down,
 }
 
+/// The public key by which a peer is called.
+pub(super) const fn public_key(security: &Security) -> Option<PublicKey> {
+    match security {
+        Security::Noise { peer, .. } => Some(*peer),
+        Security::Preset { .. } | Security::None { .. } | Security::Nobody => None,
+    }
+}
+
 pub(super) struct Peer {
     pub(super) index: PeerIndex,
     pub(super) config: PeerConfig,
     /// For checks of what we send to it.
     pub(super) guard_keys: GuardKeys,
+    /// Another public key of it, while it changes its own. The one that it is called by is in `config`.
+    pub(super) also: Option<PublicKey>,
+    /// The public key that the keys in use were agreed on with.
+    pub(super) key_in_use: Option<PublicKey>,
     pub(super) path: Option<PathId>,
     /// Whether it was at `path` when it last sent something sealed; an initiation alone may lie.
     pub(super) path_proven: bool,
@@ -264,6 +287,8 @@ impl Peer {
         Self {
             index,
             guard_keys: GuardKeys::of(&config.security),
+            also: None,
+            key_in_use: None,
             early: None,
             early_intake: EarlyIntake::new(epoch_seen),
             early_id,
@@ -305,6 +330,83 @@ impl Peer {
     /// Whether it is, or may be found, at `path`.
     pub(super) fn may_be_at(&self, path: PathId) -> bool {
         self.path == Some(path) || self.config.endpoints.contains(&path)
+    }
+
+    /// Whether a public key is its own.
+    pub(super) fn is_known_by(&self, key: PublicKey) -> bool {
+        let main = public_key(&self.config.security);
+        main.is_some() && (main == Some(key) || self.also == Some(key))
+    }
+
+    /// Calls it by its other key from now on, if it has one.
+    pub(super) fn take_other_key(&mut self) {
+        if let (Security::Noise { peer, .. }, Some(also)) =
+            (&mut self.config.security, &mut self.also)
+        {
+            core::mem::swap(peer, also);
+            self.guard_keys = GuardKeys::of(&self.config.security);
+            self.cookie = None;
+        }
+    }
+
+    /// Keys that were agreed on with `key` are in use.
+    pub(super) fn use_key(&mut self, key: Option<PublicKey>) {
+        self.key_in_use = key;
+        if key.is_some() && key == self.also {
+            self.take_other_key();
+        }
+    }
+
+    /// Is recognised otherwise; `true` if what was agreed on before is void.
+    pub(super) fn replace_security(
+        &mut self,
+        now: Instant,
+        security: Security,
+        also: Option<PublicKey>,
+    ) -> bool {
+        let before = [public_key(&self.config.security), self.also];
+        let goes_on = match (&self.config.security, &security) {
+            (Security::Noise { preset: was, .. }, Security::Noise { preset: is, .. }) => was == is,
+            (Security::Preset { key: was }, Security::Preset { key: is }) => was == is,
+            (Security::None { label: was }, Security::None { label: is }) => was == is,
+            _ => false,
+        };
+        self.config.security = security;
+        self.also = also;
+        self.guard_keys = GuardKeys::of(&self.config.security);
+        self.pending = None;
+        let revoked = |key: &PublicKey| !self.is_known_by(*key);
+        let is_any_revoked = before.iter().flatten().any(revoked);
+        let is_void = !goes_on || self.key_in_use.as_ref().is_some_and(revoked);
+        if is_void {
+            self.keys.clear();
+            self.announced = false;
+            self.key_in_use = None;
+            self.path_proven = false;
+            self.path = self.config.endpoints.first().copied();
+        }
+        if is_void || is_any_revoked {
+            self.keys.forget_previous();
+            self.forget_handshakes();
+            // Whoever had the key may have said any epoch with it.
+            self.epoch_seen = 0;
+            self.epoch_offered = 0;
+            self.not_before = now;
+            self.said_no_answer = false;
+            self.complaints = Complaints::default();
+        }
+        // The key that works is tried first.
+        self.use_key(self.key_in_use);
+        is_void
+    }
+
+    /// Forgets handshakes that are under way: they would lead to other keys than now wanted.
+    pub(super) fn forget_handshakes(&mut self) {
+        self.keys.forget_offer();
+        self.pending = None;
+        self.offer = None;
+        self.answered = None;
+        self.cookie = None;
     }
 
     /// Whether data may be sent.

@@ -22,7 +22,7 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     check(running.listen != new.listen, "gateway.listen");
     check(running.fec_words != new.fec_words, "gateway.fec_words");
     check(running.state_dir != new.state_dir, "gateway.state_dir");
-    check(running.security != new.security, "security");
+    check(!same_kind(running, new), "security.kind");
     check(running.custody != new.custody, "custody");
     check(
         keeps_on_disk(new) && !keeps_on_disk(running),
@@ -32,57 +32,87 @@ pub fn fixed_differences(running: &GatewayConfig, new: &GatewayConfig) -> Vec<St
     check(running.metrics != new.metrics, "metrics.listen");
     check(running.capture != new.capture, "capture");
     check(running.trace != new.trace, "trace");
-    let identity = |peer: &PeerSettings| {
-        let PeerSettings {
-            name,
-            address,
-            public_key,
-            mtu,
-            mtu_discovery,
-            ..
-        } = peer.clone();
-        (name, address, public_key, mtu, mtu_discovery)
+    let sizes = |peer: &PeerSettings| (peer.mtu, peer.mtu_discovery);
+    let others = |peer: &PeerSettings| {
+        let mut same = running.live_peers().filter(|other| other.name == peer.name);
+        same.any(|other| sizes(other) != sizes(peer))
     };
-    let peers = |config: &GatewayConfig| config.peers.iter().map(identity).collect::<Vec<_>>();
-    check(peers(running) != peers(new), "peer (everything but rate)");
+    check(new.peers.iter().any(others), "peer.mtu, peer.mtu_discovery");
     fixed
 }
 
-/// `new` with everything that cannot change as it is in `running`.
+/// Whether peers are recognised by keys of the same kind.
+fn same_kind(running: &GatewayConfig, new: &GatewayConfig) -> bool {
+    running.security.name() == new.security.name()
+}
+
+/// `new` with everything that cannot change as it is in `running`. Peers keep their places, also those
+/// that are not in `new`, and new ones come behind them.
 pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
-    let names = |config: &GatewayConfig| -> Vec<String> {
-        config.peers.iter().map(|peer| peer.name.clone()).collect()
-    };
-    let same_peers = names(running) == names(&new);
-    let mut peers = running.peers.clone();
-    for peer in &mut peers {
-        if let Some(changed) = new.peers.iter().find(|other| other.name == peer.name) {
-            peer.rate = changed.rate;
-        }
-    }
-    // Entries refer to peers by their places, with other peers they mean something else, and to
-    // classes, of which one whose store is not open could promise nothing.
-    let has_store = keeps_on_disk(running) || !keeps_on_disk(&new);
-    let (forwards, socks, transparent, classes) = if same_peers && has_store {
-        (new.forwards, new.socks, new.transparent, new.classes)
+    let changes_peers = same_kind(running, &new);
+    let (peers, places) = if changes_peers {
+        merge_peers(&running.peers, &new.peers)
     } else {
-        (
-            running.forwards.clone(),
-            running.socks.clone(),
-            running.transparent.clone(),
-            running.classes.clone(),
-        )
+        (running.peers.clone(), Vec::new())
     };
-    GatewayConfig {
-        peers,
-        classes,
-        forwards,
-        socks,
-        transparent,
+    // Entries refer to classes, of which one whose store is not open could promise nothing.
+    let has_store = keeps_on_disk(running) || !keeps_on_disk(&new);
+    let is_there = |peer: usize| peers.get(peer).is_some_and(|peer| !peer.is_removed);
+    let mut merged = GatewayConfig {
         egress: new.egress,
         log: new.log,
         ..running.clone()
+    };
+    if changes_peers && has_store {
+        let place = |peer: &mut usize| *peer = places.get(*peer).copied().unwrap_or(usize::MAX);
+        merged.forwards = new.forwards;
+        merged.socks = new.socks;
+        merged.transparent = new.transparent;
+        merged.classes = new.classes;
+        merged.forwards.iter_mut().for_each(|e| place(&mut e.peer));
+        merged.socks.iter_mut().for_each(|e| place(&mut e.peer));
+        merged
+            .transparent
+            .iter_mut()
+            .for_each(|e| place(&mut e.peer));
     }
+    // Those to a peer that is gone lead nowhere.
+    merged.forwards.retain(|entry| is_there(entry.peer));
+    merged.socks.retain(|entry| is_there(entry.peer));
+    merged.transparent.retain(|entry| is_there(entry.peer));
+    if changes_peers {
+        merged.security = new.security;
+    }
+    merged.peers = peers;
+    merged
+}
+
+/// The peers by their places, and the place of each of `new`.
+fn merge_peers(running: &[PeerSettings], new: &[PeerSettings]) -> (Vec<PeerSettings>, Vec<usize>) {
+    let mut peers = running.to_vec();
+    for peer in &mut peers {
+        peer.is_removed = true;
+        peer.address = None;
+    }
+    let mut places = Vec::new();
+    for settings in new {
+        let place = peers.iter().position(|peer| peer.name == settings.name);
+        let place = place.unwrap_or(peers.len());
+        match peers.get_mut(place) {
+            // How large packets are is decided when a peer comes.
+            Some(peer) if running.get(place).is_some_and(|was| !was.is_removed) => {
+                *peer = PeerSettings {
+                    mtu: peer.mtu,
+                    mtu_discovery: peer.mtu_discovery,
+                    ..settings.clone()
+                };
+            }
+            Some(peer) => *peer = settings.clone(),
+            None => peers.push(settings.clone()),
+        }
+        places.push(place);
+    }
+    (peers, places)
 }
 
 #[cfg(test)]
@@ -107,10 +137,61 @@ mod tests {
         );
         assert!(fixed_differences(&running, &free).is_empty());
         assert_eq!(merge(&running, free.clone()), free);
-        let fixed = read(&TEXT.replace("\"a\"", "\"c\"").replace("\"b\"", "\"d\""));
+        let fixed = read(
+            &TEXT
+                .replace("\"a\"", "\"c\"")
+                .replace("\"b\"", "\"b\"\nmtu = \"1400B\""),
+        );
         let told = fixed_differences(&running, &fixed);
-        assert_eq!(told, ["gateway.name", "peer (everything but rate)"]);
+        assert_eq!(told, ["gateway.name", "peer.mtu, peer.mtu_discovery"]);
         assert_eq!(merge(&running, fixed), running);
+    }
+
+    #[test]
+    fn peers_keep_their_places_whatever_comes_and_goes() {
+        let with = |names: &[&str], to: &str| {
+            let peers = names.iter().fold(String::new(), |text, name| {
+                text + &format!("[[peer]]\nname = \"{name}\"\nrate = \"1mbit\"\n")
+            });
+            read(&format!(
+                "[gateway]\nname = \"a\"\n[security]\nkind = \"none\"\n{peers}\
+                 [[forward]]\nlisten = \"127.0.0.1:7\"\nto = \"10.0.0.1:7\"\npeer = \"{to}\"\n"
+            ))
+        };
+        let names = |config: &GatewayConfig| {
+            let name = |peer: &PeerSettings| (peer.name.clone(), peer.is_removed);
+            config.peers.iter().map(name).collect::<Vec<_>>()
+        };
+        let known = |list: &[(&str, bool)]| {
+            let owned = |(name, is_removed): &(&str, bool)| ((*name).to_owned(), *is_removed);
+            list.iter().map(owned).collect::<Vec<_>>()
+        };
+        let running = with(&["b", "c"], "b");
+        let new = with(&["d", "c"], "d");
+        assert!(fixed_differences(&running, &new).is_empty());
+        let merged = merge(&running, new);
+        assert_eq!(
+            names(&merged),
+            known(&[("b", true), ("c", false), ("d", false)])
+        );
+        assert_eq!(merged.forwards[0].peer, 2, "the place of d");
+        let again = merge(&merged, with(&["c", "b"], "b"));
+        assert_eq!(
+            names(&again),
+            known(&[("b", false), ("c", false), ("d", true)])
+        );
+        assert_eq!(again.forwards[0].peer, 0, "b has its place again");
+    }
+
+    #[test]
+    fn another_kind_of_security_leaves_peers_and_entries_alone() {
+        let running = read(TEXT);
+        let new = read(&TEXT.replace(
+            "kind = \"none\"",
+            "kind = \"preset\"\npreset_key_file = \"k\"",
+        ));
+        assert_eq!(fixed_differences(&running, &new), ["security.kind"]);
+        assert_eq!(merge(&running, new), running);
     }
 
     #[test]

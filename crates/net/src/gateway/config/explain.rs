@@ -30,9 +30,13 @@ fn write_all(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
             Some(address) => format!("is called at {address}"),
             None => "calls us, from anywhere".to_owned(),
         };
+        let keys = match peer.public_keys().count() {
+            2 => ", under either of its two keys",
+            _ => "",
+        };
         writeln!(
             out,
-            "peer `{}` {place}; at most {} towards it, in packets of {}",
+            "peer `{}` {place}{keys}; at most {} towards it, in packets of {}",
             peer.name,
             peer.rate,
             packets(peer)
@@ -79,15 +83,23 @@ fn security(config: &GatewayConfig, out: &mut String) -> core::fmt::Result {
     match &config.security {
         SecurityKind::Noise {
             private_key_file,
+            former_private_key_file,
             preset_key_file,
         } => {
+            let former = match former_private_key_file {
+                Some(file) => format!(
+                    ", the one before, which is still taken, in {}",
+                    file.display()
+                ),
+                None => String::new(),
+            };
             let preset = match preset_key_file {
                 Some(file) => format!(" and the preset key in {}", file.display()),
                 None => String::new(),
             };
             writeln!(
                 out,
-                "datagrams are encrypted; our key is in {}{preset}",
+                "datagrams are encrypted; our key is in {}{former}{preset}",
                 private_key_file.display()
             )
         }

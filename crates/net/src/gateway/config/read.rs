@@ -35,7 +35,12 @@ const ROOT: Keys = &[&[
     "trace",
 ]];
 const GATEWAY: Keys = &[&["name", "listen", "state_dir", "log", "fec_words"]];
-const SECURITY: Keys = &[&["kind", "private_key_file", "preset_key_file"]];
+const SECURITY: Keys = &[&[
+    "kind",
+    "private_key_file",
+    "former_private_key_file",
+    "preset_key_file",
+]];
 const PEER: Keys = &[&[
     "name",
     "address",
@@ -180,14 +185,21 @@ fn security(root: &TableReader<'_>) -> Read<SecurityKind> {
         Some(0) => Ok(SecurityKind::Noise {
             private_key_file: file("private_key_file")?
                 .ok_or_else(|| needs("private_key_file", "noise"))?,
+            former_private_key_file: file("former_private_key_file")?,
             preset_key_file: file("preset_key_file")?,
         }),
+        Some(1) if reader.has("former_private_key_file") => {
+            let problem = "is not used with kind = \"preset\"; remove it";
+            Err(reader.wrong("former_private_key_file", problem))
+        }
         Some(1) => Ok(SecurityKind::Preset {
             preset_key_file: file("preset_key_file")?
                 .ok_or_else(|| needs("preset_key_file", "preset"))?,
         }),
-        Some(_) => match ["private_key_file", "preset_key_file"]
-            .into_iter()
+        Some(_) => match SECURITY
+            .iter()
+            .flat_map(|keys| keys.iter().copied())
+            .filter(|key| *key != "kind")
             .find(|key| reader.has(key))
         {
             Some(key) => {
@@ -214,7 +226,8 @@ fn peers(root: &TableReader<'_>, security: &SecurityKind) -> Read<Vec<PeerSettin
             return Err(reader.wrong("name", problem));
         }
         let same = |other: &&PeerSettings| {
-            peer.public_key.is_some() && other.public_key == peer.public_key
+            let mut keys = peer.public_keys();
+            keys.any(|key| other.public_keys().any(|others| others == key))
         };
         if let Some(other) = peers.iter().find(same) {
             let problem = format!("is that of peer `{}` too; give each its own", other.name);
@@ -247,9 +260,17 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         let problem = format!("is {mtu}; write {MTU_MIN} to {MTU_MAX}");
         return Err(reader.wrong("mtu", problem));
     }
-    let public_key = reader
-        .value::<PublicKey>("public_key")?
-        .map(|key| key.to_string());
+    let keys = reader.list("public_key", str::parse::<PublicKey>)?;
+    let keys: Vec<String> = keys.iter().flatten().map(ToString::to_string).collect();
+    let (public_key, other_public_key) = match &keys[..] {
+        [] => (None, None),
+        [key] => (Some(key.clone()), None),
+        [key, other] if key != other => (Some(key.clone()), Some(other.clone())),
+        _ => {
+            let problem = "must be one key, or two different ones while the peer changes its key";
+            return Err(reader.wrong("public_key", problem));
+        }
+    };
     let noise = matches!(security, SecurityKind::Noise { .. });
     if noise && public_key.is_none() {
         let problem = "is missing, and kind = \"noise\" needs it; write what `fulmar keygen` \
@@ -267,9 +288,11 @@ fn peer(reader: &TableReader<'_>, security: &SecurityKind) -> Read<PeerSettings>
         name,
         address: reader.value::<Place>("address")?.map(|place| place.0),
         public_key,
+        other_public_key,
         rate,
         mtu,
         mtu_discovery: reader.value_or("mtu_discovery", true)?,
+        is_removed: false,
     })
 }
 

@@ -30,6 +30,8 @@ pub enum SecurityKind {
     Noise {
         /// Our private key.
         private_key_file: PathBuf,
+        /// The key before, which peers may still call.
+        former_private_key_file: Option<PathBuf>,
         /// A key on top that both sides were given.
         preset_key_file: Option<PathBuf>,
     },
@@ -62,12 +64,24 @@ pub struct PeerSettings {
     pub address: Option<Destination>,
     /// Its public key, in base64, with security `noise`.
     pub public_key: Option<String>,
+    /// Another that is its own, too, while it changes its key.
+    pub other_public_key: Option<String>,
     /// What the link towards it carries at most, IP headers included.
     pub rate: Bitrate,
     /// The largest IP packet towards it.
     pub mtu: ByteCount,
     /// Whether what the path carries is found out, up to `mtu`; else `mtu` is taken to pass.
     pub mtu_discovery: bool,
+    /// It was taken out by a reload. Its place is not another's before a restart.
+    pub is_removed: bool,
+}
+
+impl PeerSettings {
+    /// Its public keys.
+    pub fn public_keys(&self) -> impl Iterator<Item = &str> {
+        let keys = [&self.public_key, &self.other_public_key];
+        keys.into_iter().filter_map(|key| key.as_deref())
+    }
 }
 
 /// What is proxied.
@@ -188,6 +202,13 @@ pub struct Limits {
     pub udp_idle: Duration,
     /// Flows outlive a link that is down for so long.
     pub outage: Duration,
+}
+
+impl GatewayConfig {
+    /// The peers that no reload took out.
+    pub fn live_peers(&self) -> impl Iterator<Item = &PeerSettings> {
+        self.peers.iter().filter(|peer| !peer.is_removed)
+    }
 }
 
 /// A whole configuration.

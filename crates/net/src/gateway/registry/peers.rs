@@ -1,5 +1,6 @@
 //! Peers: their links, round trips, rates and outages.
 
+use super::super::reporting::REMOVED;
 use super::entry::{Entry, Kind, Point, Unit, Value};
 use super::select::{
     of_directions, of_losses, of_peer_delays, of_peer_windows, of_peers, of_quantiles,
@@ -15,7 +16,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         label: "link up",
         help: "Whether datagrams pass",
         formula: "",
-        read: |s| of_peers(s, |p| Some(Value::Count(u64::from(p.link == "up")))),
+        read: |s| {
+            of_peers(s, |p| {
+                let is_there = p.link != REMOVED;
+                is_there.then(|| Value::Count(u64::from(p.link == "up")))
+            })
+        },
     },
     Entry {
         name: "peer_flows",

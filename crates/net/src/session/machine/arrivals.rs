@@ -348,6 +348,7 @@ impl<M: Machine> Session<M> {
                 answered.settle(now);
             }
             if let Some(offer) = state.offer.take() {
+                state.use_key(offer.key);
                 state.epoch_seen = state.epoch_seen.max(offer.epoch);
                 state.early_intake.raise(offer.epoch);
                 self.see_epoch(index, offer.epoch);

@@ -10,7 +10,7 @@ use crate::session::guard::{COOKIE_LIFE, NO_PROOF, second};
 use crate::session::handshake::Initiator;
 use crate::session::kinds::SecurityKinds;
 use crate::session::liveness::Wants;
-use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending};
+use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending, public_key};
 use crate::session::seal::Keypair;
 use crate::session::sources::Rate;
 use crate::session::wire::{DatagramType, Header};
@@ -38,7 +38,13 @@ impl<M: Machine> Session<M> {
             return;
         };
         state.trying_since.get_or_insert(now);
-        if state.pending.as_ref().is_none_or(|p| p.is_stale(now)) && !self.begin(now, peer) {
+        let of_two = state.also.is_some();
+        let is_stale = |pending: &Pending| pending.is_stale(now, of_two);
+        if state.pending.as_ref().is_some_and(is_stale) {
+            state.pending = None;
+            state.take_other_key();
+        }
+        if state.pending.is_none() && !self.begin(now, peer) {
             return;
         }
         self.complain_of_silence(now, peer);
@@ -174,6 +180,7 @@ impl<M: Machine> Session<M> {
         let state = self.peers.get_mut(peer).ok_or(DropReason::NoSession)?;
         let keys = Keypair::new(cipher, header.receiver, header.low, now, true);
         state.keys.install(now, keys);
+        state.use_key(public_key(&state.config.security));
         if let Some(answered) = state.answered.as_mut() {
             answered.settle(now);
         }

@@ -120,6 +120,7 @@ impl<M: Machine> Session<M> {
             (Notice::WrongKey, Security::Noise { peer, .. }) => Hint::WrongPublicKey(*peer),
             (Notice::WrongKey, Security::Preset { .. }) => Hint::Mismatch(Mismatch::PresetKey),
             (Notice::WrongKey, Security::None { .. }) => Hint::Mismatch(Mismatch::Label),
+            (Notice::WrongKey, Security::Nobody) => return Err(DropReason::NoSession),
             (Notice::OtherSecurity(theirs), _) => {
                 Hint::Mismatch(Mismatch::Security { ours, theirs })
             }

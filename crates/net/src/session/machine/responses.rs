@@ -2,7 +2,6 @@
 
 use super::Session;
 use super::arrivals::Origin;
-use crate::session::config::Security;
 use crate::session::counters::DropReason;
 use crate::session::event::{Mismatch, RefuseReason, SessionEvent};
 use crate::session::guard::{Admission, Call, GuardKeys, MAC_BYTES, Mac};
@@ -43,6 +42,8 @@ struct Parts<'a> {
 enum Addressee {
     /// Our public key.
     Us,
+    /// A former one that is still taken.
+    UsAsBefore,
     /// The key that we share with this peer.
     SharedWith(usize),
 }
@@ -122,14 +123,17 @@ impl<M: Machine> Session<M> {
         }
         let means = self.means();
         let (responder, peer) = match addressed {
-            Addressee::Us => {
-                let identity = self.config.identity.as_ref().ok_or(DropReason::Unknown)?;
+            Addressee::Us | Addressee::UsAsBefore => {
+                let identity = match addressed {
+                    Addressee::UsAsBefore => self.former_identity.as_ref(),
+                    _ => self.config.identity.as_ref(),
+                };
+                let identity = identity.ok_or(DropReason::Unknown)?;
                 let read = Responder::read_noise(identity, header.low, parts.body, means);
                 let read = read.ok_or(DropReason::Forged)?;
                 let key = read.key;
-                let peer = self.peers.iter().position(|peer| {
-                    matches!(&peer.config.security, Security::Noise { peer, .. } if Some(*peer) == key)
-                });
+                let mut peers = self.peers.iter();
+                let peer = peers.position(|peer| key.is_some_and(|key| peer.is_known_by(key)));
                 let Some(peer) = peer else {
                     let notice = Notice::UnknownCaller;
                     self.tell_refusal(now, origin.path, header.low, parts.first, notice);
@@ -169,8 +173,13 @@ impl<M: Machine> Session<M> {
         let work = &mut self.work;
         if parts.body.len() == IK_INITIATION_BYTES {
             let own = self.own_guard_keys.as_ref()?;
-            let verifies = own.verifies(work, parts.covered, parts.first);
-            return verifies.then_some(Addressee::Us);
+            if own.verifies(work, parts.covered, parts.first) {
+                return Some(Addressee::Us);
+            }
+            // While two keys of our own are taken, a wrong one costs two hashes.
+            let former = self.former_guard_keys.as_ref()?;
+            let verifies = former.verifies(work, parts.covered, parts.first);
+            return verifies.then_some(Addressee::UsAsBefore);
         }
         let called = parts.kind()?;
         let mut tried: Option<&GuardKeys> = None;
@@ -248,6 +257,7 @@ impl<M: Machine> Session<M> {
         let nonce = self.guard.nonce();
         let keys = match addressed {
             Addressee::Us => self.own_guard_keys.as_ref(),
+            Addressee::UsAsBefore => self.former_guard_keys.as_ref(),
             Addressee::SharedWith(peer) => self.peers.get(peer).map(|peer| &peer.guard_keys),
         };
         let Some(body) = keys.and_then(|keys| keys.wrap(cookie, first, nonce)) else {
@@ -295,8 +305,9 @@ impl<M: Machine> Session<M> {
             return Err(DropReason::OldEpoch);
         }
         let own_key = self.config.identity.as_ref().map(SecretKey::public);
-        let we_win = match (&state.config.security, own_key) {
-            (Security::Noise { peer, .. }, Some(own)) => own > *peer,
+        let we_win = match (opening.responder.key, own_key) {
+            // Of two keys, the one that it calls with.
+            (Some(peer), Some(own)) => own > peer,
             _ => own_boot > theirs.boot,
         };
         if let Some(pending) = &state.pending {
@@ -321,7 +332,7 @@ impl<M: Machine> Session<M> {
             responder,
         } = opening;
         let ours = self.hello(0);
-        let theirs = responder.hello.clone();
+        let (theirs, key) = (responder.hello.clone(), responder.key);
         let disagreement = ours.disagreement(&theirs);
         let index = self.peers.get(peer).map(|state| state.index);
         let local = self.new_index(index.ok_or(DropReason::UnknownPeer)?);
@@ -362,6 +373,7 @@ impl<M: Machine> Session<M> {
             epoch: theirs.epoch,
             capabilities: theirs.capabilities,
             since: now,
+            key,
         });
         // A peer that can be reached stays where it is until its next sealed datagram.
         if !state.is_open(now) {

@@ -1,0 +1,351 @@
+//! Another configuration taken up while the gateway runs: entries, classes, permissions, peers and keys.
+//!
+//! # Promises
+//! - What can fail is tried before: keys are read where the loop does not wait for it, and a configuration
+//!   that cannot be taken up changes nothing.
+//! - A key that is not in the new configuration has no session from then on, and a peer that is not in it
+//!   no flow.
+//! - Each change of a peer or key is a line of the log, with who asked for it.
+
+use super::config::{GatewayConfig, PeerSettings, change};
+use super::entry;
+use super::error::GatewayError;
+use super::flow::ClientKey;
+use super::peer_names::PeerNames;
+use super::reporting::index_of;
+use super::running::{Link, Running};
+use super::start::{
+    Keys, Recognition, inner_paths, known_address, mtu_config, read_keys, security_of,
+    session_settings,
+};
+use crate::session::{PEERS_MAX, PeerConfig, SecretKey};
+use crate::wait::Waker;
+use core::fmt;
+use fulmar_capture::{GatewayEvent, Place};
+use fulmar_proto::splice::{FlowId, ResetCode};
+use fulmar_proto::units::Instant;
+
+/// Who asked for a reload, as far as the kernel tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asker {
+    /// The user of the process that sent the signal.
+    pub uid: Option<u32>,
+    /// That process.
+    pub pid: Option<u32>,
+    /// The user who logged in, whoever he became since (proc(5): `loginuid`).
+    pub login_uid: Option<u32>,
+    /// Whose the file of the configuration is.
+    pub file_uid: Option<u32>,
+}
+
+impl fmt::Display for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = [
+            ("uid", self.uid),
+            ("pid", self.pid),
+            ("login uid", self.login_uid),
+            ("file of uid", self.file_uid),
+        ];
+        let known = known
+            .into_iter()
+            .filter_map(|(name, number)| Some(format!("{name} {}", number?)));
+        let known: Vec<String> = known.collect();
+        if known.is_empty() {
+            return f.write_str("unknown");
+        }
+        f.write_str(&known.join(", "))
+    }
+}
+
+/// A configuration that a running gateway can take up, with what its files hold.
+#[derive(Debug)]
+pub struct Reload {
+    config: GatewayConfig,
+    keys: Keys,
+    by: Asker,
+}
+
+impl Reload {
+    /// Reads the files of `config`, and tries whether its settings fit each other.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: a key or password cannot be read, or two peers could not be told apart.
+    pub fn prepare(config: GatewayConfig, by: Asker) -> Result<Self, GatewayError> {
+        let keys = read_keys(&config.security)?;
+        entry::rules(&config)?;
+        session_settings(&config, &keys, Vec::new(), 0).check()?;
+        for index in 0..config.peers.len() {
+            known_address(&config, index)?;
+        }
+        Ok(Self { config, keys, by })
+    }
+}
+
+/// How a peer's settings changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Comes,
+    Goes,
+    Stays,
+    /// It was removed before.
+    IsGone,
+}
+
+fn fate(was: Option<&PeerSettings>, is: &PeerSettings) -> Fate {
+    let was_there = was.is_some_and(|was| !was.is_removed);
+    match (was_there, is.is_removed) {
+        (false, false) => Fate::Comes,
+        (true, true) => Fate::Goes,
+        (true, false) => Fate::Stays,
+        (false, true) => Fate::IsGone,
+    }
+}
+
+/// The names of the settings that differ, but for the keys.
+fn changed(was: &PeerSettings, is: &PeerSettings) -> Vec<&'static str> {
+    let all = [
+        ("address", was.address != is.address),
+        ("rate", was.rate != is.rate),
+    ];
+    let changed = all.iter().filter(|(_, differs)| *differs);
+    changed.map(|(name, _)| *name).collect()
+}
+
+/// One reload under way.
+struct Change<'a> {
+    now: Instant,
+    link: &'a mut Link,
+    by: &'a Asker,
+}
+
+fn change_own_keys(change: &mut Change<'_>, keys: &Keys) {
+    let Change { now, link, by } = change;
+    let (identity, former) = (keys.identity.clone(), keys.former.clone());
+    let public = |key: &Option<SecretKey>| key.as_ref().map(|key| key.public().to_string());
+    if link.set_identity(*now, identity, former) {
+        tracing::warn!(
+            event = "own_key_changed",
+            public_key = public(&keys.identity),
+            former = public(&keys.former),
+            %by
+        );
+    }
+}
+
+fn add_peer(
+    change: &mut Change<'_>,
+    index: usize,
+    settings: &PeerSettings,
+    (security, also): Recognition,
+) {
+    let Change { now, link, by } = change;
+    let added = link.add_peer(PeerConfig {
+        name: settings.name.clone(),
+        security: security.clone(),
+        endpoints: Vec::new(),
+        mtu: mtu_config(settings),
+    });
+    debug_assert_eq!(added, Some(index_of(index)), "places are the session's");
+    let peer = index_of(index);
+    link.set_security(*now, peer, security, also);
+    // Nothing is made for it before it is there.
+    link.inner_mut().hold(*now, peer.inner_path(), true);
+    tracing::warn!(
+        event = "peer_added",
+        peer = settings.name,
+        public_key = settings.public_key,
+        other_public_key = settings.other_public_key,
+        %by
+    );
+}
+
+fn change_peer(
+    change: &mut Change<'_>,
+    index: usize,
+    (was, is): (&PeerSettings, &PeerSettings),
+    (security, also): Recognition,
+) {
+    let Change { now, link, by } = change;
+    let peer = index_of(index);
+    let session_ended = link.set_security(*now, peer, security, also);
+    if session_ended {
+        link.inner_mut().hold(*now, peer.inner_path(), true);
+    }
+    let mut what = changed(was, is);
+    if session_ended || !was.public_keys().eq(is.public_keys()) {
+        what.push("keys");
+    }
+    if !what.is_empty() {
+        tracing::warn!(
+            event = "peer_changed",
+            peer = is.name,
+            what = what.join(", "),
+            public_key = is.public_key,
+            other_public_key = is.other_public_key,
+            session_ended,
+            %by
+        );
+    }
+}
+
+impl Running {
+    /// Takes up another configuration.
+    pub(super) fn reload(&mut self, now: Instant, link: &mut Link, new: Reload, waker: Waker) {
+        let Reload { config, keys, by } = new;
+        let fixed = change::fixed_differences(&self.config, &config);
+        let places: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
+        let same_kind = self.config.security.name() == config.security.name();
+        let merged = change::merge(&self.config, config);
+        if merged.peers.len() > PEERS_MAX {
+            let problem = format!(
+                "there were more than {PEERS_MAX} peers since the start, removed ones with them; restart it"
+            );
+            tracing::error!(event = "reload_refused", problem, %by);
+            return;
+        }
+        let rules = match entry::rules(&merged) {
+            Ok(rules) => rules,
+            Err(error) => {
+                tracing::error!(event = "reload_refused", %error, %by);
+                return;
+            }
+        };
+        if !fixed.is_empty() {
+            tracing::warn!(event = "reload_partial", needs_restart = fixed.join(", "));
+        }
+        let before = core::mem::replace(&mut self.config, merged);
+        if same_kind {
+            let place_of = |peer: &PeerSettings| places.iter().position(|name| *name == peer.name);
+            let mut turn = Change {
+                now,
+                link: &mut *link,
+                by: &by,
+            };
+            change_own_keys(&mut turn, &keys);
+            let all: Vec<(usize, PeerSettings)> =
+                self.config.peers.iter().cloned().enumerate().collect();
+            // First who goes: another may come with its key.
+            for (index, peer) in &all {
+                if fate(before.peers.get(*index), peer) == Fate::Goes {
+                    self.remove_peer(&mut turn, *index);
+                }
+            }
+            for (index, peer) in &all {
+                let Some(place) = place_of(peer) else {
+                    continue;
+                };
+                let recognised = security_of(&keys, place, peer);
+                let was = before.peers.get(*index);
+                let is_found_anew = match (fate(was, peer), was) {
+                    (Fate::Comes, _) => {
+                        add_peer(&mut turn, *index, peer, recognised);
+                        true
+                    }
+                    (Fate::Stays, Some(was)) => {
+                        change_peer(&mut turn, *index, (was, peer), recognised);
+                        was.address != peer.address
+                    }
+                    _ => false,
+                };
+                if is_found_anew {
+                    self.find_peer(turn.link, *index);
+                }
+            }
+            self.look_for_names(waker);
+        }
+        let unopened = self.change_entries(now, link, rules);
+        self.admission.follow(&self.config);
+        self.budget.follow(self.config.peers.len());
+        let endpoint = link.inner_mut().endpoint_mut();
+        endpoint.share_among(inner_paths(&self.config));
+        for peer in 0..self.config.peers.len() {
+            self.report_link(now, link, peer);
+        }
+        self.trace_event(now, Place::default(), &GatewayEvent::Reloaded);
+        tracing::info!(
+            event = "reloaded",
+            peers = self.config.live_peers().count(),
+            entries = self.entries.len(),
+            unopened,
+            flows = self.flows.len(),
+            %by
+        );
+    }
+
+    fn remove_peer(&mut self, change: &mut Change<'_>, index: usize) {
+        let Change { now, link, by } = change;
+        let now = *now;
+        let of_peer = self.flows.iter().filter(|(_, flow)| flow.peer == index);
+        let flows: Vec<FlowId> = of_peer.map(|(id, _)| id).collect();
+        for id in &flows {
+            link.inner_mut().reset(now, *id, ResetCode::PeerLost);
+            self.drop_flow(now, *id, "peer_removed", true);
+        }
+        let peer = index_of(index);
+        link.remove_peer(now, peer);
+        link.inner_mut().peer_restarted(now, peer.inner_path());
+        link.inner_mut().hold(now, peer.inner_path(), true);
+        tracing::warn!(
+            event = "peer_removed",
+            peer = self.peer_name(index),
+            flows = flows.len(),
+            %by
+        );
+    }
+
+    /// A peer is to be called elsewhere, or not at all until its name is resolved.
+    fn find_peer(&mut self, link: &mut Link, index: usize) {
+        let peer = index_of(index);
+        // One that has no address for our socket was refused before.
+        match known_address(&self.config, index).ok().flatten() {
+            Some(address) => self.found_peers.push_back((peer, address)),
+            None => link.set_endpoints(peer, Vec::new()),
+        }
+    }
+
+    fn look_for_names(&mut self, waker: Waker) {
+        let v6 = self.config.listen.is_ipv6();
+        match PeerNames::start(&self.config.peers, v6, waker) {
+            Ok(names) => self.peer_names = names,
+            Err(error) => tracing::error!(event = "peer_names_not_sought", %error),
+        }
+    }
+
+    /// Opens, changes and closes entries; how many could not be opened.
+    fn change_entries(&mut self, now: Instant, link: &mut Link, rules: Vec<entry::Rule>) -> usize {
+        let mut old = core::mem::take(&mut self.entries);
+        let mut unopened = 0;
+        for rule in rules {
+            let kept = old
+                .iter()
+                .find(|(_, entry)| entry.rule.same_socket(&rule))
+                .map(|(token, _)| *token);
+            if let Some(token) = kept
+                && let Some(mut entry) = old.remove(&token)
+            {
+                entry.rule = rule;
+                self.entries.insert(token, entry);
+            } else if let Err(error) = self.add_entry(rule) {
+                unopened += 1;
+                tracing::error!(event = "entry_unopened", %error);
+            }
+        }
+        // What is left has no rule any more; its datagram flows speak through it.
+        for (token, entry) in old {
+            self.targets.remove(&token);
+            self.close_port(&entry);
+            let of_port = |key: &ClientKey| key.port == token;
+            let orphans: Vec<FlowId> = self
+                .clients
+                .iter()
+                .filter(|(key, _)| of_port(key))
+                .map(|(_, id)| *id)
+                .collect();
+            for id in orphans {
+                link.inner_mut().finish(now, id);
+                self.drop_flow(now, id, "entry_closed", false);
+            }
+        }
+        unopened
+    }
+}
