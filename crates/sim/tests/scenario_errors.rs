@@ -69,7 +69,7 @@ fn each_mistake_is_answered_with_its_place_and_a_remedy() {
         ),
         (
             GOOD.replace("rate = \"5mbit\"", ""),
-            "my.toml:1: `hop.rate`: is missing; write rate = \"5mbit\"",
+            "my.toml:1: `hop.rate`: is missing; write rate = \"5Mbit/s\"",
         ),
         (
             GOOD.replace("[flow]", "[flwo]"),
