@@ -65,6 +65,8 @@ ELSEWHERE = {
     "fulmar keygen /etc/fulmar/NAME.key && chown fulmar: /etc/fulmar/NAME.key": PACKAGE,
     "fulmar doctor -c /etc/fulmar/NAME.toml": PACKAGE,
     "systemctl enable --now fulmar-gateway@NAME": PACKAGE,
+    "install -D -m 644 /usr/share/doc/fulmar/examples/transparent.conf"
+    " /etc/systemd/system/fulmar-gateway@NAME.service.d/transparent.conf": PACKAGE,
     "start-stop-daemon --start --background --make-pidfile --pidfile /run/fulmar-NAME.pid --chuid fulmar --exec /usr/bin/fulmar"
     " -- gateway -c /etc/fulmar/NAME.toml": PACKAGE,
     "start-stop-daemon --stop --retry 10 --remove-pidfile --pidfile /run/fulmar-NAME.pid": PACKAGE,

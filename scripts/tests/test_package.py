@@ -108,6 +108,11 @@ listen = "127.0.0.1:49180"
         self.assertIn("far", doctor.stdout)
         # Nothing is started where no systemd runs.
         run("sh", "-c", shown("systemctl enable ").replace(" --now", ""))
+        run("sh", "-c", shown("install -D "))
+        drop_in = pathlib.Path("/etc/systemd/system/fulmar-gateway@test.service.d")
+        self.assertIn("CAP_NET_ADMIN", (drop_in / "transparent.conf").read_text())
+        # Its administrator's, who takes it away.
+        shutil.rmtree(drop_in)
         self.assertEqual(self.start()["name"], "test")
         pid = int(PID.read_text())
         owner = os.stat(f"/proc/{pid}").st_uid
