@@ -69,7 +69,8 @@ class Page(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         cls.out = cls.folder / "pages"
         command = [program.FULMAR, "reproduce", "all", "--runs", "1", "--out", cls.out]
-        subprocess.run(command, check=True, timeout=600, capture_output=True)
+        # Far beyond what every paper takes beside the other tests.
+        subprocess.run(command, check=True, timeout=1800, capture_output=True)
         cls.papers = sorted(path.name for path in cls.out.iterdir() if path.is_dir())
         cls.pages = [cls.out / "index.html", *(cls.out / paper / "index.html" for paper in cls.papers)]
         cls.browser = chromium.Browser(cls.folder / "profile", NO_NAMES)
