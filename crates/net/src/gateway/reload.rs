@@ -81,7 +81,7 @@ impl Reload {
     }
 }
 
-/// How a peer's settings changed.
+/// A change of a peer's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Comes,

@@ -248,10 +248,10 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
     Ok(Splicer::new(settings, endpoint, rng.child("flows"))?)
 }
 
-/// How a peer is recognised: by one key, and perhaps by another public one.
+/// A peer's way of being recognised: by one key, and perhaps by another public one.
 pub(super) type Recognition = (Security, Option<PublicKey>);
 
-/// How the peer at this place in the file is recognised.
+/// The way in which the peer at this place in the file is recognised.
 pub(super) fn security_of(keys: &Keys, place: usize, peer: &PeerSettings) -> Recognition {
     let mut public = peer.public_keys().filter_map(|key| key.parse().ok());
     let security = match (&keys.preset, public.next()) {

@@ -100,7 +100,7 @@ impl Suite {
     }
 }
 
-/// How much may be sealed under one key.
+/// The most that may be sealed under one key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Datagrams after which other keys are due ...
@@ -161,7 +161,7 @@ impl Cipher {
         }
     }
 
-    /// How much may be sealed under one of its keys.
+    /// The most that may be sealed under one of its keys.
     pub(super) fn bounds(&self) -> Bounds {
         match self {
             Self::Aead(aead) if aead.suite == Suite::Aes256Gcm => Bounds {
