@@ -135,7 +135,7 @@ pub(super) enum Unexpected {
     End,
 }
 
-/// An empty buffer with more memory than this gives it back.
+/// An empty buffer gives back the memory beyond this; to give back all would be to grow it again with every burst.
 const KEPT_CAPACITY: usize = 64 << 10;
 
 impl Incoming {
@@ -197,7 +197,7 @@ impl Incoming {
     pub(super) fn consume(&mut self, len: usize) {
         self.buffer.drain(..len.min(self.buffer.len()));
         if self.buffer.is_empty() && self.buffer.capacity() > KEPT_CAPACITY {
-            self.buffer = VecDeque::new();
+            self.buffer.shrink_to(KEPT_CAPACITY);
         }
     }
 
