@@ -222,7 +222,7 @@ impl<A: Application<Endpoint>, T: FnMut(&str)> Application<SecuredEndpoint> for 
         link.on_too_large(now, path);
     }
 
-    fn paths_in_use(&self, link: &SecuredEndpoint) -> Option<Vec<PathId>> {
+    fn paths_in_use(&self, _now: Instant, link: &SecuredEndpoint) -> Option<Vec<PathId>> {
         Some(link.paths_in_use().collect())
     }
 

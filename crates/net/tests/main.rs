@@ -5,6 +5,7 @@
 mod configuration_texts;
 mod corpora;
 mod emulator;
+mod forged_sources;
 mod gateway_isolation;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;

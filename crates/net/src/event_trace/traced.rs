@@ -82,8 +82,8 @@ impl<A: Application<Endpoint>> Application<Endpoint> for Traced<'_, A> {
         self.application.too_large(now, machine, path);
     }
 
-    fn paths_in_use(&self, machine: &Endpoint) -> Option<Vec<PathId>> {
-        self.application.paths_in_use(machine)
+    fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
+        self.application.paths_in_use(now, machine)
     }
 
     fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {

@@ -314,7 +314,7 @@ impl Application<Link> for Running {
         link.on_too_large(now, path);
     }
 
-    fn paths_in_use(&self, link: &Link) -> Option<Vec<PathId>> {
+    fn paths_in_use(&self, _now: Instant, link: &Link) -> Option<Vec<PathId>> {
         Some(link.paths_in_use().collect())
     }
 

@@ -419,8 +419,8 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
         machine.handle_datagram_from(now, datagram, &source_octets(from));
     }
 
-    fn paths_in_use(&self, machine: &Endpoint) -> Option<Vec<PathId>> {
-        machine.paths_shown()
+    fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
+        machine.paths_in_use(now)
     }
 
     fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {

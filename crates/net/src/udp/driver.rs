@@ -72,8 +72,8 @@ pub trait Application<M: Machine> {
 
     /// The paths that must keep their addresses when new ones come and the table is full. `None`: all
     /// with which there was talk, for as long as the table's settings say.
-    fn paths_in_use(&self, machine: &M) -> Option<Vec<PathId>> {
-        let _ = machine;
+    fn paths_in_use(&self, now: Instant, machine: &M) -> Option<Vec<PathId>> {
+        let _ = (now, machine);
         None
     }
 
@@ -178,14 +178,11 @@ impl UdpDriver {
 
     /// The path to `remote`, made if need be; `None` when the table is full.
     pub fn path_to(&mut self, remote: SocketAddr) -> Option<PathId> {
-        let now = self.clock.now();
-        let id = self.paths.heard(
-            now,
-            Path {
-                remote,
-                local: None,
-            },
-        )?;
+        let path = Path {
+            remote,
+            local: None,
+        };
+        let id = self.paths.heard(self.clock.now(), path, || None)?;
         // Pinned: the caller means to talk to it.
         self.paths.pin(id);
         Some(id)
@@ -348,12 +345,8 @@ impl UdpDriver {
                     remote: train.from,
                     local: train.to,
                 };
-                if paths.lacks_room_for(train.from)
-                    && let Some(in_use) = app.paths_in_use(machine)
-                {
-                    paths.displace(&in_use);
-                }
-                let Some(path) = paths.heard(now, path) else {
+                let in_use = || app.paths_in_use(now, machine);
+                let Some(path) = paths.heard(now, path, in_use) else {
                     continue;
                 };
                 for octets in train.datagrams() {

@@ -2,16 +2,17 @@
 //!
 //! # Promises
 //! - At most [`PathTableConfig::paths_max`] addresses are remembered.
+//! - A pinned address keeps its place for ever, and one that is in use, as the caller of
+//!   [`PathTable::heard`] says, for as long as it is.
+//! - Of the others, those give way first that we never answered, then those that never came back.
 //! - An address with which we have talked (it came, we answered, it came again) keeps its place until
-//!   it has been silent for [`PathTableConfig::stale_after`]. One that we never answered, or that never
-//!   came back, gives way at once, so that a flood of forged sources displaces only itself.
-//! - Whoever knows which addresses are in use can displace others ([`PathTable::displace`]).
-//! - A pinned address keeps its place for ever.
+//!   it has been silent for [`PathTableConfig::stale_after`], unless the caller knows which are in use: that
+//!   somebody was answered and came again proves little.
 //! - An id is not given to a second address before 2^32 others were.
 
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 /// Bounds of a [`PathTable`].
@@ -67,9 +68,6 @@ pub struct PathTable {
     config: PathTableConfig,
     ids: BTreeMap<SocketAddr, PathId>,
     entries: BTreeMap<PathId, Entry>,
-    unanswered: VecDeque<PathId>,
-    /// Answered, and not back yet.
-    awaited: VecDeque<PathId>,
     next: u32,
     refused: u64,
 }
@@ -81,8 +79,6 @@ impl PathTable {
             config,
             ids: BTreeMap::new(),
             entries: BTreeMap::new(),
-            unanswered: VecDeque::new(),
-            awaited: VecDeque::new(),
             next: 0,
             refused: 0,
         }
@@ -103,22 +99,30 @@ impl PathTable {
         self.refused
     }
 
-    /// The id of `remote`, from which something has just come; `None` when there is no room.
-    pub fn heard(&mut self, now: Instant, path: Path) -> Option<PathId> {
+    /// The id of an address from which something has just come; `None` when there is no room. To make some,
+    /// `in_use` is asked for the paths that must keep their addresses, if the caller knows them.
+    pub fn heard(
+        &mut self,
+        now: Instant,
+        path: Path,
+        in_use: impl FnOnce() -> Option<Vec<PathId>>,
+    ) -> Option<PathId> {
         if let Some(&id) = self.ids.get(&path.remote) {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.heard = now;
                 entry.path.local = path.local;
                 if entry.standing == Standing::Answered {
                     entry.standing = Standing::Talking;
-                    self.awaited.retain(|&other| other != id);
                 }
             }
             return Some(id);
         }
-        if self.entries.len() >= self.config.paths_max && !self.make_room(now) {
-            self.refused += 1;
-            return None;
+        if self.entries.len() >= self.config.paths_max {
+            self.make_room(now, in_use());
+            if self.entries.len() >= self.config.paths_max {
+                self.refused += 1;
+                return None;
+            }
         }
         while self.entries.contains_key(&PathId(self.next)) {
             self.next = self.next.wrapping_add(1);
@@ -134,7 +138,6 @@ impl PathTable {
                 standing: Standing::Heard,
             },
         );
-        self.unanswered.push_back(id);
         Some(id)
     }
 
@@ -143,13 +146,6 @@ impl PathTable {
         let entry = self.entries.get_mut(&id)?;
         if entry.standing == Standing::Heard {
             entry.standing = Standing::Answered;
-            // Mostly it came just now; a crowd of strangers must not make each answer a search.
-            if self.unanswered.back() == Some(&id) {
-                self.unanswered.pop_back();
-            } else {
-                self.unanswered.retain(|&other| other != id);
-            }
-            self.awaited.push_back(id);
         }
         Some(entry.path)
     }
@@ -158,8 +154,6 @@ impl PathTable {
     pub fn pin(&mut self, id: PathId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.standing = Standing::Pinned;
-            self.unanswered.retain(|&other| other != id);
-            self.awaited.retain(|&other| other != id);
         }
     }
 
@@ -168,54 +162,33 @@ impl PathTable {
         self.ids.get(&remote).copied()
     }
 
-    /// Whether there is no room for `remote` but by forgetting an address with which we talked.
-    pub fn lacks_room_for(&self, remote: SocketAddr) -> bool {
-        self.entries.len() >= self.config.paths_max
-            && self.unanswered.is_empty()
-            && self.awaited.is_empty()
-            && !self.ids.contains_key(&remote)
-    }
-
-    /// Forgets the addresses that have been silent for longest, an eighth of the table, of those that are
-    /// neither pinned nor `in_use`. For callers that know which addresses are worth keeping: that somebody
-    /// was answered and came again proves little. Many at once, so that a crowd of such does not make each
-    /// newcomer a search.
-    pub fn displace(&mut self, in_use: &[PathId]) {
+    /// Forgets an eighth of the table, if so many may be forgotten: many at once, so that a crowd does not
+    /// make each newcomer a search.
+    fn make_room(&mut self, now: Instant, in_use: Option<Vec<PathId>>) {
+        let knows_use = in_use.is_some();
+        let mut in_use = in_use.unwrap_or_default();
+        in_use.sort_unstable();
+        let stale_after = self.config.stale_after;
+        let is_loose = |id: &PathId, entry: &Entry| {
+            let may_go = match entry.standing {
+                Standing::Heard | Standing::Answered => true,
+                Standing::Talking => knows_use || now.saturating_since(entry.heard) >= stale_after,
+                Standing::Pinned => false,
+            };
+            may_go && in_use.binary_search(id).is_err()
+        };
         let loose = self
             .entries
             .iter()
-            .filter(|(id, entry)| entry.standing == Standing::Talking && !in_use.contains(id));
+            .filter(|(id, entry)| is_loose(id, entry));
         let mut loose: Vec<_> = loose
-            .map(|(&id, entry)| (entry.heard, id, entry.path.remote))
+            .map(|(&id, entry)| (entry.standing, entry.heard, id, entry.path.remote))
             .collect();
-        loose.sort_unstable_by_key(|(heard, id, _)| (*heard, *id));
-        for (_, id, remote) in loose.into_iter().take((self.config.paths_max / 8).max(1)) {
+        loose.sort_unstable_by_key(|(standing, heard, id, _)| (*standing, *heard, *id));
+        for (_, _, id, remote) in loose.into_iter().take((self.config.paths_max / 8).max(1)) {
             self.ids.remove(&remote);
             self.entries.remove(&id);
         }
-    }
-
-    fn make_room(&mut self, now: Instant) -> bool {
-        let entries = &self.entries;
-        let stale = || {
-            let loose = |entry: &Entry| entry.standing != Standing::Pinned;
-            let entries = entries.iter().filter(|(_, entry)| loose(entry));
-            let (&id, oldest) = entries.min_by_key(|(_, entry)| entry.heard)?;
-            (now.saturating_since(oldest.heard) >= self.config.stale_after).then_some(id)
-        };
-        let strangers = &mut self.unanswered;
-        let once = &mut self.awaited;
-        let Some(id) = strangers
-            .pop_front()
-            .or_else(|| once.pop_front())
-            .or_else(stale)
-        else {
-            return false;
-        };
-        if let Some(entry) = self.entries.remove(&id) {
-            self.ids.remove(&entry.path.remote);
-        }
-        true
     }
 }
 
@@ -239,13 +212,26 @@ mod tests {
         }
     }
 
+    fn heard(table: &mut PathTable, now: Instant, port: u16) -> PathId {
+        table.heard(now, path(port), || None).unwrap()
+    }
+
+    /// It comes, is answered, and comes again.
+    fn talk(table: &mut PathTable, now: Instant, port: u16, in_use: &[PathId]) -> PathId {
+        let in_use = || Some(in_use.to_vec());
+        let id = table.heard(now, path(port), in_use).unwrap();
+        table.answer(id);
+        table.heard(now, path(port), in_use);
+        id
+    }
+
     #[test]
     fn an_address_keeps_its_id_and_the_id_its_address() {
         let mut table = table(4);
-        let first = table.heard(Instant::START, path(1)).unwrap();
-        let second = table.heard(Instant::START, path(2)).unwrap();
+        let first = heard(&mut table, Instant::START, 1);
+        let second = heard(&mut table, Instant::START, 2);
         assert_ne!(first, second);
-        assert_eq!(table.heard(Instant::START, path(1)), Some(first));
+        assert_eq!(heard(&mut table, Instant::START, 1), first);
         assert_eq!(table.answer(second), Some(path(2)));
         assert_eq!(table.id_of(path(2).remote), Some(second));
     }
@@ -253,12 +239,12 @@ mod tests {
     #[test]
     fn a_flood_of_unanswered_addresses_displaces_only_itself() {
         let mut table = table(4);
-        let peer = table.heard(Instant::START, path(1)).unwrap();
+        let peer = heard(&mut table, Instant::START, 1);
         table.answer(peer);
-        table.heard(Instant::START, path(1));
+        heard(&mut table, Instant::START, 1);
         for answered in [false, true] {
             for port in 2..1_000 {
-                let id = table.heard(Instant::START, path(port)).unwrap();
+                let id = heard(&mut table, Instant::START, port);
                 if answered {
                     table.answer(id);
                 }
@@ -271,24 +257,30 @@ mod tests {
     #[test]
     fn who_knows_which_addresses_are_in_use_always_has_room_for_another() {
         let mut table = table(4);
-        let talk = |table: &mut PathTable, port| {
-            let id = table.heard(Instant::START, path(port)).unwrap();
-            table.answer(id);
-            table.heard(Instant::START, path(port));
-            id
-        };
-        let peer = talk(&mut table, 1);
+        let peer = talk(&mut table, Instant::START, 1, &[]);
         for port in 2..1_000 {
-            let remote = path(port).remote;
-            if table.lacks_room_for(remote) {
-                table.displace(&[peer]);
-            }
-            talk(&mut table, port);
-            assert!(!table.lacks_room_for(remote), "it has its place");
+            talk(&mut table, Instant::START, port, &[peer]);
             assert!(table.len() <= 4);
         }
         assert_eq!(table.answer(peer), Some(path(1)));
         assert_eq!(table.refused(), 0);
+    }
+
+    #[test]
+    fn an_address_in_use_keeps_its_place_whether_it_was_answered_or_not() {
+        for answered in [false, true] {
+            let mut table = table(4);
+            let peer = heard(&mut table, Instant::START, 1);
+            if answered {
+                table.answer(peer);
+            }
+            for port in 2..1_000 {
+                let in_use = || Some(vec![peer]);
+                let id = table.heard(Instant::START, path(port), in_use).unwrap();
+                table.answer(id);
+            }
+            assert_eq!(table.id_of(path(1).remote), Some(peer), "{answered}");
+        }
     }
 
     #[test]
@@ -297,28 +289,46 @@ mod tests {
         let mut searches = 0;
         for port in 1..=1_000 {
             let now = Instant::START + Duration::from_millis(u64::from(port));
-            if table.lacks_room_for(path(port).remote) {
+            let mut asked = false;
+            let in_use = || {
+                asked = true;
+                Some(Vec::new())
+            };
+            let id = table.heard(now, path(port), in_use).unwrap();
+            if asked {
                 searches += 1;
-                table.displace(&[]);
-                assert_eq!(table.len(), 56);
+                assert_eq!(table.len(), 57);
                 assert!(table.id_of(path(port - 1).remote).is_some());
             }
-            let id = table.heard(now, path(port)).unwrap();
             table.answer(id);
-            table.heard(now, path(port));
+            heard(&mut table, now, port);
         }
         assert_eq!(searches, (1_000 - 64_u32).div_ceil(8));
     }
 
     #[test]
+    fn who_never_came_back_gives_way_before_who_was_heard_long_ago() {
+        let mut table = table(8);
+        let peer = talk(&mut table, Instant::START, 1, &[]);
+        for port in 2..=8 {
+            let later = Instant::START + Duration::from_millis(u64::from(port));
+            let id = heard(&mut table, later, port);
+            table.answer(id);
+        }
+        let last = Instant::START + Duration::from_secs(1);
+        talk(&mut table, last, 9, &[]);
+        assert_eq!(table.id_of(path(1).remote), Some(peer));
+        assert_eq!(table.id_of(path(2).remote), None);
+        assert_eq!(table.len(), 8);
+    }
+
+    #[test]
     fn a_pinned_address_keeps_its_place_however_silent_it_is() {
         let mut table = table(2);
-        let pinned = table.heard(Instant::START, path(1)).unwrap();
+        let pinned = heard(&mut table, Instant::START, 1);
         table.pin(pinned);
         for port in 2..100 {
-            let id = table
-                .heard(Instant::START + STALE_AFTER * 2, path(port))
-                .unwrap();
+            let id = heard(&mut table, Instant::START + STALE_AFTER * 2, port);
             table.answer(id);
         }
         assert_eq!(table.answer(pinned), Some(path(1)));
@@ -328,14 +338,14 @@ mod tests {
     fn a_full_table_refuses_until_an_answered_address_has_gone_stale() {
         let mut table = table(2);
         for port in [1, 2] {
-            let id = table.heard(Instant::START, path(port)).unwrap();
+            let id = heard(&mut table, Instant::START, port);
             table.answer(id);
-            table.heard(Instant::START, path(port));
+            heard(&mut table, Instant::START, port);
         }
         let just_before = Instant::START + STALE_AFTER - Duration::from_nanos(1);
-        assert_eq!(table.heard(just_before, path(3)), None);
+        assert_eq!(table.heard(just_before, path(3), || None), None);
         assert_eq!(table.refused(), 1);
-        let newcomer = table.heard(Instant::START + STALE_AFTER, path(3)).unwrap();
+        let newcomer = heard(&mut table, Instant::START + STALE_AFTER, 3);
         assert_eq!(table.len(), 2);
         assert_eq!(table.id_of(path(1).remote), None, "the stalest went");
         assert_eq!(table.answer(newcomer), Some(path(3)));

@@ -6,7 +6,8 @@
 //!
 //! # Promises
 //! - The proof needs no memory: strangers without number cannot keep a genuine peer from showing its
-//!   address.
+//!   address. Whether the driver still knows the path by which it first came makes no difference: what is
+//!   kept goes by addresses.
 //! - What strangers sent is kept within [`WAITING_BYTES_MAX`], so that the first flight of a peer that
 //!   shows its address a round trip later need not be sent again. The oldest gives way.
 //!
@@ -21,7 +22,7 @@ use crate::wire::aerotp::{
     BodyCheck, EcnField, Flags, Header, Mode, Reject, Tpdu, TpduKind, parse,
 };
 use core::fmt;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A token is good in the period in which it was made and in the next.
 const TOKEN_PERIOD: Duration = Duration::from_secs(8);
@@ -32,11 +33,11 @@ const SHOWN_MAX: usize = 512;
 /// Octets kept of strangers, all together.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 /// The same of one of them.
-const VISITOR_BYTES_MAX: usize = 2 << 20;
+const WAITING_BYTES_EACH_MAX: usize = 2 << 20;
 /// Beside its octets, what a datagram that waits takes.
 const ENTRY_BYTES: usize = 64;
-/// Strangers of whom something is kept.
-const VISITORS_MAX: usize = 1_024;
+/// Beside its datagrams, what a stranger takes: its address twice, its figures, a list with room for four.
+const VISITOR_BYTES: usize = 352;
 /// The time after which a stranger's attempt counts as failed, and its datagrams are dropped.
 const WAITING_MAX: Duration = Duration::from_secs(3);
 /// The first TPDUs of a stranger are all answered, for any may be lost; of later ones, every so many.
@@ -60,10 +61,15 @@ impl fmt::Debug for AddressKey {
     }
 }
 
+/// The octets of an address, or of the number of a path where addresses are not known.
+type Source = Box<[u8]>;
+
 /// One stranger, and what it sent.
 #[derive(Debug)]
 struct Visitor {
     since: Instant,
+    /// Its place in the order of coming.
+    place: u64,
     arrived: u32,
     bytes: usize,
     datagrams: Vec<(Vec<u8>, Ecn)>,
@@ -72,55 +78,69 @@ struct Visitor {
 /// The datagrams that strangers sent, while the strangers are asked.
 #[derive(Debug, Default)]
 struct WaitingRoom {
-    visitors: BTreeMap<PathId, Visitor>,
-    order: VecDeque<PathId>,
+    visitors: BTreeMap<Source, Visitor>,
+    order: BTreeMap<u64, Source>,
+    next_place: u64,
     bytes: usize,
 }
 
 impl WaitingRoom {
-    fn remove(&mut self, path: PathId) -> Option<Visitor> {
-        let visitor = self.visitors.remove(&path)?;
+    fn remove(&mut self, source: &[u8]) -> Option<Visitor> {
+        let visitor = self.visitors.remove(source)?;
         self.bytes -= visitor.bytes;
-        self.order.retain(|other| *other != path);
+        self.order.remove(&visitor.place);
         Some(visitor)
     }
 
-    /// Keeps a datagram if there is room; which of its sender's it is, from 1 on.
-    fn keep(&mut self, now: Instant, datagram: Datagram<'_>) -> u32 {
-        let path = datagram.path;
-        let is_old = |visitor: &Visitor| now.saturating_since(visitor.since) >= WAITING_MAX;
-        while let Some(oldest) = self.order.front().copied()
-            && self.visitors.get(&oldest).is_none_or(is_old)
+    fn remove_first(&mut self) {
+        if let Some((_, source)) = self.order.pop_first()
+            && let Some(visitor) = self.visitors.remove(&source)
         {
-            self.order.pop_front();
-            self.remove(oldest);
+            self.bytes -= visitor.bytes;
         }
-        let taken = datagram.octets.len() + ENTRY_BYTES;
-        let is_new = !self.visitors.contains_key(&path);
-        let others = |room: &Self| {
-            let oldest = room.order.front().copied();
-            oldest.filter(|oldest| *oldest != path)
-        };
-        while (is_new && self.visitors.len() >= VISITORS_MAX)
-            || self.bytes + taken > WAITING_BYTES_MAX
-        {
-            let Some(oldest) = others(self) else {
+    }
+
+    fn first(&self) -> Option<(&Source, &Visitor)> {
+        let (_, source) = self.order.first_key_value()?;
+        self.visitors.get_key_value(source)
+    }
+
+    /// Drops what waited for too long, and the oldest of others until `bytes` fit; whether they do.
+    fn make_room(&mut self, now: Instant, source: &[u8], bytes: usize) -> bool {
+        while let Some((oldest, visitor)) = self.first() {
+            let is_old = now.saturating_since(visitor.since) >= WAITING_MAX;
+            let is_in_the_way = self.bytes + bytes > WAITING_BYTES_MAX && **oldest != *source;
+            if !is_old && !is_in_the_way {
                 break;
+            }
+            self.remove_first();
+        }
+        self.bytes + bytes <= WAITING_BYTES_MAX
+    }
+
+    /// Keeps a datagram if there is room; which of its sender's it is, from 1 on.
+    fn keep(&mut self, now: Instant, source: &[u8], datagram: Datagram<'_>) -> u32 {
+        let taken = datagram.octets.len() + ENTRY_BYTES;
+        let has_room = self.make_room(now, source, VISITOR_BYTES + taken);
+        if !self.visitors.contains_key(source) {
+            let place = self.next_place;
+            self.next_place += 1;
+            self.bytes += VISITOR_BYTES;
+            self.order.insert(place, source.into());
+            let visitor = Visitor {
+                since: now,
+                place,
+                arrived: 0,
+                bytes: VISITOR_BYTES,
+                datagrams: Vec::new(),
             };
-            self.remove(oldest);
+            self.visitors.insert(source.into(), visitor);
         }
-        if is_new {
-            self.order.push_back(path);
-        }
-        let has_room = self.bytes + taken <= WAITING_BYTES_MAX;
-        let visitor = self.visitors.entry(path).or_insert(Visitor {
-            since: now,
-            arrived: 0,
-            bytes: 0,
-            datagrams: Vec::new(),
-        });
+        let Some(visitor) = self.visitors.get_mut(source) else {
+            return 0;
+        };
         visitor.arrived = visitor.arrived.saturating_add(1);
-        if has_room && visitor.bytes + taken <= VISITOR_BYTES_MAX {
+        if has_room && visitor.bytes + taken <= WAITING_BYTES_EACH_MAX {
             visitor.bytes += taken;
             self.bytes += taken;
             let octets = datagram.octets.to_vec();
@@ -130,12 +150,26 @@ impl WaitingRoom {
     }
 }
 
+/// An address that was shown.
+#[derive(Debug)]
+struct Shown {
+    /// The path by which its last datagram came.
+    path: PathId,
+    /// When it was last of use.
+    at: Instant,
+}
+
+impl Shown {
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_since(self.at) < SHOWN_FOR
+    }
+}
+
 /// Who has shown its address, and who has not yet.
 #[derive(Debug)]
 pub(super) struct Validation {
     key: AddressKey,
-    /// When the address was last of use.
-    shown: BTreeMap<PathId, Instant>,
+    shown: BTreeMap<Source, Shown>,
     waiting: WaitingRoom,
 }
 
@@ -180,35 +214,47 @@ impl Endpoint {
     /// the proof is bound to them. Without them it is bound to the path.
     pub fn handle_datagram_from(&mut self, now: Instant, datagram: Datagram<'_>, source: &[u8]) {
         self.now = now;
-        if self.is_shown(now, datagram.path) {
+        if self.is_shown(now, datagram.path, source) {
             self.receive(now, datagram);
         } else {
             self.receive_of_stranger(now, datagram, source);
         }
     }
 
-    /// The paths whose addresses are of use: a driver that has to forget some should keep them.
-    pub fn paths_shown(&self) -> Option<Vec<PathId>> {
+    /// The paths whose addresses are of use, where addresses have to be shown: a driver that has to forget
+    /// some keeps them.
+    pub fn paths_in_use(&self, now: Instant) -> Option<Vec<PathId>> {
         let validation = self.validation.as_ref()?;
-        Some(validation.shown.keys().copied().collect())
+        let shown = validation.shown.values();
+        let shown = shown.filter(|shown| shown.is_recent(now));
+        let connected = self.paths.iter().filter(|(_, path)| path.connections > 0);
+        let all: BTreeSet<PathId> = shown
+            .map(|shown| shown.path)
+            .chain(connected.map(|(path, _)| *path))
+            .collect();
+        Some(all.into_iter().collect())
     }
 
-    fn is_shown(&self, now: Instant, path: PathId) -> bool {
-        let Some(validation) = &self.validation else {
+    fn is_shown(&mut self, now: Instant, path: PathId, source: &[u8]) -> bool {
+        let Some(validation) = &mut self.validation else {
             return true;
         };
-        let since = validation.shown.get(&path);
-        let is_recent = since.is_some_and(|at| now.saturating_since(*at) < SHOWN_FOR);
+        if let Some(shown) = validation.shown.get_mut(source)
+            && shown.is_recent(now)
+        {
+            shown.path = path;
+            return true;
+        }
         // Connections of our own making are to addresses that we chose.
-        is_recent || self.connections_on(path).next().is_some()
+        self.connections_on(path).next().is_some()
     }
 
     /// The last connection of a path may have gone.
     pub(super) fn on_path_used(&mut self, now: Instant, path: PathId) {
         if let Some(validation) = &mut self.validation
-            && let Some(at) = validation.shown.get_mut(&path)
+            && let Some(shown) = validation.shown.values_mut().find(|s| s.path == path)
         {
-            *at = now;
+            shown.at = now;
         }
     }
 
@@ -227,7 +273,7 @@ impl Endpoint {
             TpduKind::Response => {
                 let validation = self.validation.as_ref();
                 if validation.is_some_and(|known| known.is_good(now, source, token_of(header))) {
-                    self.on_shown(now, datagram.path);
+                    self.on_shown(now, datagram.path, source);
                 } else {
                     self.counters.strangers += 1;
                 }
@@ -250,7 +296,7 @@ impl Endpoint {
         let Some(validation) = &mut self.validation else {
             return;
         };
-        let nth = validation.waiting.keep(now, datagram);
+        let nth = validation.waiting.keep(now, source, datagram);
         if nth > ALL_CHALLENGED && !nth.is_multiple_of(CHALLENGED_EVERY) {
             return;
         }
@@ -269,19 +315,23 @@ impl Endpoint {
     }
 
     /// The peer at `path` has shown its address: what it sent is taken.
-    fn on_shown(&mut self, now: Instant, path: PathId) {
+    fn on_shown(&mut self, now: Instant, path: PathId, source: &[u8]) {
         let Some(validation) = &self.validation else {
             return;
         };
-        if validation.shown.len() >= SHOWN_MAX && !self.forget_a_shown() {
+        if validation.shown.len() >= SHOWN_MAX
+            && !validation.shown.contains_key(source)
+            && !self.forget_a_shown()
+        {
             self.counters.refused += 1;
             return;
         }
         let Some(validation) = &mut self.validation else {
             return;
         };
-        validation.shown.insert(path, now);
-        let visitor = validation.waiting.remove(path);
+        let shown = Shown { path, at: now };
+        validation.shown.insert(source.into(), shown);
+        let visitor = validation.waiting.remove(source);
         let is_recent = |visitor: &Visitor| now.saturating_since(visitor.since) < WAITING_MAX;
         for (octets, ecn) in visitor
             .filter(is_recent)
@@ -298,13 +348,14 @@ impl Endpoint {
         let Some(validation) = &self.validation else {
             return false;
         };
-        let shown = validation.shown.iter();
-        let idle = shown.filter(|(path, _)| self.connections_on(**path).next().is_none());
-        let Some(path) = idle.min_by_key(|(_, at)| **at).map(|(path, _)| *path) else {
+        let is_idle = |shown: &Shown| self.connections_on(shown.path).next().is_none();
+        let idle = validation.shown.iter().filter(|(_, shown)| is_idle(shown));
+        let oldest = idle.min_by_key(|(_, shown)| shown.at);
+        let Some(source) = oldest.map(|(source, _)| source.clone()) else {
             return false;
         };
         let validation = self.validation.as_mut();
-        validation.is_some_and(|validation| validation.shown.remove(&path).is_some())
+        validation.is_some_and(|validation| validation.shown.remove(&source).is_some())
     }
 
     /// The peer of a connection of ours wants to know whether we receive here.

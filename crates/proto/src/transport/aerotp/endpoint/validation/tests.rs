@@ -204,14 +204,14 @@ fn a_flood_of_forged_sources_keeps_nobody_out() {
         give(&mut listener, at, PathId(path), &forged);
         assert_eq!(sent(&mut listener, at).len(), 1);
         let room = &listener.validation.as_ref().expect("it asks").waiting;
-        assert!(room.bytes <= WAITING_BYTES_MAX && room.visitors.len() <= VISITORS_MAX);
+        assert!(room.bytes <= WAITING_BYTES_MAX && room.visitors.len() == room.order.len());
     }
     let later = now + Duration::from_millis(100);
     give(&mut caller, later, CLIENT, &question[0].1);
     for (_, answer) in sent(&mut caller, later) {
         give(&mut listener, later, CLIENT, &answer);
     }
-    assert_eq!(listener.paths_shown(), Some(vec![CLIENT]));
+    assert_eq!(listener.paths_in_use(later), Some(vec![CLIENT]));
     assert_eq!(
         events(&mut listener),
         [],
@@ -239,7 +239,7 @@ fn a_token_is_of_one_address_and_of_its_time() {
         let octets = &bare(50_000, Flags::RESPONSE, token);
         let (path, ecn) = (PathId(9), Ecn::NotCapable);
         listener.handle_datagram_from(now + later, Datagram { path, octets, ecn }, source);
-        listener.paths_shown() == Some(vec![path])
+        listener.paths_in_use(now + later) == Some(vec![path])
     };
     // The path table may have forgotten it in between: the address counts.
     assert!(good_after(b"its address", Duration::ZERO));
@@ -312,7 +312,68 @@ fn datagrams_without_a_connection_are_taken_of_known_addresses_only() {
     crate::wire::aerotp::encode(&outgoing, &mut octets);
     give(&mut listener, Instant::START, CLIENT, &octets);
     assert_eq!(events(&mut listener), []);
-    listener.on_shown(Instant::START, CLIENT);
+    let source = CLIENT.0.to_be_bytes();
+    listener.on_shown(Instant::START, CLIENT, &source);
     give(&mut listener, Instant::START, CLIENT, &octets);
     assert_eq!(events(&mut listener).len(), 1);
+}
+
+/// What arrives by `path` from the address `source`.
+fn give_from(listener: &mut Endpoint, now: Instant, path: u32, source: &[u8], octets: &[u8]) {
+    let (path, ecn) = (PathId(path), Ecn::NotCapable);
+    listener.handle_datagram_from(now, Datagram { path, octets, ecn }, source);
+}
+
+/// Shows the address `source`, whose two datagrams come by two paths.
+fn show(listener: &mut Endpoint, now: Instant, [first, second]: [u32; 2], source: &[u8]) {
+    give_from(listener, now, first, source, &opening(50_000, b"x"));
+    let question = sent(listener, now).remove(0).1;
+    let token = token_of(&parse(&question).expect("it is whole").header);
+    let answer = bare(50_000, Flags::RESPONSE, token);
+    give_from(listener, now, second, source, &answer);
+}
+
+#[test]
+fn what_waited_is_taken_though_the_answer_comes_by_another_path() {
+    let mut listener = listener();
+    let now = Instant::START;
+    show(&mut listener, now, [1, 2], b"its address");
+    let incoming = events(&mut listener).into_iter().next();
+    let path = PathId(2);
+    assert!(
+        matches!(incoming, Some(Event::Incoming { path: of, .. }) if of == path),
+        "{incoming:?}"
+    );
+    assert_eq!(listener.paths_in_use(now), Some(vec![path]));
+    let room = &listener.validation.as_ref().expect("it asks").waiting;
+    assert_eq!(
+        (room.bytes, room.visitors.len(), room.order.len()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn paths_are_in_use_while_they_have_connections_and_their_addresses_count_as_shown() {
+    let mut listener = listener();
+    let now = Instant::START;
+    for source in [1_u8, 2] {
+        let path = u32::from(source);
+        show(&mut listener, now, [path, path], &[source]);
+    }
+    let lanes: Vec<ConnectionId> = listener.connections.keys().copied().collect();
+    listener.abort(now, lanes[1]);
+    sent(&mut listener, now);
+    let soon = now + SHOWN_FOR.saturating_sub(Duration::from_nanos(1));
+    assert_eq!(
+        listener.paths_in_use(soon),
+        Some(vec![PathId(1), PathId(2)])
+    );
+    let late = now + SHOWN_FOR;
+    assert_eq!(listener.paths_in_use(late), Some(vec![PathId(1)]));
+    // A datagram of the same address by another path: that one is in use from then on.
+    give_from(&mut listener, soon, 9, &[2], &opening(50_001, b"x"));
+    assert_eq!(
+        listener.paths_in_use(soon),
+        Some(vec![PathId(1), PathId(9)])
+    );
 }
