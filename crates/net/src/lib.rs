@@ -20,6 +20,7 @@ pub mod inquiry;
 pub mod keeper;
 mod ownership;
 pub mod perf;
+mod places;
 pub mod priority;
 pub mod recording;
 pub mod secured;

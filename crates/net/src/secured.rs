@@ -161,7 +161,10 @@ impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
             }
             SessionEvent::PeerRestarted(peer) => {
                 let path = peer.inner_path();
-                self.application.peer_restarted(now, link.inner_mut(), path);
+                let endpoint = link.inner_mut();
+                self.application.peer_restarted(now, endpoint, path);
+                // Nothing of its new start is here yet.
+                endpoint.forget_peer(now, path, |_| true);
             }
             SessionEvent::EpochSeen { .. }
             | SessionEvent::Rekeyed(_)

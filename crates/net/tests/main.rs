@@ -9,6 +9,7 @@ mod forged_sources;
 mod gateway_isolation;
 #[path = "../../capture/tests/reader/mod.rs"]
 mod reader;
+mod secured_restart;
 mod session;
 mod session_early;
 mod session_golden;

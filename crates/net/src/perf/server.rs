@@ -9,6 +9,7 @@ use super::record::{Record, Records};
 use super::report::PerfError;
 use super::test::Test;
 use super::{Observer, PERF_PORT};
+use crate::places::{Guest, Latest, Seat, Taken, seat};
 use crate::session::source_octets;
 use crate::transfer::Stop;
 use crate::udp::{Application, Step};
@@ -20,7 +21,7 @@ use fulmar_proto::units::{Bitrate, Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Conversations at once, the running one included; for a further one the oldest that came to nothing is reset.
+/// Conversations at once. All but the one with a test give way ([`crate::places`]).
 const CONVERSATIONS_MAX: usize = 32;
 /// A conversation that has not come to a test by then is reset.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(30);
@@ -44,6 +45,7 @@ pub struct ServerPlan {
 #[derive(Debug)]
 struct Conversation {
     path: PathId,
+    guest: Guest,
     since: Instant,
     records: Records,
     outbox: Vec<u8>,
@@ -90,6 +92,7 @@ pub struct Server<O> {
     conversations: BTreeMap<ConnectionId, Conversation>,
     pub(super) running: Option<Running>,
     stop_at: Option<Instant>,
+    latest: Latest,
 }
 
 impl<O: Observer> Server<O> {
@@ -111,6 +114,7 @@ impl<O: Observer> Server<O> {
             conversations: BTreeMap::new(),
             running: None,
             stop_at: None,
+            latest: Latest::default(),
         })
     }
 
@@ -239,15 +243,25 @@ impl<O: Observer> Server<O> {
         }
     }
 
-    /// The conversation that has come to no test for longest gives way to a new one.
-    fn drop_oldest(&mut self, now: Instant, machine: &mut Endpoint) {
+    /// Whether there is room for a conversation with `guest`; one that came to no test may have to go.
+    fn make_room(&mut self, now: Instant, machine: &mut Endpoint, guest: Guest) -> bool {
         let running = self.running.as_ref().map(|running| running.control);
-        let others = self.conversations.iter();
-        let others = others.filter(|(id, _)| Some(**id) != running);
-        let oldest = others.min_by_key(|(_, conversation)| conversation.since);
-        if let Some(id) = oldest.map(|(id, _)| *id) {
-            machine.abort(now, id);
-            self.conversations.remove(&id);
+        let mut by_age: Vec<_> = self.conversations.iter().collect();
+        by_age.sort_by_key(|(_, conversation)| conversation.since);
+        let taken = by_age.into_iter().map(|(id, conversation)| Taken {
+            id: *id,
+            guest: conversation.guest,
+            gives_way: Some(*id) != running,
+        });
+        let taken: Vec<_> = taken.collect();
+        match seat(CONVERSATIONS_MAX, guest, &taken) {
+            Seat::Free => true,
+            Seat::Of(goes) => {
+                machine.abort(now, goes);
+                self.conversations.remove(&goes);
+                true
+            }
+            Seat::Nowhere => false,
         }
     }
 
@@ -290,15 +304,14 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
             Event::Incoming {
                 id, path, local, ..
             } if local == PERF_PORT => {
-                if self.stop_at.is_some() {
+                let guest = self.latest.guest(path);
+                if self.stop_at.is_some() || !self.make_room(now, machine, guest) {
                     machine.abort(now, id);
                     return;
                 }
-                if self.conversations.len() >= CONVERSATIONS_MAX {
-                    self.drop_oldest(now, machine);
-                }
                 let conversation = Conversation {
                     path,
+                    guest,
                     since: now,
                     records: Records::default(),
                     outbox: Vec::new(),
@@ -384,15 +397,12 @@ impl<O: Observer> Application<Endpoint> for Server<O> {
         datagram: Datagram<'_>,
         from: SocketAddr,
     ) {
+        self.latest.note(datagram.path, from);
         machine.handle_datagram_from(now, datagram, &source_octets(from));
     }
 
     fn paths_in_use(&self, now: Instant, machine: &Endpoint) -> Option<Vec<PathId>> {
         machine.paths_in_use(now)
-    }
-
-    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
-        machine.forget_peer(now, path, |_| true);
     }
 
     fn next_deadline(&self) -> Option<Deadline> {

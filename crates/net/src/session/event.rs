@@ -22,7 +22,8 @@ pub enum SessionEvent<E> {
     },
     /// Newer keys are in use beside the old ones, which end soon.
     Rekeyed(PeerIndex),
-    /// The peer lost its state: every connection with it is over. Comes before its `Up`.
+    /// The peer lost its state: every connection with it is over. Comes before its `Up`, and before anything of its new
+    /// start reaches the machine inside.
     PeerRestarted(PeerIndex),
     /// The peer began a handshake in this epoch. Where early data is taken, write it to the disk: no
     /// epoch up to it may be taken for new after a restart.

@@ -76,6 +76,9 @@ pub struct Session<M: Machine> {
     inner_woken: Instant,
     /// Content before it is sealed, or after it was opened.
     scratch: Vec<u8>,
+    /// Of peers whose restart the application has still to hear of, so that what is their new start's is not
+    /// taken for their old one's.
+    after_restart: VecDeque<(PathId, Ecn, Vec<u8>)>,
     /// Where datagrams are captured, if somebody does.
     tap: Option<Box<SessionTap>>,
     now: Instant,
@@ -121,6 +124,7 @@ impl<M: Machine> Session<M> {
             timers_ran: None,
             inner_woken: Instant::START,
             scratch: Vec::new(),
+            after_restart: VecDeque::new(),
             tap: None,
             now: Instant::START,
             config,
@@ -408,8 +412,15 @@ impl<M: Machine> Machine for Session<M> {
     }
 
     fn poll_event(&mut self) -> Option<SessionEvent<M::Event>> {
-        let own = self.events.pop_front();
-        own.or_else(|| self.inner.poll_event().map(SessionEvent::Inner))
+        if let Some(own) = self.events.pop_front() {
+            return Some(own);
+        }
+        while let Some((path, ecn, octets)) = self.after_restart.pop_front() {
+            let octets = octets.as_slice();
+            self.inner
+                .handle_datagram(self.now, Datagram { path, octets, ecn });
+        }
+        self.inner.poll_event().map(SessionEvent::Inner)
     }
 
     fn next_deadline(&self) -> Option<Deadline> {

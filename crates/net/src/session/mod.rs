@@ -77,6 +77,7 @@ pub use peer::{LinkState, PeerStatus};
 pub use reports::{Passage, reports};
 pub use round_trips::RoundTripQuantiles;
 pub use sizes::Sizes;
+pub(crate) use sources::host_and_network;
 pub use state_file::{StateDirectory, StateFileError};
 pub use tap::SessionTap;
 pub use wire::{

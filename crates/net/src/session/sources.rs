@@ -63,7 +63,7 @@ const SOURCES: usize = 1_024;
 
 /// The part of a source that its host cannot choose, and the part that its network cannot choose. A driver that
 /// knows no addresses gives other octets: all of them count.
-fn host_and_network(source: &[u8]) -> [&[u8]; 2] {
+pub(crate) fn host_and_network(source: &[u8]) -> [&[u8]; 2] {
     match source.split_at_checked(16) {
         Some((address, _)) => match address.strip_prefix(&MAPPED) {
             Some(v4) => [v4, v4.get(..3).unwrap_or(v4)],

@@ -334,7 +334,7 @@ impl Transfer {
                 return Ok(Progress::Over);
             }
             Phase::Recovering => {
-                if self.recover()? {
+                if self.recover(now)? {
                     self.pump(now, machine);
                     return Ok(Progress::Touched);
                 }
@@ -357,7 +357,7 @@ impl Transfer {
     }
 
     /// Verifies some more of what is on the disk; whether the offer could be made.
-    fn recover(&mut self) -> Result<bool, ReceiveError> {
+    fn recover(&mut self, now: Instant) -> Result<bool, ReceiveError> {
         let lossy = self.is_lossy();
         let seekable = self.file.as_ref().is_some_and(|file| file.seekable);
         if let Some(Sink::Part(part)) = &mut self.sink {
@@ -378,7 +378,7 @@ impl Transfer {
             }
             .encode(&mut self.outbox);
         } else if let Some(Sink::Present(present)) = &mut self.sink {
-            let read = present.read_more();
+            let read = present.read_more(now);
             if !read.map_err(|_| ReceiveError::Exists(present.path().to_owned()))? {
                 return Ok(false);
             }
@@ -419,7 +419,10 @@ impl Transfer {
         let (at, why) = match self.phase {
             Phase::Hello { since } => (since + HELLO_PATIENCE, "patience with an introduction"),
             Phase::Contending(contest) => (contest.until, "sign of life of another sender"),
-            Phase::Recovering => (Instant::START, "verifying a part"),
+            Phase::Recovering => match &self.sink {
+                Some(Sink::Present(present)) => (present.quiet_at(), "verifying a file"),
+                _ => (Instant::START, "verifying a part"),
+            },
             Phase::Receiving if self.is_lossy() => return None,
             Phase::Receiving => (self.checkpointed + checkpoint_every, "checkpoint"),
             Phase::Settling { .. } if self.is_lossy() => {
@@ -439,7 +442,7 @@ impl Transfer {
             self.delivered = self.written();
         }
         if let Some(Sink::Part(part)) = &mut self.sink
-            && let Err(error) = part.checkpoint()
+            && let Err(error) = part.leave()
         {
             self.error.get_or_insert(error.into());
         }

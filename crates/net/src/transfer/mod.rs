@@ -25,6 +25,7 @@ mod report;
 mod sender;
 mod source;
 mod stop;
+mod verified;
 
 pub use coverage::Coverage;
 pub use name::{UnsafeName, check_name};

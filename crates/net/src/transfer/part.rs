@@ -2,7 +2,7 @@
 //!
 //! `NAME.fulmar-part` holds the octets, `NAME.fulmar-state` says how many of them are durable and
 //! their BLAKE3 digest. Only the octets that the state vouches for are taken up again, after their
-//! digest was computed anew from the disk.
+//! digest was computed from the disk, or was known of a file that has not changed since ([`super::verified`]).
 //!
 //! # Promises
 //! - A checkpoint syncs the octets before it replaces the state, by rename: after a crash or a power
@@ -15,6 +15,7 @@
 
 use super::name::{PART_SUFFIX, STATE_SUFFIX};
 use super::record::Digest;
+use super::verified::{Identity, Verified};
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -73,9 +74,11 @@ pub(super) struct Part {
     /// Octets hashed: on the disk or in the buffer.
     written: u64,
     buffer: Vec<u8>,
-    durable: u64,
+    /// Of those that a state vouches for, and that were verified.
+    durable: blake3::Hasher,
     /// What the state vouches for, until it has been verified.
     vouched: Option<(u64, Digest)>,
+    verified: Verified,
 }
 
 fn with_suffix(directory: &Path, name: &str, suffix: &str) -> PathBuf {
@@ -148,22 +151,32 @@ fn is_named(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Part {
     /// Opens or creates the part of `directory/name`, and locks it.
-    pub(super) fn open(directory: &Path, name: &str) -> Result<Self, StorageError> {
+    pub(super) fn open(
+        directory: &Path,
+        name: &str,
+        verified: &Verified,
+    ) -> Result<Self, StorageError> {
         let part = with_suffix(directory, name, PART_SUFFIX);
         let state = with_suffix(directory, name, STATE_SUFFIX);
-        let file = open_locked(&part)?;
+        let mut file = open_locked(&part)?;
         let vouched = read_state(&state);
+        let wanted = vouched.map_or(0, |(wanted, _)| wanted);
+        let identity = Identity::of(&file).attempt("reading", &part)?;
+        let hasher = verified.of(&identity, wanted);
+        file.seek(SeekFrom::Start(hasher.count()))
+            .attempt("reading", &part)?;
         Ok(Self {
             file,
             directory: directory.to_owned(),
             target: directory.join(name),
             path: part,
             state,
-            hasher: blake3::Hasher::new(),
-            written: 0,
+            written: hasher.count(),
+            hasher,
             buffer: Vec::with_capacity(WRITE_BUFFER),
-            durable: 0,
+            durable: blake3::Hasher::new(),
             vouched,
+            verified: verified.clone(),
         })
     }
 
@@ -183,6 +196,7 @@ impl Part {
             match self.file.read_exact(&mut piece) {
                 Ok(()) => {
                     self.hasher.update(&piece);
+                    self.verified.count(piece.len());
                     self.written += piece.len() as u64;
                     return Ok(());
                 }
@@ -194,7 +208,7 @@ impl Part {
             return self.restart();
         }
         self.vouched = None;
-        self.durable = wanted;
+        self.durable = self.hasher.clone();
         // Octets beyond are from after the last checkpoint.
         self.file
             .set_len(wanted)
@@ -208,7 +222,7 @@ impl Part {
         self.hasher.reset();
         self.buffer.clear();
         self.written = 0;
-        self.durable = 0;
+        self.durable.reset();
         remove_if_there(&self.state).attempt("removing", &self.state)?;
         self.file.set_len(0).attempt("shortening", &self.path)?;
         self.file
@@ -254,10 +268,10 @@ impl Part {
         Ok(())
     }
 
-    /// Makes everything so far survive a crash.
+    /// Makes everything so far survive a crash. While it is being verified, what the state vouches for stays.
     pub(super) fn checkpoint(&mut self) -> Result<(), StorageError> {
         self.flush()?;
-        if self.written == self.durable {
+        if self.is_recovering() || self.written == self.durable.count() {
             return Ok(());
         }
         self.file.sync_data().attempt("syncing", &self.path)?;
@@ -281,8 +295,28 @@ impl Part {
             drop(remove_if_there(&fresh));
         }
         written.attempt("writing", &self.state)?;
-        self.durable = self.written;
+        self.durable = self.hasher.clone();
         Ok(())
+    }
+
+    /// Leaves the part to whoever continues it, as durable as it can be made.
+    pub(super) fn leave(&mut self) -> Result<(), StorageError> {
+        let outcome = self.checkpoint();
+        self.remember();
+        outcome
+    }
+
+    /// Notes how far the octets are known, so that they need not be read again. Who can change them in the meantime
+    /// holds the lock, and changes the state as well.
+    fn remember(&self) {
+        let known = if self.is_recovering() {
+            &self.hasher
+        } else {
+            &self.durable
+        };
+        if let Ok(identity) = Identity::of(&self.file) {
+            self.verified.keep(identity, known);
+        }
     }
 
     /// Hashes a part whose octets were placed out of order, up to `size`.
@@ -359,12 +393,13 @@ impl Part {
     /// Ends without an outcome and gives room back: what no state vouches for is of no use to anyone.
     /// Called after a failure, which a further one would only hide.
     pub(super) fn keep_durable(self) {
-        if self.vouched.is_some() {
+        if self.is_recovering() {
             // Not verified yet: it stays for the next one to look at.
-        } else if self.durable == 0 {
+            self.remember();
+        } else if self.durable.count() == 0 {
             drop(fs::remove_file(&self.path));
-        } else {
-            drop(self.file.set_len(self.durable));
+        } else if self.file.set_len(self.durable.count()).is_ok() {
+            self.remember();
         }
     }
 

@@ -2,9 +2,11 @@
 
 use super::part::RECOVER_STEP;
 use super::record::Digest;
+use super::verified::{Identity, Verified};
+use fulmar_proto::units::Instant;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,38 +16,61 @@ pub(super) struct Present {
     file: File,
     path: PathBuf,
     size: u64,
-    read: u64,
+    identity: Identity,
+    /// It has changed a moment ago: from then on a further change would show.
+    quiet_at: Instant,
     hasher: blake3::Hasher,
+    verified: Verified,
 }
 
 impl Present {
     /// The file at `path`, if it is one of `size` octets. Links are not followed.
-    pub(super) fn open(path: &Path, size: u64) -> Option<Self> {
+    pub(super) fn open(now: Instant, path: &Path, size: u64, verified: &Verified) -> Option<Self> {
         // A pipe in its place is not waited for.
         let flags = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()).cast_signed();
         let mut options = OpenOptions::new();
-        let file = options.read(true).custom_flags(flags).open(path).ok()?;
+        let mut file = options.read(true).custom_flags(flags).open(path).ok()?;
         let metadata = file.metadata().ok()?;
-        (metadata.is_file() && metadata.len() == size).then(|| Self {
+        if !metadata.is_file() || metadata.len() != size {
+            return None;
+        }
+        let identity = Identity::of(&file).ok()?;
+        let hasher = verified.of(&identity, size);
+        file.seek(SeekFrom::Start(hasher.count())).ok()?;
+        Some(Self {
             file,
             path: path.to_owned(),
             size,
-            read: 0,
-            hasher: blake3::Hasher::new(),
+            identity,
+            quiet_at: now + identity.quiet_for(),
+            hasher,
+            verified: verified.clone(),
         })
     }
 
-    /// Reads some more of it; whether all is read.
+    /// When it may be read.
+    pub(super) const fn quiet_at(&self) -> Instant {
+        self.quiet_at
+    }
+
+    /// Reads some more of it, unless it is to be left alone yet; whether all is read.
     ///
     /// # Errors
-    /// It cannot be read, or has become shorter.
-    pub(super) fn read_more(&mut self) -> io::Result<bool> {
-        let left = usize::try_from(self.size - self.read).unwrap_or(usize::MAX);
+    /// It cannot be read, or has changed.
+    pub(super) fn read_more(&mut self, now: Instant) -> io::Result<bool> {
+        if now < self.quiet_at {
+            return Ok(false);
+        }
+        let left = usize::try_from(self.size - self.written()).unwrap_or(usize::MAX);
         let mut piece = vec![0; left.min(RECOVER_STEP)];
         self.file.read_exact(&mut piece)?;
         self.hasher.update(&piece);
-        self.read += piece.len() as u64;
-        Ok(self.read == self.size)
+        self.verified.count(piece.len());
+        let is_whole = self.written() == self.size;
+        if is_whole && Identity::of(&self.file)? != self.identity {
+            return Err(io::Error::new(ErrorKind::ResourceBusy, "it was written to"));
+        }
+        Ok(is_whole)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -53,11 +78,20 @@ impl Present {
     }
 
     /// Its length, once all is read.
-    pub(super) const fn written(&self) -> u64 {
-        self.read
+    pub(super) fn written(&self) -> u64 {
+        self.hasher.count()
     }
 
     pub(super) fn digest(&self) -> Digest {
         *self.hasher.finalize().as_bytes()
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        // Else it is another file by now.
+        if Identity::of(&self.file).is_ok_and(|found| found == self.identity) {
+            self.verified.keep(self.identity, &self.hasher);
+        }
     }
 }

@@ -2,19 +2,23 @@
 //!
 //! # Promises
 //! - Nothing is created outside the directory, and no existing file is replaced unless asked for.
-//! - Memory is bounded: transfers at once, and what each holds.
+//! - Memory is bounded: transfers at once, and what each holds. No host keeps the others out ([`crate::places`]).
 //! - A sender that starts anew takes over what an earlier one left, even while that one lingers; as
 //!   long as the earlier one answers, it is refused.
+//! - What is here is read once for all who ask for it ([`super::verified`]).
 //! - Asked to stop, it tells every sender.
 //! - A connection that does not introduce a file is reset: it belonged to a receiver before us, and
 //!   the reset makes its sender start anew.
 
 mod claims;
+mod newcomers;
 
 use super::incoming::{Progress, Transfer};
 use super::record::{Item, Record, decode_message, message_id};
 use super::report::{ReceiveError, ReceiveReport, Verdict};
+use super::verified::Verified;
 use super::{FILE_PORT, Stop};
+use crate::places::{Guest, Latest};
 use crate::session::source_octets;
 use crate::udp::{Application, Step};
 use crate::wait::Waker;
@@ -28,8 +32,6 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Connections at once; for a further one the oldest that introduced no file is reset, or else itself.
-const CONNECTIONS_MAX: usize = 128;
 /// Payloads read from one connection before others get their turn.
 const CHUNKS_PER_TURN: usize = 256;
 
@@ -83,8 +85,10 @@ pub struct Receiver<O> {
     /// The one who watches.
     pub observer: O,
     transfers: BTreeMap<ConnectionId, Transfer>,
-    /// Where connections come from.
-    origins: BTreeMap<ConnectionId, PathId>,
+    /// Whose connections are.
+    origins: BTreeMap<ConnectionId, (PathId, Guest)>,
+    latest: Latest,
+    verified: Verified,
     /// Connections in modes that may lose data.
     lanes: BTreeMap<ConnectionId, Option<ConnectionId>>,
     reports: VecDeque<ReceiveReport>,
@@ -111,6 +115,8 @@ impl<O: ReceiveObserver> Receiver<O> {
             observer,
             transfers: BTreeMap::new(),
             origins: BTreeMap::new(),
+            latest: Latest::default(),
+            verified: Verified::default(),
             lanes: BTreeMap::new(),
             reports: VecDeque::new(),
             stop_at: None,
@@ -118,33 +124,14 @@ impl<O: ReceiveObserver> Receiver<O> {
         })
     }
 
+    /// Octets of files here that were read, to tell senders how much of theirs is here.
+    pub fn verified_bytes(&self) -> u64 {
+        self.verified.read_bytes()
+    }
+
     /// Takes the oldest report.
     pub fn take_report(&mut self) -> Option<ReceiveReport> {
         self.reports.pop_front()
-    }
-
-    fn on_incoming(&mut self, now: Instant, machine: &mut Endpoint, id: ConnectionId, lossy: bool) {
-        let is_full = self.transfers.len() + self.lanes.len() >= CONNECTIONS_MAX;
-        if is_full && !self.drop_silent(now, machine) {
-            machine.abort(now, id);
-        } else if lossy {
-            self.lanes.insert(id, None);
-        } else {
-            self.transfers.insert(id, Transfer::new(id, now));
-        }
-    }
-
-    /// Forgets the connection that has said nothing for longest; whether there is one.
-    fn drop_silent(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
-        let mut silent = self.transfers.iter();
-        // In the order in which they came.
-        let oldest = silent.find(|(_, transfer)| transfer.name().is_none());
-        let Some(control) = oldest.map(|(control, _)| *control) else {
-            return false;
-        };
-        machine.abort(now, control);
-        self.transfers.remove(&control);
-        true
     }
 
     /// Reads what the peers say; whether anything was read.
@@ -358,8 +345,8 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
     fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
         match event {
             Event::Incoming { id, mode, path, .. } => {
-                self.origins.insert(id, path);
-                self.on_incoming(now, machine, id, !ModeRules::of(mode).complete);
+                let lossy = !ModeRules::of(mode).complete;
+                self.on_incoming(now, machine, (id, path), lossy);
             }
             Event::Datagram { octets, .. } => self.take_message(now, machine, &octets, None),
             Event::PeerFinished(id) => {
@@ -416,6 +403,7 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
         datagram: Datagram<'_>,
         from: SocketAddr,
     ) {
+        self.latest.note(datagram.path, from);
         machine.handle_datagram_from(now, datagram, &source_octets(from));
     }
 
@@ -437,3 +425,6 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
             .fold(stop, Deadline::earlier)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,7 +77,8 @@ pub trait Application<M: Machine> {
         None
     }
 
-    /// A session below says that the peer at `path` has restarted: what it had here it knows no more.
+    /// A session below says that the peer at `path` has restarted: what it had here it knows no more. Its connections
+    /// are ended by who says so, after this.
     fn peer_restarted(&mut self, now: Instant, machine: &mut M, path: PathId) {
         let _ = (now, machine, path);
     }

@@ -347,3 +347,46 @@ fn a_test_without_messages_ends_with_results_of_nothing() {
     let results = results.map(|stream| Record::Result { stream, measured });
     assert_eq!(said(&mut server, id), results);
 }
+
+#[test]
+fn one_host_with_many_conversations_neither_ends_anothers_nor_keeps_it_out() {
+    let (mut server, mut machine, _) = conversation();
+    let mut next = 0;
+    let mut comes = |server: &mut Server<()>, machine: &mut Endpoint, path: PathId| {
+        let control = control_config(ConnectionConfig::default());
+        let id = machine
+            .connect(NOW, path, PERF_PORT, control)
+            .expect("room");
+        let (local, mode) = (PERF_PORT, Mode::Reliable);
+        let address = if path == PathId(2) {
+            // Other ports of one host.
+            next += 1;
+            format!("192.0.2.1:{next}")
+        } else {
+            format!("198.51.100.{}:1", path.0)
+        };
+        let address = address.parse().expect("an address");
+        // Not a TPDU: it tells the address only.
+        let (octets, ecn) = (&[0; 4][..], Ecn::default());
+        server.arrived(NOW, machine, Datagram { path, octets, ecn }, address);
+        let event = Event::Incoming {
+            id,
+            path,
+            local,
+            mode,
+        };
+        server.deliver(NOW, machine, event);
+        id
+    };
+    let patient = comes(&mut server, &mut machine, PathId(3));
+    for _ in 0..1_000 {
+        comes(&mut server, &mut machine, PathId(2));
+    }
+    assert!(server.conversations.contains_key(&patient));
+    assert!(server.conversations.len() < CONVERSATIONS_MAX);
+    let newcomer = comes(&mut server, &mut machine, PathId(4));
+    for _ in 0..1_000 {
+        comes(&mut server, &mut machine, PathId(2));
+    }
+    assert!(server.conversations.contains_key(&newcomer));
+}

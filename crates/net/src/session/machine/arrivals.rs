@@ -397,20 +397,14 @@ impl<M: Machine> Session<M> {
         }
         match message {
             Message::Tpdu(octets) => {
-                self.counters.received += 1;
-                let path = state.index.inner_path();
-                let ecn = origin.ecn;
-                let datagram = Datagram { path, octets, ecn };
-                self.inner.handle_datagram(now, datagram);
+                let peer = state.index;
+                self.hand_inwards(now, peer, octets, origin.ecn);
             }
             Message::Fragment(piece) => {
+                let peer = state.index;
                 if let Some(octets) = state.reassembly.take(piece) {
-                    let path = state.index.inner_path();
-                    self.counters.received += 1;
                     self.counters.reassembled += 1;
-                    let (octets, ecn) = (octets.as_slice(), origin.ecn);
-                    self.inner
-                        .handle_datagram(now, Datagram { path, octets, ecn });
+                    self.hand_inwards(now, peer, &octets, origin.ecn);
                 }
             }
             Message::Heartbeat => {}
@@ -438,6 +432,20 @@ impl<M: Machine> Session<M> {
             }
         }
         Ok(())
+    }
+
+    /// Gives the inner machine what `peer` sent: at once, or behind the news that it has restarted, which the same
+    /// datagram may have brought. Drivers drain after each, so that there is one at most.
+    fn hand_inwards(&mut self, now: Instant, peer: PeerIndex, octets: &[u8], ecn: Ecn) {
+        self.counters.received += 1;
+        let path = peer.inner_path();
+        let is_news = |event: &SessionEvent<M::Event>| matches!(event, SessionEvent::PeerRestarted(of) if *of == peer);
+        if self.events.iter().any(is_news) {
+            self.after_restart.push_back((path, ecn, octets.to_vec()));
+        } else {
+            self.inner
+                .handle_datagram(now, Datagram { path, octets, ecn });
+        }
     }
 
     pub(super) fn on_heard(&mut self, now: Instant, index: usize, wants: Wants) {

@@ -11,6 +11,7 @@ use super::super::present::Present;
 use super::super::receiver::{Destination, ReceivePlan};
 use super::super::record::Record;
 use super::super::report::ReceiveError;
+use super::super::verified::Verified;
 use super::{File, Phase, Sink, Transfer};
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
 use fulmar_proto::units::{Duration, Instant};
@@ -71,7 +72,12 @@ impl Transfer {
     }
 
     /// Opens what the octets will go to.
-    pub(in super::super) fn admit(&mut self, plan: &ReceivePlan) -> Result<(), ReceiveError> {
+    pub(in super::super) fn admit(
+        &mut self,
+        now: Instant,
+        plan: &ReceivePlan,
+        verified: &Verified,
+    ) -> Result<(), ReceiveError> {
         let lossy = self.is_lossy();
         let Some(file) = &mut self.file else {
             return Ok(());
@@ -95,11 +101,11 @@ impl Transfer {
                 if !replace && target.symlink_metadata().is_ok() {
                     // Perhaps it is the same, and nothing need be sent.
                     let size = file.size.filter(|_| file.seekable && !lossy);
-                    let present = size.and_then(|size| Present::open(&target, size));
+                    let present = size.and_then(|size| Present::open(now, &target, size, verified));
                     let present = present.ok_or(ReceiveError::Exists(target))?;
                     Sink::Present(Box::new(present))
                 } else {
-                    Sink::Part(Box::new(Part::open(path, &file.name)?))
+                    Sink::Part(Box::new(Part::open(path, &file.name, verified)?))
                 }
             }
         });

@@ -1,7 +1,7 @@
 use super::*;
 
 fn recovered(directory: &Path) -> Part {
-    let mut part = Part::open(directory, "file").unwrap();
+    let mut part = Part::open(directory, "file", &Verified::default()).unwrap();
     while part.is_recovering() {
         part.recover().unwrap();
     }
@@ -157,7 +157,7 @@ fn an_incomplete_file_replaces_no_earlier_one() {
 fn a_second_receiver_of_the_same_file_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let _first = recovered(directory.path());
-    let refused = Part::open(directory.path(), "file").unwrap_err();
+    let refused = Part::open(directory.path(), "file", &Verified::default()).unwrap_err();
     assert_eq!(refused.source.kind(), ErrorKind::ResourceBusy);
 }
 
@@ -188,7 +188,7 @@ fn a_link_or_a_pipe_in_a_working_files_place_is_never_followed_or_waited_for() {
     fs::write(&victim, b"precious").unwrap();
     let part = directory.path().join("file.fulmar-part");
     std::os::unix::fs::symlink(&victim, &part).unwrap();
-    let error = Part::open(directory.path(), "file").unwrap_err();
+    let error = Part::open(directory.path(), "file", &Verified::default()).unwrap_err();
     assert!(
         error.source.to_string().contains("symbolic link"),
         "{error:?}"
@@ -196,7 +196,7 @@ fn a_link_or_a_pipe_in_a_working_files_place_is_never_followed_or_waited_for() {
     fs::remove_file(&part).unwrap();
     let fifo = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &part, fifo, 0o600.into(), 0).unwrap();
-    let error = Part::open(directory.path(), "file").unwrap_err();
+    let error = Part::open(directory.path(), "file", &Verified::default()).unwrap_err();
     assert!(error.source.to_string().contains("no file"), "{error:?}");
     fs::remove_file(&part).unwrap();
 
@@ -232,10 +232,68 @@ fn what_no_state_vouches_for_is_given_back_after_a_failure() {
     part.append(&vec![b'x'; WRITE_BUFFER]).unwrap();
     part.keep_durable();
     assert_eq!(fs::metadata(&path).unwrap().len(), 7);
-    Part::open(directory.path(), "file").unwrap().keep_durable();
+    Part::open(directory.path(), "file", &Verified::default())
+        .unwrap()
+        .keep_durable();
     assert_eq!(
         recovered(directory.path()).written(),
         7,
         "not verified is not lost"
     );
+}
+
+#[test]
+fn who_leaves_while_a_part_is_verified_takes_nothing_of_it_away() {
+    const OCTETS: usize = 3 * RECOVER_STEP;
+    let directory = tempfile::tempdir().unwrap();
+    let mut part = recovered(directory.path());
+    part.append(&vec![7; OCTETS]).unwrap();
+    part.checkpoint().unwrap();
+    drop(part);
+    let verified = Verified::default();
+    for _ in 0..10 {
+        let mut part = Part::open(directory.path(), "file", &verified).unwrap();
+        // Either way to leave it.
+        if part.is_recovering() {
+            part.recover().unwrap();
+        }
+        part.leave().unwrap();
+        drop(part);
+        let mut part = Part::open(directory.path(), "file", &verified).unwrap();
+        if part.is_recovering() {
+            part.recover().unwrap();
+        }
+        part.keep_durable();
+    }
+    assert_eq!(
+        verified.read_bytes(),
+        OCTETS as u64,
+        "each octet is read once"
+    );
+    assert_eq!(recovered(directory.path()).written(), OCTETS as u64);
+}
+
+#[test]
+fn a_part_that_was_known_and_changed_is_read_again_and_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let verified = Verified::default();
+    let mut part = Part::open(directory.path(), "file", &verified).unwrap();
+    part.append(b"durable").unwrap();
+    part.leave().unwrap();
+    drop(part);
+    let known = Part::open(directory.path(), "file", &verified).unwrap();
+    assert_eq!(known.written(), 7, "known without being read");
+    drop(known);
+    fs::write(directory.path().join("file.fulmar-part"), b"another").unwrap();
+    // A clock tick that both writings share would hide the change from the times.
+    let earlier = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let changed = File::options()
+        .write(true)
+        .open(directory.path().join("file.fulmar-part"));
+    changed.unwrap().set_modified(earlier).unwrap();
+    let mut part = Part::open(directory.path(), "file", &verified).unwrap();
+    while part.is_recovering() {
+        part.recover().unwrap();
+    }
+    assert_eq!(part.written(), 0);
 }

@@ -41,9 +41,9 @@ impl<O: ReceiveObserver> Receiver<O> {
                 let rival = rival.control();
                 machine.abort(now, rival);
                 self.supersede(now, machine, rival);
-                outcome = claimant.admit(&self.plan);
+                outcome = claimant.admit(now, &self.plan, &self.verified);
             }
-            None => outcome = claimant.admit(&self.plan),
+            None => outcome = claimant.admit(now, &self.plan, &self.verified),
         }
         self.transfers.insert(control, claimant);
         outcome
@@ -106,9 +106,10 @@ impl<O: ReceiveObserver> Receiver<O> {
         self.transfers.remove(&word);
     }
 
-    /// The peer at `path` has restarted: what was undecided it will continue, and it hears of the rest no more.
+    /// The peer at `path` has restarted: what was undecided it will continue, and it hears of the rest no more. Its
+    /// connections end without a word of ours.
     pub(super) fn forget_peer(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
-        let of_peer = self.origins.iter().filter(|(_, origin)| **origin == path);
+        let of_peer = self.origins.iter().filter(|(_, (of, _))| *of == path);
         let of_peer: Vec<ConnectionId> = of_peer.map(|(id, _)| *id).collect();
         for control in of_peer {
             match self.transfers.get(&control).map(Transfer::is_undecided) {
@@ -117,7 +118,6 @@ impl<O: ReceiveObserver> Receiver<O> {
                 None => {}
             }
         }
-        machine.forget_peer(now, path, |_| true);
     }
 
     /// Forgets a transfer that another one continues: what it had is made durable and unlocked, and
