@@ -190,6 +190,25 @@ fn both_ends_calling_at_once_settle_on_one_session() {
 }
 
 #[test]
+fn a_peer_keeps_the_places_where_it_may_be_found_until_others_take_their_place() {
+    let mut configs = noise();
+    configs[0].peers[0].endpoints = vec![PATH, PathId(8)];
+    let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 9));
+    let in_use = |pair: &Pair| {
+        let mut paths: Vec<PathId> = pair.session(Way::Forward).paths_in_use().collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    };
+    assert_eq!(in_use(&pair), [PATH, PathId(8)]);
+    pair.run(Duration::from_secs(1));
+    pair.call(Way::Forward, |session, _| {
+        session.set_endpoints(PEER, vec![PathId(9)]);
+    });
+    assert_eq!(in_use(&pair), [PATH, PathId(9)], "it is at the first still");
+}
+
+#[test]
 fn damaged_bits_are_corrected_behind_the_encryption_and_never_get_inside() {
     const BIT_ERROR_RATE: f64 = 2e-4;
     for mut configs in [noise(), preset_pair()] {

@@ -187,6 +187,142 @@ fn a_datagram_above_the_largest_possible_is_counted_and_the_next_one_sent() {
     assert_eq!(sink.recv(&mut [0; 100]).unwrap(), 10);
 }
 
+/// Answers everything with one octet.
+#[derive(Default)]
+struct Echo(Vec<PathId>);
+
+impl Machine for Echo {
+    type Event = ();
+
+    fn handle_datagram(&mut self, _now: Instant, datagram: Datagram<'_>) {
+        self.0.push(datagram.path);
+    }
+
+    fn handle_deadline(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, _now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        let path = self.0.pop()?;
+        out.push(7);
+        Some(Transmit {
+            path,
+            len: 1,
+            kind: Kind::Control,
+            priority: Priority(0),
+            ecn: Ecn::NotCapable,
+        })
+    }
+
+    fn poll_event(&mut self) -> Option<()> {
+        None
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+/// Wants a path to a named peer once four datagrams have come, and stops when it knows whether there is one.
+struct Named {
+    heard: Vec<PathId>,
+    peer: SocketAddr,
+    /// How many of those that came first are in use.
+    in_use: usize,
+    is_answered: bool,
+    made: Option<PathId>,
+}
+
+impl Application<Echo> for Named {
+    fn deliver(&mut self, _now: Instant, _machine: &mut Echo, _event: ()) {}
+
+    fn arrived(
+        &mut self,
+        now: Instant,
+        machine: &mut Echo,
+        datagram: Datagram<'_>,
+        _from: SocketAddr,
+    ) {
+        self.heard.push(datagram.path);
+        machine.handle_datagram(now, datagram);
+    }
+
+    fn work(&mut self, _now: Instant, _machine: &mut Echo) -> Step {
+        if self.is_answered {
+            Step::Stop
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn unreachable(&mut self, _now: Instant, _machine: &mut Echo, _path: PathId) {}
+
+    fn paths_in_use(&self, _now: Instant, _machine: &Echo) -> Option<Vec<PathId>> {
+        let mut paths = self.heard.clone();
+        paths.dedup();
+        paths.truncate(self.in_use);
+        Some(paths)
+    }
+
+    fn wants_path(&self, _now: Instant) -> Option<SocketAddr> {
+        (self.heard.len() == 4 && !self.is_answered).then_some(self.peer)
+    }
+
+    fn path_made(
+        &mut self,
+        _now: Instant,
+        _machine: &mut Echo,
+        remote: SocketAddr,
+        path: Option<PathId>,
+    ) {
+        assert_eq!(remote, self.peer);
+        self.is_answered = true;
+        self.made = path;
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+#[test]
+fn a_named_peer_finds_its_place_among_talkers_unless_every_place_is_in_use() {
+    for in_use in 0..=2 {
+        let (_waker, wake_up) = waker().expect("descriptors are left");
+        let port = UdpPort::bind(loopback(), PortConfig::default()).unwrap();
+        let own = port.local().unwrap();
+        let places = PathTableConfig {
+            paths_max: 2,
+            ..PathTableConfig::default()
+        };
+        let mut driver = UdpDriver::new(Clock::start(), port, wake_up, places);
+        let talkers = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let talker = std::net::UdpSocket::bind(loopback()).unwrap();
+                for _ in 0..2 {
+                    talker.send_to(&[1], own).unwrap();
+                    assert_eq!(talker.recv(&mut [0; 10]).unwrap(), 1);
+                }
+            }
+        });
+        let mut named = Named {
+            heard: Vec::new(),
+            peer: ([192, 0, 2, 1], 4_914).into(),
+            in_use,
+            is_answered: false,
+            made: None,
+        };
+        driver.run(&mut Echo::default(), &mut named).unwrap();
+        talkers.join().unwrap();
+        let made = named.made;
+        assert_eq!(made.is_some(), in_use < 2);
+        let remote = made.and_then(|path| driver.remote(path));
+        assert_eq!(remote, made.map(|_| named.peer));
+        let kept = named.heard.iter().step_by(2).take(in_use);
+        for path in kept {
+            assert!(driver.remote(*path).is_some(), "it is in use");
+        }
+    }
+}
+
 /// Stops when it has been woken.
 struct Woken {
     turns: u32,

@@ -286,9 +286,7 @@ fn obey_signals(
                 match prepared {
                     Ok((level, prepared)) => {
                         set_level(level);
-                        if let Err(error) = control.reload(prepared) {
-                            tracing::error!(event = "reload_refused", %error, by = said_by);
-                        }
+                        control.reload(prepared);
                     }
                     Err(failure) => {
                         let problem = failure.line();

@@ -90,12 +90,18 @@ impl<A: Application<Endpoint>> Application<Endpoint> for Traced<'_, A> {
         self.application.peer_restarted(now, machine, path);
     }
 
-    fn wants_path(&self) -> Option<SocketAddr> {
-        self.application.wants_path()
+    fn wants_path(&self, now: Instant) -> Option<SocketAddr> {
+        self.application.wants_path(now)
     }
 
-    fn path_made(&mut self, now: Instant, machine: &mut Endpoint, path: Option<PathId>) {
-        self.application.path_made(now, machine, path);
+    fn path_made(
+        &mut self,
+        now: Instant,
+        machine: &mut Endpoint,
+        remote: SocketAddr,
+        path: Option<PathId>,
+    ) {
+        self.application.path_made(now, machine, remote, path);
     }
 
     fn next_deadline(&self) -> Option<Deadline> {

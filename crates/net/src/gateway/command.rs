@@ -10,8 +10,8 @@ use std::time::Duration;
 /// A request to the loop.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Take up this configuration, as far as it can change. Threads that it needs call the waker.
-    Reload(Box<Reload>, Waker),
+    /// Take up this configuration, as far as it can change.
+    Reload(Box<Reload>),
     /// Finish.
     Stop,
     /// Say how things are.
@@ -59,14 +59,9 @@ impl Control {
     }
 
     /// Asks for another configuration. What cannot change is logged by name.
-    ///
-    /// # Errors
-    /// No descriptor is left.
-    pub fn reload(&self, reload: Reload) -> io::Result<()> {
-        let waker = self.waker.try_clone()?;
+    pub fn reload(&self, reload: Reload) {
         // A gateway that has ended needs no configuration.
-        let _ = self.send(Command::Reload(Box::new(reload), waker));
-        Ok(())
+        let _ = self.send(Command::Reload(Box::new(reload)));
     }
 
     /// Asks it to end.

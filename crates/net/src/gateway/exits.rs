@@ -6,7 +6,7 @@ use super::flow::{Body, Messages, NewFlow};
 use super::flow_record::FlowRecord;
 use super::packets;
 use super::permission::{self, Permitted};
-use super::resolver::{Answer, Question};
+use super::resolver::Question;
 use super::running::{Link, Running, Target};
 use super::stream::Stream;
 use crate::session::PeerIndex;
@@ -61,17 +61,13 @@ impl Running {
         self.trace_opened(now, link, id);
         match &destination.host {
             Host::Address(ip) => {
-                let addresses = vec![SocketAddr::new(*ip, destination.port)];
-                let answer = Answer {
-                    flow: id,
-                    addresses,
-                };
-                self.resolved(now, link, &answer);
+                let address = SocketAddr::new(*ip, destination.port);
+                self.resolved(now, link, id, &[address]);
             }
             Host::Name(name) => {
                 let question = Question {
                     peer,
-                    flow: id,
+                    tag: id,
                     name: name.as_str().to_owned(),
                     port: destination.port,
                 };
@@ -131,17 +127,22 @@ impl Running {
     }
 
     /// A destination's addresses are known.
-    pub(super) fn resolved(&mut self, now: Instant, link: &mut Link, answer: &Answer) {
-        let id = answer.flow;
+    pub(super) fn resolved(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        id: FlowId,
+        addresses: &[SocketAddr],
+    ) {
         // It may have been reset meanwhile.
         let Some(flow) = self.flows.get_mut(id) else {
             return;
         };
-        if answer.addresses.is_empty() {
+        if addresses.is_empty() {
             return self.give_up(now, link, id, RefuseCode::NameUnknown);
         }
         let egress = &self.config.egress;
-        let addresses = permission::permitted(egress, &flow.destination, &answer.addresses);
+        let addresses = permission::permitted(egress, &flow.destination, addresses);
         let Some(first) = addresses.first().copied() else {
             return self.give_up(now, link, id, RefuseCode::NotAllowed);
         };

@@ -24,6 +24,7 @@ mod events;
 mod exits;
 mod flow;
 mod flow_record;
+mod found_peers;
 mod history;
 pub mod http;
 mod keeping;

@@ -1,19 +1,19 @@
 //! Where peers with names are, found out for ever: a gateway may start before the network does.
 //!
 //! # Promises
-//! - Neither the start nor the loop waits for a name.
+//! - Neither the start nor the loop waits for a name, nor does one name for another, unless as many as the
+//!   [`Resolver`] has threads are without an answer.
 //! - A name that cannot be resolved is tried again, ever more rarely, at least once in
-//!   [`PAUSE_MAX`]; each try is a line of the log.
-//! - One that was resolved is looked at again now and then: the peer may have moved.
+//!   [`PAUSE_MAX`] after the system gave up; each try is a line of the log.
+//! - One that was resolved is looked at again now and then, and after a reload: the peer may have moved.
 
 use super::config::PeerSettings;
-use crate::wait::Waker;
-use fulmar_proto::splice::Host;
-use fulmar_proto::units::{Duration, format_duration};
+use super::resolver::{Answer, Question, Resolver};
+use fulmar_proto::splice::{Destination, Host};
+use fulmar_proto::units::{Duration, Instant, format_duration};
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
+use std::net::{IpAddr, SocketAddr};
 
 /// After the first failure, and the most after further ones.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
@@ -46,157 +46,138 @@ pub(super) fn usable(
 /// A name that is looked for.
 #[derive(Debug)]
 struct Sought {
-    peer: usize,
-    name: String,
-    address: String,
+    peer: String,
+    address: Destination,
     known: Option<SocketAddr>,
     pause: Duration,
-    /// Until the next look, less what passed since.
-    left: Duration,
+    turn: Turn,
+}
+
+/// A name's next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// To be asked for at this time.
+    At(Instant),
+    /// The answer to this question.
+    Answer(u64),
 }
 
 impl Sought {
-    /// Looks; where the peer is, if that is news.
-    fn look(&mut self, v6: bool) -> Option<SocketAddr> {
-        let found = self.address.to_socket_addrs();
-        match found.and_then(|found| usable(found, v6)) {
+    fn new(now: Instant, peer: &PeerSettings, address: &Destination) -> Self {
+        Self {
+            peer: peer.name.clone(),
+            address: address.clone(),
+            known: None,
+            pause: PAUSE_FIRST,
+            turn: Turn::At(now),
+        }
+    }
+
+    /// Its address, if that is news.
+    fn take(&mut self, now: Instant, found: io::Result<SocketAddr>) -> Option<SocketAddr> {
+        match found {
             Ok(address) => {
                 self.pause = PAUSE_FIRST;
-                self.left = LOOK_AGAIN;
+                self.turn = Turn::At(now + LOOK_AGAIN);
                 let is_news = self.known.replace(address) != Some(address);
                 is_news.then_some(address)
             }
             Err(error) => {
-                self.left = self.pause;
+                self.turn = Turn::At(now + self.pause);
                 let again_in = format_duration(self.pause);
                 self.pause = (self.pause * 2).min(PAUSE_MAX);
-                let (peer, address) = (&self.name, &self.address);
-                tracing::warn!(event = "peer_unresolved", peer, address, %error, again_in);
+                let (peer, address) = (&self.peer, &self.address);
+                tracing::warn!(event = "peer_unresolved", peer, %address, %error, again_in);
                 None
             }
         }
     }
 }
 
-/// The front of the thread that looks. Dropped, it ends.
+/// The names of peers, each looked for on its own.
 #[derive(Debug)]
 pub(super) struct PeerNames {
-    news: Receiver<(usize, SocketAddr)>,
-    _alive: Sender<()>,
+    sought: BTreeMap<usize, Sought>,
+    /// Its answers are recognised by the numbers of the questions: a name may have been replaced meanwhile.
+    resolver: Resolver<(usize, u64)>,
+    asked: u64,
+    v6: bool,
 }
 
 impl PeerNames {
-    /// Looks for those of `peers` that have names; each news calls `waker`.
-    ///
-    /// # Errors
-    /// The system gives no thread.
-    pub(super) fn start(peers: &[PeerSettings], v6: bool, waker: Waker) -> io::Result<Self> {
-        let sought = peers.iter().enumerate().filter_map(|(peer, settings)| {
-            let address = settings.address.as_ref()?;
-            matches!(address.host, Host::Name(_)).then(|| Sought {
-                peer,
-                name: settings.name.clone(),
-                address: address.to_string(),
-                known: None,
-                pause: PAUSE_FIRST,
-                left: Duration::ZERO,
-            })
-        });
-        let sought: Vec<Sought> = sought.collect();
-        let (tell, news) = channel();
-        let (alive, gone) = channel();
-        if !sought.is_empty() {
-            thread::Builder::new()
-                .name("peers".to_owned())
-                .spawn(move || look_for_ever(sought, v6, &tell, &gone, &waker))?;
+    /// Looks for none yet. Addresses are to suit a socket of IPv6, if it is one (`v6`).
+    pub(super) const fn new(resolver: Resolver<(usize, u64)>, v6: bool) -> Self {
+        Self {
+            sought: BTreeMap::new(),
+            resolver,
+            asked: 0,
+            v6,
         }
-        Ok(Self {
-            news,
-            _alive: alive,
-        })
     }
 
-    /// A peer, and where it is now.
-    pub(super) fn poll(&self) -> Option<(usize, SocketAddr)> {
-        self.news.try_recv().ok()
+    /// Looks for those of `peers` that have names from now on, at once for those that it looks for already.
+    pub(super) fn follow(&mut self, now: Instant, peers: &[PeerSettings]) {
+        let mut before = core::mem::take(&mut self.sought);
+        for (index, peer) in peers.iter().enumerate().filter(|(_, p)| !p.is_removed) {
+            let named = |address: &&Destination| matches!(address.host, Host::Name(_));
+            let Some(address) = peer.address.as_ref().filter(named) else {
+                continue;
+            };
+            let known = before.remove(&index).filter(|it| it.address == *address);
+            let mut sought = known.unwrap_or_else(|| Sought::new(now, peer, address));
+            if let Turn::At(at) = &mut sought.turn {
+                *at = now;
+                sought.pause = PAUSE_FIRST;
+            }
+            self.sought.insert(index, sought);
+        }
     }
-}
 
-fn look_for_ever(
-    mut all: Vec<Sought>,
-    v6: bool,
-    tell: &Sender<(usize, SocketAddr)>,
-    gone: &Receiver<()>,
-    waker: &Waker,
-) {
-    loop {
-        for sought in all.iter_mut().filter(|sought| sought.left.is_zero()) {
-            if let Some(address) = sought.look(v6)
-                && (tell.send((sought.peer, address)).is_err() || waker.wake().is_err())
-            {
-                return;
+    /// A peer, and where it is now. Asks for what is due before it says that there is no news.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<(usize, SocketAddr)> {
+        while let Some(Answer { tag, addresses }) = self.resolver.poll() {
+            let (peer, asked) = tag;
+            let found = addresses.and_then(|found| usable(found.into_iter(), self.v6));
+            let sought = self.sought.get_mut(&peer);
+            let sought = sought.filter(|sought| sought.turn == Turn::Answer(asked));
+            if let Some(address) = sought.and_then(|sought| sought.take(now, found)) {
+                return Some((peer, address));
             }
         }
-        let next = all.iter().map(|sought| sought.left).min();
-        let pause = next.unwrap_or(PAUSE_MAX);
-        if gone.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
-            return;
+        for (&peer, sought) in &mut self.sought {
+            if !matches!(sought.turn, Turn::At(at) if at <= now) {
+                continue;
+            }
+            let Host::Name(name) = &sought.address.host else {
+                continue;
+            };
+            let question = Question {
+                peer,
+                tag: (peer, self.asked),
+                name: name.as_str().to_owned(),
+                port: sought.address.port,
+            };
+            if self.resolver.ask(question) {
+                sought.turn = Turn::Answer(self.asked);
+            } else {
+                let error = io::Error::other("the system gives no thread to look for it");
+                sought.take(now, Err(error));
+            }
+            self.asked += 1;
         }
-        for sought in &mut all {
-            sought.left = sought.left.saturating_sub(pause);
-        }
+        None
+    }
+
+    /// When a name is to be asked for.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let turns = self.sought.values().map(|sought| sought.turn);
+        let times = turns.filter_map(|turn| match turn {
+            Turn::At(at) => Some(at),
+            Turn::Answer(_) => None,
+        });
+        times.min()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wait::waker;
-
-    fn seeking(address: &str) -> Sought {
-        Sought {
-            peer: 0,
-            name: "ground".to_owned(),
-            address: address.to_owned(),
-            known: None,
-            pause: PAUSE_FIRST,
-            left: Duration::ZERO,
-        }
-    }
-
-    #[test]
-    fn a_name_without_an_address_is_tried_for_ever_and_ever_more_rarely() {
-        // RFC 2606: nobody has it.
-        let mut sought = seeking("no-such-host.invalid:4914");
-        let mut pauses = Vec::new();
-        for _ in 0..9 {
-            assert_eq!(sought.look(true), None);
-            pauses.push(sought.left.as_secs());
-        }
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-    }
-
-    #[test]
-    fn an_address_is_news_once_and_has_the_sockets_family() {
-        let mut sought = seeking("127.0.0.1:4914");
-        let mapped: SocketAddr = "[::ffff:127.0.0.1]:4914".parse().unwrap();
-        assert_eq!(sought.look(true), Some(mapped));
-        assert_eq!(sought.left, LOOK_AGAIN);
-        assert_eq!(sought.look(true), None);
-        let v4 = "127.0.0.1:4914".parse().unwrap();
-        assert_eq!(sought.look(false), Some(v4));
-        assert!(usable(["[::1]:1".parse().unwrap()].into_iter(), false).is_err());
-    }
-
-    #[test]
-    fn the_thread_ends_with_its_front() {
-        let (waker, _wake_up) = waker().unwrap();
-        let (tell, news) = channel();
-        let (alive, gone) = channel();
-        let all = vec![seeking("127.0.0.1:4914")];
-        let thread = thread::spawn(move || look_for_ever(all, true, &tell, &gone, &waker));
-        assert_eq!(news.recv().map(|(peer, _)| peer), Ok(0));
-        drop(alive);
-        thread.join().unwrap();
-    }
-}
+mod tests;

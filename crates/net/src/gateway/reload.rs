@@ -11,7 +11,6 @@ use super::config::{GatewayConfig, PeerSettings, change};
 use super::entry;
 use super::error::GatewayError;
 use super::flow::ClientKey;
-use super::peer_names::PeerNames;
 use super::reporting::index_of;
 use super::running::{Link, Running};
 use super::start::{
@@ -19,7 +18,6 @@ use super::start::{
     session_settings,
 };
 use crate::session::{PEERS_MAX, PeerConfig, SecretKey};
-use crate::wait::Waker;
 use core::fmt;
 use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::splice::{FlowId, ResetCode};
@@ -190,7 +188,7 @@ fn change_peer(
 
 impl Running {
     /// Takes up another configuration.
-    pub(super) fn reload(&mut self, now: Instant, link: &mut Link, new: Reload, waker: Waker) {
+    pub(super) fn reload(&mut self, now: Instant, link: &mut Link, new: Reload) {
         let Reload { config, keys, by } = new;
         let fixed = change::fixed_differences(&self.config, &config);
         let places: Vec<String> = config.peers.iter().map(|peer| peer.name.clone()).collect();
@@ -248,10 +246,10 @@ impl Running {
                     _ => false,
                 };
                 if is_found_anew {
-                    self.find_peer(turn.link, *index);
+                    self.find_peer(now, turn.link, *index);
                 }
             }
-            self.look_for_names(waker);
+            self.peer_names.follow(now, &self.config.peers);
         }
         let unopened = self.change_entries(now, link, rules);
         self.admission.follow(&self.config);
@@ -282,6 +280,7 @@ impl Running {
             self.drop_flow(now, *id, "peer_removed", true);
         }
         let peer = index_of(index);
+        self.found_peers.forget(peer);
         link.remove_peer(now, peer);
         link.inner_mut().peer_restarted(now, peer.inner_path());
         link.inner_mut().hold(now, peer.inner_path(), true);
@@ -294,20 +293,13 @@ impl Running {
     }
 
     /// A peer is to be called elsewhere, or not at all until its name is resolved.
-    fn find_peer(&mut self, link: &mut Link, index: usize) {
+    fn find_peer(&mut self, now: Instant, link: &mut Link, index: usize) {
         let peer = index_of(index);
+        self.found_peers.forget(peer);
         // One that has no address for our socket was refused before.
         match known_address(&self.config, index).ok().flatten() {
-            Some(address) => self.found_peers.push_back((peer, address)),
+            Some(address) => self.found_peers.add(now, peer, address),
             None => link.set_endpoints(peer, Vec::new()),
-        }
-    }
-
-    fn look_for_names(&mut self, waker: Waker) {
-        let v6 = self.config.listen.is_ipv6();
-        match PeerNames::start(&self.config.peers, v6, waker) {
-            Ok(names) => self.peer_names = names,
-            Err(error) => tracing::error!(event = "peer_names_not_sought", %error),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Names to addresses, on threads of their own: the system's resolver may take seconds.
+//! Names to addresses, on threads of their own: the system's resolver may take seconds. One resolver looks for the
+//! destinations of flows, another for peers.
 //!
 //! # Promises
 //! - The loop never waits for a name.
@@ -6,7 +7,6 @@
 //!   a peer has at most [`AT_ONCE`] names looked up at once and [`WAITING_MAX`] waiting, and peers take turns.
 
 use crate::wait::Waker;
-use fulmar_proto::splice::FlowId;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -21,30 +21,31 @@ const WAITING_MAX: usize = 64;
 
 /// A name that somebody waits for.
 #[derive(Debug)]
-pub(super) struct Question {
-    /// Whose client asks.
+pub(super) struct Question<T> {
+    /// Whose client asks, or whose name it is.
     pub(super) peer: usize,
-    pub(super) flow: FlowId,
+    /// By what the answer is recognised.
+    pub(super) tag: T,
     pub(super) name: String,
     pub(super) port: u16,
 }
 
 /// What became of a name.
 #[derive(Debug)]
-pub(super) struct Answer {
-    /// Who asked.
-    pub(super) flow: FlowId,
-    /// In the order of the system's preference; empty if the name is unknown.
-    pub(super) addresses: Vec<SocketAddr>,
+pub(super) struct Answer<T> {
+    /// The question's.
+    pub(super) tag: T,
+    /// In the order of the system's preference; none if the name is unknown.
+    pub(super) addresses: io::Result<Vec<SocketAddr>>,
 }
 
-/// The function that asks the system.
-type Lookup = dyn Fn(&Question) -> Vec<SocketAddr> + Send + Sync;
+/// The function that asks the system for a name and port.
+type Lookup = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-#[derive(Debug, Default)]
-struct Queue {
+#[derive(Debug)]
+struct Queue<T> {
     /// Questions that wait, by peer; no queue is empty.
-    waiting: BTreeMap<usize, VecDeque<Question>>,
+    waiting: BTreeMap<usize, VecDeque<Question<T>>>,
     /// Names looked up now, by peer; none is 0.
     under_way: BTreeMap<usize, usize>,
     /// The peer that was served last.
@@ -54,9 +55,22 @@ struct Queue {
     is_over: bool,
 }
 
-impl Queue {
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            last: 0,
+            threads: 0,
+            idle: 0,
+            is_over: false,
+        }
+    }
+}
+
+impl<T> Queue<T> {
     /// The next question of the peer whose turn it is.
-    fn take_next(&mut self) -> Option<Question> {
+    fn take_next(&mut self) -> Option<Question<T>> {
         let is_free = |peer: &usize| self.under_way.get(peer).is_none_or(|n| *n < AT_ONCE);
         let after = (Bound::Excluded(self.last), Bound::Unbounded);
         let mut peers = self
@@ -84,28 +98,28 @@ impl Queue {
     }
 }
 
-struct Shared {
-    queue: Mutex<Queue>,
+struct Shared<T> {
+    queue: Mutex<Queue<T>>,
     news: Condvar,
     lookup: Box<Lookup>,
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl<T> Shared<T> {
+    fn queue(&self) -> MutexGuard<'_, Queue<T>> {
         // Nothing can panic while it is held, so that a poisoned lock is as good as any.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The threads' front.
-pub(super) struct Resolver {
-    shared: Arc<Shared>,
+pub(super) struct Resolver<T> {
+    shared: Arc<Shared<T>>,
     waker: Waker,
-    reply: Sender<Answer>,
-    answers: Receiver<Answer>,
+    reply: Sender<Answer<T>>,
+    answers: Receiver<Answer<T>>,
 }
 
-impl core::fmt::Debug for Resolver {
+impl<T: core::fmt::Debug> core::fmt::Debug for Resolver<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Resolver")
             .field(&self.shared.queue())
@@ -113,18 +127,18 @@ impl core::fmt::Debug for Resolver {
     }
 }
 
-impl Resolver {
-    /// Answers call `waker`. Threads begin when they are needed.
+impl<T: Copy + Send + 'static> Resolver<T> {
+    /// Asks the system. Answers call `waker`. Threads begin when they are needed.
     pub(super) fn new(waker: &Waker) -> io::Result<Self> {
-        Self::asking(waker, |question: &Question| {
-            let found = (question.name.as_str(), question.port).to_socket_addrs();
-            found.map(Iterator::collect).unwrap_or_default()
+        Self::asking(waker, |name, port| {
+            (name, port).to_socket_addrs().map(Iterator::collect)
         })
     }
 
-    fn asking(
+    /// Asks `lookup` for a name and port.
+    pub(super) fn asking(
         waker: &Waker,
-        lookup: impl Fn(&Question) -> Vec<SocketAddr> + Send + Sync + 'static,
+        lookup: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let (reply, answers) = channel();
         Ok(Self {
@@ -140,7 +154,7 @@ impl Resolver {
     }
 
     /// Asks; `false` if too many names of this peer wait already.
-    pub(super) fn ask(&self, question: Question) -> bool {
+    pub(super) fn ask(&self, question: Question<T>) -> bool {
         let mut queue = self.shared.queue();
         let waiting = queue.waiting.entry(question.peer).or_default();
         if waiting.len() >= WAITING_MAX {
@@ -166,19 +180,19 @@ impl Resolver {
     }
 
     /// The next answer that has come.
-    pub(super) fn poll(&self) -> Option<Answer> {
+    pub(super) fn poll(&self) -> Option<Answer<T>> {
         self.answers.try_recv().ok()
     }
 }
 
-impl Drop for Resolver {
+impl<T> Drop for Resolver<T> {
     fn drop(&mut self) {
         self.shared.queue().is_over = true;
         self.shared.news.notify_all();
     }
 }
 
-fn serve(shared: &Shared, reply: &Sender<Answer>, waker: &Waker) {
+fn serve<T: Copy>(shared: &Shared<T>, reply: &Sender<Answer<T>>, waker: &Waker) {
     let mut queue = shared.queue();
     while !queue.is_over {
         let Some(question) = queue.take_next() else {
@@ -190,8 +204,8 @@ fn serve(shared: &Shared, reply: &Sender<Answer>, waker: &Waker) {
         };
         drop(queue);
         let answer = Answer {
-            flow: question.flow,
-            addresses: (shared.lookup)(&question),
+            tag: question.tag,
+            addresses: (shared.lookup)(&question.name, question.port),
         };
         // Without a reader the gateway has ended, and the queue ends with it.
         let is_heard = reply.send(answer).is_ok() && waker.wake().is_ok();
@@ -213,10 +227,10 @@ mod tests {
     /// Far beyond what any answer takes; it turns a hang into a failure.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    fn question(peer: usize, n: u8, name: &str) -> Question {
+    fn question(peer: usize, n: u8, name: &str) -> Question<u8> {
         Question {
             peer,
-            flow: FlowId([n; 16]),
+            tag: n,
             name: name.to_owned(),
             port: 80,
         }
@@ -246,11 +260,11 @@ mod tests {
         let (waker, wake_up) = waker().unwrap();
         let gate = Arc::new(Gate::default());
         let at_gate = Arc::clone(&gate);
-        let lookup = move |question: &Question| {
-            if question.name == "slow" {
+        let lookup = move |name: &str, port: u16| {
+            if name == "slow" {
                 at_gate.pass();
             }
-            vec![([192, 0, 2, 1], question.port).into()]
+            Ok(vec![([192, 0, 2, 1], port).into()])
         };
         let resolver = Resolver::asking(&waker, lookup).unwrap();
         let next = || loop {
@@ -273,11 +287,11 @@ mod tests {
         assert!(slow >= 10 * WAITING_MAX, "{slow}");
         for n in 2..200 {
             assert!(resolver.ask(question(10, n, "fast")));
-            assert_eq!(next().flow, FlowId([n; 16]));
+            assert_eq!(next().tag, n);
         }
         gate.open();
         for _ in 0..slow {
-            assert_eq!(next().flow, FlowId([1; 16]));
+            assert_eq!(next().tag, 1);
         }
         assert!(resolver.shared.queue().waiting.is_empty());
     }

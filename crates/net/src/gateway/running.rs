@@ -9,22 +9,24 @@ use super::decisions::Decisions;
 use super::entry::{Entry, Rule};
 use super::flow::{ClientKey, Flows};
 use super::flow_record::FlowRecord;
+use super::found_peers::{FoundPeers, TRY_AGAIN};
 use super::keeping::Keeping;
 use super::outages::Outages;
 use super::peer_names::PeerNames;
 use super::poller::{Came, Poller, Token};
 use super::repeats::Repeats;
+use super::reporting::index_of;
 use super::resolver::Resolver;
 use super::socks::Negotiation;
 use super::trace::GatewayTrace;
 use crate::capture::Capture;
-use crate::session::{LinkState, PeerIndex, Session, SessionEvent, SessionTap, source_octets};
+use crate::session::{LinkState, Session, SessionEvent, SessionTap, source_octets};
 use crate::udp::{Application, Step};
 use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
-use fulmar_proto::units::{ByteCount, Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use fulmar_proto::units::{ByteCount, Duration, Instant, format_duration};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::Receiver;
@@ -85,10 +87,9 @@ pub(super) struct Running {
     pub(super) flows: Flows,
     /// Datagram flows of entries: by port, client, and original destination.
     pub(super) clients: BTreeMap<ClientKey, FlowId>,
-    pub(super) resolver: Resolver,
+    pub(super) resolver: Resolver<FlowId>,
     pub(super) peer_names: PeerNames,
-    /// Peers that were found to be somewhere.
-    pub(super) found_peers: VecDeque<(PeerIndex, SocketAddr)>,
+    pub(super) found_peers: FoundPeers,
     pub(super) repeats: Repeats,
     pub(super) budget: Budget,
     pub(super) keeping: Keeping,
@@ -117,7 +118,7 @@ pub(super) struct Running {
 pub(super) struct Parts {
     pub(super) config: GatewayConfig,
     pub(super) poller: Poller,
-    pub(super) resolver: Resolver,
+    pub(super) resolver: Resolver<FlowId>,
     pub(super) peer_names: PeerNames,
     pub(super) inbox: Receiver<Command>,
     pub(super) keeping: Keeping,
@@ -138,7 +139,7 @@ impl Running {
             clients: BTreeMap::new(),
             resolver: parts.resolver,
             peer_names: parts.peer_names,
-            found_peers: VecDeque::new(),
+            found_peers: FoundPeers::default(),
             repeats: Repeats::default(),
             keeping: parts.keeping,
             decisions: Decisions::default(),
@@ -209,7 +210,7 @@ impl Running {
     fn commands(&mut self, now: Instant, link: &mut Link) {
         while let Ok(command) = self.inbox.try_recv() {
             match command {
-                Command::Reload(reload, waker) => self.reload(now, link, *reload, waker),
+                Command::Reload(reload) => self.reload(now, link, *reload),
                 Command::Stop => self.begin_end(now),
                 Command::Status(reply) => {
                     // Whoever asked may have lost patience.
@@ -328,12 +329,12 @@ impl Application<Link> for Running {
         self.commands(now, link);
         self.sockets(now, link);
         while let Some(answer) = self.resolver.poll() {
-            self.resolved(now, link, &answer);
+            let addresses = answer.addresses.unwrap_or_default();
+            self.resolved(now, link, answer.tag, &addresses);
         }
-        while let Some((peer, address)) = self.peer_names.poll() {
+        while let Some((peer, address)) = self.peer_names.poll(now) {
             tracing::info!(event = "peer_resolved", peer = self.peer_name(peer), %address);
-            let peer = PeerIndex(u32::try_from(peer).unwrap_or(u32::MAX));
-            self.found_peers.push_back((peer, address));
+            self.found_peers.add(now, index_of(peer), address);
         }
         self.end_rest(now);
         self.expire_applicants(now);
@@ -357,13 +358,27 @@ impl Application<Link> for Running {
         }
     }
 
-    fn wants_path(&self) -> Option<SocketAddr> {
-        self.found_peers.front().map(|(_, address)| *address)
+    fn wants_path(&self, now: Instant) -> Option<SocketAddr> {
+        self.found_peers.wanted(now)
     }
 
-    fn path_made(&mut self, _now: Instant, link: &mut Link, path: Option<PathId>) {
-        if let Some((peer, _)) = self.found_peers.pop_front() {
-            link.set_endpoints(peer, path.into_iter().collect());
+    fn path_made(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        remote: SocketAddr,
+        path: Option<PathId>,
+    ) {
+        let Some(path) = path else {
+            self.found_peers.postpone(now, remote);
+            if let Some(skipped) = self.repeats.may(now, "peer_without_path") {
+                let again_in = format_duration(TRY_AGAIN);
+                tracing::warn!(event = "peer_without_path", address = %remote, again_in, skipped);
+            }
+            return;
+        };
+        for peer in self.found_peers.take(remote) {
+            link.set_endpoints(peer, vec![path]);
         }
     }
 
@@ -382,6 +397,10 @@ impl Application<Link> for Running {
             .applicants
             .first_key_value()
             .and_then(|(_, applicant)| at(applicant.since + NEGOTIATION_MAX, "negotiation"));
+        let found = self.found_peers.next_try();
+        let found = found.and_then(|t| at(t, "path to a peer"));
+        let names = self.peer_names.next_look();
+        let names = names.and_then(|t| at(t, "peer's name"));
         let silent = self
             .flows
             .next_patience()
@@ -390,7 +409,7 @@ impl Application<Link> for Running {
             Ending::No => None,
             Ending::Finishing(t) | Ending::Leaving(t) => at(t, "end"),
         };
-        [timer, rest, applicants, silent, ending]
+        [timer, rest, applicants, found, names, silent, ending]
             .into_iter()
             .fold(None, Deadline::earlier)
     }

@@ -301,7 +301,8 @@ fn session(
 ) -> Result<Link, GatewayError> {
     let mut endpoints = Vec::new();
     for index in 0..config.peers.len() {
-        let path = known_address(config, index)?.and_then(|address| driver.path_to(address));
+        let path =
+            known_address(config, index)?.and_then(|address| driver.path_while_used(address));
         endpoints.push(path.into_iter().collect());
     }
     let settings = session_settings(config, keys, endpoints, epoch);
@@ -471,9 +472,9 @@ impl Gateway {
         let mut link = session(&config, &keys, &mut driver, epoch)?;
         let poller = Poller::new().map_err(system("making a poller"))?;
         let resolver = Resolver::new(&waker).map_err(system("starting the resolver"))?;
-        let waker_of_names = waker.try_clone().map_err(system("copying the waker"))?;
-        let peer_names = PeerNames::start(&config.peers, config.listen.is_ipv6(), waker_of_names)
-            .map_err(system("starting the thread for peers' names"))?;
+        let resolver_of_peers = Resolver::new(&waker).map_err(system("starting the resolver"))?;
+        let mut peer_names = PeerNames::new(resolver_of_peers, config.listen.is_ipv6());
+        peer_names.follow(clock.now(), &config.peers);
         let waker_of_store = waker.try_clone().map_err(system("copying the waker"))?;
         let (keeping, found) = Keeping::open(&config, waker_of_store)?;
         let (control, inbox) = Control::new(waker);

@@ -200,9 +200,14 @@ impl<M: Machine> Session<M> {
         Sizes::new(state.mtu.packet(), state.headers, parity, sends_early)
     }
 
-    /// The outer paths where peers are.
+    /// The outer paths where peers are, and where they may be found.
     pub fn paths_in_use(&self) -> impl Iterator<Item = PathId> {
-        self.peers.iter().filter_map(|peer| peer.path)
+        let peers = self.peers.iter();
+        peers.flat_map(|peer| {
+            peer.path
+                .into_iter()
+                .chain(peer.config.endpoints.iter().copied())
+        })
     }
 
     /// Replaces the outer paths where `peer` may be found, for instance after a name was resolved

@@ -83,14 +83,23 @@ pub trait Application<M: Machine> {
         let _ = (now, machine, path);
     }
 
-    /// An address to which a path is wanted.
-    fn wants_path(&self) -> Option<SocketAddr> {
+    /// An address to which a path is wanted, for as long as the application lists it as in use
+    /// ([`Application::paths_in_use`]).
+    fn wants_path(&self, now: Instant) -> Option<SocketAddr> {
+        let _ = now;
         None
     }
 
-    /// The path to the address that was wanted last; `None` if the table is full.
-    fn path_made(&mut self, now: Instant, machine: &mut M, path: Option<PathId>) {
-        let _ = (now, machine, path);
+    /// The path to an address that was wanted; `None` if every path that there is is in use. It is asked again
+    /// at once what it wants.
+    fn path_made(
+        &mut self,
+        now: Instant,
+        machine: &mut M,
+        remote: SocketAddr,
+        path: Option<PathId>,
+    ) {
+        let _ = (now, machine, remote, path);
     }
 
     /// When [`Application::work`] wants to be called if nothing else happens.
@@ -177,16 +186,17 @@ impl UdpDriver {
         }
     }
 
-    /// The path to `remote`, made if need be; `None` when the table is full.
+    /// The path to `remote`, made if need be, and kept for ever; `None` when the table is full.
     pub fn path_to(&mut self, remote: SocketAddr) -> Option<PathId> {
-        let path = Path {
-            remote,
-            local: None,
-        };
-        let id = self.paths.heard(self.clock.now(), path, || None)?;
-        // Pinned: the caller means to talk to it.
+        let id = self.path_while_used(remote)?;
         self.paths.pin(id);
         Some(id)
+    }
+
+    /// The same for an application that lists the path among those in use
+    /// ([`Application::paths_in_use`]) for as long as it is to be kept.
+    pub fn path_while_used(&mut self, remote: SocketAddr) -> Option<PathId> {
+        self.paths.path_to(self.clock.now(), remote, || None)
     }
 
     /// Where `path` leads.
@@ -221,10 +231,13 @@ impl UdpDriver {
                 return Ok(());
             }
             let mut made = false;
-            while let Some(remote) = app.wants_path() {
+            while let now = self.clock.now()
+                && let Some(remote) = app.wants_path(now)
+            {
                 made = true;
-                let path = self.path_to(remote);
-                app.path_made(self.clock.now(), machine, path);
+                let in_use = || app.paths_in_use(now, machine);
+                let path = self.paths.path_to(now, remote, in_use);
+                app.path_made(now, machine, remote, path);
             }
             if made {
                 continue;

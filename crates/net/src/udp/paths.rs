@@ -141,6 +141,20 @@ impl PathTable {
         Some(id)
     }
 
+    /// The id of an address to which something is to go; `None` when there is no room.
+    pub fn path_to(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        in_use: impl FnOnce() -> Option<Vec<PathId>>,
+    ) -> Option<PathId> {
+        if let Some(known) = self.id_of(remote) {
+            return Some(known);
+        }
+        let local = None;
+        self.heard(now, Path { remote, local }, in_use)
+    }
+
     /// Where a datagram for `id` goes. Marks the path as answered.
     pub fn answer(&mut self, id: PathId) -> Option<Path> {
         let entry = self.entries.get_mut(&id)?;
