@@ -9,11 +9,12 @@ use core::time::Duration;
 use fulmar_proto::machine::Kind;
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 /// A released packet is kept while this many later ones are released, for media that duplicate.
-const OVERTAKEN_RELEASED_MAX: u32 = 64;
+const OVERTAKEN_RELEASED_MAX: u64 = 64;
 /// An unreleased packet is given up when this many later ones were released: more than any window.
-const OVERTAKEN_MAX: u32 = 4_096;
+const OVERTAKEN_MAX: u64 = 4_096;
 
 /// What only the measurement knows of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +30,20 @@ struct Offered {
     identity: Identity,
     at: Instant,
     released: bool,
-    /// How many packets that were offered later have been released.
-    overtaken: u32,
 }
 
 /// One direction of one hop.
 #[derive(Clone, Debug, Default)]
 pub struct LinkMeter {
+    /// The packets from place `forgotten_before` on, in the order in which they were offered.
     under_way: VecDeque<Offered>,
+    forgotten_before: u64,
+    /// Those of them that were released.
+    released_before: u64,
+    /// The places of the packets under way, by the hash of their octets.
+    places: BTreeMap<u64, VecDeque<u64>>,
+    /// The place behind the last that was released.
+    released_up_to: u64,
     offered: u64,
     first_offer: Option<Instant>,
     released: u64,
@@ -75,35 +82,36 @@ impl LinkMeter {
 
     /// The layer takes a packet.
     pub(crate) fn offer(&mut self, now: Instant, octets: &[u8], identity: Identity) {
+        let hash = hash(octets);
+        self.places.entry(hash).or_default().push_back(self.offered);
         self.offered += 1;
         self.first_offer.get_or_insert(now);
         self.under_way.push_back(Offered {
-            hash: hash(octets),
+            hash,
             identity,
             at: now,
             released: false,
-            overtaken: 0,
         });
     }
 
     /// The layer hands a packet up at the far end; what is known of it. `None` if it was never
     /// offered: damage that the frame's check overlooked.
     pub(crate) fn release(&mut self, now: Instant, octets: &[u8]) -> Option<Identity> {
-        let hash = hash(octets);
-        let find = |released| {
-            let same = |o: &Offered| o.hash == hash && o.released == released;
-            self.under_way.iter().position(same)
+        let places = self.places.get(&hash(octets))?;
+        let before = self.forgotten_before;
+        let index_of = |place: u64| usize::try_from(place - before).ok();
+        let is_first = |&place: &u64| {
+            let offered = index_of(place).and_then(|index| self.under_way.get(index));
+            offered.is_some_and(|offered| !offered.released)
         };
-        let Some(index) = find(false) else {
-            let copy = find(true)?;
-            return self.under_way.get(copy).map(|offered| offered.identity);
+        let Some(place) = places.iter().copied().find(is_first) else {
+            let copy = self.under_way.get(index_of(*places.front()?)?)?;
+            return Some(copy.identity);
         };
-        for earlier in self.under_way.iter_mut().take(index) {
-            earlier.overtaken += 1;
-        }
-        let offered = self.under_way.get_mut(index)?;
+        let offered = self.under_way.get_mut(index_of(place)?)?;
         offered.released = true;
         let (identity, at) = (offered.identity, offered.at);
+        self.released_up_to = self.released_up_to.max(place + 1);
         self.released += 1;
         self.released_bytes += ByteCount::of(octets);
         self.last_release = Some(now);
@@ -119,11 +127,21 @@ impl LinkMeter {
             } else {
                 OVERTAKEN_MAX
             };
-            if first.overtaken < most {
+            // All that were released and do not stand before it.
+            let overtaken = self.released - self.released_before - u64::from(first.released);
+            if overtaken < most {
                 break;
             }
             self.forgotten += u64::from(!first.released);
+            self.released_before += u64::from(first.released);
+            self.forgotten_before += 1;
             self.under_way.pop_front();
+            if let Entry::Occupied(mut places) = self.places.entry(first.hash) {
+                places.get_mut().pop_front();
+                if places.get().is_empty() {
+                    places.remove();
+                }
+            }
         }
     }
 
@@ -139,8 +157,13 @@ impl LinkMeter {
 
     /// Packets that were taken and never came out, though later ones did.
     pub fn lost(&self) -> u64 {
-        let passed_over = |o: &&Offered| !o.released && o.overtaken > 0;
-        self.forgotten + self.under_way.iter().filter(passed_over).count() as u64
+        let passed_over =
+            usize::try_from(self.released_up_to.saturating_sub(self.forgotten_before));
+        let passed_over = self
+            .under_way
+            .iter()
+            .take(passed_over.unwrap_or(usize::MAX));
+        self.forgotten + passed_over.filter(|offered| !offered.released).count() as u64
     }
 
     /// The spans from offer to release, in the order of release.
@@ -197,6 +220,26 @@ mod tests {
         assert_eq!(meter.release(at(2), b"one"), Some(ID));
         assert_eq!(meter.release(at(3), b"two"), None);
         assert_eq!(meter.released(), 1);
+    }
+
+    #[test]
+    fn a_packet_that_never_came_out_is_forgotten_as_lost_once_enough_have_overtaken_it() {
+        let mut meter = LinkMeter::default();
+        meter.offer(at(0), b"lost", ID);
+        let last = u32::try_from(OVERTAKEN_MAX).unwrap() - 1;
+        for number in 0..=last {
+            meter.offer(at(1), &number.to_be_bytes(), ID);
+            meter.release(at(2), &number.to_be_bytes());
+            assert_eq!(meter.places.contains_key(&hash(b"lost")), number < last);
+        }
+        assert_eq!((meter.released(), meter.lost()), (OVERTAKEN_MAX, 1));
+        // Copies of the last ones are still known, older ones are not.
+        assert_eq!(meter.release(at(3), &last.to_be_bytes()), Some(ID));
+        assert_eq!(meter.release(at(3), &0_u32.to_be_bytes()), None);
+        assert_eq!(
+            meter.under_way.len(),
+            usize::try_from(OVERTAKEN_RELEASED_MAX).unwrap()
+        );
     }
 
     #[test]
