@@ -6,6 +6,7 @@ local TYPES = {
 }
 local OPTIONAL = 128
 local HOSTS = { [1] = "name", [4] = "IPv4", [6] = "IPv6" }
+local HEARERS = { [0] = "this start", [1] = "an earlier start", [2] = "not known", [3] = "answered" }
 local REFUSED = {
     "refused", "unreachable", "timeout", "not_allowed", "name_unknown", "too_many", "forgotten", "invalid",
 }
@@ -27,7 +28,7 @@ local function declare(shared)
     for bit_at, name in ipairs { "datagrams", "resume", "again", "refresh", "farewell", "durable" } do
         field("flags." .. name, "bool", name:gsub("^%l", string.upper), 8, nil, 2 ^ (bit_at - 1))
     end
-    field("flags.reserved", "uint8", "Reserved", base.HEX, nil, 0xC0)
+    field("flags.hearer", "uint8", "Who may have heard it", base.DEC, HEARERS, 0xC0)
     field("priority", "uint8", "Priority")
     field("class", "uint8", "Class")
     field("weight", "uint8", "Weight")
@@ -95,11 +96,11 @@ local function open(cursor)
     if not item then
         return ""
     end
-    for _, name in ipairs { "datagrams", "resume", "again", "refresh", "farewell", "durable", "reserved" } do
+    for _, name in ipairs { "datagrams", "resume", "again", "refresh", "farewell", "durable", "hearer" } do
         item:add(f["flags." .. name], flags)
     end
-    if flags:uint() >= 64 then
-        cursor:fail("malformed", "flags without a meaning")
+    if flags:uint() >= 64 and flags:uint() // 4 % 2 == 0 then
+        cursor:fail("malformed", "who may have heard what was not asked before")
     end
     cursor:number(f.priority, 1)
     cursor:number(f.class, 1)

@@ -1,13 +1,14 @@
 //! Limits of log lines: neither a stranger nor a link that flaps fills a disk, or hides other lines.
 //!
 //! All lines of a gateway pass here, whichever code writes them, so that no new one can be forgotten.
-//! They are told apart by their event and their peer.
+//! They are told apart by their event, their peer, and the word that says why.
 //!
 //! # Promises
-//! - Of one event of one peer at most [`LINES`]' burst is written, one line more in each of its spans,
+//! - Of one event of one peer for one reason at most [`LINES`]' burst is written, one line more in each of its spans,
 //!   and once in [`SUMMARY_AFTER`] how many were left out. [`FLOW_LINES`] are those of level `debug`,
 //!   which an operator asked for, one for each flow.
-//! - Whatever there is to say, at most [`ALL_LINES`] are written.
+//! - Whatever there is to say, at most [`ALL_LINES`] are written, and as many again of errors, which so are left out for
+//!   errors alone.
 //! - What is left out is counted, and the number is written.
 //! - [`OPERATORS`] have no limit: the configuration says how many of them there are.
 
@@ -40,7 +41,7 @@ const FLOW_LINES: Limit = Limit {
     burst: 1_000,
     each: Duration::from_millis(10),
 };
-/// The limit for all events together, except those at the level `debug`: 256 peers may come at once, and a day
+/// The limit for all events together, for errors and for others apart, except those at the level `debug`: 256 peers may come at once, and a day
 /// has 86,400 seconds.
 const ALL_LINES: Limit = Limit {
     burst: 2_000,
@@ -79,11 +80,13 @@ impl Bucket {
     }
 }
 
-/// The event and the peer: lines are told apart by these.
+/// The event, the peer and the reason: lines are told apart by these. Reasons are words of the program: what others write
+/// is no `reason`, or each of their texts would be a kind of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     event: String,
     peer: String,
+    reason: String,
 }
 
 /// One line, as far as its limit depends on it.
@@ -92,6 +95,7 @@ struct Line {
     kind: Kind,
     /// Level `debug` or below.
     is_detail: bool,
+    is_error: bool,
     /// Like ones that whoever wrote it left out himself.
     skipped: u64,
 }
@@ -116,6 +120,7 @@ struct LeftOut {
 #[derive(Debug)]
 struct Limits {
     all: Bucket,
+    errors: Bucket,
     kinds: BTreeMap<Kind, State>,
 }
 
@@ -123,6 +128,7 @@ impl Limits {
     const fn new() -> Self {
         Self {
             all: Bucket::FULL,
+            errors: Bucket::FULL,
             kinds: BTreeMap::new(),
         }
     }
@@ -145,8 +151,12 @@ impl Limits {
             since: now,
         });
         let limit = if line.is_detail { FLOW_LINES } else { LINES };
-        let may =
-            state.bucket.take(now, limit) && (line.is_detail || self.all.take(now, ALL_LINES));
+        let all = if line.is_error {
+            &mut self.errors
+        } else {
+            &mut self.all
+        };
+        let may = state.bucket.take(now, limit) && (line.is_detail || all.take(now, ALL_LINES));
         if !may {
             if state.left_out == 0 {
                 state.since = now;
@@ -188,6 +198,7 @@ impl Visit for Reader {
         match field.name() {
             "event" => value.clone_into(&mut self.0.kind.event),
             "peer" => value.clone_into(&mut self.0.kind.peer),
+            "reason" => value.clone_into(&mut self.0.kind.reason),
             _ => {}
         }
     }
@@ -210,6 +221,7 @@ impl Line {
             // A line without an event is told apart by its place in the sources.
             event.metadata().name().clone_into(&mut line.kind.event);
         }
+        line.is_error = *event.metadata().level() == Level::ERROR;
         line.is_detail = *event.metadata().level() >= Level::DEBUG;
         line
     }
@@ -298,11 +310,13 @@ fn say(due: &[LeftOut]) {
         within,
     } in due
     {
-        let peer = Some(kind.peer.as_str()).filter(|peer| !peer.is_empty());
+        let said = |word: &str| Some(word.to_owned()).filter(|word| !word.is_empty());
+        let (peer, reason) = (said(&kind.peer), said(&kind.reason));
         tracing::warn!(
             event = SUMMARY,
             of = kind.event,
             peer,
+            reason,
             lines,
             seconds = within.as_secs_f64()
         );
@@ -366,6 +380,7 @@ mod tests {
             kind: Kind {
                 event: event.to_owned(),
                 peer: peer.to_owned(),
+                reason: String::new(),
             },
             ..Line::default()
         }
@@ -466,6 +481,37 @@ mod tests {
         }
         assert!(limits.may(at(3_600), line("peer_moved", "b")));
         assert!(limits.may(at(3_600), line("link_down", "a")));
+    }
+
+    #[test]
+    fn no_error_is_left_out_for_the_many_lines_of_other_kinds() {
+        let events: Vec<String> = events().into_iter().collect();
+        let has = |event: &str| events.iter().any(|known| known == event);
+        assert!(has("custody_set_aside") && has("custody_sync_failed"));
+        let mut limits = Limits::new();
+        for peer in 0..1_000 {
+            for event in &events {
+                limits.may(Instant::START, line(event, &peer.to_string()));
+            }
+        }
+        let failed = Line {
+            is_error: true,
+            ..line("custody_sync_failed", "")
+        };
+        assert!(limits.may(Instant::START, failed));
+    }
+
+    #[test]
+    fn one_reason_does_not_hide_another() {
+        let mut limits = Limits::new();
+        let because = |reason: &str| {
+            let mut line = line("exit_refused", "");
+            line.kind.reason = reason.to_owned();
+            line
+        };
+        let written = (0..100).filter(|_| limits.may(Instant::START, because("not_allowed")));
+        assert_eq!(written.count(), 10);
+        assert!(limits.may(Instant::START, because("too_many")));
     }
 
     #[test]

@@ -154,6 +154,37 @@ fn what_a_killed_gateway_knows_nothing_of_ends_at_the_destination() {
 }
 
 #[test]
+fn a_request_that_a_killed_gateway_gave_to_the_destination_is_not_given_to_it_again() {
+    for acceptor in ["disk", "memory"] {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let to = listener.local_addr().unwrap();
+        let mut pair = Pair::start(to, "keep_connections = \"none\"\n");
+        if acceptor == "memory" {
+            pair.kill(GROUND);
+            let file = pair.directory.path().join("ground.toml");
+            let text = fs::read_to_string(&file).unwrap();
+            fs::write(&file, text.replacen("custody = \"disk\"\n", "", 1)).unwrap();
+            pair.start_again(GROUND);
+        }
+        let mut client = client(pair.entry);
+        client.write_all(b"once").unwrap();
+        let mut server = listener.accept().unwrap().0;
+        server.read_exact(&mut [0; 4]).unwrap();
+        // What the destination has is reported 50 ms later.
+        pair.kill(GROUND);
+        pair.start_again(GROUND);
+        assert!(is_reset(&client), "{acceptor}");
+        assert!(is_reset(&server), "{acceptor}");
+        listener.set_nonblocking(true).unwrap();
+        let second = listener.accept();
+        assert!(
+            second.is_err(),
+            "{acceptor}: the destination was asked twice"
+        );
+    }
+}
+
+#[test]
 fn a_flow_whose_custody_has_a_damaged_header_is_reset_at_both_ends() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let mut pair = Pair::start(listener.local_addr().unwrap(), KEPT);

@@ -7,7 +7,7 @@
 //! # Does not
 //! - Check the directories above. Where others may rename those, nothing below is ours.
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use rustix::process::geteuid;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -31,11 +31,17 @@ pub(crate) fn problem(metadata: &Metadata, forbidden: u32, elsewhere: &str) -> O
             "belongs to user {owner}, and this is user {us}: give it to this user (chown), or {elsewhere}"
         ));
     }
-    let mode = metadata.mode() & 0o7777;
+    writable(metadata.mode(), forbidden, elsewhere)
+}
+
+/// The same of something that is our user's, by its type and mode.
+pub(crate) fn writable(mode: u32, forbidden: u32, elsewhere: &str) -> Option<String> {
+    let is_directory = FileType::from_raw_mode(mode) == FileType::Directory;
+    let mode = mode & 0o7777;
     (mode & forbidden != 0).then(|| {
         format!(
             "may be written by others (mode {mode:03o}): chmod {}, or {elsewhere}",
-            if metadata.is_dir() { "700" } else { "600" }
+            if is_directory { "700" } else { "600" }
         )
     })
 }
@@ -91,7 +97,7 @@ mod tests {
         rustix::fs::mknodat(
             rustix::fs::CWD,
             &pipe,
-            rustix::fs::FileType::Fifo,
+            FileType::Fifo,
             rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
             0,
         )

@@ -1,13 +1,13 @@
 //! A full disk makes clients wait; it loses nothing, is said once, and is over when there is space.
 //!
 //! Method: this program starts itself in a mount namespace of its own, where the store lies on a
-//! small `tmpfs` that another file fills. Without the right to make one it says so and passes.
+//! small `tmpfs` that another file fills.
+
+mod mount_namespace;
 
 use fulmar_net::custody::{Store, StoreConfig, StoreNotice, SyncPolicy};
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::ByteCount;
-use std::io::Write;
-use std::process::{Command, Stdio};
 
 const DISK_BYTES: usize = 4 << 20;
 
@@ -18,15 +18,9 @@ fn pattern(len: usize) -> Vec<u8> {
 #[test]
 #[ignore = "is the child of the test below, inside its mount namespace"]
 fn child() {
-    let mut directory = String::new();
-    std::io::stdin().read_line(&mut directory).unwrap();
-    let root = std::path::Path::new(directory.trim_end());
-    let size = format!("size={DISK_BYTES}");
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-        .arg(root)
-        .status();
-    assert!(mounted.unwrap().success());
+    let directory = mount_namespace::words();
+    let root = std::path::Path::new(&directory);
+    mount_namespace::mount(root, &DISK_BYTES.to_string());
     let config = || StoreConfig {
         directory: root.join("custody"),
         limit: ByteCount(1 << 30),
@@ -97,35 +91,8 @@ fn child() {
 #[test]
 fn a_full_disk_pushes_back_and_is_over_when_there_is_space() {
     let directory = tempfile::tempdir().unwrap();
-    let child = Command::new("unshare")
-        .args(["--mount", "--map-root-user", "--"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored", "--nocapture"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let Ok(mut child) = child else {
-        println!("skipped: there is no `unshare` here to make a small disk with");
-        return;
-    };
-    let told = writeln!(
-        child.stdin.take().unwrap(),
-        "{}",
-        directory.path().display()
-    );
-    let output = child.wait_with_output().unwrap();
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    if err.contains("unshare:") || err.contains("mount:") {
-        println!("skipped: no namespace for a small disk: {err}");
-        return;
+    let words = directory.path().display().to_string();
+    if let Some(said) = mount_namespace::run("child", &words, directory.path()) {
+        assert!(said.contains("the child is through"), "{said}");
     }
-    told.unwrap();
-    assert!(
-        output.status.success() && out.contains("through"),
-        "{out}{err}"
-    );
 }

@@ -4,12 +4,14 @@
 //! what it did, after it did it; the parent kills it (SIGKILL) after a random number of lines, opens
 //! the store, and checks it against the last lines. Every octet follows from its flow and offset. Then the
 //! same on a disk that is full most of the time: a `tmpfs` of 128 KiB in a mount namespace of its own, in
-//! which this program runs once more. Without the right to make one it says so and passes.
+//! which this program runs once more ([`mount_namespace`]).
 //!
 //! `FULMAR_KILLS=1000 cargo test -p fulmar-net --test custody_killed` kills so often in all, a fifth of them
 //! on the full disk.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod mount_namespace;
 
 use fulmar_net::custody::{FlowStore, Store, StoreConfig, SyncPolicy};
 use fulmar_proto::rng::Rng;
@@ -21,7 +23,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const KILLS: u64 = 40;
-const DISK: &str = "size=128k";
+const DISK: &str = "128k";
 /// Lines before the kill, at most.
 const LINES_MAX: u64 = 400;
 const FLOWS: u64 = 3;
@@ -159,13 +161,9 @@ fn nothing_that_was_appended_is_lost_when_the_process_is_killed() {
 #[test]
 #[ignore = "is the next test, inside its mount namespace"]
 fn on_a_small_disk() {
-    let mut words = String::new();
-    std::io::stdin().read_line(&mut words).unwrap();
-    let (kills, root) = words.trim_end().split_once(' ').unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", DISK, "tmpfs", root])
-        .status();
-    assert!(mounted.unwrap().success());
+    let words = mount_namespace::words();
+    let (kills, root) = words.split_once(' ').unwrap();
+    mount_namespace::mount(Path::new(root), DISK);
     let kills = kills.parse().unwrap();
     let (checked_bytes, full) = kill_often(&Path::new(root).join("custody"), "small", kills);
     assert!(full > kills / 8, "full {full} times");
@@ -175,31 +173,12 @@ fn on_a_small_disk() {
 #[test]
 fn nothing_that_was_appended_is_lost_when_the_process_is_killed_on_a_full_disk() {
     let directory = tempfile::tempdir().unwrap();
-    let mut child = Command::new("unshare")
-        .args(["--mount", "--map-root-user", "--"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "on_a_small_disk", "--ignored", "--nocapture"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let kills = kills_wanted() / 5;
-    let mut stdin = child.stdin.take().unwrap();
-    let told = writeln!(stdin, "{kills} {}", directory.path().display());
-    let output = child.wait_with_output().unwrap();
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    if err.contains("unshare:") || err.contains("mount:") {
-        println!("skipped: no namespace for a small disk: {err}");
+    let words = format!("{} {}", kills_wanted() / 5, directory.path().display());
+    let Some(said) = mount_namespace::run("on_a_small_disk", &words, directory.path()) else {
         return;
-    }
-    told.unwrap();
-    let line = out.lines().find(|line| line.contains("the small disk:"));
-    assert!(output.status.success() && line.is_some(), "{out}{err}");
-    println!("{}", line.unwrap_or_default());
+    };
+    let line = said.lines().find(|line| line.contains("the small disk:"));
+    println!("{}", line.expect("the child's result"));
 }
 
 /// Kills a child so often, and says how many octets were compared, and how often there was no room.

@@ -7,7 +7,8 @@ use crate::session_pair::{Copies, Inner, Medium, PEER, Pair, REPORT, Way, octets
 use fulmar_net::session::{MtuConfig, Passage, SessionConfig, SessionEvent, reports};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use std::cell::RefCell;
+use fulmar_proto::wire::aerotp::FecStrength;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const DELAY: Duration = Duration::from_millis(5);
@@ -177,4 +178,37 @@ fn counts_go_on_when_the_peer_starts_again() {
         "{back:?}"
     );
     assert_eq!(back[0].arrived, back[0].sent);
+}
+
+#[test]
+fn a_full_report_fits_into_the_smallest_packet_whatever_the_parity() {
+    /// IPv6's least, without the headers of IPv6 and UDP.
+    const DATAGRAM_MAX: usize = 1_280 - 48;
+    for words in [0, 1, 29, 30, 31, 32, 64, 128, 254, 255] {
+        let longest = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&longest);
+        let medium: Medium = Box::new(move |way, _, path, octets| -> Copies {
+            if way == Way::Forward {
+                seen.set(seen.get().max(octets.len()));
+            }
+            vec![(DELAY, path, octets.to_vec())]
+        });
+        let configs = reporting().map(|config| SessionConfig {
+            fec_words: FecStrength::from_words(words).expect("in range"),
+            mtu: MtuConfig::fixed(ByteCount(1_280)),
+            ..config
+        });
+        let mut pair = Pair::new(configs, medium);
+        pair.run(Duration::from_secs(1));
+        longest.set(0);
+        pair.call(Way::Forward, |session, now| {
+            let room = session.report_room(PEER);
+            assert!(session.report(now, PEER, &vec![7; room]), "{room}");
+            assert!(!session.report(now, PEER, &vec![7; room + 1]), "too long");
+        });
+        pair.run(Duration::from_secs(1));
+        let is_full = |event: &SessionEvent<()>| matches!(event, SessionEvent::Reported { octets, .. } if octets.first() == Some(&7));
+        assert_eq!(pair.count(Way::Back, is_full), 1, "{words} words");
+        assert_eq!(longest.get(), DATAGRAM_MAX, "{words} words");
+    }
 }

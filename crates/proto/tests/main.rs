@@ -20,6 +20,7 @@ mod lt_tcp_sessions;
 mod pair;
 mod slow_packet_fec;
 mod splice_datagrams;
+mod splice_doubts;
 mod splice_hostile;
 mod splice_orphans;
 mod splice_resume;

@@ -3,7 +3,7 @@
 use crate::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::records::{Delivered, Open, Record};
+use fulmar_proto::splice::records::{Delivered, Hearer, Open, Record};
 use fulmar_proto::splice::{
     ClassId, Destination, FlowClass, FlowEvent, FlowId, FlowKind, ResetCode, SplicerConfig,
 };
@@ -22,7 +22,7 @@ fn open(name: u8, presumed: u32) -> Open {
         kind: FlowKind::Stream,
         resume: false,
         durable: false,
-        again: false,
+        again: None,
         refresh: false,
         farewell: false,
         priority: Priority(0),
@@ -157,7 +157,7 @@ fn a_flow_of_another_peer_cannot_be_taken_over() {
         flow: id,
         attempt: u64::MAX,
         resume: true,
-        again: true,
+        again: Some(Hearer::Present),
         ..open(0, 0)
     };
     let mut thief = Endpoint::new(EndpointConfig::default(), Rng::from_seed(5));

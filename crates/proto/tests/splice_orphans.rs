@@ -4,7 +4,8 @@
 //! datagrams are lost, outages, also such that outlast every patience, and restarts of either
 //! gateway that keep what it had of the flow, lose it, or find it damaged. Then the link is up, and
 //! what matters is when both sides agree for good: both have the flow, or neither. A flow that both
-//! have must still come to its end.
+//! have must still come to its end. Of the connections that were made to the destination for one flow, one at most
+//! was given octets, unless the first had ended before its gateway restarted.
 //!
 //! A session lies between two gateways. Of it this knows what a splicer hears: that the link is down
 //! or up, and, a round trip after the link is up, that the peer has restarted.
@@ -155,6 +156,8 @@ impl Life {
             starts: [0; 2],
             broke: [false; 2],
         };
+        // Only what is kept on disk says what a start has connected to.
+        life.pair.sides[1].keeps = setting.durable;
         life.run(setting.pause);
         life
     }
@@ -175,6 +178,7 @@ impl Life {
 
     fn cut(&mut self, side: usize) {
         let id = self.id;
+        self.pair.sides[side].given.remove(&id);
         if let Some(app) = self.pair.sides[side].apps.remove(&id)
             && app.last.is_none()
         {
@@ -211,6 +215,7 @@ impl Life {
     fn restart(&mut self, side: usize, left: Left) {
         if left == Left::Lost {
             self.pair.sides[side].apps.clear();
+            self.pair.sides[side].keeps = false;
         }
         self.starts[side] += 1;
         // Nothing is made for a peer before it is there.
@@ -302,6 +307,9 @@ impl Life {
             self.change(side, |app| app.finishes = true);
         }
         self.run(SECOND * 60);
+        if self.pair.sides[1].doubled.contains(&self.id) {
+            return Err("the destination was given octets twice".to_owned());
+        }
         for side in 0..2 {
             let app = self.pair.sides[side].apps.get(&self.id);
             if let Some(app) = app

@@ -1,7 +1,9 @@
 //! Flows that outlive their connection, and a gateway's restart.
 
 use crate::splicers::{ECHO, PEER, Pair, SINK, clean, pattern};
-use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, ResetCode, SplicerConfig};
+use fulmar_proto::splice::{
+    FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, SplicerConfig,
+};
 use fulmar_proto::units::{ByteCount, Duration};
 
 const DELAY: Duration = Duration::from_millis(10);
@@ -251,4 +253,63 @@ fn a_flow_whose_hosts_are_both_gone_ends_though_either_side_still_has_octets() {
     }
     pair.run(SECOND * 600);
     pair.assert_nothing_left();
+}
+
+/// An opener whose openings never leave, an acceptor that restarts meanwhile, and a link that is then up.
+fn asked_while_the_link_was_down(is_known: bool) -> (Pair, FlowId) {
+    let mut pair = Pair::new(&config(0), Box::new(|_, _, _| Vec::new()));
+    pair.introduce();
+    pair.sides[1].keeps = false;
+    if is_known {
+        pair.call(0, |splicer, now| splicer.hold(now, PEER, true));
+    }
+    let id = pair.open(ECHO, class(), &pattern(100_000));
+    pair.run(SECOND);
+    pair.restart(1, &config(1));
+    pair.script = clean(DELAY);
+    pair.introduce();
+    pair.call(0, |splicer, now| splicer.hold(now, PEER, false));
+    pair.run(SECOND * 10);
+    (pair, id)
+}
+
+#[test]
+fn an_acceptor_that_kept_nothing_connects_for_what_no_start_before_it_can_have_heard() {
+    let (mut pair, id) = asked_while_the_link_was_down(true);
+    assert_eq!(pair.app(0, id).last, Some(FlowEvent::Closed(id)));
+    assert!(pair.app(1, id).received == pattern(100_000));
+}
+
+#[test]
+fn an_acceptor_that_kept_nothing_refuses_what_a_start_before_it_may_have_heard() {
+    let (mut pair, id) = asked_while_the_link_was_down(false);
+    let refused = FlowEvent::Refused {
+        flow: id,
+        code: RefuseCode::Forgotten,
+    };
+    assert_eq!(pair.app(0, id).last, Some(refused));
+    assert!(
+        !pair.sides[1].apps.contains_key(&id),
+        "nobody was connected to"
+    );
+}
+
+#[test]
+fn what_an_opener_asks_for_after_its_own_restart_is_served_by_an_acceptor_that_was_there_before() {
+    for was_there in [true, false] {
+        let mut pair = Pair::new(&config(0), clean(DELAY));
+        pair.sides[1].keeps = false;
+        pair.introduce();
+        pair.script = Box::new(|_, _, _| Vec::new());
+        let id = pair.open(ECHO, class(), &pattern(100_000));
+        pair.run(SECOND);
+        if !was_there {
+            pair.restart(1, &config(1));
+        }
+        pair.restart(0, &config(1));
+        pair.script = clean(DELAY);
+        pair.run(SECOND * 10);
+        let served = pair.app(0, id).last == Some(FlowEvent::Closed(id));
+        assert_eq!(served, was_there, "{:?}", pair.app(0, id).last);
+    }
 }

@@ -6,7 +6,7 @@
 use super::disk::{Disk, DiskFile, Foreign};
 use super::error::StoreError;
 use crate::ownership::{self, DIRECTORY_FORBIDDEN, FILE_FORBIDDEN};
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -175,6 +175,15 @@ impl Disk for Directory {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         Ok(Arc::new(open_at(&self.handle, name, OURS | OFlags::RDWR)?))
+    }
+
+    fn distrust(&self, name: &str) -> io::Result<Option<String>> {
+        let stat = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if !is_file || stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Ok(None);
+        }
+        Ok(ownership::writable(stat.st_mode, FILE_FORBIDDEN, ELSEWHERE))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -16,6 +16,11 @@ pub(super) trait Disk: Debug + Send + Sync {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a file of ours to read and write; fails with [`Foreign`] if it is not ours.
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// The problem with a file of our own user's that others may write: whether they have, only its owner can judge.
+    /// Nothing is opened.
+    fn distrust(&self, _name: &str) -> io::Result<Option<String>> {
+        Ok(None)
+    }
     /// Takes a name away.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Brings the names to the disk.

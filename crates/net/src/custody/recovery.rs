@@ -97,7 +97,22 @@ enum Scan {
 /// Takes up all flows in the directory.
 pub(super) fn recover(shared: &Arc<Shared>) -> Result<Recovery, StoreError> {
     let mut recovery = Recovery::default();
-    for (flow, names) in files(shared)? {
+    let files = files(shared)?;
+    // Before anything is moved: the flows may be whole, and a volume or a umask have widened the modes of all.
+    for name in files.values().flatten() {
+        let path = || shared.directory.join(name);
+        match shared.disk.distrust(name) {
+            Ok(None) => {}
+            Ok(Some(problem)) => {
+                let path = path();
+                return Err(StoreError::Untrusted { path, problem });
+            }
+            // Met again when it is read.
+            Err(error) if disk::is_of_the_file(&error) || error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(StoreError::io("look at", path())(error)),
+        }
+    }
+    for (flow, names) in files {
         take_up(shared, flow, names, &mut recovery)?;
     }
     Ok(recovery)

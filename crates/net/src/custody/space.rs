@@ -35,7 +35,7 @@ enum Full {
 /// A full disk has room again when it took this much without a failure.
 const SPARE_BYTES: usize = 256 << 10;
 
-/// Notices that nobody fetched, at most; they repeat a state, so the oldest may go.
+/// Notices that nobody fetched, at most; further ones take the place of those about single files, the oldest first.
 const NOTICES_MAX: usize = 64;
 
 impl Space {
@@ -165,7 +165,15 @@ impl Space {
 impl Told {
     fn push(&mut self, notice: StoreNotice) {
         if self.notices.len() == NOTICES_MAX {
-            self.notices.pop_front();
+            // One of those that there are many of: no grave one.
+            let is_one_of_many = |notice: &StoreNotice| {
+                matches!(
+                    notice,
+                    StoreNotice::SetAside { .. } | StoreNotice::GaveWay { .. }
+                )
+            };
+            let gone = self.notices.iter().position(is_one_of_many).unwrap_or(0);
+            self.notices.remove(gone);
         }
         self.notices.push_back(notice);
     }

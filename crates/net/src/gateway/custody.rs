@@ -38,6 +38,14 @@ pub trait Custody: core::fmt::Debug {
     /// The offset after the last.
     fn end(&self) -> u64;
 
+    /// The destination is about to be given the flow's first octet, of which the next process must know.
+    ///
+    /// # Errors
+    /// The store cannot write that down.
+    fn note_begun(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Whether it outlives this process. Octets then stay in the socket until they are safe here.
     fn is_durable(&self) -> bool {
         false

@@ -1,6 +1,7 @@
 //! Custody of a flow on disk: octets survive the gateway.
 //!
-//! The file begins with the first octet, so a full disk makes a new client wait like any other.
+//! An opener's file begins with the first octet, so a full disk makes a new client wait like any other; an
+//! acceptor's before the destination is given anything, so that no later start connects to it a second time.
 
 use super::custody::Custody;
 use super::flow_record::FlowRecord;
@@ -38,11 +39,18 @@ impl DiskCustody {
     }
 }
 
-impl Custody for DiskCustody {
-    fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
+impl DiskCustody {
+    fn begin(&mut self) -> io::Result<()> {
         if self.kept.is_none() {
             self.kept = self.store.begin(self.flow, 0, &self.record.encode())?;
         }
+        Ok(())
+    }
+}
+
+impl Custody for DiskCustody {
+    fn append(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.begin()?;
         let room = self.room();
         match &mut self.kept {
             Some(kept) => Ok(kept.append(&octets[..octets.len().min(room)])?),
@@ -75,6 +83,10 @@ impl Custody for DiskCustody {
 
     fn end(&self) -> u64 {
         self.kept.as_ref().map_or(0, FlowStore::end)
+    }
+
+    fn note_begun(&mut self) -> io::Result<()> {
+        self.begin()
     }
 
     fn is_durable(&self) -> bool {

@@ -51,7 +51,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// The keeper's name for a TCP port: ports of one name can serve each other's rules.
+    /// What the keeper's names for a TCP port begin with: ports of one such name can serve each other's rules.
     pub(super) fn port_name(&self) -> Option<String> {
         let kind = match &self.way {
             Way::Transparent => "transparent",
@@ -80,6 +80,8 @@ pub(super) enum Port {
 pub(super) struct Entry {
     pub(super) rule: Rule,
     pub(super) port: Port,
+    /// The keeper's name for its port, see [`super::kept_ports`].
+    pub(super) kept: Option<String>,
 }
 
 impl Entry {
@@ -180,13 +182,18 @@ fn bind(rule: &Rule) -> io::Result<Port> {
 pub(super) fn reopen(rule: Rule, listener: TcpListener) -> io::Result<Entry> {
     listener.set_nonblocking(true)?;
     let port = Port::Tcp(listener);
-    Ok(Entry { rule, port })
+    let kept = None;
+    Ok(Entry { rule, port, kept })
 }
 
 /// Opens an entry's port.
 pub(super) fn open(rule: Rule) -> Result<Entry, GatewayError> {
     match bind(&rule) {
-        Ok(port) => Ok(Entry { rule, port }),
+        Ok(port) => Ok(Entry {
+            rule,
+            port,
+            kept: None,
+        }),
         Err(source) if rule.way == Way::Transparent && is_denied(&source) => {
             Err(GatewayError::Transparent {
                 listen: rule.listen,

@@ -4,6 +4,7 @@ use super::entry;
 use super::exits::Asked;
 use super::flow::{Body, Messages};
 use super::kernel;
+use super::poller::Token;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
 use crate::session::{PeerIndex, SessionEvent, Sizes};
@@ -149,12 +150,13 @@ impl Running {
                 kind,
                 destination,
                 class,
-                ..
+                earlier,
             } => {
                 let asked = Asked {
                     kind,
                     destination,
                     class,
+                    earlier,
                 };
                 self.requested(now, link, flow, peer, asked);
             }
@@ -229,7 +231,7 @@ impl Running {
                 .socket()
                 .is_none_or(|mut client| client.write(&reply).is_err());
         }
-        if let Some(skipped) = self.repeats.may(now, "refused") {
+        if let Some(skipped) = self.repeats.may_for(now, "refused", code.name()) {
             tracing::info!(event = "flow_refused", %destination, reason = code.name(), skipped);
         }
         self.drop_flow(now, id, code.name(), rst);
@@ -297,11 +299,29 @@ impl Running {
         self.watch_entry(entry)
     }
 
-    /// Watches the port of an entry.
+    /// Watches the port of an entry, and gives it to the keeper: nobody is to wait at a port of which no gateway can
+    /// hear.
     pub(super) fn watch_entry(
         &mut self,
         entry: entry::Entry,
     ) -> Result<SocketAddr, super::error::GatewayError> {
+        match self.watch_port(&entry) {
+            Ok((local, token)) => {
+                self.keep_port(&entry);
+                self.entries.insert(token, entry);
+                Ok(local)
+            }
+            Err(error) => {
+                self.close_port(&entry);
+                Err(error)
+            }
+        }
+    }
+
+    fn watch_port(
+        &mut self,
+        entry: &entry::Entry,
+    ) -> Result<(SocketAddr, Token), super::error::GatewayError> {
         let listen = entry.rule.listen;
         let wrong = |source| super::error::GatewayError::Listen {
             what: "entry",
@@ -314,7 +334,10 @@ impl Running {
             entry::Port::Tcp(listener) => self.poller.watch_level(listener, token),
             entry::Port::Udp(socket) => self.poller.watch_level(socket, token),
         };
-        watched.map_err(wrong)?;
+        if let Err(error) = watched {
+            self.targets.remove(&token);
+            return Err(wrong(error));
+        }
         tracing::info!(
             event = "listening",
             protocol = entry.rule.protocol.name(),
@@ -330,7 +353,6 @@ impl Running {
                  listen at 127.0.0.1"
             );
         }
-        self.entries.insert(token, entry);
-        Ok(local)
+        Ok((local, token))
     }
 }

@@ -1,6 +1,7 @@
 //! Exits: what a peer's clients ask for, and whether they may.
 
 use super::admission::Party;
+use super::config::Custody as Keep;
 use super::connect::{self, Connecting, Progress};
 use super::flow::{Body, Messages, NewFlow};
 use super::flow_record::FlowRecord;
@@ -23,6 +24,8 @@ pub(super) struct Asked {
     pub(super) kind: FlowKind,
     pub(super) destination: Destination,
     pub(super) class: FlowClass,
+    /// A start before this one may have connected for it.
+    pub(super) earlier: bool,
 }
 
 impl Running {
@@ -39,7 +42,12 @@ impl Running {
             kind,
             destination,
             class,
+            earlier,
         } = asked;
+        if earlier && !self.keeps_on_disk(&class) {
+            // Nothing says what that start gave to the destination, and giving it twice would alter what it is told.
+            return self.refuse(now, link, id, &destination, RefuseCode::Forgotten);
+        }
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
         self.report_link(now, link, peer);
         let party = Party::new(peer, Role::Acceptor);
@@ -100,6 +108,12 @@ impl Running {
         }
     }
 
+    /// Whether every start of this gateway writes down which flows of a class it has connected for.
+    fn keeps_on_disk(&self, class: &FlowClass) -> bool {
+        let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
+        class.resume && known.is_some_and(|known| known.custody == Keep::Disk)
+    }
+
     fn refuse(
         &mut self,
         now: Instant,
@@ -109,7 +123,7 @@ impl Running {
         code: RefuseCode,
     ) {
         self.trace_refused(now, destination, code.name());
-        if let Some(skipped) = self.repeats.may(now, "exit_refused") {
+        if let Some(skipped) = self.repeats.may_for(now, "exit_refused", code.name()) {
             tracing::info!(event = "exit_refused", %destination, reason = code.name(), skipped);
         }
         link.inner_mut().refused(now, id, code);
@@ -239,6 +253,13 @@ impl Running {
             .filter(|_| class.resume)
             .and_then(|settings| self.custody((id, peer), settings, || record))
             .or_else(|| class.resume.then(|| self.memory(peer, class.window)));
+        let store = store.map(|mut store| {
+            // A disk without room, or broken, is met again with the first octet of the way back.
+            if let Err(error) = store.note_begun() {
+                tracing::error!(event = "exit_not_noted", %id, %error);
+            }
+            store
+        });
         if let Some(flow) = self.flows.get_mut(id) {
             flow.body = Body::Stream(Stream::new(socket, store));
         }

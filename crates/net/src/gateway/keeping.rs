@@ -7,7 +7,7 @@ use super::error::GatewayError;
 use super::flow_record::FlowRecord;
 use super::kept_ports::KeptPorts;
 use super::running::Running;
-use crate::custody::{FlowStore, Recovery, Store, StoreConfig};
+use crate::custody::{FlowStore, Recovery, Store, StoreConfig, StoreNotice};
 use crate::keeper::{Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
 use crate::wait::Waker;
 use fulmar_proto::splice::{FlowId, Role};
@@ -116,7 +116,7 @@ impl Keeping {
     /// Looks after both: logs what the store says, sends what waits for the keeper.
     fn turn(&mut self, now: Instant) {
         while let Some(notice) = self.store.as_ref().and_then(|store| store.poll_notice()) {
-            tracing::warn!(event = "custody_store", notice = %notice);
+            say(&notice);
         }
         self.say(|keeper| keeper.flush().map(drop));
         if now >= self.next_look {
@@ -150,6 +150,11 @@ impl Keeping {
     /// The port that the keeper has under `name`, of the gateway before.
     pub(super) fn take_port(&mut self, name: &str) -> Option<TcpListener> {
         self.ports.take(name)
+    }
+
+    /// A name that begins so and that no other kept port has.
+    pub(super) fn free_port_name(&self, beginning: &str) -> String {
+        self.ports.free_name(beginning)
     }
 
     /// Gives the keeper a listening port: who connects while no gateway runs waits for the next.
@@ -230,6 +235,25 @@ impl Keeping {
                 false
             }
         }
+    }
+}
+
+/// One event for each notice: the log's limits tell lines apart by it, and a grave one may not be left out for the
+/// many of another kind.
+fn say(notice: &StoreNotice) {
+    match notice {
+        StoreNotice::LimitReached { .. } => {
+            tracing::warn!(event = "custody_limit_reached", %notice);
+        }
+        StoreNotice::DiskFull { .. } => tracing::warn!(event = "custody_disk_full", %notice),
+        StoreNotice::RoomAgain { .. } => tracing::info!(event = "custody_room_again", %notice),
+        StoreNotice::SetAside { .. } => tracing::warn!(event = "custody_set_aside", %notice),
+        StoreNotice::NotSetAside { .. } => {
+            tracing::error!(event = "custody_not_set_aside", %notice);
+        }
+        StoreNotice::GaveWay { .. } => tracing::error!(event = "custody_gave_way", %notice),
+        StoreNotice::LineMended { .. } => tracing::warn!(event = "custody_line_mended", %notice),
+        StoreNotice::SyncFailed { .. } => tracing::error!(event = "custody_sync_failed", %notice),
     }
 }
 

@@ -39,6 +39,25 @@ pub(super) struct KeptPorts {
     left: BTreeMap<String, KeptPort>,
 }
 
+/// A port's name among those of one beginning, counted from 1: entries at "any port" are alike.
+fn numbered(beginning: &str, number: u32) -> String {
+    match number {
+        1 => beginning.to_owned(),
+        _ => format!("{beginning} {number}"),
+    }
+}
+
+/// The names of ports, in the order in which they are opened, that begin so.
+pub(super) fn each(beginnings: impl Iterator<Item = String>) -> Vec<String> {
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    let name = |beginning: String| {
+        let count = counts.entry(beginning.clone()).or_default();
+        *count += 1;
+        numbered(&beginning, *count)
+    };
+    beginnings.map(name).collect()
+}
+
 fn record(name: &str) -> SocketRecord {
     SocketRecord {
         role: Role::Opener,
@@ -64,6 +83,13 @@ impl KeptPorts {
             }
         }
         flows
+    }
+
+    /// The first name that begins so and that no open port has.
+    pub(super) fn free_name(&self, beginning: &str) -> String {
+        let names = (1..u32::MAX).map(|number| numbered(beginning, number));
+        let mut free = names.filter(|name| !self.open.contains_key(name));
+        free.next().unwrap_or_else(|| beginning.to_owned())
     }
 
     pub(super) fn take(&mut self, name: &str) -> Option<TcpListener> {
@@ -125,28 +151,42 @@ impl Running {
         rule: Rule,
         opened: Option<Entry>,
     ) -> Result<Entry, GatewayError> {
-        let name = rule.port_name();
+        let beginning = rule.port_name();
+        let name = beginning.map(|beginning| self.keeping.free_port_name(&beginning));
         let kept = name
             .as_deref()
             .and_then(|name| self.keeping.take_port(name));
-        let entry = match kept {
-            Some(listener) => {
+        let opened = match (kept, opened) {
+            (Some(listener), _) => {
                 let listen = rule.listen;
                 entry::reopen(rule, listener).map_err(|source| GatewayError::Listen {
                     what: "entry",
                     listen,
                     source,
-                })?
+                })
             }
-            None => match opened {
-                Some(entry) => entry,
-                None => self.open_new(rule)?,
-            },
+            (None, Some(entry)) => Ok(entry),
+            (None, None) => self.open_new(rule),
         };
-        if let (Some(name), Port::Tcp(listener)) = (&name, &entry.port) {
+        match opened {
+            Ok(entry) => Ok(Entry {
+                kept: name,
+                ..entry
+            }),
+            Err(error) => {
+                if let Some(name) = &name {
+                    self.keeping.forget_port(name);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives an entry's port to the keeper, if it does not have it.
+    pub(super) fn keep_port(&mut self, entry: &Entry) {
+        if let (Some(name), Port::Tcp(listener)) = (&entry.kept, &entry.port) {
             self.keeping.keep_port(name, listener);
         }
-        Ok(entry)
     }
 
     /// Opens an entry at a port that nobody keeps. A keeper that was told to forget what lies across its address does so a
@@ -172,8 +212,50 @@ impl Running {
         if let Port::Tcp(listener) = &entry.port {
             drop(self.poller.pause(listener));
         }
-        if let Some(name) = entry.rule.port_name() {
-            self.keeping.forget_port(&name);
+        if let Some(name) = &entry.kept {
+            self.keeping.forget_port(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listener() -> TcpListener {
+        TcpListener::bind(("127.0.0.1", 0)).unwrap()
+    }
+
+    #[test]
+    fn entries_at_any_port_have_a_name_each_and_find_their_own_again() {
+        let beginnings = || ["any", "any", "8080", "any"].into_iter().map(str::to_owned);
+        assert_eq!(each(beginnings()), ["any", "any 2", "8080", "any 3"]);
+        let listeners: Vec<TcpListener> = (0..4).map(|_| listener()).collect();
+        let mut ports = KeptPorts::default();
+        let mut taken = Vec::new();
+        for (beginning, listener) in beginnings().zip(&listeners) {
+            let name = ports.free_name(&beginning);
+            let (flow, record) = ports
+                .add(&name, listener)
+                .unwrap()
+                .expect("a port of its own");
+            taken.push(Taken {
+                flow,
+                record,
+                socket: std::net::TcpStream::from(OwnedFd::from(listener.try_clone().unwrap())),
+            });
+        }
+        let mut next = KeptPorts::default();
+        assert!(next.take_over(taken).is_empty());
+        assert!(next.take_others(&each(beginnings())).is_empty());
+        for (beginning, listener) in beginnings().zip(&listeners) {
+            let name = next.free_name(&beginning);
+            let found = next.take(&name).expect("it was kept");
+            assert_eq!(found.local_addr().unwrap(), listener.local_addr().unwrap());
+        }
+        // One that is over leaves the others alone.
+        assert!(next.remove("any").is_some());
+        assert!(next.open.contains_key("any 2"));
+        assert_eq!(next.free_name("any"), "any");
     }
 }

@@ -33,7 +33,7 @@ impl Running {
         match step {
             Step::Wait => {}
             Step::Failed(reason) => {
-                if let Some(skipped) = self.repeats.may(now, "socks_failed") {
+                if let Some(skipped) = self.repeats.may_for(now, "socks_failed", reason) {
                     tracing::info!(event = "socks_failed", reason, skipped);
                 }
             }

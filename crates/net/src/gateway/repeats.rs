@@ -8,12 +8,23 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// When each kind of line was last written, and how often it was not since.
 #[derive(Debug, Default)]
-pub(super) struct Repeats(BTreeMap<&'static str, (Instant, u64)>);
+pub(super) struct Repeats(BTreeMap<(&'static str, &'static str), (Instant, u64)>);
 
 impl Repeats {
     /// Whether to write a line of this kind now, and how many were left out since the last.
     pub(super) fn may(&mut self, now: Instant, kind: &'static str) -> Option<u64> {
-        match self.0.get_mut(kind) {
+        self.may_for(now, kind, "")
+    }
+
+    /// The same of a kind that has several reasons, none of which hides another.
+    pub(super) fn may_for(
+        &mut self,
+        now: Instant,
+        kind: &'static str,
+        reason: &'static str,
+    ) -> Option<u64> {
+        let kind = (kind, reason);
+        match self.0.get_mut(&kind) {
             Some((last, skipped)) if now.saturating_since(*last) < PAUSE => {
                 *skipped += 1;
                 None
@@ -41,5 +52,8 @@ mod tests {
         assert_eq!(repeats.may(at(9), "a"), None);
         assert_eq!(repeats.may(at(10), "a"), Some(2));
         assert_eq!(repeats.may(at(20), "a"), Some(0));
+        assert_eq!(repeats.may_for(at(20), "a", "why"), Some(0));
+        assert_eq!(repeats.may_for(at(21), "a", "why"), None);
+        assert_eq!(repeats.may_for(at(21), "a", "another"), Some(0));
     }
 }

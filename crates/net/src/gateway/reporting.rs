@@ -47,7 +47,8 @@ impl Running {
 
     /// The peer is told what came of its datagrams.
     pub(super) fn report_to(&mut self, now: Instant, link: &mut Link, peer: PeerIndex) {
-        let octets = link.inner().report(peer.inner_path());
+        let room = link.report_room(peer);
+        let octets = link.inner_mut().report(peer.inner_path(), room);
         // Without keys or while the link is down another report is due later.
         link.report(now, peer, &octets);
         // While something moves this comes once a second, whether somebody asks how things are or not.

@@ -6,6 +6,7 @@ use super::entry::{self, Entry, Rule};
 use super::error::GatewayError;
 use super::http;
 use super::keeping::Keeping;
+use super::kept_ports;
 use super::peer_names::{PeerNames, usable};
 use super::poller::Poller;
 use super::reporting::index_of;
@@ -494,8 +495,7 @@ impl Gateway {
             keeping,
         });
         let names = entries.iter().filter_map(|(rule, _)| rule.port_name());
-        let names: Vec<String> = names.collect();
-        running.keeping.forget_other_ports(&names);
+        running.keeping.forget_other_ports(&kept_ports::each(names));
         let entries = entries
             .into_iter()
             .map(|(rule, entry)| {

@@ -28,7 +28,8 @@ use super::sources::Bucket;
 use super::tap::SessionTap;
 use super::whereabouts::Whereabouts;
 use super::wire::{
-    Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, Report, SESSION_VERSION,
+    Capability, HEADER_BYTES, Hello, MESSAGE_TYPE_BYTES, Message, REPORT_BYTES, Report,
+    SESSION_VERSION,
 };
 use super::work::{KeyMeter, Work};
 use fulmar_proto::fec::packet::PacketCode;
@@ -240,13 +241,23 @@ impl<M: Machine> Session<M> {
         }
     }
 
+    /// How many octets a report to `peer` has room for, so that it fits into a packet that is known to arrive.
+    pub fn report_room(&self, peer: PeerIndex) -> usize {
+        let payload = self.peer(peer).map(|state| self.sizes_of(state).payload);
+        payload.map_or(0, |payload| payload.as_usize().saturating_sub(REPORT_BYTES))
+    }
+
     /// Tells `peer` how many datagrams were sent to it, how many of its own arrived, and `octets`, which
-    /// it is told of by [`SessionEvent::Reported`]. `false` if it cannot be told now.
+    /// it is told of by [`SessionEvent::Reported`]. `false` if it cannot be told now, or there is no
+    /// [room](Session::report_room).
     pub fn report(&mut self, now: Instant, peer: PeerIndex, octets: &[u8]) -> bool {
         let index = usize::try_from(peer.0).unwrap_or(usize::MAX);
         let Some(state) = self.peers.get(index).filter(|state| state.is_open(now)) else {
             return false;
         };
+        if octets.len() > self.report_room(peer) {
+            return false;
+        }
         let (sent, known) = state.reports.report();
         let message = Message::Report(Report {
             sent,

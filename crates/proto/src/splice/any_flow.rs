@@ -145,6 +145,9 @@ impl AnyFlow {
         if let Self::Datagrams(flow) = self {
             flow.on_far_restarted(shared);
         }
+        if let Self::Stream(flow) = self {
+            flow.note_far_restart(shared);
+        }
         if let Self::Stream(flow) = self
             && flow.dies_with_peer()
         {

@@ -24,9 +24,10 @@ pub enum FlowEvent {
         destination: Destination,
         /// How it is treated.
         class: FlowClass,
-        /// The opener has asked for this flow before and not heard an answer: this gateway may
-        /// have connected to the destination already, before it restarted.
-        again: bool,
+        /// The opener has asked for this flow before, and an earlier start of this gateway may have heard it and
+        /// connected to the destination. Refuse, unless what that start wrote down shows that it had
+        /// not: the destination would get the first octets twice.
+        earlier: bool,
     },
     /// Opener: the destination accepted.
     Connected {

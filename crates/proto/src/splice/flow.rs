@@ -26,7 +26,7 @@ use super::codes::{RefuseCode, ResetCode};
 use super::event::FlowEvent;
 use super::graves::Outcome;
 use super::link::Link;
-use super::records::{Delivered, Record};
+use super::records::{Delivered, Hearer, Record};
 use super::restored::Role;
 use super::shared::Shared;
 use super::stream::Stream;
@@ -63,8 +63,10 @@ pub(super) struct Flow {
     class: FlowClass,
     /// Of the opening that the present connection began with.
     attempt: u64,
-    /// Opener: whether an opening was sent before that the acceptor may know of.
-    asked_before: bool,
+    /// Who may have heard an opening before the present one; `None` if there was none.
+    hearer: Option<Hearer>,
+    /// Opener: the connection of an opening before which none has left, and which was not seen to leave.
+    not_left: Option<ConnectionId>,
     phase: Phase,
     link: Option<Link>,
     stream: Stream,
@@ -100,6 +102,10 @@ impl Flow {
 
     pub(super) const fn role(&self) -> Role {
         self.role
+    }
+
+    pub(super) const fn hearer(&self) -> Option<Hearer> {
+        self.hearer
     }
 
     pub(super) const fn attempt(&self) -> u64 {

@@ -15,7 +15,7 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 17;
 /// Octets of a class.
 const ROW_BYTES: usize = 25;
-/// Classes in one report: it has to fit into the smallest packet, beside the session's fields.
+/// Classes in one report, whatever its room: those beyond have their turn in the next.
 const ROWS_MAX: usize = 40;
 
 /// Totals of the messages that one side sent, as the other side counts them.
@@ -108,14 +108,13 @@ pub struct SpliceReport {
 }
 
 impl SpliceReport {
-    /// The octets; classes beyond the fortieth are left out.
+    /// The octets.
     pub fn encode(&self) -> Vec<u8> {
-        let rows = self.classes.len().min(ROWS_MAX);
-        let mut out = Vec::with_capacity(HEAD_BYTES + rows * ROW_BYTES);
+        let mut out = Vec::with_capacity(HEAD_BYTES + self.classes.len() * ROW_BYTES);
         out.push(VERSION);
         out.extend_from_slice(&self.repair.recovered_fec.to_be_bytes());
         out.extend_from_slice(&self.repair.residual.to_be_bytes());
-        for (class, totals) in self.classes.iter().take(ROWS_MAX) {
+        for (class, totals) in &self.classes {
             out.push(class.0);
             for number in [totals.expected, totals.delivered, totals.octets] {
                 out.extend_from_slice(&number.to_be_bytes());
@@ -160,6 +159,8 @@ fn number(octets: &mut &[u8]) -> Option<u64> {
 struct WithPeer {
     /// Messages that came from it.
     received: BTreeMap<ClassId, MessageTotals>,
+    /// The last class of the last report to it: the next ones have their turn.
+    said: Option<ClassId>,
     /// Repairs before it started again.
     repair_before: RepairTotals,
     /// The last report of it.
@@ -181,14 +182,36 @@ impl Reports {
         }
     }
 
-    /// A report to `peer`, with whom AeroTP counted `counters`.
-    pub(super) fn report(&self, peer: PathId, counters: &Counters) -> SpliceReport {
-        let shared = self.0.get(&peer);
-        let before = shared.map_or_else(RepairTotals::default, |shared| shared.repair_before);
-        SpliceReport {
-            repair: RepairTotals::of(counters).since(before),
-            classes: shared.map_or_else(BTreeMap::new, |shared| shared.received.clone()),
-        }
+    /// A report to `peer`, with whom AeroTP counted `counters`, of at most `room` octets; `None` if that is too little
+    /// for any. Classes that do not fit have their turn in the next.
+    pub(super) fn report(
+        &mut self,
+        peer: PathId,
+        counters: &Counters,
+        room: usize,
+    ) -> Option<SpliceReport> {
+        let rows = room.checked_sub(HEAD_BYTES)? / ROW_BYTES;
+        let rows = rows.min(ROWS_MAX);
+        let totals = RepairTotals::of(counters);
+        let Some(shared) = self.0.get_mut(&peer) else {
+            return Some(SpliceReport {
+                repair: totals,
+                ..SpliceReport::default()
+            });
+        };
+        let is_behind = |class: &ClassId| shared.said.is_none_or(|said| *class > said);
+        let (behind, before): (Vec<_>, Vec<_>) = shared
+            .received
+            .iter()
+            .partition(|(class, _)| is_behind(class));
+        let in_turn = behind.into_iter().chain(before).take(rows);
+        let in_turn: Vec<(ClassId, MessageTotals)> =
+            in_turn.map(|(class, totals)| (*class, *totals)).collect();
+        shared.said = in_turn.last().map(|(class, _)| *class);
+        Some(SpliceReport {
+            repair: totals.since(shared.repair_before),
+            classes: in_turn.into_iter().collect(),
+        })
     }
 
     /// `peer` reports: what is new is added to `counters`. Of older ones, which come out of order,
@@ -237,9 +260,13 @@ impl Reports {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const PEER: PathId = PathId(3);
     const CLASS: ClassId = ClassId(2);
+    /// Of a packet without parity.
+    const ROOM: usize = 1_100;
 
     const fn totals(expected: u64, delivered: u64, octets: u64) -> MessageTotals {
         MessageTotals {
@@ -279,18 +306,32 @@ mod tests {
         assert_eq!(SpliceReport::decode(&other), None, "another version");
     }
 
-    #[test]
-    fn the_largest_report_fits_into_the_smallest_packet() {
-        let all = (0..=255).map(|n| (ClassId(n), totals(1, 1, 1)));
-        let report = SpliceReport {
-            classes: all.collect(),
-            ..SpliceReport::default()
-        };
-        // 1,232 octets of datagram over IPv6; header, type, numbers and tag of the session are 53; then
-        // parity of 30 words still fits.
-        assert!(report.encode().len() <= 1_232 - 53 - 120);
-        let read = SpliceReport::decode(&report.encode()).unwrap();
-        assert_eq!(read.classes.len(), ROWS_MAX);
+    proptest! {
+        #[test]
+        fn no_report_is_longer_than_its_room_and_every_class_has_its_turn(
+            ids in proptest::collection::btree_set(any::<u8>(), 0..=256),
+            room in 0_usize..1_300,
+        ) {
+            let mut reports = Reports::default();
+            for id in &ids {
+                reports.on_received(PEER, ClassId(*id), totals(1, 1, 1));
+            }
+            let rows = room.saturating_sub(HEAD_BYTES) / ROW_BYTES;
+            let turns = if rows == 0 { 1 } else { ids.len().div_ceil(rows.min(ROWS_MAX)) };
+            let mut told = BTreeSet::new();
+            for _ in 0..turns {
+                let Some(report) = reports.report(PEER, &Counters::default(), room) else {
+                    prop_assert!(room < HEAD_BYTES);
+                    continue;
+                };
+                let octets = report.encode();
+                prop_assert!(octets.len() <= room);
+                let read = SpliceReport::decode(&octets);
+                prop_assert_eq!(read.as_ref(), Some(&report));
+                told.extend(report.classes.keys().map(|class| class.0));
+            }
+            prop_assert!(rows == 0 || told == ids);
+        }
     }
 
     #[test]
@@ -300,7 +341,7 @@ mod tests {
         let mut sent = Vec::new();
         for _ in 0..10 {
             theirs.on_received(PEER, CLASS, totals(10, 8, 800));
-            sent.push(theirs.report(PEER, &Counters::default()));
+            sent.push(theirs.report(PEER, &Counters::default(), ROOM).unwrap());
         }
         for n in [0, 3, 3, 2, 8, 5] {
             ours.on_report(PEER, &sent[n], &mut counters);
@@ -329,7 +370,7 @@ mod tests {
         };
         ours.on_received(PEER, CLASS, totals(5, 5, 5));
         ours.begin_again(PEER, &before);
-        let told = ours.report(PEER, &before);
+        let told = ours.report(PEER, &before, ROOM).unwrap();
         assert_eq!(told, SpliceReport::default(), "nothing is known of it yet");
         ours.on_report(PEER, &report(10, 1), &mut counters);
         assert_eq!(counters.classes[&CLASS].octets_delivered, 1_010);

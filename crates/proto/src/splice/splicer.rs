@@ -49,6 +49,8 @@ pub struct Splicer {
     deadlines: BTreeSet<(Instant, FlowId)>,
     graves: Graves,
     incarnations: BTreeMap<PathId, Incarnation>,
+    /// Peers that have restarted since this gateway started.
+    outlived: BTreeSet<PathId>,
     inquiries: Inquiries,
     openings: u32,
     next_number: u64,
@@ -90,6 +92,7 @@ impl Splicer {
             deadlines: BTreeSet::new(),
             graves: Graves::default(),
             incarnations: BTreeMap::new(),
+            outlived: BTreeSet::new(),
             inquiries: Inquiries::default(),
             openings: 0,
             next_number: 0,
@@ -125,11 +128,12 @@ impl Splicer {
         &self.shared.counters
     }
 
-    /// The octets of a report to `peer`: what came of its datagrams here. The layer below carries them to
+    /// The octets of a report to `peer`, at most `room`: what came of its datagrams here. The layer below carries them to
     /// [`Splicer::on_report`] of the peer.
-    pub fn report(&self, peer: PathId) -> Vec<u8> {
+    pub fn report(&mut self, peer: PathId, room: usize) -> Vec<u8> {
         let counters = self.shared.endpoint.path_counters(peer);
-        self.shared.reports.report(peer, &counters).encode()
+        let report = self.shared.reports.report(peer, &counters, room);
+        report.map_or_else(Vec::new, |report| report.encode())
     }
 
     /// `peer` reports. What this version cannot read is left aside.
@@ -505,7 +509,16 @@ impl Machine for Splicer {
     }
 
     fn poll_event(&mut self) -> Option<FlowEvent> {
-        let event = self.shared.events.pop_front()?;
+        let mut event = self.shared.events.pop_front()?;
+        if let FlowEvent::Requested {
+            flow,
+            peer,
+            earlier,
+            ..
+        } = &mut event
+        {
+            *earlier = self.may_be_of_an_earlier_start(*flow, *peer);
+        }
         if let FlowEvent::Resume { flow, .. } = &event
             && let Some(slot) = self.flows.get_mut(flow)
             && let Some(flow) = slot.flow.as_stream_mut()

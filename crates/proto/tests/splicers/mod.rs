@@ -10,7 +10,7 @@ use fulmar_proto::splice::{
 };
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// The peer that each side sees in the other.
@@ -121,6 +121,13 @@ pub(crate) struct Side {
     deadline: Option<Deadline>,
     pub(crate) apps: BTreeMap<FlowId, App>,
     pub(crate) again: u32,
+    /// What a start wrote down of its flows, the next one has.
+    pub(crate) keeps: bool,
+    /// Octets that each destination's connection of a flow was given, until one has ended: how it did is not
+    /// remembered over a restart.
+    pub(crate) given: BTreeMap<FlowId, Vec<usize>>,
+    /// Flows of which two connections to the destination were given octets.
+    pub(crate) doubled: BTreeSet<FlowId>,
     pub(crate) new_flows_hold: bool,
     sent: Vec<Vec<u8>>,
 }
@@ -130,6 +137,9 @@ struct Ends<'a> {
     sent: Vec<Vec<u8>>,
     apps: &'a mut BTreeMap<FlowId, App>,
     again: &'a mut u32,
+    keeps: bool,
+    given: &'a mut BTreeMap<FlowId, Vec<usize>>,
+    doubled: &'a mut BTreeSet<FlowId>,
     hold: bool,
 }
 
@@ -151,12 +161,14 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
                 peer,
                 destination,
                 class,
-                again,
+                earlier,
                 ..
             } => {
-                *self.again += u32::from(*again);
-                if class.resume && self.apps.contains_key(flow) {
-                    // It was over before this gateway lost its memory; its driver remembers.
+                *self.again += u32::from(*earlier);
+                let known = class.resume && self.apps.contains_key(flow);
+                if known || *earlier && !self.keeps {
+                    // It was over before this gateway lost its memory, and its driver remembers; or
+                    // the destination may have been given octets.
                     splicer.refused(now, *flow, RefuseCode::Forgotten);
                     return;
                 }
@@ -180,6 +192,7 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
                     SILENT => {}
                     _ => {
                         splicer.connected(now, *flow, bound);
+                        self.given.entry(*flow).or_default().push(0);
                         if let Some(app) = self.apps.get_mut(flow) {
                             app.bound = Some(bound);
                         }
@@ -217,20 +230,29 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
                 let app = self.apps.get_mut(flow).expect("known");
                 assert_eq!(app.last, None, "one last word");
                 app.last = Some(event.clone());
+                self.given.remove(flow);
                 *flow
             }
         };
         if let Some(app) = self.apps.get_mut(&id) {
             app.pump(now, id, splicer);
+            if let Some(given) = self.given.get_mut(&id) {
+                if let Some(last) = given.last_mut() {
+                    *last = app.received.len();
+                }
+                if given.iter().filter(|octets| **octets > 0).count() > 1 {
+                    self.doubled.insert(id);
+                }
+            }
         }
     }
 }
 
 impl Side {
-    fn new(config: &SplicerConfig, seed: u64) -> Self {
+    fn new(config: &SplicerConfig, connections_max: usize, seed: u64) -> Self {
         let endpoint = EndpointConfig {
             rate: Bitrate::from_bits_per_second(20_000_000),
-            connections_max: 20_000,
+            connections_max,
             ..EndpointConfig::default()
         };
         let rng = Rng::from_seed(seed);
@@ -241,6 +263,9 @@ impl Side {
             deadline: None,
             apps: BTreeMap::new(),
             again: 0,
+            keeps: true,
+            given: BTreeMap::new(),
+            doubled: BTreeSet::new(),
             new_flows_hold: false,
             sent: Vec::new(),
         }
@@ -252,6 +277,9 @@ impl Side {
             sent: Vec::new(),
             apps: &mut self.apps,
             again: &mut self.again,
+            keeps: self.keeps,
+            given: &mut self.given,
+            doubled: &mut self.doubled,
             hold: self.new_flows_hold,
         };
         self.deadline = drain(&mut self.machine, now, &mut ends);
@@ -261,6 +289,7 @@ impl Side {
 
 pub(crate) struct Pair {
     pub(crate) now: Instant,
+    connections_max: usize,
     pub(crate) sides: [Side; 2],
     pub(crate) script: Script,
     flying: BTreeMap<(Instant, u64), Flying>,
@@ -268,6 +297,8 @@ pub(crate) struct Pair {
     /// How often each side has restarted, and how often the other knows that it has.
     starts: [u32; 2],
     known: [u32; 2],
+    /// Whether each side's present start has had a session with the other. Before, no restart of it is news.
+    met: [bool; 2],
 }
 
 /// A datagram on its way. Between gateways it is sealed by the session of two starts.
@@ -280,14 +311,21 @@ struct Flying {
 
 impl Pair {
     pub(crate) fn new(config: &SplicerConfig, script: Script) -> Self {
+        Self::limited(config, script, 20_000)
+    }
+
+    /// Of sides with so many connections at most.
+    pub(crate) fn limited(config: &SplicerConfig, script: Script, connections_max: usize) -> Self {
         Self {
             now: Instant::START,
-            sides: [Side::new(config, 1), Side::new(config, 2)],
+            sides: [1, 2].map(|seed| Side::new(config, connections_max, seed)),
+            connections_max,
             script,
             flying: BTreeMap::new(),
             flown: 0,
             starts: [0; 2],
             known: [0; 2],
+            met: [false; 2],
         }
     }
 
@@ -349,14 +387,19 @@ impl Pair {
     }
 
     fn restart_with(&mut self, side: usize, config: &SplicerConfig, held: bool) {
+        let seed = 77 + u64::from(config.incarnation) * 2 + side as u64;
         let old = core::mem::replace(
             &mut self.sides[side],
-            Side::new(config, 77 + u64::from(config.incarnation) * 2 + side as u64),
+            Side::new(config, self.connections_max, seed),
         );
         self.starts[side] += 1;
         self.known[1 - side] = self.starts[1 - side];
+        self.met[side] = false;
         let now = self.now;
         let side_now = &mut self.sides[side];
+        side_now.keeps = old.keeps;
+        side_now.given = old.given;
+        side_now.doubled = old.doubled;
         if held {
             side_now.machine.app().hold(now, PEER, true);
         }
@@ -419,20 +462,25 @@ impl Pair {
     fn opens(&mut self, flying: &Flying) -> bool {
         let (to, from) = (flying.to, 1 - flying.to);
         let [sender, receiver] = flying.session;
-        for (side, told) in [(to, self.starts[to]), (from, sender)] {
-            if self.known[side] < told {
-                self.known[side] = told;
-                self.call(1 - side, |splicer, now| splicer.peer_restarted(now, PEER));
-            }
-        }
+        self.hear_of(to, self.starts[to]);
+        self.hear_of(from, sender);
+        self.met = [true; 2];
         receiver == self.starts[to] && sender == self.known[from]
     }
 
     /// A session's handshake: each side hears of the other's restarts.
     pub(crate) fn introduce(&mut self) {
         for side in 0..2 {
-            if self.known[side] < self.starts[side] {
-                self.known[side] = self.starts[side];
+            self.hear_of(side, self.starts[side]);
+        }
+        self.met = [true; 2];
+    }
+
+    /// A start of `side` is known to the other.
+    fn hear_of(&mut self, side: usize, start: u32) {
+        if self.known[side] < start {
+            self.known[side] = start;
+            if self.met[1 - side] {
                 self.call(1 - side, |splicer, now| splicer.peer_restarted(now, PEER));
             }
         }

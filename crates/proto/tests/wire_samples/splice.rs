@@ -6,7 +6,7 @@ use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
 use fulmar_proto::splice::records::{
-    Accepted, Delivered, HEADER_BYTES, Malformed, Message, Open, Question, Record,
+    Accepted, Delivered, HEADER_BYTES, Hearer, Malformed, Message, Open, Question, Record,
 };
 use fulmar_proto::splice::{ClassId, Destination, FlowId, FlowKind, Host, RefuseCode, ResetCode};
 use fulmar_proto::units::Duration;
@@ -27,7 +27,7 @@ fn open(destination: Destination) -> Open {
         kind: FlowKind::Stream,
         resume: true,
         durable: false,
-        again: true,
+        again: Some(Hearer::Present),
         refresh: false,
         farewell: false,
         priority: Priority(3),
@@ -56,7 +56,7 @@ fn opens() -> Vec<(String, Record<'static>)> {
         refresh: true,
         farewell: true,
         resume: false,
-        again: false,
+        again: Some(Hearer::Answered),
         fec_words: FecStrength::MAX,
         block: BlockPlan::new(
             NonZeroU8::new(20).expect("samples are valid"),
@@ -171,13 +171,20 @@ fn read_open(sample: &mut Sample, open: &Open) {
     for (name, is_set) in [
         ("datagrams", *kind == FlowKind::Datagrams),
         ("resume", *resume),
-        ("again", *again),
+        ("again", again.is_some()),
         ("refresh", *refresh),
         ("farewell", *farewell),
         ("durable", *durable),
     ] {
         sample.flag(&format!("fulmar.splice.flags.{name}"), is_set);
     }
+    let hearer = again.map_or(0, |hearer| match hearer {
+        Hearer::Present => 0,
+        Hearer::Earlier => 1,
+        Hearer::Unknown => 2,
+        Hearer::Answered => 3,
+    });
+    sample.field("fulmar.splice.flags.hearer", hearer);
     let (k, repairs, close_after) = block.map_or((0, 0, 0), |plan| {
         let (k, repairs) = (plan.k().get(), plan.repairs());
         (k, repairs, plan.close_after().as_micros())

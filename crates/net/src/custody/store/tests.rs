@@ -501,27 +501,17 @@ fn pipes_links_and_others_files_of_a_segments_name_hold_nobody_up_and_are_not_ta
         }
         _ => {
             fs::write(path, &whole).unwrap();
-            let mode = if what == "writable by others" {
-                0o666
-            } else {
-                0o600
-            };
-            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-            // Only root can give files away.
-            if what == "another's" && rustix::process::geteuid().is_root() {
-                chown(path, Some(12_345), None).unwrap();
-            } else {
-                fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
-            }
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+            chown(path, Some(12_345), None).unwrap();
         }
     };
-    for what in [
-        "a pipe",
-        "a directory",
-        "a link",
-        "writable by others",
-        "another's",
-    ] {
+    // Only root can give files away.
+    let is_root = rustix::process::geteuid().is_root();
+    let others = is_root.then_some("another's");
+    for what in ["a pipe", "a directory", "a link"]
+        .into_iter()
+        .chain(others)
+    {
         let directory = two_flows();
         let path = only_file(&directory, A);
         fs::remove_file(&path).unwrap();
@@ -546,6 +536,34 @@ fn pipes_links_and_others_files_of_a_segments_name_hold_nobody_up_and_are_not_ta
             matches!(refused, StoreError::Untrusted { .. }),
             "{what}: {refused}"
         );
+    }
+}
+
+#[test]
+fn files_of_ours_that_others_may_write_keep_the_store_closed_and_where_they_are() {
+    use std::os::unix::fs::PermissionsExt;
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for mode in [0o620, 0o660, 0o664, 0o602, 0o666] {
+        let directory = two_flows();
+        // Damage beside it, which would be set aside.
+        let damaged = only_file(&directory, A);
+        let mut octets = fs::read(&damaged).unwrap();
+        octets[20] ^= 1;
+        fs::write(&damaged, octets).unwrap();
+        let path = only_file(&directory, B);
+        set(&path, mode);
+        let refused = Store::open(config(directory.path()), None).unwrap_err();
+        assert!(matches!(refused, StoreError::Untrusted { .. }), "{refused}");
+        let text = refused.to_string();
+        for said in [&*path.to_string_lossy(), &format!("{mode:o}"), "chmod 600"] {
+            assert!(text.contains(said), "{text}");
+        }
+        assert!(path.exists() && damaged.exists() && aside(&directory).is_empty());
+        set(&path, 0o600);
+        let (_store, mut found) = open(&directory);
+        assert_right_is_whole(&mut found.flows);
     }
 }
 

@@ -41,7 +41,7 @@ pub(in crate::session) struct Report<'a> {
 }
 
 /// Octets of a report's numbers.
-const REPORT_BYTES: usize = 24;
+pub(in crate::session) const REPORT_BYTES: usize = 24;
 
 /// A sealed datagram's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,9 @@ pub use header::SESSION_VERSION;
 pub(super) use header::{DatagramType, HEADER_BYTES, Header, HeaderReject};
 pub use hello::{Capability, HelloError};
 pub(super) use hello::{HELLO_BYTES, Hello};
-pub(super) use message::{FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, Probe, Report};
+pub(super) use message::{
+    FRAGMENT_BYTES, MESSAGE_TYPE_BYTES, Message, Probe, REPORT_BYTES, Report,
+};
 pub(super) use notice::Notice;
 pub(super) use question::QUESTION_VERSION;
 pub use question::{QUESTION_BYTES, version_answer, version_question};

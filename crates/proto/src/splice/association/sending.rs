@@ -40,7 +40,7 @@ impl Association {
             kind: FlowKind::Datagrams,
             resume: false,
             durable: false,
-            again: false,
+            again: None,
             refresh: self.answered,
             farewell: false,
             priority: self.class.priority,

@@ -7,7 +7,7 @@ use super::super::credit::FLOOR_BYTES;
 use super::super::event::{FlowEvent, OpenError};
 use super::super::graves::Outcome;
 use super::super::link::Link;
-use super::super::records::{Accepted, Open, Record};
+use super::super::records::{Accepted, Hearer, Open, Record};
 use super::super::restored::{Restored, Role};
 use super::super::shared::Shared;
 use super::super::stream::{Incoming, Outgoing, Stream};
@@ -51,7 +51,7 @@ impl Flow {
             accepted: 0,
         };
         let mut flow = Self::restored(now, asked);
-        flow.asked_before = false;
+        flow.hearer = None;
         let config = &shared.config;
         let patience = config.connection.give_up_after + config.answer_within;
         flow.timers.set(FlowTimer::Answer, now + patience);
@@ -90,6 +90,7 @@ impl Flow {
             accepted: 0,
         };
         let mut flow = Self::restored(now, restored);
+        flow.hearer = open.again;
         let presumed = u64::from(open.presumed);
         if !flow
             .stream
@@ -129,7 +130,8 @@ impl Flow {
             destination,
             class,
             attempt: 0,
-            asked_before: true,
+            hearer: Some(Hearer::Unknown),
+            not_left: None,
             phase,
             link: None,
             stream: Stream {
@@ -180,8 +182,15 @@ impl Flow {
         let config = self.connection_config(shared);
         let id = connect(now, shared, self.peer, config)?;
         self.attempt = attempt;
-        let again = self.asked_before;
-        self.asked_before = true;
+        self.note_opening_left(shared);
+        let again = self.hearer.map(|hearer| match self.phase {
+            Phase::Open => Hearer::Answered,
+            _ => hearer,
+        });
+        if again.is_none() || self.not_left.is_some() {
+            self.not_left = Some(id);
+        }
+        self.hearer.get_or_insert(Hearer::Present);
         let window = self.class.window.0;
         let incoming = &mut self.stream.incoming;
         let limit = if matches!(self.phase, Phase::Ending(_)) {
@@ -189,11 +198,11 @@ impl Flow {
         } else {
             incoming.credit.offer(&mut shared.pool, window)
         };
-        if !again {
+        if again.is_none() {
             self.stream.out = Outgoing::new(0, 0, presumed);
             self.stream.out.set_ready(true);
         }
-        let presumed = if again { 0 } else { presumed };
+        let presumed = if again.is_some() { 0 } else { presumed };
         let open = Open {
             flow: self.id,
             attempt,
@@ -223,6 +232,23 @@ impl Flow {
             self.say_last_word(now, shared, outcome);
         }
         Ok(())
+    }
+
+    /// Whether an opening has left by now: before, nobody has heard one, whoever restarts.
+    fn note_opening_left(&mut self, shared: &Shared) {
+        let has_left = |id| {
+            let counters = shared.endpoint.counters(id);
+            counters.is_none_or(|counters| counters.sent_tpdus.iter().any(|sent| *sent > 0))
+        };
+        self.not_left.take_if(|id| has_left(*id));
+    }
+
+    /// The acceptor has restarted: an opening that left was perhaps heard by a start of before.
+    pub(in super::super) fn note_far_restart(&mut self, shared: &Shared) {
+        self.note_opening_left(shared);
+        if self.not_left.is_none() && self.hearer.is_some() {
+            self.hearer = Some(Hearer::Earlier);
+        }
     }
 
     /// How many octets an opener may send before it is answered: less, the more flows there are.
@@ -258,7 +284,7 @@ impl Flow {
         self.stream.out.set_ready(false);
         // An opener that was never answered sends from the start, at once. The acceptor may have
         // heard it before it restarted.
-        let first = if open.again {
+        let first = if open.again.is_some() {
             self.stream.incoming.received()
         } else {
             0

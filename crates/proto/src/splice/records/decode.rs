@@ -2,7 +2,7 @@
 
 use super::encode::{flags, host};
 use super::{
-    Accepted, Delivered, HEADER_BYTES, Message, Open, QUESTIONS_MAX, Question, Record, kind,
+    Accepted, Delivered, HEADER_BYTES, Hearer, Message, Open, QUESTIONS_MAX, Question, Record, kind,
 };
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
@@ -164,9 +164,14 @@ fn decode_open(mut fields: Fields<'_>) -> Result<Open, Malformed> {
     let flow = FlowId(fields.array()?);
     let attempt = fields.u64()?;
     let set = fields.octet()?;
-    if set & !flags::ALL != 0 {
-        return Err(fields.wrong("flags"));
-    }
+    let again = match (set & flags::AGAIN != 0, set & flags::ANSWERED) {
+        (false, 0) => None,
+        (false, _) => return Err(fields.wrong("flags")),
+        (true, 0) => Some(Hearer::Present),
+        (true, flags::EARLIER) => Some(Hearer::Earlier),
+        (true, flags::UNKNOWN) => Some(Hearer::Unknown),
+        (true, _) => Some(Hearer::Answered),
+    };
     let (priority, class, weight) = (fields.octet()?, fields.octet()?, fields.octet()?);
     let words = FecStrength::from_words(fields.u16()?);
     let fec_words = words.ok_or_else(|| fields.wrong("fec words"))?;
@@ -188,7 +193,7 @@ fn decode_open(mut fields: Fields<'_>) -> Result<Open, Malformed> {
         },
         resume: set & flags::RESUME != 0,
         durable: set & flags::DURABLE != 0,
-        again: set & flags::AGAIN != 0,
+        again,
         refresh: set & flags::REFRESH != 0,
         farewell: set & flags::FAREWELL != 0,
         priority: Priority(priority),

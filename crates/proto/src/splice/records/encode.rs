@@ -1,6 +1,6 @@
 //! Records to octets.
 
-use super::{BODY_BYTES_MAX, HEADER_BYTES, Message, Open, Record, kind};
+use super::{BODY_BYTES_MAX, HEADER_BYTES, Hearer, Message, Open, Record, kind};
 use crate::splice::address::{FlowKind, Host};
 use core::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,9 @@ pub(super) mod flags {
     pub(in super::super) const REFRESH: u8 = 8;
     pub(in super::super) const FAREWELL: u8 = 16;
     pub(in super::super) const DURABLE: u8 = 32;
-    pub(in super::super) const ALL: u8 = DATAGRAMS | RESUME | AGAIN | REFRESH | FAREWELL | DURABLE;
+    pub(in super::super) const EARLIER: u8 = 64;
+    pub(in super::super) const UNKNOWN: u8 = 128;
+    pub(in super::super) const ANSWERED: u8 = EARLIER | UNKNOWN;
 }
 
 /// What a host field holds.
@@ -86,6 +88,17 @@ impl Record<'_> {
     }
 }
 
+const fn again_bits(again: Option<Hearer>) -> u8 {
+    let hearer = match again {
+        None => return 0,
+        Some(Hearer::Present) => 0,
+        Some(Hearer::Earlier) => flags::EARLIER,
+        Some(Hearer::Unknown) => flags::UNKNOWN,
+        Some(Hearer::Answered) => flags::ANSWERED,
+    };
+    flags::AGAIN | hearer
+}
+
 fn encode_open(open: &Open, out: &mut Vec<u8>) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     out.extend_from_slice(&open.flow.0);
@@ -93,7 +106,7 @@ fn encode_open(open: &Open, out: &mut Vec<u8>) {
     out.push(
         flag(open.kind == FlowKind::Datagrams, flags::DATAGRAMS)
             | flag(open.resume, flags::RESUME)
-            | flag(open.again, flags::AGAIN)
+            | again_bits(open.again)
             | flag(open.refresh, flags::REFRESH)
             | flag(open.farewell, flags::FAREWELL)
             | flag(open.durable, flags::DURABLE),

@@ -118,8 +118,8 @@ pub struct Open {
     pub resume: bool,
     /// Whether the opener can go on with it after a restart.
     pub durable: bool,
-    /// The opener has asked before: data waits for the answer.
-    pub again: bool,
+    /// The opener has asked before: data waits for the answer. Who may have heard it.
+    pub again: Option<Hearer>,
     /// Datagrams: the acceptor has answered before, and need not answer again.
     pub refresh: bool,
     /// The opener only says its last word: there is nothing to open.
@@ -148,6 +148,19 @@ pub struct Open {
     pub kept_from: u64,
     /// Where to connect.
     pub destination: Destination,
+}
+
+/// Which start of the acceptor may have heard an earlier opening of a flow, and connected to the destination for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hearer {
+    /// The present one at most: no other was there since the first opening left.
+    Present,
+    /// One before, too.
+    Earlier,
+    /// The opener has restarted, and does not know.
+    Unknown,
+    /// One has answered that it connected.
+    Answered,
 }
 
 /// The body of an `ACCEPTED`.

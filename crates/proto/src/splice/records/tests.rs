@@ -41,15 +41,26 @@ fn any_block() -> impl Strategy<Value = Option<BlockPlan>> {
     prop_oneof![Just(None), plan]
 }
 
+fn any_hearer() -> impl Strategy<Value = Option<Hearer>> {
+    prop::sample::select(vec![
+        None,
+        Some(Hearer::Present),
+        Some(Hearer::Earlier),
+        Some(Hearer::Unknown),
+        Some(Hearer::Answered),
+    ])
+}
+
 prop_compose! {
     fn any_open()(
-        names in (any::<[u8; 16]>(), any::<u64>(), any::<[bool; 6]>()),
+        names in (any::<[u8; 16]>(), any::<u64>(), any::<[bool; 5]>()),
+        again in any_hearer(),
         treatment in (any::<u8>(), any::<u8>(), any::<u8>(), 0_u16..=256, any_block()),
         deadline in proptest::option::of(1_u32..),
         sizes in (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>(), any::<u64>()),
         destination in any_destination(),
     ) -> Open {
-        let (flow, attempt, [datagrams, resume, again, refresh, farewell, durable]) = names;
+        let (flow, attempt, [datagrams, resume, refresh, farewell, durable]) = names;
         let (priority, class, weight, words, block) = treatment;
         let (window, presumed, received, limit, kept_from) = sizes;
         Open {
@@ -229,7 +240,7 @@ fn open() -> Open {
         kind: FlowKind::Stream,
         resume: false,
         durable: false,
-        again: false,
+        again: None,
         refresh: false,
         farewell: false,
         priority: Priority(0),
@@ -261,7 +272,9 @@ fn values_that_a_field_may_not_have_are_malformed() {
         malformed(1, &body)
     };
     let value = |field| Malformed::Value { kind: 1, field };
-    assert_eq!(with(24, 64), value("flags"));
+    for hearer in [64, 128, 192] {
+        assert_eq!(with(24, hearer), value("flags"), "it was not asked before");
+    }
     assert_eq!(with(28, 2), value("fec words"));
     assert_eq!(with(31, 1), value("block"));
     assert_eq!(with(72, 5), value("host type"));

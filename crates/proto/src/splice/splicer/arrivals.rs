@@ -7,7 +7,7 @@ use super::super::codes::RefuseCode;
 use super::super::event::FlowEvent;
 use super::super::flow::Flow;
 use super::super::graves::Outcome;
-use super::super::records::{Open, Piece, Record, RecordReader};
+use super::super::records::{Hearer, Open, Piece, Record, RecordReader};
 use super::{Role, Splicer};
 use crate::machine::{Machine, PathId};
 use crate::transport::aerotp::{ConnectionId, Event, ModeRules};
@@ -223,7 +223,8 @@ impl Splicer {
         if open.farewell {
             return Err(Outcome::Finished);
         }
-        if open.again && (open.kept_from > 0 || open.received > 0) {
+        let answered = open.again == Some(Hearer::Answered);
+        if answered || open.again.is_some() && (open.kept_from > 0 || open.received > 0) {
             return Err(Outcome::Refused(RefuseCode::Forgotten));
         }
         if self.is_full() {
@@ -245,7 +246,7 @@ impl Splicer {
             kind: open.kind,
             destination: open.destination.clone(),
             class: *flow.class(),
-            again: open.again,
+            earlier: false,
         });
         self.add(now, flow);
         self.with(now, open.flow, |flow, now, shared| {

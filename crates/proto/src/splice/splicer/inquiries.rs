@@ -33,7 +33,9 @@ struct Inquiry {
     reader: RecordReader,
     asked: Vec<FlowId>,
     /// More flows than one question holds: those behind this one are still to be asked about.
-    rest: Option<FlowId>,
+    behind: Option<FlowId>,
+    /// The last question was answered, and the next of the same round need not wait.
+    goes_on: bool,
 }
 
 /// All peers' inquiries.
@@ -106,10 +108,10 @@ impl Splicer {
     }
 
     pub(super) fn ask_those_due(&mut self, now: Instant) {
-        while let Some((at, peer)) = self.inquiries.due.first().copied() {
-            if at > now {
-                return;
-            }
+        // Each peer once: what one is asked next may be due now, too.
+        let due = self.inquiries.due.range(..=(now, PathId(u32::MAX)));
+        let peers: Vec<PathId> = due.map(|(_, peer)| *peer).collect();
+        for peer in peers {
             self.inquiries.set_due(peer, None);
             self.ask(now, peer);
         }
@@ -129,23 +131,21 @@ impl Splicer {
         if self.shared.endpoint.is_held(peer) {
             return;
         }
+        let behind = self.inquiries.peers.get(&peer).and_then(|i| i.behind);
+        let questions = self.questions(peer, behind);
         let Some(inquiry) = self.inquiries.peers.get_mut(&peer) else {
             return;
         };
-        let after = inquiry.rest.take();
-        let questions = self.questions(peer, after);
         if questions.is_empty() {
-            return;
+            // The round is over. Flows that the peer has may be in doubt all the same.
+            inquiry.behind = None;
+            return self.ask_later(now, peer);
         }
-        let Some(inquiry) = self.inquiries.peers.get_mut(&peer) else {
-            return;
-        };
-        inquiry.asked_times = inquiry.asked_times.saturating_add(1);
+        if behind.is_none() {
+            inquiry.asked_times = inquiry.asked_times.saturating_add(1);
+        }
         inquiry.asked = questions.iter().map(|question| question.flow).collect();
         inquiry.reader = RecordReader::default();
-        if questions.len() == QUESTIONS_MAX {
-            inquiry.rest = inquiry.asked.last().copied();
-        }
         let config = ConnectionConfig {
             mode: Mode::Reliable,
             ..self.shared.config.connection
@@ -171,11 +171,13 @@ impl Splicer {
         };
         if !in_doubt {
             inquiry.asked_times = 0;
-            inquiry.rest = None;
+            inquiry.behind = None;
+            inquiry.goes_on = false;
             return;
         }
+        // A question that could not be asked, or was not answered, is due again, and not at once.
         let doublings = inquiry.asked_times.min(PAUSE_DOUBLINGS_MAX);
-        let pause = if inquiry.rest.is_some() {
+        let pause = if core::mem::take(&mut inquiry.goes_on) {
             Duration::ZERO
         } else {
             self.shared.config.ask_after * (1 << doublings)
@@ -202,6 +204,8 @@ impl Splicer {
             }
         };
         let asked = core::mem::take(&mut inquiry.asked);
+        inquiry.goes_on = asked.len() == QUESTIONS_MAX;
+        inquiry.behind = asked.last().copied().filter(|_| inquiry.goes_on);
         self.shared.endpoint.close(now, id);
         for flow in asked {
             let of_peer = |slot: &super::Slot| slot.flow.peer() == peer;
