@@ -193,10 +193,12 @@ fn a_full_report_fits_into_the_smallest_packet_whatever_the_parity() {
             }
             vec![(DELAY, path, octets.to_vec())]
         });
-        let configs = reporting().map(|config| SessionConfig {
-            fec_words: FecStrength::from_words(words).expect("in range"),
-            mtu: MtuConfig::fixed(ByteCount(1_280)),
-            ..config
+        let configs = reporting().map(|mut config| {
+            config.fec_words = FecStrength::from_words(words).expect("in range");
+            for peer in &mut config.peers {
+                peer.mtu = MtuConfig::fixed(ByteCount(1_280));
+            }
+            config
         });
         let mut pair = Pair::new(configs, medium);
         pair.run(Duration::from_secs(1));
