@@ -181,23 +181,8 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
                     holds: self.hold,
                     ..App::default()
                 };
-                let port = destination.port;
-                let bound = SocketAddr::from(([10, 0, 0, 1], port));
                 self.apps.insert(*flow, app);
-                match port {
-                    REFUSES => {
-                        splicer.refused(now, *flow, RefuseCode::Refused);
-                        self.apps.remove(flow);
-                    }
-                    SILENT => {}
-                    _ => {
-                        splicer.connected(now, *flow, bound);
-                        self.given.entry(*flow).or_default().push(0);
-                        if let Some(app) = self.apps.get_mut(flow) {
-                            app.bound = Some(bound);
-                        }
-                    }
-                }
+                self.connect(now, splicer, *flow, destination.port);
                 *flow
             }
             FlowEvent::Connected { flow, bound } => {
@@ -236,14 +221,42 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
         };
         if let Some(app) = self.apps.get_mut(&id) {
             app.pump(now, id, splicer);
-            if let Some(given) = self.given.get_mut(&id) {
-                if let Some(last) = given.last_mut() {
-                    *last = app.received.len();
-                }
-                if given.iter().filter(|octets| **octets > 0).count() > 1 {
-                    self.doubled.insert(id);
+            let octets = app.received.len();
+            self.note_given(id, octets);
+        }
+    }
+}
+
+impl Ends<'_> {
+    /// The destination's answer to a flow.
+    fn connect(&mut self, now: Instant, splicer: &mut Splicer, flow: FlowId, port: u16) {
+        match port {
+            REFUSES => {
+                splicer.refused(now, flow, RefuseCode::Refused);
+                self.apps.remove(&flow);
+            }
+            SILENT => {}
+            _ => {
+                let bound = SocketAddr::from(([10, 0, 0, 1], port));
+                splicer.connected(now, flow, bound);
+                self.given.entry(flow).or_default().push(0);
+                if let Some(app) = self.apps.get_mut(&flow) {
+                    app.bound = Some(bound);
                 }
             }
+        }
+    }
+
+    /// The present connection to the destination was given so many octets.
+    fn note_given(&mut self, flow: FlowId, octets: usize) {
+        let Some(given) = self.given.get_mut(&flow) else {
+            return;
+        };
+        if let Some(last) = given.last_mut() {
+            *last = octets;
+        }
+        if given.iter().filter(|octets| **octets > 0).count() > 1 {
+            self.doubled.insert(flow);
         }
     }
 }
