@@ -100,8 +100,8 @@ fn a_full_disk_makes_the_client_wait_and_loses_nothing() {
     assert_eq!(status.code(), Some(143), "{said}");
     let notices: Vec<&str> = said
         .lines()
-        .filter(|line| line.contains("custody_store"))
+        .filter(|line| line.contains("custody_disk_full") || line.contains("custody_room_again"))
         .collect();
     assert!(notices.len() >= 2, "full, and room again: {said}");
-    assert!(notices[0].contains("full"), "{said}");
+    assert!(notices[0].contains("custody_disk_full"), "{said}");
 }
