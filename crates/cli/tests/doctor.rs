@@ -7,16 +7,44 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn configuration(place: &Path, name: &str, peer: &str) -> PathBuf {
+/// A configuration with that `security`, and a peer of which `peer` says more.
+fn configuration(place: &Path, name: &str, security: &str, peer: &str) -> PathBuf {
     let file = place.join(format!("{name}.toml"));
     let text = format!(
         "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{0}/{name}\"\n\
-         [security]\nkind = \"none\"\n[[peer]]\nname = \"other\"\nrate = \"10mbit\"\n{peer}\n\
+         [security]\n{security}\n[[peer]]\nname = \"other\"\nrate = \"10Mbit/s\"\n{peer}\n\
          [egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n",
         place.display()
     );
     fs::write(&file, text).expect("room");
     file
+}
+
+/// The same without security.
+fn bare(place: &Path, name: &str, peer: &str) -> PathBuf {
+    configuration(place, name, "kind = \"none\"", peer)
+}
+
+/// The same with the key in the file `name.key`, and the other's public one.
+fn keyed(place: &Path, name: &str, other: &str, peer: &str) -> PathBuf {
+    let key = place.join(format!("{name}.key"));
+    let security = format!("kind = \"noise\"\nprivate_key_file = \"{}\"", key.display());
+    let peer = format!("public_key = \"{other}\"\n{peer}");
+    configuration(place, name, &security, &peer)
+}
+
+/// A gateway, and what others write to reach it.
+fn gateway(file: &Path) -> (Running, String) {
+    let arguments = format!("gateway --json --log-format json -c {}", file.display());
+    let mut gateway = Running::start(fulmar(&arguments));
+    let address = format!("address = \"{}\"", gateway.address());
+    (gateway, address)
+}
+
+/// Its log, once it was told to end.
+fn log_of(mut gateway: Running) -> String {
+    gateway.signal(Signal::TERM);
+    gateway.end().1
 }
 
 fn findings(file: &Path) -> (Option<i32>, Vec<Value>) {
@@ -28,148 +56,64 @@ fn findings(file: &Path) -> (Option<i32>, Vec<Value>) {
     (output.status.code(), records.collect())
 }
 
-fn about<'a>(findings: &'a [Value], check: &str) -> &'a Value {
-    let found = findings.iter().find(|finding| finding["check"] == check);
-    found.unwrap_or_else(|| panic!("nothing about {check}: {findings:?}"))
+/// Asks about the peer of `file`: the finding has `verdict`, and `says` in its words; the exit code follows.
+#[track_caller]
+fn finds(file: &Path, verdict: &str, says: &str) {
+    let (code, found) = findings(file);
+    let peer = found.iter().find(|one| one["check"] == "peer other");
+    let peer = peer.unwrap_or_else(|| panic!("nothing about the peer: {found:?}"));
+    assert_eq!(peer["verdict"], verdict, "{peer}");
+    let words = format!("{} {}", peer["found"], peer["remedy"]);
+    assert!(words.contains(says), "{says}: {peer}");
+    // A machine may be poor in something; nothing here is impossible on it.
+    assert_eq!(code, Some(i32::from(verdict != "good")), "{found:?}");
 }
 
 #[test]
 fn a_peer_that_answers_is_good_and_hears_of_no_caller_and_one_that_has_gone_is_bad() {
     let place = tempfile::tempdir().expect("room");
-    let ground = configuration(place.path(), "ground", "");
-    let arguments = format!("gateway --json --log-format json -c {}", ground.display());
-    let mut ground = Running::start(fulmar(&arguments));
-    let address = ground.address();
-
-    let air = configuration(place.path(), "air", &format!("address = \"{address}\""));
-    let (code, found) = findings(&air);
-    let peer = about(&found, "peer other");
-    assert_eq!(peer["verdict"], "good", "{peer}");
-    assert!(
-        peer["found"]
-            .as_str()
-            .expect("text")
-            .contains("answers after")
-    );
-    // A machine may be poor in something; nothing here is impossible on it.
-    assert_eq!(code, Some(0), "{found:?}");
-    assert!(
-        !place.path().join("air").exists(),
-        "it made the state directory"
-    );
-
-    ground.signal(Signal::TERM);
-    let (_, log) = ground.end();
+    let place = place.path();
+    let (ground, address) = gateway(&bare(place, "ground", ""));
+    let air = bare(place, "air", &address);
+    finds(&air, "good", "answers after");
+    assert!(!place.join("air").exists(), "it made the state directory");
+    let log = log_of(ground);
     assert!(
         !log.contains("handshake_refused") && !log.contains("WARN\",\"event\":\"peer"),
         "{log}"
     );
-
-    let (code, found) = findings(&air);
-    let peer = about(&found, "peer other");
-    assert_eq!(peer["verdict"], "bad", "{peer}");
-    assert!(
-        peer["remedy"]
-            .as_str()
-            .expect("text")
-            .contains("start the gateway")
-    );
-    assert_eq!(code, Some(1));
-}
-
-/// Two configurations with static keys, whose files are in `place`; each knows the other by `known`.
-fn keyed(place: &Path, name: &str, known: &str, peer: &str) -> PathBuf {
-    let file = place.join(format!("{name}-keyed.toml"));
-    let text = format!(
-        "[gateway]\nname = \"{name}\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{0}/{name}\"\n\
-         [security]\nkind = \"noise\"\nprivate_key_file = \"{0}/{name}.key\"\n\
-         [[peer]]\nname = \"other\"\nrate = \"10Mbit/s\"\npublic_key = \"{known}\"\n{peer}\n\
-         [egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n",
-        place.display()
-    );
-    fs::write(&file, text).expect("room");
-    file
+    finds(&air, "bad", "start the gateway");
 }
 
 #[test]
 fn keys_that_do_not_fit_are_bad_and_say_which_and_keys_that_fit_leave_no_line_there() {
     let place = tempfile::tempdir().expect("room");
-    let public = |name: &str| {
-        let file = place.path().join(format!("{name}.key"));
-        let made = run(&format!("keygen {}", file.display()));
+    let place = place.path();
+    let [ours, theirs, other] = ["air", "ground", "stranger"].map(|name| {
+        let made = run(&format!(
+            "keygen {}",
+            place.join(format!("{name}.key")).display()
+        ));
         assert!(made.status.success(), "{}", said(&made));
-        let read = run(&format!("keygen --public {}", file.display()));
-        let text = String::from_utf8(read.stdout).expect("text");
-        text.trim().to_owned()
-    };
-    let [ours, theirs, other] = ["air", "ground", "stranger"].map(public);
-    let ground = keyed(place.path(), "ground", &ours, "");
-    let arguments = format!("gateway --json --log-format json -c {}", ground.display());
-    let mut ground = Running::start(fulmar(&arguments));
-    let address = format!("address = \"{}\"", ground.address());
-    let ask = |file: PathBuf| {
-        let (code, found) = findings(&file);
-        (code, about(&found, "peer other").clone())
-    };
-
-    let (code, peer) = ask(keyed(place.path(), "air", &theirs, &address));
-    assert_eq!(
-        (code, &peer["verdict"]),
-        (Some(0), &Value::from("good")),
-        "{peer}"
+        let public = String::from_utf8(made.stdout).expect("text");
+        public.trim().to_owned()
+    });
+    let (ground, address) = gateway(&keyed(place, "ground", &ours, ""));
+    finds(
+        &keyed(place, "air", &theirs, &address),
+        "good",
+        "and has our keys",
     );
-    assert!(
-        peer["found"]
-            .as_str()
-            .expect("text")
-            .ends_with("and has our keys"),
-        "{peer}"
-    );
-
     // The key of another gateway for its own.
-    let (code, peer) = ask(keyed(place.path(), "air", &other, &address));
-    assert_eq!(
-        (code, &peer["verdict"]),
-        (Some(1), &Value::from("bad")),
-        "{peer}"
+    finds(
+        &keyed(place, "air", &other, &address),
+        "bad",
+        "its public key is not",
     );
-    assert!(
-        peer["found"]
-            .as_str()
-            .expect("text")
-            .contains("its public key is not"),
-        "{peer}"
-    );
-
     // A private key that it does not know.
-    let (code, peer) = ask(keyed(place.path(), "stranger", &theirs, &address));
-    assert_eq!(
-        (code, &peer["verdict"]),
-        (Some(1), &Value::from("bad")),
-        "{peer}"
-    );
-    assert!(
-        peer["found"].as_str().expect("text").contains(&other),
-        "{peer}"
-    );
-
-    // Another kind of security.
-    let (code, peer) = ask(configuration(place.path(), "bare", &address));
-    assert_eq!(
-        (code, &peer["verdict"]),
-        (Some(1), &Value::from("bad")),
-        "{peer}"
-    );
-    assert!(
-        peer["found"]
-            .as_str()
-            .expect("text")
-            .contains("security kind"),
-        "{peer}"
-    );
-
-    ground.signal(Signal::TERM);
-    let (_, log) = ground.end();
+    finds(&keyed(place, "stranger", &theirs, &address), "bad", &other);
+    finds(&bare(place, "bare", &address), "bad", "security kind");
+    let log = log_of(ground);
     assert!(
         !log.contains("peer_up") && !log.contains("older than its last"),
         "{log}"

@@ -4,8 +4,9 @@
 //! from one of them another port each time, so that its peer sees it move with every datagram.
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
-use crate::processes::octets;
+use crate::processes::{Running, fulmar, octets, said};
 use rustix::process::Signal;
+use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -83,4 +84,55 @@ fn a_peer_that_moves_with_every_datagram_has_some_lines_and_a_number() {
         told + written as u64 >= moves,
         "{told} + {written} of {moves}"
     );
+}
+
+#[test]
+fn a_gateway_that_fails_says_how_many_lines_it_left_out() {
+    const DAMAGED: u64 = 25;
+    let place = tempfile::tempdir().expect("room");
+    let at = place.path().display();
+    let text = format!(
+        "[gateway]\nname = \"here\"\nlisten = \"127.0.0.1:0\"\nstate_dir = \"{at}/state\"\n\
+         [security]\nkind = \"none\"\n[[peer]]\nname = \"other\"\nrate = \"10Mbit/s\"\n\
+         [egress]\nallow = [\"127.0.0.0/8:1-65535\"]\n\
+         [[forward]]\nlisten = \"127.0.0.1:0\"\nto = \"127.0.0.1:9\"\nclass = \"bulk\"\n\
+         [class.bulk]\nmode = \"near-reliable\"\ncustody = \"disk\"\n\
+         [custody]\ndirectory = \"{at}/custody\"\nkeep_connections = \"none\"\n"
+    );
+    let file = place.path().join("here.toml");
+    fs::write(&file, text).expect("room");
+    let start = || {
+        fulmar(&format!(
+            "gateway --json --log-format json -c {}",
+            file.display()
+        ))
+    };
+    // It makes its directory.
+    let mut first = Running::start(start());
+    first.address();
+    first.signal(Signal::TERM);
+    first.end();
+    for flow in 0..DAMAGED {
+        let name = format!("{flow:032x}-{:016x}.segment", 0);
+        fs::write(place.path().join("custody").join(name), [7; 5_000]).expect("room");
+    }
+    // Its record of the start cannot be written: it ends there, right after it told of the damage.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let output = start().stdout(full.expect("it is there")).output();
+    let output = output.expect("it ends");
+    let log = said(&output);
+    assert!(!output.status.success(), "{log}");
+    let lines: Vec<serde_json::Value> = log
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let is_damage = |line: &&serde_json::Value| line["event"] == "custody_damaged";
+    let written = lines.iter().filter(is_damage).count() as u64;
+    let left_out: u64 = lines
+        .iter()
+        .filter(|line| line["event"] == "lines_left_out" && line["of"] == "custody_damaged")
+        .filter_map(|line| line["lines"].as_u64())
+        .sum();
+    assert!(written < DAMAGED, "{log}");
+    assert_eq!(written + left_out, DAMAGED, "{log}");
 }

@@ -334,6 +334,22 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
     let clock = Clock::start();
     let limit = LineLimit::new(clock);
     let set_level = begin_logs(args.log_format, config.log, verbose, limit.clone());
+    let outcome = serve(args, clock, (config, recordings), &limit, set_level);
+    // However it ended: the lines that were left out may say why.
+    limit.end();
+    let (cut, exit) = outcome?;
+    tracing::info!(event = "stopped", flows_cut = cut);
+    Ok(exit)
+}
+
+/// Runs a gateway to its end: the flows that were cut, and the exit.
+fn serve(
+    args: &GatewayArgs,
+    clock: Clock,
+    (config, recordings): (GatewayConfig, Recordings),
+    limit: &LineLimit,
+    set_level: SetLevel,
+) -> Result<(usize, Exit), Failure> {
     if config.security == SecurityKind::None {
         tracing::warn!(
             event = "unprotected",
@@ -384,7 +400,5 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
         .or_exit(Exit::Device)?;
     service::ready();
     let end = gateway.run().map_err(failure)?;
-    limit.end();
-    tracing::info!(event = "stopped", flows_cut = end.cut);
-    Ok(signals.exit().unwrap_or(Exit::Done))
+    Ok((end.cut, signals.exit().unwrap_or(Exit::Done)))
 }

@@ -419,12 +419,22 @@ fn receive(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
         role: "recv",
         name: &listening.to_string(),
     };
-    connection::run(&mut driver, &mut carrier, &mut receiver, (trace, args.json))?;
-    ended(receiver.observer, &signals)
+    let ran = connection::run(&mut driver, &mut carrier, &mut receiver, (trace, args.json));
+    ended(ran, receiver.observer, &signals)
 }
 
 /// The command's exit or failure after its last file.
-fn ended(mut watcher: Watcher, signals: &Signals) -> Result<Exit, Failure> {
+fn ended(
+    ran: Result<(), Failure>,
+    mut watcher: Watcher,
+    signals: &Signals,
+) -> Result<Exit, Failure> {
+    watcher.progress.clear();
+    if ran.is_err() {
+        // The exit says what became of the socket, and not of the last file.
+        watcher.complain();
+    }
+    ran?;
     if let Some(failure) = watcher.broken {
         return Err(failure);
     }

@@ -364,9 +364,10 @@ fn attempt(
         role: "send",
         name,
     };
-    connection::run(&mut driver, &mut carrier, &mut sender, (trace, args.json))?;
+    let ran = connection::run(&mut driver, &mut carrier, &mut sender, (trace, args.json));
     sender.observer.clear();
     *so_far = Some(sender.so_far());
+    ran?;
     let outcome = sender.take_outcome().unwrap_or(Err(SendError::Stopped));
     outcome.map_err(|error| {
         let exit = match error {

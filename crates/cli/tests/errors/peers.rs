@@ -3,6 +3,7 @@
 use super::fails;
 use crate::processes::{Place, Running, fulmar, receiver, until};
 use rustix::process::Signal;
+use std::fs::File;
 
 #[test]
 fn a_port_in_use_is_a_device_error() {
@@ -46,21 +47,46 @@ fn a_peer_that_listens_and_never_answers_is_unreachable() {
     fails(&arguments, 3, &["nobody answers", "silence for 500ms"]);
 }
 
-#[test]
-fn a_receiver_that_vanishes_is_a_lost_link() {
+/// What `send` says when its receiver falls silent in the middle of the file.
+fn said_of_a_silent_receiver(flags: &str, from_pipe: bool) -> String {
     let place = Place::with(1_000_000);
-    let mut receiver = receiver(&place, "");
+    let mut receiver = receiver(&place, "--checkpoint 100ms");
     let to = receiver.address();
-    let arguments = format!("send {} {to} --rate 2mbit --give-up 1s", place.file());
-    let mut sender = Running::start(fulmar(&arguments));
+    let file = place.file();
+    let what = if from_pipe { "- --name file" } else { &file };
+    let mut command = fulmar(&format!(
+        "send {what} {to} --rate 2mbit --give-up 1s {flags}"
+    ));
+    if from_pipe {
+        command.stdin(File::open(&file).unwrap());
+    }
+    let mut sender = Running::start(command);
     until("the transfer to begin", || {
-        place.path("in/file.fulmar-state").exists()
+        let part = std::fs::metadata(place.path("in/file.fulmar-part"));
+        part.is_ok_and(|part| part.len() > 0)
     });
     // Stopped rather than killed: its port stays open, and nothing answers.
     receiver.signal(Signal::STOP);
     let (status, said) = sender.end();
     assert_eq!(status.code(), Some(4), "{said}");
     assert!(said.contains("not heard for 1s"), "{said}");
+    said
+}
+
+#[test]
+fn a_receiver_that_vanishes_is_a_lost_link_and_the_sender_says_how_to_go_on() {
+    for (flags, from_pipe, advice) in [
+        (
+            "",
+            false,
+            "send it again to continue where it was cut off, or with --wait",
+        ),
+        ("--mode unreliable", false, "in this mode it begins anew"),
+        ("", true, "a pipe cannot be continued"),
+    ] {
+        let said = said_of_a_silent_receiver(flags, from_pipe);
+        assert!(said.contains(advice), "{flags}: {said}");
+    }
 }
 
 #[test]
@@ -73,6 +99,12 @@ fn a_sender_that_vanishes_is_a_lost_link() {
         place.path("in/file.fulmar-state").exists()
     });
     sender.signal(Signal::KILL);
-    assert_eq!(receiver.record()["verdict"], "vanished");
+    let record = receiver.record();
+    assert_eq!(record["verdict"], "vanished");
+    let error = record["error"].as_str().expect("text");
+    assert!(
+        error.contains("one that starts again continues there"),
+        "{error}"
+    );
     assert_eq!(receiver.code(), Some(4));
 }
