@@ -5,6 +5,7 @@
 
 use crate::gateways::{client, echo, server};
 use crate::processes::{fulmar, run, said, until};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -72,6 +73,11 @@ impl Gateway {
     /// Writes another configuration, and waits until the gateway has taken it up or refused it; what it said.
     fn reload(&self, text: &str) -> Vec<Value> {
         fs::write(&self.file, text).expect("room");
+        self.read_again()
+    }
+
+    /// Asks the gateway to read its configuration, and waits likewise.
+    fn read_again(&self) -> Vec<Value> {
         let before = self.lines().len();
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.expect("a pid"), Signal::HUP).expect("it runs");
@@ -221,4 +227,61 @@ fn peers_and_keys_change_under_a_connection_that_goes_on() {
         "gateway.name"
     );
     exchange(&mut client(air.entries[0]));
+}
+
+#[test]
+fn a_configuration_that_became_a_pipe_is_refused_and_not_waited_for() {
+    let place = tempfile::tempdir().expect("a directory");
+    let place = place.path();
+    let air = key(place, "air.key");
+    key(place, "ground.key");
+    let text = own(place, "ground", "ground.key") + &peer("air", &format!("\"{air}\"")) + EGRESS;
+    let mut ground = Gateway::start(place, "ground", &text);
+    fs::remove_file(&ground.file).expect("it is there");
+    mknodat(CWD, &ground.file, FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+    let said = ground.read_again();
+    let line = one(&said, "reload_refused").to_string();
+    assert!(line.contains("is no file"), "{line}");
+    let pid = i32::try_from(ground.child.id())
+        .ok()
+        .and_then(Pid::from_raw);
+    kill_process(pid.expect("a pid"), Signal::TERM).expect("it runs");
+    let status = ground.child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(143));
+}
+
+#[test]
+fn a_proxys_clients_go_with_the_peer_that_they_were_to_reach() {
+    let place = tempfile::tempdir().expect("a directory");
+    let place = place.path();
+    let (b, c) = (key(place, "b.key"), key(place, "c.key"));
+    key(place, "air.key");
+    let own = own(place, "air", "air.key");
+    let c = peer("c", &format!("\"{c}\""));
+    let socks = "[[socks]]\nlisten = \"127.0.0.1:0\"\npeer = \"b\"\n";
+    let text = own.clone() + &peer("b", &format!("\"{b}\"")) + &c + socks + EGRESS;
+    let air = Gateway::start(place, "air", &text);
+    // One has asked for nothing yet, the other has its association and has sent nothing.
+    let mut silent = client(air.entries[0]);
+    let mut associated = client(air.entries[0]);
+    let mut answer = [0; 2];
+    for stream in [&mut silent, &mut associated] {
+        stream.write_all(&[5, 1, 0]).expect("it is open");
+        stream.read_exact(&mut answer).expect("a method");
+    }
+    associated
+        .write_all(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
+        .expect("it is open");
+    let mut bound = [0; 10];
+    associated.read_exact(&mut bound).expect("a relay");
+    assert_eq!(bound[1], 0, "{bound:?}");
+    let said = air.reload(&(own + &c + EGRESS));
+    assert_eq!(one(&said, "peer_removed")["peer"], "b");
+    for mut stream in [silent, associated] {
+        let left = stream.read(&mut answer);
+        assert!(!matches!(left, Ok(1..)), "{left:?}");
+        let waited_in_vain =
+            |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        assert!(!left.as_ref().is_err_and(waited_in_vain), "{left:?}");
+    }
 }

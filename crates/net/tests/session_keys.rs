@@ -3,11 +3,12 @@
 //! Method: two sessions in `Strict`, each around a real AeroTP endpoint, in virtual time.
 
 use crate::session_pair::{
-    Copies, Inner, PATH, PEER, Pair, Way, configs, lossy, noise, octets, secret,
+    Copies, Inner, PATH, PEER, Pair, Way, configs, lossy, noise, octets, preset, preset_pair,
+    secret,
 };
 use fulmar_net::session::{
-    Capability, Hint, LinkState, MtuConfig, PeerConfig, PublicKey, RefuseReason, Security,
-    SessionConfig, SessionEvent,
+    Capability, EarlyData, Hint, LinkState, MtuConfig, PeerConfig, PublicKey, RefuseReason,
+    Security, SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::{Duration, Instant};
@@ -302,4 +303,54 @@ fn keys_at_their_bound_seal_nothing_more_until_others_are_there() {
             "{counts:?}"
         );
     }
+}
+
+#[test]
+fn a_reload_that_changes_no_key_leaves_a_handshake_under_way_alone() {
+    let mut pair = Pair::new(noise(), lossy(DELAY * 8, 0.0, 1));
+    for _ in 0..3 {
+        pair.run(DELAY * 4);
+        assert!(!recognise(&mut pair, Way::Forward, to(2), None));
+    }
+    pair.run(DELAY * 8);
+    assert_eq!(link(&pair, Way::Forward), LinkState::Up);
+    let counters = pair.session(Way::Forward).counters();
+    assert_eq!(counters.initiations_sent, 1, "the first was answered");
+}
+
+#[test]
+fn nothing_leaves_early_under_a_preset_key_that_was_taken_away_and_none_of_it_is_taken() {
+    let [mut sends, mut takes] = preset_pair();
+    sends.early_data = EarlyData::Send;
+    takes.early_data = EarlyData::Take;
+    let names: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let seen = Rc::clone(&names);
+    // Nothing comes back, so that all data is early.
+    let medium = move |way, _: Instant, path, octets: &[u8]| -> Copies {
+        if way == Way::Back {
+            return Vec::new();
+        }
+        if octets[0] == 0x14 {
+            seen.borrow_mut().push(octets[4..8].to_vec());
+        }
+        vec![(DELAY, path, octets.to_vec())]
+    };
+    let mut pair = Pair::new([sends, takes], Box::new(medium));
+    pair.send(&octets(10_000));
+    pair.run(DELAY * 10);
+    let received = |pair: &Pair| pair.session(Way::Back).counters().received_early;
+    let before = received(&pair);
+    assert!(before > 0, "early data");
+    let old = names.borrow()[0].clone();
+    let other = Security::Preset { key: preset(4) };
+    // The far end first: what still comes under the key before is not taken.
+    recognise(&mut pair, Way::Back, other.clone(), None);
+    pair.run(DELAY * 100);
+    assert_eq!(received(&pair), before, "under a key that was taken away");
+    names.borrow_mut().clear();
+    recognise(&mut pair, Way::Forward, other, None);
+    pair.run(DELAY * 100);
+    let named_old = names.borrow().iter().filter(|name| **name == old).count();
+    assert_eq!(named_old, 0, "of {} datagrams", names.borrow().len());
+    assert!(received(&pair) > before, "under the new key");
 }

@@ -192,6 +192,25 @@ pub(super) fn read(path: &Path) -> Result<GatewayConfig, Failure> {
     GatewayConfig::read(&path.display().to_string(), &text).or_exit(Exit::Usage)
 }
 
+/// Refuses to read again what can be read once: whoever opened a pipe without a writer would wait, and
+/// obey no signal meanwhile.
+///
+/// # Errors
+/// The configuration is no file.
+fn refuse_pipe(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let path = path.display();
+            let problem = format!(
+                "the configuration {path} is no file, and cannot be read again; restart the gateway with a file"
+            );
+            Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage)
+        }
+        // What is wrong with it is said by whoever reads it.
+        _ => Ok(()),
+    }
+}
+
 fn failure(error: GatewayError) -> Failure {
     let exit = if error.is_configuration() {
         Exit::Usage
@@ -278,7 +297,8 @@ fn obey_signals(
                 service::reloading();
                 let by = asker(request.sender, &path);
                 let said_by = by.to_string();
-                let prepared = configuration(&path, &recordings).and_then(|config| {
+                let config = refuse_pipe(&path).and_then(|()| configuration(&path, &recordings));
+                let prepared = config.and_then(|config| {
                     let level = config.log;
                     let prepared = Reload::prepare(config, by).map_err(failure)?;
                     Ok((level, prepared))

@@ -11,6 +11,8 @@ use super::config::{GatewayConfig, PeerSettings, change};
 use super::entry;
 use super::error::GatewayError;
 use super::flow::ClientKey;
+use super::kernel;
+use super::poller::Token;
 use super::reporting::index_of;
 use super::running::{Link, Running};
 use super::start::{
@@ -279,6 +281,7 @@ impl Running {
             link.inner_mut().reset(now, *id, ResetCode::PeerLost);
             self.drop_flow(now, *id, "peer_removed", true);
         }
+        self.turn_away_newcomers(now, link, index);
         let peer = index_of(index);
         self.found_peers.forget(peer);
         link.remove_peer(now, peer);
@@ -290,6 +293,25 @@ impl Running {
             flows = flows.len(),
             %by
         );
+    }
+
+    /// Lets go clients of a proxy that have no flow to the peer yet, or whose next message would make one.
+    fn turn_away_newcomers(&mut self, now: Instant, link: &mut Link, index: usize) {
+        let applicants = self.applicants.iter();
+        let of_peer = applicants.filter(|(_, it)| it.rule.peer == index);
+        let tokens: Vec<Token> = of_peer.map(|(token, _)| *token).collect();
+        for token in tokens {
+            self.targets.remove(&token);
+            if let Some(applicant) = self.applicants.remove(&token) {
+                kernel::reset(applicant.negotiation.into_stream());
+            }
+        }
+        let associations = self.associations.iter();
+        let of_peer = associations.filter(|(_, it)| it.permit.party().peer == index);
+        let tokens: Vec<Token> = of_peer.map(|(token, _)| *token).collect();
+        for token in tokens {
+            self.close_association(now, link, token);
+        }
     }
 
     /// A peer is to be called elsewhere, or not at all until its name is resolved.

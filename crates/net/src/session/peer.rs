@@ -371,6 +371,15 @@ impl Peer {
             (Security::None { label: was }, Security::None { label: is }) => was == is,
             _ => false,
         };
+        let mut after = [public_key(&security), also];
+        let is_as_before = after == before || {
+            after.reverse();
+            after == before
+        };
+        if goes_on && is_as_before {
+            // A handshake under way goes on, and the key that works stays the first.
+            return false;
+        }
         self.config.security = security;
         self.also = also;
         self.guard_keys = GuardKeys::of(&self.config.security);
@@ -378,6 +387,9 @@ impl Peer {
         let revoked = |key: &PublicKey| !self.is_known_by(*key);
         let is_any_revoked = before.iter().flatten().any(revoked);
         let is_void = !goes_on || self.key_in_use.as_ref().is_some_and(revoked);
+        if !goes_on {
+            self.forget_early();
+        }
         if is_void {
             self.keys.clear();
             self.announced = false;
@@ -398,6 +410,16 @@ impl Peer {
         // The key that works is tried first.
         self.use_key(self.key_in_use);
         is_void
+    }
+
+    /// Sends and takes no more early data under the preset key before.
+    fn forget_early(&mut self) {
+        self.early = None;
+        self.early_intake = EarlyIntake::new(0);
+        self.early_id = match (&self.config.security, self.early_id) {
+            (Security::Preset { key }, Some(_)) => Some(key_id(key)),
+            _ => None,
+        };
     }
 
     /// Forgets handshakes that are under way: they would lead to other keys than now wanted.
