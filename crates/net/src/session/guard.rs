@@ -28,15 +28,12 @@ pub(super) const COOKIE_LIFE: Duration = Duration::from_secs(120);
 pub(super) type Mac = [u8; MAC_BYTES];
 
 /// A keyed hash.
-pub(super) fn hash(work: &mut Work, key: &[u8; 32], parts: &[&[u8]]) -> Mac {
+fn hash(work: &mut Work, key: &[u8; 32], octets: &[u8]) -> Mac {
     work.hashes += 1;
-    let mut hasher = blake3::Hasher::new_keyed(key);
-    for part in parts {
-        hasher.update(part);
-    }
-    let mut octets = [0; MAC_BYTES];
-    hasher.finalize_xof().fill(&mut octets);
-    octets
+    let mut mac = [0; MAC_BYTES];
+    let hash = blake3::keyed_hash(key, octets);
+    mac.copy_from_slice(&hash.as_bytes()[..MAC_BYTES]);
+    mac
 }
 
 /// Compares in constant time.
@@ -76,7 +73,7 @@ impl GuardKeys {
 
     /// The first check of a message.
     pub(super) fn first(&self, work: &mut Work, message: &[u8]) -> Mac {
-        hash(work, &self.first, &[message])
+        hash(work, &self.first, message)
     }
 
     /// Whether `first` is the first check of `message`.
@@ -126,11 +123,17 @@ impl GuardKeys {
     }
 }
 
-/// The second check: of a message with its first check, under a cookie.
-pub(super) fn second(work: &mut Work, cookie: &Mac, message: &[u8]) -> Mac {
-    work.hashes += 1;
-    let key = blake3::derive_key("fulmar 2026-11-21 session second check", cookie);
-    hash(work, &key, &[message])
+/// The key of second checks. It is no secret: the cookie is, and stands in what is hashed.
+const SECOND_KEY: [u8; 32] = *b"fulmar 20261122 second check key";
+
+/// The second check of a message with this first check, under a cookie. The first check stands for the message, so that
+/// this is one block of the hash, for whoever makes up a second check has us work it out.
+pub(super) fn second(work: &mut Work, cookie: &Mac, first: &Mac) -> Mac {
+    let mut octets = [0; 2 * MAC_BYTES];
+    let (of_cookie, of_message) = octets.split_at_mut(MAC_BYTES);
+    of_cookie.copy_from_slice(cookie);
+    of_message.copy_from_slice(first);
+    hash(work, &SECOND_KEY, &octets)
 }
 
 /// What an initiation may do.
@@ -151,8 +154,8 @@ pub(super) struct Call<'a> {
     pub(super) source: &'a [u8],
     /// Whether a peer is, or may be found, at that address.
     pub(super) is_known: bool,
-    /// All of it before the second check.
-    pub(super) message: &'a [u8],
+    /// Its first check.
+    pub(super) first: &'a Mac,
     /// The second check.
     pub(super) proof: &'a Mac,
 }
@@ -217,11 +220,11 @@ impl Guard {
             loaded_until: Instant::START,
             read: Bucket::FULL,
             read_of_known: Bucket::FULL,
-            read_of: SourceLimits::new(HOST_RATE, NETWORK_RATE),
+            read_of: SourceLimits::new(entropy.array(), HOST_RATE, NETWORK_RATE),
             calls: 0,
             cookies: Bucket::FULL,
             cookies_of_known: Bucket::FULL,
-            cookies_of: SourceLimits::new(COOKIE_HOST_RATE, COOKIE_NETWORK_RATE),
+            cookies_of: SourceLimits::new(entropy.array(), COOKIE_HOST_RATE, COOKIE_NETWORK_RATE),
             proofs_of_before: Bucket::FULL,
             further: Bucket::FULL,
             refusals: Bucket::FULL,
@@ -259,7 +262,7 @@ impl Guard {
             let reserved = call.is_known && self.read_of_known.take(now, KNOWN_RATE);
             reserved
                 || self.read.has(now, self.rate)
-                    && self.read_of.take(now, work, &self.secret, call.source)
+                    && self.read_of.take(now, call.source)
                     && self.read.take(now, self.rate)
         } else {
             return self.ask_for_proof(now, work, call);
@@ -275,8 +278,8 @@ impl Guard {
     /// rate: most second checks that are wrong were never right.
     fn is_proven(&mut self, now: Instant, work: &mut Work, call: Call<'_>) -> bool {
         let mut proves = |secret| {
-            let cookie = hash(work, secret, &[call.source]);
-            same(&second(work, &cookie, call.message), call.proof)
+            let cookie = hash(work, secret, call.source);
+            same(&second(work, &cookie, call.first), call.proof)
         };
         *call.proof != NO_PROOF
             && (proves(&self.secret)
@@ -288,10 +291,10 @@ impl Guard {
         let reserved = call.is_known && self.cookies_of_known.take(now, COOKIE_KNOWN_RATE);
         let is_asked = reserved
             || (self.calls >= CALLS_A_COOKIE || self.cookies.has(now, COOKIE_RATE))
-                && self.cookies_of.take(now, work, &self.secret, call.source)
+                && self.cookies_of.take(now, call.source)
                 && self.takes_cookie(now);
         if is_asked {
-            Admission::Prove(hash(work, &self.secret, &[call.source]))
+            Admission::Prove(hash(work, &self.secret, call.source))
         } else {
             Admission::Refused
         }
@@ -332,6 +335,7 @@ mod tests {
     use super::*;
 
     const RATE: u32 = 100;
+    const FIRST: Mac = *b"a call's 1st mac";
 
     fn guard() -> Guard {
         Guard::new(RATE, Entropy::from_seed([3; 32]))
@@ -345,14 +349,14 @@ mod tests {
         let call = Call {
             source,
             is_known: source == b"known",
-            message: b"m",
+            first: &FIRST,
             proof,
         };
         guard.admit(at(millis), &mut Work::default(), call)
     }
 
     fn proof_of(cookie: &Mac) -> Mac {
-        second(&mut Work::default(), cookie, b"m")
+        second(&mut Work::default(), cookie, &FIRST)
     }
 
     /// The right second check for `source`.

@@ -4,10 +4,9 @@
 //! told apart by what they do not choose: the host by its address (IPv4) or by the 64 bits that name its
 //! subnet (IPv6), and the network by what is routed as one: 24 bits, and the 48 that a site is given.
 
-use super::guard::hash;
 use super::sizes::MAPPED;
-use super::work::Work;
 use fulmar_proto::units::{Duration, Instant};
+use std::hash::{DefaultHasher, Hasher};
 
 /// So many a second, and so many at once.
 #[derive(Clone, Copy)]
@@ -76,6 +75,9 @@ pub(crate) fn host_and_network(source: &[u8]) -> [&[u8]; 2] {
     }
 }
 
+/// Octets of the key by which sources find their buckets.
+const KEY_BYTES: usize = 16;
+
 /// Buckets of many sources, in constant memory.
 struct Sources {
     rate: Rate,
@@ -90,43 +92,44 @@ impl Sources {
         }
     }
 
-    /// The bucket of `name`. Nobody else can tell who shares it: `key` is secret.
-    fn bucket(&mut self, work: &mut Work, key: &[u8; 32], name: &[u8]) -> &mut Bucket {
-        let [low, high, ..] = hash(work, key, &[b"source", name]);
+    /// The bucket of `name`. Nobody else can tell who shares it, for `key` is secret: each datagram of a flood
+    /// has its bucket looked up, so this is `SipHash`, which was made for that, and not a hash of checks.
+    fn bucket(&mut self, key: &[u8; KEY_BYTES], name: &[u8]) -> &mut Bucket {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(key);
+        hasher.write(name);
+        let [low, high, ..] = hasher.finish().to_le_bytes();
         &mut self.buckets[usize::from(u16::from_le_bytes([low, high])) % SOURCES]
     }
 }
 
 /// A rate for each host, and a larger one for all hosts of a network.
 pub(super) struct SourceLimits {
+    key: [u8; KEY_BYTES],
     hosts: Sources,
     networks: Sources,
 }
 
 impl SourceLimits {
-    pub(super) fn new(host: Rate, network: Rate) -> Self {
+    /// With a secret `key`.
+    pub(super) fn new(key: [u8; KEY_BYTES], host: Rate, network: Rate) -> Self {
         Self {
+            key,
             hosts: Sources::new(host),
             networks: Sources::new(network),
         }
     }
 
     /// Takes one for `source`, if its host and its network both have one.
-    pub(super) fn take(
-        &mut self,
-        now: Instant,
-        work: &mut Work,
-        key: &[u8; 32],
-        source: &[u8],
-    ) -> bool {
+    pub(super) fn take(&mut self, now: Instant, source: &[u8]) -> bool {
         let [host, network] = host_and_network(source);
         let (of_host, of_network) = (self.hosts.rate, self.networks.rate);
-        let host = self.hosts.bucket(work, key, host);
+        let host = self.hosts.bucket(&self.key, host);
         if !host.has(now, of_host) {
             return false;
         }
         self.networks
-            .bucket(work, key, network)
+            .bucket(&self.key, network)
             .take(now, of_network)
             && host.take(now, of_host)
     }
@@ -138,16 +141,19 @@ mod tests {
     use super::*;
 
     fn limits() -> SourceLimits {
-        SourceLimits::new(Rate::per_second(8, 16), Rate::per_second(16, 32))
+        SourceLimits::new(
+            [7; KEY_BYTES],
+            Rate::per_second(8, 16),
+            Rate::per_second(16, 32),
+        )
     }
 
     /// The number of datagrams let in when one comes from each of these addresses at once.
     fn let_in(addresses: impl Iterator<Item = String>) -> usize {
         let mut limits = limits();
-        let mut work = Work::default();
         let taken = addresses.filter(|address| {
             let source = source_octets(address.parse().expect("an address"));
-            limits.take(Instant::START, &mut work, &[7; 32], &source)
+            limits.take(Instant::START, &source)
         });
         taken.count()
     }

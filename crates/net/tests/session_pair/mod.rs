@@ -5,6 +5,8 @@
     reason = "each program of tests uses its own part of the harness"
 )]
 
+pub(crate) mod by_hand;
+
 use fulmar_net::session::{
     Entropy, MtuConfig, PeerConfig, PeerIndex, PresetKey, SecretKey, Security, Session,
     SessionConfig, SessionEvent,

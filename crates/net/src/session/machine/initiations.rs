@@ -62,7 +62,7 @@ impl<M: Machine> Session<M> {
         let mut octets = pending.message.clone();
         let fresh = cookie.filter(|(_, since)| now.saturating_since(*since) < COOKIE_LIFE);
         let proof = fresh.map_or(NO_PROOF, |(cookie, _)| {
-            second(&mut self.work, &cookie, &octets)
+            second(&mut self.work, &cookie, &pending.first)
         });
         octets.extend_from_slice(&proof);
         self.code

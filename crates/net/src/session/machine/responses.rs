@@ -32,8 +32,6 @@ struct Parts<'a> {
     /// What the first check covers: header and body.
     covered: &'a [u8],
     first: &'a Mac,
-    /// The octets that the second check covers, the first check included.
-    proven: &'a [u8],
     second: &'a Mac,
 }
 
@@ -67,7 +65,6 @@ impl<'a> Parts<'a> {
             body: covered.get(HEADER_BYTES..)?,
             covered,
             first,
-            proven,
             second,
         })
     }
@@ -101,7 +98,7 @@ impl<M: Machine> Session<M> {
         let call = Call {
             source: origin.source,
             is_known: here.is_some(),
-            message: parts.proven,
+            first: parts.first,
             proof: parts.second,
         };
         match self.guard.admit(now, &mut self.work, call) {

@@ -1,0 +1,108 @@
+//! Two sessions whose datagrams are carried by hand, around machines that send what they are told to.
+
+use super::{PATH, PEER};
+use fulmar_net::session::{Entropy, LinkState, Session, SessionConfig, source_octets};
+use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use fulmar_proto::units::Instant;
+use std::net::SocketAddr;
+
+/// Sends one datagram for each that it is told to.
+#[derive(Default)]
+pub(crate) struct Source {
+    pub(crate) left: u32,
+    /// Octets of each.
+    pub(crate) octets: usize,
+    pub(crate) received: u64,
+}
+
+impl Machine for Source {
+    type Event = ();
+    fn handle_datagram(&mut self, _now: Instant, _datagram: Datagram<'_>) {
+        self.received += 1;
+    }
+    fn handle_deadline(&mut self, _now: Instant) {}
+    fn poll_transmit(&mut self, _now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.left = self.left.checked_sub(1)?;
+        out.resize(out.len() + self.octets, 7);
+        Some(Transmit {
+            path: PEER.inner_path(),
+            len: self.octets,
+            kind: Kind::Source,
+            priority: Priority(0),
+            ecn: Ecn::Capable,
+        })
+    }
+    fn poll_event(&mut self) -> Option<()> {
+        None
+    }
+    fn next_deadline(&self) -> Option<Deadline> {
+        None
+    }
+}
+
+pub(crate) type ByHand = Session<Source>;
+
+/// A path and the address that it stands for.
+pub(crate) type Place = (PathId, SocketAddr);
+
+pub(crate) fn the_peer() -> Place {
+    (PATH, ([198, 51, 100, 7], 4_914).into())
+}
+
+pub(crate) fn session(config: SessionConfig, seed: u8) -> ByHand {
+    let entropy = Entropy::from_seed([seed; 32]);
+    Session::new(config, Source::default(), entropy).expect("a sound configuration")
+}
+
+/// Hands what `session` sends now to `each`.
+pub(crate) fn drain_into(
+    session: &mut ByHand,
+    now: Instant,
+    buffer: &mut Vec<u8>,
+    mut each: impl FnMut(PathId, &[u8]),
+) {
+    loop {
+        while session.poll_event().is_some() {}
+        buffer.clear();
+        let Some(transmit) = session.poll_transmit(now, buffer) else {
+            return;
+        };
+        each(transmit.path, buffer);
+    }
+}
+
+/// The datagrams that `session` sends now.
+pub(crate) fn sent(session: &mut ByHand, now: Instant) -> Vec<(PathId, Vec<u8>)> {
+    let mut all = Vec::new();
+    drain_into(session, now, &mut Vec::new(), |path, octets| {
+        all.push((path, octets.to_vec()));
+    });
+    all
+}
+
+pub(crate) fn take(session: &mut ByHand, now: Instant, (path, from): Place, octets: &[u8]) {
+    let ecn = Ecn::NotCapable;
+    let datagram = Datagram { path, octets, ecn };
+    session.handle_datagram_from(now, datagram, &source_octets(from));
+}
+
+/// A pair with keys: the caller, the called, and what the caller sent to it, in order.
+pub(crate) fn joined(configs: [SessionConfig; 2], now: Instant) -> (ByHand, ByHand, Vec<Vec<u8>>) {
+    let [a, b] = configs;
+    let (mut caller, mut called) = (session(a, 1), session(b, 2));
+    let mut recorded = Vec::new();
+    for _ in 0..4 {
+        for (_, octets) in sent(&mut caller, now) {
+            take(&mut called, now, the_peer(), &octets);
+            recorded.push(octets);
+        }
+        for (_, octets) in sent(&mut called, now) {
+            take(&mut caller, now, the_peer(), &octets);
+        }
+    }
+    for session in [&caller, &called] {
+        let status = session.status(PEER).expect("a peer");
+        assert_eq!(status.link, LinkState::Up);
+    }
+    (caller, called, recorded)
+}
