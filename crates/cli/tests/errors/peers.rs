@@ -58,7 +58,7 @@ fn said_of_a_silent_receiver(flags: &str, from_pipe: bool) -> String {
         "send {what} {to} --rate 2mbit --give-up 1s {flags}"
     ));
     if from_pipe {
-        command.stdin(File::open(&file).unwrap());
+        command.stdin(File::open(&file).expect("the file was written"));
     }
     let mut sender = Running::start(command);
     until("the transfer to begin", || {
