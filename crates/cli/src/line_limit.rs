@@ -1,7 +1,7 @@
 //! Limits of log lines: neither a stranger nor a link that flaps fills a disk, or hides other lines.
 //!
 //! All lines of a gateway pass here, whichever code writes them, so that no new one can be forgotten.
-//! They are told apart by their event, their peer, and the word that says why.
+//! They are told apart by their event, their peer, the word that says why, and whether they are errors.
 //!
 //! # Promises
 //! - Of one event of one peer for one reason at most [`LINES`]' burst is written, one line more in each of its spans,
@@ -49,7 +49,7 @@ const ALL_LINES: Limit = Limit {
 };
 /// The interval after which the left-out lines of one kind are summed up.
 const SUMMARY_AFTER: Duration = Duration::from_secs(60);
-/// Kinds of lines that are told apart; further ones share one. Events are some sixty, peers 256 at most.
+/// Kinds of lines that are told apart; of further ones those of an event share one. Events are some sixty, peers 256 at most.
 const KINDS_MAX: usize = 4_096;
 
 /// The event that says what was left out.
@@ -80,10 +80,11 @@ impl Bucket {
     }
 }
 
-/// The event, the peer and the reason: lines are told apart by these. Reasons are words of the program: what others write
+/// The event, the peer, the reason, and whether it is an error: lines are told apart by these. Reasons are words of the program: what others write
 /// is no `reason`, or each of their texts would be a kind of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
+    is_error: bool,
     event: String,
     peer: String,
     reason: String,
@@ -95,7 +96,6 @@ struct Line {
     kind: Kind,
     /// Level `debug` or below.
     is_detail: bool,
-    is_error: bool,
     /// Like ones that whoever wrote it left out himself.
     skipped: u64,
 }
@@ -142,16 +142,19 @@ impl Limits {
             self.kinds
                 .retain(|_, state| state.left_out > 0 || state.bucket.full_at > now);
             if self.kinds.len() >= KINDS_MAX {
-                line.kind = Kind::default();
+                // Events are words of the program, so that there are few of these.
+                line.kind.peer.clear();
+                line.kind.reason.clear();
             }
         }
+        let is_error = line.kind.is_error;
         let state = self.kinds.entry(line.kind).or_insert(State {
             bucket: Bucket::FULL,
             left_out: 0,
             since: now,
         });
         let limit = if line.is_detail { FLOW_LINES } else { LINES };
-        let all = if line.is_error {
+        let all = if is_error {
             &mut self.errors
         } else {
             &mut self.all
@@ -221,7 +224,7 @@ impl Line {
             // A line without an event is told apart by its place in the sources.
             event.metadata().name().clone_into(&mut line.kind.event);
         }
-        line.is_error = *event.metadata().level() == Level::ERROR;
+        line.kind.is_error = *event.metadata().level() == Level::ERROR;
         line.is_detail = *event.metadata().level() >= Level::DEBUG;
         line
     }
@@ -380,7 +383,7 @@ mod tests {
             kind: Kind {
                 event: event.to_owned(),
                 peer: peer.to_owned(),
-                reason: String::new(),
+                ..Kind::default()
             },
             ..Line::default()
         }
@@ -494,10 +497,8 @@ mod tests {
                 limits.may(Instant::START, line(event, &peer.to_string()));
             }
         }
-        let failed = Line {
-            is_error: true,
-            ..line("custody_sync_failed", "")
-        };
+        let mut failed = line("custody_sync_failed", "");
+        failed.kind.is_error = true;
         assert!(limits.may(Instant::START, failed));
     }
 

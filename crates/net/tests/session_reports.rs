@@ -184,6 +184,8 @@ fn counts_go_on_when_the_peer_starts_again() {
 fn a_full_report_fits_into_the_smallest_packet_whatever_the_parity() {
     /// IPv6's least, without the headers of IPv6 and UDP.
     const DATAGRAM_MAX: usize = 1_280 - 48;
+    /// Room is left for a tag; the check of what is not protected is so much shorter.
+    const TAG_LESS_CHECK: usize = 12;
     for words in [0, 1, 29, 30, 31, 32, 64, 128, 254, 255] {
         let longest = Rc::new(Cell::new(0));
         let seen = Rc::clone(&longest);
@@ -211,6 +213,7 @@ fn a_full_report_fits_into_the_smallest_packet_whatever_the_parity() {
         pair.run(Duration::from_secs(1));
         let is_full = |event: &SessionEvent<()>| matches!(event, SessionEvent::Reported { octets, .. } if octets.first() == Some(&7));
         assert_eq!(pair.count(Way::Back, is_full), 1, "{words} words");
-        assert_eq!(longest.get(), DATAGRAM_MAX, "{words} words");
+        let full = DATAGRAM_MAX - TAG_LESS_CHECK;
+        assert_eq!(longest.get(), full, "{words} words");
     }
 }

@@ -312,7 +312,13 @@ impl Host {
         while let Ok(Some(len)) = self.port.receive(&mut packet) {
             let packet = &packet[..len];
             let back = self.ends.addresses.reversed();
-            let (_, segment) = ip::segment(&back, packet).expect("the kernel sends TCP alone");
+            let Some((_, segment)) = ip::segment(&back, packet) else {
+                assert!(
+                    ip::is_housekeeping(packet),
+                    "neither a segment nor the device's own: {packet:02x?}"
+                );
+                continue;
+            };
             self.from_kernel
                 .seen
                 .note(&back, segment, self.kernel_is_over);
