@@ -99,7 +99,7 @@ local function open(cursor)
     for _, name in ipairs { "datagrams", "resume", "again", "refresh", "farewell", "durable", "hearer" } do
         item:add(f["flags." .. name], flags)
     end
-    if flags:uint() >= 64 and flags:uint() // 4 % 2 == 0 then
+    if flags:uint() >= 64 and math.floor(flags:uint() / 4) % 2 == 0 then
         cursor:fail("malformed", "who may have heard what was not asked before")
     end
     cursor:number(f.priority, 1)

@@ -1,6 +1,6 @@
 """The tests as a whole: none is forgotten, and random ones draw the same cases every time.
 
-Each file of a crate's `tests` is a module of its `main.rs` or a target of its manifest.
+Each file of a crate's `tests` is a target of its manifest or a module of one, `main.rs` for most.
 """
 
 import pathlib
@@ -17,7 +17,9 @@ class Layout(unittest.TestCase):
         for main in ROOT.glob("crates/*/tests/main.rs"):
             manifest = tomllib.loads((main.parent.parent / "Cargo.toml").read_text())
             self.assertIs(manifest["package"]["autotests"], False)
-            built = {target["name"] for target in manifest["test"]} | {"main"} | set(re.findall(r"^mod (\w+);", main.read_text(), re.MULTILINE))
+            targets = {main, *(main.parent.parent / target.get("path", f"tests/{target['name']}.rs") for target in manifest["test"])}
+            modules = (re.findall(r"^mod (\w+);", target.read_text(), re.MULTILINE) for target in targets)
+            built = {target.stem for target in targets}.union(*modules)
             folders = [path.parent for name in ("mod.rs", "main.rs") for path in main.parent.glob(f"*/{name}")]
             for file in [*main.parent.glob("*.rs"), *folders]:
                 found += 1
