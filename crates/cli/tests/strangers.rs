@@ -6,6 +6,7 @@
 
 use crate::perf::{measure, number, port, server};
 use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
+use crate::transfers::a_killed_receiver_is_continued;
 use fulmar_net::wait::wait;
 use fulmar_proto::units::FecStrength;
 use fulmar_proto::wire::TpduSeq;
@@ -183,6 +184,15 @@ fn with_keys_a_file_arrives_from_the_named_sender_and_from_nobody_else() {
     assert_eq!(files.record()["verified"], true);
     assert_eq!(files.code(), Some(0));
     assert!(place.arrived() == place.octets);
+}
+
+#[test]
+fn with_keys_a_killed_receiver_is_continued_by_its_successor_and_the_running_sender() {
+    let place = Place::with(1_500_000);
+    let ((ours, public), (theirs, their_public)) = (key(&place, "a.key"), key(&place, "b.key"));
+    let sends = format!("--key {ours} --peer {their_public}");
+    let receives = format!("--key {theirs} --peer {public}");
+    a_killed_receiver_is_continued(&place, &sends, &receives);
 }
 
 #[test]

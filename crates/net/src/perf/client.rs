@@ -135,7 +135,9 @@ impl<O: Observer> Client<O> {
         let config = control_config(self.plan.connection);
         let control = machine.connect(now, self.path, PERF_PORT, config)?;
         self.control = Some(control);
-        self.started = Some(now);
+        self.started.get_or_insert(now);
+        self.records = Records::default();
+        self.outbox.clear();
         self.say(&Record::Hello(self.plan.test.clone()));
         self.phase = Phase::Asking;
         Ok(())
@@ -366,6 +368,16 @@ impl<O: Observer> Application<Endpoint> for Client<O> {
         // Later it may be a moment's truth.
         if !self.heard {
             self.fail(now, machine, PerfError::PortClosed);
+        }
+    }
+
+    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
+        // A question without an answer is asked again. A test that was agreed on ends with its connections.
+        if !self.heard
+            && let Some(control) = self.control.take()
+        {
+            machine.abort(now, control);
+            self.phase = Phase::New;
         }
     }
 

@@ -520,6 +520,11 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
         self.on_port_closed(now, machine);
     }
 
+    fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
+        // Before its connections end: their end would be taken for the receiver's own.
+        self.connect_anew(now, machine);
+    }
+
     fn next_deadline(&self) -> Option<Deadline> {
         match &self.phase {
             Phase::Leaving { until } => Some(Deadline {

@@ -78,7 +78,7 @@ pub trait Application<M: Machine> {
     }
 
     /// A session below says that the peer at `path` has restarted: what it had here it knows no more. Its connections
-    /// are ended by who says so, after this.
+    /// are ended by who says so, after this, as if we had aborted them: whoever wants to go on lets go of them here.
     fn peer_restarted(&mut self, now: Instant, machine: &mut M, path: PathId) {
         let _ = (now, machine, path);
     }

@@ -115,6 +115,12 @@ impl<O: SendObserver> Sender<O> {
             }
             return;
         }
+        self.connect_anew(now, machine);
+    }
+
+    /// Lets go of a connection that the receiver knows no more, if it still carries something, and opens another one
+    /// after a pause.
+    pub(super) fn connect_anew(&mut self, now: Instant, machine: &mut Endpoint) {
         let is_under_way = matches!(
             self.phase,
             Phase::Talking | Phase::Verifying(_) | Phase::AwaitingVerdict
