@@ -1,4 +1,4 @@
-//! What a stranger's datagram costs the thread that reads it, the kernel left out: the table of addresses,
+//! The cost of a stranger's datagram for the thread that reads it, the kernel left out: the table of addresses,
 //! the session, and the drain behind it. The rows are those of `session_work`, with noise from as many addresses.
 //!
 //! ```text

@@ -5,8 +5,8 @@
 //!
 //! # Promises
 //! - The first half of the places goes to whoever asks. Of the rest a host gets one only while it has fewer than an
-//!   eighth of what is left, and a network a quarter, so that none ever has more than half of all. Of 128 places,
-//!   hosts of at least 12 networks are needed to have them all.
+//!   eighth of what is left, and a network a quarter, so that none ever has more than half of all. Nobody
+//!   takes all of 128 places with hosts in fewer than 12 networks.
 //! - Who has more than that, or finds all places taken, gets the place of a connection with which nothing is agreed
 //!   yet: of its own host or network, or of the host that has most; the oldest gives way.
 //! - A connection with which something was agreed gives way to nobody.
@@ -16,9 +16,9 @@ use fulmar_proto::machine::PathId;
 use std::cmp::Reverse;
 use std::net::SocketAddr;
 
-/// While more than one in so many places is free, anyone may take one.
+/// The part of the places, one in so many, that goes to whoever asks.
 const OPEN_PART: usize = 2;
-/// Then a host may have one in so many of those that are left, but at least those of one transfer in a mode that may
+/// A host's part of those that are left then, one in so many, but at least what one transfer takes in a mode that may
 /// lose data.
 const HOST_PART: usize = 8;
 const HOST_LEAST: usize = 2;
@@ -26,7 +26,7 @@ const HOST_LEAST: usize = 2;
 const NETWORK_PART: usize = 4;
 const NETWORK_LEAST: usize = 4;
 
-/// Who a connection is of.
+/// The one who opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guest {
     /// Somebody with a key.

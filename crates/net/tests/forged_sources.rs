@@ -76,7 +76,7 @@ impl Server {
         endpoint.handle_datagram_from(now, datagram, &source_octets(from));
     }
 
-    /// What it sends to the client; that to others comes nowhere.
+    /// The datagrams that it sends to the client; those to others come nowhere.
     fn sent(&mut self, now: Instant) -> Vec<Vec<u8>> {
         while let Some(event) = self.endpoint.poll_event() {
             if let Event::Incoming { id, .. } = event {
@@ -119,11 +119,11 @@ fn due(under_way: &mut UnderWay, now: Instant) -> Option<Vec<u8>> {
     under_way.pop_front().map(|(_, octets)| octets)
 }
 
-/// What comes from addresses that nobody is at.
+/// Datagrams from addresses that nobody is at.
 #[derive(Clone, Copy, Debug)]
 struct Flood {
     per_second: u32,
-    /// How often each address comes.
+    /// The number of datagrams from each address.
     times: u32,
     /// Octets of data; `None` for what is no TPDU.
     body: Option<usize>,

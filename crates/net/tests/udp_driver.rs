@@ -225,7 +225,7 @@ impl Machine for Echo {
 struct Named {
     heard: Vec<PathId>,
     peer: SocketAddr,
-    /// How many of those that came first are in use.
+    /// The number of those that came first and are in use.
     in_use: usize,
     is_answered: bool,
     made: Option<PathId>,

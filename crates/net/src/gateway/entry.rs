@@ -51,7 +51,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// What the keeper's names for a TCP port begin with: ports of one such name can serve each other's rules.
+    /// The beginning of the keeper's names for a TCP port: ports whose names begin alike can serve each other's rules.
     pub(super) fn port_name(&self) -> Option<String> {
         let kind = match &self.way {
             Way::Transparent => "transparent",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// A kind of line is written once in this time.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// When each kind of line was last written, and how often it was not since.
+/// The time at which each kind of line was last written, and how often it was left out since.
 #[derive(Debug, Default)]
 pub(super) struct Repeats(BTreeMap<(&'static str, &'static str), (Instant, u64)>);
 

@@ -77,8 +77,8 @@ pub struct Session<M: Machine> {
     inner_woken: Instant,
     /// Content before it is sealed, or after it was opened.
     scratch: Vec<u8>,
-    /// Of peers whose restart the application has still to hear of, so that what is their new start's is not
-    /// taken for their old one's.
+    /// Datagrams of peers whose restart the application has still to hear of, so that what is their new start's
+    /// is not taken for their old one's.
     after_restart: VecDeque<(PathId, Ecn, Vec<u8>)>,
     /// Where datagrams are captured, if somebody does.
     tap: Option<Box<SessionTap>>,
@@ -241,7 +241,7 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    /// How many octets a report to `peer` has room for, so that it fits into a packet that is known to arrive.
+    /// The octets that a report to `peer` has room for, so that it fits into a packet that is known to arrive.
     pub fn report_room(&self, peer: PeerIndex) -> usize {
         let payload = self.peer(peer).map(|state| self.sizes_of(state).payload);
         payload.map_or(0, |payload| payload.as_usize().saturating_sub(REPORT_BYTES))

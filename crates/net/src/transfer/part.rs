@@ -74,9 +74,9 @@ pub(super) struct Part {
     /// Octets hashed: on the disk or in the buffer.
     written: u64,
     buffer: Vec<u8>,
-    /// Of those that a state vouches for, and that were verified.
+    /// The hash of those that a state vouches for, and that were verified.
     durable: blake3::Hasher,
-    /// What the state vouches for, until it has been verified.
+    /// The length and the digest that the state vouches for, until they have been verified.
     vouched: Option<(u64, Digest)>,
     verified: Verified,
 }

@@ -1,4 +1,4 @@
-//! Who comes in, and who gives way.
+//! Newcomers: which are let in, and what gives way to them.
 
 use super::super::incoming::Transfer;
 use super::{ReceiveObserver, Receiver};

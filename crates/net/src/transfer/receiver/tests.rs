@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// What `caller` was said on a connection.
+    /// The records that came for `caller` on a connection.
     fn said(&mut self, caller: usize, id: ConnectionId) -> Vec<Record> {
         let machine = &mut self.callers[caller].machine;
         let (mut records, mut all) = (Records::default(), Vec::new());
