@@ -360,7 +360,7 @@ fn a_test_that_is_asked_for_anew_begins_at_once_though_the_first_datagram_is_los
 
 /// Before the session stands; between that and the first answer inside it.
 const BEFORE_AN_ANSWER: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(50)];
-const IN_THE_MIDDLE: Duration = Duration::from_millis(1_000);
+const IN_THE_MIDDLE: Duration = Duration::from_secs(1);
 /// Started again at once; and after the caller has been told that nobody listens, and has opened a further connection.
 const AWAY: [Duration; 2] = [Duration::ZERO, Duration::from_millis(600)];
 
