@@ -1,8 +1,12 @@
-"""The release binary that the tests run, and where it lies."""
+"""The release binary that the tests run, where it lies, and what takes it minutes to make.
+
+`python3 scripts/tests/program.py` makes all of it: `make test` has this done while it waits for other tests.
+"""
 
 import functools
 import os
 import pathlib
+import shutil
 import subprocess
 import unittest
 
@@ -21,6 +25,25 @@ def build():
         raise AssertionError(built.stderr)
 
 
+@functools.cache
+def pages():
+    """The pages of every paper, of one run of each point: made once for each binary, not to be written to."""
+    build()
+    is_of = FULMAR.stat()
+    made = TARGET / "test-pages" / f"{is_of.st_size}-{is_of.st_mtime_ns}"
+    # The overview is written last.
+    if not (made / "index.html").exists():
+        shutil.rmtree(made.parent, ignore_errors=True)
+        command = [FULMAR, "reproduce", "all", "--runs", "1", "--out", made]
+        # Far beyond what every paper takes beside other tests.
+        subprocess.run(command, check=True, timeout=1800, stdin=subprocess.DEVNULL, capture_output=True)
+    return made
+
+
 def lacks(what):
     """What to raise where `what` is missing: a test is skipped with the reason, or fails where none may be (`CI=true`)."""
     return AssertionError(f"{what}; CI=true forbids to skip") if CI else unittest.SkipTest(what)
+
+
+if __name__ == "__main__":
+    pages()
