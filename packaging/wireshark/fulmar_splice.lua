@@ -9,6 +9,7 @@ local HOSTS = { [1] = "name", [4] = "IPv4", [6] = "IPv6" }
 local HEARERS = { [0] = "this start", [1] = "an earlier start", [2] = "not known", [3] = "answered" }
 local REFUSED = {
     "refused", "unreachable", "timeout", "not_allowed", "name_unknown", "too_many", "forgotten", "invalid",
+    "not_kept",
 }
 local RESET = {
     "reset", "timeout", "shutdown", "protocol", "credit", "idle", "peer_lost", "custody_lost",

@@ -8,6 +8,7 @@
 use crate::gateway_killed::{AIR, GROUND, KEPT, PATIENCE, Pair, sockets};
 use crate::gateways::{client, exchange, server};
 use crate::processes::{octets, until};
+use rustix::process::Signal;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -181,6 +182,32 @@ fn a_request_that_a_killed_gateway_gave_to_the_destination_is_not_given_to_it_ag
             second.is_err(),
             "{acceptor}: the destination was asked twice"
         );
+    }
+}
+
+#[test]
+fn a_flow_that_the_server_s_gateway_cannot_write_down_is_refused_before_its_first_octet() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let to = listener.local_addr().unwrap();
+    let mut pair = Pair::start(to, "keep_connections = \"none\"\n");
+    // Nothing can be made in a directory that is gone.
+    fs::remove_dir_all(pair.directory.path().join("ground")).unwrap();
+    let mut client = client(pair.entry);
+    client.write_all(b"once").unwrap();
+    assert!(is_reset(&client));
+    let mut server = listener.accept().unwrap().0;
+    let mut given = Vec::new();
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    // An end or a reset.
+    drop(server.read_to_end(&mut given));
+    assert!(given.is_empty(), "{given:?}");
+    let mut ground = pair.gateways[GROUND].take().unwrap();
+    ground.signal(Signal::TERM);
+    let (_, said) = ground.end();
+    for event in ["exit_not_noted", "exit_refused"] {
+        let line = said.lines().find(|line| line.contains(event));
+        let line = line.unwrap_or_else(|| panic!("no {event}: {said}"));
+        assert!(line.contains("not_kept"), "{line}");
     }
 }
 

@@ -26,6 +26,7 @@ mod splice_orphans;
 mod splice_resume;
 mod splice_streams;
 mod splice_swarm;
+mod splice_versions;
 mod splicers;
 mod stream_lab;
 mod tcp_close;

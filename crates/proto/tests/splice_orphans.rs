@@ -64,12 +64,14 @@ enum Act {
     Wait,
     Outlast,
     Restart(usize, Left),
+    /// The same; the link lasts for the session's handshake, and is down before anything else has passed.
+    Glimpse(usize, Left),
 }
 
 /// The acts that may follow `history`: those that could do something.
 fn acts(history: &[Act], durable: bool) -> Vec<Act> {
     let down = history.iter().rev().find_map(|act| match act {
-        Act::Down => Some(true),
+        Act::Down | Act::Glimpse(..) => Some(true),
         Act::Up => Some(false),
         _ => None,
     });
@@ -78,7 +80,7 @@ fn acts(history: &[Act], durable: bool) -> Vec<Act> {
     for side in 0..2 {
         let over = |act: &Act| match *act {
             Act::Cut(of) | Act::Break(of) => of == side,
-            Act::Restart(of, left) => of == side && left != Left::Kept,
+            Act::Restart(of, left) | Act::Glimpse(of, left) => of == side && left != Left::Kept,
             _ => false,
         };
         if !history.iter().any(over) {
@@ -95,11 +97,14 @@ fn acts(history: &[Act], durable: bool) -> Vec<Act> {
             acts.push(Act::Lose(side));
         }
     }
-    acts.push(if down == Some(true) {
-        Act::Up
+    if down == Some(true) {
+        acts.push(Act::Up);
     } else {
-        Act::Down
-    });
+        acts.extend([Act::Down, Act::Glimpse(1, Left::Lost)]);
+        if durable {
+            acts.push(Act::Glimpse(0, Left::Kept));
+        }
+    }
     if !matches!(last, Some(Act::Wait | Act::Outlast)) {
         acts.push(Act::Wait);
         acts.push(Act::Outlast);
@@ -115,6 +120,8 @@ struct Setting {
     pause: Duration,
     resume: bool,
     durable: bool,
+    /// Octets that leave with the first opening.
+    presumed: usize,
 }
 
 struct Life {
@@ -125,6 +132,8 @@ struct Life {
     lose: Rc<[Cell<bool>; 2]>,
     starts: [u32; 2],
     broke: [bool; 2],
+    /// The acceptor found the flow damaged, and ended it.
+    damaged: bool,
 }
 
 impl Life {
@@ -146,6 +155,7 @@ impl Life {
             ..FlowClass::default()
         };
         let id = pair.open_only(FlowKind::Stream, SINK, class);
+        pair.app(0, id).outgoing = pattern(setting.presumed);
         pair.touch(0, id);
         let mut life = Self {
             pair,
@@ -155,6 +165,7 @@ impl Life {
             lose,
             starts: [0; 2],
             broke: [false; 2],
+            damaged: false,
         };
         // Only what is kept on disk says what a start has connected to.
         life.pair.sides[1].keeps = setting.durable;
@@ -204,6 +215,15 @@ impl Life {
         }
     }
 
+    /// The same, and what the two sides say then is lost.
+    fn glimpse(&mut self) {
+        self.run(self.setting.delay * 2);
+        self.up.set(false);
+        self.pair.introduce();
+        self.hold(false);
+        self.hold(true);
+    }
+
     fn change(&mut self, side: usize, change: impl FnOnce(&mut crate::splicers::App)) {
         let app = self.pair.sides[side].apps.get_mut(&self.id);
         if let Some(app) = app.filter(|app| app.last.is_none()) {
@@ -217,6 +237,9 @@ impl Life {
             self.pair.sides[side].apps.clear();
             self.pair.sides[side].keeps = false;
         }
+        if side == 1 && core::mem::take(&mut self.damaged) {
+            self.pair.sides[1].given.remove(&self.id);
+        }
         self.starts[side] += 1;
         // Nothing is made for a peer before it is there.
         self.pair.restart_held(side, &config(self.starts[side]));
@@ -225,6 +248,7 @@ impl Life {
         apps.retain(|_, app| app.last.is_none());
         if left == Left::Damaged && apps.remove(&self.id).is_some() {
             let id = self.id;
+            self.damaged |= side == 1;
             self.pair.call(side, |splicer, now| {
                 splicer.reset(now, id, ResetCode::CustodyLost);
             });
@@ -232,7 +256,6 @@ impl Life {
             let id = self.id;
             self.pair.call(side, |splicer, now| splicer.stop(now, id));
         }
-        self.meet();
     }
 
     fn act(&mut self, act: Act) {
@@ -257,7 +280,14 @@ impl Life {
             }
             Act::Wait => self.run(SECOND * 10),
             Act::Outlast => self.run(OUTLASTS),
-            Act::Restart(side, left) => self.restart(side, left),
+            Act::Restart(side, left) => {
+                self.restart(side, left);
+                self.meet();
+            }
+            Act::Glimpse(side, left) => {
+                self.restart(side, left);
+                self.glimpse();
+            }
         }
         self.run(self.setting.pause);
     }
@@ -439,6 +469,7 @@ const DURABLE: Setting = Setting {
     pause: Duration::from_millis(15),
     resume: true,
     durable: true,
+    presumed: 0,
 };
 
 #[test]
@@ -458,6 +489,16 @@ fn the_same_holds_when_acts_follow_at_once_and_over_a_long_link() {
         ..DURABLE
     };
     hold_to_the_promise([at_once, long], depth() - 1);
+}
+
+#[test]
+fn the_same_holds_when_the_first_octets_leave_with_the_opening() {
+    let presumed = Setting {
+        presumed: 500,
+        pause: SHORT / 2,
+        ..DURABLE
+    };
+    hold_to_the_promise([presumed], depth() - 1);
 }
 
 #[test]

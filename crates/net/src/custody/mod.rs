@@ -44,7 +44,7 @@ mod store;
 mod sync;
 
 #[cfg(test)]
-mod faults;
+pub(crate) mod faults;
 
 pub use error::{FlowFault, StoreError};
 pub use flow::FlowStore;

@@ -41,7 +41,8 @@ pub trait Custody: core::fmt::Debug {
     /// The destination is about to be given the flow's first octet, of which the next process must know.
     ///
     /// # Errors
-    /// The store cannot write that down.
+    /// The store has not written that down, since it is full or the disk fails. The destination must be given
+    /// nothing.
     fn note_begun(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,14 +1,15 @@
 //! Custody of a flow on disk: octets survive the gateway.
 //!
 //! An opener's file begins with the first octet, so a full disk makes a new client wait like any other; an
-//! acceptor's before the destination is given anything, so that no later start connects to it a second time.
+//! acceptor's before the destination is given anything, so that no later start connects to it a second time. Where there is
+//! no room for it, the flow is refused.
 
 use super::custody::Custody;
 use super::flow_record::FlowRecord;
 use crate::custody::{FlowStore, Store};
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::ByteCount;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::rc::Rc;
 
 /// One flow's octets in the gateway's store.
@@ -86,7 +87,11 @@ impl Custody for DiskCustody {
     }
 
     fn note_begun(&mut self) -> io::Result<()> {
-        self.begin()
+        self.begin()?;
+        match self.kept {
+            Some(_) => Ok(()),
+            None => Err(ErrorKind::StorageFull.into()),
+        }
     }
 
     fn is_durable(&self) -> bool {
@@ -123,6 +128,43 @@ impl Custody for DiskCustody {
             && let Err(error) = kept.forget()
         {
             tracing::error!(event = "custody_not_deleted", flow = %self.flow, %error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::custody::faults;
+    use fulmar_proto::splice::{Destination, FlowClass, Role};
+
+    fn acceptors(limit: ByteCount, disk_bytes: usize) -> DiskCustody {
+        let record = FlowRecord {
+            role: Role::Acceptor,
+            peer: "air".to_owned(),
+            destination: Destination::from(std::net::SocketAddr::from(([192, 0, 2, 1], 80))),
+            class: FlowClass::default(),
+            bound: None,
+            received: 0,
+            preface: Vec::new(),
+            held: false,
+        };
+        let store = Rc::new(faults::store(limit, disk_bytes));
+        let flow = (FlowId([1; 16]), record);
+        DiskCustody::new(store, flow, None, ByteCount(1_000))
+    }
+
+    #[test]
+    fn a_flow_that_was_not_written_down_is_not_said_to_be() {
+        const PLENTY: usize = 1 << 20;
+        let plenty = ByteCount::from_usize(PLENTY);
+        let mut noted = acceptors(plenty, PLENTY);
+        assert!(noted.note_begun().is_ok());
+        assert!(noted.kept.is_some());
+        for mut full in [acceptors(ByteCount(0), PLENTY), acceptors(plenty, 0)] {
+            let error = full.note_begun().expect_err("there is no room");
+            assert_eq!(error.kind(), ErrorKind::StorageFull);
+            assert_eq!(full.append(b"a client waits").unwrap(), 0);
         }
     }
 }

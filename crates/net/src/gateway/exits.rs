@@ -15,7 +15,6 @@ use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Host, RefuseCode, Role};
 use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
-use std::io;
 use std::net::{SocketAddr, TcpStream};
 
 /// What a peer's client wants.
@@ -111,7 +110,8 @@ impl Running {
     /// Whether every start of this gateway writes down which flows of a class it has connected for.
     fn keeps_on_disk(&self, class: &FlowClass) -> bool {
         let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
-        class.resume && known.is_some_and(|known| known.custody == Keep::Disk)
+        let on_disk = known.is_some_and(|known| known.custody == Keep::Disk);
+        class.resume && on_disk && self.keeping.has_store()
     }
 
     fn refuse(
@@ -216,11 +216,11 @@ impl Running {
                 false
             }
             Progress::Done(socket) => {
-                let stands = self.establish(now, link, id, socket).is_ok();
-                if !stands {
-                    self.give_up(now, link, id, RefuseCode::Refused);
+                let established = self.establish(now, link, id, socket);
+                if let Err(code) = established {
+                    self.give_up(now, link, id, code);
                 }
-                stands
+                established.is_ok()
             }
         }
     }
@@ -231,8 +231,8 @@ impl Running {
         link: &mut Link,
         id: FlowId,
         socket: TcpStream,
-    ) -> io::Result<()> {
-        let bound = socket.local_addr()?;
+    ) -> Result<(), RefuseCode> {
+        let bound = socket.local_addr().map_err(|_| RefuseCode::Refused)?;
         let Some(flow) = self.flows.get(id) else {
             return Ok(());
         };
@@ -249,17 +249,16 @@ impl Running {
         };
         // The way back keeps as the class says, if this side knows the class.
         let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
-        let store = known
+        let mut store = known
             .filter(|_| class.resume)
             .and_then(|settings| self.custody((id, peer), settings, || record))
             .or_else(|| class.resume.then(|| self.memory(peer, class.window)));
-        let store = store.map(|mut store| {
-            // A disk without room, or broken, is met again with the first octet of the way back.
-            if let Err(error) = store.note_begun() {
-                tracing::error!(event = "exit_not_noted", %id, %error);
-            }
-            store
-        });
+        // A later start would take the flow for one that nobody has connected for, and give the octets twice.
+        if let Some(Err(error)) = store.as_mut().map(|store| store.note_begun()) {
+            let reason = RefuseCode::NotKept.name();
+            tracing::error!(event = "exit_not_noted", %id, peer = self.peer_name(peer), reason, %error);
+            return Err(RefuseCode::NotKept);
+        }
         if let Some(flow) = self.flows.get_mut(id) {
             flow.body = Body::Stream(Stream::new(socket, store));
         }

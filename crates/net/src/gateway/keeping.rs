@@ -101,6 +101,11 @@ impl Keeping {
         store.map_or(0, |store| store.set_aside().1.0)
     }
 
+    /// Whether flows are kept on disk at all.
+    pub(super) const fn has_store(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// A store on disk for a flow; `kept` is what was found of it.
     pub(super) fn custody(
         &self,

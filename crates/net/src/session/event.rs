@@ -23,7 +23,7 @@ pub enum SessionEvent<E> {
     /// Newer keys are in use beside the old ones, which end soon.
     Rekeyed(PeerIndex),
     /// The peer lost its state: every connection with it is over. Comes before its `Up`, and before anything of its new
-    /// start reaches the machine inside.
+    /// start reaches the machine inside, but for early data.
     PeerRestarted(PeerIndex),
     /// The peer began a handshake in this epoch. Where early data is taken, write it to the disk: no
     /// epoch up to it may be taken for new after a restart.

@@ -19,11 +19,13 @@ pub enum RefuseCode {
     Forgotten,
     /// The opening makes no sense to the acceptor.
     Invalid,
+    /// The acceptor cannot write the flow down, and so gives the destination nothing.
+    NotKept,
 }
 
 impl RefuseCode {
     /// All codes, in the order of their numbers on the wire, which start at 1.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Refused,
         Self::Unreachable,
         Self::Timeout,
@@ -32,6 +34,7 @@ impl RefuseCode {
         Self::TooMany,
         Self::Forgotten,
         Self::Invalid,
+        Self::NotKept,
     ];
 
     /// The number on the wire.
@@ -59,6 +62,7 @@ impl RefuseCode {
             Self::TooMany => "too_many",
             Self::Forgotten => "forgotten",
             Self::Invalid => "invalid",
+            Self::NotKept => "not_kept",
         }
     }
 }

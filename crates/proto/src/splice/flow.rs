@@ -63,10 +63,12 @@ pub(super) struct Flow {
     class: FlowClass,
     /// Of the opening that the present connection began with.
     attempt: u64,
-    /// Who may have heard an opening before the present one; `None` if there was none.
+    /// Opener: who may have heard an opening before the present one; `None` if there was none.
     hearer: Option<Hearer>,
     /// Opener: the connection of an opening before which none has left, and which was not seen to leave.
     not_left: Option<ConnectionId>,
+    /// Opener: the acceptor's version takes no word on who may have heard an opening.
+    far_is_older: bool,
     phase: Phase,
     link: Option<Link>,
     stream: Stream,
@@ -102,10 +104,6 @@ impl Flow {
 
     pub(super) const fn role(&self) -> Role {
         self.role
-    }
-
-    pub(super) const fn hearer(&self) -> Option<Hearer> {
-        self.hearer
     }
 
     pub(super) const fn attempt(&self) -> u64 {

@@ -265,7 +265,7 @@ mod tests {
 
     const PEER: PathId = PathId(3);
     const CLASS: ClassId = ClassId(2);
-    /// Of a packet without parity.
+    /// The room in a packet without parity.
     const ROOM: usize = 1_100;
 
     const fn totals(expected: u64, delivered: u64, octets: u64) -> MessageTotals {

@@ -49,8 +49,6 @@ pub struct Splicer {
     deadlines: BTreeSet<(Instant, FlowId)>,
     graves: Graves,
     incarnations: BTreeMap<PathId, Incarnation>,
-    /// Peers that have restarted since this gateway started.
-    outlived: BTreeSet<PathId>,
     inquiries: Inquiries,
     openings: u32,
     next_number: u64,
@@ -92,7 +90,6 @@ impl Splicer {
             deadlines: BTreeSet::new(),
             graves: Graves::default(),
             incarnations: BTreeMap::new(),
-            outlived: BTreeSet::new(),
             inquiries: Inquiries::default(),
             openings: 0,
             next_number: 0,
@@ -509,16 +506,7 @@ impl Machine for Splicer {
     }
 
     fn poll_event(&mut self) -> Option<FlowEvent> {
-        let mut event = self.shared.events.pop_front()?;
-        if let FlowEvent::Requested {
-            flow,
-            peer,
-            earlier,
-            ..
-        } = &mut event
-        {
-            *earlier = self.may_be_of_an_earlier_start(*flow, *peer);
-        }
+        let event = self.shared.events.pop_front()?;
         if let FlowEvent::Resume { flow, .. } = &event
             && let Some(slot) = self.flows.get_mut(flow)
             && let Some(flow) = slot.flow.as_stream_mut()

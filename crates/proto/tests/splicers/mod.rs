@@ -121,7 +121,7 @@ pub(crate) struct Side {
     deadline: Option<Deadline>,
     pub(crate) apps: BTreeMap<FlowId, App>,
     pub(crate) again: u32,
-    /// What a start wrote down of its flows, the next one has.
+    /// Each start has what the one before wrote down of its flows.
     pub(crate) keeps: bool,
     /// Octets that each destination's connection of a flow was given, until one has ended: how it did is not
     /// remembered over a restart.
@@ -327,7 +327,7 @@ impl Pair {
         Self::limited(config, script, 20_000)
     }
 
-    /// Of sides with so many connections at most.
+    /// A pair whose sides have so many connections at most.
     pub(crate) fn limited(config: &SplicerConfig, script: Script, connections_max: usize) -> Self {
         Self {
             now: Instant::START,

@@ -16,7 +16,35 @@
 mod disk;
 mod history;
 
+use super::aside::Aside;
+use super::flow::Shared;
+use super::space::Space;
+use super::sync::Syncer;
+use super::{Store, SyncPolicy};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::ByteCount;
 use history::run;
+use std::sync::Arc;
+
+/// An empty store of at most `limit` octets on a simulated disk of `capacity`.
+pub(crate) fn store(limit: ByteCount, capacity: usize) -> Store {
+    let disk = disk::SimulatedDisk::new(Rng::from_seed(1));
+    disk.set_capacity(capacity);
+    let disk: Arc<dyn super::disk::Disk> = Arc::new(disk);
+    let space = Arc::new(Space::new("/simulated".into(), limit));
+    let (never, no_waker) = (SyncPolicy::Never, None);
+    let (syncer, _) = Syncer::by_hand(never, Arc::clone(&disk), Arc::clone(&space), no_waker);
+    let shared = Shared {
+        directory: "/simulated".into(),
+        aside: Aside::found(&*disk, limit),
+        disk,
+        space,
+        syncer,
+        segment_bytes: 64 << 10,
+        reuse_bytes: 16 << 10,
+    };
+    Store::on(shared).expect("nothing is there").0
+}
 
 /// In `make test`: some seconds.
 const HISTORIES: u64 = 30_000;

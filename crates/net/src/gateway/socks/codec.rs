@@ -83,9 +83,10 @@ impl From<RefuseCode> for Reply {
             RefuseCode::Timeout => Self::TtlExpired,
             RefuseCode::NotAllowed => Self::NotAllowed,
             RefuseCode::NameUnknown => Self::HostUnreachable,
-            RefuseCode::TooMany | RefuseCode::Forgotten | RefuseCode::Invalid => {
-                Self::GeneralFailure
-            }
+            RefuseCode::TooMany
+            | RefuseCode::Forgotten
+            | RefuseCode::Invalid
+            | RefuseCode::NotKept => Self::GeneralFailure,
         }
     }
 }

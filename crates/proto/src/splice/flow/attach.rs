@@ -90,7 +90,6 @@ impl Flow {
             accepted: 0,
         };
         let mut flow = Self::restored(now, restored);
-        flow.hearer = open.again;
         let presumed = u64::from(open.presumed);
         if !flow
             .stream
@@ -132,6 +131,7 @@ impl Flow {
             attempt: 0,
             hearer: Some(Hearer::Unknown),
             not_left: None,
+            far_is_older: false,
             phase,
             link: None,
             stream: Stream {
@@ -183,10 +183,7 @@ impl Flow {
         let id = connect(now, shared, self.peer, config)?;
         self.attempt = attempt;
         self.note_opening_left(shared);
-        let again = self.hearer.map(|hearer| match self.phase {
-            Phase::Open => Hearer::Answered,
-            _ => hearer,
-        });
+        let again = self.hearer_to_say();
         if again.is_none() || self.not_left.is_some() {
             self.not_left = Some(id);
         }
@@ -234,6 +231,15 @@ impl Flow {
         Ok(())
     }
 
+    /// The word of the next opening on who may have heard the ones before.
+    pub(super) fn hearer_to_say(&self) -> Option<Hearer> {
+        self.hearer.map(|hearer| match self.phase {
+            _ if self.far_is_older => Hearer::Present,
+            Phase::Open => Hearer::Answered,
+            _ => hearer,
+        })
+    }
+
     /// Whether an opening has left by now: before, nobody has heard one, whoever restarts.
     fn note_opening_left(&mut self, shared: &Shared) {
         let has_left = |id| {
@@ -245,6 +251,8 @@ impl Flow {
 
     /// The acceptor has restarted: an opening that left was perhaps heard by a start of before.
     pub(in super::super) fn note_far_restart(&mut self, shared: &Shared) {
+        // It may be of a later version now.
+        self.far_is_older = false;
         self.note_opening_left(shared);
         if self.not_left.is_none() && self.hearer.is_some() {
             self.hearer = Some(Hearer::Earlier);

@@ -3,7 +3,7 @@
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
 use super::super::graves::Outcome;
-use super::super::records::{Piece, Record};
+use super::super::records::{Hearer, Piece, Record};
 use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::super::stream::Unexpected;
@@ -113,7 +113,14 @@ impl Flow {
     }
 
     fn on_refused(&mut self, now: Instant, shared: &mut Shared, code: RefuseCode) {
-        if self.phase == Phase::Opening {
+        let said_hearer = !matches!(self.hearer_to_say(), None | Some(Hearer::Present));
+        if code == RefuseCode::Invalid && self.class.resume && said_hearer {
+            // Version 2 cannot read who may have heard a flow. If that was not what it could not read, it refuses
+            // again.
+            self.far_is_older = true;
+            self.drop_link(now, shared);
+            self.go_away(now, shared);
+        } else if self.phase == Phase::Opening {
             shared.count_refusal(self.class.id, code);
             self.end_silently(now, shared, Outcome::Refused(code));
             shared.tell(FlowEvent::Refused {

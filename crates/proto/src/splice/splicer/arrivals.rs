@@ -246,7 +246,7 @@ impl Splicer {
             kind: open.kind,
             destination: open.destination.clone(),
             class: *flow.class(),
-            earlier: false,
+            earlier: matches!(open.again, Some(Hearer::Earlier | Hearer::Unknown)),
         });
         self.add(now, flow);
         self.with(now, open.flow, |flow, now, shared| {

@@ -1,13 +1,10 @@
 //! Peers that have restarted: what of their flows can go on.
 //!
-//! Two things tell of a restart: the session below, and the first opening of a later start. A
-//! session may carry that opening before its own news is heard, so each is matched with the other:
-//! what was opened since belongs to the new start.
+//! Two things tell of a restart: the session below, and the first opening of a later start. An opening
+//! that comes as early data arrives before the session has told of its start, any other one after that.
+//! So each piece of news is matched with the other: what was opened since belongs to the new start.
 
-use super::super::address::FlowId;
 use super::super::any_flow::AnyFlow;
-use super::super::flow::Flow;
-use super::super::records::Hearer;
 use super::super::restored::Role;
 use super::Splicer;
 use crate::machine::PathId;
@@ -43,7 +40,6 @@ impl Splicer {
     /// others connect again.
     pub fn peer_restarted(&mut self, now: Instant, peer: PathId) {
         self.now = now;
-        self.outlived.insert(peer);
         let counters = self.shared.endpoint.path_counters(peer);
         self.shared.reports.begin_again(peer, &counters);
         let mut later_than_all = None;
@@ -80,7 +76,6 @@ impl Splicer {
         });
         match known.latest.cmp(&latest) {
             Ordering::Less => {
-                self.outlived.insert(peer);
                 known.latest = latest;
                 known.news = if known.news == News::OpeningDue {
                     News::Settled
@@ -93,18 +88,6 @@ impl Splicer {
         self.lose_flows(now, |flow| {
             flow.peer() == peer && flow.role() == Role::Acceptor && is_older(flow, Some(latest))
         });
-    }
-
-    /// Whether an earlier start of this gateway may have heard an opening of a flow that is unknown here. What a peer
-    /// asked for before a restart of its own it asked of us, if we were there then: of a start before
-    /// us it would have asked us again at once.
-    pub(super) fn may_be_of_an_earlier_start(&self, flow: FlowId, peer: PathId) -> bool {
-        let flow = self.flows.get(&flow).and_then(|slot| slot.flow.as_stream());
-        match flow.and_then(Flow::hearer) {
-            None | Some(Hearer::Present) => false,
-            Some(Hearer::Unknown) => !self.outlived.contains(&peer),
-            Some(Hearer::Earlier | Hearer::Answered) => true,
-        }
     }
 
     fn lose_flows(&mut self, now: Instant, is_lost: impl Fn(&AnyFlow) -> bool) {

@@ -318,7 +318,7 @@ fn datagrams_without_a_connection_are_taken_of_known_addresses_only() {
     assert_eq!(events(&mut listener).len(), 1);
 }
 
-/// What arrives by `path` from the address `source`.
+/// Gives the listener what arrives by `path` from the address `source`.
 fn give_from(listener: &mut Endpoint, now: Instant, path: u32, source: &[u8], octets: &[u8]) {
     let (path, ecn) = (PathId(path), Ecn::NotCapable);
     listener.handle_datagram_from(now, Datagram { path, octets, ecn }, source);
