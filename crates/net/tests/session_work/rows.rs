@@ -179,7 +179,7 @@ pub(crate) fn calling_rows() -> Vec<Row> {
     let of = calls.clone();
     rows.push(
         Row::new(
-            "the same, with a second check that is made up",
+            "an initiation for our key, with a second check that is made up",
             called(),
             move |n, rng| {
                 let mut octets = pick(&of, n);
