@@ -6,7 +6,7 @@
 
 use crate::perf::{measure, number, port, server};
 use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
-use crate::transfers::a_killed_receiver_is_continued;
+use crate::transfers::{FAST_LINK, a_killed_receiver_is_continued};
 use fulmar_net::wait::wait;
 use fulmar_proto::units::FecStrength;
 use fulmar_proto::wire::TpduSeq;
@@ -192,7 +192,7 @@ fn with_keys_a_killed_receiver_is_continued_by_its_successor_and_the_running_sen
     let ((ours, public), (theirs, their_public)) = (key(&place, "a.key"), key(&place, "b.key"));
     let sends = format!("--key {ours} --peer {their_public}");
     let receives = format!("--key {theirs} --peer {public}");
-    a_killed_receiver_is_continued(&place, &sends, &receives);
+    a_killed_receiver_is_continued(&place, (&sends, &receives), Some(FAST_LINK));
 }
 
 #[test]

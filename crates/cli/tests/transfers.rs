@@ -18,7 +18,7 @@ fn link(target: &str, flags: &str) -> (Running, String) {
     (link, address)
 }
 
-const FAST_LINK: &str = "--rate 20mbit --delay 5ms --queue 200";
+pub(crate) const FAST_LINK: &str = "--rate 20mbit --delay 5ms --queue 200";
 
 fn arrives_at(loss: &str, mode: &str) {
     let place = Place::with(300_000);
@@ -179,17 +179,24 @@ fn a_killed_sender_continues_where_it_was_cut_off() {
     assert_eq!(left.len(), 1, "nothing but the file is left: {left:?}");
 }
 
-/// A receiver with the flags `receives` is killed and started again under a sender with the flags `sends`.
-pub(crate) fn a_killed_receiver_is_continued(place: &Place, sends: &str, receives: &str) {
+/// A receiver with the flags `receives` is killed and started again under a sender with the flags `sends`. Behind a
+/// link, the sender is not told that nobody listens meanwhile.
+pub(crate) fn a_killed_receiver_is_continued(
+    place: &Place,
+    (sends, receives): (&str, &str),
+    link_flags: Option<&str>,
+) {
     let mut first = receiver(place, &format!("--checkpoint 100ms {receives}"));
-    let to = first.address();
+    let listens = first.address();
+    let link = link_flags.map(|flags| link(&listens, flags));
+    let to = link.as_ref().map_or(&listens, |(_, to)| to);
     let arguments = format!("send {} {to} {SLOW} --json {sends}", place.file());
     let mut sender = Running::start(fulmar(&arguments));
     until_half_is_durable(place);
     first.signal(Signal::KILL);
     drop(first);
     let inbox = place.inbox();
-    let again = format!("recv {inbox} --listen {to} --json --once {receives}");
+    let again = format!("recv {inbox} --listen {listens} --json --once {receives}");
     let mut second = Running::start(fulmar(&again));
     second.address();
     let sent = sender.record();
@@ -202,7 +209,7 @@ pub(crate) fn a_killed_receiver_is_continued(place: &Place, sends: &str, receive
 
 #[test]
 fn a_killed_receiver_is_continued_by_its_successor_and_the_running_sender() {
-    a_killed_receiver_is_continued(&Place::with(1_500_000), "", "");
+    a_killed_receiver_is_continued(&Place::with(1_500_000), ("", ""), None);
 }
 
 #[test]
