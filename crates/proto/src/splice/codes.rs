@@ -143,7 +143,7 @@ mod tests {
             assert_eq!(usize::from(code.number()), i + 1);
             assert_eq!(ResetCode::from_number(code.number()), code);
         }
-        for unknown in [0, 9, 255] {
+        for unknown in [0, 10, 255] {
             assert_eq!(RefuseCode::from_number(unknown), RefuseCode::Refused);
             assert_eq!(ResetCode::from_number(unknown), ResetCode::Reset);
         }
