@@ -30,7 +30,7 @@ demo: setup ## Send a real file over a bad link in every mode (FILE=... for your
 
 test: setup packages wasm ## Every test; as root it installs Debian packages first, without root tests on real links are skipped
 	@# What the second half runs and looks at is made meanwhile, out of what the first leaves: its tests wait for links much of the time.
-	nice -n 19 python3 scripts/tests/program.py & made=$$!; passed=0; \
+	(nice -n 19 $(CARGO) build --release --locked --quiet -p fulmar-cli && nice -n 19 python3 scripts/tests/program.py) & made=$$!; passed=0; \
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --workspace --no-fail-fast || passed=$$?; \
 	wait $$made; exit $$passed
 	scripts/python-tests
