@@ -7,7 +7,7 @@
 //! - While the system says that a file is the same (device, inode, length, times of change), no octet of it is read
 //!   twice, also if who asked left in the middle.
 //! - What was read of one that changed since is not used. A change shows in the times only if a clock tick lies
-//!   between; [`quiet_for`] tells how long one is to be left alone until then.
+//!   between; [`Identity::quiet_for`] tells how long one is to be left alone until then.
 //! - Memory is bounded. What was cheapest to read is forgotten first.
 
 use crate::clock::unix_time;
