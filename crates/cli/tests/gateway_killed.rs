@@ -104,7 +104,9 @@ impl Pair {
     pub(crate) fn kill(&mut self, which: usize) {
         let mut running = self.gateways[which].take().expect("it runs");
         running.signal(Signal::KILL);
-        running.end();
+        let (_, said) = running.end();
+        // Shown where the test fails.
+        eprintln!("{} was killed; it had said:\n{said}", NAMES[which]);
     }
 
     pub(crate) fn start_again(&mut self, which: usize) {

@@ -201,6 +201,13 @@ impl Drop for Running {
         // It may have ended already.
         drop(self.child.kill());
         drop(self.child.wait());
+        if std::thread::panicking()
+            && let Some(stderr) = &mut self.child.stderr
+        {
+            let mut said = String::new();
+            drop(stderr.read_to_string(&mut said));
+            eprintln!("process {} had said:\n{said}", self.child.id());
+        }
     }
 }
 
