@@ -25,6 +25,7 @@ const KILLS: u64 = 20;
 const STEPS_MAX: u64 = 60;
 const IN: FlowId = FlowId([1; 16]);
 const OUT: FlowId = FlowId([2; 16]);
+const PORT: FlowId = FlowId([0; 16]);
 
 fn octets(offset: u64, len: u64) -> Vec<u8> {
     let octet = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0];
@@ -303,6 +304,59 @@ fn a_forgotten_socket_ends_with_its_gateway_s_and_a_second_gateway_is_refused() 
         taken[0].socket.local_addr().unwrap(),
         kept.local_addr().unwrap()
     );
+    keeper.stop();
+}
+
+/// A port that the keeper has, the address of it, and the record of whoever is accepted there.
+fn kept_port(keeper: &mut Keeper) -> (TcpListener, SocketRecord) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let record = SocketRecord {
+        role: Role::Opener,
+        baseline: Baseline::default(),
+        note: b"a note".to_vec(),
+    };
+    keeper.keep(PORT, &listener, &record).unwrap();
+    (listener, record)
+}
+
+#[test]
+fn a_client_that_the_keeper_accepted_outlives_its_gateway_from_the_first_moment() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut keeper, _) = start(directory.path(), Duration::from_secs(60)).unwrap();
+    let (listener, record) = kept_port(&mut keeper);
+    let nobody = keeper.accept(PORT, &record).unwrap_err();
+    assert_eq!(nobody.kind(), ErrorKind::WouldBlock);
+    let call = || {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"asked").unwrap();
+        client
+    };
+    let clients = [call(), call(), call()];
+    let mut accept = || keeper.accept(PORT, &record).unwrap().expect("it is new");
+    let [unnamed, claimed, forgotten] = [accept(), accept(), accept()];
+    let names = [unnamed.client, claimed.client, forgotten.client];
+    keeper.claim(claimed.client, IN, &record).unwrap();
+    keeper.forget(forgotten.client).unwrap();
+    drop((keeper, unnamed, claimed, forgotten));
+    let (keeper, taken) = start(directory.path(), Duration::from_secs(60)).unwrap();
+    let taken: Vec<Taken> = taken.into_iter().filter(|t| t.flow != PORT).collect();
+    let [first, second] = taken.try_into().unwrap();
+    assert_eq!((first.flow, second.flow), (names[0], IN));
+    for (mut kept, client) in [(first, &clients[0]), (second, &clients[1])] {
+        assert_eq!(kept.record.note, b"a note");
+        kept.socket.set_nonblocking(false).unwrap();
+        let mut asked = [0; 5];
+        kept.socket.read_exact(&mut asked).unwrap();
+        assert_eq!(&asked, b"asked");
+        assert_eq!(
+            kept.socket.peer_addr().unwrap(),
+            client.local_addr().unwrap()
+        );
+    }
+    let [_, _, mut forgotten] = clients;
+    let told = forgotten.read(&mut [0; 1]);
+    assert!(!matches!(told, Ok(1..)), "nobody has it: {told:?}");
     keeper.stop();
 }
 

@@ -10,6 +10,7 @@ use super::poller::Token;
 use super::running::{ACCEPT_PAUSE, Applicant, Link, Running, Target};
 use super::socks::{Negotiation, codec, no_address};
 use super::stream::Stream;
+use crate::keeper::{Accepted, Baseline};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, ResetCode, Role};
 use fulmar_proto::units::Instant;
@@ -52,16 +53,9 @@ impl Running {
             let Some(entry) = self.entries.get(&token) else {
                 return;
             };
-            let Port::Tcp(listener) = &entry.port else {
-                return;
-            };
             let rule = entry.rule.clone();
-            match listener.accept() {
-                Ok((stream, from)) => {
-                    if kernel::prepare(&stream).is_ok() {
-                        self.arrived(now, link, &rule, (stream, from));
-                    }
-                }
+            match self.keeping.accept(entry) {
+                Ok(stream) => self.accepted(now, link, &rule, stream),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The client has left already, or a signal came.
                 Err(error)
@@ -79,6 +73,37 @@ impl Running {
         }
         // Levels say again that more wait.
         self.source_again();
+    }
+
+    fn accepted(&mut self, now: Instant, link: &mut Link, rule: &Rule, stream: TcpStream) {
+        // A client that has left already has no address.
+        if let Ok(from) = stream.peer_addr()
+            && kernel::prepare(&stream).is_ok()
+        {
+            self.arrived(now, link, rule, (stream, from));
+        }
+        self.keeping.end_accept();
+    }
+
+    /// Goes on with clients that a killed gateway had accepted and done no more for; from one of which it had read,
+    /// nobody knows what it said.
+    pub(super) fn restore_clients(&mut self, now: Instant, link: &mut Link) {
+        for (port, Accepted { client, socket }) in self.keeping.take_clients() {
+            self.keeping.accepted_before(client);
+            let entry = self
+                .entries
+                .values()
+                .find(|entry| entry.kept.as_ref() == Some(&port));
+            let untouched = Baseline::of(&socket, Role::Opener)
+                .is_ok_and(|stands| (stands.taken, stands.given) == (0, 0));
+            if let Some(entry) = entry.filter(|_| untouched) {
+                let rule = entry.rule.clone();
+                self.accepted(now, link, &rule, socket);
+            } else {
+                kernel::reset(socket);
+                self.keeping.end_accept();
+            }
+        }
     }
 
     /// Lets an entry alone for a while: the system is short of something.

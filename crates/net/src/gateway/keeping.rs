@@ -3,18 +3,20 @@
 use super::config::{Custody as Keep, GatewayConfig};
 use super::custody::Custody;
 use super::disk::DiskCustody;
+use super::entry::{Entry, Port};
 use super::error::GatewayError;
 use super::flow_record::FlowRecord;
 use super::kept_ports::KeptPorts;
 use super::running::Running;
 use crate::custody::{FlowStore, Recovery, Store, StoreConfig, StoreNotice};
-use crate::keeper::{Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
-use crate::wait::Waker;
+use crate::keeper::{Accepted, Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
+use crate::wait::{Interest, Waker, wait};
 use fulmar_proto::splice::{FlowId, Role};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -41,6 +43,8 @@ pub(super) struct Keeping {
     kept: BTreeMap<FlowId, SocketRecord>,
     /// The same of listening ports.
     ports: KeptPorts,
+    /// The keeper's name for the client that was just accepted, until it is a flow's.
+    client: Option<FlowId>,
     died: u32,
     next_look: Instant,
 }
@@ -135,9 +139,63 @@ impl Keeping {
         }
     }
 
+    /// Accepts a client at an entry's port, by the keeper if it has the port: between `accept` and a word to the keeper a
+    /// kill would reset it. [`Keeping::end_accept`] is to follow when the client has its flow or none.
+    pub(super) fn accept(&mut self, entry: &Entry) -> io::Result<TcpStream> {
+        let Port::Tcp(listener) = &entry.port else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let known = entry
+            .kept
+            .as_deref()
+            .and_then(|name| self.ports.client_record(name));
+        if let (Some(keeper), Some((port, record))) = (&mut self.keeper, known) {
+            // Without room for its descriptor here, a client is to stay where it waits.
+            drop(listener.try_clone()?);
+            let mut ready = Vec::new();
+            let waits = (listener.as_fd(), Interest::Readable);
+            wait(&[waits], Some(Duration::ZERO), &mut ready)?;
+            if !ready[0].readable {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            match keeper.accept(port, &record) {
+                Ok(Some(accepted)) => {
+                    self.client = Some(accepted.client);
+                    return Ok(accepted.socket);
+                }
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    self.say(|_| Err(error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        listener.accept().map(|(stream, _)| stream)
+    }
+
+    /// Takes out the clients that the gateway before had accepted and done no more for, each with its port's name.
+    pub(super) fn take_clients(&mut self) -> impl Iterator<Item = (String, Accepted)> + use<> {
+        self.ports.take_clients()
+    }
+
+    /// The same for a client that the gateway before accepted.
+    pub(super) fn accepted_before(&mut self, client: FlowId) {
+        self.client = Some(client);
+    }
+
+    /// The client of [`Keeping::accept`] has been seen to: if it has no flow, its connection is ours only.
+    pub(super) fn end_accept(&mut self) {
+        if let Some(client) = self.client.take() {
+            self.say(|keeper| keeper.forget(client));
+        }
+    }
+
     /// Gives the keeper a flow's socket.
     fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
-        self.say(|keeper| keeper.keep(id, socket, &record));
+        match self.client.take() {
+            Some(client) => self.say(|keeper| keeper.claim(client, id, &record)),
+            None => self.say(|keeper| keeper.keep(id, socket, &record)),
+        }
         self.kept.insert(id, record);
     }
 

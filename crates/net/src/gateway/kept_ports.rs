@@ -7,7 +7,7 @@
 use super::entry::{self, Entry, Port, Rule};
 use super::error::GatewayError;
 use super::running::Running;
-use crate::keeper::{Baseline, SocketRecord, Taken};
+use crate::keeper::{Accepted, Baseline, SocketRecord, Taken};
 use crate::wait::{Interest, wait};
 use fulmar_proto::splice::{FlowId, Role};
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The beginning of a port's note; no flow's note begins so.
 const NOTE: &[u8] = b"port ";
+/// The beginning of the note of a client that was accepted at a port, and has no flow yet.
+const CLIENT_NOTE: &[u8] = b"client of ";
 
 /// A keeper that is busy forgets within a second.
 const FORGETTING_LOOKS: u32 = 100;
@@ -37,6 +39,15 @@ pub(super) struct KeptPorts {
     open: BTreeMap<String, KeptPort>,
     /// Ports of the gateway before, not opened yet.
     left: BTreeMap<String, KeptPort>,
+    /// Clients that the gateway before accepted there, and did no more for.
+    clients: Vec<LeftClient>,
+}
+
+/// A client that was accepted at the port of this name.
+#[derive(Debug)]
+struct LeftClient {
+    port: String,
+    accepted: Accepted,
 }
 
 /// A port's name among those of one beginning, counted from 1: entries at "any port" are alike.
@@ -71,15 +82,20 @@ impl KeptPorts {
     pub(super) fn take_over(&mut self, all: Vec<Taken>) -> Vec<Taken> {
         let mut flows = Vec::new();
         for taken in all {
-            let name = taken.record.note.strip_prefix(NOTE);
-            let name = name.and_then(|name| String::from_utf8(name.to_vec()).ok());
-            match name {
-                Some(name) => {
-                    let id = taken.flow;
-                    let listener = TcpListener::from(OwnedFd::from(taken.socket));
-                    self.left.insert(name, KeptPort { id, listener });
-                }
-                None => flows.push(taken),
+            let named = |beginning| {
+                let name = taken.record.note.strip_prefix(beginning)?;
+                String::from_utf8(name.to_vec()).ok()
+            };
+            if let Some(name) = named(NOTE) {
+                let id = taken.flow;
+                let listener = TcpListener::from(OwnedFd::from(taken.socket));
+                self.left.insert(name, KeptPort { id, listener });
+            } else if let Some(port) = named(CLIENT_NOTE) {
+                let (client, socket) = (taken.flow, taken.socket);
+                let accepted = Accepted { client, socket };
+                self.clients.push(LeftClient { port, accepted });
+            } else {
+                flows.push(taken);
             }
         }
         flows
@@ -123,6 +139,22 @@ impl KeptPorts {
 
     pub(super) fn remove(&mut self, name: &str) -> Option<FlowId> {
         self.open.remove(name).map(|kept| kept.id)
+    }
+
+    /// The keeper's name for an open port, and the record of a client that is accepted there.
+    pub(super) fn client_record(&self, name: &str) -> Option<(FlowId, SocketRecord)> {
+        let note = [CLIENT_NOTE, name.as_bytes()].concat();
+        let record = SocketRecord {
+            note,
+            ..record(name)
+        };
+        self.open.get(name).map(|kept| (kept.id, record))
+    }
+
+    /// Takes out the clients that the gateway before had accepted, each with its port's name.
+    pub(super) fn take_clients(&mut self) -> impl Iterator<Item = (String, Accepted)> + use<> {
+        let clients = core::mem::take(&mut self.clients).into_iter();
+        clients.map(|client| (client.port, client.accepted))
     }
 
     /// Takes out the ports of the gateway before that none of `names` is.

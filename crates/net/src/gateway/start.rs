@@ -505,6 +505,7 @@ impl Gateway {
             .collect::<Result<_, _>>()?;
         running.record_traffic(clock, &mut link, carrier)?;
         running.restore(clock.now(), &mut link, found);
+        running.restore_clients(clock.now(), &mut link);
         Ok(Self {
             driver,
             link,

@@ -66,10 +66,25 @@ pub struct Keeper {
     pending: VecDeque<(Vec<u8>, Option<OwnedFd>)>,
     /// If we started it.
     child: Option<Child>,
+    /// [`Message::All`] that are still to come: the answer to the first message of a keeper that we started.
+    alls: u32,
+    /// Whether it accepts clients, as far as is known: one of an older program does not.
+    accepts: bool,
+}
+
+/// A client that a keeper accepted.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The keeper's name for it, for [`Keeper::claim`] or [`Keeper::forget`].
+    pub client: FlowId,
+    /// The connection, which the keeper has too.
+    pub socket: TcpStream,
 }
 
 /// How long a keeper may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same where the gateway's traffic waits meanwhile.
+const ACCEPT_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Keeper {
     /// Finds the keeper that listens at `path` and takes its sockets, or starts one by `command`,
@@ -136,7 +151,9 @@ impl Keeper {
         Self {
             connection,
             pending: VecDeque::new(),
+            alls: u32::from(child.is_some()),
             child,
+            accepts: true,
         }
     }
 
@@ -154,6 +171,78 @@ impl Keeper {
         let record = cut_note(record);
         let message = Message::Socket { flow, record };
         self.send(&message, Some(socket.as_fd()))
+    }
+
+    /// Lets the keeper accept the next client at a port that it was given under the name `port`: it has the connection
+    /// before we do, so that no kill of ours resets it. Waits for the answer, as the only call that does. `None` if the
+    /// keeper is of a program that cannot.
+    ///
+    /// # Errors
+    /// What `accept` says, with [`ErrorKind::WouldBlock`] where nobody waits there; [`ErrorKind::BrokenPipe`]
+    /// if the keeper is gone or does not answer.
+    pub fn accept(&mut self, port: FlowId, record: &SocketRecord) -> io::Result<Option<Accepted>> {
+        if !self.accepts {
+            return Ok(None);
+        }
+        let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
+        let record = cut_note(record);
+        let asked = self.send(&Message::Accept { port, record }, None);
+        asked.map_err(gone)?;
+        let clock = Clock::start();
+        let mut ready = Vec::new();
+        loop {
+            let still_waits = self.flush().map_err(gone)?;
+            match seqpacket::receive(&self.connection) {
+                Ok(Some((octets, socket))) => match (Message::decode(&octets), socket) {
+                    (Ok(Message::Socket { flow: client, .. }), Some(socket)) => {
+                        let socket = TcpStream::from(socket);
+                        return Ok(Some(Accepted { client, socket }));
+                    }
+                    (Ok(Message::NoClient { error }), _) => {
+                        return Err(io::Error::from_raw_os_error(error));
+                    }
+                    (Ok(Message::All), _) if self.alls == 0 => {
+                        self.accepts = false;
+                        return Ok(None);
+                    }
+                    (Ok(Message::All), _) => self.alls -= 1,
+                    // A socket for which we have no descriptor left: the keeper has it, and resets it at our word.
+                    (Ok(Message::Socket { flow: client, .. }), None) => {
+                        self.forget(client).map_err(gone)?;
+                        return Err(rustix::io::Errno::MFILE.into());
+                    }
+                    _ => {}
+                },
+                Err(error) if is_full(&error) => {
+                    let left = (Instant::START + ACCEPT_PATIENCE).saturating_since(clock.now());
+                    let interest = if still_waits {
+                        Interest::ReadableOrWritable
+                    } else {
+                        Interest::Readable
+                    };
+                    let source = (self.connection.as_fd(), interest);
+                    if left.is_zero() {
+                        return Err(ErrorKind::BrokenPipe.into());
+                    }
+                    wait(&[source], Some(left), &mut ready).map_err(gone)?;
+                }
+                Ok(None) | Err(_) => return Err(ErrorKind::BrokenPipe.into()),
+            }
+        }
+    }
+
+    /// A client that was accepted is a flow's from here on. It has no time in between without the one or the other name.
+    ///
+    /// # Errors
+    /// The keeper is gone.
+    pub fn claim(&mut self, client: FlowId, flow: FlowId, record: &SocketRecord) -> io::Result<()> {
+        let record = cut_note(record);
+        let message = Message::Claim {
+            client,
+            flow,
+            record,
+        };
+        self.send(&message, None)
     }
 
     /// Replaces the record of a flow's socket.
@@ -194,8 +283,8 @@ impl Keeper {
     pub fn is_gone(&mut self) -> bool {
         loop {
             match seqpacket::receive(&self.connection) {
-                // The answer to the first message of a keeper that we started.
-                Ok(Some(_)) => {}
+                // The answer to the first message of a keeper that we started: every other was waited for.
+                Ok(Some(_)) => self.alls = 0,
                 Err(error) if is_full(&error) => return false,
                 Ok(None) | Err(_) => break,
             }

@@ -10,7 +10,7 @@ use fulmar_proto::splice::FlowId;
 /// Of this protocol.
 pub(super) const VERSION: u8 = 1;
 /// The longest message.
-pub(super) const MESSAGE_BYTES_MAX: usize = 2 + 16 + RECORD_BYTES_MAX;
+pub(super) const MESSAGE_BYTES_MAX: usize = 2 + 2 * 16 + RECORD_BYTES_MAX;
 
 /// One packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,28 @@ pub enum Message {
     All,
     /// Keeper: another gateway is here.
     Busy,
+    /// Gateway: accept a client at a port of yours. Keeper: its [`Message::Socket`] under a name of the keeper's, or
+    /// [`Message::NoClient`].
+    Accept {
+        /// The port's name.
+        port: FlowId,
+        /// The record of the client's socket.
+        record: SocketRecord,
+    },
+    /// Keeper: there is none to be accepted, by this error of the system.
+    NoClient {
+        /// `errno`.
+        error: i32,
+    },
+    /// Gateway: a client that was accepted is this flow's.
+    Claim {
+        /// The keeper's name for the client.
+        client: FlowId,
+        /// Its flow.
+        flow: FlowId,
+        /// The record of the socket.
+        record: SocketRecord,
+    },
 }
 
 /// Why octets are no message.
@@ -66,6 +88,9 @@ impl Message {
             Self::Leave => 5,
             Self::All => 6,
             Self::Busy => 7,
+            Self::Accept { .. } => 8,
+            Self::NoClient { .. } => 9,
+            Self::Claim { .. } => 10,
         }
     }
 
@@ -77,10 +102,22 @@ impl Message {
                 let millis = u64::try_from(keep_for.as_millis()).unwrap_or(u64::MAX);
                 out.extend_from_slice(&millis.to_be_bytes());
             }
-            Self::Socket { flow, record } | Self::Record { flow, record } => {
+            Self::Socket { flow: name, record }
+            | Self::Record { flow: name, record }
+            | Self::Accept { port: name, record } => {
+                out.extend_from_slice(&name.0);
+                record.encode(&mut out);
+            }
+            Self::Claim {
+                client,
+                flow,
+                record,
+            } => {
+                out.extend_from_slice(&client.0);
                 out.extend_from_slice(&flow.0);
                 record.encode(&mut out);
             }
+            Self::NoClient { error } => out.extend_from_slice(&error.to_be_bytes()),
             Self::Forget { flow } => out.extend_from_slice(&flow.0),
             Self::Leave | Self::All | Self::Busy => {}
         }
@@ -99,20 +136,33 @@ impl Message {
             return Err(NoMessage::Version(*version));
         }
         let flow = || body.first_chunk::<16>().copied().map(FlowId);
-        let described = || {
-            let (flow, record) = body.split_first_chunk::<16>()?;
-            Some((FlowId(*flow), SocketRecord::decode(record)?))
+        let described = |body: &[u8]| {
+            let (name, record) = body.split_first_chunk::<16>()?;
+            Some((FlowId(*name), SocketRecord::decode(record)?))
         };
         let message = match kind {
             1 => body.first_chunk().map(|millis| Self::Take {
                 keep_for: Duration::from_millis(u64::from_be_bytes(*millis)),
             }),
-            2 => described().map(|(flow, record)| Self::Socket { flow, record }),
-            3 => described().map(|(flow, record)| Self::Record { flow, record }),
+            2 => described(body).map(|(flow, record)| Self::Socket { flow, record }),
+            3 => described(body).map(|(flow, record)| Self::Record { flow, record }),
             4 => flow().map(|flow| Self::Forget { flow }),
             5 => Some(Self::Leave),
             6 => Some(Self::All),
             7 => Some(Self::Busy),
+            8 => described(body).map(|(port, record)| Self::Accept { port, record }),
+            9 => body.first_chunk().map(|error| Self::NoClient {
+                error: i32::from_be_bytes(*error),
+            }),
+            10 => body.split_first_chunk::<16>().and_then(|(client, body)| {
+                let (flow, record) = described(body)?;
+                let client = FlowId(*client);
+                Some(Self::Claim {
+                    client,
+                    flow,
+                    record,
+                })
+            }),
             _ => None,
         };
         message.ok_or(NoMessage::Malformed)
@@ -145,11 +195,24 @@ mod tests {
                 flow,
                 record: record.clone(),
             },
-            Message::Record { flow, record },
+            Message::Record {
+                flow,
+                record: record.clone(),
+            },
             Message::Forget { flow },
             Message::Leave,
             Message::All,
             Message::Busy,
+            Message::Accept {
+                port: flow,
+                record: record.clone(),
+            },
+            Message::NoClient { error: -7 },
+            Message::Claim {
+                client: FlowId([8; 16]),
+                flow,
+                record,
+            },
         ];
         for message in all {
             let octets = message.encode();

@@ -14,7 +14,8 @@
 //!
 //! # Promises
 //! - What [`Keeper::keep`] was given is the keeper's, also if the gateway dies right after.
-//! - No call waits for the keeper.
+//! - A client at a port that the keeper has was accepted by it, so that it is the keeper's from its first moment
+//!   ([`Keeper::accept`]). No other call waits for the keeper.
 //! - Without a gateway it ends after a time, and resets the connections that are not finished.
 //! - Only processes of the same user are heard.
 //!
@@ -30,7 +31,7 @@ mod record;
 mod seqpacket;
 mod tcp_info;
 
-pub use client::{Keeper, KeeperError, Taken};
+pub use client::{Accepted, Keeper, KeeperError, Taken};
 pub use message::{Message, NoMessage};
 pub use position::{Baseline, Position};
 pub use process::{KeeperConfig, run};

@@ -10,6 +10,8 @@ use crate::wait::{Interest, Ready, wait};
 use core::time::Duration;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::Instant;
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
 use socket2::SockRef;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -35,6 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages in one turn: more than the line holds, so that a dead gateway's are all heard.
 const MESSAGES_PER_TURN: usize = 65_536;
 
+/// Names of accepted clients are numbers from here on: ports have small ones, and no flow's name begins with eight zeros.
+const FIRST_CLIENT: u64 = 1 << 63;
+
 struct Held {
     socket: OwnedFd,
     record: SocketRecord,
@@ -53,6 +58,8 @@ enum Heard {
 
 struct Keeper {
     held: BTreeMap<FlowId, Held>,
+    /// Clients accepted so far.
+    accepted: u64,
     keep_for: Duration,
 }
 
@@ -72,6 +79,7 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
     let clock = Clock::start();
     let mut keeper = Keeper {
         held: BTreeMap::new(),
+        accepted: 0,
         keep_for: config.keep_for,
     };
     let mut gateway: Option<OwnedFd> = None;
@@ -149,15 +157,62 @@ impl Keeper {
                     // One that died meanwhile has said more before its end.
                     let _ = self.give_all(gateway);
                 }
+                (Ok(Message::Accept { port, record }), _) => {
+                    // One that died meanwhile has said more before its end.
+                    let _ = self.accept(gateway, port, record);
+                }
+                (
+                    Ok(Message::Claim {
+                        client,
+                        flow,
+                        record,
+                    }),
+                    _,
+                ) => {
+                    if let Some(Held { socket, .. }) = self.held.remove(&client) {
+                        self.held.insert(flow, Held { socket, record });
+                    }
+                }
                 (Ok(Message::Leave), _) => return Heard::Left,
                 // Another version: our answer tells it ours.
                 (Err(_), _) => {
                     let _ = send(gateway, &Message::All, None);
                 }
-                (Ok(Message::Socket { .. } | Message::All | Message::Busy), _) => {}
+                (
+                    Ok(
+                        Message::Socket { .. }
+                        | Message::All
+                        | Message::Busy
+                        | Message::NoClient { .. },
+                    ),
+                    _,
+                ) => {}
             }
         }
         Heard::Here
+    }
+
+    /// Accepts a client for the gateway, and has it from its first moment.
+    fn accept(&mut self, gateway: &OwnedFd, port: FlowId, record: SocketRecord) -> io::Result<()> {
+        let accepted = self.held.get(&port).map_or(Err(Errno::BADF), |port| {
+            rustix::net::accept_with(&port.socket, SocketFlags::CLOEXEC)
+        });
+        let socket = match accepted {
+            Ok(socket) => socket,
+            Err(error) => {
+                let error = error.raw_os_error();
+                return send(gateway, &Message::NoClient { error }, None);
+            }
+        };
+        let client = FlowId(u128::from(FIRST_CLIENT + self.accepted).to_be_bytes());
+        self.accepted += 1;
+        let message = Message::Socket {
+            flow: client,
+            record: record.clone(),
+        };
+        let sent = send(gateway, &message, Some(&socket));
+        self.held.insert(client, Held { socket, record });
+        sent
     }
 
     fn give_all(&self, gateway: &OwnedFd) -> io::Result<()> {
