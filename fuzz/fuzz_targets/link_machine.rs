@@ -5,19 +5,19 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
-use fulmar_proto::link::{
+use fulmar_baseline::link::{
     ArqConfig, FlowHash, FrameTransmit, HarqConfig, Link, LinkDriver, LinkLayer, LinkMachine,
     LinkPacket, Medium, SlacpConfig, Strict, drain,
 };
 use fulmar_proto::machine::{Kind, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::link::arq::{ArqFrame, Epoch};
-use fulmar_proto::wire::link::harq::{BlockReport, Feedback, HarqFrame, Unit, UnitKind};
-use fulmar_proto::wire::link::slacp::{
+use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};
+use fulmar_baseline::wire::link::harq::{BlockReport, Feedback, HarqFrame, Unit, UnitKind};
+use fulmar_baseline::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, Missing,
 };
-use fulmar_proto::wire::link::{Challenge, FrameNumber};
+use fulmar_baseline::wire::link::{Challenge, FrameNumber};
 use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -314,7 +314,7 @@ impl Hop {
         let mut names = lives.map(|birth| names(*birth).0).chain([Incarnation::UNKNOWN]);
         ArqFrame::parse(octets).is_ok()
             || HarqFrame::parse(octets).is_ok()
-            || fulmar_proto::wire::link::plain::parse(octets).is_ok()
+            || fulmar_baseline::wire::link::plain::parse(octets).is_ok()
             || names.any(|name| slacp::parse(octets, name).is_ok())
     }
 

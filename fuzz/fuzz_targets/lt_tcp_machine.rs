@@ -8,10 +8,10 @@
 mod stream_pair;
 
 use arbitrary::Arbitrary;
-use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
+use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Probability};
-use fulmar_proto::wire::lt_tcp::{BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment};
-use fulmar_proto::wire::tcp::{AddressPair, TcpHeader};
+use fulmar_baseline::wire::lt_tcp::{BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment};
+use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
 use libfuzzer_sys::fuzz_target;
 use stream_pair::{
     ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step, addresses_from,

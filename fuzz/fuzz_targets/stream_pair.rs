@@ -4,11 +4,11 @@ use arbitrary::Arbitrary;
 use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::parts::StreamEndpoint;
-use fulmar_proto::transport::tcp::{TcpConnectionId, TcpEndpointConfig, TcpEvent};
+use fulmar_baseline::tcp::{TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use fulmar_proto::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
+use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
 use std::collections::VecDeque;
 
 /// What differs.

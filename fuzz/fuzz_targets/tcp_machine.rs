@@ -8,9 +8,9 @@
 mod stream_pair;
 
 use arbitrary::Arbitrary;
-use fulmar_proto::transport::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig, TcpEndpoint};
+use fulmar_baseline::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig, TcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::tcp::{AddressPair, TcpHeader, Timestamps};
+use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader, Timestamps};
 use libfuzzer_sys::fuzz_target;
 use stream_pair::{
     ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step, addresses_from,

@@ -3,9 +3,9 @@
 
 #![no_main]
 
-use fulmar_proto::wire::lt_tcp::{Extension, LtSegment, REPORTS_MAX, RUNS_MAX, write_segment};
+use fulmar_baseline::wire::lt_tcp::{Extension, LtSegment, REPORTS_MAX, RUNS_MAX, write_segment};
 use fulmar_proto::wire::network::NodeAddress;
-use fulmar_proto::wire::tcp::{AddressPair, TcpHeader};
+use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|octets: &[u8]| {

@@ -9,7 +9,7 @@ use fulmar_proto::wire::checksum::InternetSum;
 use fulmar_proto::wire::network::{
     NETWORK_HEADER_BYTES, NetworkHeader, NetworkReject, count_hop, mark_congested,
 };
-use fulmar_proto::wire::udp::{Between, UdpHeader};
+use fulmar_baseline::wire::udp::{Between, UdpHeader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|octets: &[u8]| {

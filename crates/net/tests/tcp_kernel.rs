@@ -9,7 +9,7 @@ use crate::tcp_lab::{
 };
 use fulmar_channel::{BitErrors, Counters, Jitter, Order};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
+use fulmar_baseline::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Probability};
 use socket2::SockRef;
 use std::io::{ErrorKind, Read};

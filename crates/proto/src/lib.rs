@@ -12,7 +12,6 @@
 
 pub mod bytes;
 pub mod fec;
-pub mod link;
 pub mod machine;
 pub mod rng;
 pub mod shares;

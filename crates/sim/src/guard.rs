@@ -1,6 +1,6 @@
 //! Machines are driven through the contract checker in debug builds, and bare in release builds.
 
-use fulmar_proto::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
+use fulmar_baseline::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use fulmar_proto::machine::{Datagram, Deadline, Machine, Transmit};
 use fulmar_proto::units::{ByteCount, Instant};
 
@@ -9,7 +9,7 @@ use fulmar_proto::units::{ByteCount, Instant};
 pub(crate) type Guarded<M> = fulmar_proto::machine::Strict<M>;
 /// A link machine as the simulator holds it.
 #[cfg(debug_assertions)]
-pub(crate) type GuardedLink<M> = fulmar_proto::link::Strict<M>;
+pub(crate) type GuardedLink<M> = fulmar_baseline::link::Strict<M>;
 /// A link machine as the simulator holds it.
 #[cfg(not(debug_assertions))]
 pub(crate) type GuardedLink<M> = Bare<M>;

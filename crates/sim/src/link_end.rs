@@ -13,7 +13,7 @@ use crate::pool::PacketId;
 use crate::tap::Came;
 use fulmar_capture::Comment;
 use fulmar_channel::{PacketQueue, Queued};
-use fulmar_proto::link::{
+use fulmar_baseline::link::{
     FlowHash, FrameTransmit, Link, LinkCounters, LinkDriver, LinkMachine, LinkPacket, drain,
 };
 use fulmar_proto::machine::Ecn;

@@ -16,7 +16,7 @@ use crate::tap::TapEnd;
 use core::time::Duration;
 use fulmar_capture::Dissector;
 use fulmar_channel::{Channel, Config, ConfigError, PacketQueue};
-use fulmar_proto::link::{LinkLayer, Medium};
+use fulmar_baseline::link::{LinkLayer, Medium};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::NodeAddress;

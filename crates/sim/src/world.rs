@@ -23,7 +23,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
 use fulmar_capture::About;
 use fulmar_channel::ConfigError;
-use fulmar_proto::link::LinkCounters;
+use fulmar_baseline::link::LinkCounters;
 use fulmar_proto::machine::{Datagram, Deadline, Kind};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;

@@ -8,15 +8,15 @@ use fulmar_net::tun::TunPort;
 use fulmar_net::wait::{Interest, wait};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::parts::StreamEndpoint;
-use fulmar_proto::transport::tcp::{
+use fulmar_baseline::StreamEndpoint;
+use fulmar_baseline::tcp::{
     TcpCloseReason, TcpConfig, TcpConnectionId, TcpCounters, TcpEndpoint, TcpEndpointConfig,
     TcpEvent, TcpStatus,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use fulmar_proto::wire::aerotp::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use fulmar_proto::wire::tcp::{AddressPair, TcpHeader};
+use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 

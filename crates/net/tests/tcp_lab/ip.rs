@@ -4,7 +4,7 @@
 
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::wire::checksum::InternetSum;
-use fulmar_proto::wire::tcp::AddressPair;
+use fulmar_baseline::wire::tcp::AddressPair;
 
 const PROTOCOL_TCP: u8 = 6;
 const HOP_LIMIT: u8 = 64;

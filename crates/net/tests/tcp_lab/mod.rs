@@ -21,7 +21,7 @@ use fulmar_channel::{BitErrors, Config, LossModel};
 use fulmar_net::tun::{TunEnd, TunPort};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, PacketErrorRate};
-use fulmar_proto::wire::tcp::AddressPair;
+use fulmar_baseline::wire::tcp::AddressPair;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

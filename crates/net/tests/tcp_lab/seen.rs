@@ -1,6 +1,6 @@
 //! What crossed the link in one direction, as a bystander would count it.
 
-use fulmar_proto::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq};
+use fulmar_baseline::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq};
 
 /// Counts of one direction, before loss.
 #[derive(Clone, Copy, Debug, Default)]

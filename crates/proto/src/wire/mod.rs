@@ -13,7 +13,7 @@
 //! - Know a code: parity octets are split off and handed over, never computed here.
 //! - Judge a sequence number: whether it is new, old or absurd is the machine's business.
 //!
-//! [`network`] and [`udp`] are the lab's headers below AeroTP: the simulator puts the same octets on
+//! [`network`] is the lab's header below AeroTP: the simulator puts the same octets on
 //! its links as a real path would, so overhead counts and damage hits headers too.
 //!
 //! # Sources
@@ -21,11 +21,7 @@
 
 pub mod aerotp;
 pub mod checksum;
-pub mod link;
-pub mod lt_tcp;
 pub mod network;
 mod seq;
-pub mod tcp;
-pub mod udp;
 
 pub use seq::TpduSeq;

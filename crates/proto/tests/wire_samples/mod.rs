@@ -5,9 +5,5 @@
 //! compared, and each kind that a codec knows must have a sample.
 
 mod aerotp;
-mod link;
-mod lt_tcp;
-mod network;
 mod sample;
-mod slacp;
 mod splice;

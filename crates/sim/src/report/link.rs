@@ -4,7 +4,7 @@ use crate::measure::link::LinkMeter;
 use crate::measure::statistics::{mean_seconds, percentile};
 use crate::world::World;
 use core::time::Duration;
-use fulmar_proto::link::LinkCounters;
+use fulmar_baseline::link::LinkCounters;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 

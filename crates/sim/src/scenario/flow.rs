@@ -10,7 +10,7 @@ use crate::app::{FirstWrite, Traffic};
 use core::num::NonZeroU8;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_proto::wire::udp::UDP_HEADER_BYTES;
+use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_settings::{Keys, TableReader};
 
 /// One flow: an application at one end that sends to one at the other.

@@ -2,7 +2,7 @@
 
 use super::ScenarioError;
 use super::read::narrow;
-use fulmar_proto::link::{LaneSettings, SlacpConfig};
+use fulmar_baseline::link::{LaneSettings, SlacpConfig};
 use fulmar_settings::{Keys, TableReader};
 
 /// The keys of `[hop.link]`.

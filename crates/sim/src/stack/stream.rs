@@ -7,9 +7,9 @@ use crate::guard::Guarded;
 use crate::scenario::FlowPlan;
 use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
-use fulmar_proto::transport::parts::StreamEndpoint;
-use fulmar_proto::transport::tcp::{
+use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
+use fulmar_baseline::StreamEndpoint;
+use fulmar_baseline::tcp::{
     TcpCloseReason, TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
 };
 use fulmar_proto::units::Instant;

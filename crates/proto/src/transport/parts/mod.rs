@@ -1,6 +1,5 @@
 //! Parts that transports are put together from. Each owns its state, its timers and its tests.
 
-pub(in crate::transport) mod congestion;
 mod delivery;
 mod follower;
 mod pacer;
@@ -8,7 +7,6 @@ mod rate_control;
 mod rtt;
 mod scoreboard;
 mod spread;
-pub(in crate::transport) mod stream;
 
 pub use delivery::{DelaySample, DeliveryMeter, DeliveryReport, DeliveryWindow};
 pub use follower::LinkFollower;
@@ -17,4 +15,3 @@ pub use rate_control::{LinkReport, RateControl};
 pub use rtt::{RtoLimits, RttEstimator};
 pub use scoreboard::{Outstanding, Scoreboard, Settled};
 pub use spread::{BurstLengths, DelaySpread};
-pub use stream::StreamEndpoint;

@@ -1,7 +1,7 @@
 //! Two ends of a link layer, a medium that does its worst, and what is expected of them.
 
 use crate::guard::GuardedLink;
-use fulmar_proto::link::{
+use fulmar_baseline::link::{
     FlowHash, FrameTransmit, Link, LinkDriver, LinkLayer, LinkMachine, LinkPacket, Medium, drain,
 };
 use fulmar_proto::machine::{Kind, Priority};

@@ -1,0 +1,282 @@
+//! The receiving half: what is released, and what is acknowledged.
+
+use super::ArqConfig;
+use super::ArqScheme;
+use crate::link::parts::{Acquaintance, Placed, ReleaseWindow};
+use crate::link::{FrameTransmit, LinkCounters};
+use fulmar_proto::machine::Deadline;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Duration, Instant};
+use crate::wire::link::arq::{ARQ_BITS_MAX, ArqFrame, Epoch};
+use crate::wire::link::{Challenge, FrameNumber};
+
+/// A frame with a packet, as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival<'a> {
+    pub(super) epoch: Epoch,
+    pub(super) number: FrameNumber,
+    pub(super) base: FrameNumber,
+    pub(super) again: bool,
+    pub(super) packet: &'a [u8],
+}
+
+/// The same, kept until its sender is believed.
+#[derive(Clone, Debug)]
+struct Waiting {
+    number: FrameNumber,
+    base: FrameNumber,
+    again: bool,
+    packet: Vec<u8>,
+}
+
+/// The receiving half of one end.
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    config: ArqConfig,
+    /// The peer's life whose numbers are counted.
+    peer: Acquaintance<Waiting>,
+    window: ReleaseWindow,
+    ack_due: bool,
+    /// When the first packet that waits is released in spite of the hole before it.
+    release_at: Option<Instant>,
+}
+
+impl Receiver {
+    /// Nobody is known; challenges are drawn from `rng`.
+    pub(super) fn new(config: ArqConfig, rng: &mut Rng) -> Self {
+        let size = config.effective_window();
+        Self {
+            config,
+            peer: Acquaintance::new(rng, usize::from(size)),
+            window: ReleaseWindow::new(config.keeps_order(), size, FrameNumber(0)),
+            ack_due: false,
+            release_at: None,
+        }
+    }
+
+    /// Whether a sender that we follow may have this base: it is at most a window away. One that is
+    /// farther gave up more than that unheard, or is another of the same name.
+    fn is_near(&self, base: FrameNumber) -> bool {
+        is_near(base, self.window.next())
+    }
+
+    /// Whether a frame with this base is of the life that is followed: the first that is heard of.
+    fn knows(&mut self, epoch: Epoch, base: FrameNumber) -> bool {
+        match self.peer.known() {
+            None => {
+                self.peer.follow(epoch);
+                self.window.restart_at(base);
+                true
+            }
+            Some(known) => known == epoch && self.is_near(base),
+        }
+    }
+
+    pub(super) fn data(
+        &mut self,
+        now: Instant,
+        arrival: Arrival<'_>,
+        hold: Duration,
+        counters: &mut LinkCounters,
+    ) {
+        let Arrival {
+            epoch,
+            number,
+            base,
+            again,
+            packet,
+        } = arrival;
+        if number.ahead_of(base) >= ArqConfig::WINDOW_MAX {
+            counters.unexpected += 1;
+            return;
+        }
+        if !self.knows(epoch, base) {
+            counters.unexpected += 1;
+            let packet = packet.to_vec();
+            let waiting = Waiting {
+                number,
+                base,
+                again,
+                packet,
+            };
+            let next = self.window.next();
+            self.peer.doubt(now, next, epoch, Some(waiting));
+            return;
+        }
+        self.window.advance_to(base);
+        self.place(now, (number, again), packet.to_vec(), counters);
+        self.set_release(hold);
+    }
+
+    fn place(
+        &mut self,
+        since: Instant,
+        (number, again): (FrameNumber, bool),
+        packet: Vec<u8>,
+        counters: &mut LinkCounters,
+    ) {
+        self.ack_due = true;
+        let in_turn = self.config.scheme != ArqScheme::GoBackN || number == self.window.next();
+        let placed = if in_turn {
+            self.window.place(since, number, packet)
+        } else {
+            Placed::Known
+        };
+        match placed {
+            Placed::Taken => counters.recovered_by_arq += u64::from(again),
+            Placed::Known => counters.duplicates += 1,
+            Placed::Beyond => counters.unexpected += 1,
+        }
+    }
+
+    pub(super) fn advance(
+        &mut self,
+        now: Instant,
+        (epoch, base): (Epoch, FrameNumber),
+        hold: Duration,
+        counters: &mut LinkCounters,
+    ) {
+        if self.knows(epoch, base) {
+            self.window.advance_to(base);
+            self.ack_due = true;
+            self.set_release(hold);
+        } else {
+            counters.unexpected += 1;
+            let next = self.window.next();
+            self.peer.doubt(now, next, epoch, None);
+        }
+    }
+
+    /// The peer says that it is `epoch`, and what its base is.
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        (epoch, base): (Epoch, FrameNumber),
+        challenge: Challenge,
+        hold: Duration,
+        counters: &mut LinkCounters,
+    ) {
+        let Some(asked_at) = self.peer.believes(challenge) else {
+            counters.unexpected += 1;
+            return;
+        };
+        let waited = self.peer.take(epoch);
+        // The sender we follow is at most a window behind what we had when we asked.
+        let is_other = base.is_behind(asked_at) && asked_at.ahead_of(base) > ArqConfig::WINDOW_MAX;
+        let next = self.window.next();
+        let is_far = !base.is_behind(next) && base.ahead_of(next) > ArqConfig::WINDOW_MAX;
+        if self.peer.known() == Some(epoch) && !is_other && !is_far {
+            // What waited was of another time.
+            return;
+        }
+        self.peer.follow(epoch);
+        // The sender may have given up since what it had when it sent this; what has waited longer
+        // than a packet may, it has.
+        let is_of_now = |(since, waiting): &(Instant, Waiting)| {
+            is_near(waiting.base, base) && *since + hold >= now
+        };
+        let waited: Vec<(Instant, Waiting)> = waited.into_iter().filter(is_of_now).collect();
+        let bases = waited.iter().map(|(_, waiting)| waiting.base);
+        let first = bases.fold(
+            base,
+            |first, base| {
+                if base.is_behind(first) { base } else { first }
+            },
+        );
+        self.window.restart_at(first);
+        for (since, waiting) in waited {
+            let Waiting {
+                number,
+                base,
+                again,
+                packet,
+            } = waiting;
+            self.window.advance_to(base);
+            self.place(since, (number, again), packet, counters);
+        }
+        self.window.advance_to(base);
+        self.ack_due = true;
+        self.set_release(hold);
+    }
+
+    /// The peer asks who this end is.
+    pub(super) fn challenged(&mut self, challenge: Challenge) {
+        self.peer.challenged(challenge);
+    }
+
+    /// What this end is asked to answer.
+    pub(super) fn poll_answer(&mut self) -> Option<Challenge> {
+        self.peer.poll_answer()
+    }
+
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let waiting = self.peer.all_waiting().map(|waiting| waiting.packet.len());
+        self.window.held_octets() + waiting.sum::<usize>()
+    }
+
+    fn set_release(&mut self, hold: Duration) {
+        self.release_at = self.window.blocked_since().map(|since| since + hold);
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant, hold: Duration) {
+        while self.release_at.is_some_and(|at| at <= now) {
+            self.window.pass_first_holes();
+            self.set_release(hold);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        self.release_at.map(|at| Deadline { at, why: "release" })
+    }
+
+    /// A challenge or an acknowledgement, if one is due.
+    pub(super) fn poll(&mut self, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        let start = out.len();
+        if let Some(challenge) = self.peer.poll_challenge() {
+            ArqFrame::Challenge(challenge).encode(out);
+        } else {
+            self.acknowledge(out)?;
+        }
+        Some(FrameTransmit::control(out.len() - start))
+    }
+
+    /// Everything that is known, if it is due.
+    fn acknowledge(&mut self, out: &mut Vec<u8>) -> Option<()> {
+        let epoch = self.peer.known()?;
+        if !core::mem::take(&mut self.ack_due) {
+            return None;
+        }
+        let mut bits = [0; ARQ_BITS_MAX];
+        let mut used = 0;
+        let known = self.window.beyond_next().take(ARQ_BITS_MAX * 8);
+        for (index, arrived) in known.enumerate() {
+            if arrived && let Some(octet) = bits.get_mut(index / 8) {
+                *octet |= 0x80 >> (index % 8);
+                used = index / 8 + 1;
+            }
+        }
+        ArqFrame::Ack {
+            epoch,
+            next: self.window.next(),
+            bits: bits.get(..used).unwrap_or_default(),
+        }
+        .encode(out);
+        Some(())
+    }
+
+    pub(super) fn pop(&mut self, out: &mut Vec<u8>) -> Option<usize> {
+        let packet = self.window.pop()?;
+        out.extend_from_slice(&packet);
+        Some(packet.len())
+    }
+
+    pub(super) const fn passed_over(&self) -> u64 {
+        self.window.passed_over()
+    }
+}
+
+fn is_near(number: FrameNumber, other: FrameNumber) -> bool {
+    number.ahead_of(other) <= ArqConfig::WINDOW_MAX
+        || other.ahead_of(number) <= ArqConfig::WINDOW_MAX
+}

@@ -1,0 +1,339 @@
+//! The sending half: numbers, timers, retransmissions, and giving up.
+
+use super::{ArqConfig, ArqScheme};
+use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkPacket};
+use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::units::{Duration, Instant};
+use crate::wire::link::FrameNumber;
+use crate::wire::link::arq::{ArqFrame, Epoch};
+use std::collections::VecDeque;
+
+#[derive(Clone, Debug)]
+struct Outstanding {
+    octets: Vec<u8>,
+    priority: Priority,
+    /// Transmissions so far; tells a timer of an earlier one from the current.
+    sent: u16,
+    /// Timers that ran out on it.
+    timeouts: u8,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InFlight,
+    /// To be sent again.
+    Due,
+    /// Acknowledged or given up.
+    Done,
+}
+
+#[derive(Clone, Debug)]
+struct Fresh {
+    octets: Vec<u8>,
+    kind: Kind,
+    priority: Priority,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    at: Instant,
+    number: FrameNumber,
+    sent: u16,
+}
+
+/// Telling the receiver that the base moved over frames that were given up.
+#[derive(Clone, Copy, Debug)]
+struct Announcement {
+    /// When to say it again; now if `None`.
+    next: Option<Instant>,
+    left: u8,
+}
+
+/// The sending half of one end.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    config: ArqConfig,
+    epoch: Epoch,
+    base: FrameNumber,
+    /// The frames from `base` on; at most a window.
+    frames: VecDeque<Outstanding>,
+    fresh: Option<Fresh>,
+    /// In the order of expiry; entries of frames that were acknowledged or sent again are stale.
+    timers: VecDeque<Timer>,
+    /// Numbers to send again, in order; entries whose frame is not due any more are stale.
+    due: VecDeque<FrameNumber>,
+    announcement: Option<Announcement>,
+}
+
+impl Sender {
+    pub(super) fn new(config: ArqConfig, epoch: Epoch, first: FrameNumber) -> Self {
+        Self {
+            config,
+            epoch,
+            base: first,
+            frames: VecDeque::new(),
+            fresh: None,
+            timers: VecDeque::new(),
+            due: VecDeque::new(),
+            announcement: None,
+        }
+    }
+
+    /// The lowest number that may still be sent.
+    pub(super) const fn base(&self) -> FrameNumber {
+        self.base
+    }
+
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let fresh = self.fresh.as_ref().map_or(0, |fresh| fresh.octets.len());
+        let outstanding: usize = self.frames.iter().map(|frame| frame.octets.len()).sum();
+        fresh + outstanding
+    }
+
+    pub(super) fn ready(&self) -> bool {
+        self.fresh.is_none() && self.frames.len() < usize::from(self.config.effective_window())
+    }
+
+    pub(super) fn offer(&mut self, packet: LinkPacket<'_>) {
+        self.fresh = Some(Fresh {
+            octets: packet.octets.to_vec(),
+            kind: packet.kind,
+            priority: packet.priority,
+        });
+    }
+
+    /// Everything that has arrived: numbers below `next`, and behind it those whose bit is set.
+    /// `false` if these are no numbers of ours.
+    pub(super) fn acknowledge(&mut self, next: FrameNumber, bits: &[u8]) -> bool {
+        if next.is_behind(self.base) {
+            // An acknowledgement that was overtaken by a later one.
+            return true;
+        }
+        let arrived = usize::from(next.ahead_of(self.base));
+        if arrived > self.frames.len() {
+            return false;
+        }
+        for frame in self.frames.iter_mut().take(arrived) {
+            frame.state = State::Done;
+        }
+        let set = bits
+            .iter()
+            .flat_map(|octet| (0..8).map(move |bit| octet & (0x80 >> bit) != 0));
+        for (frame, set) in self.frames.iter_mut().skip(arrived + 1).zip(set) {
+            if set {
+                frame.state = State::Done;
+            }
+        }
+        self.move_base();
+        // The receiver waits for nothing that was given up.
+        self.announcement = None;
+        self.forget_stale_timers();
+        true
+    }
+
+    fn move_base(&mut self) {
+        while self.frames.front().is_some_and(|f| f.state == State::Done) {
+            self.frames.pop_front();
+            self.base = self.base.plus(1);
+        }
+    }
+
+    fn frame(&mut self, number: FrameNumber) -> Option<&mut Outstanding> {
+        let index = usize::from(number.ahead_of(self.base));
+        self.frames.get_mut(index)
+    }
+
+    fn is_current(&mut self, timer: Timer) -> bool {
+        self.frame(timer.number)
+            .is_some_and(|frame| frame.state == State::InFlight && frame.sent == timer.sent)
+    }
+
+    fn forget_stale_timers(&mut self) {
+        while let Some(&timer) = self.timers.front()
+            && !self.is_current(timer)
+        {
+            self.timers.pop_front();
+        }
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant, counters: &mut LinkCounters) {
+        self.forget_stale_timers();
+        while let Some(&timer) = self.timers.front()
+            && timer.at <= now
+        {
+            self.timers.pop_front();
+            self.expire(timer.number, counters);
+            self.forget_stale_timers();
+        }
+        if let Some(announcement) = &mut self.announcement
+            && announcement.next.is_some_and(|at| at <= now)
+        {
+            announcement.next = None;
+            if announcement.left == 0 {
+                self.announcement = None;
+            }
+        }
+    }
+
+    /// A frame was not acknowledged in time.
+    fn expire(&mut self, number: FrameNumber, counters: &mut LinkCounters) {
+        let retries = self.config.retries;
+        let Some(frame) = self.frame(number) else {
+            return;
+        };
+        frame.timeouts = frame.timeouts.saturating_add(1);
+        if frame.timeouts > retries {
+            frame.state = State::Done;
+            counters.given_up += 1;
+            self.move_base();
+            self.announcement = Some(Announcement {
+                next: None,
+                left: retries.max(1),
+            });
+        } else {
+            frame.state = State::Due;
+            self.due.push_back(number);
+        }
+        if self.config.scheme == ArqScheme::GoBackN {
+            self.go_back();
+        }
+    }
+
+    /// Everything that is outstanding is sent again.
+    fn go_back(&mut self) {
+        self.due.clear();
+        let mut number = self.base;
+        for frame in &mut self.frames {
+            if frame.state != State::Done {
+                frame.state = State::Due;
+                self.due.push_back(number);
+            }
+            number = number.plus(1);
+        }
+    }
+
+    /// The next frame: what is sent again, then what was given up, then what is new. `timeout` is
+    /// how long to wait for its acknowledgement.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        timeout: Duration,
+        out: &mut Vec<u8>,
+    ) -> Option<FrameTransmit> {
+        let start = out.len();
+        let (class, kind, priority) = self
+            .poll_again(now, timeout, out)
+            .or_else(|| self.poll_fresh(now, timeout, out))
+            .or_else(|| self.poll_announcement(now, timeout, out))?;
+        Some(FrameTransmit {
+            len: out.len() - start,
+            class,
+            kind,
+            priority,
+        })
+    }
+
+    fn poll_again(
+        &mut self,
+        now: Instant,
+        timeout: Duration,
+        out: &mut Vec<u8>,
+    ) -> Option<(FrameClass, Kind, Priority)> {
+        while let Some(number) = self.due.pop_front() {
+            let (epoch, base) = (self.epoch, self.base);
+            let Some(frame) = self.frame(number).filter(|f| f.state == State::Due) else {
+                continue;
+            };
+            frame.state = State::InFlight;
+            frame.sent = frame.sent.wrapping_add(1);
+            let (sent, priority) = (frame.sent, frame.priority);
+            ArqFrame::Data {
+                epoch,
+                number,
+                base,
+                again: true,
+                packet: &frame.octets,
+            }
+            .encode(out);
+            self.start_timer(now + timeout, number, sent);
+            return Some((FrameClass::Again, Kind::Retransmission, priority));
+        }
+        None
+    }
+
+    fn poll_fresh(
+        &mut self,
+        now: Instant,
+        timeout: Duration,
+        out: &mut Vec<u8>,
+    ) -> Option<(FrameClass, Kind, Priority)> {
+        let Fresh {
+            octets,
+            kind,
+            priority,
+        } = self.fresh.take()?;
+        let distance = u16::try_from(self.frames.len()).unwrap_or(u16::MAX);
+        let number = self.base.plus(distance);
+        ArqFrame::Data {
+            epoch: self.epoch,
+            number,
+            base: self.base,
+            again: false,
+            packet: &octets,
+        }
+        .encode(out);
+        self.frames.push_back(Outstanding {
+            octets,
+            priority,
+            sent: 1,
+            timeouts: 0,
+            state: State::InFlight,
+        });
+        self.start_timer(now + timeout, number, 1);
+        Some((FrameClass::Data, kind, priority))
+    }
+
+    fn poll_announcement(
+        &mut self,
+        now: Instant,
+        timeout: Duration,
+        out: &mut Vec<u8>,
+    ) -> Option<(FrameClass, Kind, Priority)> {
+        let announcement = self.announcement.as_mut()?;
+        if announcement.next.is_some() {
+            return None;
+        }
+        announcement.left = announcement.left.saturating_sub(1);
+        announcement.next = Some(now + timeout);
+        ArqFrame::Advance {
+            epoch: self.epoch,
+            base: self.base,
+        }
+        .encode(out);
+        Some((FrameClass::Control, Kind::Control, Priority(u8::MAX)))
+    }
+
+    /// Every frame says the base, so an announcement counts as made with each.
+    fn start_timer(&mut self, at: Instant, number: FrameNumber, sent: u16) {
+        // Timers run out in the order of transmission even where a longer frame raised the timeout.
+        let at = self.timers.back().map_or(at, |last| at.max(last.at));
+        self.timers.push_back(Timer { at, number, sent });
+        if let Some(announcement) = &mut self.announcement {
+            announcement.next = Some(at);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        let retransmit = self.timers.front().map(|timer| Deadline {
+            at: timer.at,
+            why: "retransmit",
+        });
+        let announce = self.announcement.and_then(|a| a.next).map(|at| Deadline {
+            at,
+            why: "announce",
+        });
+        Deadline::earlier(retransmit, announce)
+    }
+}

@@ -1,0 +1,351 @@
+//! Two ends, frame by frame: each case says which frames arrive.
+
+use super::{Arq, ArqConfig};
+use crate::link::by_hand::{self, arrive, offer, packet, packets};
+use crate::link::{LinkMachine, Medium, Strict};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
+use crate::wire::link::FrameNumber;
+use crate::wire::link::arq::{ArqFrame, Epoch};
+
+const MEDIUM: Medium = Medium {
+    rate: Some(Bitrate::from_bits_per_second(10_000_000)),
+    back_rate: Some(Bitrate::from_bits_per_second(10_000_000)),
+    round_trip: Duration::from_millis(20),
+    access: Duration::ZERO,
+};
+const NOW: Instant = Instant::from_nanos(1_000_000_000);
+
+fn end(config: ArqConfig, name: &str) -> Strict<Arq> {
+    let mut rng = Rng::from_seed(1).child(name);
+    Strict::new(Arq::new(config, MEDIUM, &mut rng))
+}
+
+fn frames(machine: &mut Strict<Arq>, now: Instant) -> Vec<Vec<u8>> {
+    let sent = by_hand::frames(machine, now).into_iter();
+    sent.map(|(_, octets)| octets).collect()
+}
+
+/// The frame of a packet.
+fn send(machine: &mut Strict<Arq>, now: Instant, number: u8) -> Vec<u8> {
+    offer(machine, now, &packet(number));
+    let mut sent = frames(machine, now);
+    assert_eq!(sent.len(), 1);
+    sent.remove(0)
+}
+
+/// What the receiver asks and the sender answers, until both are silent.
+fn talk(sender: &mut Strict<Arq>, receiver: &mut Strict<Arq>, now: Instant) -> Vec<Vec<u8>> {
+    let mut released = Vec::new();
+    loop {
+        let asked = frames(receiver, now);
+        for frame in &asked {
+            assert!(arrive(sender, now, frame).is_empty());
+        }
+        let answered = frames(sender, now);
+        for frame in &answered {
+            released.extend(arrive(receiver, now, frame));
+        }
+        if asked.is_empty() && answered.is_empty() {
+            return released;
+        }
+    }
+}
+
+#[test]
+fn a_restarted_peer_is_followed_when_it_answers_and_none_of_its_packets_is_lost_for_that() {
+    for config in [
+        ArqConfig::LL_ARQ,
+        ArqConfig::GO_BACK_N,
+        ArqConfig::STOP_AND_WAIT,
+    ] {
+        let (mut sender, mut receiver) = (end(config, "first life"), end(config, "receiver"));
+        let former = send(&mut sender, NOW, 1);
+        assert_eq!(arrive(&mut receiver, NOW, &former), [packet(1)]);
+        talk(&mut sender, &mut receiver, NOW);
+        sender = end(config, "second life");
+        let frame = send(&mut sender, NOW, 2);
+        assert!(arrive(&mut receiver, NOW, &frame).is_empty());
+        assert_eq!(talk(&mut sender, &mut receiver, NOW), [packet(2)]);
+        // What the medium held up of the life that is over changes nothing.
+        assert!(arrive(&mut receiver, NOW, &former).is_empty());
+        assert!(talk(&mut sender, &mut receiver, NOW).is_empty());
+        let frame = send(&mut sender, NOW, 3);
+        assert_eq!(arrive(&mut receiver, NOW, &frame), [packet(3)]);
+    }
+}
+
+#[test]
+fn a_life_that_is_over_before_it_is_heard_of_does_not_stop_the_present_one() {
+    let config = ArqConfig::LL_ARQ;
+    let mut receiver = end(config, "receiver");
+    let held_up = send(&mut end(config, "a life nobody heard of"), NOW, 1);
+    let mut sender = end(config, "present life");
+    let frame = send(&mut sender, NOW, 2);
+    assert_eq!(arrive(&mut receiver, NOW, &frame), [packet(2)]);
+    assert!(arrive(&mut receiver, NOW, &held_up).is_empty());
+    assert!(talk(&mut sender, &mut receiver, NOW).is_empty());
+    let frame = send(&mut sender, NOW, 3);
+    assert_eq!(arrive(&mut receiver, NOW, &frame), [packet(3)]);
+}
+
+/// Two lives of one name are told apart by their numbers, unless these are within a window.
+#[test]
+fn a_life_of_a_former_ones_name_is_known_by_its_numbers() {
+    let config = ArqConfig::LL_ARQ;
+    let far = ArqConfig::WINDOW_MAX + 1;
+    for distance in [far, far.wrapping_neg()] {
+        let mut receiver = end(config, "receiver");
+        let (mut sender, epoch) = (end(config, "sender"), Epoch(7));
+        let frame = |number, content: &[u8]| {
+            let mut out = Vec::new();
+            let (base, again) = (number, false);
+            ArqFrame::Data {
+                epoch,
+                number,
+                base,
+                again,
+                packet: content,
+            }
+            .encode(&mut out);
+            out
+        };
+        assert_eq!(
+            arrive(&mut receiver, NOW, &frame(FrameNumber(9), b"one")),
+            [b"one"]
+        );
+        frames(&mut receiver, NOW);
+        let restarted = FrameNumber(10).plus(distance);
+        assert!(arrive(&mut receiver, NOW, &frame(restarted, b"two")).is_empty());
+        let challenge = frames(&mut receiver, NOW);
+        let Ok(ArqFrame::Challenge(challenge)) = ArqFrame::parse(&challenge[0]) else {
+            panic!("{challenge:?}");
+        };
+        let mut answer = Vec::new();
+        ArqFrame::Answer {
+            epoch,
+            base: restarted,
+            challenge,
+        }
+        .encode(&mut answer);
+        assert_eq!(arrive(&mut receiver, NOW, &answer), [b"two"], "{distance}");
+        assert!(frames(&mut sender, NOW).is_empty());
+    }
+}
+
+#[test]
+fn a_peer_that_never_answers_costs_a_window_and_an_unheard_one_another() {
+    let config = ArqConfig {
+        window: 8,
+        ..ArqConfig::LL_ARQ
+    };
+    let mut receiver = end(config, "receiver");
+    let mut sender = end(config, "sender");
+    let first = send(&mut sender, NOW, 0);
+    assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+    for number in 0..1_000_u16 {
+        for epoch in 0..3 {
+            let mut out = Vec::new();
+            let (number, epoch) = (FrameNumber(number), Epoch(epoch));
+            let base = number;
+            ArqFrame::Data {
+                epoch,
+                number,
+                base,
+                again: false,
+                packet: &packet(1),
+            }
+            .encode(&mut out);
+            assert!(arrive(&mut receiver, NOW, &out).is_empty());
+        }
+    }
+    assert!(receiver.held() <= ByteCount(8 * 1_000));
+    while sender.ready() {
+        send(&mut sender, NOW, 1);
+    }
+    assert!(sender.held() <= ByteCount(8 * 1_000));
+}
+
+/// The bound that `docs/models/link.md` gives is reached: a window's last frame waits for the tries of
+/// all before it, where only the first's timer counts.
+#[test]
+fn a_dead_hop_gives_up_a_go_back_n_window_one_after_another_and_others_at_once() {
+    for (preset, factor) in [(ArqConfig::GO_BACK_N, 4), (ArqConfig::LL_ARQ, 1)] {
+        let config = ArqConfig {
+            window: 4,
+            retries: 2,
+            retransmit_after: Some(Duration::from_millis(30)),
+            ..preset
+        };
+        let mut sender = end(config, "sender");
+        for number in 0..4 {
+            send(&mut sender, NOW, number);
+        }
+        let mut now = NOW;
+        while sender.counters().given_up < 4 {
+            now = sender.next_deadline().expect("it still tries").at;
+            sender.handle_deadline(now);
+            assert!(packets(&mut sender).is_empty());
+            frames(&mut sender, now);
+        }
+        // Three transmissions each.
+        let took = now.saturating_since(NOW);
+        assert_eq!(took, Duration::from_millis(30) * 3 * factor, "{preset:?}");
+    }
+}
+
+#[test]
+fn what_came_behind_a_hole_leaves_when_the_hold_is_over_though_the_sender_is_gone() {
+    let config = ArqConfig {
+        retries: 2,
+        retransmit_after: Some(Duration::from_millis(30)),
+        ..ArqConfig::LL_ARQ
+    };
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let first = send(&mut sender, NOW, 0);
+    assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+    let _lost = send(&mut sender, NOW, 1);
+    let behind = send(&mut sender, NOW, 2);
+    assert!(arrive(&mut receiver, NOW, &behind).is_empty());
+    // Three tries of the sender, and half as long again and one more.
+    let at = receiver.next_deadline().expect("it waits").at;
+    assert_eq!(at.saturating_since(NOW), Duration::from_millis(30) * 5);
+    receiver.handle_deadline(at);
+    assert_eq!(packets(&mut receiver), [packet(2)]);
+}
+
+#[test]
+fn of_what_comes_ahead_of_its_turn_a_receiver_keeps_a_window() {
+    let config = ArqConfig {
+        window: 8,
+        ..ArqConfig::LL_ARQ
+    };
+    let mut receiver = end(config, "receiver");
+    let base = FrameNumber(u16::MAX - 3);
+    let frame = |distance| {
+        let mut out = Vec::new();
+        let data = ArqFrame::Data {
+            epoch: Epoch(7),
+            number: base.plus(distance),
+            base,
+            again: false,
+            packet: &packet(1),
+        };
+        data.encode(&mut out);
+        out
+    };
+    for distance in 1..ArqConfig::WINDOW_MAX + 10 {
+        assert!(arrive(&mut receiver, NOW, &frame(distance)).is_empty());
+    }
+    assert_eq!(receiver.held(), ByteCount(7 * 1_000));
+    assert_eq!(arrive(&mut receiver, NOW, &frame(0)).len(), 8);
+    assert_eq!(receiver.held(), ByteCount::ZERO);
+}
+
+fn acknowledgement(epoch: Epoch, next: FrameNumber) -> Vec<u8> {
+    let mut out = Vec::new();
+    ArqFrame::Ack {
+        epoch,
+        next,
+        bits: &[],
+    }
+    .encode(&mut out);
+    out
+}
+
+/// Its sender's life, its number, and its base.
+fn numbers(frame: &[u8]) -> (Epoch, FrameNumber, FrameNumber) {
+    match ArqFrame::parse(frame) {
+        Ok(ArqFrame::Data {
+            epoch,
+            number,
+            base,
+            ..
+        }) => (epoch, number, base),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_acknowledgement_of_another_life_or_of_what_was_never_sent_confirms_nothing() {
+    let mut sender = end(ArqConfig::LL_ARQ, "sender");
+    let sent = send(&mut sender, NOW, 1);
+    let (epoch, number, _) = numbers(&sent);
+    let other = Epoch(epoch.0.wrapping_add(1));
+    for (unexpected, frame) in [
+        (1, acknowledgement(other, number.plus(1))),
+        (2, acknowledgement(epoch, number.plus(2))),
+        // Overtaken by a later one.
+        (2, acknowledgement(epoch, number.plus(u16::MAX))),
+    ] {
+        assert!(arrive(&mut sender, NOW, &frame).is_empty());
+        assert_eq!(sender.counters().unexpected, unexpected);
+        assert_eq!(sender.held(), ByteCount(1_000));
+    }
+    let sound = acknowledgement(epoch, number.plus(1));
+    assert!(arrive(&mut sender, NOW, &sound).is_empty());
+    assert_eq!(sender.held(), ByteCount::ZERO);
+}
+
+#[test]
+fn a_go_back_n_receiver_keeps_nothing_that_is_out_of_order() {
+    let config = ArqConfig::GO_BACK_N;
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let first = send(&mut sender, NOW, 0);
+    assert_eq!(arrive(&mut receiver, NOW, &first), [packet(0)]);
+    let _lost = send(&mut sender, NOW, 1);
+    let behind = send(&mut sender, NOW, 2);
+    assert!(arrive(&mut receiver, NOW, &behind).is_empty());
+    assert_eq!(receiver.held(), ByteCount::ZERO);
+}
+
+#[test]
+fn a_packet_that_is_given_up_holds_up_no_other_though_nothing_is_sent_after_them() {
+    let config = ArqConfig {
+        retries: 0,
+        ..ArqConfig::LL_ARQ
+    };
+    let (mut sender, mut receiver) = (end(config, "sender"), end(config, "receiver"));
+    let _lost = send(&mut sender, NOW, 1);
+    let behind = send(&mut sender, NOW, 2);
+    let (_, number, base) = numbers(&behind);
+    assert_eq!(number, base.plus(1));
+    assert!(arrive(&mut receiver, NOW, &behind).is_empty());
+    for frame in frames(&mut receiver, NOW) {
+        assert!(arrive(&mut sender, NOW, &frame).is_empty());
+    }
+    let timeout = sender.next_deadline().expect("it waits").at;
+    sender.handle_deadline(timeout);
+    assert!(packets(&mut sender).is_empty());
+    let announced = frames(&mut sender, timeout);
+    assert_eq!(announced.len(), 1);
+    let released = arrive(&mut receiver, timeout, &announced[0]);
+    assert_eq!(released, [packet(2)]);
+}
+
+/// Its sender has given it up: it would come out later than a packet may.
+#[test]
+fn what_waited_for_an_answer_longer_than_a_packet_may_does_not_come_out() {
+    let config = ArqConfig::LL_ARQ;
+    for (waits, expected) in [(Duration::from_millis(10), 1), (Duration::from_secs(60), 0)] {
+        let mut receiver = end(config, "receiver");
+        let former = send(&mut end(config, "first life"), NOW, 1);
+        assert_eq!(arrive(&mut receiver, NOW, &former), [packet(1)]);
+        let frame = send(&mut end(config, "second life"), NOW, 2);
+        assert!(arrive(&mut receiver, NOW, &frame).is_empty());
+        let challenge = frames(&mut receiver, NOW);
+        let Ok(ArqFrame::Challenge(challenge)) = ArqFrame::parse(&challenge[0]) else {
+            panic!("{challenge:?}");
+        };
+        let (epoch, number, _) = numbers(&frame);
+        let mut answer = Vec::new();
+        ArqFrame::Answer {
+            epoch,
+            base: number.plus(1),
+            challenge,
+        }
+        .encode(&mut answer);
+        let released = arrive(&mut receiver, NOW + waits, &answer);
+        assert_eq!(released.len(), expected, "after {waits:?}");
+    }
+}

@@ -1,0 +1,253 @@
+//! The blocks under way at a receiver: rebuilding, and release in order.
+//!
+//! A packet leaves as soon as all its parts are there and all packets before it left or were passed
+//! over; its block need not be complete.
+
+use super::HarqConfig;
+use super::sender::{FIRST_PART, LAST_PART, PACKET_NUMBER};
+use fulmar_proto::fec::block::SpanDecoder;
+use crate::link::LinkCounters;
+use fulmar_proto::wire::checksum::crc32;
+use crate::wire::link::FrameNumber;
+use crate::wire::link::harq::UnitKind;
+use std::collections::{BTreeMap, VecDeque};
+
+/// More octets than a block and its parity have; bounds what one can hold.
+const BLOCK_OCTETS_MAX: usize = 400_000;
+
+/// A block that has begun and was not released.
+#[derive(Clone, Debug, Default)]
+struct Block {
+    decoder: SpanDecoder,
+    /// Sources that were heard of.
+    span: u8,
+    /// Sources that it has, once that is known.
+    total: Option<u8>,
+    /// Bit i: source i arrived as such.
+    arrived: u64,
+    /// It was asked for.
+    asked: bool,
+    /// Nothing more comes of it.
+    passed: bool,
+    /// Sources that were handed on.
+    released: u8,
+    /// Packets that were handed on or are missing.
+    packets: u8,
+    /// Packets of which a part was there.
+    heard: u8,
+    /// The parts of the packet that is being put together, if its first was there.
+    assembly: Option<Vec<u8>>,
+    /// A part of it had to be rebuilt.
+    rebuilt: bool,
+}
+
+impl Block {
+    /// Whether every source is there: units that damage made contradict each other may be enough
+    /// in number and rebuild nothing.
+    fn is_complete(&self) -> bool {
+        let is_there = |index| self.decoder.source(index).is_some();
+        self.total.is_some_and(|total| (0..total).all(is_there))
+    }
+
+    /// Whether the last of `end` sources is missing.
+    fn ends_with_a_hole(&self, end: u8) -> bool {
+        end.checked_sub(1)
+            .is_none_or(|last| self.decoder.source(last).is_none())
+    }
+
+    /// Takes a part of a packet; the packet, if this was its last.
+    fn put(&mut self, part: &[u8]) -> Option<Vec<u8>> {
+        let (&place, octets) = part.split_first()?;
+        if place & FIRST_PART != 0 {
+            self.assembly = Some(Vec::new());
+            self.rebuilt = false;
+        }
+        let bit = 1_u64
+            .checked_shl(u32::from(self.released))
+            .unwrap_or_default();
+        self.rebuilt |= self.arrived & bit == 0;
+        self.assembly.as_mut()?.extend_from_slice(octets);
+        if place & LAST_PART == 0 {
+            return None;
+        }
+        let octets = self.assembly.take()?;
+        let (packet, check) = octets.split_last_chunk::<4>()?;
+        let sound = !packet.is_empty() && crc32(packet) == u32::from_be_bytes(*check);
+        sound.then(|| packet.to_vec())
+    }
+}
+
+/// Blocks by number, released in order.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    size: u16,
+    /// The lowest block that was not released.
+    next: FrameNumber,
+    /// By number. Never iterated in the order of keys, which wrap.
+    begun: BTreeMap<u16, Block>,
+    outbox: VecDeque<Vec<u8>>,
+}
+
+impl Blocks {
+    pub(super) fn new(size: u16) -> Self {
+        Self {
+            size,
+            next: FrameNumber(0),
+            begun: BTreeMap::new(),
+            outbox: VecDeque::new(),
+        }
+    }
+
+    /// The lowest block that is still waited for.
+    pub(super) const fn next(&self) -> FrameNumber {
+        self.next
+    }
+
+    pub(super) const fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Whether something more of this block is waited for.
+    pub(super) fn is_open(&self, number: FrameNumber) -> bool {
+        number.ahead_of(self.next) < self.size
+            && self
+                .begun
+                .get(&number.0)
+                .is_none_or(|block| !block.passed && !block.is_complete())
+    }
+
+    /// The sources that were heard of, and the symbols that are needed for those.
+    pub(super) fn needs(&self, number: FrameNumber) -> (u8, usize) {
+        self.begun.get(&number.0).map_or((0, 0), |block| {
+            (block.span, block.decoder.needed(block.span))
+        })
+    }
+
+    /// Whether all of the block is known to be there.
+    pub(super) fn is_complete(&self, number: FrameNumber) -> bool {
+        number.is_behind(self.next) || self.begun.get(&number.0).is_some_and(Block::is_complete)
+    }
+
+    /// Whether the block's second round is asked for.
+    pub(super) fn ask(&mut self, number: FrameNumber, asked: bool) {
+        if let Some(block) = self.begun.get_mut(&number.0) {
+            block.asked = asked;
+        }
+    }
+
+    /// The block has so many sources, unless more were heard of.
+    pub(super) fn set_total(&mut self, number: FrameNumber, total: u8) {
+        if total == 0 || total > HarqConfig::FRAGMENTS_MAX || !self.is_open(number) {
+            return;
+        }
+        let block = self.begun.entry(number.0).or_default();
+        if block.total.is_none() && total >= block.span {
+            block.total = Some(total);
+            block.span = total;
+        }
+    }
+
+    /// Takes a unit's octets for an open block. `false` if they bring nothing new.
+    pub(super) fn take(&mut self, number: FrameNumber, kind: UnitKind, octets: &[u8]) -> bool {
+        if !self.is_open(number) {
+            return false;
+        }
+        let block = self.begun.entry(number.0).or_default();
+        let most = block.total.unwrap_or(HarqConfig::FRAGMENTS_MAX);
+        if block.decoder.octets() + octets.len() > BLOCK_OCTETS_MAX {
+            return false;
+        }
+        match kind {
+            UnitKind::Source { index } if index < most => {
+                block.span = block.span.max(index + 1);
+                block.arrived |= 1_u64.checked_shl(u32::from(index)).unwrap_or_default();
+                block.decoder.add_source(index, octets)
+            }
+            UnitKind::Parity { row, span, .. } if span <= most => {
+                block.span = block.span.max(span);
+                block.decoder.add_repair(row, span, octets)
+            }
+            _ => false,
+        }
+    }
+
+    /// Nothing more comes of this block.
+    pub(super) fn pass_over(&mut self, number: FrameNumber) {
+        if number.ahead_of(self.next) < self.size {
+            self.begun.entry(number.0).or_default().passed = true;
+        }
+    }
+
+    /// Hands on what is next in order, as far as it is there.
+    pub(super) fn release(&mut self, counters: &mut LinkCounters) {
+        while let Some(block) = self.begun.get_mut(&self.next.0) {
+            let end = block.total.unwrap_or(block.span);
+            while block.released < end {
+                let part = block.decoder.source(block.released).map(<[u8]>::to_vec);
+                if part.is_none() && !block.passed {
+                    return;
+                }
+                let Some(part) = part else {
+                    block.assembly = None;
+                    block.released += 1;
+                    continue;
+                };
+                let number = part.first().map_or(0, |place| place & PACKET_NUMBER);
+                block.heard = block.heard.max(number + 1);
+                let packet = block.put(&part);
+                block.released += 1;
+                if let Some(packet) = packet {
+                    counters.skipped += u64::from(number.saturating_sub(block.packets));
+                    block.packets = number + 1;
+                    counters.recovered_by_arq += u64::from(block.rebuilt && block.asked);
+                    counters.recovered_by_parity += u64::from(block.rebuilt && !block.asked);
+                    self.outbox.push_back(packet);
+                }
+            }
+            if block.total.is_none() && !block.passed {
+                return;
+            }
+            // How many were lost behind the last one that was heard of is not known.
+            let unfinished = block.heard.saturating_sub(block.packets);
+            let lost = unfinished.max(u8::from(block.ends_with_a_hole(end)));
+            counters.skipped += u64::from(lost);
+            self.begun.remove(&self.next.0);
+            self.next = self.next.plus(1);
+        }
+    }
+
+    /// Goes on at `next`, passing over everything before it.
+    pub(super) fn advance_to(&mut self, next: FrameNumber, counters: &mut LinkCounters) {
+        while self.next.is_behind(next) {
+            self.begun.entry(self.next.0).or_default().passed = true;
+            self.release(counters);
+        }
+    }
+
+    /// Begins again at `next`.
+    pub(super) fn restart_at(&mut self, next: FrameNumber, counters: &mut LinkCounters) {
+        let begun = self
+            .begun
+            .keys()
+            .map(|&number| FrameNumber(number).ahead_of(self.next));
+        if let Some(farthest) = begun.max() {
+            self.advance_to(self.next.plus(farthest).plus(1), counters);
+        }
+        self.begun.clear();
+        self.next = next;
+    }
+
+    /// Octets of units and packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let begun = self.begun.values().map(|block| {
+            let assembly = block.assembly.as_ref().map_or(0, Vec::len);
+            block.decoder.octets() + assembly
+        });
+        begun.sum::<usize>() + self.outbox.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// The next packet for the node above.
+    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
+        self.outbox.pop_front()
+    }
+}

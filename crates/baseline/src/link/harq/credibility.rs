@@ -1,0 +1,192 @@
+//! What is believed: 16 bits of check overlook damage, and a medium may hold units up until their
+//! sender's life is over.
+//!
+//! A unit of a block that is coming, was, or comes next is taken. One of a later block says that those
+//! between were lost whole: it waits for a second one that says so too. One of another life, or of a
+//! block so old that it may be of one with the same name, waits until its sender has answered.
+
+use super::FIRST_BLOCKS_APART;
+use super::receiver::{ANSWER_SLACK_UNITS, Receiver, Waiting};
+use crate::link::LinkCounters;
+use fulmar_proto::units::Instant;
+use crate::wire::link::arq::Epoch;
+use crate::wire::link::harq::{Unit, UnitKind};
+use crate::wire::link::{Challenge, FrameNumber};
+
+/// Two units make each other credible, should they be of blocks ahead, if these are as near.
+const CREDIBLE: u16 = 4;
+/// Unit times that a block may take: its first round, its second and one of another that goes before
+/// that, each of as many units as the code has, and what may stand before feedback and answer.
+const BLOCK_UNIT_TIMES_MAX: u32 = 3 * 255 + ANSWER_SLACK_UNITS;
+
+/// How a unit stands to what is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Of a block that is coming, was, or comes next.
+    Expected,
+    /// Of a later block: those between were lost whole, or the check overlooked damage.
+    Ahead,
+    /// Of another life, or of one so old that it may be.
+    Foreign,
+}
+
+impl Receiver {
+    fn standing(&self, unit: Unit) -> Standing {
+        let next = self.blocks.next();
+        let coming = if self.horizon.is_behind(next) {
+            next
+        } else {
+            self.horizon
+        };
+        let is_new = !unit.block.is_behind(coming);
+        if self.peer.known() != Some(unit.epoch)
+            || !(is_new || is_near(unit.block, coming, self.blocks.size()))
+        {
+            Standing::Foreign
+        } else if is_new && (unit.block != coming || !begins_a_block(unit)) {
+            Standing::Ahead
+        } else {
+            Standing::Expected
+        }
+    }
+
+    /// The first life that is heard of. One of its first blocks says where it began; another one has
+    /// to be seconded.
+    pub(super) fn meet(
+        &mut self,
+        now: Instant,
+        unit: Unit,
+        octets: &[u8],
+        counters: &mut LinkCounters,
+    ) {
+        let past = unit.block.0 % FIRST_BLOCKS_APART;
+        if past < self.blocks.size() {
+            let first = unit.block.plus(past.wrapping_neg());
+            self.follow((unit.epoch, first), counters);
+            self.judge(now, unit, octets, counters);
+        } else if let Some(seconds) = self.seconds(now, unit, octets) {
+            let blocks = seconds.iter().map(|waiting| waiting.unit.block);
+            self.follow((unit.epoch, lowest(unit.block, blocks)), counters);
+            for Waiting { unit, octets } in &seconds {
+                self.believe(now, *unit, octets, counters);
+            }
+            self.believe(now, unit, octets, counters);
+        }
+    }
+
+    /// Takes a unit, or keeps it until another or its sender confirms it.
+    pub(super) fn judge(
+        &mut self,
+        now: Instant,
+        unit: Unit,
+        octets: &[u8],
+        counters: &mut LinkCounters,
+    ) {
+        match self.standing(unit) {
+            Standing::Expected => self.believe(now, unit, octets, counters),
+            Standing::Ahead => self.ahead(now, unit, octets, counters),
+            Standing::Foreign => {
+                counters.unexpected += 1;
+                let octets = octets.to_vec();
+                let waiting = Waiting { unit, octets };
+                let next = self.blocks.next();
+                self.peer.doubt(now, next, unit.epoch, Some(waiting));
+            }
+        }
+    }
+
+    /// A unit of a block that begins while others before it did not: 16 bits of check are not
+    /// enough to give those up, so it waits for a second one.
+    fn ahead(&mut self, now: Instant, unit: Unit, octets: &[u8], counters: &mut LinkCounters) {
+        if let Some(seconds) = self.seconds(now, unit, octets) {
+            for Waiting { unit, octets } in &seconds {
+                self.believe(now, *unit, octets, counters);
+            }
+            self.believe(now, unit, octets, counters);
+        }
+    }
+
+    /// What waited for a unit like this one; without that, it waits itself.
+    fn seconds(&mut self, now: Instant, unit: Unit, octets: &[u8]) -> Option<Vec<Waiting>> {
+        let makes_credible = |waiting: &Waiting| {
+            // A medium that repeats a damaged unit does not make it sound.
+            is_near(waiting.unit.block, unit.block, CREDIBLE)
+                && (waiting.unit.block, waiting.unit.kind) != (unit.block, unit.kind)
+        };
+        let waited = self.peer.take(unit.epoch).into_iter();
+        let waited = waited.map(|(_, waiting)| waiting).filter(makes_credible);
+        let seconds: Vec<Waiting> = waited.collect();
+        if seconds.is_empty() {
+            let octets = octets.to_vec();
+            let waiting = Waiting { unit, octets };
+            self.peer.keep(now, unit.epoch, Some(waiting));
+            return None;
+        }
+        Some(seconds)
+    }
+
+    /// The peer says that it is `epoch`, and what its lowest block is.
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        (epoch, base): (Epoch, FrameNumber),
+        challenge: Challenge,
+        counters: &mut LinkCounters,
+    ) {
+        let Some(asked_at) = self.peer.believes(challenge) else {
+            counters.unexpected += 1;
+            return;
+        };
+        let waited = self.peer.take(epoch);
+        // The sender we follow is at most a window behind what we had when we asked.
+        let is_other = base.is_behind(asked_at) && asked_at.ahead_of(base) > self.blocks.size();
+        let next = self.blocks.next();
+        let is_far = !base.is_behind(next) && base.ahead_of(next) > self.blocks.size();
+        if self.peer.known() == Some(epoch) && !is_other && !is_far {
+            // What waited was of another time.
+            return;
+        }
+        // What has waited longer than a block may is given up by its sender.
+        let longest = self.round_trip + self.unit_time * BLOCK_UNIT_TIMES_MAX;
+        let is_of_now = |(since, waiting): &(Instant, Waiting)| {
+            is_near(waiting.unit.block, base, self.blocks.size()) && *since + longest >= now
+        };
+        let waited: Vec<(Instant, Waiting)> = waited.into_iter().filter(is_of_now).collect();
+        let blocks = waited.iter().map(|(_, waiting)| waiting.unit.block);
+        let first = blocks.fold(
+            base,
+            |first, block| {
+                if block.is_behind(first) { block } else { first }
+            },
+        );
+        self.follow((epoch, first), counters);
+        for (_, Waiting { unit, octets }) in &waited {
+            self.judge(now, *unit, octets, counters);
+        }
+    }
+}
+
+/// Whether a block's first round may begin with it, if one unit was lost before. Damage in a block's
+/// number makes a unit of the next one, which would stand where that one's own belongs.
+fn begins_a_block(unit: Unit) -> bool {
+    match unit.kind {
+        UnitKind::Source { index } => index <= 1,
+        UnitKind::Parity { row, answers, .. } => row <= 1 && !answers,
+    }
+}
+
+/// Whether at most `distance` lies between them.
+fn is_near(number: FrameNumber, other: FrameNumber, distance: u16) -> bool {
+    number.ahead_of(other) <= distance || other.ahead_of(number) <= distance
+}
+
+/// The lowest of these numbers.
+fn lowest(first: FrameNumber, others: impl Iterator<Item = FrameNumber>) -> FrameNumber {
+    others.fold(first, |lowest, other| {
+        if other.is_behind(lowest) {
+            other
+        } else {
+            lowest
+        }
+    })
+}

@@ -1,0 +1,119 @@
+//! The first round of the block that is being filled: which of its units leaves next.
+//!
+//! A packet's parts leave as soon as it comes. Parity for a whole block follows in step with them,
+//! between packets, less a share that is kept for the block's end, where nothing else protects the
+//! last packets. The block ends when it is full, or when the medium is free and no packet is there.
+
+use super::sender::{FIRST_ROWS_MAX, Sizing};
+use fulmar_proto::units::Instant;
+use crate::wire::link::harq::LEFT_OPEN;
+
+/// The share of a block's parity that is kept for its end (docs/models/link.md).
+const KEPT_FOR_THE_END: f64 = 0.2;
+
+/// What leaves next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// This source.
+    Source(u8),
+    /// A row over the sources so far.
+    Parity {
+        /// As the unit says it.
+        left: u8,
+    },
+}
+
+/// A first round that is going out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Filling {
+    /// Sources of the block so far.
+    span: u8,
+    /// Those that left.
+    sent: u8,
+    /// Rows that left.
+    rows: u8,
+    /// Rows that are due, in part.
+    credit: f64,
+    /// Rows that leave at the end, once that has come.
+    tail: Option<u8>,
+    /// Since when the medium is free and there is nothing to send.
+    idle: Option<Instant>,
+}
+
+impl Filling {
+    /// Whether another packet may come in now.
+    pub(super) fn takes_packets(&self) -> bool {
+        self.tail.is_none() && !self.has_more()
+    }
+
+    /// Whether something of what came in is still to leave.
+    pub(super) fn has_more(&self) -> bool {
+        self.sent < self.span || self.credit >= 1.0
+    }
+
+    /// Whether the round is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.tail == Some(0) && self.sent == self.span
+    }
+
+    /// A packet of `parts` came in, which makes `span` sources; a block of such packets has `whole`.
+    pub(super) fn on_packet(
+        &mut self,
+        sizing: Sizing,
+        (parts, whole): (u8, u8),
+        span: u8,
+        is_full: bool,
+    ) {
+        self.span = span;
+        self.idle = None;
+        if is_full {
+            self.credit = 0.0;
+            self.close(sizing);
+        } else {
+            let rows = f64::from(sizing.rows(whole)) * (1.0 - KEPT_FOR_THE_END);
+            self.credit += rows * f64::from(parts) / f64::from(whole.max(1));
+        }
+    }
+
+    /// No packet comes in any more.
+    pub(super) fn close(&mut self, sizing: Sizing) {
+        let rows = sizing.rows(self.span);
+        // What ends the round says so.
+        let least = u8::from(rows > 0);
+        let tail = rows.saturating_sub(self.rows).max(least);
+        self.tail = Some(tail.min(FIRST_ROWS_MAX - self.rows));
+        self.idle = None;
+    }
+
+    /// Since when the block waits for packets that the medium could take.
+    pub(super) const fn idle_since(&self) -> Option<Instant> {
+        self.idle
+    }
+
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        self.idle.is_some_and(|since| since <= now)
+    }
+
+    /// Takes what leaves at `now`.
+    pub(super) fn next(&mut self, now: Instant) -> Option<Next> {
+        if self.sent < self.span {
+            let index = self.sent;
+            self.sent += 1;
+            return Some(Next::Source(index));
+        }
+        if let Some(tail) = &mut self.tail {
+            *tail = tail.checked_sub(1)?;
+            self.rows += 1;
+            return Some(Next::Parity { left: *tail });
+        }
+        if self.credit >= 1.0 && self.rows + 1 < FIRST_ROWS_MAX {
+            self.credit -= 1.0;
+            self.rows += 1;
+            return Some(Next::Parity { left: LEFT_OPEN });
+        }
+        // The code's last rows are the end's.
+        self.credit = self.credit.fract();
+        self.idle = Some(now);
+        None
+    }
+}

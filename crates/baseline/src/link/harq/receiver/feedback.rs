@@ -1,0 +1,102 @@
+//! Feedback: what each block still needs, the estimate and the margins, and how often it is said.
+
+use super::{Owed, Receiver};
+use crate::link::FrameTransmit;
+use crate::link::harq::HarqConfig;
+use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
+use crate::wire::link::FrameNumber;
+use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame};
+
+/// Unit times after which feedback that asks for something is repeated.
+pub(in crate::link::harq) const REPEAT_UNITS: u32 = 4;
+/// Feedback may stay unheard of with this chance, and is repeated as often as that takes: then its
+/// block is answered in vain.
+const UNHEARD: f64 = 0.01;
+const REPEATS_MAX: u32 = 6;
+/// Feedback is repeated no earlier than this, so that on a medium that takes no time an answer is there
+/// first; less than what a sender adds to its patience for it.
+const REPEAT_STEP: Duration = Duration::from_micros(10);
+
+/// How often feedback is repeated over a way that loses this share of the frames.
+pub(in crate::link::harq) fn repeats(loss: PacketErrorRate) -> u32 {
+    if loss <= HarqConfig::floor() {
+        return 0;
+    }
+    let mut unheard = loss.value();
+    let mut repeats = 0;
+    while unheard > UNHEARD && repeats < REPEATS_MAX {
+        unheard *= loss.value();
+        repeats += 1;
+    }
+    repeats
+}
+
+impl Receiver {
+    /// A challenge or feedback, if one is due; `loss` is that of the way back.
+    pub(in crate::link::harq) fn poll(
+        &mut self,
+        now: Instant,
+        loss: PacketErrorRate,
+        out: &mut Vec<u8>,
+    ) -> Option<FrameTransmit> {
+        let start = out.len();
+        if let Some(challenge) = self.peer.poll_challenge() {
+            HarqFrame::Challenge(challenge).encode(out);
+        } else {
+            self.feed_back(now, loss)?.encode(out);
+        }
+        Some(FrameTransmit::control(out.len() - start))
+    }
+
+    /// Everything that is known, if it is due.
+    fn feed_back(&mut self, now: Instant, loss: PacketErrorRate) -> Option<Feedback> {
+        let epoch = self.peer.known()?;
+        match core::mem::take(&mut self.owed) {
+            Owed::Nothing => return None,
+            Owed::Again => {}
+            Owed::News => self.repeats = repeats(loss),
+        }
+        let next = self.blocks.next();
+        let begun = if self.horizon.is_behind(next) {
+            0
+        } else {
+            self.horizon.ahead_of(next)
+        };
+        let reports: Vec<BlockReport> = (0..begun.min(self.blocks.size()))
+            .map(|distance| self.report(next.plus(distance)))
+            .collect();
+        let lacks = |report: &BlockReport| matches!(report, BlockReport::Heard { span, need } if *need > 0 || *span == 0);
+        let wants = reports.iter().any(lacks);
+        let again = wants && !self.verdicts.is_empty() || self.repeats > 0;
+        self.repeats = self.repeats.saturating_sub(1);
+        self.repeat_at = again.then(|| now + self.unit_time * REPEAT_UNITS + REPEAT_STEP);
+        let share = self.estimate.value().value() * f64::from(u16::MAX);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of at most 1 times 65,535"
+        )]
+        let loss = share.round() as u16;
+        Some(Feedback {
+            epoch,
+            next,
+            loss,
+            margin: self.margin.told(),
+            answer_margin: self.answer_margin.told(),
+            reports,
+        })
+    }
+
+    fn report(&self, number: FrameNumber) -> BlockReport {
+        if number.plus(1) == self.horizon && !self.ended {
+            return BlockReport::Coming;
+        }
+        if !self.blocks.is_open(number) {
+            let span = HarqConfig::FRAGMENTS_MAX;
+            return BlockReport::Heard { span, need: 0 };
+        }
+        let (span, need) = self.blocks.needs(number);
+        let need = u8::try_from(need).unwrap_or(u8::MAX);
+        BlockReport::Heard { span, need }
+    }
+}

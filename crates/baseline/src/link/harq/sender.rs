@@ -1,0 +1,455 @@
+//! The sending half: blocks that are filled, their parity, and one answer to each.
+
+use super::HarqConfig;
+use super::filling::{Filling, Next};
+use super::margin::{heard, units_for};
+use fulmar_proto::fec::block::{ROWS_MAX, SpanEncoder};
+use crate::link::{FrameClass, FrameTransmit, LinkPacket};
+use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
+use fulmar_proto::wire::checksum::crc32;
+use crate::wire::link::FrameNumber;
+use crate::wire::link::arq::Epoch;
+use crate::wire::link::harq::{BlockReport, Feedback, Unit, UnitKind};
+use std::collections::VecDeque;
+
+/// A shorter packet is cut into fewer parts: a unit's header has ten octets.
+const PART_BYTES_MIN: usize = 50;
+/// A block takes no further packet when it has these octets: bounds what an end holds.
+const BLOCK_OCTETS_MAX: usize = 70_000;
+/// Rows of a first round: a third of the code's stay for the second.
+pub(super) const FIRST_ROWS_MAX: u8 = ROWS_MAX / 3 * 2;
+
+/// A part is its packet's first, its last.
+pub(super) const FIRST_PART: u8 = 0x80;
+pub(super) const LAST_PART: u8 = 0x40;
+/// The packet's number in its block.
+pub(super) const PACKET_NUMBER: u8 = 0x3F;
+
+/// What both rounds are sized by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sizing {
+    loss: PacketErrorRate,
+    margin: f64,
+    answer_margin: f64,
+}
+
+impl Sizing {
+    /// Rows of parity for a first round of `sources`.
+    pub(super) fn rows(self, sources: u8) -> u8 {
+        let units = units_for(u32::from(sources), self.loss, self.margin);
+        let rows = units - u32::from(sources);
+        u8::try_from(rows).unwrap_or(u8::MAX).min(FIRST_ROWS_MAX)
+    }
+
+    /// The sources of a block that has no more than so many units, parity included; in whole packets
+    /// of `parts`, of which it has one at the least.
+    pub(super) fn sources(self, units: u8, parts: u8) -> u8 {
+        let step = usize::from(parts.max(1));
+        let fits = |&sources: &u8| sources.saturating_add(self.rows(sources)) <= units;
+        let counts = (parts..=HarqConfig::FRAGMENTS_MAX).step_by(step);
+        counts.take_while(fits).last().unwrap_or(parts)
+    }
+
+    /// Units that answer a need.
+    fn answer(self, need: u8) -> u8 {
+        let units = units_for(u32::from(need), self.loss, self.answer_margin);
+        u8::try_from(units).unwrap_or(u8::MAX)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    sources: SpanEncoder,
+    octets: usize,
+    packets: u8,
+    /// Rows that were sent, or are about to be.
+    rows: u8,
+    kind: Kind,
+    priority: Priority,
+    state: State,
+    /// Feedback before this cannot know of the first round's end.
+    heard_from: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The first round is going out.
+    Sending,
+    /// Feedback is awaited.
+    Sent,
+    /// The second round is going out.
+    Answering,
+    Done,
+}
+
+/// A second round that is going out.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    block: FrameNumber,
+    left: u8,
+}
+
+/// The sending half of one end.
+#[derive(Clone, Debug)]
+pub(super) struct Sender {
+    config: HarqConfig,
+    round_trip: Duration,
+    epoch: Epoch,
+    serial: u8,
+    base: FrameNumber,
+    /// The blocks from `base` on; at most a window.
+    blocks: VecDeque<Block>,
+    /// The first round of the newest block, while it is going out.
+    filling: Option<Filling>,
+    /// How many sources the block before `base` had.
+    before_base: u8,
+    answers: VecDeque<Answer>,
+    /// By when each block's feedback should be there, in order.
+    awaited: VecDeque<(Instant, FrameNumber)>,
+    sizing: Sizing,
+}
+
+impl Sender {
+    pub(super) fn new(
+        config: HarqConfig,
+        round_trip: Duration,
+        (epoch, first): (Epoch, FrameNumber),
+    ) -> Self {
+        Self {
+            config,
+            round_trip,
+            epoch,
+            serial: 0,
+            base: first,
+            blocks: VecDeque::new(),
+            filling: None,
+            before_base: 0,
+            answers: VecDeque::new(),
+            awaited: VecDeque::new(),
+            sizing: Sizing::default(),
+        }
+    }
+
+    /// The lowest block that is not over.
+    pub(super) const fn base(&self) -> FrameNumber {
+        self.base
+    }
+
+    /// The loss of the way there, as the receiver says it.
+    pub(super) const fn loss(&self) -> PacketErrorRate {
+        self.sizing.loss
+    }
+
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        self.blocks.iter().map(|block| block.octets).sum()
+    }
+
+    pub(super) fn ready(&self) -> bool {
+        match &self.filling {
+            Some(filling) => filling.takes_packets(),
+            None => self.blocks.len() < usize::from(self.config.effective_window()),
+        }
+    }
+
+    /// Takes a packet into the block that is being filled, or begins one.
+    pub(super) fn offer(&mut self, packet: LinkPacket<'_>) {
+        let mut octets = packet.octets.to_vec();
+        octets.extend_from_slice(&crc32(packet.octets).to_be_bytes());
+        let most = usize::from(self.config.effective_fragments());
+        let count = octets.len().div_ceil(PART_BYTES_MIN).clamp(1, most);
+        if self.filling.is_none() {
+            self.filling = Some(Filling::default());
+            self.blocks.push_back(Block {
+                sources: SpanEncoder::default(),
+                octets: 0,
+                packets: 0,
+                rows: 0,
+                kind: packet.kind,
+                priority: packet.priority,
+                state: State::Sending,
+                heard_from: Instant::START,
+            });
+        }
+        let (Some(block), Some(filling)) = (self.blocks.back_mut(), &mut self.filling) else {
+            return;
+        };
+        let parts: Vec<&[u8]> = octets.chunks(octets.len().div_ceil(count).max(1)).collect();
+        let last = parts.len() - 1;
+        for (at, part) in parts.into_iter().enumerate() {
+            let mut place = block.packets & PACKET_NUMBER;
+            place |= if at == 0 { FIRST_PART } else { 0 };
+            place |= if at == last { LAST_PART } else { 0 };
+            let mut source = vec![place];
+            source.extend_from_slice(part);
+            // There is room: a block is closed before a packet of the most parts would not fit.
+            block.sources.push(&source);
+        }
+        block.kind = packet.kind;
+        block.priority = packet.priority;
+        block.packets += 1;
+        block.octets += octets.len();
+        let parts = self.config.effective_fragments();
+        let span = block.sources.span();
+        let is_full = span.saturating_add(parts) > self.sizing.sources(self.config.units, parts)
+            || block.octets >= BLOCK_OCTETS_MAX;
+        let count = u8::try_from(count).unwrap_or(u8::MAX);
+        let whole = self.sizing.sources(self.config.units, count);
+        filling.on_packet(self.sizing, (count, whole), span, is_full);
+    }
+
+    fn block(&mut self, number: FrameNumber) -> Option<&mut Block> {
+        let index = usize::from(number.ahead_of(self.base));
+        self.blocks.get_mut(index)
+    }
+
+    /// The number of the newest block.
+    fn newest(&self) -> FrameNumber {
+        let count = u16::try_from(self.blocks.len()).unwrap_or(u16::MAX);
+        self.base.plus(count).plus(u16::MAX)
+    }
+
+    /// What the receiver has and needs; `false` if these are no blocks of ours.
+    pub(super) fn feedback(&mut self, now: Instant, feedback: &Feedback) -> bool {
+        let next = feedback.next;
+        // The receiver may still wait for blocks that had their answer here.
+        let (answered, arrived) = if next.is_behind(self.base) {
+            (usize::from(self.base.ahead_of(next)), 0)
+        } else {
+            (0, usize::from(next.ahead_of(self.base)))
+        };
+        if arrived > self.blocks.len() {
+            return false;
+        }
+        let loss = f64::from(feedback.loss) / f64::from(u16::MAX);
+        self.sizing = Sizing {
+            loss: PacketErrorRate::new(loss).unwrap_or_default(),
+            margin: heard(feedback.margin),
+            answer_margin: heard(feedback.answer_margin),
+        };
+        for block in self.blocks.iter_mut().take(arrived) {
+            // A block is not over for the receiver before its first round was on its way.
+            if block.state != State::Sending {
+                block.state = State::Done;
+            }
+        }
+        let mut number = if answered > 0 { self.base } else { next };
+        let told = self.blocks.len() - arrived;
+        for report in feedback.reports.iter().skip(answered).take(told) {
+            if let (&BlockReport::Heard { span, need }, Some(block)) = (report, self.block(number))
+            {
+                // Of the sources behind those that it heard of it has none.
+                let rest = block.sources.span().saturating_sub(span);
+                if now >= block.heard_from {
+                    self.answer(number, need.saturating_add(rest));
+                }
+            }
+            number = number.plus(1);
+        }
+        self.tidy();
+        true
+    }
+
+    /// Sends the second round of a block that needs `need` symbols, if it had none.
+    fn answer(&mut self, number: FrameNumber, need: u8) {
+        let sizing = self.sizing;
+        let Some(block) = self.block(number).filter(|b| b.state == State::Sent) else {
+            return;
+        };
+        if need == 0 {
+            block.state = State::Done;
+            return;
+        }
+        let need = need.min(block.sources.span());
+        let left = sizing.answer(need).min(ROWS_MAX - block.rows);
+        block.state = State::Answering;
+        self.answers.push_back(Answer {
+            block: number,
+            left,
+        });
+    }
+
+    fn tidy(&mut self) {
+        while self.blocks.front().is_some_and(|b| b.state == State::Done) {
+            if let Some(block) = self.blocks.pop_front() {
+                self.before_base = block.sources.span();
+            }
+            self.base = self.base.plus(1);
+        }
+        while let Some(&(_, number)) = self.awaited.front()
+            && self.block(number).is_none_or(|b| b.state != State::Sent)
+        {
+            self.awaited.pop_front();
+        }
+    }
+
+    /// A block of which nothing was heard is answered as if nothing had arrived; one that waits for
+    /// packets while the medium is free is closed.
+    pub(super) fn handle_deadline(&mut self, now: Instant) {
+        self.tidy();
+        while let Some(&(at, number)) = self.awaited.front()
+            && at <= now
+        {
+            self.awaited.pop_front();
+            let whole = self.block(number).map_or(0, |block| block.sources.span());
+            self.answer(number, whole);
+            self.tidy();
+        }
+        if let Some(filling) = &mut self.filling
+            && filling.is_idle(now)
+        {
+            filling.close(self.sizing);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Deadline> {
+        let awaited = self.awaited.front().map(|&(at, _)| Deadline {
+            at,
+            why: "feedback",
+        });
+        let idle = self.filling.as_ref().and_then(Filling::idle_since);
+        let idle = idle.map(|at| Deadline {
+            at,
+            why: "no packet",
+        });
+        Deadline::earlier(awaited, idle)
+    }
+
+    /// The next unit: answers first. A block whose first round ends is awaited for `patience`.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        (patience, unit_time): (Duration, Duration),
+        out: &mut Vec<u8>,
+    ) -> Option<FrameTransmit> {
+        while let Some(answer) = self.answers.front_mut() {
+            let number = answer.block;
+            let Some(left) = answer.left.checked_sub(1) else {
+                self.answers.pop_front();
+                self.set_done(number);
+                continue;
+            };
+            answer.left = left;
+            let is_open = self
+                .block(number)
+                .is_some_and(|b| b.state == State::Answering);
+            if !is_open {
+                self.answers.pop_front();
+                continue;
+            }
+            if left == 0 {
+                self.answers.pop_front();
+            }
+            let frame = self.parity(number, (left, true), out);
+            self.await_longer(unit_time);
+            if left == 0 {
+                self.set_done(number);
+            }
+            return frame;
+        }
+        let number = self.newest();
+        let filling = self.filling.as_mut()?;
+        let frame = match filling.next(now) {
+            Some(Next::Source(index)) => self.source(number, index, out),
+            Some(Next::Parity { left }) => self.parity(number, (left, false), out),
+            None => None,
+        };
+        if self.filling.as_ref().is_some_and(Filling::is_over) {
+            self.filling = None;
+            if let Some(block) = self.blocks.back_mut() {
+                block.state = State::Sent;
+                block.heard_from = now + self.round_trip;
+            }
+            let at = now + patience;
+            let at = self.awaited.back().map_or(at, |&(last, _)| at.max(last));
+            self.awaited.push_back((at, number));
+        }
+        frame
+    }
+
+    fn set_done(&mut self, number: FrameNumber) {
+        if let Some(block) = self.block(number) {
+            block.state = State::Done;
+        }
+        self.tidy();
+    }
+
+    /// After a block's last unit an answer goes out: the receiver, should it miss the last, takes it
+    /// for one within the block, and waits for as long.
+    fn await_longer(&mut self, unit_time: Duration) {
+        let begun = self.filling.is_some();
+        if let Some((at, _)) = self.awaited.back_mut().filter(|_| !begun) {
+            *at += unit_time;
+        }
+    }
+
+    /// The sources of the block before this one.
+    fn before(&mut self, number: FrameNumber) -> u8 {
+        if number == self.base {
+            return self.before_base;
+        }
+        let before = number.plus(u16::MAX);
+        self.block(before).map_or(0, |block| block.sources.span())
+    }
+
+    fn source(
+        &mut self,
+        number: FrameNumber,
+        index: u8,
+        out: &mut Vec<u8>,
+    ) -> Option<FrameTransmit> {
+        let unit = self.unit(number, UnitKind::Source { index });
+        let block = self.block(number)?;
+        let start = out.len();
+        unit.encode(block.sources.source(index)?, out);
+        Some(FrameTransmit {
+            len: out.len() - start,
+            class: FrameClass::Data,
+            kind: block.kind,
+            priority: block.priority,
+        })
+    }
+
+    fn parity(
+        &mut self,
+        number: FrameNumber,
+        (left, answers): (u8, bool),
+        out: &mut Vec<u8>,
+    ) -> Option<FrameTransmit> {
+        let block = self.block(number)?;
+        let (row, span) = (block.rows, block.sources.span());
+        block.rows += 1;
+        let mut symbol = Vec::new();
+        if !block.sources.repair(row, span, &mut symbol) {
+            return None;
+        }
+        let priority = block.priority;
+        let start = out.len();
+        let kind = UnitKind::Parity {
+            row,
+            span,
+            left,
+            answers,
+        };
+        self.unit(number, kind).encode(&symbol, out);
+        Some(FrameTransmit {
+            len: out.len() - start,
+            class: FrameClass::Parity,
+            kind: Kind::Repair,
+            priority,
+        })
+    }
+
+    fn unit(&mut self, block: FrameNumber, kind: UnitKind) -> Unit {
+        let serial = self.serial;
+        self.serial = self.serial.wrapping_add(1);
+        Unit {
+            epoch: self.epoch,
+            serial,
+            block,
+            before: self.before(block),
+            kind,
+        }
+    }
+}

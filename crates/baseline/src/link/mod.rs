@@ -1,0 +1,52 @@
+//! One hop's own repair: plain, ARQ, LL-HARQ, SLACP, each a machine at each end of the hop.
+//!
+//! ```text
+//! network packets    queue (drop-tail or RED)        node
+//!                      | next_packet   ^ deliver
+//!                    a link machine              [`LinkMachine`]
+//!                      | poll_frame    ^ handle_frame
+//!                    the medium's transmitter        MAC buffer, channel
+//! ```
+//!
+//! A link machine is pulled from below: its driver asks for a frame when the medium takes one, and
+//! takes a packet from the queue above when the machine has none to send. So at most one packet
+//! that was never sent stands in the machine, everything else waits in the queue above, and that
+//! is where a router's marks and drops work.
+//!
+//! # Promises
+//! - A machine takes whole packets and gives whole packets, octet for octet, none twice. Layers
+//!   that keep order say so.
+//! - The contract of [`fulmar_proto::machine`]: fed one thing, drained completely by [`drain()`], woken at
+//!   the deadline it names. It never fails on input; what it cannot use it counts and drops.
+//! - Memory is bounded by a window; the time for a packet's repair by a persistence.
+//!
+//! # Does not
+//! - Look into packets: which flow a packet belongs to, and what it is worth, is said by whoever
+//!   offers it ([`LinkPacket`]).
+//! - Know the channel: what is lost or damaged shows in checks, gaps and timers.
+//!
+//! # Sources
+//! LT-TCP + LL-HARQ slides; SLACP slides; spec/protocols.md sections 2 and 3; `docs/models/link.md`.
+
+mod arq;
+#[cfg(test)]
+mod by_hand;
+mod counters;
+mod drain;
+mod harq;
+mod layer;
+mod packet;
+mod parts;
+mod plain;
+mod slacp;
+mod strict;
+
+pub use arq::{Arq, ArqConfig, ArqScheme};
+pub use counters::{FrameCounts, LinkCounters};
+pub use drain::{LinkDriver, drain};
+pub use harq::{HarqConfig, LlHarq};
+pub use layer::{Link, LinkLayer, Medium};
+pub use packet::{FlowHash, FrameClass, FrameTransmit, LinkMachine, LinkPacket};
+pub use plain::Plain;
+pub use slacp::{LaneSettings, Slacp, SlacpConfig, SlacpConfigError};
+pub use strict::Strict;

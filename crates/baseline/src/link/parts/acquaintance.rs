@@ -1,0 +1,168 @@
+//! Which life of the peer is believed: frames of a former one that were held up must not be.
+//!
+//! The first life that is heard of is believed. Frames of another one wait here until it has
+//! answered a challenge, and then count as if they had come late: nothing that a peer sent after its
+//! restart is lost for it. Each challenge is believed once, and the next is made after that. So
+//! whoever answers was alive after the life that is followed was first believed, and lives are
+//! followed in the order in which they were lived, whatever the medium does to frames.
+//!
+//! # Does not
+//! - Tell two lives of one name apart: the frames' numbers may.
+
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::Instant;
+use crate::wire::link::arq::Epoch;
+use crate::wire::link::{Challenge, FrameNumber};
+use std::collections::VecDeque;
+
+/// The names of a peer's lives, and `T`: its frames that are not believed yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Acquaintance<T> {
+    known: Option<Epoch>,
+    challenge: Challenge,
+    seed: u32,
+    challenge_due: bool,
+    /// What was next when the present challenge was first made.
+    asked_at: Option<FrameNumber>,
+    /// What the peer wants to hear from this end.
+    answer_due: Option<Challenge>,
+    waiting: VecDeque<(Epoch, Instant, T)>,
+    waiting_max: usize,
+}
+
+impl<T> Acquaintance<T> {
+    /// Nobody is known; at most `waiting_max` frames wait. Challenges are drawn from `rng`.
+    pub(crate) fn new(rng: &mut Rng, waiting_max: usize) -> Self {
+        let seed = u32::try_from(rng.next_u64() >> 32).unwrap_or_default();
+        Self {
+            known: None,
+            challenge: Challenge::NONE.after(seed),
+            seed,
+            challenge_due: false,
+            asked_at: None,
+            answer_due: None,
+            waiting: VecDeque::new(),
+            waiting_max,
+        }
+    }
+
+    /// The life that is followed.
+    pub(crate) const fn known(&self) -> Option<Epoch> {
+        self.known
+    }
+
+    /// From now on `epoch` is followed.
+    pub(crate) fn follow(&mut self, epoch: Epoch) {
+        self.known = Some(epoch);
+    }
+
+    /// A frame came that the life which is followed may not have sent, while its number `next` is
+    /// waited for. It waits, and its sender is asked.
+    pub(crate) fn doubt(
+        &mut self,
+        now: Instant,
+        next: FrameNumber,
+        epoch: Epoch,
+        frame: Option<T>,
+    ) {
+        self.challenge_due = true;
+        self.asked_at.get_or_insert(next);
+        self.keep(now, epoch, frame);
+    }
+
+    /// A frame waits for another that makes it credible. The oldest makes room for it.
+    pub(crate) fn keep(&mut self, now: Instant, epoch: Epoch, frame: Option<T>) {
+        if let Some(frame) = frame {
+            self.waiting.push_back((epoch, now, frame));
+        }
+        if self.waiting.len() > self.waiting_max {
+            self.waiting.pop_front();
+        }
+    }
+
+    /// The frames of `epoch` that waited, with the times at which they came.
+    pub(crate) fn take(&mut self, epoch: Epoch) -> Vec<(Instant, T)> {
+        let (of_epoch, others) = core::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|&(name, _, _)| name == epoch);
+        self.waiting = others;
+        let of_epoch: VecDeque<(Epoch, Instant, T)> = of_epoch;
+        let came = of_epoch.into_iter().map(|(_, since, frame)| (since, frame));
+        came.collect()
+    }
+
+    /// If `answer` is one to the present challenge, which is thereby over: the number that was waited
+    /// for when it was first made. The answer was given after that.
+    pub(crate) fn believes(&mut self, answer: Challenge) -> Option<FrameNumber> {
+        if answer != self.challenge {
+            return None;
+        }
+        self.challenge = self.challenge.after(self.seed);
+        self.challenge_due = false;
+        self.asked_at.take()
+    }
+
+    /// The peer wants to know whether this end's life is of now.
+    pub(crate) fn challenged(&mut self, challenge: Challenge) {
+        self.answer_due = Some(challenge);
+    }
+
+    /// The challenge to send, if one is due.
+    pub(crate) fn poll_challenge(&mut self) -> Option<Challenge> {
+        core::mem::take(&mut self.challenge_due).then_some(self.challenge)
+    }
+
+    /// The challenge to answer, if one is.
+    pub(crate) fn poll_answer(&mut self) -> Option<Challenge> {
+        self.answer_due.take()
+    }
+
+    /// The frames that wait, of whatever life.
+    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = &T> {
+        self.waiting.iter().map(|(_, _, frame)| frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANCIENT: Epoch = Epoch(1);
+    const FORMER: Epoch = Epoch(2);
+    const PRESENT: Epoch = Epoch(3);
+
+    fn met(epoch: Epoch) -> Acquaintance<u8> {
+        let mut acquaintance = Acquaintance::new(&mut Rng::from_seed(1), 2);
+        acquaintance.follow(epoch);
+        acquaintance
+    }
+
+    #[test]
+    fn frames_of_another_life_wait_until_it_answers_and_one_answer_counts_once() {
+        let mut acquaintance = met(FORMER);
+        for frame in 0..3 {
+            let next = FrameNumber(u16::from(frame));
+            acquaintance.doubt(Instant::START, next, PRESENT, Some(frame));
+        }
+        let challenge = acquaintance.poll_challenge().expect("it was asked");
+        assert!(
+            acquaintance.poll_challenge().is_none(),
+            "once for all of them"
+        );
+        assert_eq!(acquaintance.believes(challenge.after(7)), None);
+        assert_eq!(acquaintance.believes(challenge), Some(FrameNumber(0)));
+        let waited: Vec<u8> = acquaintance.take(PRESENT).iter().map(|w| w.1).collect();
+        assert_eq!(waited, [1, 2], "the last, as many as fit");
+        assert_eq!(acquaintance.believes(challenge), None, "held up, repeated");
+    }
+
+    #[test]
+    fn the_frames_of_one_life_do_not_count_for_another() {
+        let mut acquaintance = met(FORMER);
+        acquaintance.doubt(Instant::START, FrameNumber(0), ANCIENT, Some(0));
+        acquaintance.doubt(Instant::START, FrameNumber(0), PRESENT, Some(1));
+        assert_eq!(acquaintance.take(PRESENT), [(Instant::START, 1)]);
+        assert!(acquaintance.take(PRESENT).is_empty());
+        assert_eq!(acquaintance.all_waiting().count(), 1);
+    }
+}

@@ -1,0 +1,445 @@
+//! One end of a hop: routes frames to lanes, and decides what goes out next.
+//!
+//! Control goes before retransmissions, and those before anything new: what the slides call the
+//! control channel of high priority.
+
+use super::collector::{Collector, Rebuilt};
+use super::config::{SlacpConfig, Timing};
+use super::receiver::{LaneReceiver, Outcome, Released, Way};
+use super::retransmissions::{Outgoing, Retransmissions};
+use super::sender::LaneSender;
+use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
+use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Instant};
+use crate::wire::link::slacp::{
+    self, Ack, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
+};
+use crate::wire::link::{Challenge, FrameReject};
+use std::collections::VecDeque;
+
+/// The lane of packets with precedence.
+const URGENT: u8 = 7;
+/// The longest packet: number and packet are a symbol, whose length has 16 bits.
+const PACKET_MAX: usize = 65_533;
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    octets: Vec<u8>,
+    lane: Lane,
+    kind: Kind,
+    priority: Priority,
+}
+
+/// How far this end has introduced itself.
+#[derive(Clone, Debug)]
+struct Introduction {
+    me: Incarnation,
+    /// A hello goes out before the next frame.
+    due: bool,
+    /// It goes out even if there is no other frame.
+    asked: bool,
+    last: Option<Instant>,
+    /// What the peer wants to hear in it.
+    answer: Challenge,
+}
+
+/// One end of a SLACP hop.
+#[derive(Clone, Debug)]
+pub struct Slacp {
+    config: SlacpConfig,
+    timing: Timing,
+    introduction: Introduction,
+    peer: Incarnation,
+    /// What a hello of another life has to answer; it changes when one did.
+    challenge: Challenge,
+    /// A challenge goes out.
+    challenge_due: bool,
+    pub(super) senders: Vec<LaneSender>,
+    pub(super) receivers: Vec<LaneReceiver>,
+    collectors: Vec<Collector>,
+    pub(super) retransmissions: Retransmissions,
+    waiting: Option<Waiting>,
+    /// When to answer a frame that failed its check: it may be of a life that is not known here.
+    doubt: Option<Instant>,
+    inbox: VecDeque<Vec<u8>>,
+    counters: LinkCounters,
+}
+
+impl Slacp {
+    /// One end of a hop over `medium`; its incarnation is drawn from `rng`.
+    pub fn new(config: SlacpConfig, medium: Medium, rng: &mut Rng) -> Self {
+        let me = u32::try_from(rng.next_u64() >> 32).unwrap_or(u32::MAX);
+        Self {
+            config,
+            timing: Timing::new(&config, medium),
+            introduction: Introduction {
+                me: Incarnation(me.max(1)),
+                due: true,
+                asked: false,
+                last: None,
+                answer: Challenge::NONE,
+            },
+            peer: Incarnation::UNKNOWN,
+            challenge: Challenge::NONE.after(me),
+            challenge_due: false,
+            senders: Lane::all()
+                .map(|lane| LaneSender::new(settings(&config, lane)))
+                .collect(),
+            receivers: Lane::all()
+                .map(|lane| LaneReceiver::new(settings(&config, lane), FrameSeq::default()))
+                .collect(),
+            collectors: vec![Collector::default(); LANES],
+            retransmissions: Retransmissions::new(config.redundancy),
+            waiting: None,
+            doubt: None,
+            inbox: VecDeque::new(),
+            counters: LinkCounters::default(),
+        }
+    }
+
+    fn lane_of(&self, packet: &LinkPacket<'_>) -> Lane {
+        if packet.priority > Priority::default() {
+            return Lane::new(URGENT);
+        }
+        let lanes = u32::from(self.config.lanes.max(1));
+        Lane::new(u8::try_from(packet.flow.0 % lanes).unwrap_or_default())
+    }
+
+    fn settle(&mut self, outcome: Outcome) {
+        self.counters.skipped += outcome.skipped;
+        self.counters.duplicates += u64::from(outcome.duplicate);
+        for Released { packet, way } in outcome.released {
+            match way {
+                Way::First => {}
+                Way::Again => self.counters.recovered_by_arq += 1,
+                Way::Rebuilt => self.counters.recovered_by_parity += 1,
+            }
+            self.inbox.push_back(packet);
+        }
+    }
+
+    fn accept(&mut self, now: Instant, lane: Lane, seq: FrameSeq, packet: Vec<u8>, way: Way) {
+        let released = Released { packet, way };
+        let receiver = &mut self.receivers[lane.index()];
+        let outcome = receiver.accept(now, seq, released, &self.timing);
+        self.settle(outcome);
+    }
+
+    fn accept_rebuilt(&mut self, now: Instant, lane: Lane, rebuilt: Vec<Rebuilt>) {
+        for Rebuilt { seq, packet } in rebuilt {
+            self.accept(now, lane, seq, packet, Way::Rebuilt);
+        }
+    }
+
+    /// A hello of a life that is not the known one. It may have been held up since that life was
+    /// over; only one that answers the present challenge is believed.
+    fn hello(
+        &mut self,
+        now: Instant,
+        (incarnation, answer): (Incarnation, Challenge),
+        under_way: LaneSet,
+        starts: [FrameSeq; LANES],
+    ) {
+        if incarnation == self.peer {
+            // It may not have understood what this end acknowledged before.
+            for (lane, receiver) in Lane::all().zip(&mut self.receivers) {
+                receiver.ack_due |= under_way.contains(lane);
+            }
+            return;
+        }
+        if self.peer != Incarnation::UNKNOWN {
+            if answer != self.challenge {
+                self.challenge_due = true;
+                return;
+            }
+            self.challenge = self.challenge.after(self.introduction.me.0);
+            // A new life knows nobody.
+            self.introduction.due = true;
+            self.introduction.asked = true;
+        }
+        self.peer = incarnation;
+        for (lane, start) in Lane::all().zip(starts) {
+            let outcome = self.receivers[lane.index()].give_all();
+            self.settle(outcome);
+            let mut receiver = LaneReceiver::new(settings(&self.config, lane), start);
+            if under_way.contains(lane) {
+                // What came before this hello was not understood.
+                receiver.acknowledge_by(now, &self.timing);
+                receiver.ack_due = true;
+            }
+            self.receivers[lane.index()] = receiver;
+            self.collectors[lane.index()] = Collector::default();
+        }
+    }
+
+    fn acknowledged(&mut self, now: Instant, lane: Lane, ack: &Ack<'_>) {
+        if ack.peer != self.introduction.me {
+            // It has not heard of this life, or has forgotten it. What is under way is asked for again
+            // when it has, as far as that is still worth sending.
+            self.introduce(now);
+            return;
+        }
+        let room = self.retransmissions.room();
+        let sender = &mut self.senders[lane.index()];
+        let Some(answer) = sender.acknowledge(now, ack, &self.timing, room) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        self.counters.given_up += answer.given_up;
+        let fec = sender.settings().fec;
+        self.retransmissions.extend(lane, &answer.wanted, fec);
+    }
+
+    /// Says hello, but not more often than an answer to it takes.
+    fn introduce(&mut self, now: Instant) {
+        let introduction = &mut self.introduction;
+        let recent = |last: Instant| last + self.timing.round_trip > now;
+        if !introduction.last.is_some_and(recent) {
+            introduction.due = true;
+            introduction.asked = true;
+        }
+    }
+
+    /// Answers a challenge, each one once a round trip.
+    fn challenged(&mut self, now: Instant, challenge: Challenge) {
+        if core::mem::replace(&mut self.introduction.answer, challenge) == challenge {
+            self.introduce(now);
+        } else {
+            self.introduction.due = true;
+            self.introduction.asked = true;
+        }
+    }
+
+    fn something_to_send(&self) -> bool {
+        self.introduction.asked
+            || self.challenge_due
+            || self.waiting.is_some()
+            || !self.retransmissions.is_empty()
+            || self.receivers.iter().any(|receiver| receiver.ack_due)
+            || self.senders.iter().any(|sender| sender.floor_due)
+    }
+
+    fn write_hello(&mut self, now: Instant, out: &mut Vec<u8>) {
+        let mut starts = [FrameSeq::default(); LANES];
+        let mut under_way = LaneSet::default();
+        for ((lane, start), sender) in Lane::all().zip(&mut starts).zip(&self.senders) {
+            *start = sender.floor();
+            if sender.next() != sender.floor() {
+                under_way = under_way.with(lane);
+            }
+        }
+        self.introduction.due = false;
+        self.introduction.asked = false;
+        self.introduction.last = Some(now);
+        let Introduction { me, answer, .. } = self.introduction;
+        slacp::encode_hello(me, answer, under_way, starts, out);
+    }
+
+    /// A challenge, an acknowledgement or a floor, if one is due.
+    fn write_control(&mut self, out: &mut Vec<u8>) -> bool {
+        let me = self.introduction.me;
+        if core::mem::take(&mut self.challenge_due) {
+            slacp::encode_challenge(self.challenge, out);
+            return true;
+        }
+        for (lane, receiver) in Lane::all().zip(&mut self.receivers) {
+            if core::mem::take(&mut receiver.ack_due) {
+                let ends = (receiver.expected(), receiver.end());
+                slacp::encode_ack(me, lane, self.peer, ends, receiver.missing(), out);
+                return true;
+            }
+        }
+        for (lane, sender) in Lane::all().zip(&mut self.senders) {
+            if core::mem::take(&mut sender.floor_due) {
+                slacp::encode_floor(me, lane, sender.floor(), out);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn write_again(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameClass> {
+        let me = self.introduction.me;
+        match self.retransmissions.poll(now)? {
+            Outgoing::Again {
+                lane,
+                seq,
+                place,
+                packet,
+            } => {
+                self.senders[lane.index()].sent_again(now, seq);
+                slacp::encode_again(me, lane, seq, place, &packet, out);
+                Some(FrameClass::Again)
+            }
+            Outgoing::Parity {
+                lane,
+                sources,
+                place,
+                symbol,
+            } => {
+                slacp::encode_parity(me, lane, sources, place, &symbol, out);
+                Some(FrameClass::Parity)
+            }
+        }
+    }
+
+    fn again(&mut self, now: Instant, lane: Lane, seq: FrameSeq, place: BlockPlace, packet: &[u8]) {
+        self.accept(now, lane, seq, packet.to_vec(), Way::Again);
+        let rebuilt = self.collectors[lane.index()].again(place, seq, packet);
+        self.accept_rebuilt(now, lane, rebuilt);
+    }
+}
+
+fn settings(config: &SlacpConfig, lane: Lane) -> super::LaneSettings {
+    if lane == Lane::new(URGENT) {
+        config.urgent
+    } else {
+        config.ordinary
+    }
+}
+
+impl LinkMachine for Slacp {
+    fn ready(&self) -> bool {
+        self.waiting.is_none()
+    }
+
+    fn offer(&mut self, _now: Instant, packet: LinkPacket<'_>) {
+        let octets = packet.octets;
+        if self.waiting.is_some() || octets.is_empty() || octets.len() > PACKET_MAX {
+            self.counters.refused += 1;
+            return;
+        }
+        self.counters.offered += 1;
+        self.waiting = Some(Waiting {
+            octets: octets.to_vec(),
+            lane: self.lane_of(&packet),
+            kind: packet.kind,
+            priority: packet.priority,
+        });
+    }
+
+    fn handle_frame(&mut self, now: Instant, octets: &[u8]) {
+        match slacp::parse(octets, self.peer) {
+            Ok(SlacpFrame::Data { lane, seq, packet }) => {
+                self.accept(now, lane, seq, packet.to_vec(), Way::First);
+            }
+            Ok(SlacpFrame::Again {
+                lane,
+                seq,
+                place,
+                packet,
+            }) => self.again(now, lane, seq, place, packet),
+            Ok(SlacpFrame::Parity {
+                lane,
+                sources,
+                place,
+                symbol,
+            }) => {
+                let rebuilt = self.collectors[lane.index()].parity(place, sources, symbol);
+                self.accept_rebuilt(now, lane, rebuilt);
+            }
+            Ok(SlacpFrame::Ack { lane, ack }) => self.acknowledged(now, lane, &ack),
+            Ok(SlacpFrame::Floor { lane, floor }) => {
+                let outcome = self.receivers[lane.index()].floor(floor);
+                self.settle(outcome);
+            }
+            Ok(SlacpFrame::Hello {
+                incarnation,
+                answer,
+                under_way,
+                starts,
+            }) => self.hello(now, (incarnation, answer), under_way, starts),
+            Ok(SlacpFrame::Challenge { challenge }) => self.challenged(now, challenge),
+            Err(reason) => {
+                self.counters.reject(reason);
+                if reason == FrameReject::Check {
+                    let at = now + self.timing.ack_delay;
+                    self.doubt.get_or_insert(at);
+                }
+            }
+        }
+    }
+
+    fn handle_deadline(&mut self, now: Instant) {
+        for index in 0..LANES {
+            let outcome = self.receivers[index].handle_deadline(now, &self.timing);
+            self.settle(outcome);
+        }
+        if self.doubt.is_some_and(|at| at <= now) {
+            self.doubt = None;
+            // Says whom this end knows, so that a sender that is another one introduces itself; and who
+            // this end is, for such a sender may not know that either, and then reads only a hello.
+            self.receivers[0].ack_due = true;
+            self.introduce(now);
+        }
+    }
+
+    fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit> {
+        if !self.something_to_send() {
+            return None;
+        }
+        let start = out.len();
+        let mut kind = Kind::Control;
+        let mut priority = Priority(u8::MAX);
+        let class = if self.introduction.due {
+            self.write_hello(now, out);
+            FrameClass::Control
+        } else if self.write_control(out) {
+            FrameClass::Control
+        } else if let Some(class) = self.write_again(now, out) {
+            kind = match class {
+                FrameClass::Parity => Kind::Repair,
+                _ => Kind::Retransmission,
+            };
+            class
+        } else {
+            let waiting = self.waiting.take()?;
+            (kind, priority) = (waiting.kind, waiting.priority);
+            let lane = waiting.lane;
+            // The packet is framed before it is kept: its number is that of the lane's next.
+            let me = self.introduction.me;
+            let sender = &mut self.senders[lane.index()];
+            slacp::encode_data(me, lane, sender.next(), &waiting.octets, out);
+            self.counters.given_up += sender.send(now, waiting.octets);
+            FrameClass::Data
+        };
+        self.counters.frames.add(class, 1);
+        Some(FrameTransmit {
+            len: out.len() - start,
+            class,
+            kind,
+            priority,
+        })
+    }
+
+    fn poll_packet(&mut self, out: &mut Vec<u8>) -> Option<usize> {
+        let packet = self.inbox.pop_front()?;
+        out.extend_from_slice(&packet);
+        self.counters.released += 1;
+        Some(packet.len())
+    }
+
+    fn next_deadline(&self) -> Option<Deadline> {
+        let lanes = self.receivers.iter();
+        lanes
+            .filter_map(|receiver| receiver.deadline(&self.timing))
+            .chain(self.doubt.map(|at| (at, "slacp doubt")))
+            .min_by_key(|&(at, _)| at)
+            .map(|(at, why)| Deadline { at, why })
+    }
+
+    fn held(&self) -> ByteCount {
+        let waiting = self.waiting.as_ref().map_or(0, |w| w.octets.len());
+        let inbox: usize = self.inbox.iter().map(Vec::len).sum();
+        let senders: usize = self.senders.iter().map(LaneSender::held_octets).sum();
+        let receivers: usize = self.receivers.iter().map(LaneReceiver::held_octets).sum();
+        let collectors: usize = self.collectors.iter().map(Collector::held_octets).sum();
+        let again = self.retransmissions.held_octets();
+        ByteCount::from_usize(waiting + inbox + senders + receivers + collectors + again)
+    }
+
+    fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+}

@@ -1,0 +1,195 @@
+//! The sending side of a lane: what was sent and is not settled.
+
+use super::WINDOW;
+use super::config::{LaneSettings, Timing};
+use fulmar_proto::units::Instant;
+use crate::wire::link::slacp::{Ack, FrameSeq};
+use std::collections::VecDeque;
+
+#[derive(Clone, Debug)]
+struct Sent {
+    /// `None` once it is known to have come, or given up.
+    packet: Option<Vec<u8>>,
+    /// When it went out first.
+    since: Instant,
+    /// When it went out last.
+    at: Instant,
+    /// The number that the lane's next new packet had then: when a packet with this number or a
+    /// later one has come, and this one has not, it is lost, because the medium keeps order.
+    before: FrameSeq,
+    tries: u8,
+    /// Waits to be sent again.
+    queued: bool,
+}
+
+/// A packet that has to go out again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) seq: FrameSeq,
+    pub(super) packet: Vec<u8>,
+    /// How often it was asked for, this time included.
+    pub(super) round: u8,
+    /// When it is no longer worth sending.
+    pub(super) until: Instant,
+}
+
+/// What became of an acknowledgement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) wanted: Vec<Wanted>,
+    pub(super) given_up: u64,
+}
+
+/// Packets from `base` on, in order, that the receiver may still ask for.
+#[derive(Clone, Debug)]
+pub(super) struct LaneSender {
+    settings: LaneSettings,
+    base: FrameSeq,
+    sent: VecDeque<Sent>,
+    /// The receiver waits for something before `base`.
+    pub(super) floor_due: bool,
+}
+
+impl LaneSender {
+    pub(super) const fn new(settings: LaneSettings) -> Self {
+        Self {
+            settings,
+            base: FrameSeq(0),
+            sent: VecDeque::new(),
+            floor_due: false,
+        }
+    }
+
+    /// Nothing before this goes out again.
+    pub(super) const fn floor(&self) -> FrameSeq {
+        self.base
+    }
+
+    pub(super) const fn settings(&self) -> LaneSettings {
+        self.settings
+    }
+
+    /// Octets of packets kept here.
+    pub(super) fn held_octets(&self) -> usize {
+        let packets = self.sent.iter().filter_map(|sent| sent.packet.as_ref());
+        packets.map(Vec::len).sum()
+    }
+
+    /// The number of the next packet.
+    pub(super) fn next(&self) -> FrameSeq {
+        // The window bounds the length.
+        self.base
+            .plus(u16::try_from(self.sent.len()).unwrap_or(u16::MAX))
+    }
+
+    /// The next packet goes out now. Says how many older ones are given up for it.
+    pub(super) fn send(&mut self, now: Instant, packet: Vec<u8>) -> u64 {
+        self.sent.push_back(Sent {
+            packet: self.settings.repairs().then_some(packet),
+            since: now,
+            at: now,
+            before: self.next().plus(1),
+            tries: 0,
+            queued: false,
+        });
+        let mut given_up = 0;
+        if self.sent.len() > usize::from(WINDOW) {
+            let oldest = self.sent.pop_front();
+            given_up = u64::from(oldest.is_some_and(|oldest| oldest.packet.is_some()));
+            self.base = self.base.plus(1);
+        }
+        self.pass_settled();
+        given_up
+    }
+
+    /// Packets at the front that nobody will ask for.
+    fn pass_settled(&mut self) {
+        while self.sent.front().is_some_and(|sent| sent.packet.is_none()) {
+            self.sent.pop_front();
+            self.base = self.base.plus(1);
+        }
+    }
+
+    /// Retransmission `seq` goes out now.
+    pub(super) fn sent_again(&mut self, now: Instant, seq: FrameSeq) {
+        let before = self.next();
+        let offset = usize::from(seq.offset_from(self.base));
+        if let Some(sent) = self.sent.get_mut(offset) {
+            sent.at = now;
+            sent.before = before;
+            sent.queued = false;
+        }
+    }
+
+    /// Takes an acknowledgement; `None` if it speaks of what was never sent. Packets that went out
+    /// less than a round trip ago are not taken for lost unless later ones have come. At most
+    /// `room` packets are asked for.
+    pub(super) fn acknowledge(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        timing: &Timing,
+        room: usize,
+    ) -> Option<Answer> {
+        let behind = self.base.offset_from(ack.expected);
+        if (1..=WINDOW).contains(&behind) {
+            self.floor_due = true;
+        }
+        let behind = if behind > WINDOW { 0 } else { behind };
+        // Both as distances from `base`; before it nothing is kept.
+        let expected = ack.expected.plus(behind).offset_from(self.base);
+        let end = if behind > ack.end.offset_from(ack.expected) {
+            0
+        } else {
+            ack.end.offset_from(self.base)
+        };
+        let (expected, end) = (usize::from(expected), usize::from(end));
+        if expected > self.sent.len() || end > self.sent.len() {
+            return None;
+        }
+        let mut came: VecDeque<bool> = (0..end).map(|_| true).collect();
+        for missing in ack.missing() {
+            for step in 0..missing.count {
+                let offset = missing.start.plus(step).offset_from(self.base);
+                if let Some(came) = came.get_mut(usize::from(offset)) {
+                    *came = false;
+                }
+            }
+        }
+        let mut answer = Answer::default();
+        let base = self.base;
+        let lifetime = timing.lifetime(self.settings.persistence);
+        for (offset, sent) in self.sent.iter_mut().enumerate() {
+            if came.get(offset).copied().unwrap_or(false) || offset < expected {
+                sent.packet = None;
+                continue;
+            }
+            let overtaken = offset < end && usize::from(sent.before.offset_from(base)) < end;
+            let lost = overtaken || sent.at + timing.round_trip <= now;
+            let Some(packet) = &sent.packet else { continue };
+            let until = sent.since + lifetime;
+            let is_over = until <= now;
+            if !is_over && (sent.queued || !lost) {
+                continue;
+            }
+            if is_over || sent.tries >= self.settings.persistence {
+                sent.packet = None;
+                answer.given_up += 1;
+                self.floor_due = true;
+            } else if answer.wanted.len() < room {
+                sent.tries += 1;
+                sent.queued = true;
+                // The window bounds the offset.
+                let seq = base.plus(u16::try_from(offset).unwrap_or(u16::MAX));
+                answer.wanted.push(Wanted {
+                    seq,
+                    packet: packet.clone(),
+                    round: sent.tries,
+                    until,
+                });
+            }
+        }
+        self.pass_settled();
+        Some(answer)
+    }
+}

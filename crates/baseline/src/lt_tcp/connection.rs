@@ -1,0 +1,105 @@
+//! One connection: routes what happens to its parts.
+//!
+//! Sequence numbers exist on the wire alone. Inside, both directions count positions of their
+//! stream from 0 in 64 bits, a SYN lies before position 0 and a FIN takes the position after the
+//! last octet; translation is `parts::stream`'s and done in the two files beside this.
+
+mod arrivals;
+mod departures;
+
+use super::config::LtTcpConfig;
+use super::endpoint::LtTcpCounters;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use crate::stream::{Challenges, Key, Numbers, States, stream_connection};
+use crate::tcp::TcpConnectionId;
+use crate::wire::tcp::TcpHeader;
+
+/// The longest segment that a network layer hands over.
+const SEGMENT_MAX: usize = 65_535;
+/// Events that wait for the endpoint, and SYNs of which one is the peer's.
+const OTHER_BYTES_MAX: usize = 4_096;
+
+/// What both SYNs agreed on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agreed {
+    ecn: bool,
+    /// The shift of windows that we advertise, and of the peer's.
+    shifts: (u8, u8),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    states: States,
+    config: LtTcpConfig,
+    /// SYNs that came to the listener and may be the peer's, the newest last. Which of them is shows
+    /// with the first segment that acknowledges ours, for which a forger must see the path.
+    syns: Vec<TcpHeader>,
+    numbers: Numbers,
+    sender: Sender,
+    receiver: Receiver,
+    /// A SYN asks for ours: that is no try of ours.
+    syn_asked: bool,
+    /// Ours was sent more than once: no sample of the round trip (Karn).
+    syn_sent_again: bool,
+    agreed: Agreed,
+    challenges: Challenges,
+    /// Segments that came and that the peer cannot mean.
+    unbelieved: u64,
+    octets: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+stream_connection!(Connection, LtTcpCounters, owes "delayed feedback");
+
+impl Connection {
+    /// A connection in SYN-SENT, its SYN due.
+    pub(super) fn open(id: TcpConnectionId, key: Key, config: &LtTcpConfig, iss: u32) -> Self {
+        Self {
+            states: States::new(id, key, config.time_wait),
+            config: *config,
+            syns: Vec::new(),
+            numbers: Numbers::new(iss),
+            sender: Sender::new(config),
+            receiver: Receiver::new(config),
+            syn_asked: false,
+            syn_sent_again: false,
+            agreed: Agreed::default(),
+            challenges: Challenges::new(),
+            unbelieved: 0,
+            octets: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The send side, to look at.
+    pub(super) const fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// The receive side, to look at.
+    pub(super) const fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Segments that came and that the peer cannot mean.
+    pub(super) const fn unbelieved(&self) -> u64 {
+        self.unbelieved
+    }
+
+    /// Octets of memory taken.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let parts = self.sender.memory_bytes() + self.receiver.memory_bytes();
+        let syns = self.syns.capacity() * size_of::<TcpHeader>();
+        let scratch = self.octets.capacity() + self.scratch.capacity();
+        size_of::<Self>() + parts + self.states.memory_bytes() + syns + scratch
+    }
+
+    /// The most that a connection with `config` takes, whatever its peer sends and asks for.
+    pub(super) fn memory_max(config: &LtTcpConfig) -> usize {
+        let sender = Sender::memory_max(config.send_buffer.as_usize());
+        let receiver = Receiver::memory_max(config.receive_buffer.as_usize());
+        size_of::<Self>() + sender + receiver + 2 * SEGMENT_MAX + OTHER_BYTES_MAX
+    }
+}

@@ -1,0 +1,149 @@
+//! All connections of one node: listeners, ports, resets for strangers.
+
+mod drive;
+
+use super::config::LtTcpConfig;
+use super::connection::Connection;
+use fulmar_proto::machine::PathId;
+use fulmar_proto::rng::Rng;
+use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
+use crate::tcp::{
+    TcpConnectError, TcpConnectionId, TcpEndpointConfig, TcpState, TcpWriteError,
+};
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::network::NodeAddress;
+use crate::wire::tcp::AddressPair;
+
+/// What was counted, over all connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LtTcpCounters {
+    /// Segments dropped because their checksum does not match.
+    pub checksum: u64,
+    /// Segments dropped because header or extension are impossible.
+    pub malformed: u64,
+    /// Segments of a connection with numbers that its peer cannot mean, and SYNs and resets that it
+    /// would not send now.
+    pub unbelieved: u64,
+    /// Resets sent to segments without a connection.
+    pub strangers: u64,
+    /// SYNs dropped because there are as many connections as may be.
+    pub refused: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Reductions for congestion marks.
+    pub marks: u64,
+    /// Blocks begun.
+    pub blocks: u64,
+    /// Parity units sent before any feedback.
+    pub proactive: u64,
+    /// Parity units sent in answer to feedback.
+    pub reactive: u64,
+    /// Source units sent again.
+    pub resent: u64,
+    /// Source units rebuilt from parity.
+    pub recovered: u64,
+}
+
+/// A look at a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LtTcpStatus {
+    /// Its state.
+    pub state: TcpState,
+    /// The congestion window in octets.
+    pub window: u64,
+    /// The slow start threshold in octets; `u64::MAX` before a mark or timeout.
+    pub threshold: u64,
+    /// Octets in the network.
+    pub pipe: u64,
+    /// The receiver's loss estimate, in 0..=1.
+    pub loss: f64,
+    /// The smoothed round trip, if there was a sample.
+    pub rtt: Option<Duration>,
+    /// The retransmission timeout.
+    pub rto: Duration,
+    /// Whether everything written was acknowledged.
+    pub all_acked: bool,
+}
+
+/// One node's LT-TCP.
+#[derive(Debug)]
+pub struct LtTcpEndpoint {
+    config: TcpEndpointConfig,
+    rng: Rng,
+    table: Table<Connection, LtTcpConfig>,
+}
+
+stream_endpoint!(LtTcpEndpoint, LtTcpConfig);
+
+impl LtTcpEndpoint {
+    fn with(config: TcpEndpointConfig, rng: Rng) -> Self {
+        Self {
+            config,
+            rng,
+            table: Table::new(config.connections_max),
+        }
+    }
+
+    /// The addresses of segments sent to `path`.
+    fn addresses_to(&self, path: PathId) -> AddressPair {
+        AddressPair::nodes(self.config.local, NodeAddress(path.0))
+    }
+
+    fn add(&mut self, key: Key, config: &LtTcpConfig) -> TcpConnectionId {
+        let iss = u32::try_from(self.rng.below(1 << 32)).unwrap_or_default();
+        self.table
+            .add(key, |id| Connection::open(id, key, config, iss))
+    }
+
+    /// A look at a connection, unless it is over.
+    pub fn status(&self, id: TcpConnectionId) -> Option<LtTcpStatus> {
+        let connection = self.table.get(id)?;
+        let sender = connection.sender();
+        let (window, threshold) = sender.windows();
+        Some(LtTcpStatus {
+            state: connection.states().state(),
+            window,
+            threshold,
+            pipe: sender.pipe(),
+            loss: sender.loss(),
+            rtt: sender.rtt().smoothed(),
+            rto: sender.rto(),
+            all_acked: sender.is_all_acked(),
+        })
+    }
+
+    /// Octets of memory that connections and answers that wait take.
+    pub fn memory_bytes(&self) -> usize {
+        let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
+        connections + self.table.memory_bytes()
+    }
+
+    /// What a connection with `config` takes at most, whatever its peer sends and asks for.
+    pub fn connection_memory_max(config: &LtTcpConfig) -> usize {
+        Connection::memory_max(config)
+    }
+
+    /// The counters, those of open connections included.
+    pub fn counters(&self) -> LtTcpCounters {
+        let mut counters = self.table.ledger;
+        for connection in self.table.iter() {
+            counters.book(connection);
+        }
+        counters
+    }
+}
+
+impl LtTcpCounters {
+    pub(super) fn book(&mut self, connection: &Connection) {
+        let counts = connection.sender().counts();
+        self.unbelieved += connection.unbelieved();
+        self.timeouts += counts.timeouts;
+        self.marks += counts.marks;
+        self.blocks += counts.blocks;
+        self.proactive += counts.proactive;
+        self.reactive += counts.reactive;
+        self.resent += counts.resent;
+        self.recovered += connection.receiver().recovered();
+    }
+}

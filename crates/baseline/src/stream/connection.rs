@@ -1,0 +1,93 @@
+//! How a connection routes what an application asks, and what timers say, to its halves.
+
+/// What the endpoint should do about a segment besides draining the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Nothing.
+    None,
+    /// Answer with a reset.
+    Reset,
+}
+
+/// Implements [`StreamConnection`](super::StreamConnection), and what an application asks of a
+/// connection with `states`, a `config`, a `sender` and a `receiver`, whose types differ; `owes` says
+/// what it owes its peer when it waits for more to answer.
+macro_rules! stream_connection {
+    ($connection:ty, $ledger:ty, owes $owes:literal) => {
+        impl $connection {
+            /// Writes as much of `octets` as there is room for.
+            pub(super) fn write(
+                &mut self,
+                octets: &[u8],
+            ) -> Result<usize, $crate::tcp::TcpWriteError> {
+                self.states.check_write(self.sender.is_finishing())?;
+                let taken = self.sender.write(octets);
+                self.states.on_written(taken, octets.len());
+                Ok(taken)
+            }
+
+            /// Takes the next octets in order.
+            pub(super) fn read(&mut self) -> Option<Vec<u8>> {
+                let chunk = self.receiver.read();
+                self.tell_finish();
+                chunk
+            }
+
+            /// Takes back a vector for reuse.
+            pub(super) fn recycle(&mut self, octets: Vec<u8>) {
+                self.receiver.recycle(octets);
+            }
+
+            /// No more will be written.
+            pub(super) fn close(&mut self) {
+                if self.states.close(self.sender.is_all_acked()) {
+                    self.sender.finish();
+                }
+            }
+
+            /// Lets an application hear that the peer's stream is over, once all of it was read.
+            fn tell_finish(&mut self) {
+                if self.receiver.is_finished() && !self.receiver.is_readable() {
+                    self.states.tell_finish();
+                }
+            }
+        }
+
+        impl $crate::stream::StreamConnection for $connection {
+            type Ledger = $ledger;
+
+            fn states(&self) -> &$crate::stream::States {
+                &self.states
+            }
+
+            fn states_mut(&mut self) -> &mut $crate::stream::States {
+                &mut self.states
+            }
+
+            fn next_deadline(&self) -> Option<fulmar_proto::machine::Deadline> {
+                let (owed, sender) = (self.receiver.answers.owed(), self.sender.next_deadline());
+                self.states.next_deadline(owed, $owes, sender)
+            }
+
+            fn handle_deadline(&mut self, now: fulmar_proto::units::Instant) {
+                use $crate::stream::Passed;
+                match self.states.handle_deadline(now, self.config.syn_retries) {
+                    Passed::End => return,
+                    Passed::Syn => self.sender.rtt_mut().on_silence(),
+                    Passed::Nothing => {}
+                }
+                self.receiver.answers.handle_deadline(now);
+                if self.states.state().may_send() && !self.sender.handle_deadline(now) {
+                    self.states
+                        .end($crate::tcp::TcpCloseReason::TimedOut);
+                }
+            }
+
+            fn book(&self, ledger: &mut $ledger) {
+                ledger.book(self);
+            }
+        }
+    };
+}
+
+pub(crate) use stream_connection;

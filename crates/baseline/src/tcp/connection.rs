@@ -1,0 +1,158 @@
+//! One connection: routes what happens to its parts.
+//!
+//! Sequence numbers exist on the wire alone. Inside, both directions count positions of their
+//! stream from 0 in 64 bits, a SYN lies before position 0 and a FIN takes the position after the
+//! last octet; translation is `parts::stream`'s and done in the two files beside this.
+
+mod arrivals;
+mod departures;
+
+use super::config::TcpConfig;
+use super::endpoint::Ledger;
+use super::event::{TcpCloseReason, TcpConnectionId};
+use super::receiver::Receiver;
+use super::scoreboard::Scoreboard;
+use super::sender::{Sender, rto_limits};
+use fulmar_proto::bytes::StreamReassembly;
+use fulmar_proto::transport::parts::RttEstimator;
+use crate::stream::{Challenges, Key, Numbers, States, stream_connection};
+use fulmar_proto::units::{Duration, Instant};
+use crate::wire::tcp::{TCP_OPTIONS_MAX, TcpSeq};
+
+/// What connections on a path learn from each other (RFC 9040).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learned {
+    pub(super) threshold: Option<u64>,
+    pub(super) rtt: Option<(Duration, Duration)>,
+}
+
+/// What both SYNs agreed on.
+#[derive(Clone, Copy, Debug)]
+struct Agreed {
+    timestamps: bool,
+    sack: bool,
+    ecn: bool,
+    /// The shift of windows that we advertise, and of the peer's; `None` without scaling.
+    shifts: Option<(u8, u8)>,
+    mss: u32,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    states: States,
+    config: TcpConfig,
+    numbers: Numbers,
+    sender: Sender,
+    receiver: Receiver,
+    agreed: Agreed,
+    learned: Learned,
+    /// Our timestamps' distance from the run's clock, so that they do not tell it.
+    clock_offset: u32,
+    ts_recent: Option<(u32, Instant)>,
+    /// The position of the last acknowledgement sent.
+    acked_position: u64,
+    /// The segment the window was last taken from: its position and its acknowledgement.
+    window_from: (u64, u64),
+    challenges: Challenges,
+    scratch: Vec<u8>,
+}
+
+/// The longest segment that a network layer hands over.
+const SEGMENT_MAX: usize = 65_535;
+/// Events that wait for the endpoint, and options.
+const OTHER_BYTES_MAX: usize = 4_096;
+/// Without the option a peer takes this (RFC 9293, section 3.7.1).
+const MSS_DEFAULT: u32 = 536;
+/// RFC 6298, section 5.7: a SYN that had to be sent again says that the path is slow.
+const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
+
+stream_connection!(Connection, Ledger, owes "delayed acknowledgement");
+
+impl Connection {
+    /// A connection in SYN-SENT, its SYN due.
+    pub(super) fn open(
+        id: TcpConnectionId,
+        key: Key,
+        config: &TcpConfig,
+        secrets: (u32, u32),
+        learned: Learned,
+    ) -> Self {
+        let limits = rto_limits(config);
+        let rtt = match learned.rtt {
+            Some((smoothed, variation)) if config.sharing.rtt => {
+                RttEstimator::resumed(limits, smoothed, variation)
+            }
+            _ => RttEstimator::new(limits),
+        };
+        Self {
+            states: States::new(id, key, config.time_wait),
+            config: *config,
+            numbers: Numbers::new(secrets.0),
+            sender: Sender::new(config, MSS_DEFAULT, false, rtt),
+            receiver: Receiver::new(config),
+            agreed: Agreed {
+                timestamps: config.timestamps,
+                sack: config.recovery.sack,
+                ecn: config.ecn,
+                shifts: None,
+                mss: MSS_DEFAULT,
+            },
+            learned,
+            clock_offset: secrets.1,
+            ts_recent: None,
+            acked_position: 0,
+            window_from: (0, 0),
+            challenges: Challenges::new(),
+            scratch: Vec::with_capacity(TCP_OPTIONS_MAX),
+        }
+    }
+
+    /// Octets of memory taken.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let events = self.states.memory_bytes();
+        let parts = self.sender.memory_bytes() + self.receiver.memory_bytes();
+        size_of::<Self>() + parts + events + self.scratch.capacity()
+    }
+
+    /// The most that a connection with `config` takes, whatever its peer sends and asks for.
+    pub(super) fn memory_max(config: &TcpConfig) -> usize {
+        let (send, receive) = (
+            config.send_buffer.as_usize(),
+            config.receive_buffer.as_usize(),
+        );
+        let sender = 2 * send + Scoreboard::memory_max(send) + SEGMENT_MAX;
+        size_of::<Self>() + sender + StreamReassembly::memory_max(receive) + OTHER_BYTES_MAX
+    }
+
+    /// The send side, to look at.
+    pub(super) const fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// What other connections on the path may use.
+    pub(super) fn lessons(&self) -> Learned {
+        let (_, threshold) = self.sender.windows();
+        let rtt = self.sender.rtt();
+        Learned {
+            threshold: (threshold < u64::MAX).then_some(threshold),
+            rtt: rtt.smoothed().map(|smoothed| (smoothed, rtt.variation())),
+        }
+    }
+
+    /// Whether `seq` lies beyond all that the peer sent.
+    pub(super) fn is_beyond(&self, seq: TcpSeq) -> bool {
+        seq.distance_from(self.numbers.their_seq(self.receiver.next())) > 0
+    }
+
+    /// TIME-WAIT ends early.
+    pub(super) fn make_way(&mut self) {
+        self.states.end(TcpCloseReason::Finished);
+    }
+
+    /// Lets an application write on that was refused.
+    fn tell_room(&mut self) {
+        let wants = !self.sender.is_finishing() && self.sender.wants_writing();
+        self.states.tell_room(wants);
+    }
+}

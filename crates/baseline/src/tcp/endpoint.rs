@@ -1,0 +1,195 @@
+//! All connections of one node: listeners, ports, resets for strangers.
+
+mod drive;
+
+use super::config::TcpConfig;
+use super::connection::{Connection, Learned};
+use super::event::{TcpConnectError, TcpConnectionId, TcpState, TcpWriteError};
+use fulmar_proto::machine::PathId;
+use fulmar_proto::rng::Rng;
+use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::network::NodeAddress;
+use crate::wire::tcp::AddressPair;
+use std::collections::BTreeMap;
+
+/// The endpoint's settings.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpEndpointConfig {
+    /// This node, or its IPv4 address as a number. A remote node's address is the number of its
+    /// [`PathId`], unless [`TcpEndpoint::set_addresses`] says otherwise.
+    pub local: NodeAddress,
+    /// Connections at once, at most; SYNs that would open more are dropped.
+    pub connections_max: usize,
+}
+
+/// What was counted, over all connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpCounters {
+    /// Segments dropped because their checksum does not match.
+    pub checksum: u64,
+    /// Segments dropped because their header is impossible.
+    pub malformed: u64,
+    /// Resets sent to segments without a connection.
+    pub strangers: u64,
+    /// SYNs dropped because there are as many connections as may be.
+    pub refused: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Of these, those that began a repair: nothing that timed out before was still missing.
+    pub timeout_repairs: u64,
+    /// Of these, found to be spurious by F-RTO.
+    pub spurious_timeouts: u64,
+    /// Fast recoveries begun.
+    pub fast_recoveries: u64,
+    /// Segments with data or a FIN sent again.
+    pub resent: u64,
+    /// Reductions for congestion marks.
+    pub marks: u64,
+}
+
+/// A look at a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpStatus {
+    /// Its state.
+    pub state: TcpState,
+    /// The congestion window in octets.
+    pub window: u64,
+    /// The slow start threshold in octets; `u64::MAX` before a loss.
+    pub threshold: u64,
+    /// The smoothed round trip, if there was a sample.
+    pub rtt: Option<Duration>,
+    /// The retransmission timeout.
+    pub rto: Duration,
+    /// Whether everything written was acknowledged.
+    pub all_acked: bool,
+}
+
+/// Paths whose lessons are kept.
+const LESSONS_MAX: usize = 1024;
+
+/// One node's TCP.
+#[derive(Debug)]
+pub struct TcpEndpoint {
+    config: TcpEndpointConfig,
+    rng: Rng,
+    addresses: BTreeMap<PathId, AddressPair>,
+    table: Table<Connection, TcpConfig>,
+}
+
+stream_endpoint!(TcpEndpoint, TcpConfig);
+
+impl TcpEndpoint {
+    fn with(config: TcpEndpointConfig, rng: Rng) -> Self {
+        Self {
+            config,
+            rng,
+            addresses: BTreeMap::new(),
+            table: Table::new(config.connections_max),
+        }
+    }
+
+    /// Says which addresses belong to segments sent to `path`: for IPv6, or when the path's number
+    /// is not the remote's IPv4 address.
+    pub fn set_addresses(&mut self, path: PathId, addresses: AddressPair) {
+        self.addresses.insert(path, addresses);
+    }
+
+    fn add(&mut self, key: Key, config: &TcpConfig) -> TcpConnectionId {
+        let secrets = (self.secret(), self.secret());
+        let lessons = &self.table.ledger.lessons;
+        let learned = lessons.get(&key.path).copied().unwrap_or_default();
+        let open = |id| Connection::open(id, key, config, secrets, learned);
+        self.table.add(key, open)
+    }
+
+    /// The addresses of segments to `path`.
+    fn addresses_to(&self, path: PathId) -> AddressPair {
+        addresses_to(&self.addresses, self.config.local, path)
+    }
+
+    /// 32 random bits.
+    fn secret(&mut self) -> u32 {
+        u32::try_from(self.rng.below(1 << 32)).unwrap_or_default()
+    }
+
+    /// A look at a connection, unless it is over.
+    pub fn status(&self, id: TcpConnectionId) -> Option<TcpStatus> {
+        let connection = self.table.get(id)?;
+        let sender = connection.sender();
+        let (window, threshold) = sender.windows();
+        Some(TcpStatus {
+            state: connection.states().state(),
+            window,
+            threshold,
+            rtt: sender.rtt().smoothed(),
+            rto: sender.rto(),
+            all_acked: sender.is_all_acked(),
+        })
+    }
+
+    /// Octets of memory that connections, answers that wait and lessons take.
+    pub fn memory_bytes(&self) -> usize {
+        let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
+        let lessons = self.table.ledger.lessons.len() * size_of::<(PathId, Learned)>();
+        connections + self.table.memory_bytes() + lessons
+    }
+
+    /// What a connection with `config` takes at most, whatever its peer sends and asks for.
+    pub fn connection_memory_max(config: &TcpConfig) -> usize {
+        Connection::memory_max(config)
+    }
+
+    /// The counters, those of open connections included.
+    pub fn counters(&self) -> TcpCounters {
+        let mut counters = self.table.ledger.counters;
+        for connection in self.table.iter() {
+            counters.add(connection);
+        }
+        counters
+    }
+}
+
+/// The addresses of segments from `local` to `path`.
+fn addresses_to(
+    known: &BTreeMap<PathId, AddressPair>,
+    local: NodeAddress,
+    path: PathId,
+) -> AddressPair {
+    let nodes = AddressPair::nodes(local, NodeAddress(path.0));
+    known.get(&path).copied().unwrap_or(nodes)
+}
+
+/// What is kept of connections that are over.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) counters: TcpCounters,
+    lessons: BTreeMap<PathId, Learned>,
+}
+
+impl Ledger {
+    /// `connection` is over.
+    pub(super) fn book(&mut self, connection: &Connection) {
+        self.counters.add(connection);
+        let path = connection.states().key().path;
+        if self.lessons.len() < LESSONS_MAX || self.lessons.contains_key(&path) {
+            let Learned { threshold, rtt } = connection.lessons();
+            let lesson = self.lessons.entry(path).or_default();
+            lesson.threshold = threshold.or(lesson.threshold);
+            lesson.rtt = rtt.or(lesson.rtt);
+        }
+    }
+}
+
+impl TcpCounters {
+    fn add(&mut self, connection: &Connection) {
+        let counts = connection.sender().counts();
+        self.timeouts += counts.timeouts;
+        self.timeout_repairs += counts.timeout_repairs;
+        self.spurious_timeouts += counts.spurious_timeouts;
+        self.fast_recoveries += counts.fast_recoveries;
+        self.resent += counts.resent;
+        self.marks += counts.marks;
+    }
+}

@@ -1,0 +1,13 @@
+//! Typed packets of the baselines to octets and back: the only place that knows where a bit lies.
+//!
+//! # Promises
+//! - Parsing never panics, never allocates and never reads past its slice, whatever the octets.
+//! - What parses has one encoding: encoding it again gives the same octets (`fuzz/` holds us to it).
+//!
+//! # Does not
+//! - Know a code: parity octets are split off and handed over, never computed here.
+
+pub mod link;
+pub mod lt_tcp;
+pub mod tcp;
+pub mod udp;
