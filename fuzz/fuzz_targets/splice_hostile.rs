@@ -16,7 +16,8 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode, Port};
+use fulmar_proto::wire::{Mode, Port};
+use fulmar_proto::wire::aerotp::FecStrength;
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 

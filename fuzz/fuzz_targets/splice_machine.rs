@@ -13,7 +13,7 @@ use fulmar_proto::splice::{
 };
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -6,7 +6,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::parts::StreamEndpoint;
 use fulmar_baseline::tcp::{TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
 use std::collections::VecDeque;

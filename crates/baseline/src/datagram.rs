@@ -17,12 +17,12 @@
 //! RFC 768. Copies: Epple, "Performance optimization of free-space optical communication
 //! protocols", section 3.1.
 
-use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
-use fulmar_proto::units::{Bitrate, ByteCount, Instant};
-use fulmar_proto::wire::aerotp::Port;
-use fulmar_proto::wire::network::NodeAddress;
 use crate::wire::udp::{Between, UDP_HEADER_BYTES, UdpHeader, UdpReject};
 use core::num::NonZeroU8;
+use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use fulmar_proto::units::{Bitrate, ByteCount, Instant};
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::network::NodeAddress;
 use std::collections::VecDeque;
 
 /// What the endpoint knows of the path, and its bounds.
@@ -299,8 +299,8 @@ impl Machine for DatagramEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulmar_proto::machine::Strict;
     use core::time::Duration;
+    use fulmar_proto::machine::Strict;
 
     const ROUTE: Route = Route {
         path: PathId(2),

@@ -5,16 +5,16 @@
 //! knows what it says of the numbers: those of what was sent last, near which it guesses.
 
 use crate::stream_lab::{Faults, Lab, below, content};
-use fulmar_proto::machine::Kind;
-use fulmar_proto::rng::Rng;
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
-use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::aerotp::Port;
 use fulmar_baseline::wire::lt_tcp::{
     BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment,
 };
-use fulmar_proto::wire::network::NodeAddress;
 use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
+use fulmar_proto::machine::Kind;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Duration};
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::network::NodeAddress;
 
 /// So narrow that a number that is drawn from all there are is believed once in 32,000 times.
 const BUFFER: ByteCount = ByteCount(64 << 10);

@@ -2,9 +2,9 @@
 //! no parity.
 
 use crate::stream_lab::{Faults, Lab, content};
+use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::machine::Kind;
 use fulmar_proto::rng::Rng;
-use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_proto::units::{ByteCount, Duration};
 
 fn lab(seed: u64, faults: Faults, len: usize) -> Lab<LtTcpEndpoint> {

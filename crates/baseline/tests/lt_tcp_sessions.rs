@@ -2,8 +2,8 @@
 //! close, whatever the path does.
 
 use crate::stream_lab::{Faults, Lab, below, content};
-use fulmar_proto::rng::Rng;
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
+use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Probability};
 
 fn faults(rng: &mut Rng) -> Faults {

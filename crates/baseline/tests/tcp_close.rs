@@ -2,8 +2,8 @@
 
 use crate::tcp_drill::{ACK, Drill, FIN, RST, SYN, reference};
 use fulmar_baseline::tcp::{TcpCloseReason, TcpEvent, TcpState};
-use fulmar_proto::units::Duration;
 use fulmar_baseline::wire::tcp::{SackBlock, TcpFlags, TcpOptions, TcpSeq};
+use fulmar_proto::units::Duration;
 use proptest::prelude::*;
 
 fn state(drill: &Drill) -> Option<TcpState> {

@@ -1,10 +1,10 @@
 //! Opening connections (RFC 9293, section 3.5), as scripts.
 
 use crate::tcp_drill::{ACK, Drill, FIN, RST, SYN, reference};
-use fulmar_proto::machine::Ecn;
 use fulmar_baseline::tcp::{Preset, TcpCloseReason, TcpEvent, TcpState};
-use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_baseline::wire::tcp::{TcpFlags, TcpOptions, TcpSeq, Timestamps};
+use fulmar_proto::machine::Ecn;
+use fulmar_proto::units::{ByteCount, Duration};
 
 fn closed(drill: &Drill) -> Option<TcpCloseReason> {
     drill.events.iter().find_map(|event| match event {

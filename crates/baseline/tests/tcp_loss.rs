@@ -5,8 +5,8 @@
 use crate::tcp_drill;
 use crate::tcp_drill::{ACK, Drill, FIN, reference};
 use fulmar_baseline::tcp::{Preset, ReduceFrom, TcpCloseReason, TcpConfig, TcpEvent};
-use fulmar_proto::units::Duration;
 use fulmar_baseline::wire::tcp::TcpFlags;
+use fulmar_proto::units::Duration;
 
 const MSS: u16 = 1000;
 

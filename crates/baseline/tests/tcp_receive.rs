@@ -1,10 +1,10 @@
 //! What a receiver says, and when, as scripts.
 
 use crate::tcp_drill::{ACK, Drill, SYN, reference};
-use fulmar_proto::machine::Ecn;
 use fulmar_baseline::tcp::{Preset, TcpConfig};
-use fulmar_proto::units::ByteCount;
 use fulmar_baseline::wire::tcp::{TcpFlags, Timestamps};
+use fulmar_proto::machine::Ecn;
+use fulmar_proto::units::ByteCount;
 
 const OCTETS: [u8; 1000] = [7; 1000];
 

@@ -2,12 +2,12 @@
 //! written comes out, once, in order, and both ends close.
 
 use crate::stream_lab::{Faults, Lab, below, content};
-use fulmar_proto::machine::PathId;
-use fulmar_proto::rng::Rng;
 use fulmar_baseline::StreamEndpoint;
 use fulmar_baseline::tcp::{Algorithm, Preset, TcpConfig, TcpEndpoint, TcpEndpointConfig};
+use fulmar_proto::machine::PathId;
+use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 
 fn faults(rng: &mut Rng) -> Faults {

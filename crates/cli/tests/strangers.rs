@@ -10,9 +10,8 @@ use crate::transfers::{FAST_LINK, a_killed_receiver_is_continued};
 use fulmar_net::wait::wait;
 use fulmar_proto::units::FecStrength;
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::{
-    EcnField, Flags, Header, Mode, Outgoing, Port, TpduKind, encode, parse,
-};
+use fulmar_proto::wire::aerotp::{EcnField, Flags, Header, Outgoing, TpduKind, encode, parse};
+use fulmar_proto::wire::{Mode, Port};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -21,7 +21,7 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event, PathSizes,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use std::error::Error;
 use std::io::Write;
 use std::net::SocketAddr;

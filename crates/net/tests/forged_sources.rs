@@ -11,7 +11,7 @@ use fulmar_proto::transport::aerotp::{
     AddressKey, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 

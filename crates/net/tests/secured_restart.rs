@@ -19,7 +19,7 @@ use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, Transmit, 
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{Endpoint, Event};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use std::path::{Path, PathBuf};
 
 const DELAY: Duration = Duration::from_millis(20);

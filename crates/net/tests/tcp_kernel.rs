@@ -7,9 +7,9 @@ use crate::tcp_lab::{
     Family, Features, Flow, Host, Kernel, OUR_PORT, accept, assert_same, damaging, exchange, lab,
     losing, octets, read_all, ready, write_all,
 };
+use fulmar_baseline::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
 use fulmar_channel::{BitErrors, Counters, Jitter, Order};
 use fulmar_proto::rng::Rng;
-use fulmar_baseline::tcp::{Preset, Recovery, TcpCloseReason, TcpConfig, TcpState};
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Probability};
 use socket2::SockRef;
 use std::io::{ErrorKind, Read};

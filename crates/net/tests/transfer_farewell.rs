@@ -14,7 +14,7 @@ use fulmar_proto::machine::{Datagram, Deadline, Driver, Ecn, Machine, PathId, Tr
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use std::collections::BTreeMap;
 use std::path::Path;
 

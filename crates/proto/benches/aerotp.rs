@@ -10,9 +10,8 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::{
-    EcnField, FecStrength, Flags, Header, Mode, Outgoing, Port, encode, parse,
-};
+use fulmar_proto::wire::aerotp::{EcnField, FecStrength, Flags, Header, Outgoing, encode, parse};
+use fulmar_proto::wire::{Mode, Port};
 
 fn decode(criterion: &mut Criterion) {
     let header = Header {

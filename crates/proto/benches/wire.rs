@@ -9,9 +9,10 @@ use fulmar_proto::machine::{Ecn, Priority};
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{
     Acks, EcnField, FecStrength, Feedback, Flags, Handshake, Header, LISTED_NUMBERS_MAX, Mack,
-    Mode, Outgoing, Port, encode, parse, payload_max,
+    Outgoing, encode, parse, payload_max,
 };
 use fulmar_proto::wire::network::{NetworkHeader, NodeAddress, Protocol, count_hop};
+use fulmar_proto::wire::{Mode, Port};
 
 const TPDU_BYTES: usize = 1480;
 

@@ -11,8 +11,9 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, CloseReason, ConnectionConfig, Counters, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
+use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::{FecStrength, Mode, TpduKind, parse};
+use fulmar_proto::wire::aerotp::{FecStrength, TpduKind, parse};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -7,9 +7,8 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-use fulmar_proto::wire::aerotp::{
-    FecStrength, Flags, Header, Mode, Outgoing, TpduKind, encode, parse,
-};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::{FecStrength, Flags, Header, Outgoing, TpduKind, encode, parse};
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -6,7 +6,7 @@ use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::{Mode, Port};
+use fulmar_proto::wire::{Mode, Port};
 use std::collections::BTreeMap;
 
 const PORT: Port = Port(4000);

@@ -7,7 +7,8 @@ use crate::pair::{Fate, Pair, Script, Way, octets};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{CloseReason, ConnectionConfig, EndpointConfig, Event};
 use fulmar_proto::units::{Bitrate, Duration};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::FecStrength;
 
 const DELAY: Duration = Duration::from_millis(2);
 const FORGED: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 use crate::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(100_000_000);
 

@@ -12,8 +12,9 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, AckStyle, CloseReason, ConnectionConfig, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, Duration};
+use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::aerotp::FecStrength;
 
 const DELAY: Duration = Duration::from_millis(10);
 const LONG: Duration = Duration::from_secs(600);

@@ -8,7 +8,7 @@ use crate::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, PathRate, RateReason};
 use fulmar_proto::units::{Bitrate, Duration};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 const LINK: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 const FIVE_TIMES: Bitrate = Bitrate::from_bits_per_second(50_000_000);

@@ -9,9 +9,10 @@ use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionConfig, Endpoint, EndpointConfig, Event, State,
 };
 use fulmar_proto::units::{Bitrate, Duration, FecStrength, Instant};
+use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{
-    EcnField, Feedback, Handshake, HoldTime, Mode, ReceiverWord, TpduKind, parse,
+    EcnField, Feedback, Handshake, HoldTime, ReceiverWord, TpduKind, parse,
 };
 
 const DELAY: Duration = Duration::from_millis(5);

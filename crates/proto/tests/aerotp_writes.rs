@@ -6,7 +6,8 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, Endpoint, EndpointConfig, Event, Share, Treatment,
 };
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode, Port};
+use fulmar_proto::wire::aerotp::FecStrength;
+use fulmar_proto::wire::{Mode, Port};
 
 const PATH: PathId = PathId(1);
 

@@ -6,7 +6,7 @@ use fulmar_proto::splice::{
     SplicerConfig,
 };
 use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);

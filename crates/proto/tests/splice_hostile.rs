@@ -9,7 +9,8 @@ use fulmar_proto::splice::{
 };
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode, Port};
+use fulmar_proto::wire::aerotp::FecStrength;
+use fulmar_proto::wire::{Mode, Port};
 use std::net::SocketAddr;
 
 const DELAY: Duration = Duration::from_millis(10);

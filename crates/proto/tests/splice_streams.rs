@@ -3,7 +3,7 @@
 use crate::splicers::{ECHO, Pair, REFUSES, SILENT, SINK, clean, pattern};
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowKind, RefuseCode, ResetCode, SplicerConfig};
 use fulmar_proto::units::{ByteCount, Duration};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 const DELAY: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);

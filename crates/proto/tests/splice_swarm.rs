@@ -12,7 +12,7 @@ use fulmar_proto::splice::{
     FlowClass, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, SplicerConfig,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use std::collections::BTreeSet;
 
 /// Sessions in one run of the test.

@@ -9,7 +9,7 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -7,8 +7,8 @@ use crate::pattern::Pattern;
 use crate::scenario::{FlowPlan, TransportPlan};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::units::Instant;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::Port;
 
 /// One flow of a running world.
 #[derive(Debug)]

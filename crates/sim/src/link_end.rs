@@ -11,11 +11,11 @@ use crate::network::{Event, Network};
 use crate::node::{NodeId, WayId};
 use crate::pool::PacketId;
 use crate::tap::Came;
-use fulmar_capture::Comment;
-use fulmar_channel::{PacketQueue, Queued};
 use fulmar_baseline::link::{
     FlowHash, FrameTransmit, Link, LinkCounters, LinkDriver, LinkMachine, LinkPacket, drain,
 };
+use fulmar_capture::Comment;
+use fulmar_channel::{PacketQueue, Queued};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{ByteCount, Instant};
 use fulmar_proto::wire::network::{NetworkHeader, mark_congested};

@@ -10,9 +10,8 @@
 
 use etherparse::PacketBuilder;
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::{
-    EcnField, FecStrength, Flags, Header, Mode, Outgoing, Port, encode,
-};
+use fulmar_proto::wire::aerotp::{EcnField, FecStrength, Flags, Header, Outgoing, encode};
+use fulmar_proto::wire::{Mode, Port};
 use fulmar_trace::{CaptureOptions, Cut, Losses, Protocol, is_capture, read_capture};
 use proptest::prelude::*;
 

@@ -58,12 +58,7 @@ struct Epoch {
 }
 
 impl Cubic {
-    pub(crate) fn new(
-        mss: u64,
-        window: u64,
-        revision: Revision,
-        byte_counting: bool,
-    ) -> Self {
+    pub(crate) fn new(mss: u64, window: u64, revision: Revision, byte_counting: bool) -> Self {
         let window = window as f64 / mss as f64;
         Self {
             revision,

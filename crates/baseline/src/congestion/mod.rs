@@ -7,8 +7,8 @@ mod cubic;
 mod newreno;
 mod unlimited;
 
-use fulmar_proto::units::{Duration, Instant};
 use cubic::{Cubic, Revision};
+use fulmar_proto::units::{Duration, Instant};
 use newreno::NewReno;
 use unlimited::Unlimited;
 
@@ -38,9 +38,7 @@ pub(crate) struct Acked {
 }
 
 /// A rule for the congestion window.
-pub(crate) trait CongestionControl:
-    core::fmt::Debug + Send
-{
+pub(crate) trait CongestionControl: core::fmt::Debug + Send {
     /// The window.
     fn window(&self) -> u64;
     /// The slow start threshold; `u64::MAX` until a loss sets it.
@@ -73,10 +71,7 @@ pub(crate) struct Beginning {
 }
 
 /// The rule of that name.
-pub(crate) fn start(
-    algorithm: Algorithm,
-    beginning: Beginning,
-) -> Box<dyn CongestionControl> {
+pub(crate) fn start(algorithm: Algorithm, beginning: Beginning) -> Box<dyn CongestionControl> {
     let mss = u64::from(beginning.mss);
     let window = mss * u64::from(beginning.segments);
     let counting = beginning.byte_counting;

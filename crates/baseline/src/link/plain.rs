@@ -4,9 +4,9 @@
 //! the others. Nothing waits here but the one packet whose frame was not asked for yet.
 
 use super::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
+use crate::wire::link::plain;
 use fulmar_proto::machine::{Deadline, Kind, Priority};
 use fulmar_proto::units::{ByteCount, Instant};
-use crate::wire::link::plain;
 use std::collections::VecDeque;
 
 /// Packets that arrived and were not fetched; a driver that drains has one at a time.

@@ -1,9 +1,9 @@
 //! A wrapper that panics when the contract between a link machine and its driver is broken.
 
 use super::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
+use core::cell::Cell;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{ByteCount, Instant};
-use core::cell::Cell;
 
 /// A machine that names the same deadline this often at one instant is spinning.
 const SAME_DEADLINE_MAX: u32 = 1_000;
@@ -160,8 +160,8 @@ impl<M: LinkMachine> LinkMachine for Strict<M> {
 mod tests {
     use super::*;
     use crate::link::{FlowHash, Plain};
-    use fulmar_proto::machine::{Kind, Priority};
     use crate::wire::link::plain;
+    use fulmar_proto::machine::{Kind, Priority};
 
     const LATER: Instant = Instant::from_nanos(1_000);
 

@@ -1,8 +1,8 @@
 //! What a user may choose of an LT-TCP, and what is sane.
 
 use crate::tcp::{RtoBounds, TcpConfigError};
-use fulmar_proto::units::{ByteCount, Duration, Probability};
 use crate::wire::lt_tcp::{REPAIR_PREFIX_BYTES, UNIT_EXTENSION_BYTES};
+use fulmar_proto::units::{ByteCount, Duration, Probability};
 
 /// How much parity, and by what estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]

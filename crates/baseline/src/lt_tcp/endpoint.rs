@@ -4,16 +4,14 @@ mod drive;
 
 use super::config::LtTcpConfig;
 use super::connection::Connection;
+use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
+use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEndpointConfig, TcpState, TcpWriteError};
+use crate::wire::tcp::AddressPair;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
-use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
-use crate::tcp::{
-    TcpConnectError, TcpConnectionId, TcpEndpointConfig, TcpState, TcpWriteError,
-};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use crate::wire::tcp::AddressPair;
 
 /// What was counted, over all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,12 +7,12 @@ mod incoming;
 
 use super::config::LtTcpConfig;
 use super::loss_estimate::LossEstimate;
-use fulmar_proto::bytes::StreamReassembly;
-use fulmar_proto::fec::block::{LENGTH_PREFIX, UNITS_MAX};
 use crate::stream::Answers;
-use fulmar_proto::units::{Duration, Instant};
 use crate::wire::lt_tcp::{BlockReport, REPORTS_MAX, RUNS_MAX, UnitHeader};
 use core::ops::Range;
+use fulmar_proto::bytes::StreamReassembly;
+use fulmar_proto::fec::block::{LENGTH_PREFIX, UNITS_MAX};
+use fulmar_proto::units::{Duration, Instant};
 use incoming::{Incoming, Taken};
 use std::collections::BTreeMap;
 

@@ -13,12 +13,12 @@ use super::block::SentBlock;
 use super::config::LtTcpConfig;
 use super::flight::Flight;
 use super::receiver::BLOCKS_MAX;
-use fulmar_proto::bytes::SendBuffer;
 use crate::congestion::{self, Algorithm, Beginning, CongestionControl};
-use fulmar_proto::transport::parts::{RtoLimits, RttEstimator};
-use fulmar_proto::units::{Duration, Instant};
 use crate::wire::lt_tcp::RUNS_MAX;
 use core::ops::Range;
+use fulmar_proto::bytes::SendBuffer;
+use fulmar_proto::transport::parts::{RtoLimits, RttEstimator};
+use fulmar_proto::units::{Duration, Instant};
 use std::collections::VecDeque;
 
 pub(super) use departures::Planned;

@@ -35,13 +35,7 @@ impl Answers {
 
     /// A segment came in order: it is answered together with others, `every` of them, or after
     /// `time`; at once if `at_once`.
-    pub(crate) fn wait(
-        &mut self,
-        now: Instant,
-        every: u8,
-        time: Duration,
-        at_once: bool,
-    ) {
+    pub(crate) fn wait(&mut self, now: Instant, every: u8, time: Duration, at_once: bool) {
         self.waiting = self.waiting.saturating_add(1);
         self.owed = match self.owed {
             _ if at_once || time.is_zero() || self.waiting >= every => Owed::Now,

@@ -78,8 +78,7 @@ macro_rules! stream_connection {
                 }
                 self.receiver.answers.handle_deadline(now);
                 if self.states.state().may_send() && !self.sender.handle_deadline(now) {
-                    self.states
-                        .end($crate::tcp::TcpCloseReason::TimedOut);
+                    self.states.end($crate::tcp::TcpCloseReason::TimedOut);
                 }
             }
 

@@ -1,12 +1,10 @@
 //! What an application asks of an endpoint of octet streams.
 
+use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEndpointConfig, TcpEvent, TcpWriteError};
 use fulmar_proto::machine::{Machine, PathId};
 use fulmar_proto::rng::Rng;
-use crate::tcp::{
-    TcpConnectError, TcpConnectionId, TcpEndpointConfig, TcpEvent, TcpWriteError,
-};
 use fulmar_proto::units::Instant;
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 
 /// An endpoint whose connections carry octets in order, as TCP's do: TCP itself, and LT-TCP.
 pub trait StreamEndpoint: Machine<Event = TcpEvent> + Sized {

@@ -3,9 +3,9 @@
 //! Numbers exist on the wire alone. Inside, both directions count positions from 0 in 64 bits; a
 //! SYN lies before position 0, and a FIN takes the position after the last octet.
 
-use fulmar_proto::units::ByteCount;
 use crate::wire::tcp::{SackBlock, TcpFlags, TcpHeader, TcpSeq};
 use core::ops::Range;
+use fulmar_proto::units::ByteCount;
 
 /// The largest shift of a window (RFC 7323, section 2.3).
 pub(crate) const SHIFT_MAX: u8 = 14;

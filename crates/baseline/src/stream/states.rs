@@ -1,10 +1,10 @@
 //! RFC 9293's states from the SYN to TIME-WAIT, and what the application is told of them.
 
 use super::Owed;
-use fulmar_proto::machine::{Deadline, PathId};
 use crate::tcp::{TcpCloseReason, TcpConnectionId, TcpEvent, TcpState, TcpWriteError};
+use fulmar_proto::machine::{Deadline, PathId};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use std::collections::VecDeque;
 
 /// Which connection: its path and ports.
@@ -136,10 +136,7 @@ impl States {
     }
 
     /// Whether something may be written; `finishing` if the end of the stream is known.
-    pub(crate) const fn check_write(
-        &self,
-        finishing: bool,
-    ) -> Result<(), TcpWriteError> {
+    pub(crate) const fn check_write(&self, finishing: bool) -> Result<(), TcpWriteError> {
         match self.state {
             TcpState::Closed | TcpState::TimeWait => Err(TcpWriteError::Closed),
             _ if finishing => Err(TcpWriteError::Finishing),

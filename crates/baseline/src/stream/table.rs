@@ -1,11 +1,11 @@
 //! A node's connections: listeners, who may have something to send, who is due, resets.
 
 use super::{Key, States};
-use fulmar_proto::machine::{Deadline, Ecn, Kind, PathId, Priority, Transmit};
 use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEvent};
-use fulmar_proto::units::Instant;
-use fulmar_proto::wire::aerotp::Port;
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpSeq};
+use fulmar_proto::machine::{Deadline, Ecn, Kind, PathId, Priority, Transmit};
+use fulmar_proto::units::Instant;
+use fulmar_proto::wire::Port;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What was written, for the network header.

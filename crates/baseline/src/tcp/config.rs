@@ -1,8 +1,8 @@
 //! What a user may choose of a TCP, and what is sane.
 
 use crate::congestion::Algorithm;
-use fulmar_proto::units::{ByteCount, Duration};
 use core::num::NonZeroU8;
+use fulmar_proto::units::{ByteCount, Duration};
 
 /// Bounds of the retransmission timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

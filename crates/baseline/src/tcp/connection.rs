@@ -13,11 +13,11 @@ use super::event::{TcpCloseReason, TcpConnectionId};
 use super::receiver::Receiver;
 use super::scoreboard::Scoreboard;
 use super::sender::{Sender, rto_limits};
+use crate::stream::{Challenges, Key, Numbers, States, stream_connection};
+use crate::wire::tcp::{TCP_OPTIONS_MAX, TcpSeq};
 use fulmar_proto::bytes::StreamReassembly;
 use fulmar_proto::transport::parts::RttEstimator;
-use crate::stream::{Challenges, Key, Numbers, States, stream_connection};
 use fulmar_proto::units::{Duration, Instant};
-use crate::wire::tcp::{TCP_OPTIONS_MAX, TcpSeq};
 
 /// What connections on a path learn from each other (RFC 9040).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

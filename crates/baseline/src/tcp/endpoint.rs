@@ -5,13 +5,13 @@ mod drive;
 use super::config::TcpConfig;
 use super::connection::{Connection, Learned};
 use super::event::{TcpConnectError, TcpConnectionId, TcpState, TcpWriteError};
+use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
+use crate::wire::tcp::AddressPair;
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
-use crate::stream::{Key, StreamConnection, Table, stream_endpoint};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use crate::wire::tcp::AddressPair;
 use std::collections::BTreeMap;
 
 /// The endpoint's settings.

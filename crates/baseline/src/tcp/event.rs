@@ -2,7 +2,7 @@
 
 use super::config::TcpConfigError;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 
 /// A connection of one endpoint. Never reused within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,11 +4,11 @@
 //! the stream; what comes in order waits for company (RFC 5681, section 4.2).
 
 use super::config::TcpConfig;
-use fulmar_proto::bytes::StreamReassembly;
 use crate::stream::Answers;
-use fulmar_proto::units::Instant;
 use core::num::NonZeroU8;
 use core::ops::Range;
+use fulmar_proto::bytes::StreamReassembly;
+use fulmar_proto::units::Instant;
 
 /// Blocks told in one acknowledgement, at most, and so remembered.
 const REMEMBERED: usize = 4;

@@ -4,8 +4,8 @@
 //! after the last octet. Segments keep the limits they were sent with until a retransmission
 //! joins or cuts them.
 
-use fulmar_proto::units::Instant;
 use core::ops::Range;
+use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
 /// A segment that was sent and is not cumulatively acknowledged.

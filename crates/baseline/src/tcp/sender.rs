@@ -18,11 +18,11 @@ mod timeouts;
 
 use super::config::TcpConfig;
 use super::scoreboard::Scoreboard;
-use fulmar_proto::bytes::SendBuffer;
 use crate::congestion::{self, Beginning, CongestionControl};
+use core::ops::Range;
+use fulmar_proto::bytes::SendBuffer;
 use fulmar_proto::transport::parts::{RtoLimits, RttEstimator};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use core::ops::Range;
 use rate_reduction::RateReduction;
 
 pub(super) use acks::AckArrival;

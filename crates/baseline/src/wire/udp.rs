@@ -4,7 +4,7 @@
 //! # Sources
 //! RFC 768; the pseudo header as in IPv4, over [`NodeAddress`]es.
 
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::checksum::InternetSum;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 

@@ -1,14 +1,14 @@
 //! Two endpoints of octet streams over a path that loses, damages, doubles, reorders and marks as a test wants.
 
+use fulmar_baseline::StreamEndpoint;
+use fulmar_baseline::lt_tcp::{LtTcpCounters, LtTcpEndpoint, LtTcpStatus};
+use fulmar_baseline::tcp::{TcpCloseReason, TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Strict, Transmit, drain,
 };
 use fulmar_proto::rng::Rng;
-use fulmar_baseline::lt_tcp::{LtTcpCounters, LtTcpEndpoint, LtTcpStatus};
-use fulmar_baseline::StreamEndpoint;
-use fulmar_baseline::tcp::{TcpCloseReason, TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 use std::collections::BTreeMap;
 

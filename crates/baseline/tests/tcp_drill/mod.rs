@@ -3,18 +3,18 @@
 //! The peer is the script. Sequence numbers in scripts are relative: ours count from our SYN (0),
 //! the peer's from its SYN (0); data begin at 1.
 
-use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Strict, Transmit};
-use fulmar_proto::rng::Rng;
 use fulmar_baseline::StreamEndpoint;
 use fulmar_baseline::tcp::{
     Preset, TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent, TcpStatus,
 };
-use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
-use fulmar_proto::wire::network::NodeAddress;
 use fulmar_baseline::wire::tcp::{
     AddressPair, SackBlock, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps,
 };
+use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId, Strict, Transmit};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::network::NodeAddress;
 use std::collections::VecDeque;
 
 pub(crate) const OURS: NodeAddress = NodeAddress(0x0A00_0001);

@@ -1,10 +1,12 @@
 //! Frames of plain, ARQ and LL-HARQ.
 
 use super::sample::{Sample, hold};
-use fulmar_proto::wire::checksum::{crc32, hec};
 use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};
-use fulmar_baseline::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
+use fulmar_baseline::wire::link::harq::{
+    BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind,
+};
 use fulmar_baseline::wire::link::{Challenge, FrameNumber, FrameReject, plain, seal};
+use fulmar_proto::wire::checksum::{crc32, hec};
 use std::collections::BTreeSet;
 
 const EPOCH: Epoch = Epoch(0xE0C1);

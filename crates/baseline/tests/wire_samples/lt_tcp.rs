@@ -1,14 +1,14 @@
 //! LT-TCP's segments.
 
 use super::sample::{Sample, hold};
-use fulmar_proto::wire::aerotp::Port;
 use fulmar_baseline::wire::lt_tcp::{
     BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment,
 };
-use fulmar_proto::wire::network::NodeAddress;
 use fulmar_baseline::wire::tcp::{
     AddressPair, SackBlock, SackBlocks, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps,
 };
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::network::NodeAddress;
 use std::collections::BTreeSet;
 
 const ADDRESSES: AddressPair = AddressPair::nodes(NodeAddress(1), NodeAddress(2));

@@ -2,11 +2,13 @@
 
 use super::lt_tcp::options;
 use super::sample::{Sample, hold};
-use fulmar_proto::machine::{Ecn, Priority};
-use fulmar_proto::wire::aerotp::Port;
-use fulmar_proto::wire::network::{NetworkHeader, NodeAddress, Protocol};
-use fulmar_baseline::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSegment, TcpSeq};
+use fulmar_baseline::wire::tcp::{
+    AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSegment, TcpSeq,
+};
 use fulmar_baseline::wire::udp::{Between, UdpHeader};
+use fulmar_proto::machine::{Ecn, Priority};
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::network::{NetworkHeader, NodeAddress, Protocol};
 
 const SOURCE: NodeAddress = NodeAddress(1);
 const DESTINATION: NodeAddress = NodeAddress(0x0A00_0002);

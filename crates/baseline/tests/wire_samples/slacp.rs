@@ -1,12 +1,12 @@
 //! SLACP's frames.
 
 use super::sample::{Sample, hold};
-use fulmar_proto::wire::checksum::crc32_after;
 use fulmar_baseline::wire::link::slacp::{
     BlockPlace, FrameSeq, Incarnation, Lane, LaneSet, Missing, SlacpFrame, encode_ack,
     encode_again, encode_challenge, encode_data, encode_floor, encode_hello, encode_parity, parse,
 };
 use fulmar_baseline::wire::link::{Challenge, FrameReject};
+use fulmar_proto::wire::checksum::crc32_after;
 use std::collections::BTreeSet;
 
 const LIFE: Incarnation = Incarnation(0x1234_5678);

@@ -19,7 +19,8 @@ use fulmar_proto::transport::aerotp::{
     AckPolicy, AddressKey, ConnectionConfig, Counters, Endpoint, EndpointConfig,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, parse_duration};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::FecStrength;
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;

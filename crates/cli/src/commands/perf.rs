@@ -20,7 +20,8 @@ use fulmar_net::udp::PortConfig;
 use fulmar_net::wait::waker;
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::FecStrength;
 use std::net::SocketAddr;
 
 /// How one-way delays are measured.

@@ -16,7 +16,7 @@ use fulmar_net::wait::{Waker, precise_timers, waker};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, Endpoint, EndpointConfig, HoleWaits};
 use fulmar_proto::units::{Bitrate, Duration};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;

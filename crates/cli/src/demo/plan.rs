@@ -6,7 +6,8 @@ use fulmar_channel::{BitErrors, Config, LossModel};
 use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Duration, PacketErrorRate};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_sim::measure::capacity::{HopLaw, yardsticks};
 
 /// The seed of both links.

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::custody::RECORD_BYTES_MAX;
     use core::num::NonZeroU8;
-    use fulmar_proto::wire::aerotp::Mode;
+    use fulmar_proto::wire::Mode;
 
     #[test]
     fn a_record_comes_back_and_the_longest_fits_into_the_store() {

@@ -10,7 +10,7 @@ use fulmar_proto::transport::aerotp::{
     ConfigError, ConnectionConfig, ConnectionId, Counters, Endpoint,
 };
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::{Mode, Port};
+use fulmar_proto::wire::{Mode, Port};
 
 /// How long messages may still come once the sender has said that it sent the last.
 const STRAGGLING_MAX: Duration = Duration::from_secs(1);

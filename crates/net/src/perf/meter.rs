@@ -157,7 +157,7 @@ impl Meter {
 mod tests {
     use super::super::test::Direction;
     use super::*;
-    use fulmar_proto::wire::aerotp::Mode;
+    use fulmar_proto::wire::Mode;
 
     fn test(mode: Mode) -> Test {
         Test {

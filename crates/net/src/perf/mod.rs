@@ -45,7 +45,7 @@ pub use server::{Server, ServerPlan};
 pub use streams::STREAMS_MAX;
 pub use test::{Direction, Limit, Test};
 
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 
 /// The AeroTP port of the conversation, in our own numbering: nothing is registered.
 pub const PERF_PORT: Port = Port(4_915);

@@ -19,7 +19,7 @@ const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// The settings of the conversation's connection: ahead of the messages.
 pub(super) fn control_config(base: ConnectionConfig) -> ConnectionConfig {
     ConnectionConfig {
-        mode: fulmar_proto::wire::aerotp::Mode::Reliable,
+        mode: fulmar_proto::wire::Mode::Reliable,
         block: None,
         priority: Priority(base.priority.0.saturating_add(1)),
         ..base

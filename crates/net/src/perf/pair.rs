@@ -14,7 +14,7 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, Endpoint, EndpointConfig, Event, ModeRules,
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-use fulmar_proto::wire::aerotp::{Mode, Port};
+use fulmar_proto::wire::{Mode, Port};
 use proptest::prelude::*;
 
 const PATH: PathId = PathId(1);

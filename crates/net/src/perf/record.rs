@@ -168,7 +168,7 @@ mod tests {
     use super::super::test::Direction;
     use super::*;
     use fulmar_proto::units::Duration;
-    use fulmar_proto::wire::aerotp::Mode;
+    use fulmar_proto::wire::Mode;
     use proptest::prelude::*;
 
     fn examples() -> Vec<Record> {

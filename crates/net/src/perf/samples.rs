@@ -6,7 +6,7 @@ use super::record::{BadPerfRecord, Record, Records};
 use super::test::{Direction, Limit, Test};
 use crate::wire_sample::{Sample, hold};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use std::collections::BTreeSet;
 
 fn introductions() -> Vec<(&'static str, Record)> {

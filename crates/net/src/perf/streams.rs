@@ -7,7 +7,7 @@ use super::test::Test;
 use core::ops::RangeInclusive;
 use fulmar_proto::transport::aerotp::ConnectionConfig;
 use fulmar_proto::units::{Bitrate, Duration};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 
 /// Streams of one test, at most; iperf3 has the same bound.
 pub const STREAMS_MAX: u8 = 128;
@@ -97,7 +97,7 @@ impl<T: Copy> PerStream<T> {
 mod tests {
     use super::super::test::Direction;
     use super::*;
-    use fulmar_proto::wire::aerotp::Mode;
+    use fulmar_proto::wire::Mode;
 
     #[test]
     fn every_stream_has_a_port_and_no_other_port_is_one_of_a_stream() {

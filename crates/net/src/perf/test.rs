@@ -3,7 +3,8 @@
 use super::streams::STREAMS;
 use core::ops::RangeInclusive;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::FecStrength;
 use serde::{Deserialize, Serialize};
 
 /// The version in HELLO.

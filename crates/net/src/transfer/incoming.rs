@@ -18,7 +18,7 @@ use super::report::{ReceiveError, ReceiveReport, Verdict};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::transport::aerotp::{ConnectionId, Counters, Endpoint, ModeRules};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use introduction::Contest;
 use std::ops::Range;
 use std::path::PathBuf;

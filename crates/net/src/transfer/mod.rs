@@ -37,7 +37,7 @@ pub use sender::{SendObserver, SendPlan, Sender};
 pub use source::Source;
 pub use stop::Stop;
 
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 
 /// The AeroTP port of the file service, in our own numbering: nothing is registered.
 pub const FILE_PORT: Port = Port(4_914);

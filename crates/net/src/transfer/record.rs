@@ -27,7 +27,7 @@
 //! - No record is buffered but short ones: DATA is handed on as it comes.
 //! - Whatever the octets are, decoding ends in records or in one [`BadRecord`], never in a panic.
 
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 /// The version in HELLO.
 const VERSION: u8 = 1;

@@ -4,7 +4,7 @@ use super::part::StorageError;
 use super::record::{BadRecord, RefuseReason};
 use fulmar_proto::transport::aerotp::{ConnectError, Counters, PathRate};
 use fulmar_proto::units::Duration;
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;

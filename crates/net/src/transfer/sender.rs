@@ -30,7 +30,7 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Counters, Endpoint, Event, ModeRules, PathRate,
 };
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use patience::Patience;
 use std::ops::Range;
 

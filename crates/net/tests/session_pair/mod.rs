@@ -19,7 +19,7 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event, PathSizes,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use std::collections::BTreeMap;
 
 pub(crate) const PORT: Port = Port(4000);

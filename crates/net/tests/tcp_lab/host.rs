@@ -2,21 +2,21 @@
 
 use super::seen::Seen;
 use super::{MTU, ip, kernel};
+use fulmar_baseline::StreamEndpoint;
+use fulmar_baseline::tcp::{
+    TcpCloseReason, TcpConfig, TcpConnectionId, TcpCounters, TcpEndpoint, TcpEndpointConfig,
+    TcpEvent, TcpStatus,
+};
+use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
 use fulmar_channel::{Channel, Config, Counters, Verdict, apply_flips};
 use fulmar_net::clock::Clock;
 use fulmar_net::tun::TunPort;
 use fulmar_net::wait::{Interest, wait};
 use fulmar_proto::machine::{Datagram, Deadline, Driver, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_baseline::StreamEndpoint;
-use fulmar_baseline::tcp::{
-    TcpCloseReason, TcpConfig, TcpConnectionId, TcpCounters, TcpEndpoint, TcpEndpointConfig,
-    TcpEvent, TcpStatus,
-};
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 

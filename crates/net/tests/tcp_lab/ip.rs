@@ -2,9 +2,9 @@
 //!
 //! Sources: RFC 791, section 3.1; RFC 8200, section 3; RFC 3168, section 5.
 
+use fulmar_baseline::wire::tcp::AddressPair;
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::wire::checksum::InternetSum;
-use fulmar_baseline::wire::tcp::AddressPair;
 
 const PROTOCOL_TCP: u8 = 6;
 const HOP_LIMIT: u8 = 64;

@@ -17,11 +17,11 @@ mod seen;
 pub(crate) use host::{Flow, Host, OUR_PORT};
 pub(crate) use kernel::{Features, Kernel, accept, exchange, read_all, write_all};
 
+use fulmar_baseline::wire::tcp::AddressPair;
 use fulmar_channel::{BitErrors, Config, LossModel};
 use fulmar_net::tun::{TunEnd, TunPort};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, PacketErrorRate};
-use fulmar_baseline::wire::tcp::AddressPair;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

@@ -29,7 +29,7 @@ use crate::machine::{Deadline, PathId};
 use crate::timer::{TimerKind, TimerTable};
 use crate::transport::aerotp::{ConnectionConfig, ConnectionId, ModeRules, Treatment};
 use crate::units::{ByteCount, Duration, Instant};
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 use core::net::SocketAddr;
 
 /// An opening is repeated this often after it was answered.

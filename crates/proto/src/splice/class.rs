@@ -4,7 +4,8 @@ use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::transport::aerotp::Share;
 use crate::units::{ByteCount, Duration};
-use crate::wire::aerotp::{FecStrength, Mode};
+use crate::wire::Mode;
+use crate::wire::aerotp::FecStrength;
 
 /// The class that a flow is counted under, 0 ..= 255; a configuration gives it a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 use super::credit::{CreditPool, FLOOR_BYTES};
 use crate::transport::aerotp::ConnectionConfig;
 use crate::units::{ByteCount, Duration};
-use crate::wire::aerotp::Port;
+use crate::wire::Port;
 
 /// The settings of a splicer.
 #[derive(Clone, Copy, Debug)]

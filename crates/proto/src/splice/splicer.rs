@@ -21,7 +21,7 @@ use crate::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::rng::Rng;
 use crate::transport::aerotp::{ConnectionId, Endpoint, ModeRules};
 use crate::units::Instant;
-use crate::wire::aerotp::{Mode, Port};
+use crate::wire::{Mode, Port};
 use arrivals::Orphan;
 use core::net::SocketAddr;
 use inquiries::Inquiries;

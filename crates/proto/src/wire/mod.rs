@@ -21,7 +21,11 @@
 
 pub mod aerotp;
 pub mod checksum;
+mod mode;
 pub mod network;
+mod port;
 mod seq;
 
+pub use mode::{Mode, UnknownMode};
+pub use port::Port;
 pub use seq::TpduSeq;

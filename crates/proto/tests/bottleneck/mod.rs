@@ -7,7 +7,8 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::{Port, parse};
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::aerotp::parse;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) const PORT: Port = Port(4000);

@@ -7,10 +7,11 @@ use fulmar_proto::units::BitErrorRate;
 use fulmar_proto::wire::TpduSeq;
 use fulmar_proto::wire::aerotp::{
     Acks, BlockDescriptor, BodyCheck, ChannelWord, CumulativeWords, EcnField, FecStrength,
-    Feedback, Flags, Handshake, Header, HoldTime, Mack, Mode, Nack, NackCause, Outgoing,
-    PathReport, Port, RateCode, ReceiverWord, Tpdu, TpduKind, encode, parse,
+    Feedback, Flags, Handshake, Header, HoldTime, Mack, Nack, NackCause, Outgoing, PathReport,
+    RateCode, ReceiverWord, Tpdu, TpduKind, encode, parse,
 };
 use fulmar_proto::wire::checksum::hec;
+use fulmar_proto::wire::{Mode, Port};
 use std::collections::BTreeSet;
 
 const fn header(mode: Mode, flags: Flags) -> Header {

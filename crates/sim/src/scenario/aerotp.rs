@@ -7,7 +7,8 @@ use fulmar_proto::fec::block::BlockPlan;
 use fulmar_proto::machine::Priority;
 use fulmar_proto::transport::aerotp::{AckStyle, ConnectionConfig, ModeRules};
 use fulmar_proto::units::{ByteCount, Duration, parse_duration};
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
 use fulmar_settings::TableReader;
 

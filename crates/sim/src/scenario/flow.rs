@@ -8,9 +8,9 @@ use super::read::narrow;
 use super::tcp::{self, TcpPlan};
 use crate::app::{FirstWrite, Traffic};
 use core::num::NonZeroU8;
+use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_settings::{Keys, TableReader};
 
 /// One flow: an application at one end that sends to one at the other.

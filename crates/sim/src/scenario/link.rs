@@ -2,8 +2,8 @@
 
 use super::read::narrow;
 use super::{ScenarioError, slacp};
-use fulmar_channel::{QueueLimit, RedConfig};
 use fulmar_baseline::link::{ArqConfig, HarqConfig, LinkLayer, SlacpConfig};
+use fulmar_channel::{QueueLimit, RedConfig};
 use fulmar_settings::{Keys, TableReader};
 
 /// The link layer of a hop, and the queue above it.

@@ -3,9 +3,9 @@
 use super::ScenarioError;
 use super::read::{narrow, set};
 use fulmar_baseline::lt_tcp::LtTcpConfig;
+use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_proto::units::{ByteCount, Probability};
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_settings::{Keys, TableReader};
 
 /// One LT-TCP flow.

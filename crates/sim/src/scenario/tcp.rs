@@ -4,9 +4,9 @@ use super::ScenarioError;
 use super::read::{narrow, set};
 use core::num::NonZeroU8;
 use fulmar_baseline::tcp::{Algorithm, Preset, ReduceFrom, RtoRule, TcpConfig};
+use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_proto::units::ByteCount;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_baseline::wire::tcp::TCP_HEADER_BYTES;
 use fulmar_settings::{Keys, TableReader};
 
 /// One TCP flow.

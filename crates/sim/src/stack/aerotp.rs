@@ -18,8 +18,9 @@ use fulmar_proto::transport::aerotp::{
     CloseReason, ConnectionId, Counters, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{BitErrorRate, Instant};
+use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::aerotp::{self, Mode};
+use fulmar_proto::wire::aerotp::{self};
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::BTreeMap;
 

@@ -7,8 +7,8 @@
 use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
-use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_baseline::datagram::{DatagramConfig, DatagramEndpoint, Event, Route};
+use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::Protocol;
 use std::collections::VecDeque;

@@ -15,7 +15,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Destination, FlowEvent, FlowId, FlowKind, Splicer, SplicerConfig};
 use fulmar_proto::transport::aerotp::{Endpoint, EndpointConfig};
 use fulmar_proto::units::{ByteCount, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};

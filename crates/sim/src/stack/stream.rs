@@ -5,13 +5,13 @@ use super::{Context, Recovered, StackCounts};
 use crate::flow::{Flow, flow_of};
 use crate::guard::Guarded;
 use crate::scenario::FlowPlan;
-use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
-use fulmar_proto::rng::Rng;
-use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_baseline::StreamEndpoint;
+use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
 use fulmar_baseline::tcp::{
     TcpCloseReason, TcpConfig, TcpConnectionId, TcpEndpoint, TcpEndpointConfig, TcpEvent,
 };
+use fulmar_proto::machine::{Deadline, Driver, Transmit, drain};
+use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::BTreeMap;

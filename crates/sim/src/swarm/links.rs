@@ -14,7 +14,9 @@ mod hop;
 use crate::experiment::{ExperimentError, Progress, pool};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use fulmar_baseline::link::{ArqConfig, ArqScheme, HarqConfig, LaneSettings, LinkLayer, SlacpConfig};
+use fulmar_baseline::link::{
+    ArqConfig, ArqScheme, HarqConfig, LaneSettings, LinkLayer, SlacpConfig,
+};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use hop::{Faults, Hop, LONGEST, Promise, medium};

@@ -21,7 +21,7 @@ use fulmar_proto::splice::{
 };
 use fulmar_proto::transport::aerotp::EndpointConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use local_end::{ACCEPTOR_DURABLE, Asked, LocalEnd, OPENER_DURABLE};
 use medium::Draw;
 use star::{MIDDLE, Settings, Star};

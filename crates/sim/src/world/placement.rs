@@ -14,13 +14,13 @@ use crate::stack::datagram::DatagramStack;
 use crate::stack::gateway::GatewayStack;
 use crate::stack::stream::StreamStack;
 use crate::topology::Ends;
+use fulmar_baseline::datagram::DatagramConfig;
+use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
-use fulmar_baseline::datagram::DatagramConfig;
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NETWORK_HEADER_BYTES;
-use fulmar_baseline::wire::udp::UDP_HEADER_BYTES;
 
 impl World {
     pub(super) fn add_flow(

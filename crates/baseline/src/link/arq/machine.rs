@@ -4,11 +4,11 @@ use super::ArqConfig;
 use super::receiver::{Arrival, Receiver};
 use super::sender::Sender;
 use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
+use crate::wire::link::FrameNumber;
+use crate::wire::link::arq::{ARQ_OVERHEAD_BYTES, ArqFrame, Epoch};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
-use crate::wire::link::FrameNumber;
-use crate::wire::link::arq::{ARQ_OVERHEAD_BYTES, ArqFrame, Epoch};
 
 /// One end of a hop with ARQ.
 #[derive(Clone, Debug)]

@@ -4,11 +4,11 @@ use super::ArqConfig;
 use super::ArqScheme;
 use crate::link::parts::{Acquaintance, Placed, ReleaseWindow};
 use crate::link::{FrameTransmit, LinkCounters};
+use crate::wire::link::arq::{ARQ_BITS_MAX, ArqFrame, Epoch};
+use crate::wire::link::{Challenge, FrameNumber};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant};
-use crate::wire::link::arq::{ARQ_BITS_MAX, ArqFrame, Epoch};
-use crate::wire::link::{Challenge, FrameNumber};
 
 /// A frame with a packet, as it arrived.
 #[derive(Clone, Copy, Debug)]

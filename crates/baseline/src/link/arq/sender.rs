@@ -2,10 +2,10 @@
 
 use super::{ArqConfig, ArqScheme};
 use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkPacket};
-use fulmar_proto::machine::{Deadline, Kind, Priority};
-use fulmar_proto::units::{Duration, Instant};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::{ArqFrame, Epoch};
+use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::units::{Duration, Instant};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]

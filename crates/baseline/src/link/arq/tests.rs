@@ -3,10 +3,10 @@
 use super::{Arq, ArqConfig};
 use crate::link::by_hand::{self, arrive, offer, packet, packets};
 use crate::link::{LinkMachine, Medium, Strict};
-use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::{ArqFrame, Epoch};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 
 const MEDIUM: Medium = Medium {
     rate: Some(Bitrate::from_bits_per_second(10_000_000)),

@@ -5,11 +5,11 @@
 
 use super::HarqConfig;
 use super::sender::{FIRST_PART, LAST_PART, PACKET_NUMBER};
-use fulmar_proto::fec::block::SpanDecoder;
 use crate::link::LinkCounters;
-use fulmar_proto::wire::checksum::crc32;
 use crate::wire::link::FrameNumber;
 use crate::wire::link::harq::UnitKind;
+use fulmar_proto::fec::block::SpanDecoder;
+use fulmar_proto::wire::checksum::crc32;
 use std::collections::{BTreeMap, VecDeque};
 
 /// More octets than a block and its parity have; bounds what one can hold.

@@ -8,10 +8,10 @@
 use super::FIRST_BLOCKS_APART;
 use super::receiver::{ANSWER_SLACK_UNITS, Receiver, Waiting};
 use crate::link::LinkCounters;
-use fulmar_proto::units::Instant;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::{Unit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
+use fulmar_proto::units::Instant;
 
 /// Two units make each other credible, should they be of blocks ahead, if these are as near.
 const CREDIBLE: u16 = 4;

@@ -5,8 +5,8 @@
 //! last packets. The block ends when it is full, or when the medium is free and no packet is there.
 
 use super::sender::{FIRST_ROWS_MAX, Sizing};
-use fulmar_proto::units::Instant;
 use crate::wire::link::harq::LEFT_OPEN;
+use fulmar_proto::units::Instant;
 
 /// The share of a block's parity that is kept for its end (docs/models/link.md).
 const KEPT_FOR_THE_END: f64 = 0.2;

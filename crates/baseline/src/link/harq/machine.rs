@@ -4,12 +4,12 @@ use super::receiver::{ANSWER_SLACK_UNITS, GAP_UNITS, REPEAT_UNITS, Receiver, rep
 use super::sender::Sender;
 use super::{FIRST_BLOCKS_APART, HarqConfig};
 use crate::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
-use fulmar_proto::machine::Deadline;
-use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{ByteCount, Duration, Instant};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::HarqFrame;
+use fulmar_proto::machine::Deadline;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 
 /// Added to every derived time, so that on a medium that takes no time an answer is there first.
 const CLOCK_STEP: Duration = Duration::from_micros(20);

@@ -7,12 +7,12 @@ use super::blocks::Blocks;
 use super::margin::{Margin, heard, units_for};
 use crate::link::parts::{Acquaintance, LossEstimate};
 use crate::link::{LinkCounters, Medium};
-use fulmar_proto::machine::Deadline;
-use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::{LEFT_OPEN, Unit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
+use fulmar_proto::machine::Deadline;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 use std::collections::VecDeque;
 
 pub(super) use feedback::{REPEAT_UNITS, repeats};

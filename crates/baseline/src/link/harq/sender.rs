@@ -3,14 +3,14 @@
 use super::HarqConfig;
 use super::filling::{Filling, Next};
 use super::margin::{heard, units_for};
-use fulmar_proto::fec::block::{ROWS_MAX, SpanEncoder};
 use crate::link::{FrameClass, FrameTransmit, LinkPacket};
-use fulmar_proto::machine::{Deadline, Kind, Priority};
-use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
-use fulmar_proto::wire::checksum::crc32;
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::{BlockReport, Feedback, Unit, UnitKind};
+use fulmar_proto::fec::block::{ROWS_MAX, SpanEncoder};
+use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
+use fulmar_proto::wire::checksum::crc32;
 use std::collections::VecDeque;
 
 /// A shorter packet is cut into fewer parts: a unit's header has ten octets.

@@ -9,10 +9,10 @@
 //! # Does not
 //! - Tell two lives of one name apart: the frames' numbers may.
 
-use fulmar_proto::rng::Rng;
-use fulmar_proto::units::Instant;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::{Challenge, FrameNumber};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
 /// The names of a peer's lives, and `T`: its frames that are not believed yet.

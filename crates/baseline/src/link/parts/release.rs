@@ -4,8 +4,8 @@
 //! before it were released or passed over; as they come, only its number is remembered. Holes are
 //! passed over when the layer says that nothing more can come of them.
 
-use fulmar_proto::units::Instant;
 use crate::wire::link::FrameNumber;
+use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
 /// What became of a packet.

@@ -1,8 +1,8 @@
 //! Blocks of retransmissions as they arrive, and what their parity rebuilds.
 
-use fulmar_proto::fec::block::BlockDecoder;
 use crate::wire::link::slacp::{BlockPlace, FrameSeq};
 use core::num::NonZeroU8;
+use fulmar_proto::fec::block::BlockDecoder;
 use std::collections::VecDeque;
 
 /// Blocks of a lane that are remembered: several may be under way when acknowledgements follow each

@@ -9,13 +9,13 @@ use super::receiver::{LaneReceiver, Outcome, Released, Way};
 use super::retransmissions::{Outgoing, Retransmissions};
 use super::sender::LaneSender;
 use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket, Medium};
-use fulmar_proto::machine::{Deadline, Kind, Priority};
-use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{ByteCount, Instant};
 use crate::wire::link::slacp::{
     self, Ack, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
 };
 use crate::wire::link::{Challenge, FrameReject};
+use fulmar_proto::machine::{Deadline, Kind, Priority};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
 /// The lane of packets with precedence.

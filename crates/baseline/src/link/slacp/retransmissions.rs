@@ -5,9 +5,9 @@
 //! in its column (`fec::block`), so a column is a word of as many sources as reach it.
 
 use super::sender::Wanted;
+use crate::wire::link::slacp::{BlockPlace, FrameSeq, LANES, Lane};
 use fulmar_proto::fec::block::encode_repair;
 use fulmar_proto::units::{Instant, Probability};
-use crate::wire::link::slacp::{BlockPlace, FrameSeq, LANES, Lane};
 use std::collections::VecDeque;
 
 /// Packets of one block at most. A loss burst of the tests costs ten; k + t stays below 256.

@@ -2,8 +2,8 @@
 
 use super::WINDOW;
 use super::config::{LaneSettings, Timing};
-use fulmar_proto::units::Instant;
 use crate::wire::link::slacp::{Ack, FrameSeq};
+use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]

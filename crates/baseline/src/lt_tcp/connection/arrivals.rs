@@ -1,13 +1,13 @@
 //! Segments that arrive.
 
 use super::Connection;
-use fulmar_proto::machine::Ecn;
 use crate::lt_tcp::sender::FeedbackArrival;
 use crate::stream::{Reply, SHIFT_MAX, asks_for_ecn, shift_for};
 use crate::tcp::{TcpCloseReason, TcpState};
-use fulmar_proto::units::Instant;
 use crate::wire::lt_tcp::{Extension, Feedback, LtSegment, UnitHeader};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSeq};
+use fulmar_proto::machine::Ecn;
+use fulmar_proto::units::Instant;
 
 /// SYNs between which the first acknowledgement decides; older ones are forgotten.
 const SYNS_MAX: usize = 8;

@@ -1,13 +1,13 @@
 //! Segments that leave.
 
 use super::Connection;
-use fulmar_proto::machine::Ecn;
 use crate::lt_tcp::sender::Planned;
 use crate::stream::{Departure, Owed, shift_for};
 use crate::tcp::TcpState;
-use fulmar_proto::units::Instant;
 use crate::wire::lt_tcp::{Extension, Feedback, write_segment};
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpSeq};
+use fulmar_proto::machine::Ecn;
+use fulmar_proto::units::Instant;
 
 impl Connection {
     /// Appends the next segment to `out`, if one is to be sent.

@@ -1,13 +1,13 @@
 //! The endpoint as a machine.
 
 use super::{Key, LtTcpEndpoint};
-use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::stream::{Reply, StreamConnection};
 use crate::tcp::TcpEvent;
-use fulmar_proto::units::Instant;
 use crate::wire::lt_tcp::{Extension, LtReject, LtSegment};
-use fulmar_proto::wire::network::NodeAddress;
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpReject};
+use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
+use fulmar_proto::units::Instant;
+use fulmar_proto::wire::network::NodeAddress;
 
 impl Machine for LtTcpEndpoint {
     type Event = TcpEvent;

@@ -1,9 +1,9 @@
 //! A block under reconstruction.
 
-use fulmar_proto::bytes::StreamReassembly;
-use fulmar_proto::fec::block::BlockDecoder;
 use crate::wire::lt_tcp::{BlockReport, UnitHeader};
 use core::num::NonZeroU8;
+use fulmar_proto::bytes::StreamReassembly;
+use fulmar_proto::fec::block::BlockDecoder;
 
 /// What became of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

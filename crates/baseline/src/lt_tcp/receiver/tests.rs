@@ -1,6 +1,6 @@
 use super::*;
-use fulmar_proto::fec::block::encode_repair;
 use crate::stream::Owed;
+use fulmar_proto::fec::block::encode_repair;
 use fulmar_proto::units::ByteCount;
 
 fn receiver() -> Receiver {

@@ -7,10 +7,10 @@ use super::super::block::SentBlock;
 use super::super::flight::UNSETTLED_MAX;
 use super::super::granulation::{grain, shape};
 use super::{Sender, Silence};
+use crate::wire::lt_tcp::UnitHeader;
 use fulmar_proto::fec::block::encode_repair;
 use fulmar_proto::machine::Kind;
 use fulmar_proto::units::Instant;
-use crate::wire::lt_tcp::UnitHeader;
 
 /// A segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use super::super::loss_estimate::share;
 use super::super::redundancy::{LOSS_MAX, reactive};
 use super::{Sender, Silence};
 use crate::congestion::Acked;
-use fulmar_proto::units::Instant;
 use crate::wire::lt_tcp::{Feedback, REPORTS_MAX};
 use core::ops::Range;
+use fulmar_proto::units::Instant;
 
 /// Acceptable feedback.
 #[derive(Clone, Debug)]
@@ -36,11 +36,7 @@ const SILENT_UNITS_MIN: u8 = 2;
 impl Sender {
     /// Takes feedback whose acknowledgement lies between `una` and what was sent, and says how many
     /// octets it acknowledges newly.
-    pub(in crate::lt_tcp) fn on_feedback(
-        &mut self,
-        now: Instant,
-        arrival: FeedbackArrival,
-    ) -> u64 {
+    pub(in crate::lt_tcp) fn on_feedback(&mut self, now: Instant, arrival: FeedbackArrival) -> u64 {
         let acked = self.on_ack(now, arrival.ack, arrival.window);
         let Some(left) = self.flight.on_feedback(arrival.feedback.arrived_end) else {
             return acked;
@@ -86,12 +82,7 @@ impl Sender {
 
     /// Takes the acknowledgement and the window of any segment; says how many octets are newly
     /// acknowledged.
-    pub(in crate::lt_tcp) fn on_ack(
-        &mut self,
-        now: Instant,
-        ack: u64,
-        window: u64,
-    ) -> u64 {
+    pub(in crate::lt_tcp) fn on_ack(&mut self, now: Instant, ack: u64, window: u64) -> u64 {
         let acked = ack.saturating_sub(self.una);
         self.una = self.una.max(ack);
         if ack == self.una {

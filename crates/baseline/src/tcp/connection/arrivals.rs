@@ -1,12 +1,12 @@
 //! Segments that arrive (RFC 9293, section 3.10.7).
 
 use super::{Agreed, Connection, MSS_DEFAULT, RTO_AFTER_SYN_LOSS};
-use fulmar_proto::machine::Ecn;
 use crate::stream::{Reply, SHIFT_MAX, asks_for_ecn, shift_for};
 use crate::tcp::event::{TcpCloseReason, TcpState};
 use crate::tcp::sender::AckArrival;
-use fulmar_proto::units::{Duration, Instant};
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSegment, TcpSeq};
+use fulmar_proto::machine::Ecn;
+use fulmar_proto::units::{Duration, Instant};
 
 /// A silence after which a remembered timestamp may have wrapped (RFC 7323, section 5.5).
 const TIMESTAMP_TRUST: Duration = Duration::from_secs(24 * 24 * 3600);

@@ -1,12 +1,12 @@
 //! Segments that leave.
 
 use super::Connection;
-use fulmar_proto::machine::{Ecn, Kind};
 use crate::stream::{Departure, Owed, shift_for, wire};
 use crate::tcp::event::TcpState;
 use crate::tcp::sender::Plan;
-use fulmar_proto::units::Instant;
 use crate::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq, Timestamps};
+use fulmar_proto::machine::{Ecn, Kind};
+use fulmar_proto::units::Instant;
 
 impl Connection {
     /// Our timestamp at `now`: milliseconds, from an offset of the connection's own.

@@ -1,12 +1,12 @@
 //! The endpoint as a machine.
 
 use super::{Key, TcpEndpoint, TcpState, addresses_to};
-use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
 use crate::stream::{Reply, StreamConnection};
 use crate::tcp::connection::Connection;
 use crate::tcp::event::{TcpConnectionId, TcpEvent};
-use fulmar_proto::units::Instant;
 use crate::wire::tcp::{TcpFlags, TcpHeader, TcpReject, TcpSegment};
+use fulmar_proto::machine::{Datagram, Deadline, Machine, PathId, Transmit};
+use fulmar_proto::units::Instant;
 
 impl Machine for TcpEndpoint {
     type Event = TcpEvent;

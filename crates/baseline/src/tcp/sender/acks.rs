@@ -4,8 +4,8 @@ use super::rate_reduction::RateReduction;
 use super::{Frto, Sender, Stage};
 use crate::congestion::Acked;
 use crate::tcp::config::ReduceFrom;
-use fulmar_proto::units::{Duration, Instant};
 use core::ops::Range;
+use fulmar_proto::units::{Duration, Instant};
 
 /// An acceptable acknowledgement.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 use super::*;
-use fulmar_proto::wire::aerotp::Port;
-use fulmar_proto::wire::network::NodeAddress;
 use crate::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader, TcpSeq};
+use fulmar_proto::wire::Port;
+use fulmar_proto::wire::network::NodeAddress;
 use proptest::prelude::*;
 
 fn addresses() -> AddressPair {

@@ -4,7 +4,7 @@ use super::address::AddressPair;
 use super::flags::TcpFlags;
 use super::options::TcpOptions;
 use super::seq::TcpSeq;
-use fulmar_proto::wire::aerotp::Port;
+use fulmar_proto::wire::Port;
 
 /// The header's length without options.
 pub const TCP_HEADER_BYTES: usize = 20;

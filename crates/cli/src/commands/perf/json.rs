@@ -256,9 +256,7 @@ impl Record {
             schema: SCHEMA,
             kind: "test",
             server,
-            mode: test
-                .mode()
-                .map_or("", fulmar_proto::wire::aerotp::Mode::name),
+            mode: test.mode().map_or("", fulmar_proto::wire::Mode::name),
             direction: match test.direction {
                 Direction::Up => "to-server",
                 Direction::Down => "to-client",

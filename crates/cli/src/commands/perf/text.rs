@@ -54,9 +54,7 @@ fn mbit(rate: Bitrate) -> String {
 
 /// What a client asks for, in a line.
 pub(super) fn asked(test: &Test) -> String {
-    let mode = test
-        .mode()
-        .map_or("?", fulmar_proto::wire::aerotp::Mode::name);
+    let mode = test.mode().map_or("?", fulmar_proto::wire::Mode::name);
     let way = match test.direction {
         Direction::Up => "from the client",
         Direction::Down => "to the client",

@@ -9,7 +9,8 @@ use fulmar_proto::machine::Priority;
 use fulmar_proto::splice::{ClassId, FlowClass};
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::ByteCount;
-use fulmar_proto::wire::aerotp::{FecStrength, Mode};
+use fulmar_proto::wire::Mode;
+use fulmar_proto::wire::aerotp::FecStrength;
 use fulmar_settings::{SettingsError, TableReader};
 
 /// The class of flows for which no rule names another.

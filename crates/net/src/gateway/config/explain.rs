@@ -8,7 +8,7 @@ use crate::gateway::state_place;
 use core::fmt::Write;
 use fulmar_proto::transport::aerotp::ModeRules;
 use fulmar_proto::units::{ByteCount, format_duration};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 /// The whole configuration, a line for each thing it does.
 pub fn explain(config: &GatewayConfig) -> String {

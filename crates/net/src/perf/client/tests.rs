@@ -4,7 +4,7 @@ use super::*;
 use crate::perf::test::Direction;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 const NOW: Instant = Instant::START;
 

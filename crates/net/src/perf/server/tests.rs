@@ -7,7 +7,7 @@ use crate::perf::test::Direction;
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::EndpointConfig;
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 const NOW: Instant = Instant::START;
 

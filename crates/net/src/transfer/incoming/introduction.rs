@@ -15,7 +15,7 @@ use super::super::verified::Verified;
 use super::{File, Phase, Sink, Transfer};
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 /// Round trips in which a living sender confirms a PING, or sends something.
 const SIGN_OF_LIFE_RTTS: u32 = 4;

@@ -5,7 +5,7 @@ use super::super::report::{ReceiveError, Verdict};
 use super::{Sink, Transfer};
 use fulmar_proto::transport::aerotp::Endpoint;
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 /// After END, and with nothing arriving any more, missing octets are missing.
 const QUIET_DATAGRAMS: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use super::*;
 use fulmar_proto::machine::{Ecn, Machine};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{AddressKey, EndpointConfig};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 use std::path::Path;
 
 const STEP: Duration = Duration::from_millis(10);

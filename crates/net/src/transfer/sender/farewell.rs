@@ -12,7 +12,7 @@ use fulmar_proto::machine::Priority;
 use fulmar_proto::transport::aerotp::{ConnectionConfig, ConnectionId, Endpoint};
 use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Duration, Instant};
-use fulmar_proto::wire::aerotp::Mode;
+use fulmar_proto::wire::Mode;
 
 /// Round trips that the receiver may take to confirm our end: some of the words, and some of the
 /// confirmations, are lost.

@@ -6,7 +6,7 @@ use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::{Association, Phase, Way};
 use crate::units::Instant;
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 
 impl Association {
     /// The link was down, and is up.

@@ -7,7 +7,7 @@ use super::super::restored::Role;
 use super::super::shared::Shared;
 use super::{Association, Phase, Way};
 use crate::units::Instant;
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 
 /// A record that does not belong where it came.
 struct Misplaced;

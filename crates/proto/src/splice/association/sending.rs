@@ -7,7 +7,7 @@ use super::super::shared::Shared;
 use super::{Association, LastWord, OPEN_EVERY, Phase, Way};
 use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 use core::net::SocketAddr;
 
 /// Octets that a message's part takes beside its own.

@@ -19,7 +19,7 @@ use crate::transport::aerotp::{
     CloseReason, ConnectError, ConnectionConfig, ConnectionId, Treatment,
 };
 use crate::units::Instant;
-use crate::wire::aerotp::{Mode, Port};
+use crate::wire::{Mode, Port};
 
 /// Records that are not data, and headers, need room beside the window.
 const BUFFER_BESIDE_WINDOW: usize = 64 << 10;

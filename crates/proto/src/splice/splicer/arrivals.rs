@@ -12,7 +12,7 @@ use super::{Role, Splicer};
 use crate::machine::{Machine, PathId};
 use crate::transport::aerotp::{ConnectionId, Event, ModeRules};
 use crate::units::Instant;
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 
 /// Connections without a flow that are kept; beyond, the oldest is aborted.
 const ORPHANS_MAX: usize = 1_024;

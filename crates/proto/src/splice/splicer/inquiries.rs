@@ -13,7 +13,7 @@ use super::Splicer;
 use crate::machine::{Deadline, PathId};
 use crate::transport::aerotp::{ConnectionConfig, ConnectionId};
 use crate::units::{Duration, Instant};
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The pause between two questions doubles so often.

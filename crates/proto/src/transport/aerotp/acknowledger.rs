@@ -268,7 +268,8 @@ impl Acknowledger {
 mod tests {
     use super::*;
     use crate::units::Duration;
-    use crate::wire::aerotp::{self as wire, FecStrength, Mack, Mode, Port, parse};
+    use crate::wire::aerotp::{self as wire, FecStrength, Mack, parse};
+    use crate::wire::{Mode, Port};
 
     /// The hold time in the MACK that `acks` writes at `now`.
     fn hold(acks: &mut Acknowledger, now: Instant) -> Option<Duration> {

@@ -6,8 +6,9 @@ use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
 use crate::transport::parts::RtoLimits;
 use crate::units::{Bitrate, ByteCount, Duration};
+use crate::wire::Mode;
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::{FecStrength, Mode, payload_max};
+use crate::wire::aerotp::{FecStrength, payload_max};
 use core::num::NonZeroU8;
 
 /// Which of the two MACK forms the receiver sends.

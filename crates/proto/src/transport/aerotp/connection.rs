@@ -23,7 +23,7 @@ use crate::timer::TimerTable;
 use crate::trace::{Record, Trace};
 use crate::transport::parts::DeliveryReport;
 use crate::units::{BitErrorRate, Duration, Instant};
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 use std::collections::VecDeque;
 use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, IDLE_AFTER, LINGER_MIN};
 

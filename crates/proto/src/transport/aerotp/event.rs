@@ -2,7 +2,7 @@
 
 use crate::machine::PathId;
 use crate::units::{Bitrate, ByteCount};
-use crate::wire::aerotp::{Mode, Port};
+use crate::wire::{Mode, Port};
 
 /// A connection of one endpoint. Never reused within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

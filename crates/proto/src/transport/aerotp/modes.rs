@@ -1,6 +1,6 @@
 //! The mode table: every difference between the modes is a column here.
 
-use crate::wire::aerotp::Mode;
+use crate::wire::Mode;
 
 /// When the receiver acknowledges what it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -121,7 +121,7 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::aerotp::Mode;
+    use crate::wire::Mode;
 
     const MS: Duration = Duration::from_millis(1);
 

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::golden::{encoded, examples};
 use super::*;
 use crate::rng::Rng;
+use crate::wire::Mode;
 use crate::wire::TpduSeq;
 use crate::wire::checksum::hec;
 

@@ -1,15 +1,16 @@
 //! Encodes MACKs and NACKs straight into the outgoing buffer.
 
 use super::channel_word::ChannelWord;
-use super::header::{EcnField, Flags, Header, Parts, Port};
+use super::header::{EcnField, Flags, Header, Parts};
 use super::mack::{PathReport, ReceiverWord};
-use super::mode::Mode;
 use super::nack::NackCause;
 use super::overhead::{
     CHANNEL_NUMBERS, CUMULATIVE_NUMBERS_MAX, LISTED_NUMBERS_MAX, REPORT_NUMBERS,
 };
 use super::tpdu::encode_with;
 use crate::units::FecStrength;
+use crate::wire::Mode;
+use crate::wire::Port;
 use crate::wire::TpduSeq;
 
 /// Which handshake TPDU a MACK answers, besides acknowledging.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::units::BitErrorRate;
 use crate::wire::TpduSeq;
+use crate::wire::{Mode, Port};
 
 const HEADER: Header = Header {
     source: Port(4000),

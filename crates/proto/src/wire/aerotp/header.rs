@@ -7,22 +7,9 @@
 //! The layout of words 0 to 2 and the names in word 3 are the authors'; the widths are TCP's fourth
 //! word with the window given to the HEC (spec 1.1).
 
-use core::fmt;
-
 use super::descriptor::BlockDescriptor;
-use super::mode::Mode;
 use crate::units::FecStrength;
-use crate::wire::TpduSeq;
-
-/// A port, as in TCP and UDP, so that a gateway can pass it through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Port(pub u16);
-
-impl fmt::Display for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use crate::wire::{Mode, Port, TpduSeq};
 
 /// The two ECN bits, in the places of TCP's CWR and ECE (RFC 3168, section 6.1), so that a gateway
 /// can pass them through. A receiver sets ECHO in the first MACK or NACK after a TPDU arrived

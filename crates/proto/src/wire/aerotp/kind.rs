@@ -3,9 +3,9 @@
 use super::channel_word::ChannelWord;
 use super::header::{Flags, Header};
 use super::mack::PathReport;
-use super::mode::Mode;
 use super::overhead::LISTED_NUMBERS_MAX;
 use super::reject::Reject;
+use crate::wire::Mode;
 
 /// The kinds of TPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

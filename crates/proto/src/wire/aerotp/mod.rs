@@ -26,7 +26,6 @@ mod feedback;
 mod header;
 mod kind;
 mod mack;
-mod mode;
 mod nack;
 mod overhead;
 mod reject;
@@ -44,10 +43,9 @@ pub use crate::units::FecStrength;
 pub use channel_word::{ChannelWord, RateCode};
 pub use descriptor::BlockDescriptor;
 pub use feedback::{CumulativeWords, Feedback, Handshake};
-pub use header::{EcnField, Flags, Header, Port};
+pub use header::{EcnField, Flags, Header};
 pub use kind::TpduKind;
 pub use mack::{Acks, HoldTime, Mack, PathReport, ReceiverWord};
-pub use mode::{Mode, UnknownMode};
 pub use nack::{Nack, NackCause};
 pub use overhead::{
     CHANNEL_NUMBERS, CRC_BYTES, CUMULATIVE_NUMBERS_MAX, DESCRIPTOR_BYTES, HEADER_BYTES,

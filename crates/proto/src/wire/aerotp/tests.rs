@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::units::BitErrorRate;
 use crate::wire::TpduSeq;
+use crate::wire::{Mode, Port};
 
 fn feedback(ecn: u8, echo: u32, crc: bool) -> Feedback {
     Feedback {

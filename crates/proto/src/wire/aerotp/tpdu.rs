@@ -3,10 +3,10 @@
 use super::descriptor::{BlockDescriptor, strength_from_word, strength_to_word};
 use super::header::{Header, Parts, SmallFields};
 use super::kind::TpduKind;
-use super::mode::Mode;
 use super::overhead::{CRC_BYTES, DESCRIPTOR_BYTES, HEADER_BYTES};
 use super::reject::Reject;
 use crate::units::FecStrength;
+use crate::wire::Mode;
 use crate::wire::checksum::{crc32, hec};
 
 /// A TPDU to send. For MACKs and NACKs use [`Feedback`](super::Feedback), which writes their bodies.

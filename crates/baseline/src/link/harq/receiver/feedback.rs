@@ -3,9 +3,9 @@
 use super::{Owed, Receiver};
 use crate::link::FrameTransmit;
 use crate::link::harq::HarqConfig;
-use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame};
+use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 
 /// Unit times after which feedback that asks for something is repeated.
 pub(in crate::link::harq) const REPEAT_UNITS: u32 = 4;

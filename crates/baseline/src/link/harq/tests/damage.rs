@@ -2,13 +2,13 @@
 //! is kept of them has a bound.
 
 use super::{HarqConfig, Pair, ROUND_TRIP, Sent, end, frames};
-use fulmar_proto::fec::block::{ROWS_MAX, SPAN_MAX};
 use crate::link::LinkMachine;
 use crate::link::by_hand::{arrive, offer, packet, packets};
-use fulmar_proto::units::{ByteCount, Duration, Instant};
 use crate::wire::link::FrameNumber;
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame, LEFT_OPEN, Unit, UnitKind};
+use fulmar_proto::fec::block::{ROWS_MAX, SPAN_MAX};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 
 /// The unit that a frame carries, changed by damage that its check overlooks.
 fn damaged(frame: &Sent, damage: impl Fn(&mut Unit)) -> Vec<u8> {

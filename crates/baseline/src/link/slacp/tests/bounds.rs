@@ -9,9 +9,9 @@ use crate::link::slacp::receiver::{LaneReceiver, Released, Way};
 use crate::link::slacp::retransmissions::Retransmissions;
 use crate::link::slacp::sender::Wanted;
 use crate::link::slacp::{LaneSettings, Slacp, SlacpConfig, WINDOW};
+use crate::wire::link::slacp::{BlockPlace, FrameSeq, Lane};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant, Probability};
-use crate::wire::link::slacp::{BlockPlace, FrameSeq, Lane};
 
 /// The sender keeps a window, so what is before the last one of it that came will not come any more.
 #[test]

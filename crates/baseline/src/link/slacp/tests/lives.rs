@@ -1,14 +1,14 @@
 //! Frames of lives: what one sent counts for no other, and only a challenge makes a new one believed.
 
 use super::pair::MEDIUM;
-use fulmar_proto::fec::block::encode_repair;
 use crate::link::{LinkMachine, Slacp, SlacpConfig, Strict, by_hand};
-use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{ByteCount, Instant};
 use crate::wire::link::Challenge;
 use crate::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, SlacpFrame,
 };
+use fulmar_proto::fec::block::encode_repair;
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{ByteCount, Instant};
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
 const FORMER: Incarnation = Incarnation(11);

@@ -4,10 +4,10 @@ use crate::link::{
     FlowHash, FrameTransmit, LinkDriver, LinkMachine, LinkPacket, Medium, Slacp, SlacpConfig,
     Strict, drain,
 };
+use crate::wire::link::slacp::{SLACP_BLOCK_OVERHEAD_BYTES, SLACP_OVERHEAD_BYTES};
 use fulmar_proto::machine::{Kind, Priority};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, Duration, Instant};
-use crate::wire::link::slacp::{SLACP_BLOCK_OVERHEAD_BYTES, SLACP_OVERHEAD_BYTES};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Octets of a frame's check, behind the packet.

@@ -1,8 +1,8 @@
 //! Golden octets, round trips, and what hostile octets do.
 
 use super::*;
-use fulmar_proto::wire::network::NodeAddress;
 use crate::wire::tcp::{SackBlock, SackBlocks, Timestamps};
+use fulmar_proto::wire::network::NodeAddress;
 use proptest::prelude::*;
 
 const PAIR: AddressPair = AddressPair::nodes(NodeAddress(0x0A00_0001), NodeAddress(0x0A00_0002));

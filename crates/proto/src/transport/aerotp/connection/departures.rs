@@ -9,9 +9,10 @@ use crate::fec::packet::PacketCode;
 use crate::machine::Kind;
 use crate::trace::Record;
 use crate::units::Instant;
+use crate::wire::Port;
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{
-    EcnField, FecStrength, Feedback, Flags, Header, Outgoing, PathReport, Port, encode,
+    EcnField, FecStrength, Feedback, Flags, Header, Outgoing, PathReport, encode,
 };
 
 impl Connection {

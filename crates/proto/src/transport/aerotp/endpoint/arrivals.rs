@@ -8,9 +8,10 @@ use super::{Endpoint, ORPHANS_MAX, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::Instant;
 use crate::wire::aerotp::{
-    BodyCheck, CRC_BYTES, EcnField, FecStrength, Flags, HEADER_BYTES, Header, Mode, Port, Reject,
-    Tpdu, TpduKind,
+    BodyCheck, CRC_BYTES, EcnField, FecStrength, Flags, HEADER_BYTES, Header, Reject, Tpdu,
+    TpduKind,
 };
+use crate::wire::{Mode, Port};
 
 impl Endpoint {
     pub(super) fn receive(&mut self, now: Instant, datagram: Datagram<'_>) {

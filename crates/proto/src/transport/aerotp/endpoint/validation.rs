@@ -17,10 +17,9 @@
 use super::{Endpoint, Orphan};
 use crate::machine::{Datagram, Ecn, PathId};
 use crate::units::{Duration, Instant};
+use crate::wire::Mode;
 use crate::wire::TpduSeq;
-use crate::wire::aerotp::{
-    BodyCheck, EcnField, Flags, Header, Mode, Reject, Tpdu, TpduKind, parse,
-};
+use crate::wire::aerotp::{BodyCheck, EcnField, Flags, Header, Reject, Tpdu, TpduKind, parse};
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@ use super::super::super::{CloseReason, ConnectionConfig, ConnectionId, EndpointC
 use super::*;
 use crate::machine::Machine;
 use crate::rng::Rng;
-use crate::wire::aerotp::Port;
+use crate::wire::Port;
 
 const PORT: Port = Port(7);
 const ONE_WAY: Duration = Duration::from_millis(50);
