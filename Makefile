@@ -41,6 +41,7 @@ test-quick: setup ## The fast tests: units, properties and short sessions
 lint: setup ## Formatting, lints, documentation and dependencies (deny.toml), all without a warning
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) check --locked --quiet --manifest-path fuzz/Cargo.toml --target-dir target
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 	scripts/deny
 

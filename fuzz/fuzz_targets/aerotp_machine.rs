@@ -13,8 +13,8 @@ use fulmar_proto::transport::aerotp::{
 };
 use fulmar_proto::units::{Bitrate, Duration, Instant};
 use fulmar_proto::wire::TpduSeq;
-use fulmar_proto::wire::{Mode, Port};
 use fulmar_proto::wire::aerotp::FecStrength;
+use fulmar_proto::wire::{Mode, Port};
 use libfuzzer_sys::fuzz_target;
 use std::collections::VecDeque;
 

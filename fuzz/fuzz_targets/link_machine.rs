@@ -9,15 +9,15 @@ use fulmar_baseline::link::{
     ArqConfig, FlowHash, FrameTransmit, HarqConfig, Link, LinkDriver, LinkLayer, LinkMachine,
     LinkPacket, Medium, SlacpConfig, Strict, drain,
 };
-use fulmar_proto::machine::{Kind, Priority};
-use fulmar_proto::rng::Rng;
-use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};
 use fulmar_baseline::wire::link::harq::{BlockReport, Feedback, HarqFrame, Unit, UnitKind};
 use fulmar_baseline::wire::link::slacp::{
     self, BlockPlace, FrameSeq, Incarnation, LANES, Lane, LaneSet, Missing,
 };
 use fulmar_baseline::wire::link::{Challenge, FrameNumber};
+use fulmar_proto::machine::{Kind, Priority};
+use fulmar_proto::rng::Rng;
+use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -32,21 +32,54 @@ struct Plan {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Offer { side: bool, octets: u16 },
-    Deliver { side: bool },
-    DeliverAll { side: bool },
-    Duplicate { side: bool },
-    Lose { side: bool },
-    Overtake { side: bool },
+    Offer {
+        side: bool,
+        octets: u16,
+    },
+    Deliver {
+        side: bool,
+    },
+    DeliverAll {
+        side: bool,
+    },
+    Duplicate {
+        side: bool,
+    },
+    Lose {
+        side: bool,
+    },
+    Overtake {
+        side: bool,
+    },
     /// A frame is held up, and one that was held up arrives.
-    Hold { side: bool },
-    Release { side: bool, which: u8 },
-    Damage { side: bool, bit: u16 },
-    Nonsense { side: bool, octets: Vec<u8> },
-    Lie { side: bool, lie: Lie },
-    Restart { side: bool },
-    Wait { milliseconds: u16 },
-    WaitForDeadline { side: bool },
+    Hold {
+        side: bool,
+    },
+    Release {
+        side: bool,
+        which: u8,
+    },
+    Damage {
+        side: bool,
+        bit: u16,
+    },
+    Nonsense {
+        side: bool,
+        octets: Vec<u8>,
+    },
+    Lie {
+        side: bool,
+        lie: Lie,
+    },
+    Restart {
+        side: bool,
+    },
+    Wait {
+        milliseconds: u16,
+    },
+    WaitForDeadline {
+        side: bool,
+    },
 }
 
 /// A sound frame with any fields, from `side`.
@@ -133,7 +166,11 @@ fn chosen(plan: &Plan) -> Chosen {
             retries: plan.retries % 8,
             ..preset
         };
-        (LinkLayer::Arq(config), config.keeps_order(), octets(3 * usize::from(window) + 1))
+        (
+            LinkLayer::Arq(config),
+            config.keeps_order(),
+            octets(3 * usize::from(window) + 1),
+        )
     };
     let (layer, in_order, memory) = match plan.layer % 7 {
         0 => (LinkLayer::Plain, true, octets(1_025)),
@@ -149,11 +186,19 @@ fn chosen(plan: &Plan) -> Chosen {
             };
             // A block has 255 units, however long its liar makes them, and packets that are put together.
             let blocks = (2 * usize::from(window) + 2) * octets(256 + 16);
-            (LinkLayer::LlHarq(config), true, blocks + octets(usize::from(window) + 1_024))
+            (
+                LinkLayer::LlHarq(config),
+                true,
+                blocks + octets(usize::from(window) + 1_024),
+            )
         }
         _ => {
             let lanes = LANES * 4 * 256 * LONGEST;
-            (LinkLayer::Slacp(SlacpConfig::default()), true, octets(2 * 4_096 + 512) + lanes)
+            (
+                LinkLayer::Slacp(SlacpConfig::default()),
+                true,
+                octets(2 * 4_096 + 512) + lanes,
+            )
         }
     };
     Chosen {
@@ -193,21 +238,52 @@ impl Lie {
         let octets = &self.octets[..self.octets.len().min(LONGEST)];
         let short = &octets[..octets.len().min(100)];
         let seq = FrameSeq(a);
-        let place = BlockPlace { block: b as u8, index };
+        let place = BlockPlace {
+            block: b as u8,
+            index,
+        };
         let mut out = Vec::new();
         match self.kind % 17 {
-            0 => ArqFrame::Data { epoch, number, base, again: c % 2 == 1, packet: octets }.encode(&mut out),
+            0 => ArqFrame::Data {
+                epoch,
+                number,
+                base,
+                again: c % 2 == 1,
+                packet: octets,
+            }
+            .encode(&mut out),
             1 => ArqFrame::Advance { epoch, base }.encode(&mut out),
-            2 => ArqFrame::Ack { epoch, next: number, bits: short }.encode(&mut out),
+            2 => ArqFrame::Ack {
+                epoch,
+                next: number,
+                bits: short,
+            }
+            .encode(&mut out),
             3 => ArqFrame::Challenge(challenge).encode(&mut out),
-            4 => ArqFrame::Answer { epoch, base, challenge }.encode(&mut out),
+            4 => ArqFrame::Answer {
+                epoch,
+                base,
+                challenge,
+            }
+            .encode(&mut out),
             5 | 6 => {
                 let kind = if self.kind % 17 == 5 {
                     UnitKind::Source { index }
                 } else {
-                    UnitKind::Parity { row: index, span: k, left: n, answers: c % 2 == 1 }
+                    UnitKind::Parity {
+                        row: index,
+                        span: k,
+                        left: n,
+                        answers: c % 2 == 1,
+                    }
                 };
-                let unit = Unit { epoch, serial: c.to_be_bytes()[0], block: number, before: lane, kind };
+                let unit = Unit {
+                    epoch,
+                    serial: c.to_be_bytes()[0],
+                    block: number,
+                    before: lane,
+                    kind,
+                };
                 unit.encode(octets, &mut out);
             }
             7 => {
@@ -216,12 +292,23 @@ impl Lie {
                     _ => BlockReport::Coming,
                 };
                 let reports = short.chunks(2).map(report).collect();
-                let feedback =
-                    Feedback { epoch, next: number, loss: b, margin: k, answer_margin: n, reports };
+                let feedback = Feedback {
+                    epoch,
+                    next: number,
+                    loss: b,
+                    margin: k,
+                    answer_margin: n,
+                    reports,
+                };
                 feedback.encode(&mut out);
             }
             8 => HarqFrame::Challenge(challenge).encode(&mut out),
-            9 => HarqFrame::Answer { epoch, base, challenge }.encode(&mut out),
+            9 => HarqFrame::Answer {
+                epoch,
+                base,
+                challenge,
+            }
+            .encode(&mut out),
             10 => slacp::encode_data(incarnation, Lane::new(lane), seq, octets, &mut out),
             11 => slacp::encode_again(incarnation, Lane::new(lane), seq, place, octets, &mut out),
             12 => slacp::encode_parity(incarnation, Lane::new(lane), k, place, octets, &mut out),
@@ -235,8 +322,18 @@ impl Lie {
             }
             14 => slacp::encode_floor(incarnation, Lane::new(lane), seq, &mut out),
             15 => {
-                let under_way = if n % 2 == 1 { LaneSet::default().with(Lane::new(lane)) } else { LaneSet::default() };
-                slacp::encode_hello(incarnation, challenge, under_way, [FrameSeq(c); LANES], &mut out);
+                let under_way = if n % 2 == 1 {
+                    LaneSet::default().with(Lane::new(lane))
+                } else {
+                    LaneSet::default()
+                };
+                slacp::encode_hello(
+                    incarnation,
+                    challenge,
+                    under_way,
+                    [FrameSeq(c); LANES],
+                    &mut out,
+                );
             }
             _ => slacp::encode_challenge(challenge, &mut out),
         }
@@ -259,7 +356,11 @@ impl Hop {
         let End { machine, port, .. } = &mut self.ends[side];
         drain(machine, self.now, port);
         let held = machine.held();
-        assert!(held <= self.chosen.memory, "{held} of {}", self.chosen.memory);
+        assert!(
+            held <= self.chosen.memory,
+            "{held} of {}",
+            self.chosen.memory
+        );
         for packet in core::mem::take(&mut port.released) {
             if self.honest {
                 self.check(side, &packet);
@@ -285,7 +386,10 @@ impl Hop {
     fn wake(&mut self) {
         for side in 0..2 {
             for _ in 0..64 {
-                let due = self.ends[side].machine.next_deadline().is_some_and(|d| d.at <= self.now);
+                let due = self.ends[side]
+                    .machine
+                    .next_deadline()
+                    .is_some_and(|d| d.at <= self.now);
                 if !due {
                     break;
                 }
@@ -298,7 +402,10 @@ impl Hop {
     fn offer(&mut self, side: usize, len: usize) -> u32 {
         let number = self.offered;
         self.offered += 1;
-        self.ends[side].port.queue.push_back(octets(number, len.max(4)));
+        self.ends[side]
+            .port
+            .queue
+            .push_back(octets(number, len.max(4)));
         self.settle(side);
         number
     }
@@ -311,7 +418,9 @@ impl Hop {
     /// Whether an end could take these octets for a frame.
     fn is_sound(&self, octets: &[u8]) -> bool {
         let lives = self.ends.iter().flat_map(|end| &end.births);
-        let mut names = lives.map(|birth| names(*birth).0).chain([Incarnation::UNKNOWN]);
+        let mut names = lives
+            .map(|birth| names(*birth).0)
+            .chain([Incarnation::UNKNOWN]);
         ArqFrame::parse(octets).is_ok()
             || HarqFrame::parse(octets).is_ok()
             || fulmar_baseline::wire::link::plain::parse(octets).is_ok()
@@ -383,7 +492,11 @@ impl Hop {
             }
             Step::Restart { side } => {
                 let side = usize::from(*side);
-                let birth = 2 + self.ends.iter().map(|end| end.births.len() as u64).sum::<u64>();
+                let birth = 2 + self
+                    .ends
+                    .iter()
+                    .map(|end| end.births.len() as u64)
+                    .sum::<u64>();
                 let end = &mut self.ends[side];
                 end.machine = machine(&self.chosen.layer, birth);
                 end.births.push(birth);
@@ -405,8 +518,14 @@ impl Hop {
     /// Everything that is sent arrives after a way's time, until nothing happens.
     fn run_out(&mut self) {
         for _ in 0..20_000 {
-            let out = self.ends.each_mut().map(|end| core::mem::take(&mut end.port.out));
-            let deadlines = self.ends.iter().filter_map(|end| end.machine.next_deadline());
+            let out = self
+                .ends
+                .each_mut()
+                .map(|end| core::mem::take(&mut end.port.out));
+            let deadlines = self
+                .ends
+                .iter()
+                .filter_map(|end| end.machine.next_deadline());
             let next = deadlines.map(|deadline| deadline.at).min();
             if out.iter().all(VecDeque::is_empty) {
                 match next {
@@ -416,7 +535,12 @@ impl Hop {
             } else {
                 // Deadlines that come while frames are on the way.
                 let arrival = self.now + DELAY;
-                while let Some(at) = self.ends.iter().filter_map(|end| end.machine.next_deadline()).map(|d| d.at).min()
+                while let Some(at) = self
+                    .ends
+                    .iter()
+                    .filter_map(|end| end.machine.next_deadline())
+                    .map(|d| d.at)
+                    .min()
                     && at < arrival
                 {
                     self.now = self.now.max(at);
@@ -468,6 +592,9 @@ fuzz_target!(|plan: Plan| {
         let last: Vec<u32> = (0..LAST_PACKETS).map(|_| hop.offer(side, 100)).collect();
         hop.run_out();
         let came = &hop.came[1 - side];
-        assert!(last.iter().all(|number| came.contains(number)), "{last:?} of {came:?}");
+        assert!(
+            last.iter().all(|number| came.contains(number)),
+            "{last:?} of {came:?}"
+        );
     }
 });

@@ -9,13 +9,15 @@ mod stream_pair;
 
 use arbitrary::Arbitrary;
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
-use fulmar_proto::units::{ByteCount, Probability};
-use fulmar_baseline::wire::lt_tcp::{BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment};
+use fulmar_baseline::wire::lt_tcp::{
+    BlockReport, Extension, Feedback, LtSegment, UnitHeader, write_segment,
+};
 use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
+use fulmar_proto::units::{ByteCount, Probability};
 use libfuzzer_sys::fuzz_target;
 use stream_pair::{
-    ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step, addresses_from,
-    forged_run,
+    ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step,
+    addresses_from, forged_run,
 };
 
 /// Answers that wait, and events.
@@ -51,8 +53,22 @@ pub struct Forgery {
 #[derive(Arbitrary, Debug)]
 pub enum Behind {
     Nothing,
-    Unit { index: u8, ordinal: u16, block: u16, k: u8, n: u8, length: u16 },
-    Feedback { arrived_end: u16, arrivals: u16, loss: u16, deviation: u16, reports: Vec<(u8, u8, u8, u8)>, runs: Vec<(Distance, Distance)> },
+    Unit {
+        index: u8,
+        ordinal: u16,
+        block: u16,
+        k: u8,
+        n: u8,
+        length: u16,
+    },
+    Feedback {
+        arrived_end: u16,
+        arrivals: u16,
+        loss: u16,
+        deviation: u16,
+        reports: Vec<(u8, u8, u8, u8)>,
+        runs: Vec<(Distance, Distance)>,
+    },
 }
 
 fn config(settings: &Settings) -> LtTcpConfig {
@@ -85,7 +101,8 @@ impl Fuzzed for LtTcpEndpoint {
     }
 
     fn limits(config: &LtTcpConfig) -> Limits {
-        let connection = Self::connection_memory_max(config).max(Self::connection_memory_max(&Self::bystander()));
+        let connection = Self::connection_memory_max(config)
+            .max(Self::connection_memory_max(&Self::bystander()));
         Limits {
             // A block may be 256 units for any number of octets, and so may what is sent again.
             answers: CONNECTIONS_MAX * 64 * 256 + ANSWERS_MAX,
@@ -98,7 +115,9 @@ impl Fuzzed for LtTcpEndpoint {
     }
 
     fn header(addresses: &AddressPair, segment: &[u8]) -> Option<TcpHeader> {
-        LtSegment::parse(addresses, segment).ok().map(|segment| segment.header)
+        LtSegment::parse(addresses, segment)
+            .ok()
+            .map(|segment| segment.header)
     }
 
     fn forge(side: usize, last: &TcpHeader, forgery: &Forgery) -> Vec<u8> {
@@ -106,13 +125,34 @@ impl Fuzzed for LtTcpEndpoint {
         let mut content = Vec::new();
         let extension = match &forgery.behind {
             Behind::Nothing => Extension::None,
-            &Behind::Unit { index, ordinal, block, k, n, length } => {
+            &Behind::Unit {
+                index,
+                ordinal,
+                block,
+                k,
+                n,
+                length,
+            } => {
                 let length = u32::from(length % 5_000) + 1;
-                let unit = UnitHeader { index, ordinal, block, k, n, length };
+                let unit = UnitHeader {
+                    index,
+                    ordinal,
+                    block,
+                    k,
+                    n,
+                    length,
+                };
                 content.resize(unit.payload_len(), 7);
                 Extension::Unit(unit, &content)
             }
-            Behind::Feedback { arrived_end, arrivals, loss, deviation, reports, runs } => {
+            Behind::Feedback {
+                arrived_end,
+                arrivals,
+                loss,
+                deviation,
+                reports,
+                runs,
+            } => {
                 let report = |&(block, received, needed, lost): &(u8, u8, u8, u8)| BlockReport {
                     block: u16::from(block),
                     received,
@@ -125,17 +165,31 @@ impl Fuzzed for LtTcpEndpoint {
                     loss: *loss,
                     deviation: *deviation,
                     reports: reports.iter().take(15).map(report).collect(),
-                    runs: runs.iter().take(4).map(|run| forged_run(&header, run)).collect(),
+                    runs: runs
+                        .iter()
+                        .take(4)
+                        .map(|run| forged_run(&header, run))
+                        .collect(),
                 })
             }
         };
         let mut out = Vec::new();
-        write_segment(&header, &extension, &addresses_from(side), &mut Vec::new(), &mut out);
+        write_segment(
+            &header,
+            &extension,
+            &addresses_from(side),
+            &mut Vec::new(),
+            &mut out,
+        );
         out
     }
 }
 
 fuzz_target!(|plan: Plan| {
     let settings = plan.ends.each_ref().map(config);
-    stream_pair::run::<LtTcpEndpoint>(settings, plan.ends.each_ref().map(|end| end.seed), &plan.steps);
+    stream_pair::run::<LtTcpEndpoint>(
+        settings,
+        plan.ends.each_ref().map(|end| end.seed),
+        &plan.steps,
+    );
 });

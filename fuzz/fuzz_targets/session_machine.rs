@@ -5,8 +5,8 @@
 
 use arbitrary::Arbitrary;
 use fulmar_net::session::{
-    EarlyData, Entropy, MtuConfig, PeerConfig, PresetKey, SecretKey, Security, Session, SessionConfig,
-    SessionEvent,
+    EarlyData, Entropy, MtuConfig, PeerConfig, PresetKey, SecretKey, Security, Session,
+    SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit, drain,
@@ -26,20 +26,55 @@ struct Plan {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Send { forward: bool, more: u8 },
-    Deliver { forward: bool },
-    Lose { forward: bool },
-    Overtake { forward: bool },
-    Damage { forward: bool, bit: u16 },
+    Send {
+        forward: bool,
+        more: u8,
+    },
+    Deliver {
+        forward: bool,
+    },
+    Lose {
+        forward: bool,
+    },
+    Overtake {
+        forward: bool,
+    },
+    Damage {
+        forward: bool,
+        bit: u16,
+    },
     /// Something of before again, from any address.
-    Replay { to_b: bool, nth: u8, path: u8 },
-    Cut { to_b: bool, nth: u8, len: u16 },
+    Replay {
+        to_b: bool,
+        nth: u8,
+        path: u8,
+    },
+    Cut {
+        to_b: bool,
+        nth: u8,
+        len: u16,
+    },
     /// Something of before with other octets from `from` on, and a header that checks.
-    Rewrite { to_b: bool, nth: u8, kind: u8, from: u8, octets: Vec<u8> },
-    Forge { to_b: bool, octets: Vec<u8> },
-    Restart { forward: bool },
-    Close { forward: bool },
-    Wait { milliseconds: u16 },
+    Rewrite {
+        to_b: bool,
+        nth: u8,
+        kind: u8,
+        from: u8,
+        octets: Vec<u8>,
+    },
+    Forge {
+        to_b: bool,
+        octets: Vec<u8>,
+    },
+    Restart {
+        forward: bool,
+    },
+    Close {
+        forward: bool,
+    },
+    Wait {
+        milliseconds: u16,
+    },
 }
 
 const PATHS: [PathId; 2] = [PathId(1), PathId(2)];
@@ -101,7 +136,12 @@ impl Driver<Strict<Session<Inner>>> for Ends<'_> {
     fn send(&mut self, _: Instant, _: Transmit) {
         self.sent.push_back(self.buffer.clone());
     }
-    fn deliver(&mut self, _: Instant, _: &mut Strict<Session<Inner>>, event: SessionEvent<Vec<u8>>) {
+    fn deliver(
+        &mut self,
+        _: Instant,
+        _: &mut Strict<Session<Inner>>,
+        event: SessionEvent<Vec<u8>>,
+    ) {
         match event {
             SessionEvent::EpochSeen { epoch, .. } => self.epoch = Some(epoch),
             SessionEvent::Inner(octets) => self.arrived.push(octets),
@@ -119,9 +159,17 @@ fn configs(plan: &Plan) -> [SessionConfig; 2] {
     let preset = PresetKey::generate(&mut Entropy::from_seed([3; 32]));
     let config = |own: usize| {
         let security = match plan.security % 4 {
-            0 => Security::Noise { peer: keys[1 - own].public(), preset: None },
-            1 => Security::Noise { peer: keys[1 - own].public(), preset: Some(preset.clone()) },
-            2 => Security::Preset { key: preset.clone() },
+            0 => Security::Noise {
+                peer: keys[1 - own].public(),
+                preset: None,
+            },
+            1 => Security::Noise {
+                peer: keys[1 - own].public(),
+                preset: Some(preset.clone()),
+            },
+            2 => Security::Preset {
+                key: preset.clone(),
+            },
             _ => Security::None { label: 1 },
         };
         let peer = PeerConfig {
@@ -131,7 +179,8 @@ fn configs(plan: &Plan) -> [SessionConfig; 2] {
             mtu: MtuConfig::default(),
         };
         let mut config = SessionConfig::new(Some(keys[own].clone()), vec![peer], 1 << 40);
-        config.fec_words = FecStrength::from_words(u16::from(plan.fec_words % 8)).expect("a strength");
+        config.fec_words =
+            FecStrength::from_words(u16::from(plan.fec_words % 8)).expect("a strength");
         config.rekey.after_datagrams = 40;
         if plan.early {
             config.early_data = [EarlyData::Send, EarlyData::Take][own];
@@ -165,7 +214,12 @@ impl World {
         let mut seed = 10;
         let ends = configs(plan).map(|config| {
             seed += 1;
-            End { machine: start(&config, seed, 0), config, deadline: None, starts: 0 }
+            End {
+                machine: start(&config, seed, 0),
+                config,
+                deadline: None,
+                starts: 0,
+            }
         });
         let mut world = Self {
             now: Instant::START,
@@ -183,7 +237,12 @@ impl World {
 
     fn settle(&mut self, end: usize) {
         let mut sent = VecDeque::new();
-        let mut driver = Ends { buffer: Vec::new(), sent: &mut sent, epoch: None, arrived: Vec::new() };
+        let mut driver = Ends {
+            buffer: Vec::new(),
+            sent: &mut sent,
+            epoch: None,
+            arrived: Vec::new(),
+        };
         let state = &mut self.ends[end];
         state.deadline = drain(&mut state.machine, self.now, &mut driver);
         let arrived = driver.arrived;
@@ -200,12 +259,19 @@ impl World {
         }
         for octets in arrived {
             let known = self.expected[end].remove(&octets);
-            assert!(known || !self.secure, "{octets:?} was not sent, or came out twice");
+            assert!(
+                known || !self.secure,
+                "{octets:?} was not sent, or came out twice"
+            );
         }
     }
 
     fn arrive(&mut self, end: usize, path: PathId, octets: &[u8]) {
-        let datagram = Datagram { path, octets, ecn: Ecn::Capable };
+        let datagram = Datagram {
+            path,
+            octets,
+            ecn: Ecn::Capable,
+        };
         self.ends[end].machine.handle_datagram(self.now, datagram);
         self.settle(end);
     }
@@ -242,7 +308,12 @@ impl World {
                     self.sent += 1;
                     let message = [&self.sent.to_be_bytes()[..], &[more; 40]].concat();
                     self.expected[1 - end].insert(message.clone());
-                    self.ends[end].machine.app().inner_mut().to_send.push_back(message);
+                    self.ends[end]
+                        .machine
+                        .app()
+                        .inner_mut()
+                        .to_send
+                        .push_back(message);
                 }
                 self.settle(end);
             }
@@ -276,7 +347,13 @@ impl World {
                     self.arrive(at(to_b), PATHS[1 - at(to_b)], &octets);
                 }
             }
-            Step::Rewrite { to_b, nth, kind, from, octets: new } => {
+            Step::Rewrite {
+                to_b,
+                nth,
+                kind,
+                from,
+                octets: new,
+            } => {
                 if let Some(mut octets) = self.recorded(at(to_b), nth) {
                     octets[0] = 0x10 | kind & 0x0F;
                     let old = octets.iter_mut().skip(usize::from(from).max(4));

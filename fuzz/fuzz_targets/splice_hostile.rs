@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use core::net::SocketAddr;
 use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::splice::records::{Accepted, Delivered, Message, Open, Record};
+use fulmar_proto::splice::records::{Accepted, Delivered, Hearer, Message, Open, Record};
 use fulmar_proto::splice::{
     ClassId, Destination, FlowEvent, FlowId, FlowKind, RefuseCode, ResetCode, Splicer,
     SplicerConfig,
@@ -16,8 +16,8 @@ use fulmar_proto::transport::aerotp::{
     ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
-use fulmar_proto::wire::{Mode, Port};
 use fulmar_proto::wire::aerotp::FecStrength;
+use fulmar_proto::wire::{Mode, Port};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -532,7 +532,12 @@ impl OpenPlan {
             },
             resume: flag(1),
             durable: flag(6),
-            again: flag(2),
+            again: flag(2).then_some(match self.attempt % 4 {
+                0 => Hearer::Present,
+                1 => Hearer::Earlier,
+                2 => Hearer::Unknown,
+                _ => Hearer::Answered,
+            }),
             refresh: flag(3),
             farewell: flag(4),
             priority: Default::default(),

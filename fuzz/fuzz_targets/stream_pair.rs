@@ -1,14 +1,14 @@
 //! Two endpoints of octet streams under an arbitrary list of operations: what `tcp_machine` and `lt_tcp_machine` share.
 
 use arbitrary::Arbitrary;
+use fulmar_baseline::StreamEndpoint;
+use fulmar_baseline::tcp::{TcpConnectionId, TcpEndpointConfig, TcpEvent};
+use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
 use fulmar_proto::machine::{Datagram, Driver, Ecn, Machine, PathId, Strict, Transmit, drain};
 use fulmar_proto::rng::Rng;
-use fulmar_proto::transport::parts::StreamEndpoint;
-use fulmar_baseline::tcp::{TcpConnectionId, TcpEndpointConfig, TcpEvent};
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
-use fulmar_baseline::wire::tcp::{AddressPair, SackBlock, TcpFlags, TcpHeader};
 use std::collections::VecDeque;
 
 /// What differs.
@@ -161,7 +161,10 @@ impl<E: Fuzzed> Driver<Strict<E>> for App {
     fn send(&mut self, _now: Instant, transmit: Transmit) {
         self.answers += 1;
         // Whose address it names does not matter here: the path says where it goes.
-        let (from, to) = (NodeAddress(3 - transmit.path.0), NodeAddress(transmit.path.0));
+        let (from, to) = (
+            NodeAddress(3 - transmit.path.0),
+            NodeAddress(transmit.path.0),
+        );
         let header = E::header(&AddressPair::nodes(from, to), &self.buffer);
         self.last = header.expect("what is sent is sound");
         if self.out.len() < 512 {
@@ -177,7 +180,9 @@ impl<E: Fuzzed> Driver<Strict<E>> for App {
                 self.id.get_or_insert(id);
                 self.watched.get_or_insert(id);
             }
-            TcpEvent::Readable(id) if self.reads || self.bystander == Some(id) => self.read(machine.app(), id),
+            TcpEvent::Readable(id) if self.reads || self.bystander == Some(id) => {
+                self.read(machine.app(), id)
+            }
             _ => {}
         }
     }
@@ -190,12 +195,17 @@ impl<E: Fuzzed> End<E> {
         assert!(self.app.answers <= limits.answers, "{}", self.app.answers);
         let endpoint = self.machine.inner();
         assert!(endpoint.connections() <= CONNECTIONS_MAX);
-        assert!(endpoint.memory_bytes() <= limits.memory_bytes, "{}", endpoint.memory_bytes());
+        assert!(
+            endpoint.memory_bytes() <= limits.memory_bytes,
+            "{}",
+            endpoint.memory_bytes()
+        );
     }
 
     fn take(&mut self, now: Instant, from: usize, octets: &[u8], ecn: Ecn, limits: &Limits) {
         let path = PathId(address(from).0);
-        self.machine.handle_datagram(now, Datagram { path, octets, ecn });
+        self.machine
+            .handle_datagram(now, Datagram { path, octets, ecn });
         self.settle(now, limits);
     }
 
@@ -237,7 +247,11 @@ fn exchange<E: Fuzzed>(ends: &mut [End<E>; 2], now: Instant, limits: &[Limits; 2
 }
 
 /// Whatever happened to the other connections, octets pass on this one.
-fn assert_bystander_unharmed<E: Fuzzed>(ends: &mut [End<E>; 2], start: Instant, limits: &[Limits; 2]) {
+fn assert_bystander_unharmed<E: Fuzzed>(
+    ends: &mut [End<E>; 2],
+    start: Instant,
+    limits: &[Limits; 2],
+) {
     for end in ends.iter_mut() {
         // What is on the way to the forged connection may have filled the road.
         end.app.out.clear();
@@ -255,7 +269,10 @@ fn assert_bystander_unharmed<E: Fuzzed>(ends: &mut [End<E>; 2], start: Instant, 
         now += Duration::from_millis(500);
         wake_all(ends, now, limits);
     }
-    panic!("the bystander received {} octets", ends[1].app.bystander_read.len());
+    panic!(
+        "the bystander received {} octets",
+        ends[1].app.bystander_read.len()
+    );
 }
 
 /// Runs `steps` on two endpoints with `settings` and random streams of `seeds`.
@@ -276,15 +293,29 @@ pub fn run<E: Fuzzed>(settings: [E::Settings; 2], seeds: [u8; 2], steps: &[Step<
     };
     let mut ends: [End<E>; 2] = [end(0), end(1)];
     let mut now = Instant::START;
-    ends[1].machine.app().listen(PORT, settings[1]).expect("sane");
-    ends[1].machine.app().listen(BYSTANDER, E::bystander()).expect("sane");
+    ends[1]
+        .machine
+        .app()
+        .listen(PORT, settings[1])
+        .expect("sane");
+    ends[1]
+        .machine
+        .app()
+        .listen(BYSTANDER, E::bystander())
+        .expect("sane");
     ends[1].settle(now, &limits[1]);
     let path = PathId(address(1).0);
-    let id = ends[0].machine.app().connect(path, BYSTANDER, BYSTANDER, E::bystander());
+    let id = ends[0]
+        .machine
+        .app()
+        .connect(path, BYSTANDER, BYSTANDER, E::bystander());
     ends[0].app.bystander = Some(id.expect("sane"));
     ends[0].settle(now, &limits[0]);
     exchange(&mut ends, now, &limits);
-    let id = ends[0].machine.app().connect(path, Port(7), PORT, settings[0]);
+    let id = ends[0]
+        .machine
+        .app()
+        .connect(path, Port(7), PORT, settings[0]);
     let id = id.expect("sane");
     ends[0].app.id = Some(id);
     ends[0].app.watched = Some(id);
@@ -326,7 +357,11 @@ pub fn run<E: Fuzzed>(settings: [E::Settings; 2], seeds: [u8; 2], steps: &[Step<
             }
             Step::Deliver { side, marked } => {
                 let side = usize::from(*side);
-                let ecn = if *marked { Ecn::Congested } else { Ecn::NotCapable };
+                let ecn = if *marked {
+                    Ecn::Congested
+                } else {
+                    Ecn::NotCapable
+                };
                 if let Some(segment) = ends[side].app.out.pop_front() {
                     ends[1 - side].take(now, side, &segment, ecn, &limits[1 - side]);
                 }

@@ -9,12 +9,12 @@ mod stream_pair;
 
 use arbitrary::Arbitrary;
 use fulmar_baseline::tcp::{Algorithm, Preset, ReduceFrom, TcpConfig, TcpEndpoint};
-use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader, Timestamps};
+use fulmar_proto::units::{ByteCount, Duration};
 use libfuzzer_sys::fuzz_target;
 use stream_pair::{
-    ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step, addresses_from,
-    forged_run, octets,
+    ANSWERS_MAX, BYSTANDER_BYTES, CONNECTIONS_MAX, Distance, ForgedHeader, Fuzzed, Limits, Step,
+    addresses_from, forged_run, octets,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -85,8 +85,8 @@ fn config(settings: &Settings) -> TcpConfig {
         Algorithm::None,
     ];
     config.growth.algorithm = algorithms[usize::from(settings.algorithm % 4)];
-    config.recovery.reduce =
-        [ReduceFrom::Flight, ReduceFrom::Pipe, ReduceFrom::Window][usize::from(settings.reduce % 3)];
+    config.recovery.reduce = [ReduceFrom::Flight, ReduceFrom::Pipe, ReduceFrom::Window]
+        [usize::from(settings.reduce % 3)];
     config.growth.initial_window = u16::from(settings.initial_window % 16) + 1;
     config.recovery.duplicates = settings.duplicates % 6;
     config.acks.every = settings.ack_every % 4 + 1;
@@ -113,10 +113,15 @@ impl Fuzzed for TcpEndpoint {
 
     fn limits(config: &TcpConfig) -> Limits {
         // A peer may ask for segments of a few octets.
-        let answers = CONNECTIONS_MAX * (config.send_buffer.as_usize() + BYSTANDER_BYTES) + ANSWERS_MAX;
-        let connection = Self::connection_memory_max(config).max(Self::connection_memory_max(&Self::bystander()));
+        let answers =
+            CONNECTIONS_MAX * (config.send_buffer.as_usize() + BYSTANDER_BYTES) + ANSWERS_MAX;
+        let connection = Self::connection_memory_max(config)
+            .max(Self::connection_memory_max(&Self::bystander()));
         let memory_bytes = CONNECTIONS_MAX * connection + ENDPOINT_BYTES_MAX;
-        Limits { answers, memory_bytes }
+        Limits {
+            answers,
+            memory_bytes,
+        }
     }
 
     fn memory_bytes(&self) -> usize {
@@ -124,14 +129,19 @@ impl Fuzzed for TcpEndpoint {
     }
 
     fn header(addresses: &AddressPair, segment: &[u8]) -> Option<TcpHeader> {
-        TcpHeader::parse(addresses, segment).ok().map(|segment| segment.header)
+        TcpHeader::parse(addresses, segment)
+            .ok()
+            .map(|segment| segment.header)
     }
 
     fn forge(side: usize, last: &TcpHeader, forgery: &Forgery) -> Vec<u8> {
         let mut header = forgery.header.of(last);
         header.options.sack_permitted = forgery.sack_permitted;
         header.options.timestamps = forgery.timestamps.as_ref().map(|(value, echo)| {
-            let last = last.options.timestamps.unwrap_or(Timestamps { value: 0, echo: 0 });
+            let last = last
+                .options
+                .timestamps
+                .unwrap_or(Timestamps { value: 0, echo: 0 });
             Timestamps {
                 value: value.of(last.value),
                 echo: echo.of(last.echo),
@@ -152,5 +162,9 @@ impl Fuzzed for TcpEndpoint {
 
 fuzz_target!(|plan: Plan| {
     let settings = plan.ends.each_ref().map(config);
-    stream_pair::run::<TcpEndpoint>(settings, plan.ends.each_ref().map(|end| end.seed), &plan.steps);
+    stream_pair::run::<TcpEndpoint>(
+        settings,
+        plan.ends.each_ref().map(|end| end.seed),
+        &plan.steps,
+    );
 });

@@ -4,8 +4,8 @@
 #![no_main]
 
 use fulmar_baseline::wire::lt_tcp::{Extension, LtSegment, REPORTS_MAX, RUNS_MAX, write_segment};
-use fulmar_proto::wire::network::NodeAddress;
 use fulmar_baseline::wire::tcp::{AddressPair, TcpHeader};
+use fulmar_proto::wire::network::NodeAddress;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|octets: &[u8]| {
@@ -24,6 +24,12 @@ fuzz_target!(|octets: &[u8]| {
         }
     }
     let mut again = Vec::new();
-    write_segment(&parsed.header, &parsed.extension, &addresses, &mut Vec::new(), &mut again);
+    write_segment(
+        &parsed.header,
+        &parsed.extension,
+        &addresses,
+        &mut Vec::new(),
+        &mut again,
+    );
     assert_eq!(again, segment);
 });

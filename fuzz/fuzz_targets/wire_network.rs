@@ -4,12 +4,12 @@
 
 #![no_main]
 
+use fulmar_baseline::wire::udp::{Between, UdpHeader};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::wire::checksum::InternetSum;
 use fulmar_proto::wire::network::{
     NETWORK_HEADER_BYTES, NetworkHeader, NetworkReject, count_hop, mark_congested,
 };
-use fulmar_baseline::wire::udp::{Between, UdpHeader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|octets: &[u8]| {

@@ -1,4 +1,4 @@
--- The frames of the link layers plain, ARQ and LL-HARQ: crates/proto/src/wire/link.
+-- The frames of the link layers plain, ARQ and LL-HARQ: crates/baseline/src/wire/link.
 
 local KINDS = {
     [0x10] = "plain data",

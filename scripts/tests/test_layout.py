@@ -27,6 +27,28 @@ class Layout(unittest.TestCase):
                 self.assertIn(file.stem, built, remedy)
         self.assertGreater(found, 90)
 
+    def test_crates_depend_on_what_they_may(self):
+        """The arrows of ARCHITECTURE.md's table, held against the manifests: what is deployed never depends on a baseline."""
+        may = {
+            "proto": set(), "baseline": {"proto"}, "channel": {"proto"}, "settings": {"proto"}, "capture": {"proto"},
+            "trace": {"proto", "channel"}, "sim": {"proto", "baseline", "channel", "settings", "capture"}, "reproduce": {"sim", "channel", "proto"},
+            "net": {"proto", "channel", "settings", "capture"},
+            "cli": {"proto", "channel", "settings", "capture", "trace", "sim", "reproduce", "net"},
+        }
+        found = {}
+        for path in ROOT.glob("crates/*/Cargo.toml"):
+            manifest = tomllib.loads(path.read_text())
+            ours = {name.removeprefix("fulmar-") for name in manifest.get("dependencies", {}) if name.startswith("fulmar-")}
+            found[path.parent.name] = ours
+        self.assertEqual(found.keys(), may.keys())
+        for crate, ours in found.items():
+            self.assertLessEqual(ours, may[crate], f"{crate} may not depend on these")
+        page = (ROOT / "ARCHITECTURE.md").read_text()
+        for crate, allowed in may.items():
+            (cell,) = re.findall(rf"^\| `{crate}` \| ([^|]*) \|", page, re.MULTILINE)
+            told = set(re.findall(r"`(\w+)`", cell.split("; in tests")[0]))
+            self.assertEqual(told, allowed if cell != "all" else set(), f"ARCHITECTURE.md on {crate}")
+
     def test_no_random_test_has_a_seed_of_its_own(self):
         settings = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
         self.assertRegex(settings["env"]["PROPTEST_RNG_SEED"], r"^\d+$")
