@@ -17,15 +17,15 @@ mod rows;
 #[path = "../tests/session_pair/mod.rs"]
 mod session_pair;
 
-use forging::{at, random};
+use forging::{a_stranger, at, random};
 use fulmar_net::clock::Clock;
 use fulmar_net::udp::{Path, PathTable, PathTableConfig};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Duration;
-use rows::{Row, called};
+use rows::{Row, called, many_presets};
 use session_pair::PATH;
-use session_pair::by_hand::{drain_into, take, the_peer};
+use session_pair::by_hand::{drain_into, session, take, the_peer};
 use std::net::SocketAddr;
 
 /// The part of a driver's loop that a datagram sees, in the second that counts. Never inlined: it is looked
@@ -97,9 +97,15 @@ fn all_rows() -> Vec<Row> {
         rng.fill(&mut address);
         at(address, 4_914).1
     });
+    // Each drain looks at the timers of all peers, whatever came.
+    let crowded = Row::new(
+        "noise, where there are 256 peers",
+        session(many_presets(), 2),
+        |_, rng| (a_stranger(), random(rng, 396)),
+    );
     let rows = [
         rows::blind_rows(),
-        vec![ports, hosts],
+        vec![ports, hosts, crowded],
         rows::calling_rows(),
         rows::seeing_rows(),
         rows::parity_rows(),
