@@ -5,7 +5,7 @@
 //! gateway that keep what it had of the flow, lose it, or find it damaged. Then the link is up, and
 //! what matters is when both sides agree for good: both have the flow, or neither. A flow that both
 //! have must still come to its end. Of the connections that were made to the destination for one flow, one at most
-//! was given octets, unless the first had ended before its gateway restarted.
+//! was given octets, unless the first had ended before the acceptor restarted.
 //!
 //! A session lies between two gateways. Of it this knows what a splicer hears: that the link is down
 //! or up, and, a round trip after the link is up, that the peer has restarted.
@@ -132,8 +132,6 @@ struct Life {
     lose: Rc<[Cell<bool>; 2]>,
     starts: [u32; 2],
     broke: [bool; 2],
-    /// The acceptor found the flow damaged, and ended it.
-    damaged: bool,
 }
 
 impl Life {
@@ -165,7 +163,6 @@ impl Life {
             lose,
             starts: [0; 2],
             broke: [false; 2],
-            damaged: false,
         };
         // Only what is kept on disk says what a start has connected to.
         life.pair.sides[1].keeps = setting.durable;
@@ -189,7 +186,7 @@ impl Life {
 
     fn cut(&mut self, side: usize) {
         let id = self.id;
-        self.pair.sides[side].given.remove(&id);
+        self.pair.sides[side].end(id);
         if let Some(app) = self.pair.sides[side].apps.remove(&id)
             && app.last.is_none()
         {
@@ -237,9 +234,6 @@ impl Life {
             self.pair.sides[side].apps.clear();
             self.pair.sides[side].keeps = false;
         }
-        if side == 1 && core::mem::take(&mut self.damaged) {
-            self.pair.sides[1].given.remove(&self.id);
-        }
         self.starts[side] += 1;
         // Nothing is made for a peer before it is there.
         self.pair.restart_held(side, &config(self.starts[side]));
@@ -248,7 +242,7 @@ impl Life {
         apps.retain(|_, app| app.last.is_none());
         if left == Left::Damaged && apps.remove(&self.id).is_some() {
             let id = self.id;
-            self.damaged |= side == 1;
+            self.pair.sides[side].end(id);
             self.pair.call(side, |splicer, now| {
                 splicer.reset(now, id, ResetCode::CustodyLost);
             });

@@ -148,13 +148,11 @@ impl Pair {
         self.met[side] = false;
         let now = self.now;
         let side_now = &mut self.sides[side];
-        side_now.keeps = old.keeps;
-        side_now.given = old.given;
-        side_now.doubled = old.doubled;
+        let apps = side_now.follow(old);
         if held {
             side_now.machine.app().hold(now, PEER, true);
         }
-        for (id, mut app) in old.apps {
+        for (id, mut app) in apps {
             let (Some(peer), Some(role)) = (app.peer, app.role) else {
                 continue;
             };
@@ -308,6 +306,8 @@ impl Pair {
             assert_eq!(splicer.counters().flows_now, 0);
             assert_eq!(splicer.counters().credit_reserved, 0);
             assert_eq!(splicer.endpoint().connection_count(), 0);
+            let doubled = &self.sides[side].doubled;
+            assert!(doubled.is_empty(), "octets were given twice: {doubled:?}");
         }
     }
 }

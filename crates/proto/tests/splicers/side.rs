@@ -17,9 +17,11 @@ pub(crate) struct Side {
     pub(crate) again: u32,
     /// Each start has what the one before wrote down of its flows.
     pub(crate) keeps: bool,
-    /// Octets that each destination's connection of a flow was given, until one has ended: how it did is not
-    /// remembered over a restart.
-    pub(crate) given: BTreeMap<FlowId, Vec<usize>>,
+    /// Octets that each destination's connection of a flow was given.
+    given: BTreeMap<FlowId, Vec<usize>>,
+    /// Flows that have ended since this side's start. What they gave counts until the next one: no start
+    /// remembers how flows of an earlier one ended.
+    ended: BTreeSet<FlowId>,
     /// Flows of which two connections to the destination were given octets.
     pub(crate) doubled: BTreeSet<FlowId>,
     pub(crate) new_flows_hold: bool,
@@ -33,6 +35,7 @@ struct Ends<'a> {
     again: &'a mut u32,
     keeps: bool,
     given: &'a mut BTreeMap<FlowId, Vec<usize>>,
+    ended: &'a mut BTreeSet<FlowId>,
     doubled: &'a mut BTreeSet<FlowId>,
     hold: bool,
 }
@@ -59,10 +62,8 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
                 ..
             } => {
                 *self.again += u32::from(*earlier);
-                let known = class.resume && self.apps.contains_key(flow);
-                if known || *earlier && !self.keeps {
-                    // It was over before this gateway lost its memory, and its driver remembers; or
-                    // the destination may have been given octets.
+                if *earlier && !self.keeps {
+                    // The destination may have been given octets.
                     splicer.refused(now, *flow, RefuseCode::Forgotten);
                     return;
                 }
@@ -109,7 +110,7 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
                 let app = self.apps.get_mut(flow).expect("known");
                 assert_eq!(app.last, None, "one last word");
                 app.last = Some(event.clone());
-                self.given.remove(flow);
+                self.ended.insert(*flow);
                 *flow
             }
         };
@@ -172,10 +173,25 @@ impl Side {
             again: 0,
             keeps: true,
             given: BTreeMap::new(),
+            ended: BTreeSet::new(),
             doubled: BTreeSet::new(),
             new_flows_hold: false,
             sent: Vec::new(),
         }
+    }
+
+    /// The driver ended the flow, and hears no last word.
+    pub(crate) fn end(&mut self, flow: FlowId) {
+        self.ended.insert(flow);
+    }
+
+    /// Goes on after `before`, which was killed.
+    pub(super) fn follow(&mut self, mut before: Self) -> BTreeMap<FlowId, App> {
+        self.keeps = before.keeps;
+        self.doubled = before.doubled;
+        before.given.retain(|flow, _| !before.ended.contains(flow));
+        self.given = before.given;
+        before.apps
     }
 
     pub(super) fn settle(&mut self, now: Instant) {
@@ -186,6 +202,7 @@ impl Side {
             again: &mut self.again,
             keeps: self.keeps,
             given: &mut self.given,
+            ended: &mut self.ended,
             doubled: &mut self.doubled,
             hold: self.new_flows_hold,
         };
