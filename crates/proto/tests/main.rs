@@ -18,6 +18,7 @@ mod pair;
 mod slow_packet_fec;
 mod splice_datagrams;
 mod splice_doubts;
+mod splice_graves;
 mod splice_hostile;
 mod splice_orphans;
 mod splice_resume;

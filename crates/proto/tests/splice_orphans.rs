@@ -186,14 +186,7 @@ impl Life {
 
     fn cut(&mut self, side: usize) {
         let id = self.id;
-        self.pair.sides[side].end(id);
-        if let Some(app) = self.pair.sides[side].apps.remove(&id)
-            && app.last.is_none()
-        {
-            self.pair.call(side, |splicer, now| {
-                splicer.reset(now, id, ResetCode::Reset);
-            });
-        }
+        self.pair.cut(side, id);
     }
 
     fn hold(&mut self, held: bool) {

@@ -81,6 +81,11 @@ impl AnyFlow {
         }
     }
 
+    /// Whether the far side knows how it ended.
+    pub(super) fn end_is_heard(&self) -> bool {
+        self.as_stream().is_none_or(Flow::end_is_heard)
+    }
+
     pub(super) fn as_stream(&self) -> Option<&Flow> {
         match self {
             Self::Stream(flow) => Some(flow),

@@ -21,6 +21,9 @@ pub struct SplicerConfig {
     pub incarnation: u32,
     /// Flows at once, at most, opened and accepted ones together.
     pub flows_max: usize,
+    /// Ended flows of all peers together of which it is remembered how they ended, at most, for an opener that
+    /// did not hear it.
+    pub ends_max: usize,
     /// Octets from all peers that may be unread or promised, together, at most.
     pub receive_memory: ByteCount,
     /// Octets that an opener may send before the acceptor has answered, at most; both gateways
@@ -109,6 +112,7 @@ impl Default for SplicerConfig {
             ports: 4,
             incarnation: 0,
             flows_max: 16_384,
+            ends_max: 16_384,
             receive_memory: ByteCount(512 << 20),
             first_credit: ByteCount(256 << 10),
             unsent_max: ByteCount(32 << 10),

@@ -73,8 +73,8 @@ pub(super) struct Flow {
     link: Option<Link>,
     stream: Stream,
     bound: Option<SocketAddr>,
-    /// The far side said the last word.
-    last_word_heard: bool,
+    /// The far side said the last word, or has confirmed ours.
+    end_is_heard: bool,
     /// The local connection is gone, and what comes for it reaches nobody.
     stopped: bool,
     /// The far side said the same of its own.
@@ -134,6 +134,11 @@ impl Flow {
             Phase::Ending(outcome) if self.class.resume => Some(outcome),
             _ => None,
         }
+    }
+
+    /// Whether the far side knows how it ended.
+    pub(super) const fn end_is_heard(&self) -> bool {
+        self.end_is_heard
     }
 
     pub(super) fn next_deadline(&self) -> Option<Deadline> {

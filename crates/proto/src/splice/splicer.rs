@@ -88,7 +88,7 @@ impl Splicer {
             by_connection: BTreeMap::new(),
             orphans: BTreeMap::new(),
             deadlines: BTreeSet::new(),
-            graves: Graves::default(),
+            graves: Graves::new(config.ends_max, config.resume_within),
             incarnations: BTreeMap::new(),
             inquiries: Inquiries::default(),
             openings: 0,
@@ -449,8 +449,10 @@ impl Splicer {
         if let Some(deadline) = slot.deadline {
             self.deadlines.remove(&(deadline.at, id));
         }
-        if let (Some(outcome), Role::Acceptor) = (slot.flow.outcome(), slot.flow.role()) {
-            self.graves.bury(id, slot.flow.peer(), outcome);
+        let flow = &slot.flow;
+        if let (Some(outcome), Role::Acceptor) = (flow.outcome(), flow.role()) {
+            let (peer, is_heard) = (flow.peer(), flow.end_is_heard());
+            self.graves.bury(self.now, id, peer, outcome, is_heard);
         }
     }
 }

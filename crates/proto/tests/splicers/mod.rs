@@ -107,6 +107,18 @@ impl Pair {
         id
     }
 
+    /// A side's host cuts its connection off, and the driver the flow.
+    pub(crate) fn cut(&mut self, side: usize, id: FlowId) {
+        self.sides[side].end(id);
+        if let Some(app) = self.sides[side].apps.remove(&id)
+            && app.last.is_none()
+        {
+            self.call(side, |splicer, now| {
+                splicer.reset(now, id, ResetCode::Reset);
+            });
+        }
+    }
+
     /// Lets a flow's application do what it can, and drains.
     pub(crate) fn touch(&mut self, side: usize, id: FlowId) {
         let Side { machine, apps, .. } = &mut self.sides[side];

@@ -139,7 +139,7 @@ impl Flow {
                 incoming: Incoming::new(received),
             },
             bound,
-            last_word_heard: false,
+            end_is_heard: false,
             stopped: false,
             far_stopped: false,
             blocked: true,

@@ -31,7 +31,7 @@ impl Flow {
     /// The far side said the last word.
     pub(super) fn end_silently(&mut self, now: Instant, shared: &mut Shared, outcome: Outcome) {
         self.begin_ending(now, shared, outcome);
-        self.last_word_heard = true;
+        self.end_is_heard = true;
         if let Some(link) = &mut self.link {
             link.close_at_once(now, &mut shared.endpoint);
         } else {
@@ -51,8 +51,8 @@ impl Flow {
 
     /// The connection ended while the flow was ending.
     pub(super) fn on_ending_closed(&mut self, now: Instant, shared: &mut Shared, why: CloseReason) {
-        let heard = self.last_word_heard || why == CloseReason::Finished;
-        if heard || !self.class.resume || self.role == Role::Acceptor {
+        self.end_is_heard |= why == CloseReason::Finished;
+        if self.end_is_heard || !self.class.resume || self.role == Role::Acceptor {
             self.gone = true;
         } else {
             self.pause(now, shared);

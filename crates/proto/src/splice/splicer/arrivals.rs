@@ -224,7 +224,10 @@ impl Splicer {
             return Err(Outcome::Finished);
         }
         let answered = open.again == Some(Hearer::Answered);
-        if answered || open.again.is_some() && (open.kept_from > 0 || open.received > 0) {
+        // It may be one of those of which nothing is known any more.
+        let was_maybe_here = open.kind == FlowKind::Stream && self.graves.has_forgotten(now, peer);
+        let was_here = open.kept_from > 0 || open.received > 0 || was_maybe_here;
+        if answered || open.again.is_some() && was_here {
             return Err(Outcome::Refused(RefuseCode::Forgotten));
         }
         if self.is_full() {
