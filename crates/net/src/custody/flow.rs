@@ -297,6 +297,10 @@ impl FlowStore {
         {
             self.doomed.extend(self.segments.pop_front());
         }
+        // The file that the header was taken from may be among them.
+        if self.is_stale && !self.doomed.is_empty() && self.write_header(|_| ()).is_err() {
+            return;
+        }
         self.delete_doomed();
         if self.released == self.end
             && self.doomed.is_empty()

@@ -6,6 +6,7 @@
 //!   is written whole: the part of one that a kill left is brought to the disk by a sync alone.
 
 use crate::custody::disk::{Disk, DiskFile};
+use crate::custody::segment;
 use fulmar_proto::rng::Rng;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -78,6 +79,7 @@ struct State {
     calls: u64,
     plan: Option<(u64, Fault)>,
     fired: Option<u64>,
+    fired_among_deletions: bool,
     is_dead: bool,
     capacity: usize,
     destroyed: Vec<Destroyed>,
@@ -112,6 +114,7 @@ impl SimulatedDisk {
             calls: 0,
             plan: None,
             fired: None,
+            fired_among_deletions: false,
             is_dead: false,
             capacity: usize::MAX,
             destroyed: Vec::new(),
@@ -128,6 +131,7 @@ impl SimulatedDisk {
         state.is_dead = false;
         state.calls = 0;
         state.fired = None;
+        state.fired_among_deletions = false;
         state.plan = plan;
     }
 
@@ -138,6 +142,11 @@ impl SimulatedDisk {
     /// Whether the fault has come, in this life.
     pub(super) fn has_fired(&self) -> bool {
         self.state().fired.is_some()
+    }
+
+    /// Whether it came at the deletion of a file when another of the same flow was deleted just before.
+    pub(super) fn has_fired_among_deletions(&self) -> bool {
+        self.state().fired_among_deletions
     }
 
     pub(super) fn set_capacity(&self, octets: usize) {
@@ -280,6 +289,13 @@ impl State {
         });
     }
 
+    /// Whether a file of the flow that `name` belongs to was deleted since the history looked last.
+    fn has_deleted_of_flow(&self, name: &str) -> bool {
+        let flow = segment::flow_of(name);
+        let mut deleted = self.destroyed.iter().filter(|gone| gone.after.is_empty());
+        deleted.any(|gone| segment::flow_of(&gone.name) == flow)
+    }
+
     fn change(&mut self, inode: usize, change: Change) {
         let inode = &mut self.inodes[inode];
         change.apply(&mut inode.content);
@@ -317,13 +333,18 @@ impl Disk for SimulatedDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.whole(|state| {
+        let had_fired = self.has_fired();
+        let is_among = self.state().has_deleted_of_flow(name);
+        let removed = self.whole(|state| {
             let inode = state.find(name)?;
             state.destroy(inode, &[]);
             state.names.files.remove(name);
             state.moved();
             Ok(())
-        })
+        });
+        let fired = !had_fired && self.has_fired();
+        self.state().fired_among_deletions |= fired && is_among;
+        removed
     }
 
     fn sync_names(&self) -> io::Result<()> {

@@ -5,7 +5,7 @@ use crate::custody::aside::Aside;
 use crate::custody::disk::Disk;
 use crate::custody::flow::Shared;
 use crate::custody::recovery::Recovery;
-use crate::custody::segment::{self, Header};
+use crate::custody::segment::{self, HEADER_BYTES, Header};
 use crate::custody::space::Space;
 use crate::custody::sync::{Syncer, Worker};
 use crate::custody::{FlowFault, FlowStore, Store, SyncPolicy};
@@ -19,10 +19,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SLOTS: u64 = 2;
-const SEGMENT_BYTES: u64 = 2_500;
 const REUSE_BYTES: u64 = 600;
 const APPEND_MAX: u64 = 900;
 const LIMIT: ByteCount = ByteCount(64 << 10);
+
+/// The sizes of a history's segments. Each seed has its history in either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Segments {
+    /// A flow has one or two, with many records.
+    Large,
+    /// A flow has many, and one release deletes several.
+    Small,
+}
+
+impl Segments {
+    pub(super) const fn of(seed: u64) -> Self {
+        if seed.is_multiple_of(3) {
+            Self::Small
+        } else {
+            Self::Large
+        }
+    }
+
+    const fn bytes(self) -> u64 {
+        match self {
+            Self::Large => 2_500,
+            Self::Small => HEADER_BYTES as u64 + 300,
+        }
+    }
+}
 
 /// Counts of the things that happened, such as faults and kills.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +58,8 @@ pub(super) struct Happened {
     pub(super) flips: u64,
     pub(super) damaged: u64,
     pub(super) compared_bytes: u64,
+    /// Faults that struck with a part of a flow's files deleted.
+    pub(super) among_deletions: u64,
 }
 
 impl AddAssign for Happened {
@@ -43,6 +70,7 @@ impl AddAssign for Happened {
         self.flips += other.flips;
         self.damaged += other.damaged;
         self.compared_bytes += other.compared_bytes;
+        self.among_deletions += other.among_deletions;
     }
 }
 
@@ -89,6 +117,7 @@ struct History {
     rng: Rng,
     disk: SimulatedDisk,
     policy: SyncPolicy,
+    segments: Segments,
     models: BTreeMap<FlowId, Model>,
     next: u64,
     /// A fault came at some time: what could not be deleted may be back.
@@ -113,7 +142,7 @@ fn octets(flow: FlowId, from: u64, len: u64) -> Vec<u8> {
     (from..from + len).map(|at| octet(flow, at)).collect()
 }
 
-pub(super) fn run(seed: u64) -> Happened {
+pub(super) fn run(seed: u64, segments: Segments) -> Happened {
     let mut rng = Rng::from_seed(seed);
     let policy = match rng.below(3) {
         0 => SyncPolicy::Always,
@@ -125,6 +154,7 @@ pub(super) fn run(seed: u64) -> Happened {
         disk: SimulatedDisk::new(rng.child("disk")),
         rng,
         policy,
+        segments,
         models: BTreeMap::new(),
         next: 0,
         troubled: false,
@@ -180,6 +210,7 @@ impl History {
         if self.disk.has_fired() {
             self.troubled = true;
             self.happened.faults += 1;
+            self.happened.among_deletions += u64::from(self.disk.has_fired_among_deletions());
         }
         if self.rng.chance(0.1) {
             self.flip();
@@ -214,7 +245,7 @@ impl History {
                 disk,
                 space,
                 syncer,
-                segment_bytes: SEGMENT_BYTES,
+                segment_bytes: self.segments.bytes(),
                 reuse_bytes: REUSE_BYTES,
             };
             let opened = Store::on(shared);
