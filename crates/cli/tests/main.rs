@@ -8,6 +8,7 @@ mod errors;
 mod fading;
 mod field;
 mod fit;
+mod gateway_applicants;
 mod gateway_config;
 mod gateway_directions;
 mod gateway_disk_full;

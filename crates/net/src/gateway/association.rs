@@ -2,6 +2,7 @@
 //! of its destinations.
 
 use super::admission::Permit;
+use super::kernel;
 use super::packets;
 use super::socks::codec;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId};
@@ -57,14 +58,9 @@ impl Association {
         self.client.is_some()
     }
 
-    /// Whether the client still holds its connection.
+    /// Whether the client still holds its connection. What it says there means nothing, and may not hide its end.
     pub(super) fn is_open(&self) -> bool {
-        let mut octet = [0; 1];
-        match self.control.peek(&mut octet) {
-            Ok(0) => false,
-            Ok(_) => true,
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        }
+        !kernel::has_ended(&self.control)
     }
 
     /// The next datagram of the client: where to, and what. `Ok(None)` for one that is not the

@@ -1,16 +1,15 @@
 //! TCP clients coming in: accepted, given a class, and opened a flow.
 
-use super::admission::{Newcomer, Party, Permit};
+use super::admission::{Party, Permit};
 use super::config::{ClassSettings, Dscp};
 use super::entry::{Port, Rule, Way};
 use super::flow::{Body, NewFlow};
 use super::kernel;
 use super::own_address;
 use super::poller::Token;
-use super::running::{ACCEPT_PAUSE, Applicant, Link, Running, Target};
-use super::socks::{Negotiation, codec, no_address};
+use super::running::{ACCEPT_PAUSE, Link, Running, Target};
+use super::socks::{Moved, Negotiation, codec, no_address};
 use super::stream::Stream;
-use crate::keeper::{Accepted, Baseline};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, ResetCode, Role};
 use fulmar_proto::units::Instant;
@@ -55,7 +54,7 @@ impl Running {
             };
             let rule = entry.rule.clone();
             match self.keeping.accept(entry) {
-                Ok(stream) => self.accepted(now, link, &rule, stream),
+                Ok(stream) => self.accepted(now, link, &rule, (stream, Moved::default())),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The client has left already, or a signal came.
                 Err(error)
@@ -75,35 +74,21 @@ impl Running {
         self.source_again();
     }
 
-    fn accepted(&mut self, now: Instant, link: &mut Link, rule: &Rule, stream: TcpStream) {
+    /// A client was accepted, now or by the gateway before, which moved so much.
+    pub(super) fn accepted(
+        &mut self,
+        now: Instant,
+        link: &mut Link,
+        rule: &Rule,
+        (stream, moved): (TcpStream, Moved),
+    ) {
         // A client that has left already has no address.
         if let Ok(from) = stream.peer_addr()
             && kernel::prepare(&stream).is_ok()
         {
-            self.arrived(now, link, rule, (stream, from));
+            self.arrived(now, link, rule, (stream, from, moved));
         }
         self.keeping.end_accept();
-    }
-
-    /// Goes on with clients that a killed gateway had accepted and done no more for; from one of which it had read,
-    /// nobody knows what it said.
-    pub(super) fn restore_clients(&mut self, now: Instant, link: &mut Link) {
-        for (port, Accepted { client, socket }) in self.keeping.take_clients() {
-            self.keeping.accepted_before(client);
-            let entry = self
-                .entries
-                .values()
-                .find(|entry| entry.kept.as_ref() == Some(&port));
-            let untouched = Baseline::of(&socket, Role::Opener)
-                .is_ok_and(|stands| (stands.taken, stands.given) == (0, 0));
-            if let Some(entry) = entry.filter(|_| untouched) {
-                let rule = entry.rule.clone();
-                self.accepted(now, link, &rule, socket);
-            } else {
-                kernel::reset(socket);
-                self.keeping.end_accept();
-            }
-        }
     }
 
     /// Lets an entry alone for a while: the system is short of something.
@@ -142,7 +127,7 @@ impl Running {
         now: Instant,
         link: &mut Link,
         rule: &Rule,
-        (stream, from): (TcpStream, SocketAddr),
+        (stream, from, moved): (TcpStream, SocketAddr, Moved),
     ) {
         let party = Party::new(rule.peer, Role::Opener);
         let permit = match self.admit(now, link, party, Some(from.ip().into())) {
@@ -165,25 +150,15 @@ impl Running {
                 Err(_) => kernel::reset(stream),
             },
             Way::Socks(credentials) => {
-                let token = self.token(Target::Negotiation);
-                if self.poller.watch_edges(&stream, token).is_err() {
-                    self.targets.remove(&token);
-                    return self.turn_away(now, "no_descriptor", stream);
+                match Negotiation::resumed(stream, credentials.clone(), moved) {
+                    Ok(negotiation) => self.apply(now, link, rule, (negotiation, permit)),
+                    Err(stream) => kernel::reset(stream),
                 }
-                let applicant = Applicant {
-                    negotiation: Negotiation::new(stream, credentials.clone()),
-                    rule: rule.clone(),
-                    since: now,
-                    permit,
-                };
-                applicant.permit.belongs_to(Newcomer::Applicant(token));
-                self.applicants.insert(token, applicant);
-                self.applicant_ready(now, link, token);
             }
         }
     }
 
-    fn turn_away(&mut self, now: Instant, reason: &'static str, stream: TcpStream) {
+    pub(super) fn turn_away(&mut self, now: Instant, reason: &'static str, stream: TcpStream) {
         if let Some(skipped) = self.repeats.may(now, reason) {
             tracing::warn!(event = "client_turned_away", reason, skipped);
         }
@@ -284,20 +259,21 @@ impl Running {
         self.drop_flow(now, id, "no_descriptor", true);
     }
 
-    /// Opens a flow for a proxy's client, which sent `early` and waits for an answer.
+    /// Opens a flow for a proxy's client, which waits for an answer. The first `ahead` octets in its socket are its
+    /// request.
     pub(super) fn open_proxied(
         &mut self,
         now: Instant,
         link: &mut Link,
         settings: &ClassSettings,
         wish: Wish,
-        (stream, early, permit): (TcpStream, Vec<u8>, Permit),
+        (stream, ahead, permit): (TcpStream, usize, Permit),
     ) {
         let Some(id) = self.open(now, link, &wish) else {
             let reply = codec::reply(codec::Reply::GeneralFailure, no_address());
             // It is over either way.
             drop((&stream).write(&reply));
-            return;
+            return kernel::finish(&stream);
         };
         let token = self.token(Target::Flow(id));
         // It is watched already, under another name.
@@ -306,16 +282,12 @@ impl Running {
             self.record(Role::Opener, &wish)
         });
         let mut body = Stream::new(stream, custody);
-        // What came too early lies nowhere that outlives us, until the flow takes it.
-        let says_nothing_yet = early.is_empty();
-        body.hold(early);
+        body.hold(ahead as u64);
         self.insert_stream(now, id, wish, token, (body, permit));
         self.trace_opened(now, link, id);
         if watched.is_err() {
             return self.abandon(now, link, id);
         }
-        if says_nothing_yet {
-            self.keep(id, Vec::new());
-        }
+        self.keep(id, Vec::new());
     }
 }

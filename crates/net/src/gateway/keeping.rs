@@ -6,7 +6,7 @@ use super::disk::DiskCustody;
 use super::entry::{Entry, Port};
 use super::error::GatewayError;
 use super::flow_record::FlowRecord;
-use super::kept_ports::KeptPorts;
+use super::kept_ports::{self, KeptPorts};
 use super::running::Running;
 use crate::custody::{FlowStore, Recovery, Store, StoreConfig, StoreNotice};
 use crate::keeper::{Accepted, Baseline, Keeper, KeeperConfig, KeeperError, SocketRecord, Taken};
@@ -29,6 +29,9 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Keepers that may die on one gateway before it goes on without.
 const KEEPERS_MAX: u32 = 4;
+/// Clients given to another keeper are named by numbers from here on: ports have small ones, and those that it gives
+/// itself begin beyond.
+const FIRST_GIVEN_AGAIN: u64 = 1 << 62;
 /// How often a keeper is looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -43,10 +46,18 @@ pub(super) struct Keeping {
     kept: BTreeMap<FlowId, SocketRecord>,
     /// The same of listening ports.
     ports: KeptPorts,
-    /// The keeper's name for the client that was just accepted, until it is a flow's.
-    client: Option<FlowId>,
+    /// The client that is being seen to, until it is a flow's or an applicant's.
+    client: Option<KeptClient>,
     died: u32,
     next_look: Instant,
+}
+
+/// A client whose connection the keeper has, and that has no flow.
+#[derive(Debug)]
+pub(super) struct KeptClient {
+    /// The keeper's name for it.
+    name: FlowId,
+    record: SocketRecord,
 }
 
 /// What the gateway before left.
@@ -148,7 +159,7 @@ impl Keeping {
         let known = entry
             .kept
             .as_deref()
-            .and_then(|name| self.ports.client_record(name));
+            .and_then(|name| Some((self.ports.id(name)?, kept_ports::client_record(name))));
         if let (Some(keeper), Some((port, record))) = (&mut self.keeper, known) {
             // Without room for its descriptor here, a client is to stay where it waits.
             drop(listener.try_clone()?);
@@ -160,7 +171,8 @@ impl Keeping {
             }
             match keeper.accept(port, &record) {
                 Ok(Some(accepted)) => {
-                    self.client = Some(accepted.client);
+                    let name = accepted.client;
+                    self.client = Some(KeptClient { name, record });
                     return Ok(accepted.socket);
                 }
                 Ok(None) => {}
@@ -178,22 +190,40 @@ impl Keeping {
         self.ports.take_clients()
     }
 
-    /// The same for a client that the gateway before accepted.
-    pub(super) fn accepted_before(&mut self, client: FlowId) {
-        self.client = Some(client);
+    /// The same for a client that the gateway before accepted at `port`, and that has this name at the keeper.
+    pub(super) fn accepted_before(&mut self, port: &str, name: FlowId) {
+        let record = kept_ports::client_record(port);
+        self.client = Some(KeptClient { name, record });
+    }
+
+    /// The client of [`Keeping::accept`] is not seen to at once: it stays with the keeper, until
+    /// [`Keeping::accept_again`] or [`Keeping::forget_client`].
+    pub(super) fn take_client(&mut self) -> Option<KeptClient> {
+        self.client.take()
+    }
+
+    /// A client is seen to as one that was just accepted.
+    pub(super) fn accept_again(&mut self, client: Option<KeptClient>) {
+        self.client = client;
     }
 
     /// The client of [`Keeping::accept`] has been seen to: if it has no flow, its connection is ours only.
     pub(super) fn end_accept(&mut self) {
-        if let Some(client) = self.client.take() {
-            self.say(|keeper| keeper.forget(client));
+        let client = self.client.take();
+        self.forget_client(client);
+    }
+
+    /// A client's connection is ours only.
+    pub(super) fn forget_client(&mut self, client: Option<KeptClient>) {
+        if let Some(client) = client {
+            self.say(|keeper| keeper.forget(client.name));
         }
     }
 
     /// Gives the keeper a flow's socket.
     fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
         match self.client.take() {
-            Some(client) => self.say(|keeper| keeper.claim(client, id, &record)),
+            Some(client) => self.say(|keeper| keeper.claim(client.name, id, &record)),
             None => self.say(|keeper| keeper.keep(id, socket, &record)),
         }
         self.kept.insert(id, record);
@@ -337,6 +367,15 @@ impl Running {
             self.keeping
                 .say(|keeper| keeper.keep(id, listener, &record));
         }
+        let with_names = (FIRST_GIVEN_AGAIN..).zip(self.applicants.values_mut());
+        for (number, applicant) in with_names {
+            // The name of before is one that the new keeper gives to somebody else.
+            if let Some((client, socket)) = applicant.at_keeper() {
+                client.name = FlowId(u128::from(number).to_be_bytes());
+                self.keeping
+                    .say(|keeper| keeper.keep(client.name, socket, &client.record));
+            }
+        }
         let kept = core::mem::take(&mut self.keeping.kept);
         tracing::warn!(event = "keeper_replaced", connections = kept.len());
         for (id, record) in kept {
@@ -400,8 +439,8 @@ impl Running {
         let record = SocketRecord {
             role,
             baseline: Baseline {
-                // What a proxy's client sent ahead is the flow's.
-                taken: baseline.taken.saturating_sub(stream.early_bytes()),
+                // A proxy's request is not the flow's, also while it is unread.
+                taken: baseline.taken + stream.ahead(),
                 ..baseline
             },
             note: note.encode(),

@@ -77,6 +77,15 @@ fn record(name: &str) -> SocketRecord {
     }
 }
 
+/// The record of a client that was accepted at the port of this name.
+pub(super) fn client_record(port: &str) -> SocketRecord {
+    let note = [CLIENT_NOTE, port.as_bytes()].concat();
+    SocketRecord {
+        note,
+        ..record(port)
+    }
+}
+
 impl KeptPorts {
     /// Takes the ports out of what the keeper had; gives back the flows' sockets.
     pub(super) fn take_over(&mut self, all: Vec<Taken>) -> Vec<Taken> {
@@ -141,14 +150,9 @@ impl KeptPorts {
         self.open.remove(name).map(|kept| kept.id)
     }
 
-    /// The keeper's name for an open port, and the record of a client that is accepted there.
-    pub(super) fn client_record(&self, name: &str) -> Option<(FlowId, SocketRecord)> {
-        let note = [CLIENT_NOTE, name.as_bytes()].concat();
-        let record = SocketRecord {
-            note,
-            ..record(name)
-        };
-        self.open.get(name).map(|kept| (kept.id, record))
+    /// The keeper's name for an open port.
+    pub(super) fn id(&self, name: &str) -> Option<FlowId> {
+        self.open.get(name).map(|kept| kept.id)
     }
 
     /// Takes out the clients that the gateway before had accepted, each with its port's name.

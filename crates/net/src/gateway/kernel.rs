@@ -1,6 +1,8 @@
 //! What only the kernel knows of a TCP connection, and how to end one.
 
 pub(super) use crate::keeper::unacknowledged;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::RecvFlags;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -30,12 +32,34 @@ pub(super) fn die_with_reset(stream: &TcpStream) {
     drop(SockRef::from(stream).set_linger(Some(Duration::ZERO)));
 }
 
+/// Whether the other host has ended its direction, or the connection is over. What it sent before may still be unread.
+pub(super) fn has_ended(stream: &TcpStream) -> bool {
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut asked = [PollFd::new(stream, PollFlags::RDHUP)];
+    let ready = rustix::io::retry_on_intr(|| poll(&mut asked, Some(&at_once)));
+    ready.is_ok_and(|count| count > 0)
+}
+
 /// Ends `stream` in the ordinary way: what was written still leaves, and then an end, also if this
 /// gateway dies. Dropping it closes it.
 pub(super) fn finish(stream: &TcpStream) {
+    /// More than a client sends ahead of an answer.
+    const READS_MAX: usize = 64;
     drop(SockRef::from(stream).set_linger(None));
     // One that is over has nothing left to be said.
     drop(stream.shutdown(Shutdown::Write));
+    // Closed with octets that nobody read, it would be reset, and the other host might miss the end of what was written.
+    // After our own end, by which the next gateway knows one whose last word was said.
+    let mut octets = [0; 4_096];
+    for _ in 0..READS_MAX {
+        match rustix::net::recv(stream, &mut octets, RecvFlags::DONTWAIT) {
+            Ok((1.., _)) => {}
+            Ok(_) | Err(_) => break,
+        }
+    }
 }
 
 /// Closes `stream` so that the other host sees a reset, not an end.
@@ -84,6 +108,35 @@ mod tests {
         let mut all = Vec::new();
         server.read_to_end(&mut all).expect("no reset");
         assert_eq!(all, b"all");
+    }
+
+    #[test]
+    fn the_last_word_arrives_though_the_other_host_s_was_not_read() {
+        let (client, mut server) = pair();
+        server.write_all(b"more than was read").unwrap();
+        while client.peek(&mut [0; 100]).unwrap() < 18 {}
+        (&client).write_all(b"no").unwrap();
+        finish(&client);
+        drop(client);
+        let mut all = Vec::new();
+        server.read_to_end(&mut all).expect("no reset");
+        assert_eq!(all, b"no");
+    }
+
+    #[test]
+    fn an_end_is_seen_behind_octets_that_were_not_read() {
+        let (client, mut server) = pair();
+        server.write_all(b"octets").unwrap();
+        client.peek(&mut [0; 1]).unwrap();
+        assert!(!has_ended(&client));
+        server.shutdown(Shutdown::Write).unwrap();
+        // The end is there in no time, on a loopback, but not at once.
+        let clock = crate::clock::Clock::start();
+        while !has_ended(&client) {
+            assert!(clock.now().as_nanos() < 60_000_000_000, "it never came");
+            std::thread::yield_now();
+        }
+        assert_eq!((&client).read(&mut [0; 100]).unwrap(), 6);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! sockets.
 
 mod admission;
+mod applicants;
 mod association;
 mod clients;
 mod command;

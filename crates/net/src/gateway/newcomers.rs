@@ -9,8 +9,8 @@
 //! same [`Party`] gives way, or to the same client, if it is the client that has too many.
 
 use super::admission::{Client, Newcomer, Party, Permit, Refusal};
+use super::applicants::LastWord;
 use super::flow::Body;
-use super::kernel;
 use super::running::{Link, Running};
 use fulmar_proto::splice::{FlowId, RefuseCode, ResetCode};
 use fulmar_proto::units::Instant;
@@ -51,11 +51,7 @@ impl Running {
     fn gives_way(&mut self, now: Instant, link: &mut Link, newcomer: Newcomer) -> bool {
         let ended = match newcomer {
             Newcomer::Flow(id) => self.flow_gives_way(now, link, id),
-            Newcomer::Applicant(token) => {
-                self.targets.remove(&token);
-                let applicant = self.applicants.remove(&token);
-                applicant.map(|applicant| kernel::reset(applicant.negotiation.into_stream()))
-            }
+            Newcomer::Applicant(token) => self.end_applicant(token, LastWord::Reset),
             Newcomer::Association(token) => {
                 let silent = self.associations.get(&token).filter(|a| !a.has_spoken());
                 let is_silent = silent.is_some();

@@ -1,4 +1,4 @@
-//! SOCKS clients: what they ask for, and the relays of their UDP associations.
+//! SOCKS clients' UDP associations: the relays, and the flows behind them.
 
 use super::admission::{Client, Newcomer, Party, Permit};
 use super::association::{Association, DESTINATIONS_MAX};
@@ -7,8 +7,8 @@ use super::config::{ClassRules, Dscp};
 use super::entry::Rule;
 use super::flow::{Body, Messages, NewFlow};
 use super::poller::Token;
-use super::running::{Ending, Link, NEGOTIATION_MAX, Running, Target};
-use super::socks::{Step, codec};
+use super::running::{Ending, Link, Running, Target};
+use super::socks::{codec, take_out};
 use super::turns::MESSAGES_PER_TURN;
 use fulmar_proto::splice::{Destination, FlowClass, FlowId, FlowKind, Role};
 use fulmar_proto::units::Instant;
@@ -16,54 +16,6 @@ use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
 impl Running {
-    pub(super) fn applicant_ready(&mut self, now: Instant, link: &mut Link, token: Token) {
-        let Some(applicant) = self.applicants.get_mut(&token) else {
-            return;
-        };
-        let step = applicant.negotiation.advance();
-        if matches!(step, Step::Wait) {
-            return;
-        }
-        let Some(applicant) = self.applicants.remove(&token) else {
-            return;
-        };
-        self.targets.remove(&token);
-        let (rule, permit) = (applicant.rule, applicant.permit);
-        let stream = applicant.negotiation.into_stream();
-        match step {
-            Step::Wait => {}
-            Step::Failed(reason) => {
-                if let Some(skipped) = self.repeats.may_for(now, "socks_failed", reason) {
-                    tracing::info!(event = "socks_failed", reason, skipped);
-                }
-            }
-            Step::Asked(request, early) if request.command == codec::Command::Connect => {
-                let to = request.destination;
-                let Some(settings) = self.stream_class(&rule, to.port, &stream) else {
-                    return;
-                };
-                let wish = Wish {
-                    peer: rule.peer,
-                    kind: FlowKind::Stream,
-                    to,
-                    class: settings.flow,
-                };
-                self.open_proxied(now, link, &settings, wish, (stream, early, permit));
-            }
-            Step::Asked(..) => self.associate(now, &rule, (stream, permit)),
-        }
-    }
-
-    pub(super) fn expire_applicants(&mut self, now: Instant) {
-        // Tokens are given in order, so that the first has waited for longest.
-        while let Some(first) = self.applicants.first_entry()
-            && now >= first.get().since + NEGOTIATION_MAX
-        {
-            self.targets.remove(first.key());
-            first.remove();
-        }
-    }
-
     pub(super) fn class(&self, rules: &ClassRules, port: u16, dscp: Option<Dscp>) -> FlowClass {
         let index = rules.choose(port, dscp);
         let settings = self
@@ -74,7 +26,13 @@ impl Running {
         settings.map(|settings| settings.flow).unwrap_or_default()
     }
 
-    fn associate(&mut self, now: Instant, rule: &Rule, (control, permit): (TcpStream, Permit)) {
+    /// Makes a relay for a client, whose request are the first `ahead` octets in its socket.
+    pub(super) fn associate(
+        &mut self,
+        now: Instant,
+        rule: &Rule,
+        (control, ahead, permit): (TcpStream, usize, Permit),
+    ) {
         let class = self.class(&rule.udp_classes, 0, None);
         let token = self.token(Target::Negotiation);
         self.targets.insert(token, Target::Association(token));
@@ -84,6 +42,7 @@ impl Running {
             let bound = association.relay().local_addr()?;
             let reply = codec::reply(codec::Reply::Succeeded, bound);
             association.control().write_all(&reply)?;
+            take_out(association.control(), ahead)?;
             Ok(association)
         });
         match made {

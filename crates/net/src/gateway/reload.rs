@@ -7,11 +7,11 @@
 //!   no flow.
 //! - Each change of a peer or key is a line of the log, with who asked for it.
 
+use super::applicants::LastWord;
 use super::config::{GatewayConfig, PeerSettings, change};
 use super::entry;
 use super::error::GatewayError;
 use super::flow::ClientKey;
-use super::kernel;
 use super::poller::Token;
 use super::reporting::index_of;
 use super::running::{Link, Running};
@@ -301,10 +301,7 @@ impl Running {
         let of_peer = applicants.filter(|(_, it)| it.rule.peer == index);
         let tokens: Vec<Token> = of_peer.map(|(token, _)| *token).collect();
         for token in tokens {
-            self.targets.remove(&token);
-            if let Some(applicant) = self.applicants.remove(&token) {
-                kernel::reset(applicant.negotiation.into_stream());
-            }
+            self.end_applicant(token, LastWord::Reset);
         }
         let associations = self.associations.iter();
         let of_peer = associations.filter(|(_, it)| it.permit.party().peer == index);

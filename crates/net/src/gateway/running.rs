@@ -1,12 +1,13 @@
 //! A running gateway's state, and the order of one turn of its loop.
 
-use super::admission::{Admission, Permit};
+use super::admission::Admission;
+use super::applicants::{Applicant, LastWord};
 use super::association::Association;
 use super::command::Command;
 use super::config::{ClassSettings, Custody as Keep, GatewayConfig};
 use super::custody::{Budget, Custody, MemoryCustody};
 use super::decisions::Decisions;
-use super::entry::{Entry, Rule};
+use super::entry::Entry;
 use super::flow::{ClientKey, Flows};
 use super::flow_record::FlowRecord;
 use super::found_peers::{FoundPeers, TRY_AGAIN};
@@ -17,7 +18,6 @@ use super::poller::{Came, Poller, Token};
 use super::repeats::Repeats;
 use super::reporting::index_of;
 use super::resolver::Resolver;
-use super::socks::Negotiation;
 use super::trace::GatewayTrace;
 use crate::capture::Capture;
 use crate::session::{LinkState, Session, SessionEvent, SessionTap, source_octets};
@@ -63,15 +63,6 @@ pub(super) enum Ending {
     Finishing(Instant),
     /// Everything was said; what is queued leaves until then.
     Leaving(Instant),
-}
-
-/// A SOCKS client that has not said what it wants.
-#[derive(Debug)]
-pub(super) struct Applicant {
-    pub(super) negotiation: Negotiation,
-    pub(super) rule: Rule,
-    pub(super) since: Instant,
-    pub(super) permit: Permit,
 }
 
 /// Everything but the machine.
@@ -232,8 +223,9 @@ impl Running {
             self.targets.remove(&token);
             self.close_port(&entry);
         }
-        for token in core::mem::take(&mut self.applicants).into_keys() {
-            self.targets.remove(&token);
+        let applicants: Vec<Token> = self.applicants.keys().copied().collect();
+        for token in applicants {
+            self.end_applicant(token, LastWord::End);
         }
     }
 

@@ -50,8 +50,8 @@ pub(super) struct Stream {
     writable: bool,
     /// Sent to the client before the flow's octets: a proxy's reply.
     preface: Vec<u8>,
-    /// Came before the flow was opened.
-    early: Vec<u8>,
+    /// Octets in the socket before the flow's: what a proxy's client asked for.
+    ahead: u64,
     /// The client must not be served before the destination has answered.
     held: bool,
     custody: Option<Box<dyn Custody>>,
@@ -95,7 +95,7 @@ impl Stream {
             readable: true,
             writable: true,
             preface: Vec::new(),
-            early: Vec::new(),
+            ahead: 0,
             held: false,
             custody,
             ended: false,
@@ -123,7 +123,7 @@ impl Stream {
     /// Whether the local side has sent an octet, or custody has one of it.
     pub(super) fn has_spoken(&self) -> bool {
         let kept = |custody: &dyn Custody| custody.end() > 0;
-        self.read > 0 || !self.early.is_empty() || self.custody.as_deref().is_some_and(kept)
+        self.read > 0 || self.custody.as_deref().is_some_and(kept)
     }
 
     /// Whether the local side could have been heard: a client that waits for an answer of ours cannot, nor one for
@@ -132,9 +132,9 @@ impl Stream {
         !self.held && !self.readable
     }
 
-    /// Octets that the local side sent before the flow began, and that no flow has.
-    pub(super) const fn early_bytes(&self) -> u64 {
-        self.early.len() as u64
+    /// Octets that lie in the socket and are from before the flow began.
+    pub(super) const fn ahead(&self) -> u64 {
+        self.ahead
     }
 
     /// What is kept, from this and to this offset.
@@ -148,10 +148,10 @@ impl Stream {
         self.delivered
     }
 
-    /// Keeps the client waiting until [`Stream::begin`]; `early` is what it sent already.
-    pub(super) fn hold(&mut self, early: Vec<u8>) {
+    /// Keeps the client waiting until [`Stream::begin`]; the first `ahead` octets in its socket are not the flow's.
+    pub(super) const fn hold(&mut self, ahead: u64) {
         self.held = true;
-        self.early = early;
+        self.ahead = ahead;
     }
 
     /// Says `preface` to the client and lets octets flow.
@@ -301,7 +301,7 @@ impl Stream {
         // What broke has no end: a reset follows when custody is empty. One that was written down
         // came before.
         let has_end = (!self.broken && !self.unheard) || self.is_lost_after_end();
-        if self.ended && has_end && !self.finished && self.early.is_empty() {
+        if self.ended && has_end && !self.finished {
             self.finished = true;
             splicer.finish(now, flow);
         }
@@ -468,14 +468,15 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_the_flow_waits_for_custody_that_others_fill() {
+    fn what_came_behind_the_request_waits_for_custody_that_others_fill() {
         let mut splicer = splicer();
-        let (_client, socket) = connection();
+        let (mut client, socket) = connection();
+        client.write_all(b"request, and early").unwrap();
         let budget = Budget::new(ByteCount(10), 1);
         let mut others = MemoryCustody::new(10, budget.clone());
         others.append(&[0; 10]).unwrap();
         let mut stream = Stream::new(socket, Some(Box::new(MemoryCustody::new(100, budget))));
-        stream.hold(b"early".to_vec());
+        stream.hold("request, and ".len() as u64);
         stream.begin(Vec::new());
         let flow = FlowId([1; 16]);
         let now = Instant::START;
@@ -486,6 +487,7 @@ mod tests {
         drop(others);
         stream.pump(check, flow, &mut splicer, &mut [0; 100]);
         assert_eq!(stream.kept(), 5);
+        assert_eq!(stream.custody.unwrap().read(0, 5).unwrap(), b"early");
     }
 
     /// A disk that fails in its own way at one call.

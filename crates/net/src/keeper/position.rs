@@ -33,6 +33,8 @@ pub struct Baseline {
 pub struct Position {
     /// Octets that were read from the socket.
     pub taken: u64,
+    /// Octets from before its beginning that were not read yet: the first of those that lie in it.
+    pub ahead: u64,
     /// Octets that lie in it and can be read.
     pub unread: u64,
     /// Octets that were written to it.
@@ -112,12 +114,13 @@ impl Baseline {
         let end = u64::from(end_sent);
         // An end is the last to be acknowledged.
         let end_acknowledged = u64::from(end_sent && unacknowledged == 0);
+        let read = info
+            .received
+            .saturating_sub(u64::from(end_received))
+            .saturating_sub(unread);
         Position {
-            taken: info
-                .received
-                .saturating_sub(u64::from(end_received))
-                .saturating_sub(unread)
-                .saturating_sub(self.taken),
+            taken: read.saturating_sub(self.taken),
+            ahead: self.taken.saturating_sub(read),
             unread,
             given: (acked + unacknowledged).saturating_sub(end + self.given),
             acknowledged: acked.saturating_sub(end_acknowledged + self.given),

@@ -113,6 +113,11 @@ pub fn greeting(octets: &[u8], login: bool) -> Read<([u8; 2], bool)> {
     Read::Done(([VERSION, method], offered), end)
 }
 
+/// Whether what comes is a login, by its first octet: a request begins otherwise.
+pub fn is_login(octets: &[u8]) -> bool {
+    octets.first() == Some(&LOGIN_VERSION)
+}
+
 /// Reads a name and a password.
 pub fn login(octets: &[u8]) -> Read<Login> {
     if octets

@@ -3,4 +3,4 @@
 pub mod codec;
 mod negotiation;
 
-pub(super) use negotiation::{Credentials, Negotiation, Step, no_address};
+pub(super) use negotiation::{Credentials, Moved, Negotiation, Step, no_address, take_out};

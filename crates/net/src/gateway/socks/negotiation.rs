@@ -1,11 +1,28 @@
-//! What happens on a SOCKS client's connection before its flow begins.
+//! A SOCKS client's connection before its flow begins.
+//!
+//! A message is looked at, answered, and only then taken out of the socket, up to its last octet. So the octets that were
+//! taken and given, which the kernel counts, tell the next gateway how far a killed one had come:
+//!
+//! | taken | given | stands at |
+//! |---|---|---|
+//! | 0 | 0 | the greeting |
+//! | 0 | 2 | the greeting, which is answered |
+//! | some | 2 | the login where one is wanted, else the request |
+//! | some | 4 | the login, which is answered, if one is next in the socket, else the request |
+//!
+//! What was refused is never taken out, so that nobody passes for one who was let in. The request is left to whom it
+//! is for: it is not answered here. Whoever refuses ends the connection before anything is thrown away.
 
 use super::codec::{self, Command, Read, Reply, Request};
+use crate::gateway::kernel;
 use std::io::{self, ErrorKind, Read as _, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
-/// The longest message is a login of 513 octets; what comes after it belongs to the flow.
-const BUFFER_MAX: usize = 4_096;
+/// The longest message: a login.
+const MESSAGE_MAX: usize = 513;
+/// The answer to a greeting, and this with the answer to a login.
+const CHOSEN: u64 = 2;
+const LOGGED_IN: u64 = 4;
 
 /// A user that may pass.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,13 +57,21 @@ enum Stage {
     Request,
 }
 
+/// Octets that were taken out of a client's socket, and given to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::gateway) struct Moved {
+    pub(in crate::gateway) taken: u64,
+    pub(in crate::gateway) given: u64,
+}
+
 /// One client's negotiation.
 #[derive(Debug)]
 pub(in crate::gateway) struct Negotiation {
     stream: TcpStream,
     credentials: Option<Credentials>,
     stage: Stage,
-    received: Vec<u8>,
+    /// The message of this stage has its answer, of a gateway before.
+    answered: bool,
 }
 
 /// How far it is.
@@ -54,10 +79,23 @@ pub(in crate::gateway) struct Negotiation {
 pub(in crate::gateway) enum Step {
     /// More must come.
     Wait,
-    /// The request, and octets that came after it.
-    Asked(Request, Vec<u8>),
+    /// The request, and its length: it is still the first in the socket.
+    Asked(Request, usize),
     /// Over; the reason is for the log.
     Failed(&'static str),
+}
+
+/// A message that was answered: its length, and what follows.
+type Answered = (usize, Stage);
+
+/// Takes exactly the first `len` octets, which are there, out of a socket.
+///
+/// # Errors
+/// The connection broke.
+pub(in crate::gateway) fn take_out(mut stream: &TcpStream, len: usize) -> io::Result<()> {
+    let mut octets = [0; MESSAGE_MAX];
+    let message = octets.get_mut(..len).ok_or(ErrorKind::InvalidInput)?;
+    stream.read_exact(message)
 }
 
 /// The address in replies that have none to tell.
@@ -66,95 +104,120 @@ pub(in crate::gateway) fn no_address() -> SocketAddr {
 }
 
 impl Negotiation {
-    pub(in crate::gateway) const fn new(
+    /// A negotiation that goes on after so many octets; the client's connection if there is none that could have moved
+    /// them.
+    pub(in crate::gateway) fn resumed(
         stream: TcpStream,
         credentials: Option<Credentials>,
-    ) -> Self {
-        Self {
+        moved: Moved,
+    ) -> Result<Self, TcpStream> {
+        let wants_login = credentials.is_some();
+        let (stage, answered) = match (moved.taken, moved.given) {
+            (0, 0) => (Stage::Greeting, false),
+            (0, CHOSEN) => (Stage::Greeting, true),
+            (_, CHOSEN) if wants_login => (Stage::Login, false),
+            (_, CHOSEN) => (Stage::Request, false),
+            (1.., LOGGED_IN) => {
+                let mut next = [0];
+                let is_login = matches!(stream.peek(&mut next), Ok(1)) && codec::is_login(&next);
+                if is_login && wants_login {
+                    (Stage::Login, true)
+                } else {
+                    (Stage::Request, false)
+                }
+            }
+            _ => return Err(stream),
+        };
+        Ok(Self {
             stream,
             credentials,
-            stage: Stage::Greeting,
-            received: Vec::new(),
-        }
+            stage,
+            answered,
+        })
+    }
+
+    pub(in crate::gateway) const fn stream(&self) -> &TcpStream {
+        &self.stream
     }
 
     pub(in crate::gateway) fn into_stream(self) -> TcpStream {
         self.stream
     }
 
-    /// Reads what has come and answers it.
+    /// Looks at what has come and answers it. Whoever watches for edges hears of each octet that comes, also behind
+    /// others that were left where they are.
     pub(in crate::gateway) fn advance(&mut self) -> Step {
-        let Ok(ended) = self.fill() else {
-            return Step::Failed("the client's connection broke");
-        };
+        const BROKE: Step = Step::Failed("the client's connection broke");
+        // Asked first: of one that has ended, all is there.
+        let ended = kernel::has_ended(&self.stream);
+        let mut octets = [0; MESSAGE_MAX];
         loop {
+            let len = match self.stream.peek(&mut octets) {
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return BROKE,
+            };
+            let came = &octets[..len];
             let step = match self.stage {
-                Stage::Greeting => self.greeting(),
-                Stage::Login => self.login(),
-                Stage::Request => return self.request(ended),
+                Stage::Greeting => self.greeting(came),
+                Stage::Login => self.login(came),
+                Stage::Request => return self.request(came, ended),
             };
             match step {
-                Ok(true) => {}
-                Ok(false) if ended => return Step::Failed("the client left"),
-                Ok(false) => return Step::Wait,
+                Ok(Some((len, next))) => {
+                    if take_out(&self.stream, len).is_err() {
+                        return BROKE;
+                    }
+                    self.stage = next;
+                    self.answered = false;
+                }
+                Ok(None) if ended => return Step::Failed("the client left"),
+                Ok(None) => return Step::Wait,
                 Err(why) => return Step::Failed(why),
             }
         }
     }
 
-    fn fill(&mut self) -> io::Result<bool> {
-        let mut chunk = [0; 512];
-        while self.received.len() < BUFFER_MAX {
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Ok(true),
-                Ok(len) => self.received.extend_from_slice(&chunk[..len]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(false)
-    }
-
     /// Answers fit the empty send buffer of a new connection.
     fn say(&mut self, octets: &[u8]) -> Result<(), &'static str> {
+        if self.answered {
+            return Ok(());
+        }
         match self.stream.write(octets) {
             Ok(len) if len == octets.len() => Ok(()),
             _ => Err("the client takes no answer"),
         }
     }
 
-    fn greeting(&mut self) -> Result<bool, &'static str> {
-        match codec::greeting(&self.received, self.credentials.is_some()) {
-            Read::More => Ok(false),
+    fn greeting(&mut self, came: &[u8]) -> Result<Option<Answered>, &'static str> {
+        match codec::greeting(came, self.credentials.is_some()) {
+            Read::More => Ok(None),
             Read::Wrong(why) => Err(why),
             Read::Done((answer, acceptable), len) => {
-                self.received.drain(..len);
                 self.say(&answer)?;
                 if !acceptable {
                     return Err("the client offers no method that is allowed here");
                 }
-                self.stage = if self.credentials.is_some() {
+                let next = if self.credentials.is_some() {
                     Stage::Login
                 } else {
                     Stage::Request
                 };
-                Ok(true)
+                Ok(Some((len, next)))
             }
         }
     }
 
-    fn login(&mut self) -> Result<bool, &'static str> {
-        match codec::login(&self.received) {
-            Read::More => Ok(false),
+    fn login(&mut self, came: &[u8]) -> Result<Option<Answered>, &'static str> {
+        match codec::login(came) {
+            Read::More => Ok(None),
             Read::Wrong(why) => Err(why),
             Read::Done(login, len) => {
-                self.received.drain(..len);
                 let accepted = self.credentials.as_ref().is_some_and(|c| c.fit(&login));
                 self.say(&codec::login_reply(accepted))?;
-                self.stage = Stage::Request;
                 if accepted {
-                    Ok(true)
+                    Ok(Some((len, Stage::Request)))
                 } else {
                     Err("wrong user or password")
                 }
@@ -162,8 +225,8 @@ impl Negotiation {
         }
     }
 
-    fn request(&mut self, ended: bool) -> Step {
-        match codec::request(&self.received) {
+    fn request(&mut self, came: &[u8], ended: bool) -> Step {
+        match codec::request(came) {
             Read::More if ended => Step::Failed("the client left"),
             Read::More => Step::Wait,
             Read::Wrong(why) => {
@@ -172,16 +235,15 @@ impl Negotiation {
                 let _ = self.say(&refusal);
                 Step::Failed(why)
             }
-            Read::Done(request, len) if request.command == Command::Other => {
-                self.received.drain(..len);
+            Read::Done(request, _) if request.command == Command::Other => {
                 let refusal = codec::reply(Reply::CommandNotSupported, no_address());
                 let _ = self.say(&refusal);
                 Step::Failed("a command other than CONNECT and UDP ASSOCIATE")
             }
-            Read::Done(request, len) => {
-                self.received.drain(..len);
-                Step::Asked(request, core::mem::take(&mut self.received))
-            }
+            Read::Done(request, len) => Step::Asked(request, len),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 use super::{Fault, Stream, TURN_BYTES, later};
 use fulmar_proto::splice::{FlowId, Splicer};
 use fulmar_proto::units::Instant;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 
 impl Stream {
     /// From the socket into custody or the flow.
@@ -18,20 +18,9 @@ impl Stream {
         splicer: &mut Splicer,
         scratch: &mut [u8],
     ) -> Result<bool, Fault> {
+        self.skip(scratch)?;
         if self.unheard && !self.is_durable() {
             return Ok(self.take_out(scratch)?);
-        }
-        if !self.early.is_empty() {
-            let taken = match &mut self.custody {
-                Some(custody) => custody.append(&self.early).map_err(Fault::Custody)?,
-                None => splicer.accept(now, flow, &self.early),
-            };
-            self.early.drain(..taken);
-            self.read += taken as u64;
-            if !self.early.is_empty() {
-                self.starved = self.custody.is_some();
-                return Ok(false);
-            }
         }
         let mut moved = 0;
         self.starved = false;
@@ -92,6 +81,24 @@ impl Stream {
             self.consume_safe(scratch)?;
         }
         Ok(self.readable && !self.ended)
+    }
+
+    /// Takes out of the socket what lies there before the flow's octets.
+    fn skip(&mut self, scratch: &mut [u8]) -> io::Result<()> {
+        while self.ahead > 0
+            && let Some(socket) = &mut self.socket
+        {
+            let most = usize::try_from(self.ahead).unwrap_or(usize::MAX);
+            let most = most.min(scratch.len());
+            match socket.read(&mut scratch[..most]) {
+                Ok(len @ 1..) => self.ahead -= len as u64,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // They were all there when they were counted.
+                Ok(_) => return Err(io::Error::other("octets left the socket by themselves")),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// From the socket to nobody, so that the local host need not wait: it may read only after it

@@ -22,7 +22,7 @@ impl Stream {
             readable: is_there,
             writable: is_there,
             preface: Vec::new(),
-            early: Vec::new(),
+            ahead: position.map_or(0, |position| position.ahead),
             held: record.held && is_there,
             read: custody.end(),
             custody: Some(custody),

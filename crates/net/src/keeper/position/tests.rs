@@ -69,6 +69,20 @@ fn octets_are_counted_from_both_sides_and_a_syn_is_none() {
 }
 
 #[test]
+fn what_the_flow_begins_behind_is_told_apart_from_its_own_octets() {
+    let mut pair = pair("127.0.0.1");
+    pair.opener.write_all(b"greeting, request, own").unwrap();
+    until(|| pair.acceptor().unread == 22);
+    pair.acceptor.read_exact(&mut [0; 10]).unwrap();
+    pair.acceptor_base.taken = 19;
+    for (read, taken, ahead) in [(0, 0, 9), (6, 0, 3), (3, 0, 0), (1, 1, 0)] {
+        pair.acceptor.read_exact(&mut vec![0; read]).unwrap();
+        let acceptor = pair.acceptor();
+        assert_eq!((acceptor.taken, acceptor.ahead), (taken, ahead));
+    }
+}
+
+#[test]
 fn what_was_said_before_the_flow_began_does_not_count() {
     let mut pair = pair("127.0.0.1");
     pair.opener.write_all(b"connect me, please").unwrap();
@@ -173,6 +187,7 @@ fn a_connection_that_ended_well_keeps_its_counts_and_its_unread_octets() {
         until(|| pair.opener().closed && pair.acceptor().closed);
         let expected = Position {
             taken: 100,
+            ahead: 0,
             unread: 200,
             given: 500,
             acknowledged: 500,
