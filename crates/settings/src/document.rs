@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 /// A value and where it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
-    /// What it is.
+    /// The node itself: a text, a list or a table.
     pub node: Node,
     /// Where it stands.
     pub origin: Origin,
@@ -42,7 +42,7 @@ impl Node {
 }
 
 impl fmt::Display for Node {
-    /// As `--set` takes it; a table as TOML's inline tables are.
+    /// Writes the value as `--set` takes it; a table as TOML's inline tables are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Leaf(text) => f.write_str(text),
@@ -66,7 +66,7 @@ impl fmt::Display for Node {
 pub struct Document {
     /// Its tables and values.
     pub root: BTreeMap<String, Tree>,
-    /// What errors call it.
+    /// The name of the text in errors.
     pub name: String,
     /// Tables that a name alone may stand for, each with the key that has the name then: by
     /// `("link", "layer")`, a path below `link = "x"` makes `link = { layer = "x" }` of it.
@@ -74,7 +74,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads TOML. `name` is what errors call the text.
+    /// Reads TOML. `name` is the name of the text in errors.
     ///
     /// # Errors
     /// The text is not TOML.
@@ -175,8 +175,8 @@ impl Document {
         first.is_some_and(|tree| below(tree, &steps[1..]))
     }
 
-    /// Where the value at `path` stands; that of the nearest table around it if it was not written,
-    /// and the first line if there is none.
+    /// The place where the value at `path` stands. For a value that was not written it is the place
+    /// of the nearest table around it; without such a table, the first line.
     pub fn origin_of(&self, path: &str) -> Origin {
         let mut origin = Origin::File {
             name: self.name.clone(),
@@ -206,11 +206,11 @@ impl Document {
     }
 }
 
-/// A list of lists is what a sweep over pairs takes.
+/// Levels of lists in a value: a sweep over pairs takes a list of lists.
 const LIST_DEPTH_MAX: u8 = 2;
 
-/// What a value on the command line means: a list in brackets, of lists up to `depth` levels, or
-/// text.
+/// The meaning of a value on the command line: a list in brackets, of lists up to `depth` levels,
+/// or text.
 fn value_node(text: &str, depth: u8, origin: &Origin) -> Node {
     let inner = text.strip_prefix('[').and_then(|v| v.strip_suffix(']'));
     let Some(inner) = inner.filter(|_| depth > 0) else {
@@ -314,7 +314,7 @@ fn key_near(text: &str, at: usize) -> &str {
     }
 }
 
-/// Longer than any key that is known.
+/// A length beyond that of any key that is known.
 const KEY_SHOWN_MAX: usize = 100;
 
 fn flatten(path: &str, tree: &Tree, into: &mut BTreeMap<String, String>) {

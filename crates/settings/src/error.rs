@@ -1,4 +1,4 @@
-//! Why settings cannot be used: where, which field, and what would be right.
+//! The error about settings that cannot be used: the place, the field, and what would be right.
 
 use core::fmt;
 
@@ -28,15 +28,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Settings that cannot be used. Prints as one line: place, field, problem and remedy.
+/// The error about settings that cannot be used. Prints as one line: place, field, problem and
+/// remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {}{problem}", field_prefix(.field))]
 pub struct SettingsError {
-    /// Where.
+    /// The place of the mistake.
     pub origin: Origin,
     /// The path of the field, such as `hop.ber`; empty when the text is no TOML at all.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// The problem, and what would be right.
     pub problem: String,
 }
 

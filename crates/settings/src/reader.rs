@@ -1,7 +1,7 @@
 //! Reads typed values out of a written table whose keys are known beforehand.
 //!
-//! An unknown key is refused before anything is read: a slip in `rate` is told as that, and not as
-//! a missing `rate`.
+//! An unknown key is refused before anything is read: a misspelt `rate` is reported as an unknown
+//! key, and not as a missing `rate`.
 
 use super::document::{Node, Tree};
 use super::error::{Origin, SettingsError, suggestion};
@@ -91,7 +91,7 @@ impl<'a> TableReader<'a> {
         self.table.get(key)
     }
 
-    /// Where the table stands.
+    /// The place where the table stands.
     pub const fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -137,7 +137,7 @@ impl<'a> TableReader<'a> {
             .transpose()
     }
 
-    /// As [`TableReader::value`], with a default.
+    /// The value of `key` as by [`TableReader::value`], or a default.
     ///
     /// # Errors
     /// [`SettingsError`]: as [`TableReader::value`].
@@ -145,7 +145,8 @@ impl<'a> TableReader<'a> {
         Ok(self.value(key)?.unwrap_or(default))
     }
 
-    /// As [`TableReader::value`], and it must be there. `example` shows what to write.
+    /// The value of `key` as by [`TableReader::value`]; it must be there. `example` shows what to
+    /// write.
     ///
     /// # Errors
     /// [`SettingsError`]: it is missing, or does not read as such a value.
