@@ -2,7 +2,7 @@
 
 /// The type of a block with a packet.
 pub(crate) const ENHANCED_PACKET: u32 = 6;
-/// What every block begins and ends with: type and length, and length again.
+/// Octets of a block around its body: type and length before it, and the length again behind it.
 const FRAME_OCTETS: usize = 12;
 
 /// A block under construction.
@@ -12,7 +12,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Begins a block of this type; what was there is forgotten.
+    /// Begins a block of this type and forgets the block before it.
     pub(crate) fn begin(&mut self, kind: u32) {
         self.octets.clear();
         self.u32(kind);
@@ -64,7 +64,7 @@ impl Block {
     }
 }
 
-/// How many packets are in `blocks`, which are whole and ours.
+/// Counts the packets in `blocks`, which must be whole and written by this crate.
 pub fn packet_count(blocks: &[u8]) -> u64 {
     let mut rest = blocks;
     let mut count = 0;
@@ -76,8 +76,8 @@ pub fn packet_count(blocks: &[u8]) -> u64 {
     count
 }
 
-/// How many of the first `written` octets of `blocks`, which begin with a block of ours, make whole
-/// blocks: where to cut a file after a write that failed in the midst of one.
+/// Counts the octets of whole blocks among the first `written` octets of `blocks`, which begin with
+/// a block of ours. A file is cut there after a write that failed in the midst of a block.
 pub fn whole_octets(blocks: &[u8], written: usize) -> usize {
     let mut whole = 0;
     while let Some(len) = blocks.get(whole + 4..).and_then(<[u8]>::first_chunk) {

@@ -1,4 +1,4 @@
-//! The words beside a packet: what became of it, or what was wrong with it.
+//! Remarks beside a packet: its fate, or the fault that was found in it.
 //!
 //! The first word of each remark is fixed, so that a display filter finds all of a kind
 //! (`frame.comment contains "dropped"`). A packet to which nothing happened has no comment.
@@ -23,17 +23,18 @@ impl Comment {
         self
     }
 
-    /// It went no further; `reason` is the name of the reason's counter.
+    /// The packet went no further; `reason` is the name of the reason's counter.
     pub fn dropped(self, reason: &str) -> Self {
         self.remark(format_args!("dropped: {reason}"))
     }
 
-    /// The receiver did not believe it; `reason` is the name of the reason's counter.
+    /// The receiver refused the packet as implausible; `reason` is the name of the reason's
+    /// counter.
     pub fn refused(self, reason: &str) -> Self {
         self.remark(format_args!("refused: {reason}"))
     }
 
-    /// So many of its bits were inverted; none is no remark.
+    /// So many bits of the packet were inverted; with none there is no remark.
     pub fn damaged(self, bits: usize) -> Self {
         match bits {
             0 => self,
@@ -42,22 +43,22 @@ impl Comment {
         }
     }
 
-    /// The channel delivers it twice.
+    /// The channel delivers the packet twice.
     pub fn duplicated(self) -> Self {
         self.remark(format_args!("duplicated"))
     }
 
-    /// It is the second of two.
+    /// The packet is the second copy of two.
     pub fn duplicate(self) -> Self {
         self.remark(format_args!("duplicate"))
     }
 
-    /// The queue marked it as having experienced congestion.
+    /// The queue marked the packet as having experienced congestion.
     pub fn marked(self) -> Self {
         self.remark(format_args!("marked"))
     }
 
-    /// Which peer of a gateway it is from, or for.
+    /// The peer of a gateway that the packet is from, or for.
     pub fn peer(self, name: &str) -> Self {
         self.remark(format_args!("peer {name}"))
     }

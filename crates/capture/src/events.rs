@@ -1,8 +1,8 @@
 //! Events of the protocol's machines, one JSON object a line, under a schema that is versioned.
 //!
-//! Every line has `v` and `event`, every line but the first `time_s`. Lines of machines say which
-//! ([`Place`]). Numbers carry their unit in the field's name. The page for users,
-//! docs/guide/captures.md, lists every event with its fields; a test holds it to that.
+//! Every line has `v` and `event`, every line but the first `time_s`. The line of a machine names
+//! the machine ([`Place`]). Numbers carry their unit in the field's name. The page for users,
+//! docs/guide/captures.md, lists every event with its fields; a test compares the two.
 
 use crate::gateway_events::GatewayEvent;
 use fulmar_proto::trace::{LossSign, Record};
@@ -13,13 +13,13 @@ use std::io::{self, Write};
 /// The version of the lines; it changes when a field changes its meaning or goes.
 pub const EVENT_SCHEMA: u32 = 1;
 
-/// Which end of a flow a machine is.
+/// The end of a flow at which a machine stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowEnd {
-    /// The one whose application writes.
+    /// The end whose application writes.
     Sender,
-    /// The one whose application reads.
+    /// The end whose application reads.
     Receiver,
 }
 
@@ -30,7 +30,7 @@ impl FlowEnd {
     }
 }
 
-/// Whose event it is: what is known of that.
+/// The machine that an event is of, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place<'a> {
     /// Simulator: the node's address.
@@ -48,12 +48,12 @@ pub struct Place<'a> {
     /// Gateways: the connection that carries it, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<u64>,
-    /// Simulator: which of the flow's ends.
+    /// Simulator: the end of the flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<FlowEnd>,
 }
 
-/// The first line of a run: what ran.
+/// The first line of a run: the scenario, the point of the sweep and the seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About<'a> {
     /// The scenario's name.
@@ -64,12 +64,12 @@ pub struct About<'a> {
     pub seed: u64,
 }
 
-/// The first line of a program in real time: who tells, and since when.
+/// The first line of a program in real time: its role, its name, and when its clock began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Started<'a> {
-    /// What it is, such as `gateway`.
+    /// The program's role, such as `gateway`.
     pub role: &'a str,
-    /// What it is called.
+    /// The program's name.
     pub name: &'a str,
     /// The time of day, since 1970 in UTC, of [`Instant::START`].
     pub origin: Duration,
@@ -200,7 +200,7 @@ struct Line<'a, E> {
     event: E,
 }
 
-/// Events under way to a writer.
+/// A writer of events, one line each.
 #[derive(Debug)]
 pub struct EventLines<W> {
     out: W,
@@ -210,10 +210,10 @@ pub struct EventLines<W> {
 }
 
 impl<W: Write> EventLines<W> {
-    /// Begins with a line that says what ran.
+    /// Begins with a line that names the run.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn new(out: W, about: &About<'_>) -> io::Result<Self> {
         let About {
             scenario,
@@ -231,10 +231,10 @@ impl<W: Write> EventLines<W> {
         )
     }
 
-    /// Begins with a line that says who tells, and since when.
+    /// Begins with a line that names the program and the start of its clock.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn started(out: W, started: &Started<'_>) -> io::Result<Self> {
         Self::begin(
             out,
@@ -259,18 +259,18 @@ impl<W: Write> EventLines<W> {
         Ok(lines)
     }
 
-    /// Writes what a machine noted.
+    /// Writes an event that a machine noted.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn record(&mut self, at: Instant, place: Place<'_>, record: Record) -> io::Result<()> {
         self.write(Some(at), place, Event::from(record))
     }
 
-    /// Writes what happened in a gateway.
+    /// Writes an event of a gateway.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn gateway(
         &mut self,
         at: Instant,
@@ -280,18 +280,18 @@ impl<W: Write> EventLines<W> {
         self.write(Some(at), place, event)
     }
 
-    /// Writes that more was noted than was kept.
+    /// Writes that a machine noted more events than were kept.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn missed(&mut self, at: Instant, place: Place<'_>, events: u64) -> io::Result<()> {
         self.write(Some(at), place, Event::Missed { events })
     }
 
-    /// Writes the last line, how it ended, and hands everything on.
+    /// Writes the last line, which says how the run ended, and flushes the writer.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn end(&mut self, at: Instant, how: &str) -> io::Result<()> {
         self.write(Some(at), Place::default(), Event::End { how })?;
         self.out.flush()
@@ -327,7 +327,7 @@ impl<W: Write> EventLines<W> {
         self.octets
     }
 
-    /// What is written to.
+    /// The writer behind this one.
     pub const fn out(&mut self) -> &mut W {
         &mut self.out
     }

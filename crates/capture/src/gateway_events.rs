@@ -1,4 +1,4 @@
-//! What a gateway has to say beside its machines' events, under the names of its log.
+//! Events of a gateway beside those of its machines, under the names of its log.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub enum GatewayEvent<'a> {
     },
     /// The peer lost its state.
     PeerRestarted {
-        /// What follows from it.
+        /// The consequences for its flows.
         why: &'a str,
     },
     /// The peer shuts down.
@@ -25,21 +25,21 @@ pub enum GatewayEvent<'a> {
     },
     /// Newer keys are in use with the peer.
     PeerRekeyed,
-    /// Nothing comes back any more: an outage begins.
+    /// Nothing arrives from the peer any more: an outage begins.
     LinkDown {
-        /// Since when nothing came.
+        /// Seconds since the last arrival.
         silent_seconds: f64,
         /// The reason.
         why: &'a str,
     },
-    /// Something came back: an outage is over.
+    /// Something arrived from the peer: an outage is over.
     LinkUp {
-        /// How long it was.
+        /// Seconds that the outage lasted.
         outage_seconds: f64,
         /// The reason.
         why: &'a str,
     },
-    /// The peer is followed to another path.
+    /// The gateway follows the peer to another path.
     PeerMoved {
         /// The reason.
         why: &'a str,
@@ -53,7 +53,7 @@ pub enum GatewayEvent<'a> {
     },
     /// The ends are configured differently.
     PeerMismatch {
-        /// In what.
+        /// The difference.
         why: &'a str,
     },
     /// A handshake was refused here.
@@ -68,12 +68,12 @@ pub enum GatewayEvent<'a> {
     },
     /// The peer answers no handshake.
     NoAnswer {
-        /// Since when.
+        /// Seconds since the first handshake.
         waited_seconds: f64,
         /// The reason.
         why: &'a str,
     },
-    /// Sending follows another rate for another reason.
+    /// The gateway sends at another rate, or for another reason.
     Rate {
         /// The rate from now on.
         bits_per_second: u64,
@@ -84,46 +84,46 @@ pub enum GatewayEvent<'a> {
     },
     /// The path carries much less than configured.
     RateDeclaredWrong {
-        /// What to do.
+        /// The remedy.
         why: &'a str,
     },
     /// A flow began.
     FlowOpened {
-        /// What the log and `/status` call it.
+        /// The flow's name in the log and in `/status`.
         id: &'a str,
         /// `tcp` or `udp`.
         protocol: &'a str,
         /// `in` if its client is here, `out` if its server is.
         direction: &'a str,
-        /// Where it goes.
+        /// The flow's destination.
         destination: &'a str,
     },
-    /// A flow goes on over another connection.
+    /// A flow continues over another connection.
     FlowResumed {
-        /// From this octet of what we send.
+        /// The first octet, of what this gateway sends, that goes over the new connection.
         position_bytes: u64,
     },
     /// A flow is over.
     FlowEnded {
-        /// How.
+        /// The way in which it ended.
         reason: &'a str,
-        /// Octets taken from the local socket.
+        /// Octets received from the local socket.
         from_client_bytes: u64,
-        /// Octets given to it.
+        /// Octets written to the local socket.
         to_client_bytes: u64,
-        /// How long it was.
+        /// Seconds that the flow lasted.
         seconds: f64,
     },
     /// A flow that a client here wanted did not begin.
     FlowNotOpened {
-        /// Where to.
+        /// The flow's destination.
         destination: &'a str,
         /// The reason.
         reason: &'a str,
     },
     /// A flow that the peer wanted did not begin.
     ExitRefused {
-        /// Where to.
+        /// The flow's destination.
         destination: &'a str,
         /// The reason.
         reason: &'a str,
@@ -132,7 +132,7 @@ pub enum GatewayEvent<'a> {
     Reloaded,
     /// The gateway was told to stop.
     Stopping {
-        /// Flows that there are.
+        /// Flows that are open.
         flows: u64,
     },
 }
@@ -146,7 +146,7 @@ mod tests {
 
     const WHY: &str = "because";
 
-    /// One of each, in the order above.
+    /// One event of each kind, in the order above.
     pub(crate) const EACH: [GatewayEvent<'static>; 21] = [
         GatewayEvent::PeerUp {
             resumed: true,

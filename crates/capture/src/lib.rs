@@ -1,11 +1,11 @@
-//! What happened, for people to look at: packets as pcapng, events as JSON lines.
+//! A record of a run for people to look at: packets as pcapng, events as JSON lines.
 //!
 //! ```text
 //!  packets --- Pcapng: interface, direction, time, comment ---> a capture that Wireshark opens
 //!  events ---- EventLines: one JSON object each --------------> a log that jq reads
 //! ```
 //!
-//! The simulator, the emulator and the gateway write the same two formats with it. A captured packet
+//! The simulator, the emulator and the gateway write both formats with this crate. A captured packet
 //! names the dissector of its octets ([`Dissector`]) in the link type that Wireshark keeps for that
 //! (252, "exported PDU"), so that no setting is needed to read them.
 //!

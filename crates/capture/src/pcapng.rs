@@ -12,11 +12,11 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
 const VERSION: [u16; 2] = [1, 0];
-/// Exported PDU.
+/// The link type of exported PDUs.
 const LINK_TYPE: u16 = 252;
-/// Packets are never cut.
+/// The limit on a packet's captured length: packets are never cut.
 const NO_LIMIT: u32 = 0;
-/// Times are in units of 10^-9 s.
+/// The resolution of times: units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
 const OPTION_COMMENT: u16 = 1;
@@ -27,10 +27,10 @@ const INTERFACE_RESOLUTION: u16 = 9;
 const PACKET_FLAGS: u16 = 2;
 const PACKET_DROP_COUNT: u16 = 4;
 
-/// What a capture says of itself.
+/// The description of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Section {
-    /// What was captured; empty for no word.
+    /// The subject of the capture; empty for no comment.
     pub comment: String,
     /// The time of day, since 1970, of [`Instant::START`]; zero where time is virtual.
     pub origin: Duration,
@@ -40,17 +40,17 @@ pub struct Section {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceId(u32);
 
-/// Which way a packet goes, seen from its interface.
+/// The way a packet goes, seen from its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It comes in.
+    /// The packet comes in.
     Inbound,
-    /// It goes out.
+    /// The packet goes out.
     Outbound,
 }
 
 impl Direction {
-    /// In the lowest two bits of a packet's flags.
+    /// The direction's code in the lowest two bits of a packet's flags.
     const fn flags(self) -> u32 {
         match self {
             Self::Inbound => 1,
@@ -62,25 +62,25 @@ impl Direction {
 /// A packet to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Where it was seen.
+    /// The interface at which it was seen.
     pub interface: InterfaceId,
-    /// When.
+    /// The time at which it was seen.
     pub at: Instant,
-    /// Which way it went.
+    /// The way it went.
     pub direction: Direction,
-    /// What its octets are.
+    /// The dissector of its octets.
     pub dissector: Dissector,
     /// The ends it travels between, where the octets do not say so.
     pub ends: Option<Ends>,
-    /// All of it.
+    /// The whole packet.
     pub octets: &'a [u8],
-    /// What is to be said about it.
+    /// Remarks on the packet.
     pub comment: &'a Comment,
-    /// How many packets should stand between this and the one before, and were not captured.
+    /// Packets between this one and the one before that were not captured.
     pub missed: u64,
 }
 
-/// A capture under way.
+/// A writer of one capture.
 #[derive(Debug)]
 pub struct Pcapng<W> {
     out: W,
@@ -96,7 +96,7 @@ impl<W: Write> Pcapng<W> {
     /// Begins a capture in `out`.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn new(out: W, section: &Section) -> io::Result<Self> {
         let mut capture = Self {
             out,
@@ -113,7 +113,7 @@ impl<W: Write> Pcapng<W> {
         for part in VERSION {
             block.u16(part);
         }
-        // How long the section is, is not known.
+        // The length of the section is not known.
         block.octets(&u64::MAX.to_le_bytes());
         if !section.comment.is_empty() {
             block.option(OPTION_COMMENT, section.comment.as_bytes());
@@ -128,7 +128,7 @@ impl<W: Write> Pcapng<W> {
     /// Describes another interface.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn interface(&mut self, name: &str, text: &str) -> io::Result<InterfaceId> {
         let block = &mut self.block;
         block.begin(INTERFACE_DESCRIPTION);
@@ -148,7 +148,7 @@ impl<W: Write> Pcapng<W> {
     /// Writes a packet.
     ///
     /// # Errors
-    /// Those of the writer; a packet of 4 GiB.
+    /// The errors of the writer; an error for a packet of 4 GiB.
     pub fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
         pdu::tags(packet.dissector, packet.ends, &mut self.tags);
         let at = self.origin + packet.at.saturating_since(Instant::START);
@@ -197,7 +197,7 @@ impl<W: Write> Pcapng<W> {
         self.octets
     }
 
-    /// What is written to.
+    /// The writer behind this one.
     pub const fn out(&mut self) -> &mut W {
         &mut self.out
     }

@@ -1,4 +1,4 @@
-//! What stands before a captured packet's octets: who dissects them, and the ends they travel between.
+//! Tags before a captured packet's octets: the dissector, and the ends the packet travels between.
 //!
 //! Tags of link type 252 ("exported PDU"): a type and a length of 16 bits each in network order, and
 //! a value. Wireshark's reader steps by the length alone, so values are padded to 32 bits *and* the
@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Who makes sense of a packet's octets: one of Wireshark's own dissectors, or of ours.
+/// The dissector of a packet's octets: one of Wireshark's own, or one of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dissector {
     /// An IP packet; the simulator's network header is one, too.
@@ -17,14 +17,14 @@ pub enum Dissector {
     Slacp,
     /// A sealed datagram between gateways.
     Session,
-    /// What was in a sealed datagram: a message of the session.
+    /// The content of a sealed datagram: a message of the session.
     Inner,
-    /// A UDP payload of which nobody knows what it is.
+    /// A UDP payload of unknown content.
     Datagram,
 }
 
 impl Dissector {
-    /// All of them.
+    /// Every dissector.
     pub const ALL: [Self; 6] = [
         Self::Ip,
         Self::Link,
@@ -34,7 +34,7 @@ impl Dissector {
         Self::Datagram,
     ];
 
-    /// The name under which Wireshark has it.
+    /// The dissector's name in Wireshark.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ip => "ip",
@@ -52,16 +52,16 @@ impl Dissector {
 pub enum Ends {
     /// Two hosts.
     Hosts {
-        /// The sending one.
+        /// The sending host.
         from: IpAddr,
-        /// The receiving one.
+        /// The receiving host.
         to: IpAddr,
     },
     /// Two UDP sockets.
     Sockets {
-        /// The sending one.
+        /// The sending socket.
         from: SocketAddr,
-        /// The receiving one.
+        /// The receiving socket.
         to: SocketAddr,
     },
 }
@@ -91,7 +91,7 @@ const TAG_PORT: [u16; 2] = [25, 26];
 /// Wireshark's number for ports of UDP.
 const PORT_KIND_UDP: u32 = 3;
 
-/// Writes the tags into `out`, instead of what was there.
+/// Replaces the content of `out` by the tags.
 pub(crate) fn tags(dissector: Dissector, ends: Option<Ends>, out: &mut Vec<u8>) {
     out.clear();
     tag(out, TAG_DISSECTOR, dissector.name().as_bytes());
@@ -102,7 +102,7 @@ pub(crate) fn tags(dissector: Dissector, ends: Option<Ends>, out: &mut Vec<u8>) 
                 tag(out, TAG_IPV4[0], &from.octets());
                 tag(out, TAG_IPV4[1], &to.octets());
             }
-            // A socket of every address, which is written as IPv6, may talk to IPv4.
+            // A socket that listens on every address, which is written as IPv6, may talk to IPv4.
             (from, to) => {
                 tag(out, TAG_IPV6[0], &sixteen(from));
                 tag(out, TAG_IPV6[1], &sixteen(to));

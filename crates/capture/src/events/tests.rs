@@ -1,4 +1,4 @@
-//! Every line as it is written, and as the guide says.
+//! Every line as it is written, and as the guide describes it.
 
 use super::*;
 use fulmar_proto::wire::TpduSeq;
@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 const SEQ: TpduSeq = TpduSeq(7);
 const PAGE: &str = include_str!("../../../../docs/guide/captures.md");
 
-/// One of each; a new variant of `Record` does not compile in `From` until it has a name.
+/// One record of each kind; a new variant of `Record` does not compile in `From` until it has a
+/// name.
 const RECORDS: [Record; 11] = [
     Record::Sent {
         seq: SEQ,

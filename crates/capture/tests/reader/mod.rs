@@ -18,7 +18,7 @@ pub(crate) struct Read {
     pub(crate) interface: usize,
     pub(crate) nanos: u64,
     pub(crate) data: Vec<u8>,
-    /// Empty if there is none.
+    /// The packet's comment; empty if there is none.
     pub(crate) comment: String,
     pub(crate) is_outbound: bool,
     pub(crate) missed: u64,
@@ -39,7 +39,7 @@ impl Read {
         (u16::from_be_bytes([a, b]), len)
     }
 
-    /// Who is to make sense of it.
+    /// The dissector that the tags name.
     pub(crate) fn dissector(&self) -> &str {
         let (code, len) = self.tag(0);
         assert_eq!(code, TAG_DISSECTOR);
@@ -47,7 +47,7 @@ impl Read {
         name.trim_end_matches('\0')
     }
 
-    /// What was captured, without the tags.
+    /// The captured octets, without the tags.
     pub(crate) fn octets(&self) -> &[u8] {
         let mut at = 0;
         loop {
@@ -73,7 +73,7 @@ impl Contents {
         packets.filter(move |packet| packet.interface == place && packet.is_outbound == is_outbound)
     }
 
-    /// How many packets have this remark in their comment.
+    /// Counts the packets with this remark in their comment.
     pub(crate) fn count(&self, remark: &str) -> u64 {
         let packets = self.packets.iter();
         let remarks = packets.flat_map(|packet| packet.comment.split("; "));
