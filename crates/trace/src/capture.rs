@@ -14,27 +14,27 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::IpAddr;
 
-/// Whose sequence numbers a flow has.
+/// The protocol whose sequence numbers a flow carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// RTP (RFC 3550): 16 bits, a flow for each synchronisation source.
     #[default]
     Rtp,
-    /// AeroTP: 32 bits, of data TPDUs. In modes that send again, what comes again within the window
-    /// counts as received.
+    /// AeroTP: 32 bits, of data TPDUs. In modes with retransmission, a TPDU that is retransmitted
+    /// within the window counts as received.
     Aerotp,
 }
 
-/// Which packets of a capture are meant.
+/// The choice of packets from a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// The UDP port they were sent to.
     pub port: u16,
-    /// What they are.
+    /// The packets' protocol.
     pub protocol: Protocol,
     /// RTP: the synchronisation source, if there are several.
     pub source: Option<u32>,
-    /// How many numbers behind the highest a packet still counts as received.
+    /// A packet at most so many numbers behind the highest still counts as received.
     pub window: u32,
 }
 
@@ -52,11 +52,11 @@ pub fn is_capture(head: &[u8]) -> bool {
     head.first_chunk().is_some_and(|head| MAGIC.contains(head))
 }
 
-/// One block is at most so long: capture tools cut packets at 256 KiB.
+/// The greatest length of a block: capture tools cut packets at 256 KiB.
 const BLOCK_OCTETS_MAX: usize = 1 << 20;
-/// Packets with tags before them that name their dissector.
+/// The link type of packets with tags before them that name their dissector.
 const EXPORTED: Linktype = Linktype(252);
-/// Flows to one port that are told apart.
+/// Flows to one port that are told apart, at most.
 const FLOWS_MAX: usize = 64;
 const INTERFACES_MAX: usize = 1024;
 
@@ -75,21 +75,21 @@ struct Interface {
     resolution: u64,
 }
 
-/// What a capture says of a flow.
+/// The result of reading one flow from a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Captured {
-    /// Which of its packets were lost.
+    /// The flow's packets, and which of them were lost.
     pub losses: Losses,
-    /// Where the capture ends in the midst of a packet, if it does.
+    /// The place where the capture ends in the midst of a packet, if it does.
     pub cut: Option<Cut>,
 }
 
-/// The end of a capture that was cut off, as that of a capture program that was killed.
+/// The end of a capture that was cut off, for instance because the capture program was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Octets of the file before the packet that is not whole.
     pub offset: usize,
-    /// Packets before it, of whatever flow.
+    /// Packets of all flows before it.
     pub packets: u64,
 }
 
@@ -103,8 +103,8 @@ impl fmt::Display for Cut {
     }
 }
 
-/// Reads the losses of one flow. `name` is what errors call the capture. Of one that was cut off,
-/// what is whole counts.
+/// Reads the losses of one flow. `name` is the name of the capture in errors. Of a capture that was
+/// cut off, the whole packets count.
 ///
 /// # Errors
 /// It is no capture, is damaged, or has no flow, or several, of the kind that is asked for.
@@ -166,7 +166,7 @@ struct Capture<'a> {
     interfaces: Vec<Interface>,
     flows: BTreeMap<FlowKey, Tracker>,
     packets: u64,
-    /// UDP datagrams to the port, of whatever kind.
+    /// UDP datagrams to the port, of any kind.
     to_port: u64,
     /// Packets as `fulmar` itself captures them.
     exported: u64,

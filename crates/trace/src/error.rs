@@ -1,4 +1,4 @@
-//! What is wrong with a recording, and where.
+//! Errors in a recording, with their places.
 
 use std::io;
 
@@ -14,7 +14,7 @@ pub enum TraceError {
         line: u64,
         /// The column.
         field: String,
-        /// What is wrong and what would be right.
+        /// The problem, and what would be right.
         problem: String,
     },
     /// A packet of a capture.
@@ -24,7 +24,7 @@ pub enum TraceError {
         name: String,
         /// The packet, from 1; 0 is the head of the file.
         packet: u64,
-        /// What is wrong and what would be right.
+        /// The problem, and what would be right.
         problem: String,
     },
     /// A sample of a recording that has no lines.
@@ -34,7 +34,7 @@ pub enum TraceError {
         name: String,
         /// The sample, from 1.
         sample: u64,
-        /// What is wrong and what would be right.
+        /// The problem, and what would be right.
         problem: String,
     },
     /// The recording as a whole.
@@ -42,15 +42,15 @@ pub enum TraceError {
     Whole {
         /// The file as the user named it.
         name: String,
-        /// What is wrong and what would be right.
+        /// The problem, and what would be right.
         problem: String,
     },
-    /// It could not be read.
+    /// The recording could not be read.
     #[error("cannot read {name}: {source}")]
     Io {
         /// The file as the user named it.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }

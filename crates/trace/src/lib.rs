@@ -1,5 +1,5 @@
-//! Recordings: of loss, read from tables and captures, for replay and for fitting models to it; and
-//! of optical power, read from tables and MATLAB files, for replay.
+//! Recordings of loss and of optical power: loss from tables and captures, to be replayed or fitted
+//! with models, and power from tables and MATLAB files, to be replayed.
 //!
 //! ```text
 //!  CSV ---------- lines -> table ----+---> Losses ----> fit: Bernoulli, Gilbert, Gilbert-Elliott,

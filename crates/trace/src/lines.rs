@@ -3,7 +3,7 @@
 use crate::error::TraceError;
 use std::io::{BufRead, BufReader, Read};
 
-/// A row of a table has some dozens of octets.
+/// The length of the longest line: a row of a table has some dozens of octets.
 const LINE_OCTETS_MAX: usize = 4096;
 
 /// The lines of a file, with their numbers.

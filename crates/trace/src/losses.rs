@@ -1,35 +1,36 @@
-//! Which packets of a row were lost, and when they were on their way: what models are fitted to.
+//! A row of packets, which of them were lost, and when they were sent: the input of every fit.
 
 use fulmar_channel::PacketTrace;
 
-/// Packets in a row with one fate, about equally spaced: as much as a likelihood needs to know.
+/// Packets in a row with one fate, about equally spaced: all that a likelihood needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Group {
     /// Whether they were lost.
     pub lost: bool,
-    /// How many.
+    /// The number of packets.
     pub count: u32,
-    /// Seconds from a packet to the next, on average, the one before the first included. Infinite
-    /// where nothing is known of what was before: at the beginning and after a break.
+    /// Seconds from a packet to the next, on average, beginning with the step from the packet
+    /// before the group. Infinite where nothing is known of what was before: at the beginning and
+    /// after a break.
     pub step: f64,
 }
 
-/// What happened to the packets of a recording besides being lost.
+/// Counts of packets of a recording with a fate other than loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Packets that came again.
     pub duplicates: u64,
     /// Packets that came behind later ones, within the reordering window.
     pub reordered: u64,
-    /// Packets that came too late to count: behind the window. They count as lost.
+    /// Packets that came too late to count, behind the window. They count as lost.
     pub late: u64,
     /// Places where the numbering began anew; nothing is known of what was lost there.
     pub restarts: u64,
-    /// Packets whose number fits to nothing before and after; they are left out.
+    /// Packets whose number fits neither the ones before nor the ones after; they are left out.
     pub strays: u64,
 }
 
-/// A row of packets.
+/// A row of packets with the fate of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Losses {
     packets: PacketTrace,
@@ -38,20 +39,20 @@ pub struct Losses {
     last: Option<f64>,
     first: Option<f64>,
     timed: bool,
-    /// The next packet follows upon nothing.
+    /// Whether nothing is known of what was before the next packet.
     broken: bool,
-    /// What else was seen.
+    /// Packets with another fate.
     pub counts: Counts,
 }
 
-/// More than one packet in this many groups' worth of irregular times would not fit the memory.
+/// The number of groups that memory has room for; packets at irregular times make a group each.
 const GROUPS_MAX: usize = 1 << 23;
-/// Spacings that differ by less than this factor from their mean are one group.
+/// The factor by which a spacing may differ from the mean of its group.
 const EVEN: f64 = 2.0;
 
 impl Losses {
-    /// Adds the next packet, on its way at `time` (in seconds) if that is known. All or none must
-    /// have times, and time does not go backwards (it is taken to stand still then).
+    /// Adds the next packet, sent at `time` (in seconds) if that is known. All packets or none must
+    /// have times. A time before the last one counts as equal to it.
     ///
     /// # Errors
     /// There are more packets than can be kept.
@@ -95,7 +96,7 @@ impl Losses {
         Ok(())
     }
 
-    /// The next packet follows upon nothing that is known.
+    /// Makes the next packet begin anew: nothing is known of what was before it.
     pub fn break_off(&mut self) {
         self.broken = true;
         self.last = None;
@@ -116,7 +117,7 @@ impl Losses {
         &self.groups
     }
 
-    /// Whether it is known when each packet was on its way.
+    /// Whether the time of each packet is known.
     pub const fn is_timed(&self) -> bool {
         self.timed
     }
@@ -129,12 +130,12 @@ impl Losses {
             .filter(|_| self.timed)
     }
 
-    /// How many packets came, duplicates not counted.
+    /// Counts the packets that came, without duplicates.
     pub fn received(&self) -> u64 {
         self.packets.len() as u64 - self.lost()
     }
 
-    /// How many packets were lost.
+    /// Counts the packets that were lost.
     pub fn lost(&self) -> u64 {
         let lost = self.groups.iter().filter(|group| group.lost);
         lost.map(|group| u64::from(group.count)).sum()

@@ -1,10 +1,10 @@
-//! From the numbers of packets that came to the packets that did not.
+//! The way from the numbers of packets that came to the packets that did not.
 //!
 //! Numbers wrap around, packets overtake each other, come twice, come too late, and senders start
-//! again. A packet within `window` numbers of the highest still counts; one that comes later than
-//! that was lost to any receiver that does not wait for ever, and counts as lost. A jump that no
-//! wrap-around explains is a restart if the packet after it follows upon it (RFC 3550, A.1, has the
-//! same test), and a stray otherwise.
+//! again. A packet within `window` numbers of the highest still counts as received; a later one
+//! counts as lost, as for any receiver that does not wait for ever. A jump that no wrap-around
+//! explains is a restart if the next packet continues from it (RFC 3550, A.1, has the same test),
+//! and a stray otherwise.
 //!
 //! Lost packets have no time of arrival. They get times evenly between those of the packets around
 //! them, which is right for a sender of constant rate.
@@ -12,19 +12,20 @@
 use crate::losses::Losses;
 use std::collections::VecDeque;
 
-/// How numbers are to be read.
+/// Options for reading numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceOptions {
     /// Numbers have this many bits and begin again at 0; none if they do not wrap.
     pub bits: Option<u32>,
-    /// How many numbers behind the highest a packet still counts as received.
+    /// A packet at most so many numbers behind the highest still counts as received.
     pub window: u32,
 }
 
 impl SequenceOptions {
-    /// As many as a receiver with a second's buffer at a thousand packets a second waits for.
+    /// The usual window: a receiver with a second's buffer waits so long at a thousand packets a
+    /// second.
     pub const WINDOW: u32 = 1000;
-    /// What the window may be at most.
+    /// The greatest window.
     pub const WINDOW_MAX: u32 = 16_384;
 }
 
@@ -37,7 +38,7 @@ impl Default for SequenceOptions {
     }
 }
 
-/// More packets lost in a row than this are no loss but another sender, where numbers do not wrap.
+/// The greatest jump, where numbers do not wrap: more packets lost in a row mean another sender.
 const JUMP_MAX: i128 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +55,7 @@ pub struct Tracker {
     /// The packets that may still come, from `base` on, in extended numbers.
     slots: VecDeque<Slot>,
     base: i128,
-    /// The first packet behind a jump, kept until the next one says what it was.
+    /// The first packet behind a jump, kept until the next one shows whether it was a restart.
     doubtful: Option<(u64, Option<f64>)>,
     /// Lost packets that wait for the time of the next one that came.
     unplaced: u64,
@@ -78,12 +79,12 @@ impl Tracker {
         }
     }
 
-    /// How many packets came so far.
+    /// Counts the packets that came so far.
     pub const fn received(&self) -> u64 {
         self.received
     }
 
-    /// The next packet that came: its number and, in seconds, when.
+    /// Takes the next packet that came: its number and, in seconds, its time.
     ///
     /// # Errors
     /// There are more packets than can be kept.
@@ -110,7 +111,7 @@ impl Tracker {
             .map_or(JUMP_MAX, |bits| (1 << (bits - 1)) - 1);
         let window = i128::from(self.options.window);
         if ahead > reach.min(JUMP_MAX) || ahead < -reach.min(JUMP_MAX) {
-            // Numbers that go back that far are a restart as well, not a very late packet.
+            // A number that far back is a restart as well, not a very late packet.
             self.losses.counts.strays += 1;
             self.doubtful = Some((number, time));
             return Ok(());
@@ -139,7 +140,7 @@ impl Tracker {
                 self.received += 1;
                 self.shrink(window)?;
             }
-            // Behind the window: lost, or a duplicate of what came; it cannot be told any more.
+            // Behind the window: whether it was lost or is a duplicate cannot be told any more.
             Err(_) if -ahead > window => {
                 self.losses.counts.late += 1;
                 if -ahead > 2 * window {
@@ -148,7 +149,7 @@ impl Tracker {
                     self.losses.counts.strays += 1;
                 }
             }
-            // Before the first packet of all, within the window: the recording begins earlier.
+            // Before the very first packet, within the window: the recording begins earlier.
             Err(_) => {
                 if self.losses.packets().is_empty() {
                     for _ in 1..-index {
@@ -169,7 +170,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// What was lost, when no more packets come.
+    /// The losses, when no more packets come.
     ///
     /// # Errors
     /// There are more packets than can be kept.
@@ -185,7 +186,7 @@ impl Tracker {
         self.received += 1;
     }
 
-    /// The number on the wire of an extended one.
+    /// The number on the wire for an extended number.
     fn short(&self, extended: i128) -> u64 {
         let short = match self.options.bits {
             Some(bits) => extended.rem_euclid(1 << bits),
@@ -194,7 +195,7 @@ impl Tracker {
         u64::try_from(short).unwrap_or_default()
     }
 
-    /// How far `to` is ahead of `from`; the shorter way round if numbers wrap.
+    /// The distance from `from` to `to`; the shorter way round if numbers wrap.
     fn difference(&self, from: u64, to: u64) -> i128 {
         let plain = i128::from(to) - i128::from(from);
         match self.options.bits {
@@ -206,7 +207,7 @@ impl Tracker {
         }
     }
 
-    /// Settles what is behind the window.
+    /// Settles the packets behind the window.
     fn shrink(&mut self, window: i128) -> Result<(), String> {
         while self.slots.len() as i128 > window {
             self.settle()?;
@@ -221,7 +222,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Settles the oldest packet. A lost one waits for the next that came, to be given a time.
+    /// Settles the oldest packet. A lost packet waits for the next one that came, to be given a
+    /// time.
     fn settle(&mut self) -> Result<(), String> {
         let Some(slot) = self.slots.pop_front() else {
             return Ok(());

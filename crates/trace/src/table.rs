@@ -9,7 +9,7 @@
 //! | `start_s`, `loss` | an interval that lasts until the next one begins | replay |
 //!
 //! Columns may stand in any order among others, which are not read. Blank lines and lines that
-//! begin with `#` say nothing. The last interval of `start_s` is as long as the one before it.
+//! begin with `#` are skipped. The last interval of `start_s` is as long as the one before it.
 
 use crate::error::TraceError;
 use crate::lines::Lines;
@@ -20,17 +20,17 @@ use fulmar_channel::{TimeTrace, Trace};
 use fulmar_proto::units::PacketErrorRate;
 use std::io::Read;
 
-/// What a table says.
+/// The content of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recording {
     /// Packets one by one.
     Packets(Losses),
-    /// The loss by time.
+    /// The loss over time.
     Time(TimeTrace),
 }
 
 impl Recording {
-    /// The same, to be replayed.
+    /// The recording as a trace, to be replayed.
     pub fn into_trace(self) -> Trace {
         match self {
             Self::Packets(losses) => Trace::Packets(losses.into_packets()),
@@ -70,10 +70,10 @@ const COLUMNS: [&str; 7] = [
     "loss",
 ];
 
-/// Reads a table. `name` is what errors call it.
+/// Reads a table. `name` is the table's name in errors.
 ///
 /// # Errors
-/// The first line that is wrong, or that there is nothing in the table.
+/// The first line that is wrong, or an empty table.
 pub fn read_table(
     name: &str,
     reader: impl Read,
@@ -119,7 +119,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
         .map(|cell| cell.trim().trim_matches('"').trim())
 }
 
-/// What the names of the columns say the rows are.
+/// The form of the rows, by the names of the columns.
 fn form(names: &[String]) -> Result<Form, String> {
     let place = |name: &str| names.iter().position(|known| known == name);
     let forms = [
@@ -165,7 +165,7 @@ struct Table {
     losses: Losses,
     tracker: Tracker,
     trace: TimeTrace,
-    /// The interval that has begun: when, how long the one before lasted, and its loss.
+    /// The interval that has begun: its start, the length of the one before, and its loss.
     open: Option<(f64, f64, PacketErrorRate)>,
     last_sent: f64,
 }

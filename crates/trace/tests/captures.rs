@@ -1,4 +1,5 @@
-//! Captures: pcap and pcapng, RTP and AeroTP, over what links carry; and what is no capture.
+//! Captures: pcap and pcapng, RTP and AeroTP, over all supported links; and files that are no
+//! capture.
 //!
 //! Method: files are put together here, octet by octet, from the formats' descriptions
 //! (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng).

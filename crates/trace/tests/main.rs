@@ -1,6 +1,7 @@
-//! Recordings and what is found in them.
+//! Recordings and their contents.
 //!
-//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+//! One program for all of the tests: it is linked once, and a test that waits leaves its core to
+//! another.
 
 mod captures;
 mod power;

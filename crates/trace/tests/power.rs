@@ -1,4 +1,4 @@
-//! Recordings of power: what is read, and what is said of those that are broken.
+//! Recordings of power: the samples read, and the errors about broken ones.
 
 #![expect(
     clippy::unwrap_used,
@@ -55,7 +55,7 @@ fn tables_are_read_with_and_without_times_and_names() {
     assert!((watts[0] / watts[1] - 1000.0).abs() < 1e-3, "{watts:?}");
 }
 
-/// What a channel makes of a trace, up to a factor.
+/// The powers that a channel takes from a trace, up to a factor.
 fn powers(trace: PowerTrace) -> Vec<f64> {
     let fading: Fading = "trace power ber 1e-6".parse().unwrap();
     let fading = fading.with_trace(Arc::new(trace)).unwrap();
@@ -87,7 +87,7 @@ fn a_part_is_cut_out_of_a_recording_that_is_read_no_further() {
     let rows: Vec<String> = (0..10)
         .map(|i| format!("{},{i}", f64::from(i) * 1e-3 + 7.0))
         .collect();
-    // What is broken behind the part is not met.
+    // The broken row behind the wanted part is not met.
     let text = format!("time_s,power\n{}\nbroken", rows.join("\n"));
     let millis = Duration::from_millis(1);
     let read = |options| read(text.as_bytes(), options);
@@ -110,7 +110,7 @@ const TIMED: PowerOptions = PowerOptions {
     spacing: None,
 };
 
-/// A table, how it is read, and what is said of it: where, and the remedy.
+/// Tables, the options they are read with, and the error expected: its place, and the remedy.
 const BROKEN_TABLES: &[(&str, PowerOptions, &str, &str)] = &[
     ("", TIMED, "power.csv:", "a row for each sample"),
     (
@@ -227,7 +227,7 @@ fn each_kind_of_broken_table_is_told_with_its_line_and_the_remedy() {
     assert!(read(b"\xFF\xFE\n", TIMED).unwrap_err().contains("no text"));
 }
 
-/// Rows without end, and how many octets were taken of them.
+/// Rows without end, and the number of octets read from them.
 struct Endless {
     taken: usize,
 }

@@ -58,7 +58,7 @@ fn of(fit: &Fit, model: Model) -> &Fitted {
         .unwrap()
 }
 
-/// How many of `wanted` lie outside of their intervals.
+/// Counts the parameters of `wanted` that lie outside of their intervals.
 fn misses(fitted: &Fitted, wanted: &[(&str, f64)]) -> usize {
     let outside = |&&(name, value): &&(&str, f64)| {
         let found = fitted
@@ -258,7 +258,7 @@ fn the_p_values_of_the_true_model_are_neither_too_small_nor_too_large() {
 
 #[test]
 fn what_no_model_makes_is_believed_by_none() {
-    // Seven lost, ninety-three kept, for ever: nothing that forgets does that.
+    // Seven lost, ninety-three kept, for ever: no model without a memory of counts does that.
     let mut periodic = Losses::default();
     for index in 0..50_000 {
         periodic.push(index % 100 < 7, None).unwrap();

@@ -142,7 +142,7 @@ fn the_loss_by_time_has_two_forms() {
     }
 }
 
-/// What is in a table, and how its error begins.
+/// Tables with a mistake, and the beginning of the error about each.
 const MISTAKES: [(&str, &str); 21] = [
     ("", "t.csv: there is nothing in it; a table has"),
     ("\n# only this\n", "t.csv: there is nothing in it"),
@@ -265,7 +265,8 @@ proptest! {
         prop_assert!(second.is_ok() || !second.unwrap_err().to_string().is_empty());
     }
 
-    /// Whatever is dropped, doubled and shuffled within the window, the losses are those dropped.
+    /// Whatever is dropped, duplicated and shuffled within the window, the losses are the dropped
+    /// packets.
     #[test]
     fn losses_survive_disorder(
         fates in prop::collection::vec(any::<bool>(), 50..400),
@@ -276,7 +277,7 @@ proptest! {
         let mut rng = fulmar_proto::rng::Rng::from_seed(seed);
         let mut came = Vec::new();
         for (index, &lost) in fates.iter().enumerate() {
-            // The ends came, since nothing is known beyond what came.
+            // The first and the last packet came, since nothing is known beyond what came.
             if !lost || index == 0 || index + 1 == fates.len() {
                 let late = rng.below(u64::from(WINDOW / 2));
                 came.push((index as u64 + late, index));

@@ -7,8 +7,8 @@ pub(super) const Z: f64 = 1.959_964;
 pub(super) const FALL: f64 = 1.920_729;
 /// Log-odds beyond these are the ends of the range.
 const ODDS_MAX: f64 = 16.0;
-/// Logarithms of rates by the second beyond these have means that no scenario takes: one year and one
-/// microsecond.
+/// The range of logarithms of rates per second. Beyond it lie means that no scenario takes: more than
+/// one year, or less than one microsecond.
 const RATES: (f64, f64) = (-17.2, 13.8);
 
 /// Wilson's interval of a share (JASA 22, 1927), which keeps its level near 0 and 1.
@@ -21,12 +21,13 @@ pub(super) fn wilson(hits: f64, trials: f64) -> (f64, f64) {
     ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
-/// Where a search ended, and what is known of its neighbourhood.
+/// The place where a search ended, and what is known of its neighbourhood.
 pub(super) struct Point<'a> {
     pub(super) at: &'a [f64],
-    /// Of the entries that were not put to the end of their range.
+    /// The covariance of the entries that were not put to the end of their range.
     pub(super) covariance: Option<&'a [Vec<f64>]>,
-    /// Losses at the end of their range or so near that they are held.
+    /// Losses that are held: at the end of their range, or so near that they cannot be told from
+    /// it.
     pub(super) fixed: [Option<f64>; 2],
 }
 

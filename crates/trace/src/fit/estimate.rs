@@ -1,7 +1,8 @@
 //! The parameters of each model that make the losses most likely, with their 95 % intervals.
 //!
-//! Independent loss and bursts have closed forms; for states by time the maximum is climbed to, on the
-//! scale of logarithms. [`super::hidden`] has the states that are not seen in what is lost.
+//! Independent loss and bursts have closed forms; for states by time, a search on the scale of
+//! logarithms climbs to the maximum. [`super::hidden`] fits states that the losses do not show
+//! directly.
 
 use super::confidence::{Point, around, odds, rate, share, wilson};
 use super::hidden::hidden;
@@ -18,11 +19,11 @@ use crate::losses::Losses;
 pub(crate) struct Estimate {
     pub(crate) states: States,
     pub(crate) parameters: Vec<Parameter>,
-    /// The model as a scenario has it.
+    /// The model in a scenario's notation.
     pub(crate) text: String,
 }
 
-/// Bursts that hidden states need, to be told from one.
+/// The least number of bursts from which hidden states can be told from a single state.
 const BURSTS_MIN: f64 = 10.0;
 
 /// Fits `model`, or says why that is not possible.

@@ -1,4 +1,4 @@
-//! Whether a model can be believed: do runs go on and end as often as it says?
+//! The test of a model: do runs continue and end as often as the model says?
 //!
 //! Packets are sorted by what was known before each: whether the packets just before it were lost,
 //! and how many in a row had that fate. In each class the lost ones are counted and compared with
@@ -23,13 +23,14 @@ pub struct Goodness {
     pub chi_square: f64,
     /// Degrees of freedom.
     pub degrees: u32,
-    /// How often a true model would look worse than this.
+    /// The probability that a true model looks worse than this.
     pub p: f64,
 }
 
-/// Runs of a length are told apart up to 4, then by half octaves.
+/// Classes of run lengths: each length up to 4 has its own, longer ones share one for half an
+/// octave.
 const CLASSES: usize = 40;
-/// What a class must expect of either fate, for the normal law to hold well enough.
+/// The count of either fate that a class must expect, for the normal law to hold well enough.
 const EXPECTED_MIN: f64 = 5.0;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +60,7 @@ fn class(length: u64) -> usize {
     class.min(CLASSES - 1)
 }
 
-/// Tests `states`, of which `fitted` numbers were estimated from the same losses. None if there are
+/// Tests `states`; `fitted` of its numbers were estimated from the same losses. None if there are
 /// not more classes than numbers, or the losses or the arrivals of all classes together are too few.
 pub(crate) fn test(losses: &Losses, states: &States, fitted: u32) -> Option<Goodness> {
     let mut cells = [[Cell::default(); CLASSES]; 2];
@@ -96,7 +97,7 @@ pub(crate) fn test(losses: &Losses, states: &States, fitted: u32) -> Option<Good
     })
 }
 
-/// Puts neighbours together until every class has enough.
+/// Joins neighbouring classes until each of them expects enough.
 fn merged(cells: &[Cell]) -> Vec<Cell> {
     let mut done: Vec<Cell> = Vec::new();
     let mut open = Cell::default();

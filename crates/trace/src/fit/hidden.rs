@@ -1,9 +1,9 @@
-//! Two states that are not seen in what is lost, by packet and by time.
+//! The fit of two states that the losses do not show directly, by packet and by time.
 //!
-//! They are climbed for, on the scales of logarithms and log-odds, from several places, and their
-//! intervals come from the observed information. Where the best loss is at the end of its range
-//! (nothing lost in the good state, everything in the bad), or cannot be told from it, its interval
-//! reaches from there to where the likelihood has fallen by 1.92.
+//! A search climbs to the maximum, on the scales of logarithms and log-odds, from several starting
+//! points. The intervals come from the observed information. Where the best loss is at the end of
+//! its range (nothing lost in the good state, everything in the bad), or cannot be told from it,
+//! its interval reaches from there to where the likelihood has fallen by 1.92.
 
 use super::confidence::{FALL, Point, odds, rate, share};
 use super::estimate::{Estimate, parameter};
@@ -14,8 +14,8 @@ use super::pairs::Pairs;
 use super::search::{climb, covariance};
 use crate::losses::Losses;
 
-/// Entries: log-odds of the loss in good and bad; then log-odds of the transitions by packet, or
-/// logarithms of the rates by time.
+/// The states with these entries: log-odds of the loss in the good and the bad state; then log-odds
+/// of the transitions by packet, or logarithms of the rates by time.
 fn states_at(model: Model, at: &[f64], fixed: [Option<f64>; 2]) -> States {
     let loss = |index: usize| fixed[index].unwrap_or_else(|| share(at[index]));
     let steps = match model {
@@ -39,7 +39,7 @@ pub(super) fn hidden(model: Model, losses: &Losses, pairs: &Pairs, mean_loss: f6
     let likelihood =
         |at: &[f64]| states_at(model, at, [None, None]).log_likelihood(losses.groups());
     let mut starts = starts(model, pairs, mean_loss);
-    // The two best places to begin at differ in what kind of peak they lead to.
+    // The two best starting points lead to different kinds of peaks.
     starts.sort_by(|a, b| likelihood(b).total_cmp(&likelihood(a)));
     let peaks = starts
         .iter()
@@ -53,7 +53,7 @@ pub(super) fn hidden(model: Model, losses: &Losses, pairs: &Pairs, mean_loss: f6
         at.swap(2, 3);
     }
     let fixed = at_the_ends(model, losses, &at);
-    // What is left free is climbed for again with the ends in place.
+    // The entries that are left free are searched again with the others held.
     let free: Vec<usize> = (0..4).filter(|&i| i > 1 || fixed[i].is_none()).collect();
     let whole = |entries: &[f64]| {
         let mut whole = at.clone();
@@ -76,7 +76,8 @@ pub(super) fn hidden(model: Model, losses: &Losses, pairs: &Pairs, mean_loss: f6
     describe(model, losses, &point)
 }
 
-/// Places to begin at: how much the bad state loses, and how long it lasts against a burst.
+/// Starting points: the share that the bad state loses, and how long the state lasts compared with
+/// a burst.
 fn starts(model: Model, pairs: &Pairs, mean_loss: f64) -> Vec<Vec<f64>> {
     let burst = (pairs.lost_kept + pairs.lost_lost) / pairs.lost_kept;
     let mut starts = Vec::new();
@@ -97,11 +98,11 @@ fn starts(model: Model, pairs: &Pairs, mean_loss: f64) -> Vec<Vec<f64>> {
     starts
 }
 
-/// The least and the greatest loss: of the good state and of the bad one.
+/// The ends of the range of a loss: 0 for the good state and 1 for the bad one.
 const ENDS: [f64; 2] = [0.0, 1.0];
 
-/// Losses whose interval reaches to the end of their range, so that log-odds have no bend there:
-/// put to the end where that costs next to nothing, and else held where they are.
+/// Losses whose interval reaches to the end of their range, where log-odds have no bend. Such a
+/// loss is put to the end where that costs next to nothing, and otherwise held where it is.
 fn at_the_ends(model: Model, losses: &Losses, at: &[f64]) -> [Option<f64>; 2] {
     const NOTHING: f64 = 0.05;
     let value = |fixed| states_at(model, at, fixed).log_likelihood(losses.groups());
@@ -121,8 +122,8 @@ fn at_the_ends(model: Model, losses: &Losses, at: &[f64]) -> [Option<f64>; 2] {
     fixed
 }
 
-/// From the end of the range to where, beyond the loss that is held, the likelihood has fallen by
-/// 1.92, all else equal.
+/// The interval from the end of the range, past the loss that is held, to where the likelihood has
+/// fallen by 1.92, all else equal.
 fn from_the_end(
     model: Model,
     losses: &Losses,

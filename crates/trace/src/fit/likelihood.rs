@@ -1,11 +1,11 @@
 //! The likelihood of a row of losses under two hidden states.
 //!
-//! States alternate as a Markov chain; a packet is lost with the probability of its state. With a
-//! the row of probabilities of the states before a packet, P the transition matrix and E the
-//! diagonal of what the packet's fate has as probability in each state, a packet makes a P E of a,
-//! whose sum is the probability of that fate. For k packets of one fate, equally spaced, that is
-//! a (P E)^k, which the two eigenvalues of the 2 x 2 matrix give in closed form: the work is that of
-//! the groups, not of the packets.
+//! States alternate as a Markov chain; a packet is lost with the probability of its state. Let a be
+//! the row of probabilities of the states before a packet, P the transition matrix, and E the
+//! diagonal matrix with the probability of the packet's fate in each state. The packet turns a into
+//! a P E, whose sum is the probability of that fate. For k equally spaced packets of one fate that
+//! is a (P E)^k, which the two eigenvalues of the 2 x 2 matrix give in closed form: the work grows
+//! with the groups, not with the packets.
 //!
 //! # Sources
 //! Elliott, BSTJ 42 (1963); Rabiner, "A tutorial on hidden Markov models", Proc. IEEE 77 (1989), for
@@ -13,7 +13,7 @@
 
 use crate::losses::Group;
 
-/// How the states change from a packet to the next.
+/// The law by which the states change from one packet to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Steps {
     /// By packet: the probabilities of going from good to bad, and from bad to good.
@@ -45,7 +45,7 @@ impl States {
         bad * self.loss_bad + (1.0 - bad) * self.loss_good
     }
 
-    /// The transitions over one step of `seconds`. After an infinite one nothing is remembered.
+    /// The transitions over one step of `seconds`. After an infinite step nothing is remembered.
     fn transitions(&self, seconds: f64) -> Matrix {
         let bad = self.bad_share();
         let kept = match self.steps {
@@ -74,7 +74,7 @@ impl States {
         for group in groups {
             let mut count = group.count;
             if group.step.is_infinite() {
-                // The first packet of the group follows upon nothing.
+                // Nothing is known of what was before the first packet of the group.
                 row = [1.0 - share, share];
                 let [good, bad] = self.emissions(group.lost);
                 row = [row[0] * good, row[1] * bad];
@@ -101,8 +101,8 @@ impl States {
         total
     }
 
-    /// Goes through the packets one by one and tells of each the probability, given those before,
-    /// that it is lost, and whether it was; and, before it, whether it begins anew.
+    /// Goes through the packets one by one. For each, `tell` gets the probability that it is lost,
+    /// given those before it; whether it was lost; and whether the chain begins anew before it.
     pub(crate) fn predict(&self, groups: &[Group], mut tell: impl FnMut(f64, bool, bool)) {
         let share = self.bad_share();
         let mut row = [1.0 - share, share];
@@ -137,7 +137,7 @@ fn times(row: Row, m: Matrix) -> Row {
     ]
 }
 
-/// Makes the sum one and returns the logarithm of what it was.
+/// Scales `row` so that its sum is one, and returns the logarithm of the sum before.
 fn rescale(row: &mut Row) -> f64 {
     let sum = row[0] + row[1];
     if sum > 0.0 {
@@ -158,8 +158,8 @@ struct Power {
     small: f64,
 }
 
-/// A matrix whose powers are asked for again and again: those of short runs, which most are, are
-/// kept, scaled, with the logarithms of their scales.
+/// A matrix whose powers are asked for again and again. The powers for short runs, which most runs
+/// are, are kept scaled, with the logarithms of their scales.
 #[derive(Clone, Debug)]
 struct Prepared {
     power: Power,
@@ -181,7 +181,7 @@ impl Prepared {
     }
 }
 
-/// Eigenvalues nearer to each other than this would divide by nothing.
+/// The least distance of the eigenvalues: nearer ones would mean a division by nearly zero.
 const APART: f64 = 1e-12;
 
 impl Power {
@@ -209,17 +209,17 @@ impl Power {
         scale + rescale(row)
     }
 
-    /// The `count`th power but for its scale, and the logarithm of that.
+    /// The `count`th power without its scale, and the logarithm of the scale.
     fn raised(&self, count: u32) -> (Matrix, f64) {
         if self.large <= 0.0 {
-            // Both eigenvalues are none: one such packet may come, a second behind it cannot.
+            // Both eigenvalues are zero: one such packet may come, a second one behind it cannot.
             let scale = if count > 1 { f64::NEG_INFINITY } else { 0.0 };
             let one = [[1.0, 0.0], [0.0, 1.0]];
             return (if count == 0 { one } else { self.matrix }, scale);
         }
         let length = f64::from(count);
         let apart = self.large - self.small;
-        // The power is, but for its scale, `times_matrix` M + `times_one`.
+        // The power without its scale is `times_matrix` M + `times_one`.
         let (times_matrix, times_one) = if apart < APART * self.large {
             // In the limit: k large^(k - 1) M - (k - 1) large^k.
             (length / self.large, 1.0 - length)
@@ -231,14 +231,14 @@ impl Power {
         let mut scaled = self.matrix.map(|row| row.map(|entry| times_matrix * entry));
         scaled[0][0] += times_one;
         scaled[1][1] += times_one;
-        // Differences of nearly equal terms may come out below nothing.
+        // Differences of nearly equal terms may come out below zero.
         let scaled = scaled.map(|row| row.map(|entry| entry.max(0.0)));
         (scaled, length * self.large.ln())
     }
 }
 
-/// Eigenvalues may be negative, so the exponent must stay a whole number. Beyond 2^31 nothing is left
-/// of a ratio below one.
+/// A whole power: eigenvalues may be negative, so the exponent must stay a whole number. Beyond 2^31
+/// a ratio below one is zero.
 fn whole_power(base: f64, exponent: u32) -> f64 {
     i32::try_from(exponent).map_or(0.0, |exponent| base.powi(exponent))
 }

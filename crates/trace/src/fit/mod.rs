@@ -1,4 +1,4 @@
-//! Which model lost these packets, and with which parameters.
+//! The fit: which model lost these packets, and with which parameters.
 //!
 //! Every model is fitted by maximum likelihood; the Bayesian information criterion chooses among
 //! them, likelihood ratios compare those that contain one another, and a chi-square test of the

@@ -1,4 +1,4 @@
-//! The models that are tried, from the simplest on.
+//! The models that are fitted, from the simplest on.
 
 use serde::Serialize;
 
@@ -29,7 +29,8 @@ impl Model {
         Self::TwoState,
     ];
 
-    /// Those that contain one another, the smaller first, and by how many parameters they differ.
+    /// Pairs of models of which the second contains the first, and the number of parameters they
+    /// differ by.
     pub(crate) const NESTED: [(Self, Self, u32); 3] = [
         (Self::Bernoulli, Self::Gilbert, 1),
         (Self::Gilbert, Self::GilbertElliott, 2),
@@ -47,7 +48,7 @@ impl Model {
         }
     }
 
-    /// How many numbers it has to be told.
+    /// The number of parameters of the model.
     pub const fn parameters(self) -> u32 {
         match self {
             Self::Bernoulli => 1,
@@ -56,7 +57,7 @@ impl Model {
         }
     }
 
-    /// Whether it needs to know when packets were on their way.
+    /// Whether the model needs to know when packets were sent.
     pub const fn is_by_time(self) -> bool {
         matches!(self, Self::Intervals | Self::TwoState)
     }

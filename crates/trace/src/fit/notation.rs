@@ -1,6 +1,6 @@
-//! Numbers as scenarios have them.
+//! Numbers in a scenario's notation.
 
-/// Five digits: more than any recording is long enough for.
+/// Rounds to five digits, more than any recording is long enough to determine.
 pub(super) fn rounded(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;
@@ -10,7 +10,7 @@ pub(super) fn rounded(value: f64) -> f64 {
 }
 
 pub(super) fn percent(loss: f64) -> String {
-    // Rounded again: a hundredfold need not have as few digits.
+    // The product is rounded again: times 100 may have more digits.
     format!("{}%", rounded(rounded(loss) * 100.0))
 }
 

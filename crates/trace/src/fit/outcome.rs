@@ -8,14 +8,14 @@ use crate::losses::{Counts, Losses};
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// A number that a model was fitted with, and its 95 % interval.
+/// A parameter of a fitted model, and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Parameter {
-    /// What it is, with its unit; shares have none.
+    /// The parameter's name with its unit; shares have none.
     pub name: &'static str,
     /// The most likely value.
     pub value: f64,
-    /// The lower end; none where the recording is too short to say.
+    /// The lower end; none where the recording is too short to give one.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
@@ -24,17 +24,17 @@ pub struct Parameter {
 /// A model that was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
-    /// Which.
+    /// The model's kind.
     pub model: Model,
-    /// What a scenario writes as `loss`.
+    /// The text that a scenario has as `loss`.
     pub loss: String,
-    /// Its numbers.
+    /// The model's parameters.
     pub parameters: Vec<Parameter>,
     /// The natural logarithm of the likelihood.
     pub log_likelihood: f64,
     /// The Bayesian information criterion: parameters x ln(packets) - 2 x log-likelihood.
     pub bic: f64,
-    /// Whether it can be believed; none if the recording is too short to ask.
+    /// The test of the model; none if the recording is too short for one.
     pub goodness: Option<Goodness>,
 }
 
@@ -43,33 +43,34 @@ pub struct Fitted {
 pub struct Comparison {
     /// The model with fewer parameters.
     pub smaller: Model,
-    /// The one that contains it.
+    /// The model that contains it.
     pub larger: Model,
     /// Twice the difference of the log-likelihoods.
     pub statistic: f64,
-    /// How many parameters they differ by.
+    /// The number of parameters they differ by.
     pub degrees: u32,
-    /// How often the difference would be as large if the smaller were true. Hidden states contain
-    /// the simpler forms at the ends of ranges, where this is too large rather than too small.
+    /// The probability of so large a difference if the smaller model were true. Hidden states
+    /// contain the simpler forms at the ends of ranges, where this is too large rather than too
+    /// small.
     pub p: f64,
 }
 
-/// What was made of a recording.
+/// The result of fitting every model to a recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fit {
-    /// How many packets were sent.
+    /// Packets that were sent.
     pub packets: u64,
-    /// How many of them were lost.
+    /// Packets that were lost.
     pub lost: u64,
-    /// From the first packet to the last, if times are known.
+    /// Seconds from the first packet to the last, if times are known.
     pub duration_s: Option<f64>,
-    /// What else happened to packets.
+    /// Packets with another fate.
     pub counts: Counts,
     /// The models, from the simplest on.
     pub models: Vec<Fitted>,
-    /// Those that could not be fitted, and why.
+    /// The models that could not be fitted, with the reason.
     pub skipped: Vec<(Model, String)>,
-    /// Models that contain one another.
+    /// Comparisons of models that contain one another.
     pub comparisons: Vec<Comparison>,
     /// The model with the lowest criterion.
     pub chosen: Model,
@@ -83,8 +84,8 @@ impl Fit {
             .find(|fitted| fitted.model == self.chosen)
     }
 
-    /// Whether the chosen model passes its test at this level; none if there is no test, since the
-    /// recording is too short, or leaves nothing to chance under the model.
+    /// Whether the chosen model passes its test at this level. None without a test: the recording
+    /// is too short, or leaves nothing to chance under the model.
     pub fn is_believable(&self, level: f64) -> Option<bool> {
         let goodness = self.best()?.goodness?;
         Some(goodness.p >= level)

@@ -1,8 +1,8 @@
-//! How often one fate follows upon another: all that independent loss and bursts depend on.
+//! Counts of one fate after another: independent loss and bursts depend on nothing else.
 
 use crate::losses::Losses;
 
-/// How often a packet of each fate followed upon one of each.
+/// Counts of packets of each fate after packets of each fate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pairs {
     pub(super) kept_kept: f64,
@@ -41,7 +41,7 @@ impl Pairs {
         pairs
     }
 
-    /// How many bursts began and ended within the recording, about.
+    /// About the number of bursts that began and ended within the recording.
     pub(super) fn bursts(&self) -> f64 {
         self.kept_lost.min(self.lost_kept)
     }

@@ -7,11 +7,11 @@ pub(crate) struct Peak {
     pub(crate) value: f64,
 }
 
-/// Nelder and Mead's simplex (Computer Journal 7, 1965) with their coefficients. It is begun anew at
-/// each end until a round gains nothing, since a simplex may collapse before it is there. The first
-/// has edges of `size`.
+/// Nelder and Mead's simplex (Computer Journal 7, 1965) with their coefficients. Each round begins
+/// anew where the last one ended, until a round gains nothing, since a simplex may collapse before
+/// it reaches the maximum. The first simplex has edges of `size`.
 pub(crate) fn climb(start: &[f64], size: f64, mut value: impl FnMut(&[f64]) -> f64) -> Peak {
-    /// A few thousandths of what a 95 % interval is about (1.92).
+    /// A few thousandths of the fall at the ends of a 95 % interval (1.92).
     const GAIN_MIN: f64 = 5e-3;
     const ROUNDS_MAX: usize = 6;
     let mut best = Peak {
@@ -143,7 +143,7 @@ pub(crate) fn covariance(
     inverse(information)
 }
 
-/// Gauss and Jordan; none if the matrix is not positive definite.
+/// The inverse by Gauss and Jordan; none if the matrix is not positive definite.
 fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let n = matrix.len();
     for (index, row) in matrix.iter_mut().enumerate() {

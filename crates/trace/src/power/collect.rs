@@ -1,4 +1,5 @@
-//! Samples on their way into a trace: each is checked, those outside the part asked for are left out.
+//! Samples on their way into a trace: each is checked, and those outside the wanted part are left
+//! out.
 
 use crate::error::TraceError;
 use core::ops::ControlFlow;
@@ -6,12 +7,12 @@ use core::time::Duration;
 use fulmar_channel::fading::{Part, PowerTrace, Recorded};
 use fulmar_proto::units::{OpticalPower, format_duration};
 
-/// How a recording is to be read.
+/// Options for reading a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PowerOptions {
-    /// Only this part of it.
+    /// The part of it to read, if not all.
     pub part: Option<Part>,
-    /// From one sample to the next, whatever the file says.
+    /// The time from one sample to the next, in place of the file's own.
     pub spacing: Option<Duration>,
 }
 
@@ -40,11 +41,11 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Takes a sample `at` so many seconds from the recording's start. Breaks when the part asked for
-    /// is complete.
+    /// Takes a sample `at` so many seconds from the recording's start. Breaks when the wanted part is
+    /// complete.
     ///
     /// # Errors
-    /// What is wrong with the power, or that there are too many samples.
+    /// The power is wrong, or there are too many samples.
     pub(super) fn take(&mut self, at: f64, watts: f64) -> Result<ControlFlow<()>, String> {
         let Some(power) = OpticalPower::from_watts(watts) else {
             return Err(if watts < 0.0 {
@@ -57,7 +58,7 @@ impl<'a> Collector<'a> {
         };
         if let Some(Part { from, length }) = self.options.part {
             let since = at - from.as_secs_f64();
-            // Times in files are rounded: a nanosecond decides nothing.
+            // Times in files are rounded, so a nanosecond does not matter.
             if since < -1e-9 {
                 return Ok(ControlFlow::Continue(()));
             }
@@ -72,7 +73,7 @@ impl<'a> Collector<'a> {
     }
 
     /// The trace with samples `spacing` apart, of a recording that is `length` long or was left at the
-    /// end of its part.
+    /// end of the wanted part.
     pub(super) fn finish(
         self,
         spacing: Duration,

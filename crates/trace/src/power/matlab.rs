@@ -1,13 +1,13 @@
 //! Power as a MATLAB file of level 5 with one real vector in it, compressed or not.
 //!
-//! Elements are tags of type and length and their content, which for an array is more of them: flags,
-//! dimensions, name, values. Nothing but the values of the vector is kept, and those as they come.
+//! An element is a tag of type and length, and its content. The content of an array is elements
+//! again: flags, dimensions, name, values. Only the values of the vector are kept, as they arrive.
 //!
 //! # Promises
-//! - An element never reads beyond the one it lies in, whatever lengths say.
+//! An element never reads beyond the one it lies in, whatever its length field says.
 //!
 //! # Sources
-//! "MAT-File Format", of MATLAB's makers (level 5).
+//! "MAT-File Format", by The `MathWorks` (level 5).
 
 use super::collect::Collector;
 use crate::error::TraceError;
@@ -16,7 +16,7 @@ use flate2::read::ZlibDecoder;
 use fulmar_channel::fading::PowerTrace;
 use std::io::{self, Read};
 
-/// Whether a file begins as MATLAB's of level 5 and later do.
+/// Whether a file begins like a MATLAB file of level 5 or later.
 pub(super) fn is_matlab(head: &[u8]) -> bool {
     head.starts_with(b"MATLAB ") || head.starts_with(b"\x89HDF")
 }
@@ -27,10 +27,10 @@ const HEAD_OCTETS: usize = 128;
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
 
-/// Types of numbers: the octets of one and what they mean.
+/// The conversion of one number's octets to its value.
 type Decode = fn(&[u8]) -> f64;
 
-/// How numbers of type `kind` are stored, in the order of octets of the file.
+/// The size and the conversion of numbers of type `kind`, in the file's order of octets.
 fn number(kind: u32, is_big: bool) -> Option<(usize, Decode)> {
     macro_rules! number {
         ($type:ty, $value:expr) => {{
@@ -62,7 +62,7 @@ fn number(kind: u32, is_big: bool) -> Option<(usize, Decode)> {
     }
 }
 
-/// What is wrong, before it is known with which file.
+/// A problem, before the file's name is known.
 enum Problem {
     Io(io::Error),
     Sample(u64, String),
@@ -111,13 +111,14 @@ pub(super) fn read(
             return Err(TraceError::Whole { name, problem });
         }
     };
-    // `vector` does not begin without.
+    // `vector` does not begin without the spacing.
     let spacing = collector.options.spacing.unwrap_or_default();
     let length = length.map(|samples| samples as f64 * spacing.as_secs_f64());
     collector.finish(spacing, length)
 }
 
-/// Takes the only vector of the file; its length, or none if it was left at the end of the part.
+/// Takes the only vector of the file. Returns its length, or none if reading stopped at the end of
+/// the wanted part.
 fn vector(mut reader: impl Read, collector: &mut Collector<'_>) -> Result<Option<u64>, Problem> {
     let mut head = [0; HEAD_OCTETS];
     reader.read_exact(&mut head)?;
@@ -163,7 +164,7 @@ fn vector(mut reader: impl Read, collector: &mut Collector<'_>) -> Result<Option
             _ => Array::Other("something that is no array".to_owned()),
         };
         match array {
-            // The part asked for is complete: a second vector behind it is not seen.
+            // The wanted part is complete: a second vector behind it is not seen.
             Array::Vector(_, None) => return Ok(None),
             Array::Vector(name, length) => match found {
                 Some((first, _)) => {
@@ -177,7 +178,8 @@ fn vector(mut reader: impl Read, collector: &mut Collector<'_>) -> Result<Option
             Array::Other(what) if others.len() < OTHERS_SHOWN => others.push(what),
             Array::Other(_) => {}
         }
-        // What was not looked at, and no error if it is shorter than it says: the next tag is.
+        // The rest of the element. A file that ends before it is no error here: the next tag is
+        // then missing.
         io::copy(&mut element, &mut io::sink())?;
     }
     match found {
@@ -227,11 +229,12 @@ impl Tag {
     }
 }
 
-/// What an array is.
+/// The content of an array.
 enum Array {
-    /// A real vector of this name, and how many samples it had; none if the part was over before.
+    /// A real vector of this name, and the number of its samples; none if the wanted part ended
+    /// before.
     Vector(String, Option<u64>),
-    /// Not a vector: what it is.
+    /// Anything else, by its name.
     Other(String),
 }
 
@@ -261,7 +264,7 @@ fn skip_padding(reader: &mut impl Read, len: u64) -> io::Result<()> {
     io::copy(&mut reader.take(padding), &mut io::sink()).map(drop)
 }
 
-/// Classes of arrays: those of numbers.
+/// Classes of arrays that hold numbers.
 const NUMERIC: core::ops::RangeInclusive<u8> = 6..=15;
 const IS_COMPLEX: u8 = 0x08;
 const DIMENSIONS_MAX: usize = 32;
@@ -313,7 +316,8 @@ fn array(
     Ok(Array::Vector(shown, length))
 }
 
-/// Takes the values of a vector of `count` samples: their number, or none if the part was over before.
+/// Takes the values of a vector of `count` samples. Returns their number, or none if the wanted part
+/// ended before.
 fn values(
     reader: &mut impl Read,
     is_big: bool,

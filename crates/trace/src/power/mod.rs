@@ -19,11 +19,11 @@ use collect::Collector;
 use fulmar_channel::fading::PowerTrace;
 use std::io::BufRead;
 
-/// Reads a recording of power; what kind of file it is says its beginning. `name` is what errors call
-/// it.
+/// Reads a recording of power. The beginning of the file tells its kind. `name` is the file's name in
+/// errors.
 ///
 /// # Errors
-/// The first line or sample that is wrong, or what is wrong with the file.
+/// The first line or sample that is wrong, or a fault of the file as a whole.
 pub fn read_power(
     name: &str,
     mut reader: impl BufRead,

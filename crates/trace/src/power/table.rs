@@ -6,7 +6,7 @@
 //! | `time_s` | when it was measured, in seconds, evenly spaced; without it the spacing must be given |
 //!
 //! Columns may stand in any order among others, which are not read. Without names, one number in a row is
-//! `power` and two are `time_s` and `power`. Blank lines and lines that begin with `#` say nothing.
+//! `power` and two are `time_s` and `power`. Blank lines and lines that begin with `#` are skipped.
 
 use super::collect::Collector;
 use crate::error::TraceError;
@@ -43,7 +43,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Columns {
-    /// What the first line says, and whether it is a row itself.
+    /// The unit that the first line names, and whether that line is a row itself.
     fn of(line: &str) -> Result<(Self, bool), String> {
         let names: Vec<&str> = cells(line).collect();
         let count = names.len();
@@ -91,7 +91,7 @@ struct Rows {
     count: u64,
     /// The first time and the last one.
     times: Option<(f64, f64)>,
-    /// The first distance of two samples, by which gaps are told.
+    /// The first distance of two samples; a different one is a gap.
     step: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ pub(super) fn read(
 }
 
 impl Rows {
-    /// Takes a row; whether the part asked for is over.
+    /// Takes a row. Returns whether the wanted part is complete.
     fn row<R: Read>(
         &mut self,
         lines: &Lines<'_, R>,
@@ -188,7 +188,8 @@ impl Rows {
         Ok(taken.is_break())
     }
 
-    /// Checks that a time follows the one before as the others do; seconds since the first.
+    /// Checks that a time follows the one before at the same distance as the others. Returns the
+    /// seconds since the first.
     fn since_start(&mut self, time: f64) -> Result<f64, String> {
         if !time.is_finite() || time.abs() > SECONDS_MAX {
             return Err(format!("{time} is not a time in seconds, such as 12.5"));
