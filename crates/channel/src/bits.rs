@@ -1,9 +1,9 @@
 //! Bit errors: which bits of a packet the medium inverts.
 //!
 //! Errors are independent of each other, so the gap to the next one is geometric and each error
-//! costs one draw; the intact bits between them cost nothing. The gap runs on across packet
-//! boundaries, and over packets that are lost for another reason, which keeps the draws of one
-//! model independent of the others.
+//! costs one draw; the intact bits between them cost nothing. The gap continues across packet
+//! boundaries, and over packets that are lost for another reason. This keeps the draws of one model
+//! independent of the others.
 
 use crate::flips::Flips;
 use crate::geometric::Geometric;
@@ -20,7 +20,7 @@ pub enum BitErrors {
     /// Each bit is inverted with this probability.
     Independent(BitErrorRate),
     /// Each octet is hit with this probability, and then exactly one of its bits, any with equal
-    /// probability, is inverted. This is how ns-3's `RateErrorModel` reads its rate by default
+    /// probability, is inverted. ns-3's `RateErrorModel` reads its rate so by default
     /// (`ERROR_UNIT_BYTE`).
     PerOctet(Probability),
 }
@@ -38,7 +38,7 @@ impl BitErrors {
     }
 }
 
-/// The process in motion.
+/// The state of a bit error process.
 #[derive(Clone, Debug)]
 pub(crate) enum BitProcess {
     None,
@@ -77,11 +77,11 @@ impl BitProcess {
     }
 }
 
-/// Visits the hit ones among a stream of bits or octets without visiting the others.
+/// Finds the hits in a stream of bits or octets without a visit to the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Skips {
     law: Geometric,
-    /// Intact ones before the next hit.
+    /// Intact elements before the next hit.
     intact: u64,
     rng: Rng,
 }

@@ -1,4 +1,4 @@
-//! One direction of one hop: puts the parts in order and counts.
+//! One direction of one hop: calls the models in their order and counts.
 
 use crate::bits::BitProcess;
 use crate::config::{Config, ConfigError};
@@ -31,7 +31,7 @@ pub struct Channel {
     latest: Instant,
 }
 
-/// What takes packets and puts them on the link.
+/// The part that takes packets and puts them on the link.
 #[derive(Clone, Debug)]
 enum Sender {
     Fixed(Transmitter),
@@ -46,12 +46,12 @@ pub struct QueueState {
     pub packets: usize,
     /// Octets of those packets.
     pub bytes: ByteCount,
-    /// When the transmitter has sent all it was given; in the past or now if it is idle. Where
-    /// capacity is assigned on demand, the earliest that it can be.
+    /// The time at which the transmitter will have sent everything it holds; in the past or now if
+    /// it is idle. Where capacity is assigned on demand, the earliest such time.
     pub free_at: Instant,
 }
 
-/// Second arrivals: a way and bit errors of their own.
+/// The second arrivals of duplicated packets: jitter and bit errors of their own.
 #[derive(Clone, Debug)]
 struct Copies {
     probability: Probability,
@@ -106,8 +106,8 @@ impl Channel {
         })
     }
 
-    /// Hands the link a packet of `len` octets, lower headers included, and says what becomes of
-    /// it. `now` never decreases from call to call; a smaller one is read as the largest so far.
+    /// Hands the link a packet of `len` octets, lower headers included, and returns its fate. `now`
+    /// never decreases from call to call; a smaller one is read as the largest so far.
     pub fn admit(&mut self, now: Instant, len: ByteCount) -> Verdict {
         self.latest = self.latest.max(now);
         self.counters.offered_packets += 1;
@@ -138,9 +138,9 @@ impl Channel {
         Some(self.transmit(departure.transmission, departure.len))
     }
 
-    /// When to call [`Channel::poll_departure`] at the latest, if nothing is admitted before: a
-    /// packet may have left then, or more is assigned. `None` while nothing stands in the buffer,
-    /// and always without [`crate::Dama`].
+    /// The latest time to call [`Channel::poll_departure`] if nothing is admitted before: a packet
+    /// may have left then, or more capacity is assigned. `None` while the buffer is empty, and
+    /// always without [`crate::Dama`].
     pub fn wake_at(&self) -> Option<Instant> {
         match &self.sender {
             Sender::Fixed(_) => None,
@@ -148,9 +148,9 @@ impl Channel {
         }
     }
 
-    /// Whether a packet of `len` octets handed over now would not be waiting in the way of later,
-    /// more urgent ones more than it must: the transmitter is idle, or the terminal's buffer, from
-    /// which requests are made, has room. For link layers that keep packets back until then.
+    /// Whether the link can take a packet of `len` octets at once: the transmitter is idle, or the
+    /// terminal's buffer, from which requests are made, has room. A link layer that keeps packets
+    /// back until then can still send a more urgent packet first.
     pub fn takes(&mut self, now: Instant, len: ByteCount) -> bool {
         self.latest = self.latest.max(now);
         match &mut self.sender {
@@ -159,7 +159,8 @@ impl Channel {
         }
     }
 
-    /// Every model draws for every transmitted packet, so that none moves another's draws.
+    /// Puts a packet through the models. Every model draws for every transmitted packet, so that no
+    /// model changes another's draws.
     fn transmit(&mut self, transmission: Transmission, len: ByteCount) -> Verdict {
         let Transmission { start, end, marked } = transmission;
         self.counters.transmitted_packets += 1;
@@ -210,7 +211,7 @@ impl Channel {
         Verdict::Drop(reason)
     }
 
-    /// The queue at `now`: what a cross-layer rate control may look at.
+    /// The queue at `now`, for a cross-layer rate control.
     pub fn queue(&mut self, now: Instant) -> QueueState {
         self.latest = self.latest.max(now);
         match &mut self.sender {
@@ -234,19 +235,19 @@ impl Channel {
         }
     }
 
-    /// The short-term bit error rate at the end of the last transmission, if the channel fades: what the far end's power
-    /// meter says when it has arrived.
+    /// The short-term bit error rate at the end of the last transmission, if the channel fades. It is what the far
+    /// end's power meter shows when that packet has arrived.
     pub fn short_term_rate(&self) -> Option<BitErrorRate> {
         self.fading.as_ref().map(FadingProcess::short_term_rate)
     }
 
-    /// What the channel did so far.
+    /// The channel's counters so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether a replayed trace came to its end before the packets did: what was decided since is
-    /// worth nothing, and the driver must end the run with this error.
+    /// The error that a replayed trace ended before the packets did. Verdicts since then are worth
+    /// nothing, and the driver must end the run with this error.
     pub fn trace_used_up(&self) -> Option<UsedUp> {
         let fading = self.fading.as_ref();
         self.loss
@@ -254,7 +255,7 @@ impl Channel {
             .or_else(|| fading.and_then(FadingProcess::used_up))
     }
 
-    /// What the channel was made from.
+    /// The description that the channel was made from.
     pub const fn config(&self) -> &Config {
         &self.config
     }

@@ -1,4 +1,4 @@
-//! The description of a channel, and what is wrong with it.
+//! The description of a channel, and the error about one that cannot be used.
 
 use crate::bits::BitErrors;
 use crate::channel::Channel;
@@ -18,43 +18,43 @@ use fulmar_proto::units::{
 /// intact.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// The rate of the transmitter; `None` takes no time.
+    /// The rate of the transmitter; with `None` a transmission takes no time.
     pub rate: Option<Bitrate>,
     /// Propagation delay, from the last octet's departure to its arrival.
     pub delay: Duration,
-    /// What may wait for the transmitter. Without a `rate` nothing ever waits.
+    /// The limit on packets that wait for the transmitter. Without a `rate` nothing ever waits.
     pub queue: QueueLimit,
-    /// Packets that find the queue, themselves included, above this are marked.
+    /// The length of the queue above which packets are marked; it counts the packet itself.
     pub ecn_threshold: Option<QueueLimit>,
-    /// Packets lost in flight.
+    /// The loss of packets in flight.
     pub loss: LossModel,
-    /// Bits inverted in flight.
+    /// The inversion of bits in flight.
     pub bits: BitErrors,
-    /// Received power that fades: more inverted bits, darkness, and the delay of a pass.
+    /// The fading of the received power: more inverted bits, darkness, and the delay of a pass.
     pub fading: Option<Fading>,
-    /// Spans in which nothing gets through.
+    /// Times in which nothing gets through.
     pub outages: OutagePlan,
-    /// Packets held back so that others overtake them.
+    /// The holding back of packets, so that others overtake them.
     pub reorder: Option<Reorder>,
-    /// The share of delivered packets that arrive twice. The copy costs no link time and goes its
-    /// own way: own jitter, own holding back, own bit errors.
+    /// The share of delivered packets that arrive twice. The copy costs no link time and has its
+    /// own jitter, its own holding back and its own bit errors.
     pub duplicate: Probability,
-    /// A delay that varies.
+    /// The variation of the delay.
     pub jitter: Option<Jitter>,
-    /// Capacity on demand: `rate` is the most that is ever assigned, and `queue` bounds the
-    /// terminal's buffer, the packet being sent with its rest.
+    /// Capacity on demand. `rate` is then the most that is ever assigned, and `queue` bounds the
+    /// terminal's buffer, which holds the rest of the packet being sent as well.
     pub dama: Option<Dama>,
 }
 
-/// A value out of range.
+/// The error about a value out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {value}; allowed is {allowed}")]
 pub struct ConfigError {
-    /// Which field of [`Config`], with a path such as `loss.mean_burst`.
+    /// The field of [`Config`], with a path such as `loss.mean_burst`.
     pub field: &'static str,
-    /// What was given.
+    /// The value given.
     pub value: String,
-    /// What would be accepted.
+    /// The values accepted.
     pub allowed: String,
 }
 
@@ -72,7 +72,7 @@ impl ConfigError {
     }
 }
 
-/// Longer than a light-year's worth of patience and short enough for sums of a few to fit 64 bits.
+/// The longest delay: a year, so that sums of a few delays fit 64 bits.
 const DELAY_MAX: Duration = Duration::from_secs(31_536_000);
 impl Config {
     /// Checks every field.
@@ -83,9 +83,9 @@ impl Config {
         Channel::new(self.clone(), &Rng::from_seed(0)).map(drop)
     }
 
-    /// The probability that a packet of `len` octets, once on the link and outside of outages,
-    /// does not arrive intact: 1 - (1 - mean loss) × (1 - P(some bit inverted)), and the same of
-    /// fading, by its law.
+    /// The probability that a packet of `len` octets, once on the link and outside of outages, does
+    /// not arrive intact: 1 - (1 - mean loss) × (1 - P(some bit inverted)). Fading, by its law,
+    /// makes one more such factor.
     pub fn packet_error_rate(&self, len: ByteCount) -> PacketErrorRate {
         let arrives = 1.0 - self.loss.mean_loss().value();
         let intact = 1.0 - self.bits.packet_error_rate(len).value();
@@ -96,10 +96,10 @@ impl Config {
         computed_rate(1.0 - arrives * intact * lit * unfaded)
     }
 
-    /// Refuses what leaves a verdict open, for drivers that ask once for each packet.
+    /// Refuses a channel that can leave a verdict open, for drivers that ask once for each packet.
     ///
     /// # Errors
-    /// There is a [`Dama`].
+    /// The channel has a [`Dama`].
     pub fn decides_at_once(&self) -> Result<(), ConfigError> {
         match self.dama {
             None => Ok(()),
@@ -107,9 +107,9 @@ impl Config {
         }
     }
 
-    /// The longest from handing over a packet of `len` octets, as soon as [`Channel::takes`] allows
-    /// it, until its last bit has left: its transmission, and for a terminal the buffer before
-    /// it and the answer to its request. Outages come on top.
+    /// The longest time from handing over a packet of `len` octets, as soon as [`Channel::takes`]
+    /// allows it, until its last bit has left. It contains the transmission, and for a terminal
+    /// also the buffer before the packet and the answer to its request. Outages come on top.
     pub fn access_max(&self, len: ByteCount) -> Duration {
         let time_to_send = |len| {
             self.rate
@@ -121,7 +121,7 @@ impl Config {
         time_to_send(len) + terminal
     }
 
-    /// Checks what no model checks itself.
+    /// Checks the fields that no model checks itself.
     pub(crate) fn check_plain_fields(&self) -> Result<(), ConfigError> {
         if self.rate == Some(Bitrate::ZERO) {
             let allowed = "at least 1bit, or none for a link that takes no time";

@@ -1,10 +1,10 @@
-//! What a channel did, in numbers.
+//! The counters of a channel.
 
 use crate::verdict::DropReason;
 use fulmar_proto::units::ByteCount;
 
-/// Counts of one channel since its birth. Conservation: `offered_packets` = `dropped` for
-/// [`DropReason::Queue`] + `transmitted_packets` + what stands in a terminal's buffer, and `transmitted_packets` = `delivered_packets` +
+/// Counts of one channel since its birth. Conservation: `offered_packets` = `dropped` for [`DropReason::Queue`] +
+/// `transmitted_packets` + the packets in a terminal's buffer, and `transmitted_packets` = `delivered_packets` +
 /// `dropped` for all other reasons. Copies are in `duplicated_packets` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

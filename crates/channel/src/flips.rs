@@ -1,4 +1,4 @@
-//! Positions of inverted bits, and inverting them.
+//! Positions of inverted bits, and the inversion itself.
 //!
 //! Position `8 i + j` is bit `j` of octet `i`, counted from the most significant bit, which is the
 //! order on the wire. Most packets have no or few inverted bits, so a handful is kept in place and
@@ -7,8 +7,9 @@
 use core::fmt;
 use fulmar_proto::units::ByteCount;
 
-/// With this many a packet of 1500 octets at a bit error rate of 1e-4 (1.2 on average) needs an
-/// allocation once in 30,000 packets, and [`Flips`] stays at 32 octets.
+/// Positions that are kept without an allocation. With this many, a packet of 1500 octets at a bit
+/// error rate of 1e-4 (1.2 on average) needs an allocation once in 30,000 packets, and [`Flips`]
+/// stays at 32 octets.
 const IN_PLACE: usize = 7;
 
 /// Sorted, distinct positions of inverted bits.
@@ -62,7 +63,7 @@ impl Flips {
         }
     }
 
-    /// The bits that two independent causes invert together: what both hit is as it was sent.
+    /// The bits that two independent causes invert together: a bit that both hit is as it was sent.
     pub(crate) fn and(self, other: Self) -> Self {
         if other.is_empty() {
             return self;
@@ -89,7 +90,7 @@ impl Flips {
         self.as_slice().is_empty()
     }
 
-    /// How many bits are inverted.
+    /// The number of inverted bits.
     pub fn len(&self) -> usize {
         self.as_slice().len()
     }
@@ -115,7 +116,7 @@ impl fmt::Debug for Flips {
     }
 }
 
-/// Where the inverted bits of a packet fell.
+/// The damage to a packet: where its inverted bits fell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Damage {
@@ -139,8 +140,8 @@ impl Damage {
     }
 }
 
-/// Inverts the bits at `flips` in a packet of which `octets` holds what follows the first `lower`
-/// octets, and says how many fell inside and outside of it.
+/// Inverts the bits at `flips` in a packet. `octets` holds the part of the packet behind its first
+/// `lower` octets. Returns how many bits fell inside and outside of it.
 pub fn apply_flips(octets: &mut [u8], flips: &Flips, lower: ByteCount) -> Damage {
     let mut damage = Damage::default();
     for &position in flips.as_slice() {

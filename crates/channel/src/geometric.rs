@@ -1,4 +1,4 @@
-//! How many trials fail before the next success: the draw behind every rare event here.
+//! The number of trials that fail before the next success: the draw behind every rare event here.
 //!
 //! With success probability p, P(G >= k) = (1 - p)^k. For E exponential with mean one,
 //! G = floor(E / -ln(1 - p)) has exactly that law, because P(E >= k × -ln(1 - p)) = (1 - p)^k. One
@@ -10,12 +10,12 @@ use rand_distr::{Distribution, Exp1};
 /// The geometric distribution on 0, 1, 2, ...
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometric {
-    /// 1 / -ln(1 - p): zero for p = 1, infinite for p = 0.
+    /// The value 1 / -ln(1 - p): zero for p = 1, infinite for p = 0.
     scale: f64,
 }
 
 impl Geometric {
-    /// Failures before a success of probability `p`, in 0..=1.
+    /// The distribution of failures before a success of probability `p`, in 0..=1.
     pub(crate) fn new(p: f64) -> Self {
         Self {
             scale: -(-p).ln_1p().recip(),
@@ -31,7 +31,7 @@ impl Geometric {
     }
 }
 
-/// Exponential with mean one.
+/// Draws from the exponential law with mean one.
 pub(crate) fn exponential(rng: &mut Rng) -> f64 {
     Exp1.sample(rng)
 }

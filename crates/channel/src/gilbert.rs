@@ -1,9 +1,9 @@
 //! Bursts of lost packets: the two-state Markov chain that steps once per packet.
 //!
-//! In the simple form every packet of the bad state is lost and none of the good. With
-//! P(bad to good) = r and P(good to bad) = p a burst has 1 / r packets on average and the mean loss
-//! is p / (p + r), so the two quantities a user can measure determine both. In the general form
-//! each state has a loss of its own, and the states are not seen in what is lost.
+//! In the simple form every packet of the bad state is lost and none of the good. With P(bad to
+//! good) = r and P(good to bad) = p a burst has 1 / r packets on average and the mean loss is p /
+//! (p + r), so the two quantities a user can measure determine both. In the general form each state
+//! has a loss of its own, and the losses do not show the states.
 //!
 //! # Sources
 //! Gilbert, "Capacity of a burst-noise channel", Bell System Technical Journal 39 (1960), with the
@@ -51,7 +51,7 @@ impl GilbertElliott {
 pub struct PacketState {
     /// The share of packets lost in it.
     pub loss: PacketErrorRate,
-    /// How many packets a visit lasts on average; at least 1.
+    /// The mean length of a visit in packets; at least 1.
     pub mean_packets: f64,
 }
 
@@ -96,7 +96,7 @@ impl PacketStates {
     }
 }
 
-/// The chain in motion: it draws run lengths, not single steps.
+/// The state of the chain: it draws run lengths, not single steps.
 #[derive(Clone, Debug)]
 pub(crate) struct GilbertProcess {
     to_bad: Geometric,
@@ -128,7 +128,7 @@ impl GilbertProcess {
         process
     }
 
-    /// Whether the next packet meets the bad state, in the simple form: is lost.
+    /// Whether the next packet meets the bad state; in the simple form, whether it is lost.
     pub(crate) fn next_is_bad(&mut self) -> bool {
         if self.left == 0 {
             self.bad = !self.bad;

@@ -1,10 +1,11 @@
-//! What a medium does to a packet, for the simulator and the real-time emulator alike.
+//! A model of a medium: what happens to each packet, for the simulator and the real-time emulator
+//! alike.
 //!
-//! One direction of one hop is one [`Channel`]. It is told when a packet of how many octets is
-//! handed to the link, and answers when it arrives and which of its bits are inverted, or why it
-//! does not arrive. It never sees the packet: damage is a list of positions that the driver
-//! inverts in the real octets, so that the header check, the payload check and the decoder have
-//! to notice.
+//! One direction of one hop is one [`Channel`]. The driver tells it when a packet is handed to the
+//! link and how many octets it has. The channel answers when the packet arrives and which of its
+//! bits are inverted, or why it does not arrive. It never sees the packet: damage is a list of
+//! positions that the driver inverts in the real octets, so that the header check, the payload
+//! check and the decoder have to notice.
 //!
 //! The packet's way through a channel:
 //!
@@ -18,10 +19,11 @@
 //! are still to come: `admit` answers [`Verdict::Waits`], and the driver polls for departures.
 //!
 //! # Promises
-//! - No clock and no entropy: `now` is an argument, randomness the generator given at birth.
-//! - Every model draws from a named stream of its own, once per transmitted packet or per run of
-//!   packets: switching one model on moves no draw of another, and equal seeds and equal input
-//!   give equal verdicts.
+//! - No clock and no entropy: `now` is an argument, and randomness comes from the generator given
+//!   at birth.
+//! - Every model draws from a named random stream of its own, once per transmitted packet or per
+//!   run of packets. Switching one model on changes no draw of another, and equal seeds and equal
+//!   input give equal verdicts.
 //! - Work per packet is constant on average, plus the number of inverted bits; memory is bounded
 //!   by the queue limit.
 //!

@@ -1,9 +1,9 @@
 //! Packet loss in flight.
 //!
 //! A lost packet has occupied the link. Loss is drawn for every transmitted packet, at the end of
-//! its transmission, also for one that an outage takes anyway, so that the outage plan moves no
-//! loss draw. Under Bernoulli loss with equal seeds the packets lost at a lower rate are among
-//! those lost at a higher one.
+//! its transmission. It is drawn even for a packet that an outage takes anyway, so that the outage
+//! plan changes no loss draw. Under Bernoulli loss with equal seeds the packets lost at a lower
+//! rate are among those lost at a higher one.
 
 use crate::config::ConfigError;
 use crate::gilbert::{GilbertElliott, GilbertProcess, PacketStates};
@@ -36,7 +36,7 @@ pub enum LossModel {
 }
 
 impl LossModel {
-    /// The loss in the long run; of intervals, for packets that are short against them.
+    /// The loss in the long run; for intervals, that of packets much shorter than the intervals.
     pub fn mean_loss(&self) -> PacketErrorRate {
         match self {
             Self::None => PacketErrorRate::ZERO,
@@ -65,13 +65,13 @@ impl LossModel {
     }
 }
 
-/// A rate computed from rates. Rounding may leave it just outside of 0..=1; parameters that fail
-/// the check may make it no number at all, which reads as zero.
+/// A rate computed from rates. Rounding may leave it just outside of 0..=1. Parameters that fail
+/// the check may make it NaN, which reads as zero.
 pub(crate) fn computed_rate(value: f64) -> PacketErrorRate {
     PacketErrorRate::new(value.clamp(0.0, 1.0)).unwrap_or_default()
 }
 
-/// The process in motion.
+/// The state of a loss process.
 #[derive(Clone, Debug)]
 pub(crate) enum LossProcess {
     None,
@@ -141,7 +141,7 @@ impl LossProcess {
         }
     }
 
-    /// Whether a trace has come to its end.
+    /// The error about a trace that has come to its end.
     pub(crate) fn used_up(&self) -> Option<UsedUp> {
         match self {
             Self::Replay(replay) => replay.used_up(),

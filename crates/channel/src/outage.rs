@@ -1,9 +1,9 @@
 //! Outages: spans of time in which nothing gets through.
 //!
-//! An outage of length L from t covers t up to, not including, t + L. It takes every packet whose
+//! An outage of length L from t covers t up to, not including, t + L. It drops every packet whose
 //! transmission overlaps it, even by one nanosecond, since a packet with a hole is no packet.
-//! Packets wholly sent before it arrive: the medium is out at the sending end. The queue and the
-//! transmitter go on, as those of a blocked optical or radio link do.
+//! Packets wholly sent before it arrive, because the medium is out at the sending end. The queue
+//! and the transmitter continue, as those of a blocked optical or radio link do.
 
 use crate::config::ConfigError;
 use fulmar_proto::units::{Duration, Instant, format_duration};
@@ -11,20 +11,20 @@ use fulmar_proto::units::{Duration, Instant, format_duration};
 /// One outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When it begins.
+    /// The start of the outage.
     pub start: Instant,
-    /// How long it lasts; above zero.
+    /// The length of the outage; above zero.
     pub length: Duration,
 }
 
-/// Outages that come back for ever.
+/// Outages that repeat for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutageCycle {
-    /// When the first one begins.
+    /// The start of the first outage.
     pub first: Instant,
-    /// From the beginning of one to that of the next.
+    /// The time from the beginning of one outage to the beginning of the next.
     pub every: Duration,
-    /// How long each lasts; above zero and below `every`.
+    /// The length of each outage; above zero and below `every`.
     pub length: Duration,
 }
 
@@ -71,7 +71,7 @@ impl OutagePlan {
     }
 }
 
-/// The plan in motion.
+/// The state of an outage plan.
 #[derive(Clone, Debug)]
 pub(crate) struct OutageClock {
     /// Start and end of the outages still to come or under way, sorted, the next one last.
@@ -103,7 +103,7 @@ impl OutageClock {
             })
             .collect();
         sorted.sort_unstable();
-        // Overlapping outages are one, so that the next to begin is also the next to end.
+        // Overlapping outages are joined, so that the next to begin is also the next to end.
         let mut coming: Vec<(u64, u64)> = Vec::with_capacity(sorted.len());
         for (start, end) in sorted {
             match coming.last_mut() {

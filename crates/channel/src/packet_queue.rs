@@ -1,8 +1,8 @@
 //! A queue of packets before a link that takes one at a time: drop-tail, with marks by threshold or
 //! by RED.
 //!
-//! Unlike the queue inside [`crate::Channel`], which knows at once when a packet's turn will come, this
-//! one waits until whoever stands below asks for a packet: a link layer sends repair first.
+//! The queue inside [`crate::Channel`] knows at once when a packet's turn will come. This one waits
+//! until the layer below asks for a packet: a link layer sends repair first.
 
 use crate::red::{Red, RedConfig};
 use crate::transmitter::QueueLimit;
@@ -10,17 +10,17 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
-/// What a queue did with a packet.
+/// The fate of a packet at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
-    /// It waits.
+    /// The packet waits.
     Waits {
-        /// And is to be marked "congestion experienced".
+        /// Whether it is to be marked "congestion experienced".
         marked: bool,
     },
-    /// There is no room.
+    /// The packet is dropped: there is no room.
     Full,
-    /// RED signals congestion, and the packet cannot be marked.
+    /// The packet is dropped: RED signals congestion, and the packet cannot be marked.
     Early,
 }
 
@@ -46,16 +46,16 @@ impl<T> PacketQueue<T> {
         }
     }
 
-    /// The same with RED. `packet_time` is how long a typical packet occupies the link; draws come
-    /// from `rng`.
+    /// This queue with RED. `packet_time` is the time that a typical packet occupies the link;
+    /// draws come from `rng`.
     #[must_use]
     pub fn with_red(mut self, config: RedConfig, packet_time: Duration, rng: Rng) -> Self {
         self.red = Some(Red::new(config, packet_time, rng));
         self
     }
 
-    /// Takes a packet of `len` octets, or does not and drops it. `capable` says whether it may be
-    /// marked instead of dropped (RFC 3168).
+    /// Takes a packet of `len` octets, or drops it. `capable` says whether it may be marked instead
+    /// of dropped (RFC 3168).
     pub fn push(&mut self, now: Instant, packet: T, len: ByteCount, capable: bool) -> Queued {
         let waiting = self.waiting.len();
         let signalled = self
@@ -88,12 +88,12 @@ impl<T> PacketQueue<T> {
         Some(packet)
     }
 
-    /// How many packets wait.
+    /// The number of packets that wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether none waits.
+    /// Whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -1,4 +1,4 @@
-//! From the end of the transmission to the arrival: propagation, jitter, and being held back.
+//! The time from the end of the transmission to the arrival: propagation, jitter, and holding back.
 //!
 //! arrival = end of transmission + delay + uniform(-spread, +spread) + (held back ? extra : 0)
 //!
@@ -15,7 +15,7 @@ pub enum Order {
     /// First in, first out.
     #[default]
     Kept,
-    /// Every packet for itself.
+    /// Each packet has its own delay, so that packets may overtake each other.
     Free,
 }
 
@@ -34,11 +34,11 @@ pub struct Jitter {
 pub struct Reorder {
     /// The share of packets held back.
     pub probability: Probability,
-    /// How long; above zero.
+    /// The time for which they are held back; above zero.
     pub extra: Duration,
 }
 
-/// The way in motion.
+/// The state of a path.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     delay: Duration,
@@ -47,7 +47,7 @@ pub(crate) struct Path {
     latest: Instant,
 }
 
-/// When a packet arrives.
+/// The arrival of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) at: Instant,

@@ -8,7 +8,8 @@ use fulmar_proto::units::{Bitrate, Duration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Preset {
-    /// 5 mbit, 10 us: the lossy middle link, ambiguity A1 resolved as 10 us.
+    /// 5 mbit, 10 us: the lossy middle link. The papers print its latency as "10 s"; the unit's
+    /// Greek letter was most likely lost.
     Airborne,
     /// 5 mbit, 10 ms: the same link in the second reading of its latency.
     AirborneFar,
@@ -29,7 +30,7 @@ impl Preset {
         }
     }
 
-    /// Where the values come from.
+    /// The source of the values.
     pub const fn source(self) -> &'static str {
         match self {
             Self::Airborne => {
@@ -43,7 +44,7 @@ impl Preset {
         }
     }
 
-    /// The channel: rate and delay of the preset, the queue ns-3 has by default (100 packets), no
+    /// The channel: rate and delay of the preset, ns-3's default queue (100 packets), and no
     /// errors.
     pub fn config(self) -> Config {
         let (bits_per_second, delay) = match self {
@@ -59,7 +60,7 @@ impl Preset {
     }
 }
 
-/// There is no preset of that name.
+/// The error about a name that no preset has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no preset `{0}`; there are airborne, airborne-10ms and setup")]
 pub struct UnknownPreset(pub String);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! After idle time the average is as if the packets that could have been sent meanwhile had found
-//! the queue empty. From `max` to twice `max` the probability rises on to 1 ("gentle"); beyond,
+//! the queue empty. From `max` to twice `max` the probability rises to 1 ("gentle"); above that,
 //! every packet is signalled.
 //!
 //! # Sources
@@ -32,7 +32,8 @@ pub struct RedConfig {
 }
 
 impl RedConfig {
-    /// Between `min` and `max`, with the paper's weight 0.002 and the 10 % that Floyd recommends.
+    /// Settings for thresholds `min` and `max`, with the paper's weight 0.002 and the 10 % that
+    /// Floyd recommends.
     pub fn between(min: u32, max: u32) -> Self {
         Self {
             min,
@@ -59,7 +60,7 @@ impl RedConfig {
     }
 }
 
-/// RED at work on one queue.
+/// The state of RED on one queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Red {
     config: RedConfig,
@@ -68,7 +69,7 @@ pub(crate) struct Red {
     /// Packets since the last signal, or since the average rose to `min`.
     unsignalled: u32,
     idle_since: Option<Instant>,
-    /// How long a typical packet occupies the link.
+    /// The time that a typical packet occupies the link.
     packet_time: Duration,
 }
 
@@ -84,12 +85,12 @@ impl Red {
         }
     }
 
-    /// The queue ran empty.
+    /// Notes that the queue ran empty.
     pub(crate) const fn idle(&mut self, now: Instant) {
         self.idle_since = Some(now);
     }
 
-    /// A packet arrives at a queue of `waiting`; whether to signal congestion.
+    /// Notes that a packet arrives at a queue of `waiting`. Returns whether to signal congestion.
     pub(crate) fn arrival(&mut self, now: Instant, waiting: usize) -> bool {
         self.update(now, waiting);
         let (min, max) = (f64::from(self.config.min), f64::from(self.config.max));
@@ -144,8 +145,8 @@ mod tests {
         )
     }
 
-    /// How many of 20,000 arrivals at a queue of constant length are signalled, once the average
-    /// has settled: 10,000 arrivals leave (1 - 0.002)^10000 = 2e-9 of the start.
+    /// Counts the signals in 20,000 arrivals at a queue of constant length, once the average has
+    /// settled: 10,000 arrivals leave (1 - 0.002)^10000 = 2e-9 of the start.
     fn signalled_at(red: &mut Red, waiting: usize) -> u32 {
         for _ in 0..10_000 {
             red.arrival(Instant::START, waiting);

@@ -1,12 +1,12 @@
 //! Replay of a recorded loss: packet by packet, or by time.
 //!
-//! A trace is a value here. Who has files reads them (`crates/trace`) and puts the trace into the
-//! model before the channel is made.
+//! A trace is a value here; `crates/trace` reads the files. The trace is put into the model before
+//! the channel is made.
 //!
 //! # Promises
-//! - A trace that is used up and does not loop is told ([`UsedUp`]): nothing is known of the packets
+//! - A trace that ends and does not loop is reported ([`UsedUp`]). Nothing is known of the packets
 //!   behind its end, so results must not be made of them. They count as lost.
-//! - Memory: one bit for a recorded packet, 16 octets for an interval, both bounded.
+//! - Memory is bounded: one bit for a recorded packet, 16 octets for an interval.
 
 use crate::config::ConfigError;
 use crate::loss::computed_rate;
@@ -15,7 +15,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 use std::sync::Arc;
 
-/// A trace is longer than its bound.
+/// The error about a trace that is longer than its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a trace holds at most {max} {what}; cut it into parts")]
 pub struct TraceFull {
@@ -32,7 +32,7 @@ pub struct PacketTrace {
 }
 
 impl PacketTrace {
-    /// As many packets as a trace holds: 32 MB of them, four days at a thousand a second.
+    /// The most packets that a trace holds: 32 MB of them, four days at a thousand a second.
     pub const PACKETS_MAX: usize = 1 << 28;
 
     /// Adds the next packet.
@@ -56,12 +56,12 @@ impl PacketTrace {
         Ok(())
     }
 
-    /// How many packets there are.
+    /// The number of packets.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the trace is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -76,18 +76,18 @@ impl PacketTrace {
 /// The loss as a function of time: intervals one after another, from the start of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimeTrace {
-    /// When each interval ends, in nanoseconds, and what a packet in it is lost with.
+    /// The end of each interval, in nanoseconds, and the loss in it.
     intervals: Vec<(u64, f64)>,
     /// The integral of the loss over time, in nanoseconds.
     lost: f64,
 }
 
 impl TimeTrace {
-    /// As many intervals as a trace holds: 64 MB of them.
+    /// The most intervals that a trace holds: 64 MB of them.
     pub const INTERVALS_MAX: usize = 1 << 22;
 
-    /// Adds an interval of `length` in which packets are lost with probability `loss`. One without
-    /// length changes nothing.
+    /// Adds an interval of `length` in which packets are lost with probability `loss`. An interval
+    /// without length changes nothing.
     ///
     /// # Errors
     /// The trace is full.
@@ -147,7 +147,7 @@ impl Trace {
         })
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the trace is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Packets(trace) => trace.is_empty(),
@@ -171,51 +171,52 @@ impl fmt::Display for Trace {
     }
 }
 
-/// What happens at the end of a trace.
+/// The behaviour at the end of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtEnd {
-    /// Nothing more can be said: see [`UsedUp`].
+    /// The trace stops: nothing more is known (see [`UsedUp`]).
     #[default]
     Stop,
-    /// It begins again.
+    /// The trace begins again.
     Loop,
-    /// It begins again, and the first time at a place drawn from the seed, so that runs differ.
+    /// The trace begins again; its first pass starts at a place drawn from the seed, so that runs
+    /// differ.
     LoopShifted,
 }
 
 /// A trace as a loss model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
-    /// Where it was recorded: the file as the user named it.
+    /// The trace's origin: the file as the user named it.
     pub name: String,
-    /// What happens at its end.
+    /// The behaviour at the trace's end.
     pub at_end: AtEnd,
-    /// What it says; none before the file was read, and no channel can be made then.
+    /// The trace; none before the file was read, and no channel can be made then.
     pub trace: Option<Arc<Trace>>,
 }
 
-/// A trace came to its end before the packets did.
+/// The error that a trace came to its end before the packets did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the trace {name} ({length}) is used up; write `trace {name} loop` to begin it again, or \
      record a longer one"
 )]
 pub struct UsedUp {
-    /// Of what it is a trace: `loss` or `fading`.
+    /// The field that has the trace: `loss` or `fading`.
     pub field: &'static str,
     /// The trace.
     pub name: String,
-    /// How long it is, in packets or time.
+    /// The trace's length, in packets or time.
     pub length: String,
 }
 
-/// The trace in motion.
+/// The state of a replay.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayProcess {
     name: String,
     trace: Arc<Trace>,
     looped: bool,
-    /// The next packet; or what is added to the time.
+    /// The next packet; for a trace by time, the offset that is added to the time.
     position: u64,
     used_up: bool,
     rng: Rng,
@@ -268,7 +269,7 @@ impl ReplayProcess {
                     let length = trace.end();
                     let begin = first.wrapping_add(self.position) % length;
                     let last = begin.saturating_add((last - first).min(length - 1));
-                    // What reaches past the end goes on at the beginning.
+                    // The part of the transmission behind the trace's end meets its beginning.
                     trace.worst(begin, last).or_else(|| {
                         let before = trace.worst(begin, length - 1)?;
                         Some(before.max(trace.worst(0, last - length)?))

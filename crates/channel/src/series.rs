@@ -3,14 +3,14 @@
 //! The lengths are uniform between two bounds and independent. A packet is lost if any part of its
 //! transmission falls into a bad interval, so slow links lose more packets to the same series.
 //!
-//! The process is stationary from the first instant on, as the other models by time are: the state
-//! has the odds of the shares of time, and the first interval is what remains of one already begun.
-//! The series is a function of the seed alone as long as no silence lasts longer than 16,384 mean
+//! The process is stationary from the first instant on, like the other models by time: the state
+//! has the odds of the shares of time, and the first interval is the rest of one already begun. The
+//! series is a function of the seed alone as long as no silence lasts longer than 16,384 mean
 //! cycles, so variants that are compared under one seed meet the same intervals.
 //!
 //! # Sources
-//! Kojo et al. (FDPW 2005), error models of the SLACP tests; spec/protocols.md 3.3, and C2 for the
-//! bursts of "huge", which cannot be right as printed.
+//! Kojo et al. (FDPW 2005), error models of the SLACP tests. Their bursts of "huge" cannot be right
+//! as printed: bursts of 100 ms do not give the 13 to 15 % printed beside them.
 
 use crate::config::ConfigError;
 use crate::loss::computed_rate;
@@ -61,15 +61,16 @@ impl Lengths {
 /// Good and bad intervals in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// How long nothing is lost.
+    /// The lengths of intervals in which nothing is lost.
     pub good: Lengths,
-    /// How long everything is lost.
+    /// The lengths of intervals in which everything is lost.
     pub bad: Lengths,
 }
 
 /// The series of the SLACP tests by the papers' names, with gaps and bursts in milliseconds.
-/// `huge-literal` has the bursts as printed, which cannot give the 13 to 15 % beside them;
-/// `huge-calibrated` those with which packets of 1450 octets, at 128 kbit/s one after another, lose 14 %.
+/// `huge-literal` has the bursts as printed, which cannot give the 13 to 15 % printed beside them.
+/// `huge-calibrated` has bursts with which packets of 1450 octets, at 128 kbit/s one after another, lose
+/// 14 %.
 const SLACP: [(&str, [u64; 4]); 6] = [
     ("low", [10_000, 30_000, 60, 60]),
     ("medium", [5_000, 15_000, 100, 300]),
@@ -91,8 +92,9 @@ impl Series {
         })
     }
 
-    /// The share of time that is bad: the loss of packets that take no time on the link. One that
-    /// takes `t` is lost with probability up to (bad + t) / (bad + good), in means.
+    /// The share of time that is bad: the loss of packets that take no time on the link. A packet
+    /// that takes `t` is lost with probability up to (bad + t) / (bad + good), where good and bad
+    /// are the mean lengths.
     pub fn bad_share(&self) -> PacketErrorRate {
         let (good, bad) = (
             self.good.mean().as_secs_f64(),
@@ -107,12 +109,12 @@ impl Series {
     }
 }
 
-/// The series in motion.
+/// The state of a series.
 #[derive(Clone, Debug)]
 pub(crate) struct SeriesProcess {
     good: (u64, u64),
     bad: (u64, u64),
-    /// The present bad interval or, in a good one, the next.
+    /// The start of the present bad interval or, in a good one, of the next bad one.
     begins: u64,
     ends: u64,
     cycle: u64,
@@ -157,8 +159,8 @@ impl SeriesProcess {
         min + self.rng.below(max - min + 1)
     }
 
-    /// What remains of an interval that is under way: an interval is met with odds proportional to
-    /// its length, at a place uniform within it.
+    /// The rest of an interval that is under way: an interval is met with odds proportional to its
+    /// length, at a place uniform within it.
     fn rest(&mut self, (min, max): (u64, u64)) -> u64 {
         let (min, max) = (min as f64, max as f64);
         let length = (min * min + self.rng.unit_f64() * (max * max - min * min)).sqrt();
@@ -206,7 +208,8 @@ mod tests {
 
     #[test]
     fn every_slacp_series_is_valid_and_of_the_share_its_bounds_have() {
-        // (mean burst) / (mean gap + mean burst), from the paper's table in spec/protocols.md 3.3.
+        // (mean burst) / (mean gap + mean burst), from the gaps and bursts of the paper's table
+        // (Kojo et al., error models).
         for (name, share) in [
             ("low", 0.06 / 20.06),
             ("medium", 0.2 / 10.2),

@@ -1,7 +1,7 @@
 //! The forms that people type: `2% burst 4`, `on-off 30% period 50ms`, `every 30s for 2s`.
 //!
-//! What is printed reads back as the same value. Quantities are those of
-//! [`fulmar_proto::units`]; a missing unit is an error that says what would be accepted.
+//! A printed value reads back as the same value. Quantities are those of [`fulmar_proto::units`]; a
+//! missing unit is an error that names the units accepted.
 
 use crate::bits::BitErrors;
 use crate::config::ConfigError;
@@ -17,7 +17,7 @@ use core::fmt;
 use core::str::FromStr;
 use fulmar_proto::units::{Instant, PacketErrorRate, UnitError, format_duration, parse_duration};
 
-/// Why a description could not be read.
+/// The reason why a description could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
@@ -27,12 +27,12 @@ pub enum TextError {
     /// A value in it is out of range.
     #[error(transparent)]
     Range(#[from] ConfigError),
-    /// It has none of the known forms.
+    /// The description has none of the known forms.
     #[error("`{text}` does not describe {what}: write {expected}")]
     Form {
-        /// What was given.
+        /// The text given.
         text: String,
-        /// What it should have described.
+        /// The kind of description that was expected.
         what: &'static str,
         /// The known forms.
         expected: &'static str,
@@ -131,7 +131,7 @@ fn lengths(text: &str) -> Result<Lengths, TextError> {
     })
 }
 
-/// `trace FILE [loop [shifted]]`, of which FILE may have blanks in it.
+/// A trace by its notation `trace FILE [loop [shifted]]`; FILE may contain blanks.
 fn replay(text: &str) -> Replay {
     let rest = text.trim().trim_start_matches("trace").trim();
     let without = |rest: &'_ str, word: &str| {
@@ -154,9 +154,9 @@ fn replay(text: &str) -> Replay {
     }
 }
 
-/// A rate of loss as people write it, where that is exact.
+/// A rate of loss in per cent, where that is exact.
 fn percent(rate: PacketErrorRate) -> String {
-    // Twelve digits hide what binary fractions add; reading the text back decides.
+    // Twelve digits hide the errors of binary fractions; reading the text back decides.
     let text = format!("{}%", (rate.value() * 1e14).round() / 1e12);
     if text.parse() == Ok(rate) {
         text

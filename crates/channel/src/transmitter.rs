@@ -1,9 +1,9 @@
 //! The sending end of a link: a drop-tail queue in front of a transmitter of fixed rate.
 //!
-//! A packet is transmitted after those admitted before it. The queue is what waits: it does not
-//! contain the packet in transmission (ns-3's `DropTailQueue` in a `PointToPointNetDevice` counts
-//! the same way), so a limit of 100 packets lets 101 be inside, and a limit of 0 admits a packet
-//! only to an idle link. A transmission that ends at `now` has left.
+//! A packet is transmitted after those admitted before it. The queue holds the packets that wait,
+//! without the one in transmission (ns-3's `DropTailQueue` in a `PointToPointNetDevice` counts the
+//! same way). So a limit of 100 packets lets 101 be inside, and a limit of 0 admits a packet only
+//! to an idle link. A transmission that ends at `now` has left.
 //!
 //! # Exactness
 //! The fraction of a nanosecond by which a transmission ends after a whole one is carried into the
@@ -14,21 +14,22 @@ use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
-/// Bounds what a queue holds in memory (16 octets each), also under a limit in octets alone.
+/// The most packets in a queue: it bounds the memory (16 octets each), also under a limit in octets
+/// alone.
 pub(crate) const WAITING_PACKETS_MAX: u32 = 1 << 24;
 
-/// What may wait in front of the link: the tighter of the two bounds counts.
+/// The limit of a queue in front of the link: the tighter of the two bounds counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
-    /// Packets, not counting the one in transmission. `None` sets no bound (but that of memory:
-    /// 2^24 packets).
+    /// Packets, not counting the one in transmission. `None` sets no bound except that of memory
+    /// (2^24 packets).
     pub packets: Option<u32>,
     /// Octets of those packets. `None` sets no bound.
     pub bytes: Option<ByteCount>,
 }
 
 impl QueueLimit {
-    /// Nothing is ever refused.
+    /// A queue that never refuses a packet.
     pub const UNLIMITED: Self = Self {
         packets: None,
         bytes: None,
@@ -55,7 +56,7 @@ impl QueueLimit {
         self.packets.is_none() && self.bytes.is_none()
     }
 
-    /// Whether this much waiting is within the bounds.
+    /// Whether so many waiting packets and octets are within the bounds.
     pub(crate) fn allows(self, packets: usize, octets: u64) -> bool {
         packets as u64 <= u64::from(self.packets.unwrap_or(WAITING_PACKETS_MAX))
             && self.bytes.is_none_or(|limit| octets <= limit.0)
@@ -69,24 +70,24 @@ impl Default for QueueLimit {
     }
 }
 
-/// When a packet is on the link.
+/// The time that a packet is on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transmission {
     pub(crate) start: Instant,
     pub(crate) end: Instant,
-    /// The queue stood above the marking threshold with this packet in it.
+    /// Whether the queue was above the marking threshold with this packet in it.
     pub(crate) marked: bool,
 }
 
 /// The queue and the transmitter behind it.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
-    /// Bits per second; `None` transmits in no time and never queues.
+    /// Bits per second; with `None` a transmission takes no time and nothing queues.
     rate: Option<NonZeroU64>,
     limit: QueueLimit,
     threshold: Option<QueueLimit>,
     /// Admitted packets whose transmission has not ended, the first being transmitted. Stays empty
-    /// when there is nothing to compare it with.
+    /// when there is no limit or threshold to compare it with.
     inside: VecDeque<Inside>,
     octets_inside: u64,
     /// The end of the last transmission, in nanoseconds: `whole` + `carry` / `rate`.
@@ -153,7 +154,7 @@ impl Transmitter {
         Some(Transmission { start, end, marked })
     }
 
-    /// When the transmitter has sent all it was given.
+    /// The time at which the transmitter will have sent everything it holds.
     pub(crate) fn free_at(&self) -> Instant {
         Instant::from_nanos(self.whole.saturating_add(u64::from(self.carry > 0)))
     }

@@ -1,16 +1,16 @@
 //! Loss in two states that alternate with time, whether packets flow or not: ON (worse) and OFF.
 //!
 //! The process is stationary from the first instant on: the initial state is ON with the share of
-//! time that ON has, and the first sojourn is what remains of one already begun. So the mean loss
-//! holds at every moment, and seeds differ in phase.
+//! time that ON has, and the first visit is the rest of one already begun. So the mean loss holds
+//! at every moment, and seeds differ in phase.
 //!
 //! The path of states is a function of the seed alone as long as no silence lasts longer than
-//! 16,384 mean cycles; after one the state is drawn anew, which no measurement can tell from
-//! waiting and keeps the work for a packet bounded.
+//! 16,384 mean cycles. After a longer one the state is drawn anew: no measurement can tell this
+//! from waiting, and it bounds the work for a packet.
 //!
 //! # Sources
-//! LT-TCP + LL-HARQ slides, error process; the reading "ON = 1.5 × mean, OFF = 0.5 × mean, equal
-//! times" is spec/protocols.md 2.1 and B1.
+//! LT-TCP + LL-HARQ slides, error process. The slides say "ON = 1.5 x OFF", but their example (50 %
+//! on average, 75 % in ON, 25 % in OFF) means ON = 1.5 × mean and OFF = 0.5 × mean for equal times.
 
 use crate::config::ConfigError;
 use crate::geometric::{exponential, saturating_whole};
@@ -21,7 +21,7 @@ use fulmar_proto::units::{Duration, Instant, PacketErrorRate, format_duration};
 /// The silence, in mean cycles, after which the state is drawn anew.
 const CYCLES_FOLLOWED_MAX: u64 = 16_384;
 
-/// How the time spent in a state is distributed.
+/// The distribution of the time spent in a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sojourn {
     /// Always the mean; only the phase is random.
@@ -36,7 +36,7 @@ pub enum Sojourn {
 pub struct State {
     /// The share of packets lost in this state.
     pub loss: PacketErrorRate,
-    /// How long a visit lasts on average.
+    /// The mean length of a visit.
     pub mean: Duration,
 }
 
@@ -75,9 +75,9 @@ impl TwoState {
 /// equally long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnOff {
-    /// The loss averaged over time, at most 2/3, because ON has half as much again.
+    /// The loss averaged over time, at most 2/3, because the loss in ON is 1.5 times as high.
     pub mean_loss: PacketErrorRate,
-    /// How long one visit to one state lasts (on average): half of a whole cycle.
+    /// The mean length of one visit to one state: half of a whole cycle.
     pub period: Duration,
     /// The distribution of the visits' lengths.
     pub sojourn: Sojourn,
@@ -119,15 +119,15 @@ fn check_mean(field: &'static str, mean: Duration) -> Result<(), ConfigError> {
     }
 }
 
-/// The process in motion.
+/// The state of the process.
 #[derive(Clone, Debug)]
 pub(crate) struct TwoStateProcess {
     model: TwoState,
     off_nanos: u64,
     on_nanos: u64,
-    /// Fixed: where in its cycle (ON first) the process was at time zero.
+    /// Fixed sojourns: the place in its cycle (ON first) where the process was at time zero.
     phase: u64,
-    /// Exponential: the current state and the instant at which it ends.
+    /// Exponential sojourns: the current state and the instant at which it ends.
     on: bool,
     ends: u64,
     rng: Rng,
@@ -178,8 +178,8 @@ impl TwoStateProcess {
         }
     }
 
-    /// Draws the state from the shares of time. What remains of an exponential visit has the law
-    /// of a whole one.
+    /// Draws the state from the shares of time. The rest of an exponential visit has the law of a
+    /// whole one.
     fn restart(&mut self, now: u64) {
         self.on = self.rng.chance(self.model.on_share());
         self.ends = now.saturating_add(self.visit());

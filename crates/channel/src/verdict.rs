@@ -1,35 +1,36 @@
-//! What became of a packet.
+//! The fate of a packet.
 
 use crate::flips::Flips;
 use fulmar_proto::units::Instant;
 
-/// What a channel does with one packet.
+/// The fate of one packet on a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It arrives, perhaps damaged.
+    /// The packet arrives, perhaps damaged.
     Deliver(Delivery),
-    /// It never arrives.
+    /// The packet never arrives.
     Drop(DropReason),
-    /// It stands in a terminal's buffer: [`crate::Channel::poll_departure`] will say what becomes
-    /// of it. Only with [`crate::Dama`].
+    /// The packet stands in a terminal's buffer, and [`crate::Channel::poll_departure`] will give
+    /// its fate. Only with [`crate::Dama`].
     Waits,
 }
 
 /// An arrival at the far end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When the last octet is there. Later packets may have smaller values if the configuration
+    /// The arrival of the last octet. Later packets may arrive earlier if the configuration
     /// reorders.
     pub at: Instant,
     /// The inverted bits, positions in 0..8 × length; usually empty.
     pub flips: Flips,
-    /// The queue was above the ECN threshold. The driver marks the packet if it is ECN-capable.
+    /// Whether the queue was above the ECN threshold. The driver marks the packet if it is
+    /// ECN-capable.
     pub marked: bool,
     /// A second arrival of the same packet, with bit errors of its own.
     pub duplicate: Option<(Instant, Flips)>,
 }
 
-/// Why a packet does not arrive.
+/// The reason why a packet does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
@@ -37,7 +38,7 @@ pub enum DropReason {
     Queue,
     /// The link was out during at least a part of the transmission.
     Outage,
-    /// The loss model took it in flight.
+    /// The loss model dropped the packet in flight.
     Loss,
 }
 

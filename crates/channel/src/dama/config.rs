@@ -1,4 +1,4 @@
-//! The description of a return link, and what is wrong with it.
+//! The description of a return link whose capacity is assigned on demand, and its check.
 
 use crate::config::ConfigError;
 use fulmar_proto::units::{Duration, format_duration};
@@ -28,23 +28,25 @@ impl Assignment {
     }
 }
 
-/// How a terminal comes by capacity. The rate of the channel is the most it ever gets.
+/// The rules by which a terminal gets capacity. The rate of the channel is the most it ever gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dama {
-    /// What it asks for.
+    /// The capacity category of its requests.
     pub assignment: Assignment,
     /// The super-frame: one request and one assignment in each.
     pub frame: Duration,
-    /// From a request to the arrival of the burst time plan that answers it. The plan takes effect
-    /// with the next super-frame.
+    /// The time from a request to the arrival of the burst time plan that answers it. The plan
+    /// takes effect with the next super-frame.
     pub response: Duration,
-    /// Super-frames for which a rate holds that no later request replaces.
+    /// Super-frames for which a rate stays valid when no later request replaces it.
     pub timeout_frames: u32,
 }
 
 impl Dama {
-    /// The defaults: super-frames of 265 ms; 250 ms up, half a super-frame until the plan is made,
-    /// 250 ms down; a rate that holds for 2 super-frames (spec/protocols.md C4).
+    /// The defaults. The super-frame has the typical 265 ms of DVB-RCS (IEEE Systems Journal,
+    /// 2008). A request travels 250 ms up, waits half a super-frame for the plan, and the plan
+    /// travels 250 ms down. A rate stays valid for 2 super-frames. Kojo et al. (FDPW 2005) give
+    /// only the 250 ms.
     pub const fn new(assignment: Assignment) -> Self {
         Self {
             assignment,
@@ -60,7 +62,7 @@ impl Dama {
         u64::try_from(frames).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The longest that an idle terminal's packet waits for its slots.
+    /// The longest time that an idle terminal's packet waits for its slots.
     pub(crate) fn wait_max(self) -> Duration {
         match self.assignment {
             Assignment::Constant => Duration::ZERO,

@@ -7,12 +7,14 @@
 //! ```
 //!
 //! [`Dama`] describes it, [`terminal::Terminal`] is the buffer and its transmitter, and
-//! [`requests`] what is asked for and what comes of it. When a packet leaves depends on packets
-//! that are still to come, so its verdict is known only then: the driver polls for it.
+//! [`requests`] makes the requests and keeps their answers. The time at which a packet leaves
+//! depends on packets that are still to come, so its verdict is known only then: the driver polls
+//! for it.
 //!
 //! # Sources
 //! EN 301 790 6.6.1 (capacity categories); sns3 and `OpenSAND` (how terminals compute requests);
-//! spec/protocols.md 3.2 and C4. `docs/models/dama.md` has the model and its parameters.
+//! `docs/models/dama.md` has the model, its parameters, and the assumptions where these sources are
+//! silent.
 
 mod config;
 mod requests;

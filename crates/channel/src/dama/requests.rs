@@ -1,7 +1,8 @@
-//! What a terminal asks for at the start of a super-frame, and what it is assigned in it.
+//! A terminal's request at the start of a super-frame, and the capacity assigned to it in that
+//! super-frame.
 //!
-//! Amounts are in *parts*, bits times 10^9: what a rate in bits per second carries in a nanosecond
-//! is then a whole number.
+//! Amounts are in *parts*, bits times 10^9: a rate in bits per second carries a whole number of
+//! parts in a nanosecond.
 
 use super::config::{Assignment, Dama};
 use core::num::NonZeroU64;
@@ -12,44 +13,45 @@ pub(super) const PARTS_PER_OCTET: u128 = 8_000_000_000;
 /// Requested rates are multiples of this many bits per second: the finest step of the encoding in
 /// sns3's terminals.
 const RATE_STEP: u128 = 1_000;
-/// How much more than came in a terminal asks for, in per mille, so that a queue is worked off
-/// while more comes in (sns3).
+/// The rate asked for, in per mille of the rate at which packets came in: a terminal asks for more,
+/// so that the queue empties while packets still come in (sns3).
 const RATE_MARGIN_PER_MILLE: u128 = 1_100;
 
-/// What a terminal sees when it makes a request.
+/// The terminal's view when it makes a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backlog {
     /// Parts that came in during the last super-frame.
     pub(super) inflow: u128,
-    /// Parts in the buffer, those included.
+    /// Parts in the buffer, including those of `inflow`.
     pub(super) unsent: u128,
 }
 
-/// What a terminal may send in one super-frame.
+/// The capacity that a terminal may use in one super-frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Assigned {
-    /// How fast, in bits per second.
+    /// The rate, in bits per second.
     pub(super) rate: u64,
-    /// How much, in parts.
+    /// The amount, in parts.
     pub(super) parts: u128,
 }
 
-/// Requests on their way, and what the network control centre keeps of those that arrived.
+/// Requests on their way, and the state that the network control centre keeps of those that
+/// arrived.
 #[derive(Clone, Debug)]
 pub(super) enum Requests {
     Constant,
     Rate {
-        /// Rates asked for that are not in effect yet; `None` where nothing was asked for.
+        /// Requested rates that are not in effect yet; `None` where nothing was requested.
         coming: VecDeque<Option<u64>>,
-        /// In effect.
+        /// The rate in effect.
         rate: u64,
-        /// Super-frames for which it has been.
+        /// Super-frames for which it has been in effect.
         age: u32,
     },
     Volume {
-        /// Parts asked for that are not known to the centre yet.
+        /// Requested parts that the centre does not know of yet.
         coming: VecDeque<u128>,
-        /// Parts that are known and not assigned yet.
+        /// Parts that the centre knows of and has not assigned yet.
         owed: u128,
     },
 }
@@ -71,8 +73,8 @@ impl Requests {
         }
     }
 
-    /// A super-frame begins: makes the request of it, and says what it has to give. `rate_max` is
-    /// the channel's rate, `frame` the super-frame in nanoseconds.
+    /// Begins a super-frame: makes its request, and returns its assignment. `rate_max` is the
+    /// channel's rate, `frame` the super-frame in nanoseconds.
     pub(super) fn begin_frame(
         &mut self,
         backlog: Backlog,
@@ -111,7 +113,7 @@ impl Requests {
         }
     }
 
-    /// Whether nothing is assigned, owed or asked for, so that super-frames may be skipped.
+    /// Whether nothing is assigned, owed or requested, so that super-frames may be skipped.
     pub(super) fn is_idle(&self) -> bool {
         match self {
             Self::Constant => true,
@@ -121,8 +123,8 @@ impl Requests {
     }
 }
 
-/// The rate at which more came in, with a margin, and what it takes to work the rest of the queue
-/// off in a super-frame, less what was already asked for.
+/// The rate at which packets came in, with a margin, and the rate that sends the rest of the queue
+/// in one super-frame, less the rate already requested.
 fn rate_request(backlog: Backlog, pending: u128, frame: u64) -> Option<u64> {
     let frame = u128::from(frame);
     let old = backlog.unsent.saturating_sub(backlog.inflow);

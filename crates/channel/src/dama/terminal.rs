@@ -19,11 +19,11 @@ pub(crate) struct Departure {
 struct Buffered {
     octets: u64,
     marked: bool,
-    /// When its first bit left.
+    /// The time at which its first bit left.
     start: Option<u64>,
 }
 
-/// Buffer, requests and transmitter. Everything up to `clock` has happened.
+/// The buffer, the requests and the transmitter. Everything up to `clock` has happened.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     dama: Dama,
@@ -33,10 +33,10 @@ pub(crate) struct Terminal {
     /// The super-frame in nanoseconds.
     frame: u64,
     clock: u64,
-    /// When the next super-frame begins.
+    /// The start of the next super-frame.
     boundary: u64,
     requests: Requests,
-    /// What is left of the present super-frame's assignment.
+    /// The rest of the present super-frame's assignment.
     assigned: Assigned,
     buffer: VecDeque<Buffered>,
     octets_buffered: u64,
@@ -63,7 +63,7 @@ impl Terminal {
             inflow: 0,
             unsent: 0,
         };
-        // The super-frame under way at the start: it assigns what needs no request.
+        // The super-frame under way at the start has the capacity that needs no request.
         let assigned = requests.begin_frame(nothing, dama, rate, frame);
         Self {
             dama,
@@ -113,13 +113,13 @@ impl Terminal {
         packets == 0 || limit.allows(packets + 1, octets + octets_of(len))
     }
 
-    /// Packets and octets that have not been sent, the packet being sent with its rest.
+    /// Packets and octets that have not been sent; of the packet being sent, the rest.
     fn held(&self) -> (usize, u64) {
         let sent = u64::try_from(self.sent / PARTS_PER_OCTET).unwrap_or(u64::MAX);
         (self.buffer.len(), self.octets_buffered.saturating_sub(sent))
     }
 
-    /// As [`Terminal::held`], at `now`.
+    /// The same as [`Terminal::held`], at `now`.
     pub(crate) fn waiting(&mut self, now: Instant) -> (usize, ByteCount) {
         self.advance(now);
         let (packets, octets) = self.held();
@@ -132,8 +132,8 @@ impl Terminal {
         self.departed.pop_front()
     }
 
-    /// When something may leave, if nothing comes in before: at the latest the start of the next
-    /// super-frame. `None` with an empty buffer.
+    /// The time at which something may leave if nothing comes in before: at the latest the start of
+    /// the next super-frame. `None` with an empty buffer.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         if let Some(departure) = self.departed.front() {
             return Some(departure.transmission.end);

@@ -1,4 +1,4 @@
-//! `rbdc`, or `rbdc frame 265ms response 632.5ms timeout 2`.
+//! A return link as people type it: `rbdc`, or `rbdc frame 265ms response 632.5ms timeout 2`.
 
 use super::config::{Assignment, Dama};
 use crate::text::{Forms, TextError};

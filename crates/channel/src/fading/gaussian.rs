@@ -1,5 +1,5 @@
-//! A stationary Gaussian process that is smooth enough to have a fade rate: the clock behind
-//! synthetic fades.
+//! A stationary Gaussian process that is smooth enough to have a fade rate: the basis of synthetic
+//! fades.
 //!
 //! A first-order (Ornstein-Uhlenbeck) process crosses a level infinitely often in any time, so
 //! counts of fades would depend on the sampling. The second-order process with both poles at
@@ -25,7 +25,7 @@ pub(crate) struct GaussianProcess {
     /// The slope times t0, which has variance 1 and is independent of the value.
     slope: f64,
     transition: [[f64; 2]; 2],
-    /// The lower Cholesky factor of what the step adds.
+    /// The lower Cholesky factor of the noise that a step adds.
     noise: [f64; 3],
     rng: Rng,
 }
@@ -35,7 +35,8 @@ fn normal(rng: &mut Rng) -> f64 {
 }
 
 impl GaussianProcess {
-    /// Of a correlation time (to 1/e) of `steps_per_time` steps; above zero.
+    /// A process whose correlation falls to 1/e in `steps_per_time` steps, which must be above
+    /// zero.
     pub(crate) fn new(steps_per_time: f64, rng: Rng) -> Self {
         let z = CORRELATION_TIMES / steps_per_time;
         let decay = (-z).exp();
@@ -43,7 +44,7 @@ impl GaussianProcess {
             [decay * (1.0 + z), decay * z],
             [-decay * z, decay * (1.0 - z)],
         ];
-        // The stationary covariance is the unit matrix: what is added is 1 - A A^T.
+        // The stationary covariance is the unit matrix, so the noise has the covariance 1 - A A^T.
         let square = decay * decay;
         let of_value = 1.0 - square * ((1.0 + z).powi(2) + z * z);
         let of_both = 2.0 * z * z * square;
@@ -68,7 +69,7 @@ impl GaussianProcess {
         self.slope = normal(&mut self.rng);
     }
 
-    /// Goes on by one step.
+    /// Moves the process one step on.
     pub(crate) fn step(&mut self) {
         let (one, two) = (normal(&mut self.rng), normal(&mut self.rng));
         let [to_value, to_slope] = self.transition;
@@ -79,7 +80,7 @@ impl GaussianProcess {
         self.value = value;
     }
 
-    /// Where it is: normal with mean 0 and variance 1.
+    /// The present value: normal with mean 0 and variance 1.
     pub(crate) const fn value(&self) -> f64 {
         self.value
     }

@@ -6,13 +6,14 @@
 //! [obstructions, tracking losses, horizon] -> dark: the packet is lost
 //! ```
 //!
-//! The mean power is what gives the long-term bit error rate asked for. Power is computed sample by
-//! sample along time, whether packets flow or not, from streams of its own: fades are a function
-//! of the seed alone unless a silence lasts longer than 16,384 correlation times.
+//! The mean power gives the long-term bit error rate that was asked for. Power is computed sample
+//! by sample along time, whether packets flow or not, from random streams of its own: fades are a
+//! function of the seed alone unless a silence lasts longer than 16,384 correlation times.
 //!
-//! `docs/models/fading.md` has the laws, their limits and validation. Source: Epple,
-//! "Performance optimization of free-space optical communication protocols", section 2;
-//! spec/protocols.md section 4.
+//! `docs/models/fading.md` has the laws, their limits and validation.
+//!
+//! # Sources
+//! Epple, "Performance optimization of free-space optical communication protocols", section 2.
 
 mod gaussian;
 mod model;

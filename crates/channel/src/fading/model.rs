@@ -1,4 +1,4 @@
-//! A fading channel as it is described, and what is computed from the description once.
+//! The description of a fading channel, and the values that are computed from it once.
 
 use super::pass::Pass;
 use super::prepared::{Prepared, spacing_of};
@@ -17,12 +17,12 @@ use fulmar_proto::units::{
 };
 use std::sync::Arc;
 
-/// What the received power does.
+/// The source of the received power.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// It follows a random process.
+    /// The power follows a random process.
     Synthetic(Synthetic),
-    /// It is as it was recorded.
+    /// The power is as it was recorded.
     Recorded(Recorded),
 }
 
@@ -31,24 +31,25 @@ pub enum Source {
 pub struct Synthetic {
     /// The law.
     pub turbulence: Turbulence,
-    /// After this time the correlation of the Gaussian process behind the power is 1/e; 1 us to
-    /// 1000 s.
+    /// The time after which the correlation of the Gaussian process behind the power is 1/e; 1 us
+    /// to 1000 s.
     pub correlation: Duration,
-    /// If given, both directions meet the same course. Otherwise each has its own, by the run's seed.
+    /// The seed of the course of power. If given, both directions meet the same course. Otherwise
+    /// each has its own, by the run's seed.
     pub seed: Option<CourseSeed>,
-    /// If given, the mean power is what gives the long-term bit error rate in the first so much of
-    /// this very course of power, as measurements are scaled; otherwise, what gives it in the mean
-    /// over all courses. Deep fades are so rare that most courses of a minute have none in the mean's
-    /// sense. At most 2^24 samples.
+    /// The span over which the mean power is scaled. If given, the mean power gives the long-term bit
+    /// error rate over the first so much of this very course of power, as measurements are scaled.
+    /// Otherwise it gives that rate as a mean over all courses; deep fades are so rare that most
+    /// courses of a minute then have a lower rate. At most 2^24 samples.
     pub over: Option<Duration>,
 }
 
-/// What a course of power that both directions meet is drawn from.
+/// The seed from which a course of power that both directions meet is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CourseSeed {
-    /// This number alone: every run meets the same course, as that of a recording.
+    /// This number alone: every run meets the same course, like that of a recording.
     Fixed(u64),
-    /// The run's seed: [`Fading::in_run`] has to say it. Until then the directions differ.
+    /// The run's seed, which [`Fading::in_run`] must give. Until then the directions differ.
     Run,
 }
 
@@ -57,34 +58,35 @@ pub enum CourseSeed {
 pub struct Recorded {
     /// The file as the user named it.
     pub name: String,
-    /// What happens at its end.
+    /// The behaviour at the recording's end.
     pub at_end: AtEnd,
-    /// What is cut out before it is scaled, and put back. Samples without any light always are.
+    /// The obstructions that are cut out before the recording is scaled, and put back afterwards.
+    /// Samples without any light always are.
     pub cut: Option<Cut>,
-    /// If given, the samples are so far apart whatever the file says.
+    /// The distance of the samples, in place of the file's own.
     pub spacing: Option<Duration>,
-    /// Only this part of the file is used.
+    /// The part of the file that is used, if not all.
     pub part: Option<Part>,
 }
 
 /// A span of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where it begins, from the recording's start.
+    /// The start of the part, from the recording's start.
     pub from: Duration,
-    /// How long it is; more than zero.
+    /// The length of the part; more than zero.
     pub length: Duration,
 }
 
 /// The description of a fading channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FadingModel {
-    /// What the received power does.
+    /// The source of the received power.
     pub source: Source,
-    /// The mean of the short-term bit error rate over time, without what is dark; above zero and
-    /// below 0.5. The mean power follows from it.
+    /// The mean of the short-term bit error rate over the time with light; above zero and below
+    /// 0.5. The mean power follows from it.
     pub long_term: BitErrorRate,
-    /// Obstructions in the line of sight, the `bad` intervals: dark.
+    /// Obstructions in the line of sight: the `bad` intervals are dark.
     pub obstruction: Option<Series>,
     /// Losses of tracking: dark.
     pub tracking: OutagePlan,
@@ -100,7 +102,7 @@ pub struct Fading {
     prepared: Option<Arc<Prepared>>,
 }
 
-/// Two are equal if their descriptions are and both or neither have their trace.
+/// Two values are equal if their descriptions are equal and both or neither have their trace.
 impl PartialEq for Fading {
     fn eq(&self, other: &Self) -> bool {
         self.model == other.model && self.prepared.is_some() == other.prepared.is_some()
@@ -108,7 +110,7 @@ impl PartialEq for Fading {
 }
 
 impl Fading {
-    /// Computes the mean power by the law. A recorded one waits for its trace: [`Fading::with_trace`].
+    /// Computes the mean power by the law. A recording waits for its trace: [`Fading::with_trace`].
     ///
     /// # Errors
     /// The first value out of range.
@@ -121,7 +123,7 @@ impl Fading {
         Ok(Self { model, prepared })
     }
 
-    /// What has to be read from a file and is still missing.
+    /// The recording whose file has not been read yet.
     pub fn missing_trace(&self) -> Option<&Recorded> {
         match &self.model.source {
             Source::Recorded(recorded) if self.prepared.is_none() => Some(recorded),
@@ -130,7 +132,7 @@ impl Fading {
     }
 
     /// The mean power over all courses of a synthetic process that has the long-term bit error rate
-    /// asked for (at the start of a pass); `None` of a recording, whose unit of power is unknown.
+    /// asked for (at the start of a pass). `None` for a recording, whose unit of power is unknown.
     pub fn mean_power(&self) -> Option<OpticalPower> {
         let prepared = self.prepared.as_ref()?;
         match &self.model.source {
@@ -139,8 +141,8 @@ impl Fading {
         }
     }
 
-    /// The generator of what the medium does: of the description's own seed, if it has one, else below
-    /// `rng`, which is that of the fading.
+    /// The generator for the medium: that of the description's own seed, if it has one; otherwise one
+    /// below `rng`, which is the generator of the fading.
     pub(crate) fn medium(&self, rng: &Rng) -> Rng {
         match &self.model.source {
             Source::Synthetic(Synthetic {
@@ -151,8 +153,8 @@ impl Fading {
         }
     }
 
-    /// The same in a run of this seed: where both directions meet a course of the run's own, it is that
-    /// of this number.
+    /// This fading in a run with this seed. A course that both directions meet, and that depends on the
+    /// run, is drawn from this number.
     #[must_use]
     pub fn in_run(mut self, seed: u64) -> Self {
         if let Source::Synthetic(synthetic) = &mut self.model.source
@@ -163,10 +165,10 @@ impl Fading {
         self
     }
 
-    /// The same with the trace it names, scaled to its long-term bit error rate.
+    /// This fading with the trace it names, scaled to its long-term bit error rate.
     ///
     /// # Errors
-    /// There is nothing in the trace, or it cannot be scaled.
+    /// The trace is empty, or it cannot be scaled.
     pub fn with_trace(self, trace: Arc<PowerTrace>) -> Result<Self, ConfigError> {
         let prepared = Some(Arc::new(Prepared::new(&self.model, Some(trace))?));
         Ok(Self { prepared, ..self })
@@ -190,11 +192,11 @@ impl Fading {
         })
     }
 
-    /// Whether a link of this rate can meet it: each packet takes a step for each sample during which it is on
-    /// the link.
+    /// Checks that a link of this rate can use the fading: each packet takes a step for each sample during
+    /// which it is on the link.
     ///
     /// # Errors
-    /// More than [`SAMPLES_PER_BIT_MAX`] samples to a bit.
+    /// There are more than [`SAMPLES_PER_BIT_MAX`] samples to a bit.
     pub(crate) fn check_at(&self, rate: Bitrate) -> Result<(), ConfigError> {
         let Some(prepared) = &self.prepared else {
             return Ok(());
@@ -229,7 +231,7 @@ impl Fading {
         })
     }
 
-    /// Power and short-term bit error rate, sample by sample, as a channel that is given `rng`
+    /// Power and short-term bit error rate, sample by sample, as a channel with the generator `rng`
     /// meets them.
     ///
     /// # Errors
@@ -249,8 +251,8 @@ impl Fading {
         1.0 - (1.0 - blocked) * (1.0 - unlit)
     }
 
-    /// The share of packets of `len` octets in which a bit is inverted, of those that meet light, if
-    /// the power stays as it is during each. Zero while a trace is missing.
+    /// The share of packets of `len` octets with an inverted bit among those that meet light, if the
+    /// power stays the same during each packet. Zero while a trace is missing.
     pub fn packet_error_rate(&self, len: ByteCount) -> PacketErrorRate {
         let share = self
             .prepared
@@ -259,8 +261,8 @@ impl Fading {
         computed_rate(share)
     }
 
-    /// The constant bit error rate that leaves a code as much as these fades do: its binary entropy
-    /// is the mean of theirs. Zero while a trace is missing.
+    /// The constant bit error rate that leaves a code as much capacity as these fades do: its
+    /// binary entropy is the mean of theirs. Zero while a trace is missing.
     pub fn equivalent_rate(&self) -> BitErrorRate {
         let rate = self.prepared.as_ref().map_or(0.0, |p| p.equivalent_rate());
         BitErrorRate::new(rate).unwrap_or_default()
@@ -269,10 +271,11 @@ impl Fading {
 
 const SECOND: Duration = Duration::from_secs(1);
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
-/// Power that changes faster than bits come means nothing to the model, and costs a step a sample: with this many
-/// the longest packet, 65,535 octets, takes 8.4 million. The presets' 100 us allow 1 kbit/s.
+/// The most samples to a bit. Power that changes faster than bits come means nothing to the model, and costs a
+/// step a sample: with this many the longest packet, 65,535 octets, takes 8.4 million. The presets' 100 us allow
+/// 1 kbit/s.
 const SAMPLES_PER_BIT_MAX: u128 = 16;
-/// As many as a recording holds.
+/// The most samples that a course is scaled over: as many as a recording holds.
 const SAMPLES_SCALED_MAX: u32 = 1 << 24;
 
 impl FadingModel {

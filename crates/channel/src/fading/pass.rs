@@ -11,24 +11,25 @@ const EARTH_RADIUS: f64 = 6_371_008.8;
 /// The Earth's gravitational parameter, m^3/s^2 (WGS 84).
 const GRAVITATION: f64 = 3.986_004_418e14;
 
-/// Which half of a pass a run begins in.
+/// The half of a pass in which a run begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Leg {
     /// The satellite comes nearer.
     #[default]
     Rising,
-    /// It goes away.
+    /// The satellite goes away.
     Setting,
 }
 
 /// A satellite pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pass {
-    /// Above the ground; 100 km to 100,000 km.
+    /// The altitude above the ground; 100 km to 100,000 km.
     pub altitude: Distance,
-    /// From the station at the start of the run: at least the altitude, and above the horizon.
+    /// The distance from the station at the start of the run: at least the altitude, and above the
+    /// horizon.
     pub start: Distance,
-    /// Whether it comes or goes.
+    /// The half of the pass at the start of the run.
     pub leg: Leg,
 }
 
@@ -45,14 +46,14 @@ impl Pass {
         cosine.clamp(-1.0, 1.0).acos()
     }
 
-    /// The farthest that is above the horizon.
+    /// The farthest distance above the horizon.
     pub(crate) fn horizon(self) -> Distance {
         let orbit = self.orbit_radius();
         let square = orbit * orbit - EARTH_RADIUS * EARTH_RADIUS;
         Distance::from_metres(square.max(0.0).sqrt()).unwrap_or_default()
     }
 
-    /// How far the satellite is at `at`; `None` below the horizon.
+    /// The satellite's distance at `at`; `None` below the horizon.
     pub fn distance(self, at: Instant) -> Option<Distance> {
         let (earth, orbit) = (EARTH_RADIUS, self.orbit_radius());
         let turned = (GRAVITATION / orbit.powi(3)).sqrt() * at.as_secs_f64();
@@ -67,14 +68,14 @@ impl Pass {
         Distance::from_metres(square.max(0.0).sqrt())
     }
 
-    /// The propagation delay at `at`; below the horizon that of the horizon.
+    /// The propagation delay at `at`; below the horizon the delay from the horizon.
     pub fn delay(self, at: Instant) -> Duration {
         self.distance(at)
             .unwrap_or_else(|| self.horizon())
             .light_time()
     }
 
-    /// The distance at `at` over that at the start; `None` below the horizon.
+    /// The distance at `at` divided by the distance at the start; `None` below the horizon.
     pub(crate) fn relative_distance(self, at: Instant) -> Option<f64> {
         Some(self.distance(at)?.metres() / self.start.metres())
     }

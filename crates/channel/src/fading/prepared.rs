@@ -1,9 +1,9 @@
-//! What is computed once from a description: tables, and the mean power that gives the wanted
-//! long-term bit error rate.
+//! The values that are computed once from a description: tables, and the mean power that gives the
+//! wanted long-term bit error rate.
 //!
-//! The mean of BER(a I) falls as the factor a grows, so that there is one factor for a rate: over
-//! the law of a synthetic process by the trapezoidal rule on its normal variable, over a trace or one
-//! course of a process by its samples. A pass is averaged over its first 100 s, the length of the source's recordings.
+//! The mean of BER(a I) falls as the factor a grows, so that exactly one factor gives a rate. For a synthetic process
+//! the mean is taken over the law, by the trapezoidal rule on its normal variable; for a trace or one course of a
+//! process, over its samples. A pass is averaged over its first 100 s, the length of the source's recordings.
 
 use super::model::{FadingModel, Source, Synthetic};
 use super::pass::Pass;
@@ -19,19 +19,20 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     pub(crate) receiver: ReceiverModel,
-    /// The mean power, of which samples are multiples; of a trace, per unit of its samples.
+    /// The mean power, of which samples are multiples; for a trace, the power per unit of its
+    /// samples.
     pub(crate) factor: f64,
-    /// From one sample to the next, nanoseconds; above zero.
+    /// The time from one sample to the next, nanoseconds; above zero.
     pub(crate) spacing: u64,
     pub(crate) power: Power,
     pub(crate) pass: Option<Pass>,
     long_term: f64,
     unlit_share: f64,
-    /// Relative powers, and the share of the time with light of each.
+    /// Relative powers, each with its share of the time with light.
     weights: Vec<(f64, f64)>,
 }
 
-/// Where relative power comes from.
+/// The origin of relative power.
 #[derive(Clone, Debug)]
 pub(crate) enum Power {
     /// A map of a normal process.
@@ -43,11 +44,11 @@ pub(crate) enum Power {
     Trace(Arc<PowerTrace>),
 }
 
-/// The source's sampling, 10 kHz; and faster if the process is.
+/// The source's sampling, 10 kHz; a faster process is sampled faster.
 const SPACING: Duration = Duration::from_micros(100);
 const STEPS_PER_TIME_MIN: u32 = 40;
 
-/// From one sample of a process of this correlation time to the next.
+/// The time between samples of a process with this correlation time.
 pub(crate) fn spacing_of(correlation: Duration) -> Duration {
     let spacing = SPACING.min(correlation / STEPS_PER_TIME_MIN);
     spacing.max(Duration::from_nanos(1))
@@ -116,19 +117,19 @@ impl Prepared {
         inverse_entropy(self.mean(entropy))
     }
 
-    /// The share of packets of so many bits in which one is inverted, while there is light.
+    /// The share of packets of so many bits in which a bit is inverted, while there is light.
     pub(crate) fn hit_share(&self, bits: u64) -> f64 {
         self.mean(|rate| -(bits as f64 * (-rate).ln_1p()).exp_m1())
     }
 
-    /// The power at `at`, relative to the mean, when that of a still medium is a map of `normal`; zero
-    /// below the horizon.
+    /// The power at `at`, relative to the mean, when the power of a still medium is a map of `normal`;
+    /// zero below the horizon.
     pub(crate) fn relative(&self, map: &Map, normal: f64, at: Instant) -> f64 {
         gain(self.pass, at).map_or(0.0, |(gain, weaker)| gain * map.relative(normal, weaker))
     }
 
-    /// The mean power that gives the long-term bit error rate over these relative powers; that of
-    /// the law if none of them is above zero.
+    /// The mean power that gives the long-term bit error rate over these relative powers; the law's
+    /// factor if none of them is above zero.
     pub(crate) fn factor_over(&self, relative: impl Iterator<Item = f64>) -> f64 {
         let weights = gathered(relative);
         if weights.is_empty() {
@@ -138,13 +139,14 @@ impl Prepared {
     }
 }
 
-/// Powers are gathered in cells a thousandth of their value wide, each with its mean. What is left of
-/// the cell's width is of second order: 10^-4 of the error rate at worst, at 10^-12.
+/// Cells to a unit of the power's logarithm. Powers are gathered in cells a thousandth of their value
+/// wide, each with its mean. The remaining effect of the cell's width is of second order: at worst
+/// 10^-4 of the error rate, at an error rate of 10^-12.
 const CELLS_PER_UNIT: f64 = 1024.0;
 const CELL_RANGE: f64 = 40.0;
 const CELLS: usize = 61_440;
 
-/// The powers above zero in cells, each with its share of them.
+/// The powers above zero in cells, each with its share of the powers.
 fn gathered(powers: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut cells = vec![(0.0, 0.0); CELLS];
     for power in powers.filter(|&power| power > 0.0) {
@@ -170,7 +172,7 @@ fn index_of_cell(cell: f64) -> usize {
     (cell.max(0.0) as usize).min(CELLS - 1)
 }
 
-/// The factor of relative powers, with the share of time of each, that gives this mean error rate.
+/// The factor that gives this mean error rate, over relative powers with their shares of time.
 fn factor_for(receiver: ReceiverModel, long_term: f64, weights: &[(f64, f64)]) -> f64 {
     solve(long_term, |factor| {
         let of_sample =
@@ -195,8 +197,8 @@ fn of_process(synthetic: Synthetic) -> (Power, u64) {
     (power, spacing)
 }
 
-/// What a pass multiplies the power by, relative to its start, and the scintillation index of a
-/// log-normal law; `None` below the horizon.
+/// The factor by which a pass multiplies the power, relative to its start, and the scintillation
+/// index of a log-normal law; `None` below the horizon.
 pub(crate) fn gain(pass: Option<Pass>, at: Instant) -> Option<(f64, f64)> {
     let Some(pass) = pass else {
         return Some((1.0, 1.0));
@@ -210,14 +212,14 @@ pub(crate) fn bit_error_rate(receiver: ReceiverModel, watts: f64) -> f64 {
     receiver.bit_error_rate(power).value()
 }
 
-/// The length of the source's recordings.
+/// The length of the source's recordings, in seconds.
 const PASS_SECONDS: u32 = 100;
 const PASS_POINTS: u32 = 25;
 const NORMAL_STEP: f64 = 0.02;
-/// Beyond 8 standard deviations lie 10^-15.
+/// Steps to either side: 10^-15 of the probability lies beyond 8 standard deviations.
 const NORMAL_STEPS: i32 = 400;
 
-/// Relative powers and how often each occurs, in shares of the time with light.
+/// Relative powers, each with its share of the time with light.
 fn weights(model: &FadingModel, power: &Power) -> Vec<(f64, f64)> {
     let (map, points) = match power {
         Power::Normal { map, .. } => (map, if model.pass.is_some() { PASS_POINTS } else { 1 }),
@@ -275,7 +277,7 @@ fn solve(wanted: f64, mean: impl Fn(f64) -> f64) -> f64 {
         if width.abs() < 1e-13 * (1.0 + low.abs()) {
             break;
         }
-        // Where the function is steep on one side only, halving gets out of the corner.
+        // Where the function is steep on one side only, halving makes progress again.
         let falsi = low + width * at_low / (at_low - at_high);
         let middle = if turn % 3 == 2 || !falsi.is_finite() {
             f64::midpoint(low, high)

@@ -1,8 +1,8 @@
 //! The fading of the four demonstrations that the source measured, as far as it is public.
 //!
-//! The recordings themselves were not published: these are processes chosen to match what is said
-//! of them in words and in other publications (spec/protocols.md 4.4 and 4.5). The assumptions
-//! are on `docs/models/fading.md`.
+//! The recordings themselves were not published. These are processes chosen to match the paper's
+//! words (Epple, "Performance optimization of free-space optical communication protocols") and
+//! other publications. `docs/models/fading.md` lists the assumptions.
 
 use super::model::{FadingModel, Source, Synthetic};
 use super::pass::{Leg, Pass};
@@ -39,7 +39,7 @@ impl Demonstration {
         }
     }
 
-    /// The one of this name.
+    /// The demonstration with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.name() == name)
     }

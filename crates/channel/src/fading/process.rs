@@ -1,12 +1,13 @@
-//! What fades do to a packet: whether there is light for all of it, and which bits are inverted.
+//! The effect of fades on a packet: whether there is light for all of it, and which bits are
+//! inverted.
 //!
-//! The bit error rate holds for a sample, not for a packet: each bit has the rate of the sample
-//! during which it is on the link, so that the loss of a packet is that of the integral over its
-//! transmission however long it is against the samples.
+//! The bit error rate belongs to a sample, not to a packet: each bit has the rate of the sample
+//! during which it is on the link. The loss of a packet therefore follows from the integral over
+//! its transmission, whether samples are shorter or longer than that.
 //!
 //! Errors are independent given the rate b. With hazard h = -ln(1 - b) for each bit, the number of
 //! intact bits before the next hit is the first at which the sum of hazards exceeds an exponential
-//! variable of mean one: one draw for each hit, exact for rates that change, and nothing for intact
+//! variable of mean one: one draw for each hit, exact for rates that change, and no work for intact
 //! bits. Without light the receiver has no clock, so that the packet is lost whole.
 
 use super::model::Fading;
@@ -21,7 +22,7 @@ use crate::series::SeriesProcess;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{BitErrorRate, ByteCount, Duration, Instant};
 
-/// Fades in motion.
+/// The state of a fading process.
 #[derive(Clone, Debug)]
 pub(crate) struct FadingProcess {
     walk: Walk,
@@ -29,9 +30,9 @@ pub(crate) struct FadingProcess {
     tracking: OutageClock,
     hits: Hits,
     hits_of_copies: Hits,
-    /// Of the last packet: the hazard of a bit, up to which bit.
+    /// The last packet's exposure: the hazard of a bit, up to which bit.
     exposure: Vec<(u64, f64)>,
-    /// The hazard of the sample that was looked at last.
+    /// The sample that was looked at last, and its hazard.
     known: (u64, f64),
     is_dark: bool,
 }
@@ -39,7 +40,7 @@ pub(crate) struct FadingProcess {
 /// Hits along bits of varying hazard.
 #[derive(Clone, Debug)]
 struct Hits {
-    /// The hazard that remains until the next.
+    /// The hazard that remains until the next hit.
     remaining: f64,
     rng: Rng,
 }
@@ -94,8 +95,8 @@ impl FadingProcess {
         })
     }
 
-    /// Puts the next packet on the link, from `start` to `end`; neither ever decreases. Whether it
-    /// is lost for lack of light.
+    /// Puts the next packet on the link, from `start` to `end`; neither ever decreases. Returns
+    /// whether the packet is lost for lack of light.
     pub(crate) fn takes(&mut self, start: Instant, end: Instant, len: ByteCount) -> bool {
         let (first, last) = (start.as_nanos(), end.as_nanos());
         let spacing = self.walk.spacing();
@@ -154,12 +155,13 @@ impl FadingProcess {
         self.hits.along(&self.exposure)
     }
 
-    /// Those of a copy of it, which meets the same fades and errors of its own.
+    /// The inverted bits of a copy of that packet, which meets the same fades but errors of its
+    /// own.
     pub(crate) fn flips_of_copy(&mut self) -> Flips {
         self.hits_of_copies.along(&self.exposure)
     }
 
-    /// What a pass adds to the propagation delay of what leaves at `at`.
+    /// The delay that a pass adds to a packet that leaves at `at`.
     pub(crate) fn delay(&self, at: Instant) -> Duration {
         let pass = self.walk.prepared().pass;
         pass.map_or(Duration::ZERO, |pass| pass.delay(at))

@@ -1,4 +1,4 @@
-//! From received optical power to the probability of a bit error, and back.
+//! The relation between received optical power and the probability of a bit error, both ways.
 //!
 //! Noise of an avalanche photodiode receiver grows with the signal; two constants describe it. The
 //! constants hold for one module at one bit rate and wavelength and do not scale to others, as
@@ -6,7 +6,7 @@
 //!
 //! # Sources
 //! Epple, "Performance optimization of free-space optical communication protocols", section 2.2,
-//! equations 1 and 2, after F. David (SPIE 5338, 2004); spec/protocols.md 4.1 for the inverse.
+//! equations 1 and 2, after F. David (SPIE 5338, 2004). The inverse is our own algebra.
 
 use fulmar_proto::units::{BitErrorRate, Bitrate, OpticalPower};
 use statrs::function::erf::{erfc, erfc_inv};
@@ -39,7 +39,7 @@ impl ReceiverModel {
         if ratio.is_nan() || ratio <= 0.0 {
             return BitErrorRate::new(0.5).unwrap_or_default();
         }
-        // The same quotient, written so that it also has a value where the power is enormous.
+        // The same quotient in a form that has a value even where the power is enormous.
         let argument = ratio / (1.0 + (1.0 + self.form_factor * ratio).sqrt());
         BitErrorRate::new(upper_tail(argument)).unwrap_or_default()
     }
@@ -63,7 +63,7 @@ pub(crate) fn upper_tail(x: f64) -> f64 {
 }
 
 /// The `x` with Q(x) = `p`, for p in 0..1. The library's inverse is good to some ten digits; one
-/// step of Newton's makes it as exact as Q.
+/// step of Newton's method makes it as exact as Q.
 fn upper_tail_inverse(p: f64) -> f64 {
     let x = core::f64::consts::SQRT_2 * erfc_inv(2.0 * p);
     let density = (-x * x / 2.0).exp() / (2.0 * core::f64::consts::PI).sqrt();
@@ -75,8 +75,8 @@ fn upper_tail_inverse(p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Reference: spec/protocols.md 4.1, given to 0.1 nW and 0.1 dB; but for 1e-9, where it prints
-    /// 55.1: Qinv(1e-9) = 5.997807 (any table) makes it 55.046 nW.
+    /// Reference: P = P0 (2x + xi x^2) with x = Qinv(BER), to 0.1 nW and 0.1 dB; at 1e-9, Qinv =
+    /// 5.997807 (any table) makes it 55.046 nW.
     #[test]
     fn the_powers_of_round_error_rates_are_those_of_the_specification() {
         let receiver = ReceiverModel::reference();

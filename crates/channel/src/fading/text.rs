@@ -1,7 +1,7 @@
 //! Fading as people type it: `fasolt`, `gamma-gamma 0.6 time 4ms ber 1e-5`, `trace power.csv loop`.
 //!
-//! A source comes first, then clauses in any order, each at most once. What is printed reads back
-//! as the same value.
+//! A source comes first, then clauses in any order, each at most once. A printed description reads
+//! back as the same value.
 
 use super::model::{CourseSeed, Fading, FadingModel, Part, Recorded, Source, Synthetic};
 use super::pass::{Leg, Pass};
@@ -30,12 +30,12 @@ fn mismatch(text: &str) -> TextError {
     }
 }
 
-/// What the sources scaled their measurements to.
+/// The bit error rate to which the sources scaled their measurements.
 const LONG_TERM: f64 = 1e-6;
 
-/// Why words cannot be read.
+/// The reason why words cannot be read.
 enum Refused {
-    /// They are none that stand here.
+    /// The words have none of the known forms.
     Form,
     /// A quantity among them is wrong.
     Quantity(TextError),
@@ -47,7 +47,7 @@ impl<E: Into<TextError>> From<E> for Refused {
     }
 }
 
-/// What was read, and the words behind it.
+/// A value, and the words behind it.
 type Read<'a, T> = Result<(T, &'a [&'a str]), Refused>;
 /// The words behind a clause.
 type Rest<'a> = Result<&'a [&'a str], Refused>;
@@ -67,7 +67,7 @@ impl FromStr for Fading {
 fn model(words: &[&str]) -> Result<FadingModel, Refused> {
     let (mut model, mut rest) = source(words)?;
     let mut seen: Vec<&str> = Vec::new();
-    // A law says nothing of time; what else there is does.
+    // A law says nothing of time; every other source does.
     let mut is_timed = !matches!(words.first(), Some(&("log-normal" | "gamma-gamma")));
     while let Some(&keyword) = rest.first() {
         if seen.contains(&keyword) {
@@ -190,7 +190,7 @@ fn recorded_clause<'a>(recorded: &mut Recorded, words: &'a [&'a str]) -> Rest<'a
     })
 }
 
-/// A clause that any source may have.
+/// Reads a clause that any source may have.
 fn medium_clause<'a>(model: &mut FadingModel, words: &'a [&'a str]) -> Rest<'a> {
     Ok(match words {
         ["ber", rate, rest @ ..] => {
@@ -236,7 +236,7 @@ fn lengths(text: &str) -> Result<Lengths, TextError> {
     })
 }
 
-/// Prints the description in full, a demonstration's too.
+/// Prints the description in full, also that of a demonstration.
 impl fmt::Display for Fading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = self.model();

@@ -1,7 +1,7 @@
 //! Received power as it was recorded.
 //!
-//! A trace is a value here: who has files reads them (`crates/trace`). Samples are evenly spaced
-//! and hold until the next; they are kept relative to their mean in four octets each.
+//! A trace is a value here; `crates/trace` reads the files. Samples are evenly spaced and hold
+//! until the next one. They are kept relative to their mean, in four octets each.
 
 use core::time::Duration;
 use fulmar_proto::units::OpticalPower;
@@ -13,7 +13,7 @@ pub struct PowerTrace {
     spacing: Duration,
 }
 
-/// A trace is longer than its bound.
+/// The error about a trace that is longer than its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a power trace holds at most {} samples (28 minutes at 10 kHz); take a part of it: \
@@ -23,7 +23,7 @@ pub struct PowerTrace {
 pub struct PowerTraceFull;
 
 impl PowerTrace {
-    /// As many samples as a trace holds: 64 MB of them.
+    /// The most samples that a trace holds: 64 MB of them.
     pub const SAMPLES_MAX: usize = 1 << 24;
 
     /// An empty trace, with a sample every `spacing`; zero reads as one nanosecond.
@@ -34,7 +34,7 @@ impl PowerTrace {
         }
     }
 
-    /// Adds the next sample, in any unit of power: what counts is the ratio to the others.
+    /// Adds the next sample, in any unit of power: only the ratio to the others counts.
     ///
     /// # Errors
     /// The trace is full.
@@ -50,24 +50,24 @@ impl PowerTrace {
         Ok(())
     }
 
-    /// The same samples at another distance.
+    /// The same samples at another distance in time.
     #[must_use]
     pub fn with_spacing(mut self, spacing: Duration) -> Self {
         self.spacing = spacing.max(Duration::from_nanos(1));
         self
     }
 
-    /// From one sample to the next.
+    /// The time from one sample to the next.
     pub const fn spacing(&self) -> Duration {
         self.spacing
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Whether there are none.
+    /// Whether the trace is empty.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
@@ -77,8 +77,8 @@ impl PowerTrace {
         self.samples.get(index).copied().map(f64::from)
     }
 
-    /// The samples that are part of the channel and not of an obstruction: above `fraction` of the
-    /// median for all but spans shorter than `shortest`, and never dark.
+    /// The samples that belong to the channel and not to an obstruction. An obstruction is dark, or
+    /// stays below `fraction` of the median for at least `shortest`.
     pub(crate) fn without_blockages(&self, cut: Option<Cut>) -> Vec<f32> {
         let lit = |sample: &f32| *sample > 0.0;
         let Some(cut) = cut else {
@@ -107,12 +107,12 @@ impl PowerTrace {
     }
 }
 
-/// What of a trace is an obstruction rather than a fade.
+/// The rule by which a part of a trace is an obstruction rather than a fade.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cut {
-    /// So far below the median of the power, in decibels; above zero.
+    /// The depth below the median of the power, in decibels; above zero.
     pub depth_decibels: f64,
-    /// For at least so long.
+    /// The shortest duration of an obstruction.
     pub shortest: Duration,
 }
 
@@ -140,7 +140,8 @@ mod tests {
             shortest: Duration::from_millis(4),
         };
         let left = trace(&powers).without_blockages(Some(cut));
-        // The median of what is lit is 0.2: a threshold of 0.02 would leave all but the dark one.
+        // The median of the lit samples is 0.2: a threshold of 0.02 would leave all but the dark
+        // one.
         assert_eq!(left.len(), 11);
         let cut = Cut {
             depth_decibels: 3.0,

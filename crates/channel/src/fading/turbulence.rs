@@ -11,7 +11,7 @@
 //!
 //! # Sources
 //! Andrews and Phillips, "Laser beam propagation through random media" (plane wave); Al-Habash,
-//! Andrews and Phillips, Optical Engineering 40 (2001); spec/protocols.md 4.5.
+//! Andrews and Phillips, Optical Engineering 40 (2001).
 
 use crate::config::ConfigError;
 use statrs::function::erf::erfc_inv;
@@ -49,7 +49,7 @@ impl Turbulence {
         }
     }
 
-    /// The shapes alpha and beta of a gamma-gamma law; `None` of another.
+    /// The shapes alpha and beta of a gamma-gamma law; `None` for another law.
     pub fn shapes(self) -> Option<(f64, f64)> {
         match self {
             Self::LogNormal(_) => None,
@@ -81,8 +81,8 @@ fn index_of((alpha, beta): (f64, f64)) -> f64 {
     1.0 / alpha + 1.0 / beta + 1.0 / (alpha * beta)
 }
 
-/// The Rytov variance at which the plane wave's scintillation index is greatest, 1.24, lies above
-/// this; below it the index rises with turbulence.
+/// The bound of the search for a Rytov variance. The plane wave's scintillation index is greatest,
+/// 1.24, above it; below it the index rises with turbulence.
 const RYTOV_RISING_MAX: f64 = 5.0;
 
 fn shapes_of(index: f64) -> (f64, f64) {
@@ -98,7 +98,7 @@ fn shapes_of(index: f64) -> (f64, f64) {
     plane_wave(low)
 }
 
-/// From a standard normal variable to the relative power.
+/// A map from a standard normal variable to the relative power.
 #[derive(Clone, Debug)]
 pub(crate) enum Map {
     LogNormal(f64),
@@ -119,23 +119,23 @@ impl Map {
     }
 }
 
-/// ln I over the normal value, at even distances.
+/// ln I as a function of the normal value, at even distances.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     logarithms: Vec<f64>,
 }
 
-/// One sample in 10^10 lies beyond: there the table's last slope goes on.
+/// The end of the table: one sample in 10^10 lies beyond, where the table's last slope continues.
 const NORMAL_MAX: f64 = 6.5;
 const STEPS_PER_UNIT: f64 = 64.0;
-/// 2 x 6.5 x 64.
+/// Steps of the table: 2 x 6.5 x 64.
 const STEPS: u32 = 832;
 
 impl Table {
     fn gamma_gamma((alpha, beta): (f64, f64)) -> Self {
         let law = GammaGamma::new(alpha, beta);
         let spacing = 0.05 * index_of((alpha, beta)).ln_1p().sqrt();
-        // From the middle outwards, until beyond the ends of the table.
+        // The points run from the middle outwards, until they are beyond the ends of the table.
         let mut below = Vec::new();
         let mut logarithm = 0.0;
         loop {
@@ -173,7 +173,7 @@ impl Table {
     }
 }
 
-/// Rounds down; what is negative is zero.
+/// Rounds down; a negative value becomes zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -183,7 +183,7 @@ fn whole(value: f64) -> usize {
     value.max(0.0) as usize
 }
 
-/// More points than any law of the allowed range needs on one side.
+/// The most points on one side; no law of the allowed range needs more.
 const POINTS_MAX: usize = 4096;
 
 /// The ordinate at `u` on the broken line through `points`, which ascend.
@@ -197,7 +197,7 @@ fn between(points: &[(f64, f64)], u: f64) -> f64 {
     }
 }
 
-/// The gamma-gamma law as a mixture: the one factor, given the other, is gamma.
+/// The gamma-gamma law as a mixture: one factor, given the other, has a gamma law.
 struct GammaGamma {
     beta: f64,
     /// Logarithms of the first factor, and their weights, which sum to one.

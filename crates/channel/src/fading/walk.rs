@@ -14,16 +14,16 @@ use std::sync::Arc;
 /// The silence, in correlation times, after which a synthetic power is drawn anew.
 const TIMES_FOLLOWED_MAX: f64 = 16_384.0;
 
-/// The power, without what blocks it.
+/// The received power over time, without obstructions.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     prepared: Arc<Prepared>,
-    /// The sample that `watts` is of; none before the first is asked for.
+    /// The sample that `watts` belongs to; none before the first is asked for.
     index: Option<u64>,
     watts: f64,
     /// The mean power of this course, once it is known.
     factor: Option<f64>,
-    /// Over how many samples it is found, if not by the law.
+    /// The number of samples that the factor is found over, if it is not found by the law.
     scaled_over: Option<u64>,
     state: State,
 }
@@ -34,14 +34,14 @@ enum State {
     Recording {
         name: String,
         looped: bool,
-        /// What is added to the index.
+        /// The number that is added to the index.
         shift: u64,
         used_up: bool,
     },
 }
 
 impl Walk {
-    /// `medium` is the generator of what the medium does.
+    /// A walk at its start; `medium` is the generator for the medium.
     pub(crate) fn new(fading: &Fading, medium: &Rng) -> Result<Self, ConfigError> {
         let prepared = Arc::clone(fading.prepared()?);
         let state = match (&fading.model().source, &prepared.power) {
@@ -82,7 +82,7 @@ impl Walk {
         })
     }
 
-    /// From one sample to the next, nanoseconds.
+    /// The time from one sample to the next, nanoseconds.
     pub(crate) fn spacing(&self) -> u64 {
         self.prepared.spacing
     }
@@ -137,7 +137,7 @@ impl Walk {
         self.index = Some(index);
     }
 
-    /// The power of sample `index` in units of the mean, or of a recording.
+    /// The power of sample `index` in units of the mean or, for a recording, in its own units.
     fn read(&mut self, index: u64) -> f64 {
         match (&mut self.state, &self.prepared.power) {
             (State::Process(process), Power::Normal { map, .. }) => {
@@ -184,7 +184,7 @@ impl Walk {
 /// One sample of a fading channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fade {
-    /// When it begins; it lasts until the next.
+    /// The start of the sample; it lasts until the next one.
     pub at: Instant,
     /// The received power; zero while the light is blocked.
     pub power: OpticalPower,
@@ -192,7 +192,7 @@ pub struct Fade {
     pub bit_errors: BitErrorRate,
 }
 
-/// A fading channel sample by sample: endless, but for a recording that does not loop.
+/// A fading channel sample by sample: endless, except for a recording that does not loop.
 #[derive(Clone, Debug)]
 pub struct Fades {
     walk: Walk,

@@ -295,7 +295,7 @@ proptest! {
             text.parse::<Jitter>().is_ok(),
             text.parse::<Reorder>().is_ok(),
         );
-        // At most one of them can mean a text with a word of its own.
+        // At most one of them can read a text that has a word of its own.
         prop_assert!(!(read.0 && read.1) || text.trim() == "none");
     }
 }

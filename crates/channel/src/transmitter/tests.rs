@@ -99,7 +99,7 @@ fn a_transmission_that_outlasts_time_ends_in_the_far_future() {
     }
 }
 
-/// The same link, by looking at every packet ever sent and in exact fractions of a nanosecond.
+/// The same link, computed from every packet ever sent and in exact fractions of a nanosecond.
 struct Naive {
     rate: u128,
     limit: QueueLimit,

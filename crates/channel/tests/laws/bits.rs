@@ -1,4 +1,4 @@
-//! Bit errors: how many, where, and how far apart.
+//! Bit errors: their number, their places, and the gaps between them.
 
 use crate::statistics::{assert_cells, assert_geometric_runs, assert_share, assert_within};
 use crate::{PACKET, channel, delivery, run};
@@ -79,8 +79,8 @@ fn positions_ascend_and_stay_within_the_packet() {
     }
 }
 
-/// Reference: the packet error rates of spec/protocols.md 1.11 for 1500 octets, in per cent, and
-/// 3.1 % for an acknowledgement of 40 octets at 1e-4. They are rounded to 0.05 %.
+/// Reference: the packet error rate 1 - (1 - BER)^bits for 1500 octets, in per cent, and 3.1 % for
+/// an acknowledgement of 40 octets at 1e-4. They are rounded to 0.05 %.
 #[test]
 fn packets_are_hit_as_often_as_the_bit_error_rate_says() {
     for (text, octets, per_cent) in [

@@ -1,8 +1,9 @@
-//! Capacity on demand: what is asked for comes, no sooner than the loop allows, and no more of it.
+//! Capacity on demand: a terminal gets the capacity it asks for, no sooner than the loop allows,
+//! and no more.
 //!
 //! The link is the SLACP tests' return link: 128 kbit/s, super-frames of 265 ms, 632.5 ms from a
-//! request to its answer, so three super-frames from the one that a request opens to the one that
-//! its answer is valid in.
+//! request to its answer. So there are three super-frames from the one that a request opens to the
+//! one in which its answer is valid.
 
 use fulmar_channel::{Assignment, Channel, Config, Dama, DropReason, QueueLimit, Verdict};
 use fulmar_proto::rng::Rng;
@@ -26,7 +27,7 @@ fn link(assignment: Assignment, queue: QueueLimit, seed: u64) -> Channel {
     Channel::new(config, &Rng::from_seed(seed)).unwrap()
 }
 
-/// Packets handed over at these instants, and when each has left, asking only when the link says.
+/// The departures of packets handed over at these instants, polled only when the link says.
 fn departures(channel: &mut Channel, arrivals: &[(Instant, ByteCount)]) -> Vec<Instant> {
     let mut ends = Vec::new();
     let mut arrivals = arrivals.iter().copied().peekable();
@@ -69,8 +70,9 @@ fn the_first_packet_after_silence_waits_for_a_request_and_its_answer() {
                 panic!("one packet")
             };
             let waited = end.saturating_since(sent);
-            // Spec C4: 0.55 to 1.1 s before the first bit, and up to a super-frame until the last,
-            // because a rate that was asked for a packet is one that takes it a super-frame.
+            // With these times the loop takes 0.55 to 1.1 s before the first bit. The last bit
+            // takes up to a super-frame more, because the rate requested for a packet is the one
+            // that sends it in a super-frame.
             let air = match assignment {
                 Assignment::Volume => AIRTIME..=AIRTIME,
                 _ => AIRTIME..=FRAME,
@@ -221,8 +223,8 @@ proptest! {
         gaps in traffic(),
         seed in any::<u64>(),
     ) {
-        // Were more assigned than asked for, a packet would ride on what others left; were less,
-        // the last would never leave.
+        // If more were assigned than asked for, a packet would use capacity left by others; if
+        // less, the last would never leave.
         let arrivals = arrivals(&gaps);
         let ends = departures(&mut link(Assignment::Volume, QueueLimit::UNLIMITED, seed), &arrivals);
         prop_assert_eq!(ends.len(), arrivals.len());

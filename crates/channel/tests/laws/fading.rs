@@ -1,4 +1,4 @@
-//! Fading: the law of the power, how it hangs together in time, fades, and the long-term error rate.
+//! Fading: the law of the power, its correlation over time, fades, and the long-term error rate.
 //!
 //! Where samples depend on each other, figures are taken over independent courses (one seed each)
 //! and compared by the standard error among them. With 40 courses, Student's t beyond [`T`] has the
@@ -58,7 +58,7 @@ fn assert_distribution(what: &str, sorted: &[f64], law: impl Fn(f64) -> f64) {
     assert!(distance <= allowed, "{what}: {distance} above {allowed}");
 }
 
-/// The same of two samples: the bound with n m / (n + m) in place of n.
+/// The same test for two samples: the bound with n m / (n + m) in place of n.
 fn assert_same_distribution(what: &str, a: &[f64], b: &[f64]) {
     let (n, m) = (a.len() as f64, b.len() as f64);
     let below = |sorted: &[f64], x: f64| sorted.partition_point(|&y| y <= x) as f64;
@@ -154,8 +154,8 @@ fn falls_below(u: f64) -> f64 {
 }
 
 /// Fades below three levels: their number, the time in them, and their mean duration. Samples miss
-/// what is shorter than their spacing, so the law is that of the sampled process; it is compared
-/// with Rice's, of continuous time, in the last lines.
+/// fades shorter than their spacing, so the law is that of the sampled process; the last lines
+/// compare it with Rice's law of continuous time.
 #[test]
 fn fades_are_as_many_and_as_long_as_the_law_says() {
     let count = 100_000;
@@ -176,12 +176,13 @@ fn fades_are_as_many_and_as_long_as_the_law_says() {
         let what = |figure: &str| format!("{figure} below {level} deviations");
         assert_mean(&what("fades"), &of(&|x| x.0), expected_falls);
         assert_mean(&what("samples"), &of(&|x| x.1), expected_below);
-        // The ratio's error to first order: samples less what the fades should have lasted.
+        // The ratio's error to first order: samples below the level less those that the expected
+        // fades would have.
         let excess = of(&|x| (x.1 - duration * x.0) / expected_falls);
         assert_mean(&what("excess of the mean duration"), &excess, 0.0);
         let rice = (-level * level / 2.0).exp() / (2.0 * core::f64::consts::PI * DECAY_SAMPLES);
         // With x samples to t0, rho = 1 - x^2/2 + x^3/3: a level of 0 is crossed 1 - x/3 times as
-        // often, and what is left of the expansion is at most (1 + u^2) x^2.
+        // often, and the rest of the expansion is at most (1 + u^2) x^2.
         let x = 1.0 / DECAY_SAMPLES;
         let most = x / 3.0 + (1.0 + level * level) * x * x;
         let missed = 1.0 - falls_below(level) / rice;
@@ -200,8 +201,8 @@ fn mean_bit_errors(fading: &Fading, seed: u64, samples: usize) -> f64 {
 
 #[test]
 fn the_long_term_error_rate_over_all_courses_is_the_one_asked_for() {
-    // Deep fades make the mean where turbulence is strong, so errors are asked for that are not
-    // too rare to be met in 40 courses.
+    // Where turbulence is strong, deep fades make the mean. The error rates here are high enough
+    // that 40 courses meet such fades.
     for (text, rate) in [
         ("log-normal 0.05 time 1ms ber 1e-6", 1e-6),
         ("log-normal 0.3 time 1ms ber 1e-4", 1e-4),
@@ -216,7 +217,7 @@ fn the_long_term_error_rate_over_all_courses_is_the_one_asked_for() {
     }
 }
 
-/// The error of gathering powers in cells is 1e-4 at most.
+/// The error from gathering powers in cells is 1e-4 at most.
 #[test]
 fn a_course_scaled_by_itself_has_exactly_the_error_rate_asked_for() {
     // The process of 2 ms has its samples 50 us apart, the others 100 us.

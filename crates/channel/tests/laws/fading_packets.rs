@@ -1,4 +1,5 @@
-//! Fading: what packets on the link meet of it, both ways and in every run, and at which rates it is refused.
+//! Fading: its effect on packets on the link, both ways and in every run, and the rates at which it is
+//! refused.
 
 use super::fading::fading;
 use super::statistics::{assert_share, assert_within};
@@ -18,8 +19,8 @@ fn on_link(fading: Fading) -> Config {
     }
 }
 
-/// What a packet meets is the integral over its transmission: with the power in view, the expected
-/// number of hit packets and of inverted bits is known for every packet.
+/// The effect on a packet is the integral over its transmission: with the power known, so is the
+/// expected number of hit packets and of inverted bits for every packet.
 #[test]
 fn packets_are_hit_by_the_power_during_their_transmission() {
     let text = "gamma-gamma 0.6 time 1ms ber 1e-4 over 1s seed 9";
@@ -195,7 +196,7 @@ fn a_course_of_the_run_is_the_same_both_ways_and_another_in_another_run() {
     assert_ne!(course(&fading, 7), course(&fading, 8));
 }
 
-/// A link of so many bits a second with a recording of samples so far apart, or with a process.
+/// The refusal of a link of so many bits a second with this fading, if it is refused.
 fn refusal(fading: Fading, bits_per_second: u64) -> Option<String> {
     let config = Config {
         rate: Some(Bitrate::from_bits_per_second(bits_per_second)),

@@ -1,10 +1,10 @@
-//! Fading: the four demonstrations, by what 100 s of them hold.
+//! Fading: the contents of 100 s of each of the four demonstrations.
 
 use fulmar_channel::fading::{Demonstration, Fade, Fading};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Duration, Instant, OpticalPower};
 
-/// What a page can say of 100 s of a demonstration.
+/// The figures of 100 s of a demonstration.
 #[derive(Default)]
 struct Course {
     mean_in_light: f64,
@@ -83,7 +83,7 @@ fn the_demonstrations_are_what_is_said_of_them_in_words() {
         courses
     };
     let [fasolt, kiodo, atenaa, testbed] = Demonstration::ALL.map(courses);
-    // Scaled over 100 s of themselves; what an obstruction hides of it is missing.
+    // The fading was scaled over these 100 s; errors during an obstruction are missing.
     for c in fasolt.iter().chain(&kiodo).chain(&testbed) {
         assert!(
             (c.mean_in_light / 1e-6 - 1.0).abs() < 1e-2,

@@ -1,4 +1,4 @@
-//! Packet loss: how much, and in what bursts.
+//! Packet loss: its share, and the bursts it comes in.
 
 use crate::statistics::{assert_geometric_runs, assert_share, assert_within, runs};
 use crate::{channel, is_lost, run};
@@ -80,7 +80,8 @@ fn bursts_have_the_asked_mean_loss_and_mean_length() {
 #[test]
 fn states_by_packet_have_their_losses_lengths_and_shares() {
     let n = 2_000_000;
-    // Equal seeds have equal states, so certain loss in the bad one alone shows which it is.
+    // Equal seeds have equal states, so certain loss in the bad state alone shows which state it
+    // is.
     let bad = losses("gilbert-elliott 0% 40 100% 10", 28, n);
     let lost = losses("gilbert-elliott 2% 40 60% 10", 28, n);
     let (bursts, gaps) = runs(&bad);
@@ -113,7 +114,7 @@ fn the_first_packet_is_lost_as_often_as_any_other() {
 
 #[test]
 fn after_an_hour_of_silence_a_packet_is_lost_as_often_as_any_other() {
-    // 36,000 mean cycles: beyond what is followed state by state.
+    // 36,000 mean cycles: more than are followed state by state.
     let config = with_loss("two-state 0% 90ms 100% 10ms exponential");
     let hour = Duration::from_secs(3600);
     let lost = (0..20_000)

@@ -1,7 +1,7 @@
 //! The statistical laws of the channel's models, through its public face.
 //!
 //! Method: a fixed seed, many packets, and an interval derived from the law itself. `Z` standard
-//! errors are used throughout: a correct model leaves the interval in one draw of a seed out of
+//! errors are allowed throughout: a correct model leaves the interval in one draw of a seed out of
 //! 16,000 for one comparison. Seeds are part of the test; a failure names the comparison.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! Outages take exactly what is on the link while it is out.
+//! Outages drop exactly the packets that are on the link while it is out.
 
 use crate::{PACKET, channel, is_lost, run};
 use fulmar_channel::{Config, DropReason, Verdict};
@@ -36,7 +36,7 @@ fn a_packet_is_dropped_when_its_transmission_meets_an_outage_not_when_it_is_hand
     };
     let verdicts = run(&mut channel(config, 52), 20, Duration::ZERO);
     let dropped: Vec<usize> = (0..20).filter(|&i| verdicts[i] == OUT).collect();
-    // 10.5 to 12.5 ms; what left by 10 ms is in flight and arrives.
+    // 10.5 to 12.5 ms; packets that left by 10 ms are in flight and arrive.
     assert_eq!(dropped, [10, 11, 12]);
 }
 

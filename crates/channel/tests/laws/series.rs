@@ -1,4 +1,5 @@
-//! Series of good and bad intervals: their shares, their lengths, and what packets make of them.
+//! Series of good and bad intervals: their shares, their lengths, and the losses of packets in
+//! them.
 
 use crate::statistics::{assert_cells, assert_share, assert_within, runs};
 use crate::{channel, is_lost, run};
@@ -84,7 +85,8 @@ fn a_packet_that_touches_a_bad_interval_is_lost() {
 
 #[test]
 fn the_slacp_series_lose_what_the_specification_computes_from_the_papers_bounds() {
-    // spec/protocols.md 3.3: PER at 90.6 ms airtime (1450 B at 128 kbit), in per cent.
+    // (airtime + mean burst) / (mean gap + mean burst), with the gaps and bursts of the table of
+    // Kojo et al. and 90.6 ms of airtime (1450 B at 128 kbit), in per cent.
     for (name, percent) in [
         ("low", 0.75),
         ("medium", 2.85),
@@ -114,7 +116,7 @@ fn the_slacp_series_lose_what_the_specification_computes_from_the_papers_bounds(
         let packets = if bad.max.as_millis() > 300 { 10.0 } else { 4.0 };
         let variance = expected * packets / n as f64;
         assert_within(&format!("slacp {name}"), lost, expected, variance);
-        // The specification's figures are rounded to two digits.
+        // The figures above are rounded to two digits.
         assert!(
             (expected * 100.0 - percent).abs() < 0.06,
             "{name}: {expected}"

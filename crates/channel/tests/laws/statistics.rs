@@ -6,14 +6,14 @@
 /// Standard errors allowed: two-sided probability 6.3e-5 under the normal approximation.
 pub(crate) const Z: f64 = 4.0;
 
-/// `hits` out of `trials` independent trials of probability `p`: within `Z` binomial standard
-/// deviations.
+/// Asserts that `hits` out of `trials` independent trials of probability `p` are within `Z`
+/// binomial standard deviations.
 pub(crate) fn assert_share(what: &str, hits: u64, trials: u64, p: f64) {
     let variance = trials as f64 * p * (1.0 - p);
     assert_within(what, hits as f64, trials as f64 * p, variance);
 }
 
-/// `value` of a variable with this mean and variance.
+/// Asserts that `value` fits a variable with this mean and variance.
 pub(crate) fn assert_within(what: &str, value: f64, mean: f64, variance: f64) {
     let deviation = (value - mean).abs();
     // The slack is for sums of rounded terms where the variance is zero.
@@ -68,8 +68,8 @@ pub(crate) fn assert_geometric_runs(what: &str, lengths: &[u64], end: f64) {
     assert_cells(what, &observed, &probabilities);
 }
 
-/// The lengths of the runs of `true` and of `false`, without the first and the last, which the
-/// ends cut.
+/// The lengths of the runs of `true` and of `false`. The first and the last run are left out,
+/// because the ends cut them.
 pub(crate) fn runs(states: &[bool]) -> (Vec<u64>, Vec<u64>) {
     let runs: Vec<&[bool]> = states.chunk_by(|a, b| a == b).collect();
     let (mut of_true, mut of_false) = (Vec::new(), Vec::new());
