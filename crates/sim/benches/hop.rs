@@ -1,13 +1,12 @@
-//! What the simulator costs: one packet over one hop, and whole runs.
+//! The simulator's cost: one packet over one hop, and whole runs.
 //!
-//! `packet hop` is the bare simulator: events, real headers, checks, channel draws, buffers; its
-//! packets carry one octet. `udp run` adds 1472 octets of content, made, check-summed and compared;
-//! `aerotp run` the machine of the papers' default mode. Throughput is in packet hops: packets
-//! handed to a channel.
+//! `packet hop` is the bare simulator: events, real headers, checks, channel draws, buffers; its packets
+//! carry one octet. `udp run` adds 1472 octets of content, made, check-summed and compared; `aerotp run`
+//! adds the machine of the papers' default mode. Throughput is in packet hops: packets handed to a channel.
 //!
-//! `sim link` is the same datagrams over a hop with each link layer, clean and with a tenth of the frames lost each way: frames,
-//! parity, timers and acknowledgements included. A packet hop is there a packet that the layer took
-//! off its queue and handed up at the far end.
+//! `sim link` sends the same datagrams over a hop with each link layer, once clean and once with a tenth of
+//! the frames lost each way: frames, parity, timers and acknowledgements included. A packet hop is there a
+//! packet that the layer took off its queue and handed up at the far end.
 
 use core::hint::black_box;
 use core::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! Traffic: when an application has how much to send.
+//! Traffic: when an application has data to send, and how much.
 //!
 //! Two sources. *Bulk* has everything at once and writes whatever the transport takes. *Constant
 //! rate* makes a write of fixed length at a fixed interval (the papers' and ns-3's `OnOff` source,
@@ -9,17 +9,17 @@
 
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 
-/// What an application sends.
+/// The octets that an application sends, and their timing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Traffic {
-    /// All of `bytes` at once.
+    /// All of `bytes` are there at once.
     Bulk {
-        /// How much.
+        /// Octets in all.
         bytes: ByteCount,
     },
     /// Writes of `write` octets at `rate` until `bytes` are reached.
     ConstantRate {
-        /// How much, rounded up to whole writes.
+        /// Octets in all, rounded up to whole writes.
         bytes: ByteCount,
         /// Octets in one write.
         write: ByteCount,
@@ -37,13 +37,13 @@ pub enum FirstWrite {
     AtOnce,
     /// One interval after the start of the flow.
     AfterInterval,
-    /// One interval after the transport has its connection, as ns-3's `OnOff` application does.
-    /// Where there is none to wait for, as [`FirstWrite::AfterInterval`].
+    /// One interval after the transport has its connection, as ns-3's `OnOff` application does. A transport
+    /// without connections is treated as with [`FirstWrite::AfterInterval`].
     AfterConnect,
 }
 
 impl Traffic {
-    /// How much is sent in all.
+    /// Octets that are sent in all.
     pub fn total(&self) -> ByteCount {
         match *self {
             Self::Bulk { bytes } => bytes,
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    /// When the next write is made; `None` when all are.
+    /// The time of the next write; `None` when all are made.
     pub(crate) fn next_write_at(&self) -> Option<Instant> {
         if self.made >= self.total {
             return None;
@@ -111,7 +111,7 @@ impl Source {
         matches!(first, FirstWrite::AfterConnect)
     }
 
-    /// The connection is there: intervals count from `now`.
+    /// The connection is established: intervals count from `now`.
     pub(crate) const fn start_at(&mut self, now: Instant) {
         self.start = now;
     }
@@ -127,24 +127,24 @@ impl Source {
         len
     }
 
-    /// The octets that were made and not yet taken by the transport: position and length.
+    /// The octets that were made and not yet accepted by the transport: position and length.
     pub(crate) const fn pending(&self) -> (u64, u64) {
         (self.accepted, self.made - self.accepted)
     }
 
-    /// The transport took `len` octets.
+    /// The transport accepted `len` octets.
     pub(crate) fn accept(&mut self, len: u64) {
         self.accepted += len;
         debug_assert!(self.accepted <= self.made, "a transport took too much");
     }
 
-    /// Whether the transport has everything.
+    /// Whether the transport has accepted everything.
     pub(crate) const fn is_finished(&self) -> bool {
         self.accepted >= self.total
     }
 
-    /// Whether the moment an octet is made is when it is submitted; in bulk it is when the
-    /// transport takes it.
+    /// Whether an octet counts as submitted when it is made; in bulk it is submitted when the transport
+    /// accepts it.
     pub(crate) const fn submits_when_made(&self) -> bool {
         matches!(self.traffic, Traffic::ConstantRate { .. })
     }

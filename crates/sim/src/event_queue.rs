@@ -1,4 +1,4 @@
-//! What happens next: a priority queue keyed by time, and by order of insertion among equals.
+//! The calendar of future events: a priority queue keyed by time, and by order of insertion among equals.
 //!
 //! The second key makes ties deterministic: two events of the same instant happen in the order in
 //! which they were scheduled, on every platform and for every number of worker threads.
@@ -75,17 +75,17 @@ impl<E> EventQueue<E> {
             .map(|Reverse(entry)| (entry.at, entry.event))
     }
 
-    /// When the next event happens.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// How many events wait.
+    /// The number of events that wait.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether no event waits.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

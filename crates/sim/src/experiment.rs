@@ -1,4 +1,5 @@
-//! Sweeps and seeds over the cores, with results that do not depend on their number.
+//! Sweeps and seeds spread over the processor's cores, with results that do not depend on the number of
+//! cores.
 //!
 //! Run `i` of every point has seed `first + i`: points are compared under the same draws. Records
 //! come out in order of point and run, whatever order they were computed in.
@@ -21,74 +22,74 @@ use std::sync::Arc;
 /// An experiment ready to run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The name of the scenario's file, for the records.
+    /// The name of the scenario's file, as records give it.
     pub scenario: String,
     /// The points.
     pub points: Vec<Point>,
-    /// What the drivers are like.
+    /// The properties of the drivers.
     pub options: WorldOptions,
 }
 
 /// The runs of one point, and their summary.
 #[derive(Clone, Debug)]
 pub struct PointResult {
-    /// In the order of seeds; those that were over when the experiment was cancelled.
+    /// The runs in the order of seeds; after a cancellation, those that had ended by then.
     pub runs: Vec<RunRecord>,
-    /// Over those.
+    /// The summary over `runs`.
     pub aggregate: AggregateRecord,
 }
 
-/// One run of an experiment: which point, and which of its runs, both from 0.
+/// One run of an experiment: its point and its number within the point, both from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunIndex {
     /// The point.
     pub point: usize,
-    /// The run of that point; its seed is the first one's and this.
+    /// The number of the run within the point; its seed is the first run's seed plus this number.
     pub run: usize,
 }
 
-/// What happens while an experiment runs.
+/// The progress of an experiment, and the request to stop it.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Set it to stop.
     pub cancel: Arc<AtomicBool>,
     /// Runs that are done, or were dropped after the request to stop.
     pub done: AtomicUsize,
-    /// What those were expected to cost together ([`Experiment::cost`]).
+    /// The expected cost of those runs, summed ([`Experiment::cost`]).
     pub cost: AtomicU64,
 }
 
 impl Progress {
-    /// One more is done, of this expected cost.
+    /// Counts one more finished run, whose expected cost was `cost`.
     pub(crate) fn advance(&self, cost: u64) {
         self.cost.fetch_add(cost, Ordering::Relaxed);
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// As much as one run is taken to cost at most, so that those of a million add up.
+/// The most that one run is taken to cost, so that the sum over a million runs does not overflow.
 const COST_MAX: u64 = 1 << 40;
 
-/// Why an experiment gave no results.
+/// The reason why an experiment gave no results.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The worker threads could not be started.
     #[error("cannot start {jobs} worker threads: {cause}")]
     Threads {
-        /// How many.
+        /// The number of threads asked for.
         jobs: usize,
-        /// Why.
+        /// The cause.
         cause: rayon::ThreadPoolBuildError,
     },
 }
 
 impl Experiment {
-    /// How many runs there are in all.
+    /// The number of runs in all.
     pub fn run_count(&self) -> usize {
         self.points.iter().map(|point| point.plan.run.runs).sum()
     }
 
-    /// What a run of a point is expected to cost, beside those of other points: the octets that its
+    /// The expected cost of a run of a point, relative to those of other points: the octets that its
     /// applications send, or that its narrowest hop carries until the run ends if that is less.
     pub fn cost(&self, point: usize) -> u64 {
         let plan = &self.points[point].plan;
@@ -99,7 +100,7 @@ impl Experiment {
         octets.min(carried.unwrap_or(COST_MAX)).clamp(1, COST_MAX)
     }
 
-    /// That of all runs.
+    /// The expected cost of all runs.
     pub fn total_cost(&self) -> u64 {
         let points = self.points.iter().enumerate();
         let costs = points.map(|(index, point)| {
@@ -109,8 +110,8 @@ impl Experiment {
         costs.fold(0, u64::saturating_add)
     }
 
-    /// Runs everything on `jobs` threads (0: one for each core). Cancelling ends early with the
-    /// runs that were over until then; a point of which none was is left out.
+    /// Runs everything on `jobs` threads (0: one for each core). Cancelling ends early with the runs that
+    /// had ended by then; a point without such a run is left out.
     ///
     /// # Errors
     /// Threads could not be started.
@@ -147,12 +148,12 @@ impl Experiment {
             .collect())
     }
 
-    /// Makes the runs for which `wanted` holds on `jobs` threads (0: one for each core), and hands
-    /// each record to `keep` as soon as it is there, in any order. The first error of `keep` ends
-    /// the experiment, and so does cancelling; runs that are not over then are dropped.
+    /// Makes the runs for which `wanted` holds on `jobs` threads (0: one for each core), and hands each
+    /// record to `keep` as soon as it is there, in any order. The first error of `keep` ends the
+    /// experiment, and so does cancelling; runs that have not ended by then are dropped.
     ///
     /// # Errors
-    /// Threads could not be started; or what `keep` said.
+    /// Threads could not be started; or the error of `keep`.
     pub fn run_wanted<E: Send>(
         &self,
         jobs: usize,
@@ -186,8 +187,8 @@ impl Experiment {
             .flat_map(move |(point, plan)| (0..runs(plan)).map(move |run| RunIndex { point, run }))
     }
 
-    /// The first run of the first point, shown to observers whose outputs are given. What they
-    /// were shown is in any case, until a cancellation as well.
+    /// Runs the first run of the first point, shown to the observers. Their report is returned in any case,
+    /// after a cancellation too.
     pub fn run_observed(
         &self,
         observers: Observers,
@@ -251,7 +252,7 @@ impl Experiment {
     }
 }
 
-/// `jobs` worker threads, or one for each core if that is 0.
+/// A pool of `jobs` worker threads, or of one for each core if that is 0.
 pub(crate) fn pool(jobs: usize) -> Result<rayon::ThreadPool, ExperimentError> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(jobs)

@@ -21,13 +21,13 @@ pub(crate) struct Flow {
     pub(crate) sender: StackId,
     /// The machine at the receiving end.
     pub(crate) receiver: StackId,
-    /// How the sender names the receiving node.
+    /// The path under which the sender knows the receiving node.
     pub(crate) path: PathId,
     /// The receiver's port, which identifies the flow at both ends.
     pub(crate) port: Port,
-    /// Where in the stream each TPDU begins, by number, in modes with holes.
+    /// The position in the stream at which each TPDU begins, by number, in modes with holes.
     pub(crate) positions: Vec<u64>,
-    /// Where the next new TPDU will begin.
+    /// The position at which the next new TPDU will begin.
     pub(crate) next_position: u64,
     /// The first write waits for the connection.
     pub(crate) awaits_connection: bool,
@@ -57,7 +57,7 @@ impl Flow {
         offset
     }
 
-    /// The transport took `len` of them.
+    /// The transport accepted `len` of the application's octets.
     pub(crate) fn accept(&mut self, now: Instant, len: u64) {
         self.source.accept(len);
         if !self.source.submits_when_made() {
@@ -65,7 +65,7 @@ impl Flow {
         }
     }
 
-    /// Where the TPDU of this number begins; beyond the stream if it was never sent.
+    /// The position at which the TPDU of this number begins; beyond the stream if it was never sent.
     pub(crate) fn position_of(&self, seq: TpduSeq) -> u64 {
         let first = self.plan.aerotp().connection.first_seq;
         let index = seq.offset_from(first) as usize;
@@ -89,7 +89,7 @@ impl Flow {
     }
 }
 
-/// What the transport of `flow` promises.
+/// The promise of the transport of `flow`.
 pub(crate) fn promise(flow: &FlowPlan) -> Promise {
     let plan = match &flow.transport {
         TransportPlan::Datagram(_) => return Promise::NOTHING,

@@ -1,4 +1,4 @@
-//! Machines are driven through the contract checker in debug builds, and bare in release builds.
+//! Contract checks around machines: debug builds drive them through the checker, release builds bare.
 
 use fulmar_baseline::link::{FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use fulmar_proto::machine::{Datagram, Deadline, Machine, Transmit};
@@ -18,7 +18,7 @@ pub(crate) type GuardedLink<M> = Bare<M>;
 #[cfg(not(debug_assertions))]
 pub(crate) type Guarded<M> = Bare<M>;
 
-/// The face of [`fulmar_proto::machine::Strict`] without its checks.
+/// The interface of [`fulmar_proto::machine::Strict`] without its checks.
 #[derive(Debug)]
 #[cfg_attr(debug_assertions, allow(dead_code, reason = "used in release builds"))]
 pub(crate) struct Bare<M>(M);

@@ -1,9 +1,10 @@
 //! Driver 1: virtual time. Worlds, scenarios, experiments and measures.
 //!
-//! A scenario says which hops, channels, flows and sweeps ([`scenario`]); an experiment runs each
-//! point with several seeds ([`experiment`]); a world is one run ([`world`]): nodes and hops, the
-//! same protocol machines that run over sockets, and applications whose every octet is verified
-//! ([`measure`]). What closed forms say is in [`theory`]. Results are records with parameters, seed and confidence intervals ([`report`]).
+//! A scenario says which hops, channels, flows and sweeps ([`scenario`]); an experiment runs each point
+//! with several seeds ([`experiment`]); a world is one run ([`world`]): nodes and hops, the same protocol
+//! machines that run over sockets, and applications whose every octet is verified ([`measure`]). Closed
+//! forms for repetition stand in [`theory`]. Results are records with parameters, seed and confidence
+//! intervals ([`report`]).
 //!
 //! # Promises
 //! - The same scenario and seed give the same octets of output, on every platform, for every

@@ -33,7 +33,7 @@ pub(crate) struct LinkId(pub(crate) usize);
 pub(crate) struct LinkEnd {
     /// Absent only while it is being drained.
     machine: Option<Box<GuardedLink<Link>>>,
-    /// Each packet, and since when it waits.
+    /// Each packet, and the time since which it waits.
     queue: PacketQueue<(PacketId, Instant)>,
     /// The node it stands at.
     node: NodeId,
@@ -41,9 +41,9 @@ pub(crate) struct LinkEnd {
     way: WayId,
     /// The other end.
     pub(crate) peer: LinkId,
-    /// When the machine is to be woken.
+    /// The time at which the machine is to be woken.
     wake: Option<Instant>,
-    /// When the transmitter will have sent what it was given, if that is awaited.
+    /// The time at which the transmitter has sent its frame, if something waits for that.
     free: Option<Instant>,
     /// The direction in which this end sends.
     pub(crate) meter: LinkMeter,
@@ -67,7 +67,7 @@ impl LinkEnd {
         }
     }
 
-    /// What the machine counted.
+    /// The machine's counters.
     pub(crate) fn counters(&self) -> LinkCounters {
         self.machine
             .as_ref()
@@ -76,7 +76,7 @@ impl LinkEnd {
     }
 }
 
-/// FNV-1a, 32 bits.
+/// The flow of a packet: FNV-1a over addresses and ports, 32 bits.
 fn flow_of(header: &NetworkHeader, payload: &[u8]) -> FlowHash {
     // All transports begin with a source and a destination port of two octets each.
     let ports = payload.first_chunk::<4>().copied().unwrap_or_default();
@@ -200,7 +200,7 @@ impl Network {
     }
 }
 
-/// What a link machine is drained into.
+/// The driver into which a link machine is drained.
 struct Port<'a> {
     network: &'a mut Network,
     link: LinkId,

@@ -1,4 +1,4 @@
-//! What happens between machines: packets cross hops, get damaged, are checked and forwarded.
+//! The network between machines: packets cross hops, get damaged, are checked and forwarded.
 //!
 //! A packet is real octets: 20 of network header, then the transport's. The channel says which
 //! bits to invert and they are inverted here, so that every later check works on what a real
@@ -20,7 +20,7 @@ use fulmar_proto::wire::network::{
 };
 use std::collections::VecDeque;
 
-/// What can happen.
+/// An event on the calendar.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A packet's last octet reaches a node.
@@ -29,7 +29,7 @@ pub(crate) enum Event {
     Frame { link: LinkId, frame: PacketId },
     /// A link machine's deadline may have come.
     LinkWake(LinkId),
-    /// A link's transmitter has sent what it was given.
+    /// A link's transmitter has sent its frame.
     LinkFree(LinkId),
     /// A machine's deadline may have come.
     Wake(StackId),
@@ -48,11 +48,11 @@ pub(crate) struct Way {
     pub(crate) to: NodeId,
     pub(crate) measured: bool,
     pub(crate) frame_check: bool,
-    /// Octets of the link's own around each packet.
+    /// Octets that the link itself puts around each packet.
     pub(crate) framing: ByteCount,
     /// Packets in the terminal's buffer, if the channel has one.
     pub(crate) standing: VecDeque<PacketId>,
-    /// When [`Event::Depart`] comes next.
+    /// The time of the next [`Event::Depart`].
     pub(crate) wake: Option<Instant>,
     /// The link layer that sends on it, if the hop has one.
     pub(crate) link: Option<LinkId>,
@@ -67,11 +67,11 @@ pub(crate) struct Network {
     pub(crate) ways: Vec<Way>,
     pub(crate) links: Vec<LinkEnd>,
     pub(crate) meter: WireMeter,
-    /// Where packets are captured, if somebody does.
+    /// The tap that captures packets, if they are captured.
     pub(crate) tap: Option<Box<Tap>>,
-    /// Flows whose connection came about since the world last looked.
+    /// Flows whose connection was established since the world last looked.
     pub(crate) connected: Vec<usize>,
-    /// Where machines write datagrams: a hole for the network header, then theirs.
+    /// The buffer into which machines write datagrams: a hole for the network header, then their octets.
     scratch: Vec<u8>,
     /// The packet that a link machine is offered.
     pub(crate) descending: Vec<u8>,
@@ -81,7 +81,7 @@ pub(crate) struct Network {
     pub(crate) frame: Vec<u8>,
 }
 
-/// A sound packet for this node.
+/// A packet for this node that passed the checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) stack: StackId,
@@ -126,7 +126,7 @@ impl Network {
         &mut self.scratch
     }
 
-    /// What a machine wrote last, `len` octets.
+    /// The first `len` octets that a machine wrote last.
     pub(crate) fn written(&self, len: usize) -> &[u8] {
         &self.scratch[self.scratch.len() - len..]
     }
@@ -211,8 +211,8 @@ impl Network {
         }
     }
 
-    /// Packets that have left the buffer of a way's terminal go their way, and the next look at it
-    /// is put on the calendar.
+    /// Sends on the packets that have left the buffer of a way's terminal, and puts the next look at the
+    /// buffer on the calendar.
     pub(crate) fn depart(&mut self, now: Instant, id: WayId) {
         while let Some(verdict) = self.ways[id.0].channel.poll_departure(now) {
             if let Some(packet) = self.ways[id.0].standing.pop_front() {
@@ -271,7 +271,7 @@ impl Network {
         }
     }
 
-    /// Keeps how a packet will come, for the tap at its arrival.
+    /// Notes how a packet will arrive, for the tap at its arrival.
     fn note_came(&mut self, far: Far, packet: PacketId, flips: &Flips, is_copy: bool) {
         if self.tap.is_some() {
             let (end, bits) = (far.end, flips.len());

@@ -1,4 +1,4 @@
-//! A node of the chain: where it stands, and which ways lead on from it.
+//! A node of the chain: its address, and the ways that lead on from it.
 
 use fulmar_proto::wire::network::NodeAddress;
 

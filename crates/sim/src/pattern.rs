@@ -61,7 +61,7 @@ impl Pattern {
         }
     }
 
-    /// How many of `octets`, found at position `offset`, are not what belongs there.
+    /// The number of `octets`, found at position `offset`, that differ from what belongs there.
     pub fn mismatches(self, offset: u64, octets: &[u8]) -> u64 {
         let (mut next, skip) = place(offset);
         let (head, mut rest) = octets.split_at(octets.len().min((WORD - skip) % WORD));
@@ -91,7 +91,8 @@ impl Pattern {
     }
 }
 
-/// How many of `found`, which begin `skip` octets into `page`, are not what belongs there.
+/// The number of octets of `found`, which begins `skip` octets into `page`, that differ from what belongs
+/// there.
 fn differing(found: &[u8], skip: usize, page: &[u64], mask: u64) -> u64 {
     let expected = page.iter().flat_map(|random| (random ^ mask).to_le_bytes());
     let pairs = found.iter().zip(expected.skip(skip));

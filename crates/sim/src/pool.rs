@@ -8,19 +8,19 @@ use fulmar_proto::units::BitErrorRate;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(u32);
 
-/// A packet in flight: its real octets, and what only the measurement may know.
+/// A packet in flight: its real octets, and notes that only the measurement may read.
 #[derive(Debug)]
 pub(crate) struct Packet {
     /// Network header and everything behind it.
     pub(crate) octets: Vec<u8>,
     /// Why the transport sent it.
     pub(crate) kind: Kind,
-    /// Which application write it carries, where a transport's octets do not say so.
+    /// The application write that it carries, where a transport's octets do not say so.
     pub(crate) tag: u64,
-    /// The short-term bit error rate at the end of the last hop it crossed, if that one fades: what the receiver's power
-    /// meter says as it arrives.
+    /// The short-term bit error rate at the end of the last hop that it crossed, if that hop fades: the
+    /// reading of the receiver's power meter as the packet arrives.
     pub(crate) short_term_rate: Option<BitErrorRate>,
-    /// How it came to where it is, if somebody captures.
+    /// The way on which it came to this node, if packets are captured.
     pub(crate) came: Option<Came>,
 }
 
@@ -65,7 +65,7 @@ impl Pool {
         id
     }
 
-    /// How many packets were admitted and not released.
+    /// The number of packets that were admitted and not released.
     pub(crate) fn in_flight(&self) -> usize {
         self.packets.len() - self.free.len()
     }

@@ -1,13 +1,12 @@
-//! Random sessions under random faults: what was sent must come out, once, and every session must
-//! end.
+//! Random sessions under random faults: everything sent is delivered exactly once, and every session ends.
 //!
-//! A seed draws a scenario (written as TOML, so that it can be looked at, kept and run by hand):
-//! one to three hops with loss, bursts, bit errors, duplicates, reordering, jitter, short queues
-//! and outages of up to a minute; one to three flows in either direction in the modes that promise
-//! everything; wake-ups that come late. The checks are those of issue 2, must-hold 7.
+//! A seed draws a scenario (written as TOML, so that it can be looked at, kept and run by hand): one to
+//! three hops with loss, bursts, bit errors, duplicates, reordering, jitter, short queues and outages of up
+//! to a minute; one to three flows in either direction in the modes that promise everything; wake-ups that
+//! come late. The checks: the octets delivered are those sent, none comes twice, and every session ends.
 //!
-//! The same seed draws a session of LT-TCP, one of TCP, one of each link layer, and one of gateways,
-//! whose flows cross restarts of either side.
+//! The same seed draws a session of LT-TCP, one of TCP, one of each link layer, and one of gateways, whose
+//! flows survive restarts of either side.
 //!
 //! # Sources
 //! The shape, a seed that draws a world and checkers that know only promises, is the one that
@@ -30,12 +29,12 @@ use fulmar_proto::rng::Rng;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// What one session did.
+/// The report of one session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionReport {
     /// The seed that draws and runs it.
     pub seed: u64,
-    /// What was broken; empty when all is well.
+    /// The broken promises; empty when all is well.
     pub broken: Vec<String>,
     /// Octets that the applications received.
     pub delivered_bytes: u64,
@@ -43,9 +42,9 @@ pub struct SessionReport {
     pub packet_hops: u64,
     /// Frames that link layers sent.
     pub link_frames: u64,
-    /// Of those, frames that their media lost.
+    /// Link frames that their media lost.
     pub link_frames_lost: u64,
-    /// Restarts of their ends.
+    /// Restarts of link layers' ends.
     pub link_restarts: u64,
     /// Packets lost on the way.
     pub packets_lost: u64,
@@ -53,13 +52,13 @@ pub struct SessionReport {
     pub packets_damaged: u64,
     /// Gateways' flows that ended with everything delivered both ways, counted at either side.
     pub flows_finished: u64,
-    /// Times that one of them went on after its connection was lost.
+    /// Times that a gateway's flow went on after its connection was lost.
     pub flows_resumed: u64,
     /// Restarts of gateways.
     pub gateway_restarts: u64,
     /// Times that a gateway's link was held for down.
     pub links_held: u64,
-    /// Hosts that were lost while what they had said was on its way.
+    /// Hosts that were lost while octets they had sent were on their way.
     pub hosts_lost: u64,
 }
 
@@ -111,7 +110,7 @@ pub fn session(seed: u64, cancel: &AtomicBool) -> Result<SessionReport, Scenario
     })
 }
 
-/// What many sessions did.
+/// The totals of many sessions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SwarmTotals {
     /// Seeds whose sessions ran to their end.
@@ -122,9 +121,9 @@ pub struct SwarmTotals {
     pub packet_hops: u64,
     /// Frames that link layers sent.
     pub link_frames: u64,
-    /// Of those, frames that their media lost.
+    /// Link frames that their media lost.
     pub link_frames_lost: u64,
-    /// Restarts of their ends.
+    /// Restarts of link layers' ends.
     pub link_restarts: u64,
     /// Packets lost on the way.
     pub packets_lost: u64,
@@ -132,20 +131,20 @@ pub struct SwarmTotals {
     pub packets_damaged: u64,
     /// Gateways' flows that ended with everything delivered both ways, counted at either side.
     pub flows_finished: u64,
-    /// Times that one of them went on after its connection was lost.
+    /// Times that a gateway's flow went on after its connection was lost.
     pub flows_resumed: u64,
     /// Restarts of gateways.
     pub gateway_restarts: u64,
     /// Times that a gateway's link was held for down.
     pub links_held: u64,
-    /// Hosts that were lost while what they had said was on its way.
+    /// Hosts that were lost while octets they had sent were on their way.
     pub hosts_lost: u64,
     /// The sessions that broke a promise, in the order of seeds.
     pub failures: Vec<SessionReport>,
 }
 
-/// Runs the sessions of `seeds` on `jobs` threads (0: one for each core). A panic in a session is
-/// a broken promise like any other. Cancelling ends early with what was done until then.
+/// Runs the sessions of `seeds` on `jobs` threads (0: one for each core). A panic in a session counts as a
+/// broken promise. Cancelling ends early with the sessions done until then.
 ///
 /// # Errors
 /// The threads could not be started.
@@ -223,7 +222,7 @@ fn broken(world: &World, end: EndReason) -> Vec<String> {
     broken_but(world, end, |_| false)
 }
 
-/// The same, where flows that are `excused` need neither deliver everything nor end.
+/// Every promise that was not kept, where flows that are `excused` need neither deliver everything nor end.
 fn broken_but(world: &World, end: EndReason, excused: impl Fn(usize) -> bool) -> Vec<String> {
     let mut broken = Vec::new();
     if end == EndReason::Cancelled {
@@ -239,8 +238,8 @@ fn broken_but(world: &World, end: EndReason, excused: impl Fn(usize) -> bool) ->
     }
     for (index, ends) in world.closings().enumerate().filter(|(i, _)| !excused(*i)) {
         for (side, closed) in ["sender", "receiver"].into_iter().zip(ends) {
-            // The last word of a conversation can always be lost, in an outage that outlasts the
-            // other side's patience for late copies: then this side finds the peer gone.
+            // The last packet of a conversation can always be lost, in an outage that outlasts the other
+            // side's wait for late copies (TIME-WAIT): then this side finds the peer gone.
             if !matches!(closed, Some("finished" | "peer_vanished")) {
                 let how = closed.unwrap_or("open");
                 broken.push(format!("flow {index}: the {side} ends {how}"));
@@ -282,7 +281,7 @@ pub fn scenario(seed: u64) -> String {
 
 struct Draw {
     rng: Rng,
-    /// Apart, so that what seeds drew before there were copies is what they draw.
+    /// A stream of its own, so that the seeds' other draws stay as they were without copies.
     copies: Rng,
     text: String,
 }
@@ -361,7 +360,8 @@ impl Draw {
         }
     }
 
-    /// Loss up to 50 % and bit errors up to 3e-5 on a path of one hop, less for each hop of more.
+    /// Draws loss up to 50 % and bit errors up to 3e-5 on a path of one hop, and less on a path of more
+    /// hops.
     fn errors(&mut self, hops: u64) {
         let share = hops as f64;
         match self.rng.below(4) {
@@ -390,7 +390,7 @@ impl Draw {
         }
     }
 
-    /// One or two outages of up to a minute, with air between them.
+    /// Draws one or two outages of up to a minute, with a pause between them.
     fn outages(&mut self, direction: &str) {
         let offset = if direction == "forward" { 0 } else { 200 };
         let (first, long) = (offset + self.between(0, 30), self.scale(0.01, 60.0));
@@ -437,7 +437,7 @@ impl Draw {
         }
     }
 
-    /// What is sent, from where and when.
+    /// Draws the traffic: its amount, its direction and its start.
     fn traffic(&mut self) {
         let bytes = if self.rng.chance(0.2) {
             self.scale(1.0, 2_000.0)

@@ -1,13 +1,13 @@
-//! Taps at the ends of hops, and the events of machines: what a run shows to whoever looks.
+//! Taps at the ends of hops, and the events of machines: a run as its observers see it.
 //!
-//! A tap stands at each end of a hop, where a node's port is. What goes out there is captured as it
-//! is handed to the channel, with the channel's verdict; what comes in as it arrives, with what the
-//! node finds wrong with it. A hop with a link layer has a second tap at each end, above the layer:
-//! frames pass below, packets above.
+//! A tap stands at each end of a hop, where a node's port is. An outgoing packet is captured as it is
+//! handed to the channel, with the channel's verdict; an incoming one as it arrives, with the fault that
+//! the node finds in it. A hop with a link layer has a second tap at each end, above the layer: frames pass
+//! below, packets above.
 //!
 //! # Promises
-//! - A run is the same with and without it: nothing is drawn, and no event is put on the calendar.
-//! - Without it, a packet costs one comparison.
+//! - A run is the same with and without taps: nothing is drawn, and no event is put on the calendar.
+//! - Without taps, a packet costs one comparison.
 //!
 //! # Does not
 //! - Stop a run whose output cannot be written: [`crate::world::World::finish_observers`] says so at its end.
@@ -28,26 +28,26 @@ use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::NodeAddress;
 use std::io::{self, Write};
 
-/// Where a capture or a trace is written.
+/// A destination for a capture or a trace.
 pub type Output = Box<dyn Write + Send>;
 
-/// Who looks at a run.
+/// The observers of a run.
 #[derive(Default)]
 pub struct Observers {
     /// The scenario's name.
     pub(crate) scenario: String,
     /// The point of the sweep, from 0.
     pub(crate) point: usize,
-    /// What the capture says of itself.
+    /// The comment that the capture's file carries about itself.
     pub(crate) about: String,
-    /// Gets the packets, as pcapng.
+    /// Receives the packets, as pcapng.
     pub(crate) capture: Option<Output>,
-    /// Gets the events of AeroTP's machines, as JSON lines.
+    /// Receives the events of AeroTP's machines, as JSON lines.
     pub(crate) events: Option<Output>,
 }
 
 impl Observers {
-    /// Those that get packets, as pcapng, and events of AeroTP's machines, as JSON lines.
+    /// Observers that write packets, as pcapng, and events of AeroTP's machines, as JSON lines.
     pub fn new(capture: Option<Output>, events: Option<Output>) -> Self {
         Self {
             capture,
@@ -67,7 +67,7 @@ impl fmt::Debug for Observers {
     }
 }
 
-/// What observers were shown.
+/// The amounts that observers were shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Packets captured.
@@ -79,24 +79,24 @@ pub struct Observed {
 /// One end of a hop, as its taps know it.
 #[derive(Clone, Debug)]
 pub(crate) struct TapEnd {
-    /// Which hop, and towards which end of the chain.
+    /// The hop, and the end of the chain towards which it leads.
     pub(crate) name: String,
     pub(crate) here: NodeAddress,
     pub(crate) there: NodeAddress,
-    /// Whose frames pass, if the hop has a link layer.
+    /// The dissector of the link layer's frames, if the hop has a link layer.
     pub(crate) layer: Option<Dissector>,
 }
 
-/// How a packet came to a node; only kept while somebody captures.
+/// The way on which a packet came to a node; only kept while packets are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// From the channel, at the end where `end` begins.
+    /// From the channel, at the end of the hop where the way `end` begins.
     Wire {
         end: WayId,
         bits: usize,
         is_copy: bool,
     },
-    /// From the link layer at that end.
+    /// From the link layer at the end of the hop where the way `end` begins.
     Layer { end: WayId },
 }
 
@@ -112,7 +112,7 @@ struct Interfaces {
 /// The taps of a run.
 pub(crate) struct Tap {
     pcapng: Pcapng<Output>,
-    /// By the way that begins at the end.
+    /// The interfaces of each end, by the way that begins there.
     ends: Vec<Interfaces>,
     failed: Option<io::Error>,
 }
@@ -124,7 +124,7 @@ impl fmt::Debug for Tap {
 }
 
 impl Tap {
-    /// Taps at `ends`, which are in the order of the ways that begin there.
+    /// A tap at each of `ends`, which are in the order of the ways that begin there.
     pub(crate) fn new(output: Output, about: String, ends: &[TapEnd]) -> io::Result<Self> {
         let section = Section {
             comment: about,
@@ -245,7 +245,7 @@ impl Tap {
         write(&mut self.pcapng, &mut self.failed, &packet);
     }
 
-    /// How many packets were written; or what was in the way.
+    /// The number of packets written; or the first error in writing them.
     pub(crate) fn finish(&mut self) -> io::Result<u64> {
         match self.failed.take() {
             Some(error) => Err(error),
@@ -260,12 +260,12 @@ fn write(pcapng: &mut Pcapng<Output>, failed: &mut Option<io::Error>, packet: &P
     }
 }
 
-/// A node's address as IP has it.
+/// A node's address as an IP address.
 pub(crate) fn ip(address: NodeAddress) -> IpAddr {
     Ipv4Addr::from(address.0).into()
 }
 
-/// What a channel's verdict says of a packet, whose marking is known.
+/// The capture's comment on a channel's verdict; the packet's marking is known.
 pub(crate) fn verdict_of(verdict: &Verdict, way: &Way, is_marked: bool) -> Comment {
     let damage = |comment: Comment, bits: usize| {
         if way.frame_check && bits > 0 {
@@ -293,7 +293,7 @@ pub(crate) fn verdict_of(verdict: &Verdict, way: &Way, is_marked: bool) -> Comme
 }
 
 impl Network {
-    /// Shows an arrival to the tap at its end, if somebody captures.
+    /// Shows an arrival to the tap at its end, if packets are captured.
     pub(crate) fn show_arrival(&mut self, now: Instant, packet: PacketId, cause: Option<WireLoss>) {
         if let Some(tap) = &mut self.tap {
             let Pooled { octets, came, .. } = self.pool.packet(packet);
@@ -324,7 +324,7 @@ impl EventLog {
         })
     }
 
-    /// Takes what the connections of `node` noted; `whose` says more of each note's place.
+    /// Takes the notes of the connections of `node`; `whose` says more of each note's place.
     pub(crate) fn take_notes(
         &mut self,
         now: Instant,
@@ -349,7 +349,7 @@ impl EventLog {
         }
     }
 
-    /// Writes the last line; how many there are, or what was in the way.
+    /// Writes the last line. Returns the number of lines, or the first error in writing them.
     pub(crate) fn finish(&mut self, at: Instant, how: &str) -> io::Result<u64> {
         match self.failed.take() {
             Some(error) => Err(error),

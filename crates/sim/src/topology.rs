@@ -64,7 +64,7 @@ fn links(plan: &Plan) -> Vec<Link<'_>> {
         .collect()
 }
 
-/// What the end that sends by `config`, and hears by `back`, knows of its hop.
+/// The knowledge of an end about its hop: it sends by `config`, and hears by `back`.
 fn medium(config: &Config, back: &Config) -> Medium {
     Medium {
         rate: config.rate,
@@ -75,7 +75,7 @@ fn medium(config: &Config, back: &Config) -> Medium {
 }
 
 /// The channel below a link layer: marks are made in the queue above, where packets are. `course` is the
-/// seed of what both directions' light does in this run.
+/// seed of the light's course in this run, which both directions share.
 fn below(config: &Config, link: Option<LinkId>, course: u64) -> Config {
     Config {
         ecn_threshold: config.ecn_threshold.filter(|_| link.is_none()),
@@ -107,12 +107,12 @@ pub(crate) struct Ends {
     pub(crate) sink: NodeId,
 }
 
-/// How many nodes a plan has.
+/// The number of nodes of a plan.
 pub(crate) fn node_count(plan: &Plan) -> usize {
     plan.hops.len() + 1 + if plan.lan.is_some() { 2 } else { 0 }
 }
 
-/// Which hops have a link layer, from 0 and in order.
+/// The hops that have a link layer, from 0 and in order.
 pub(crate) fn link_hops(plan: &Plan) -> Vec<usize> {
     let hops = plan.hops.iter().enumerate();
     hops.filter_map(|(index, hop)| hop.link.as_ref().map(|_| index))

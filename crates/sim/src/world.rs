@@ -29,7 +29,7 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use std::io;
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// Every octet of every flow arrived, and nothing was left to happen.
@@ -60,14 +60,14 @@ impl EndReason {
     }
 }
 
-/// What may differ between two runs of a plan without changing what is simulated.
+/// Options in which two runs of a plan may differ without a change of what is simulated.
 #[derive(Clone, Debug, Default)]
 pub struct WorldOptions {
     /// The positions of the chain in the order in which nodes are created; in chain order if
     /// empty.
     pub creation_order: Vec<usize>,
-    /// Looks now and then whether a transport takes more memory than its settings allow; a run in
-    /// which one does ends there.
+    /// Checks now and then whether a transport takes more memory than its settings allow; a run in which
+    /// one does ends there.
     pub watch_memory: bool,
 }
 
@@ -83,7 +83,7 @@ struct Slot {
 struct Wake {
     /// The deadline the machine named.
     deadline: Instant,
-    /// When the driver will call.
+    /// The time at which the driver will call.
     at: Instant,
 }
 
@@ -97,18 +97,18 @@ pub struct World {
     flows: Vec<Flow>,
     lateness: Duration,
     lateness_rng: Rng,
-    /// Which hops have a link layer.
+    /// The hops that have a link layer.
     link_hops: Vec<usize>,
     watch_memory: bool,
-    /// Where machines' events go, if somebody looks.
+    /// The log of machines' events, if they are observed.
     events: Option<Box<EventLog>>,
-    /// Why observers see nothing.
+    /// The reason why observers see nothing.
     unobserved: Option<io::Error>,
 }
 
-/// How many events pass between two looks at the cancel flag.
+/// The number of events between two looks at the cancel flag.
 const CANCEL_CHECK_EVENTS: u32 = 4096;
-/// And at memory.
+/// The number of events between two looks at memory.
 const MEMORY_CHECK_EVENTS: u32 = 16;
 
 impl World {
@@ -122,8 +122,8 @@ impl World {
         Self::observed_by(plan, seed, options, nobody)
     }
 
-    /// As [`World::new`], and shows the run to `observers`. They do not change it; what they could
-    /// not be shown, [`World::finish_observers`] tells.
+    /// As [`World::new`], and shows the run to `observers`. They do not change it; if one could not be
+    /// written, [`World::finish_observers`] says so.
     ///
     /// # Errors
     /// As [`World::new`].
@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// Sources that waited for their connection begin.
+    /// Starts the sources that waited for their connection.
     fn begin_connected(&mut self) {
         for index in core::mem::take(&mut self.network.connected) {
             let flow = &mut self.flows[index];
@@ -354,10 +354,10 @@ impl World {
         self.network.queue.push(at, Event::Wake(id));
     }
 
-    /// Hands the observers the rest, after the run, and says what they were shown.
+    /// Hands the observers the rest, after the run, and returns the amounts that they were shown.
     ///
     /// # Errors
-    /// What was in the way of an observer's output, from where it got no more.
+    /// The first error of an observer's output, after which that observer received no more.
     pub fn finish_observers(&mut self, end: EndReason) -> io::Result<Observed> {
         let mut observed = Observed::default();
         if let Some(error) = self.unobserved.take() {
@@ -382,13 +382,13 @@ impl World {
         self.network.pool.in_flight()
     }
 
-    /// What the links counted.
+    /// The counters of the hops.
     pub const fn wire(&self) -> &WireMeter {
         &self.network.meter
     }
 
-    /// The hops' ends that have a link layer: hop by hop, the end towards the source first; what was
-    /// measured of what it sends, and what it and its peer counted.
+    /// The hops' ends that have a link layer, hop by hop, the end towards the source first: the meter of
+    /// the packets that it sends, and the counters of it and of its peer.
     pub fn links(&self) -> impl Iterator<Item = (&LinkMeter, [LinkCounters; 2])> {
         let links = &self.network.links;
         links
@@ -396,7 +396,7 @@ impl World {
             .map(|end| (&end.meter, [end.counters(), links[end.peer.0].counters()]))
     }
 
-    /// Which hops have a link layer, from 0 and in order.
+    /// The hops that have a link layer, from 0 and in order.
     pub fn link_hops(&self) -> &[usize] {
         &self.link_hops
     }
@@ -418,7 +418,7 @@ impl World {
         flows.map(|flow| &flow.meter)
     }
 
-    /// What the transports counted, all together.
+    /// The sum of all transports' counters.
     pub(crate) fn transport_counts(&self) -> StackCounts {
         let mut sum = StackCounts::default();
         for slot in &self.stacks {
@@ -432,13 +432,13 @@ impl World {
         sum
     }
 
-    /// Whether a transport gave the sending side of a flow up.
+    /// Whether a transport gave up the sending side of a flow.
     pub(crate) fn has_given_up(&self) -> bool {
         let gave_up = |flow: &Flow| matches!(flow.sender_closed, Some(GAVE_UP | "peer_vanished"));
         self.flows.iter().any(gave_up)
     }
 
-    /// That a transport takes more memory than its settings allow, as a sentence.
+    /// A sentence that names a transport that takes more memory than its settings allow, if there is one.
     pub(crate) fn memory_excess(&self) -> Option<String> {
         let mut stacks = self.stacks.iter();
         let (taken, allowed) = stacks.find_map(|slot| {
@@ -450,7 +450,7 @@ impl World {
         ))
     }
 
-    /// The first broken promise as a sentence, or that a trace was too short.
+    /// The first broken promise as a sentence, or one that says that a trace was too short.
     pub fn error(&self) -> Option<String> {
         let mut flows = self.flows.iter().enumerate();
         let violation = flows.find_map(|(index, flow)| {

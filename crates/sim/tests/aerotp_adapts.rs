@@ -1,6 +1,7 @@
 //! AeroTP whose payload length and parity follow the bit error rate.
 //!
-//! Method: 622 Mbit/s over the optical presets; each setting meets the same courses of light. Fixed seeds.
+//! Method: 622 Mbit/s over the optical presets; each setting meets the same courses of received power.
+//! Fixed seeds.
 
 use crate::fixture::run;
 use fulmar_sim::experiment::PointResult;
@@ -53,8 +54,8 @@ fn over_a_fading_link_it_beats_every_fixed_strength_chosen_in_hindsight() {
     }
 }
 
-/// Fades of 2 ms, a round trip of 17 ms: what is heard of one is about another. The best fixed strength of the page
-/// (`fulmar reproduce fso`, table `rough`) is 12 words.
+/// Fades of 2 ms, a round trip of 17 ms: a report about one fade arrives during another. The best fixed
+/// strength of the page (`fulmar reproduce fso`, table `rough`) is 12 words.
 #[test]
 fn where_fades_are_shorter_than_the_round_trip_it_is_within_one_per_cent_of_the_best_fixed_strength()
  {
@@ -68,7 +69,7 @@ fn where_fades_are_shorter_than_the_round_trip_it_is_within_one_per_cent_of_the_
     assert!(adaptive > 0.99 * fixed, "{adaptive}, {fixed}");
 }
 
-/// What power says is known at once: over a short link hardly a TPDU meets a fade unprepared.
+/// The received power is known at once: over a short link hardly a TPDU meets a fade unprepared.
 #[test]
 fn received_power_as_another_source_of_the_estimate_loses_nothing() {
     let fading = "fading = \"testbed ber 1e-4 seed run over 1s\"";
@@ -80,8 +81,8 @@ fn received_power_as_another_source_of_the_estimate_loses_nothing() {
     assert!(power > errors - 0.002, "{errors}, {power}");
 }
 
-/// The best fixed strength for independent errors is known: the adaptive one has to find it, but for
-/// what it loses while it learns and what its own steps cost.
+/// The best fixed strength for independent errors is known. The adaptive one has to find it; it may lose
+/// only what learning and the size of its own steps cost.
 #[test]
 fn over_a_steady_link_it_comes_within_two_per_cent_of_the_best_fixed_strength() {
     for ber in ["1e-5", "1e-4"] {

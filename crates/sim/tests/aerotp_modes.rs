@@ -57,8 +57,8 @@ fn parity_words_correct_bit_errors_and_say_so() {
     for run in airborne("quasi-reliable", &["hop.ber=1e-4", "flow.fec_words=24"]).runs {
         let metrics = &run.metrics;
         assert!(metrics.recovered.fec_words > 300, "{:?}", metrics.recovered);
-        // What is left is what no parity of the transport can reach: the network header. A TPDU
-        // may hold the end of one write and the beginning of the next.
+        // Only parts that no parity of the transport can reach are left: the network header. A TPDU may
+        // hold the end of one write and the beginning of the next.
         let headers = metrics.wire_loss.network_header + metrics.wire_loss.address;
         let residual = metrics.residual_loss;
         assert_eq!(residual.damaged, 0);
@@ -97,7 +97,7 @@ fn losses_and_octets_balance() {
     }
 }
 
-/// What an unreliable flow loses of 20,000 TPDUs, each sent `copies` times.
+/// The share of 20,000 TPDUs, each sent `copies` times, that an unreliable flow loses.
 fn residual_share(loss: &str, copies: i32) -> f64 {
     let (loss, copies) = (format!("hop.loss={loss}"), format!("flow.copies={copies}"));
     let sets = [

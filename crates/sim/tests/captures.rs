@@ -1,4 +1,4 @@
-//! A capture shows every packet with what became of it, and looking changes nothing.
+//! A capture shows every packet and its fate, and capturing changes nothing.
 //!
 //! Method: run a scenario with loss, damage, duplicates and full queues under observation, read the
 //! capture back with another reader than ours, and compare with what the run counted.
@@ -63,7 +63,7 @@ transport = "tcp"
 bytes = "300kB"
 "#;
 
-/// What was written, for the test to look at.
+/// The written octets, for the test to look at.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -148,8 +148,8 @@ fn of_each_reason_the_capture_has_as_many_packets_as_the_run_counted() {
             assert!(counted > 0 || !wanted.contains(&cause), "{cause:?}");
         }
         assert_eq!(capture.count("duplicated"), wire.duplicated);
-        // Said where it is sent, of copies too, and where it arrives: what was in flight at the end
-        // is the difference.
+        // The count is noted where a packet is sent, for copies too, and where it arrives: the packets in
+        // flight at the end are the difference.
         let outbound = capture.packets.iter().filter(|packet| packet.is_outbound);
         let damaged = outbound
             .flat_map(|packet| packet.comment.split("; "))

@@ -1,11 +1,11 @@
-//! Applications that speak through two gateways: what the shipped scenario promises, and a slow
-//! reader beside a fast one.
+//! Applications that speak through two gateways: the goodput of the shipped scenario, and a slow reader
+//! beside a fast one.
 
 use crate::fixture::run;
 
 const GATEWAY: &str = include_str!("../../../scenarios/gateway.toml");
 
-/// What issue 3 asks for at each loss of the sweep, as a share of (1 - loss) x rate x 1472/1500.
+/// The least goodput at each loss of the sweep, as a share of (1 - loss) x rate x 1472/1500.
 const SHARES: [(f64, f64); 4] = [(0.0, 0.93), (0.1, 0.93), (0.3, 0.93), (0.5, 0.90)];
 
 #[test]

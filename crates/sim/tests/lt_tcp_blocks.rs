@@ -1,5 +1,5 @@
-//! LT-TCP with many small blocks in flight: a block of which nothing arrives is repaired as soon as one
-//! that left after it is reported, not when a timer notices.
+//! LT-TCP with many small blocks in flight: a block that is lost whole is repaired as soon as one that left
+//! after it is reported, not when a timer notices.
 
 use crate::fixture::run;
 
@@ -15,7 +15,7 @@ transport = \"lt-tcp\"
 traffic = \"constant-rate\"
 ";
 
-/// What repair may add to the time that the source takes: ten round trips of 40 ms, and as much again for
+/// The most time that repair may add to that of the source: ten round trips of 40 ms, and as much again for
 /// the timer that guards the last block.
 const REPAIR_MAX_S: f64 = 0.8;
 

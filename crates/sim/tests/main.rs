@@ -1,6 +1,6 @@
-//! What the simulator promises, each file one of its promises.
+//! The simulator's promises, one in each file.
 //!
-//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+//! One program for all of them: it is linked once, and a test that waits leaves its core to another.
 
 mod aerotp_adapts;
 mod aerotp_modes;

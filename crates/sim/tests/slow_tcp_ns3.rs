@@ -68,7 +68,8 @@ fn goodput(metrics: &Metrics) -> Option<f64> {
     (span > 0.0).then(|| metrics.flow.delivered_bytes as f64 * 8.0 / span)
 }
 
-/// The five measures of issue 4, build 3.
+/// The five measures that are compared: delivered octets, median delay, median goodput, overhead and
+/// give-ups.
 fn comparisons(name: &str, runs: &[Metrics], row: &Row<'_>) -> Vec<Comparison> {
     let of = |value: fn(&Metrics) -> f64| runs.iter().map(value).collect::<Vec<f64>>();
     let some =
@@ -108,7 +109,7 @@ fn comparisons(name: &str, runs: &[Metrics], row: &Row<'_>) -> Vec<Comparison> {
 /// Comparisons of one protocol: latencies, bit error rates, measures.
 const COMPARED: usize = 2 * 6 * 5;
 
-/// All that does not agree, over every latency and bit error rate.
+/// All comparisons that do not agree, over every latency and bit error rate.
 fn disagreements(text: &'static str, protocol: &str, sets: &[&str]) -> Vec<Comparison> {
     let table = Table::read(text);
     let mut bad = Vec::new();
@@ -124,9 +125,9 @@ fn disagreements(text: &'static str, protocol: &str, sets: &[&str]) -> Vec<Compa
     bad
 }
 
-/// Nothing is outside of its interval but what is named in `by_chance`, and of these ns-3's many
-/// runs, of which the table's are the first, agree with ours: the table's interval was missed by
-/// ns-3 itself. One comparison in twenty is by chance; more than that would be no chance.
+/// Asserts that nothing is outside of its interval but what is named in `by_chance`, and that ours agrees
+/// there with ns-3's many runs, the first of which are the table's: then it was the table that lay outside
+/// by chance. One comparison in twenty does; more would not be chance.
 #[track_caller]
 fn assert_only(bad: &[Comparison], by_chance: &[&str]) {
     let names: Vec<&str> = bad.iter().map(|c| c.what.as_str()).collect();
@@ -181,7 +182,7 @@ fn tcp_agrees_with_thousands_of_runs() {
     assert!(bad.is_empty(), "{bad:#?}");
 }
 
-/// How often a connection enters the state after a timeout, as ns-3 counts it.
+/// Compares how often a connection enters the state after a timeout, as ns-3 counts it.
 fn compare_timeouts(name: &str, runs: &[Metrics], row: &Row<'_>) -> Comparison {
     let repairs: Vec<f64> = runs.iter().map(|m| m.timeout_repairs as f64).collect();
     let (theirs, ci) = (row.number("tcp_rto_mean"), row.number("tcp_rto_ci95"));
@@ -273,7 +274,8 @@ fn newreno_with_sack_agrees_at_every_bit_error_rate() {
     assert_only(&bad, &[]);
 }
 
-/// Of 160 times 25 runs of ns-3, three or four each have medians as far off.
+/// 4,000 runs of ns-3 make 160 groups of 25: each of these medians is as far off in three or four of the
+/// groups.
 #[test]
 fn cubic_agrees_at_every_bit_error_rate_but_in_three_medians_of_25_runs() {
     let bad = disagreements(CUBIC, "cubic", &NS3_CUBIC);

@@ -1,8 +1,8 @@
 //! The closed forms give the source's own figures.
 //!
-//! Method: the published numbers, to the digits that are printed. `reference/fso_table1.csv` is
-//! Table 1 of Epple's paper; how its bracketed values were computed is in spec/protocols.md 4.2
-//! and D1 to D3.
+//! Method: the published numbers, to the digits that are printed. `reference/fso_table1.csv` is Table 1 of
+//! Epple's paper. Its bracketed values come out with no processing time at the far end, with the user data
+//! alone open to errors, and with distances of 400 m and 1500 m where the text says 500 m and 1400 m.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use fulmar_sim::theory::{
 };
 
 const TABLE_1: &str = include_str!("../../../reference/fso_table1.csv");
-/// Of the reference receiver, 622 Mbit/s.
+/// The link rate of the reference receiver, 622 Mbit/s.
 const RATE: Bitrate = Bitrate::from_bits_per_second(622_000_000);
 
 fn rate(value: f64) -> BitErrorRate {
@@ -29,7 +29,7 @@ fn metres(value: f64) -> Distance {
     Distance::from_metres(value).unwrap()
 }
 
-/// The distance behind a scenario's bracketed values, which is not always the text's (D1).
+/// The distance behind a scenario's bracketed values, which is not always the text's.
 fn distance(scenario: &str) -> Distance {
     metres(match scenario {
         "awgn-testbed" | "testbed" => 400.0,
@@ -86,7 +86,7 @@ fn the_window_of_the_low_satellite_is_the_papers_2_084_775_octets() {
     assert_eq!(with_processing, round_trip + Duration::from_micros(20));
 }
 
-/// Reference: spec/protocols.md 4.2, to the octet.
+/// Reference: values of equation 11 computed apart from this code, to the octet.
 #[test]
 fn the_best_lengths_of_equation_11_are_those_of_the_specification() {
     for (header, errors, octets) in [
@@ -166,7 +166,7 @@ fn a_lost_acknowledgement_counts_as_a_lost_packet_up_to_certainty() {
     assert_eq!(packet_or_acknowledgement_loss(p(0.7), p(0.6)), p(1.0));
 }
 
-/// Reference: spec/protocols.md 4.2, "about 9-10" at KIODO, and its four blocks starve.
+/// Reference: equation 12 gives 9 to 10 blocks in the scenario KIODO; the four of TCP do not suffice.
 #[test]
 fn the_satellite_needs_more_blocks_than_tcp_has() {
     let packet = Packing {

@@ -1,11 +1,11 @@
 //! The two yardsticks that goodput is divided by.
 //!
-//! *Capacity* is what no code can beat: a medium of rate R that loses whole packets with
+//! *Capacity* is a bound that no code can exceed: a medium of rate R that loses whole packets with
 //! probability L and inverts each bit of the others with probability B carries at most
-//! R (1 - L) (1 - H(B)), H being the binary entropy (Shannon 1948; erasures and the binary
-//! symmetric channel in series). *ARQ bound* is what no scheme can beat that throws a damaged
-//! packet away: R (1 - L) (1 - B)^bits, or with the mean of (1 - B)^bits where B varies. Loss and bit errors of several hops accumulate, since the
-//! transports here code end to end; the rate is the lowest of all hops.
+//! R (1 - L) (1 - H(B)), H being the binary entropy (Shannon 1948; erasures and the binary symmetric
+//! channel in series). The *ARQ bound* is one that no scheme can exceed that throws a damaged packet away:
+//! R (1 - L) (1 - B)^bits, or with the mean of (1 - B)^bits where B varies. Loss and bit errors of several
+//! hops accumulate, since the transports here code end to end; the rate is the lowest of all hops.
 
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, PacketErrorRate, Probability};
 
@@ -16,14 +16,15 @@ pub struct HopLaw {
     pub rate: Option<Bitrate>,
     /// Share of packets lost whole, whatever their content.
     pub loss: PacketErrorRate,
-    /// Share of bits inverted; of a rate that varies, the constant one with the mean of its entropies.
+    /// Share of bits inverted; for a rate that varies, the constant rate that has the mean of its
+    /// entropies.
     pub ber: BitErrorRate,
     /// Share of packets that arrives without an inverted bit, of those that arrive.
     pub intact: Probability,
 }
 
 impl HopLaw {
-    /// Of a medium whose bit error rate does not vary, for packets of `packet` octets.
+    /// The law of a medium whose bit error rate does not vary, for packets of `packet` octets.
     pub fn steady(
         rate: Option<Bitrate>,
         loss: PacketErrorRate,
@@ -40,7 +41,7 @@ impl HopLaw {
     }
 }
 
-/// What a path could carry.
+/// The most that a path could carry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Yardsticks {
     /// R (1 - L) (1 - H(B)), bits per second.

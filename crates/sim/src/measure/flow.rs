@@ -1,4 +1,4 @@
-//! One flow's meter: what was submitted, what came out, when, and whether it was right.
+//! The meter of one flow: it checks every delivered octet and times its delivery.
 //!
 //! The stream is cut into pieces of fixed length (the application's writes, or TPDU-sized pieces
 //! of a bulk transfer). A piece is delivered when its last missing octet is handed over; its delay
@@ -9,28 +9,28 @@ use core::time::Duration;
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a transport promises about what it hands over.
+/// The promise of a transport about what it delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// Which octets come, and in which order.
+    /// The octets that come, and their order.
     pub order: Order,
     /// Whether octets may be wrong; they are then counted.
     pub damage_permitted: bool,
 }
 
-/// Which octets come, and in which order.
+/// The octets that come, and their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Every octet, in order, once.
     Complete,
     /// In order and at most once, with holes.
     Holes,
-    /// Out of order, and doubled.
+    /// Out of order, and more than once.
     Any,
 }
 
 impl Promise {
-    /// What UDP promises: its checksum overlooks some damage.
+    /// UDP's promise: its checksum overlooks some damage.
     pub const NOTHING: Self = Self {
         order: Order::Any,
         damage_permitted: true,
@@ -47,7 +47,7 @@ pub enum Violation {
         offset: u64,
         /// Its length.
         len: usize,
-        /// How many octets are wrong.
+        /// The number of wrong octets.
         count: u64,
     },
     /// Something was skipped by a transport that promises not to.
@@ -84,9 +84,9 @@ pub struct FlowMeter {
     total: u64,
     piece_len: u64,
     start: Instant,
-    /// Pieces that were submitted, from the first of which something is to come.
+    /// Pieces that were submitted, beginning with the first that is not yet delivered.
     pieces: VecDeque<Piece>,
-    /// How many pieces before them were delivered.
+    /// The number of pieces before `pieces`, all delivered.
     pieces_before: u64,
     submitted: u64,
     next_offset: u64,
@@ -103,7 +103,7 @@ pub struct FlowMeter {
     violation: Option<Violation>,
 }
 
-/// How long a piece took, in half the memory of a [`Duration`]: a run keeps one for each piece.
+/// The delay of a piece, in half the memory of a [`Duration`]: a run keeps one for each piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Delay {
     nanoseconds: u64,
@@ -239,8 +239,8 @@ impl FlowMeter {
         false
     }
 
-    /// Books a datagram in the holes before the furthest delivery; `false` if it is a second copy.
-    /// A datagram always has the same limits, so it lies in a hole as a whole or not at all.
+    /// Fills the holes before the furthest delivery with a datagram; `false` if it is a second copy. A
+    /// datagram always has the same limits, so it lies in a hole as a whole or not at all.
     fn fill_hole(&mut self, offset: u64, end: u64) -> bool {
         if offset >= self.next_offset {
             if offset > self.next_offset {
@@ -291,12 +291,12 @@ impl FlowMeter {
         self.violation.get_or_insert(violation);
     }
 
-    /// Octets handed over and right.
+    /// Octets delivered unaltered.
     pub const fn delivered(&self) -> ByteCount {
         ByteCount(self.delivered)
     }
 
-    /// Octets handed over and wrong.
+    /// Octets delivered and wrong.
     pub const fn corrupt(&self) -> ByteCount {
         ByteCount(self.corrupt)
     }
@@ -321,7 +321,7 @@ impl FlowMeter {
         self.promise.order == Order::Complete
     }
 
-    /// Whether every octet came, right.
+    /// Whether every octet came, unaltered.
     pub const fn is_complete(&self) -> bool {
         self.delivered >= self.total
     }

@@ -1,9 +1,9 @@
-//! What is measured of a hop that has a link layer, in one direction: from the moment the layer
-//! takes a packet off the queue above it to the moment it hands it up at the far end.
+//! The measures of a hop that has a link layer, in one direction: from the moment the layer takes a packet
+//! off the queue above it to the moment it hands it up at the far end.
 //!
-//! A link layer's octets say nothing about when a packet was offered, so the meter keeps what was
-//! offered and recognises it on release by its octets. What was overtaken and never released is
-//! lost; what was not overtaken yet is still under way.
+//! A link layer's octets say nothing about when a packet was offered, so the meter keeps each offered
+//! packet's hash and recognises the packet on release. A packet that was overtaken and never released is
+//! lost; one that was not overtaken yet is still under way.
 
 use core::time::Duration;
 use fulmar_proto::machine::Kind;
@@ -16,7 +16,7 @@ const OVERTAKEN_RELEASED_MAX: u64 = 64;
 /// An unreleased packet is given up when this many later ones were released: more than any window.
 const OVERTAKEN_MAX: u64 = 4_096;
 
-/// What only the measurement knows of a packet.
+/// The properties of a packet that only the measurement knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) kind: Kind,
@@ -25,7 +25,7 @@ pub(crate) struct Identity {
 
 #[derive(Clone, Copy, Debug)]
 struct Offered {
-    /// Of its octets.
+    /// The hash of its octets.
     hash: u64,
     identity: Identity,
     at: Instant,
@@ -38,11 +38,11 @@ pub struct LinkMeter {
     /// The packets from place `forgotten_before` on, in the order in which they were offered.
     under_way: VecDeque<Offered>,
     forgotten_before: u64,
-    /// Those of them that were released.
+    /// The packets under way before that were released.
     released_before: u64,
     /// The places of the packets under way, by the hash of their octets.
     places: BTreeMap<u64, VecDeque<u64>>,
-    /// The place behind the last that was released.
+    /// The place behind the last released packet.
     released_up_to: u64,
     offered: u64,
     first_offer: Option<Instant>,
@@ -51,7 +51,7 @@ pub struct LinkMeter {
     last_release: Option<Instant>,
     forgotten: u64,
     latencies: Vec<Duration>,
-    /// Of the packets that the layer took, in the queue above it.
+    /// The time in the queue above the layer, summed over the packets that the layer took.
     waited: Duration,
     /// Packets refused by the queue above the link, for lack of room.
     pub queue_full: u64,
@@ -75,7 +75,7 @@ fn hash(octets: &[u8]) -> u64 {
 }
 
 impl LinkMeter {
-    /// The packet that the layer takes next stood in the queue above it for so long.
+    /// The packet that the layer takes next stood in the queue above it for `span`.
     pub(crate) fn wait(&mut self, span: Duration) {
         self.waited = self.waited.saturating_add(span);
     }
@@ -94,8 +94,8 @@ impl LinkMeter {
         });
     }
 
-    /// The layer hands a packet up at the far end; what is known of it. `None` if it was never
-    /// offered: damage that the frame's check overlooked.
+    /// The layer hands a packet up at the far end. Returns its identity; `None` if it was never offered:
+    /// damage that the frame's check overlooked.
     pub(crate) fn release(&mut self, now: Instant, octets: &[u8]) -> Option<Identity> {
         let places = self.places.get(&hash(octets))?;
         let before = self.forgotten_before;

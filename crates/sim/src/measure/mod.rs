@@ -1,8 +1,8 @@
-//! What a run is judged by: the same quantities, by the same definitions, for every transport.
+//! The measures of a run: the same quantities, by the same definitions, for every transport.
 //!
-//! [`flow`] compares every delivered octet with what was sent and times it, [`wire`] counts what
-//! was put on the links and what became of it, [`statistics`] summarises runs. The definitions
-//! are those of docs/guide/simulator.md.
+//! [`flow`] compares every delivered octet with what was sent and times it, [`wire`] counts the packets on
+//! the links and their losses, [`statistics`] summarises runs. The definitions are those of
+//! docs/guide/simulator.md.
 
 pub mod capacity;
 pub mod flow;

@@ -6,11 +6,11 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// A sample's mean with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Summary {
-    /// The mean; `None` of an empty sample.
+    /// The mean; `None` for an empty sample.
     pub mean: Option<f64>,
     /// Half the width of the 95 % confidence interval (Student's t); `None` below two values.
     pub ci95: Option<f64>,
-    /// How many runs had a value.
+    /// The number of runs that had a value.
     pub n: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What was put on the links, and what became of it.
+//! Counts of the packets put on the links, and of their losses.
 
 use fulmar_proto::machine::Kind;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WireLoss {
-    /// The error process took it whole.
+    /// The error process lost the whole packet.
     Loss,
     /// The medium was interrupted.
     Outage,
     /// The queue before the link was full.
     Queue,
-    /// The link's frame check noticed inverted bits, where a hop has one.
+    /// The link's frame check, where a hop has one, noticed inverted bits.
     FrameCheck,
     /// The network header's check failed.
     NetworkHeader,
@@ -48,11 +48,11 @@ impl WireLoss {
 /// Octets by [`Kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByKind {
-    /// Application octets for the first time.
+    /// Application octets sent for the first time.
     pub source: u64,
     /// Parity across datagrams.
     pub repair: u64,
-    /// Application octets again.
+    /// Application octets sent again.
     pub retransmission: u64,
     /// Set-up, acknowledgements, close.
     pub control: u64,

@@ -1,19 +1,19 @@
-//! What following the bit error rate came to (AeroTP, `adapt`).
+//! The effect of following the bit error rate (AeroTP, `adapt`).
 
 use crate::stack::AdaptationCounts;
 use serde::{Deserialize, Serialize};
 
-/// The senders' choices, over all flows that follow the rate. Means are over the TPDUs that were sent for the first time
-/// after the peer had said something.
+/// The senders' choices, over all flows that follow the rate. Means are over the TPDUs that were sent for
+/// the first time after the peer's first report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdaptationMetrics {
-    /// How often another payload length or strength was chosen.
+    /// The number of times that another payload length or strength was chosen.
     pub switched: u64,
-    /// Octets of payload of a TPDU.
+    /// Mean payload octets of a TPDU.
     pub payload_mean_bytes: Option<f64>,
-    /// Parity words in a TPDU.
+    /// Mean parity words in a TPDU.
     pub fec_words_mean: Option<f64>,
-    /// The bit error rate that a TPDU was expected to meet, the geometric mean.
+    /// The bit error rate that TPDUs were expected to meet, the geometric mean.
     pub expected_ber: Option<f64>,
 }
 

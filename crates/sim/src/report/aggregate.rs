@@ -18,15 +18,15 @@ pub struct AggregateRecord {
     pub version: Cow<'static, str>,
     /// The name of the scenario's file.
     pub scenario: String,
-    /// Which point of the sweep, from 0.
+    /// The point of the sweep, from 0.
     pub point: usize,
     /// The first run's seed.
     pub seed: u64,
-    /// How many runs there were.
+    /// The number of runs.
     pub n: usize,
     /// Whether an interrupt kept further runs of the point from being made.
     pub incomplete: bool,
-    /// How many of them broke a promise.
+    /// The number of runs that broke a promise.
     pub failed: usize,
     /// Everything the scenario says at this point, by path, as written.
     pub parameters: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ pub struct AggregateRecord {
     /// the width of the 95 % interval) and `n`. A truth value's mean is the share of runs.
     #[serde(flatten)]
     pub metrics: BTreeMap<String, Value>,
-    /// The same, flat, with dots for the nesting.
+    /// The measures by flat name, with dots for the nesting.
     #[serde(skip)]
     pub flat: Vec<(String, Summary)>,
 }

@@ -1,8 +1,8 @@
 //! Records as comma-separated values (RFC 4180): one row for each run and one for each point.
 //!
-//! The first columns say which; then come the swept parameters, and then every measure followed
-//! by half the width of its 95 % interval, which only the rows of points have. The end reason of a
-//! point is empty, or `incomplete` after an interrupt.
+//! The first columns name the run or point; then come the swept parameters, and then every measure followed
+//! by half the width of its 95 % interval, which only the rows of points have. The end reason of a point is
+//! empty, or `incomplete` after an interrupt.
 
 use super::aggregate::AggregateRecord;
 use super::record::RunRecord;
@@ -62,7 +62,7 @@ fn parameters(
     varied: &[String],
 ) {
     for path in varied {
-        // `hop.ber` stands in the records as that of each hop, all of which have the swept value.
+        // Records have the swept `hop.ber` under each hop's own path, and all hops have the swept value.
         let value = all.get(path).or_else(|| {
             let mut all = all.iter();
             all.find(|(known, _)| same(known, path))

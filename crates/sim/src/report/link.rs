@@ -8,7 +8,7 @@ use fulmar_baseline::link::LinkCounters;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What is measured of one direction of a hop that has a link layer, or of several together.
+/// The measures of one direction of a hop that has a link layer, or of several together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkMetrics {
     /// Mean span from the layer's taking a packet off its queue to its handing it up.
@@ -17,13 +17,13 @@ pub struct LinkMetrics {
     pub latency_p99_s: Option<f64>,
     /// The longest such span.
     pub latency_max_s: Option<f64>,
-    /// Mean span in the queue above the layer; of several hops the mean.
+    /// Mean span in the queue above the layer; over several hops, the mean.
     pub wait_mean_s: Option<f64>,
-    /// Of all hops together, if all have link layers: what a packet and its answer take on the way
-    /// there and back, the sum of every hop's mean span in the queue and in the layer.
+    /// The time of a packet and its answer on the way there and back, if all hops have link layers: the sum
+    /// of every hop's mean span in the queue and in the layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_s: Option<f64>,
-    /// 8 x released octets / (last release - first offer); of several hops the mean.
+    /// 8 x released octets / (last release - first offer); over several hops, the mean.
     pub goodput_bps: Option<f64>,
     /// Packets that the layer took and that never came out, as a share of those it took.
     pub residual_loss: Option<f64>,
@@ -39,7 +39,7 @@ pub struct LinkMetrics {
     pub recovered_by_arq: u64,
     /// Frames that carried something for the first time.
     pub frames_data: u64,
-    /// Frames that carried it again.
+    /// Frames that carried octets which an earlier frame had carried.
     pub frames_again: u64,
     /// Frames of parity.
     pub frames_parity: u64,
@@ -58,7 +58,7 @@ pub struct LinkMetrics {
 /// One direction of one hop by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HopMetrics {
-    /// Which hop, from 0.
+    /// The hop, from 0.
     pub hop: usize,
     /// `forward` or `reverse`.
     pub direction: Cow<'static, str>,
@@ -67,11 +67,11 @@ pub struct HopMetrics {
     pub link: LinkMetrics,
 }
 
-/// What one direction of one hop did: the meter, the sending and the receiving end's counters.
+/// One direction of one hop: its meter, the sending and the receiving end's counters.
 type Direction<'a> = (&'a LinkMeter, [LinkCounters; 2]);
 
 impl LinkMetrics {
-    /// The measures over `directions` together; `None` of none.
+    /// The measures over `directions` together; `None` if there are none.
     fn of(directions: &[Direction<'_>]) -> Option<Self> {
         if directions.is_empty() {
             return None;
@@ -117,8 +117,8 @@ impl LinkMetrics {
         })
     }
 
-    /// Over all of the world's `hops` in the direction of the first flow; `None` if none has a link
-    /// layer.
+    /// The measures over all of the world's `hops` in the direction of the first flow; `None` if none has a
+    /// link layer.
     pub fn of_first_flow(world: &World, hops: usize) -> Option<Self> {
         let first = usize::from(world.first_flow_is_reverse());
         let directions: Vec<Direction<'_>> = world.links().skip(first).step_by(2).collect();

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// The version of the records' schema. A change of meaning or a removed field raises it.
 pub const SCHEMA: u32 = 1;
 
-/// One run, as a line of NDJSON. What was printed reads back as the same record.
+/// One run, as a line of NDJSON. A printed line reads back as the same record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Always `run`.
@@ -28,9 +28,9 @@ pub struct RunRecord {
     pub version: Cow<'static, str>,
     /// The name of the scenario's file.
     pub scenario: String,
-    /// Which point of the sweep, from 0.
+    /// The point of the sweep, from 0.
     pub point: usize,
-    /// Which run of the point, from 0.
+    /// The run of the point, from 0.
     pub run: usize,
     /// Its seed: `--seed` with this and `--runs 1` repeats it.
     pub seed: u64,
@@ -39,7 +39,7 @@ pub struct RunRecord {
     /// The measures.
     #[serde(flatten)]
     pub metrics: Metrics,
-    /// What broke, if something did.
+    /// The broken promise, if one was broken.
     pub error: Option<String>,
     /// Each flow by itself, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,13 +52,14 @@ pub struct RunRecord {
 /// The measures of a run, in the order of reports. Rates are bits per second, spans seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Whether every octet of every flow arrived, right.
+    /// Whether every octet of every flow was delivered unaltered.
     pub completed: bool,
     /// Why the run ended.
     pub end_reason: Cow<'static, str>,
     /// When the run ended.
     pub duration_s: f64,
-    /// From the start of the first measured flow to the last octet that an application gets of any.
+    /// From the start of the first measured flow to the last octet that is delivered to an application of
+    /// any.
     #[serde(default)]
     pub elapsed_s: Option<f64>,
     /// Application octets the measured flows set out to send.
@@ -76,16 +77,16 @@ pub struct Metrics {
     pub wire_loss: LossCounts,
     /// Packets that went on with inverted bits.
     pub wire_damaged: u64,
-    /// TPDUs put right, by what did it.
+    /// TPDUs put right, by the means of repair.
     pub recovered: Recovered,
-    /// What following the bit error rate came to (AeroTP).
+    /// The effect of following the bit error rate (AeroTP).
     #[serde(default)]
     pub adaptation: AdaptationMetrics,
     /// Retransmission timeouts, where the transport counts them (TCP).
     pub timeouts: u64,
-    /// Of these, those that began a repair: nothing that timed out before was still missing.
+    /// Retransmission timeouts that began a repair: nothing that timed out before was still missing.
     pub timeout_repairs: u64,
-    /// Whether a transport gave up a flow of which nothing came back for too long.
+    /// Whether a transport gave up a flow because it had heard nothing for too long.
     pub gave_up: bool,
     /// Pieces that never arrived, by cause.
     pub residual_loss: ResidualLoss,
@@ -93,21 +94,21 @@ pub struct Metrics {
     pub efficiency: Option<f64>,
     /// Goodput over the bound of schemes that drop damaged packets.
     pub efficiency_arq: Option<f64>,
-    /// R (1 - L) (1 - H(B)).
+    /// The capacity, R (1 - L) (1 - H(B)).
     pub capacity_bps: Option<f64>,
-    /// R (1 - L) (1 - B)^bits.
+    /// The ARQ bound, R (1 - L) (1 - B)^bits.
     pub arq_bound_bps: Option<f64>,
     /// The hops that have link layers, together, in the direction of the first flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkMetrics>,
 }
 
-/// What is measured of one flow, or of all together.
+/// The measures of one flow, or of all together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowMetrics {
-    /// Octets handed to the receiving application, and right.
+    /// Octets delivered to the receiving application unaltered.
     pub delivered_bytes: u64,
-    /// Octets handed over and wrong.
+    /// Octets delivered and wrong.
     pub corrupt_bytes: u64,
     /// 8 x delivered / (last delivery - first submission).
     pub goodput_bps: Option<f64>,
@@ -117,14 +118,12 @@ pub struct FlowMetrics {
     pub delay_p50_s: Option<f64>,
     /// 99th percentile of the delay of pieces.
     pub delay_p99_s: Option<f64>,
-    /// From the start of the flow to the first arrival of data at the receiving transport, the
-    /// set-up delay; of several flows the mean.
+    /// From the start of the flow to the first arrival of data at the receiving transport, the set-up
+    /// delay; over several flows, the mean.
     pub first_arrival_s: Option<f64>,
-    /// From the start of the flow to the first delivery to the application; of several flows the
-    /// mean.
+    /// From the start of the flow to the first delivery to the application; over several flows, the mean.
     pub first_delivery_s: Option<f64>,
-    /// From the start of the flow to the last delivery to the application; of several flows the
-    /// mean.
+    /// From the start of the flow to the last delivery to the application; over several flows, the mean.
     pub last_delivery_s: Option<f64>,
     /// Datagrams that were delivered a second time, where the transport permits it.
     pub repeated_pieces: u64,
@@ -133,11 +132,11 @@ pub struct FlowMetrics {
 /// Pieces (writes, or TPDU-sized parts of a bulk transfer) that never arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidualLoss {
-    /// Nothing of them arrived.
+    /// Pieces of which nothing arrived.
     pub lost: u64,
-    /// They came damaged beyond use.
+    /// Pieces that arrived damaged beyond use.
     pub damaged: u64,
-    /// The run ended while a transport that gives up nothing was still at it.
+    /// Pieces still missing when the run ended, of a transport that gives up nothing.
     pub unfinished: u64,
 }
 
@@ -252,7 +251,7 @@ pub struct Column {
     pub name: &'static str,
     /// The heading, with the unit the value is shown in.
     pub heading: &'static str,
-    /// What a value is divided by to be in that unit.
+    /// The divisor that brings a value into that unit.
     pub unit: f64,
     /// Digits behind the point.
     pub digits: usize,

@@ -17,13 +17,13 @@ use fulmar_settings::TableReader;
 pub struct AerotpPlan {
     /// Both ends' settings.
     pub connection: ConnectionConfig,
-    /// Whether the endpoint asks for marking instead of dropping. The first flow of an end decides
-    /// for its endpoint.
+    /// Whether the endpoint asks for marking instead of dropping. The first flow of an end decides for its
+    /// endpoint.
     pub ecn: bool,
-    /// How far the endpoint's pacer may run ahead. The first flow of an end decides.
+    /// The time by which the endpoint's pacer may run ahead. The first flow of an end decides.
     pub burst: Duration,
-    /// Whether the endpoint hears the short-term bit error rate that the received power of the last hop means. The first
-    /// flow of an end decides.
+    /// Whether the endpoint is told the short-term bit error rate that follows from the received power of
+    /// the last hop. The first flow of an end decides.
     pub adapt_power: bool,
 }
 
@@ -94,8 +94,8 @@ impl AerotpPlan {
         Ok(plan)
     }
 
-    /// What each key says; whether they go together is not looked at. That is all that can be asked
-    /// of them in a flow of another transport.
+    /// The settings that the keys give; whether they go together is not checked. No more can be asked of
+    /// them in a flow of another transport.
     pub(super) fn values(reader: &TableReader<'_>, mtu: ByteCount) -> Result<Self, ScenarioError> {
         let mut config = ConnectionConfig {
             mode: mode(reader)?,

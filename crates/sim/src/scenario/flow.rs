@@ -16,28 +16,28 @@ use fulmar_settings::{Keys, TableReader};
 /// One flow: an application at one end that sends to one at the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowPlan {
-    /// What carries it.
+    /// The transport that carries it.
     pub transport: TransportPlan,
-    /// What is sent, and when.
+    /// The amount and the timing of what is sent.
     pub traffic: Traffic,
     /// When the application asks its transport for a connection, from the start of the run.
     pub start: Duration,
-    /// From which end.
+    /// The end that sends.
     pub direction: AppDirection,
     /// The length of a piece: the unit of delays and residual loss.
     pub piece: ByteCount,
-    /// What one packet carries; a longer write becomes several.
+    /// Octets that one packet carries; a longer write becomes several packets.
     pub payload: ByteCount,
     /// Octets of the longest packet, network header included.
     pub mtu: ByteCount,
-    /// What the transport is told its path carries; the lowest rate on the way when not given.
+    /// The rate that the transport is told; the lowest rate on its way if not given.
     pub send_rate: Option<Bitrate>,
-    /// Whether its octets and times are in the measures. Those of a flow that only prepares the
-    /// ground for another are not.
+    /// Whether its octets and times are in the measures. A flow that only prepares the ground for another
+    /// is not measured.
     pub measured: bool,
 }
 
-/// Which end has the sending application.
+/// The end that has the sending application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppDirection {
     /// The source end, the first node.
@@ -64,7 +64,7 @@ pub enum TransportPlan {
 /// One UDP flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramPlan {
-    /// How often each datagram is sent.
+    /// The number of times that each datagram is sent.
     pub copies: NonZeroU8,
 }
 
@@ -104,8 +104,8 @@ const DIRECTIONS: [(&str, AppDirection); 2] = [
     ("reverse", AppDirection::Reverse),
 ];
 
-/// The keys of `[flow]`. Those of another transport or traffic are let stand, so that one file can
-/// compare them.
+/// The keys of `[flow]`. Keys of another transport or another traffic are accepted and have no effect, so
+/// that one file can compare several.
 pub(super) const KEYS: Keys = &[
     &[
         "transport",
@@ -129,18 +129,18 @@ pub(super) const KEYS: Keys = &[
     &gateway::KEYS,
 ];
 
-/// Ethernet's, which every figure of the papers uses.
+/// Ethernet's MTU, which every figure of the papers uses.
 const MTU: ByteCount = ByteCount(1500);
 /// The longest packet a 16-bit length allows.
 const MTU_MAX: u64 = 65_535;
-/// More than helps on any link: each takes its share of the rate.
+/// More copies than help on any link: each takes its share of the rate.
 const COPIES_MAX: u64 = 100;
-/// The shortest that every header and one octet fit into (RFC 791's minimum reassembly length).
+/// The shortest packet that has room for every header and one octet (RFC 791's minimum MTU).
 const MTU_MIN: u64 = 68;
 
 impl FlowPlan {
-    /// Reads a flow. `tcp` and `lt_tcp` are the tables `[tcp]` and `[lt_tcp]`, what all flows of
-    /// that transport have in common.
+    /// Reads a flow. `tcp` and `lt_tcp` are the tables `[tcp]` and `[lt_tcp]`: the common settings of all
+    /// flows of that transport.
     pub(super) fn read(
         reader: &TableReader<'_>,
         tcp: Option<&TableReader<'_>>,
@@ -267,13 +267,13 @@ impl FlowPlan {
         }
     }
 
-    /// Whether a TPDU's place in the stream must be kept aside, because holes may come before it.
+    /// Whether a TPDU's position in the stream must be stored, because holes may come before it.
     pub(crate) fn needs_positions(&self) -> bool {
         matches!(&self.transport, TransportPlan::Aerotp(plan) if !plan.rules().complete)
     }
 }
 
-/// Reads what other transports than `name` let stand: it must be sound nevertheless.
+/// Reads the keys of transports other than `name`: they have no effect, but must be valid.
 fn read_others(
     name: TransportName,
     reader: &TableReader<'_>,
@@ -302,7 +302,7 @@ fn read_others(
     Ok(())
 }
 
-/// `copies = 2`: how often each packet with data is sent.
+/// `copies = 2`: the number of times that each packet with data is sent.
 pub(super) fn copies(reader: &TableReader<'_>) -> Result<NonZeroU8, ScenarioError> {
     let copies = reader.whole("copies", 1..=COPIES_MAX)?.map(narrow);
     Ok(copies.and_then(NonZeroU8::new).unwrap_or(NonZeroU8::MIN))
@@ -313,7 +313,7 @@ fn traffic(reader: &TableReader<'_>, payload: ByteCount) -> Result<Traffic, Scen
     if bytes == ByteCount::ZERO {
         return Err(reader.wrong("bytes", "must be at least 1B"));
     }
-    // What bulk traffic lets stand is sound nevertheless.
+    // Bulk traffic has no use for `write`, but the value must be valid.
     let write: Option<ByteCount> = reader.value("write")?;
     if write == Some(ByteCount::ZERO) {
         return Err(reader.wrong("write", "must be at least 1B"));

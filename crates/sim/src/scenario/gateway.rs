@@ -11,16 +11,16 @@ use fulmar_settings::TableReader;
 pub struct GatewayPlan {
     /// AeroTP's settings between the gateways.
     pub aerotp: AerotpPlan,
-    /// Octets that a gateway accepts ahead of what the other's host has, at most.
+    /// The most octets that a gateway accepts beyond what the other gateway's host has received.
     pub credit: ByteCount,
-    /// How fast the receiving application reads; as fast as octets come when not given.
+    /// The rate at which the receiving application reads; as fast as octets come if not given.
     pub read_rate: Option<Bitrate>,
 }
 
 /// The keys read here.
 pub(super) const KEYS: [&str; 2] = ["credit", "read_rate"];
 
-/// What the gateways' own keys say, whichever transport the flow has: `credit` and `read_rate`.
+/// The values of the gateways' own keys, `credit` and `read_rate`, whichever transport the flow has.
 pub(super) fn values(
     reader: &TableReader<'_>,
 ) -> Result<(ByteCount, Option<Bitrate>), ScenarioError> {
@@ -50,7 +50,7 @@ impl GatewayPlan {
         })
     }
 
-    /// How the flow is treated between the gateways.
+    /// The class that the flow has between the gateways.
     pub fn class(&self) -> FlowClass {
         let connection = &self.aerotp.connection;
         FlowClass {

@@ -10,7 +10,7 @@ use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use fulmar_settings::{Keys, TableReader};
 use std::sync::Arc;
 
-/// What ns-3's `DropTailQueue` holds by default, and what the papers' scenarios were run with.
+/// The default length of ns-3's `DropTailQueue`, with which the papers' scenarios were run.
 const QUEUE_PACKETS: u32 = 100;
 
 /// The keys of one direction, by the names of [`Config`]'s fields (`ber` is its `bits`).
@@ -28,7 +28,7 @@ const DIRECTION_KEYS: [&str; 11] = [
     "jitter",
 ];
 
-/// What only one direction can have: a terminal's capacity on demand.
+/// The keys that only one direction can have: a terminal's capacity on demand.
 const TERMINAL_KEYS: [&str; 1] = ["dama"];
 
 /// The keys of `[hop]`: those of a direction, and its own.
@@ -48,22 +48,22 @@ pub(super) const KEYS: Keys = &[
 /// The keys of `[lan]`.
 pub(super) const LAN_KEYS: Keys = &[&["rate", "delay", "queue", "framing"]];
 
-/// Who has files: gives what was recorded, or says what is wrong with it in one line.
+/// The recorded traces that a scenario names: gives a recording, or says in one line what is wrong with it.
 pub trait Recordings {
     /// The trace of a `loss = "trace FILE"`, by the file's name.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The file's fault, in one line.
     fn loss(&self, name: &str) -> Result<Arc<Trace>, String>;
 
     /// The power of a `fading = "trace FILE"`.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The file's fault, in one line.
     fn power(&self, recorded: &Recorded) -> Result<Arc<PowerTrace>, String>;
 }
 
-/// There are no files.
+/// No recordings: for scenarios that name no files.
 #[derive(Clone, Copy, Debug)]
 pub struct NoRecordings;
 
@@ -87,7 +87,7 @@ pub struct HopPlan {
     /// Whether the link has a frame check of its own and drops damaged packets, as Ethernet and
     /// PPP do. Without one, damage is passed up for the transport to correct.
     pub frame_check: bool,
-    /// Octets of the link's own around each packet: they take time, can be hit and are counted.
+    /// Octets that the link itself puts around each packet: they take time, can be hit and are counted.
     pub framing: ByteCount,
     /// The link layer at its ends, if it has one.
     pub link: Option<LinkPlan>,
@@ -96,9 +96,9 @@ pub struct HopPlan {
 /// The access links at both ends: error-free, and not counted in any measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LanPlan {
-    /// Each direction of each access link.
+    /// The channel of each direction of each access link.
     pub config: Config,
-    /// Octets of the link's own around each packet.
+    /// Octets that the link itself puts around each packet.
     pub framing: ByteCount,
 }
 
@@ -133,8 +133,9 @@ impl HopPlan {
         })
     }
 
-    /// A link layer takes its packets out of the queue above it, where all of them wait: one that
-    /// holds none lets none through. (Without a link layer the packet on its way does not wait.)
+    /// Checks the queue above a link layer. The layer takes its packets out of that queue, where all of
+    /// them wait: a queue that holds none lets none through. (Without a link layer the packet on its way
+    /// does not wait.)
     pub(super) fn check_queue_above(
         &self,
         longest: ByteCount,
@@ -181,7 +182,7 @@ impl LanPlan {
     }
 }
 
-/// Far more than any link's.
+/// More framing than any link has.
 const FRAMING_MAX: ByteCount = ByteCount(256);
 
 fn framing(reader: &TableReader<'_>) -> Result<ByteCount, ScenarioError> {
@@ -193,7 +194,7 @@ fn framing(reader: &TableReader<'_>) -> Result<ByteCount, ScenarioError> {
     Ok(framing)
 }
 
-/// What `reader` says of one direction; what it does not say is as in `base`.
+/// The channel of one direction as `reader` gives it; what it does not give is as in `base`.
 fn direction(
     base: &Config,
     reader: &TableReader<'_>,
@@ -233,7 +234,7 @@ fn direction(
     })
 }
 
-/// The channel's own checks, with the place of the key it complains about.
+/// Runs the channel's own checks, and names the place of the key that they complain about.
 fn check(config: &Config, reader: &TableReader<'_>) -> Result<(), ScenarioError> {
     let Err(error) = fulmar_channel::Channel::new(config.clone(), &Rng::from_seed(0)) else {
         return Ok(());

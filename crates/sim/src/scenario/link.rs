@@ -39,8 +39,8 @@ const LAYERS: [(&str, Preset); 8] = [
     ("slacp", Preset::Slacp),
 ];
 
-/// The keys of `[hop.link]`. Those of another layer are let stand, so that one file can compare
-/// them.
+/// The keys of `[hop.link]`. Those of another layer are accepted and have no effect, so that one file can
+/// compare several layers.
 const KEYS: Keys = &[
     &["layer", "window"],
     &["retries", "in_order", "retransmit_after"],
@@ -50,10 +50,10 @@ const KEYS: Keys = &[
 
 const RED_KEYS: Keys = &[&["min", "max", "probability", "weight"]];
 
-/// Far more than helps on any link.
+/// More retransmissions than help on any link.
 const RETRIES_MAX: u64 = 100;
 
-/// A thousand seconds of units at a thousand a second.
+/// The longest memory of a loss estimate: a thousand seconds of units at a thousand a second.
 const MEMORY_MAX: u64 = 1_000_000;
 
 /// The longest queue that a limit can name.
@@ -105,7 +105,7 @@ impl Preset {
     }
 
     fn changed(self, link: &TableReader<'_>) -> Result<Option<LinkLayer>, ScenarioError> {
-        // What another layer lets stand is sound nevertheless: every key is read.
+        // A key of another layer has no effect but must be valid: every key is read.
         let window_max = match self {
             Self::LlHarq => HarqConfig::WINDOW_MAX,
             _ => ArqConfig::WINDOW_MAX,

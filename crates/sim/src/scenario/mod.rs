@@ -17,7 +17,8 @@ mod slacp;
 pub mod sweep;
 mod tcp;
 
-/// What [`Document::named_by`] is in a scenario.
+/// The tables of a scenario that a name alone may stand for, as [`Document::named_by`] has them: `link =
+/// "x"` means `link = { layer = "x" }`.
 pub const NAMED_BY: &[(&str, &str)] = &[("link", "layer")];
 
 pub use aerotp::AerotpPlan;

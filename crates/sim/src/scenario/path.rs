@@ -4,7 +4,7 @@
 use super::Origin;
 use fulmar_settings::{Document, Node, Tree};
 
-/// How far two paths go together.
+/// The relation of two paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meeting {
     /// They part.
@@ -38,7 +38,7 @@ fn meeting(a: &str, b: &str) -> Meeting {
     }
 }
 
-/// Whether two paths mean, wholly or in part, the same values.
+/// Whether two paths name, wholly or in part, the same values.
 pub(super) fn overlap(a: &str, b: &str) -> bool {
     meeting(a, b) != Meeting::None
 }
@@ -48,12 +48,12 @@ pub(super) fn covers(outer: &str, inner: &str) -> bool {
     matches!(meeting(outer, inner), Meeting::FirstEnds | Meeting::Whole)
 }
 
-/// Whether both paths mean the same value, or one of several that the other means.
+/// Whether both paths name the same value, or one names several of which the other is one.
 pub(crate) fn same(a: &str, b: &str) -> bool {
     meeting(a, b) == Meeting::Whole
 }
 
-/// The paths of the values that came from the command line, but for those of the sweep.
+/// The paths of the values that came from the command line, without those of the sweep.
 pub(super) fn set_paths(document: &Document) -> Vec<(String, &Origin)> {
     fn below<'a>(path: &str, tree: &'a Tree, into: &mut Vec<(String, &'a Origin)>) {
         match &tree.node {

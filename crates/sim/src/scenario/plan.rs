@@ -1,4 +1,4 @@
-//! What a scenario means: checked settings for one point of an experiment.
+//! The plan that a scenario means: checked settings for one point of an experiment.
 
 use super::ScenarioError;
 use super::flow::{self, FlowPlan, TransportPlan};
@@ -8,23 +8,23 @@ use fulmar_proto::units::{Duration, Instant};
 use fulmar_settings::Document;
 use fulmar_settings::{Keys, TableReader};
 
-/// How often, how long, and from which seed.
+/// The runs of a point: their number, their longest duration and their seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunPlan {
     /// The first run's seed; the others follow by one.
     pub seed: u64,
-    /// How many runs a point has.
+    /// The number of runs of a point.
     pub runs: usize,
-    /// A run is cut off here.
+    /// The longest duration of a run, which is cut off there.
     pub duration: Duration,
-    /// Wake-ups come late by up to this, at random, as those of a loaded real machine do.
+    /// The most by which wake-ups come late, at random, as those of a loaded real machine do.
     pub lateness: Duration,
 }
 
 /// One point of an experiment, ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How often and how long.
+    /// The number of runs, their duration and their seeds.
     pub run: RunPlan,
     /// The access links, if the ends have any.
     pub lan: Option<LanPlan>,
@@ -34,13 +34,13 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
 }
 
-/// `sweep` is read by [`super::sweep`]; the last two are for people.
+/// The keys at the top. `sweep` is read by [`super::sweep`]; the last two are for people.
 const KEYS: Keys = &[&[
     "run", "lan", "hop", "flow", "tcp", "lt_tcp", "sweep", "title", "about",
 ]];
 const RUN_KEYS: Keys = &[&["seed", "runs", "duration", "lateness"]];
 
-/// The references' stop time (ns-3 README, section 2).
+/// The stop time of the ns-3 reference runs.
 const DURATION: Duration = Duration::from_secs(300);
 /// The most runs of a point.
 pub const RUNS_MAX: u64 = 1_000_000;
@@ -67,7 +67,7 @@ impl Plan {
     ) -> Result<Self, ScenarioError> {
         let root = TableReader::root(&document.name, &document.root, KEYS)?;
         let run = Self::read_run(&root)?;
-        // They are for people, but a list would be a slip.
+        // They are for people, but must be texts: a list would be a mistake.
         root.text("title")?;
         root.text("about")?;
         let lan = match root.table("lan", hop::LAN_KEYS)? {
@@ -113,7 +113,7 @@ impl Plan {
         })
     }
 
-    /// Every flow as often as it says.
+    /// Reads the flows, each as many times as its `count` says.
     fn read_flows(
         root: &TableReader<'_>,
         readers: &[TableReader<'_>],
@@ -163,7 +163,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// When a run is cut off.
+    /// The time at which a run is cut off.
     pub fn ends_at(&self) -> Instant {
         Instant::START + self.run.duration
     }

@@ -1,6 +1,6 @@
-//! Putting what was read into settings.
+//! Helpers that put values read from a document into settings.
 
-/// Overwrites `field` with what was given.
+/// Overwrites `field` if a value was given.
 pub(super) fn set<T>(field: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *field = value;

@@ -19,7 +19,7 @@ pub(super) const KEYS: [&str; 7] = [
 /// The keys of `[hop.link.urgent]`.
 const LANE_KEYS: Keys = &[&["persistence", "arq", "fec"]];
 
-/// The settings that `link` gives; the others are as they are without a table.
+/// The settings that `link` gives; the others have their defaults.
 pub(super) fn read(link: &TableReader<'_>) -> Result<SlacpConfig, ScenarioError> {
     let plain = SlacpConfig::default();
     let urgent = match link.table("urgent", LANE_KEYS)? {

@@ -13,21 +13,21 @@ use super::plan::Plan;
 use fulmar_settings::{Document, Node, Origin, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One point: what varies, and the plan it gives.
+/// One point: the values that vary, and the plan that they give.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// The swept paths and their values here, as written.
     pub varied: Vec<(String, String)>,
     /// Everything written, with this point's values in place.
     pub parameters: BTreeMap<String, String>,
-    /// What it means.
+    /// The plan of this point.
     pub plan: Plan,
 }
 
-/// Bounds what a slip of the keyboard can ask for.
+/// The most points: bounds what a typing mistake can ask for.
 const POINTS_MAX: usize = 100_000;
 const PATHS_MAX: usize = 1_000;
-/// As many records as a disk can hold: two gigabytes and more for each million.
+/// The most runs, as many records as a disk can hold: two gigabytes and more for each million.
 const RUNS_MAX: usize = 10_000_000;
 
 /// One factor of the cross product: paths, and for each level a value for each path.
@@ -45,8 +45,8 @@ pub fn points(document: &Document) -> Result<Vec<Point>, ScenarioError> {
     points_of(document, &Plan::read)
 }
 
-/// Lists the points of `document`, the last axis varying fastest. Without a sweep there is one.
-/// Traces are had from `recordings`, once for every point that names them.
+/// Lists the points of `document`, the last axis varying fastest. Without a sweep there is one point.
+/// Traces come from `recordings`, once for every point that names them.
 ///
 /// # Errors
 /// A sweep is malformed, or a point means nothing.
@@ -101,7 +101,7 @@ fn points_of(document: &Document, read: ReadPlan<'_>) -> Result<Vec<Point>, Scen
     Ok(points)
 }
 
-/// Rows that differ in their label alone would pass for a result.
+/// Refuses an axis that changes nothing: rows that differ in their label alone would pass for a result.
 fn refuse_idle(axes: &[Axis], points: &[Point]) -> Result<(), ScenarioError> {
     let mut stride = points.len();
     for axis in axes {
@@ -124,8 +124,8 @@ fn refuse_idle(axes: &[Axis], points: &[Point]) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// A value that a sweep replaces at every point is told of all the same if it is wrong: it may be
-/// the sweep that is taken out next.
+/// Checks a value that the sweep replaces at every point: a wrong one is reported all the same, because the
+/// sweep may be taken out next.
 fn check_replaced(
     document: &Document,
     axes: &[Axis],
@@ -197,7 +197,7 @@ fn axes(document: &Document) -> Result<Vec<Axis>, ScenarioError> {
     Ok(found)
 }
 
-/// Two axes over one value would leave only the second, without a word.
+/// Refuses two axes over one value: only the second would have an effect, without a word.
 fn refuse_overlaps(axes: &[Axis]) -> Result<(), ScenarioError> {
     let paths: Vec<(&str, &Origin)> = axes
         .iter()
@@ -223,7 +223,7 @@ fn refuse_overlaps(axes: &[Axis]) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// A value of the command line that the sweep replaces at every point would be ignored.
+/// Refuses a value of the command line that the sweep replaces at every point: it would be ignored.
 fn refuse_unused(document: &Document, axes: &[Axis]) -> Result<(), ScenarioError> {
     for (set, origin) in set_paths(document) {
         for axis in axes {
@@ -242,7 +242,7 @@ fn refuse_unused(document: &Document, axes: &[Axis]) -> Result<(), ScenarioError
     Ok(())
 }
 
-/// Two points that are one would stand in a table as two results.
+/// Refuses two equal points: they would stand in a table as two results.
 fn refuse_repeated(axis: &Axis) -> Result<(), ScenarioError> {
     let mut known = BTreeSet::new();
     for level in &axis.levels {

@@ -1,10 +1,9 @@
 //! AeroTP in the simulator: one endpoint for each end, a connection for each flow.
 //!
-//! Modes that deliver everything in order need no position from the transport: the next octet is
-//! the next octet. Where a mode may leave holes, a TPDU's place in the stream is known to its
-//! sender alone: first transmissions leave in the order of the stream, so their lengths, read off
-//! the octets as they leave, give the position of every TPDU number. The receiving side looks it up
-//! by the number it received.
+//! Modes that deliver everything in order need no position from the transport: each delivery continues the
+//! one before. Where a mode may leave holes, a TPDU's position in the stream is known to its sender alone:
+//! first transmissions leave in the order of the stream, so their lengths, read off the octets as they
+//! leave, give the position of every TPDU number. The receiving side looks it up by the number it received.
 
 use super::{AdaptationCounts, Context, StackCounts};
 use crate::flow::{Flow, flow_of};
@@ -29,7 +28,7 @@ use std::collections::BTreeMap;
 pub(crate) struct AerotpStack {
     pub(super) machine: Guarded<Endpoint>,
     ends: Ends,
-    /// Whether the machine hears what the received power means.
+    /// Whether the machine is told the bit error rate that follows from the received power.
     hears_power: bool,
 }
 
@@ -48,7 +47,7 @@ struct Ends {
 struct End {
     flow: usize,
     sends: bool,
-    /// As of the last event; an endpoint forgets a connection that is over.
+    /// The counters as of the last event; an endpoint forgets a connection that is over.
     counters: Counters,
 }
 
@@ -58,7 +57,7 @@ impl End {
     }
 }
 
-/// How many octets are offered to a machine at once.
+/// The most octets that are offered to a machine at once.
 const WRITE_MAX: u64 = 64 * 1024;
 
 impl AerotpStack {
@@ -70,7 +69,8 @@ impl AerotpStack {
         }
     }
 
-    /// What the received power of a path means. Whether the machine was told, and has to be drained.
+    /// Tells the machine the bit error rate that follows from the received power of a path. Returns whether
+    /// the machine was told, and so has to be drained.
     pub(super) fn note_short_term_rate(
         &mut self,
         now: Instant,
@@ -115,7 +115,7 @@ impl AerotpStack {
         drain(&mut self.machine, now, &mut driver)
     }
 
-    /// Shows what the connections noted since the last call.
+    /// Shows the notes that the connections took since the last call.
     pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
         let ends = &self.ends.flows;
         events.take_notes(now, node, self.machine.notes(), |note, place| {
@@ -302,7 +302,7 @@ impl StackDriver<'_, '_> {
     }
 }
 
-/// Keeps where in the stream the TPDU in `octets`, sent for the first time, begins.
+/// Notes the position in the stream at which the TPDU in `octets`, sent for the first time, begins.
 fn note_position(flows: &mut [Flow], octets: &[u8]) {
     let Ok(tpdu) = aerotp::parse(octets) else {
         return;

@@ -20,10 +20,11 @@ pub(crate) struct DatagramStack {
     writes: WriteSide,
 }
 
-/// What writing needs besides the machine.
+/// The parts of the stack that writing needs besides the machine.
 #[derive(Debug, Default)]
 struct WriteSide {
-    /// Stream positions of the datagrams that were given to the machine and not sent yet, each copy's.
+    /// Stream positions of the datagrams that were given to the machine and not sent yet, one for each
+    /// copy.
     tags: VecDeque<u64>,
     /// Flows that a full queue turned away.
     waiting: VecDeque<usize>,

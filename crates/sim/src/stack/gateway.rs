@@ -1,9 +1,9 @@
 //! Gateways in the simulator: applications that speak through two splicers.
 //!
 //! The sending application stands for a client's TCP connection that ends at the first gateway, the
-//! receiving one for the connection that the second gateway opens to its server. Local networks
-//! take no time here: what the splicer gives out, the application has, at the pace at which it
-//! reads. So the figures are those of the link between the gateways and of the splice.
+//! receiving one for the connection that the second gateway opens to its server. Local networks take no
+//! time here: the application receives what the splicer delivers at once, at the pace at which it reads. So
+//! the figures are those of the link between the gateways and of the splice.
 
 use super::{Context, StackCounts};
 use crate::flow::{Flow, flow_of};
@@ -35,7 +35,7 @@ struct Pumps {
     ends: BTreeMap<FlowId, Pump>,
     /// Applications that read again at some time.
     due: BTreeSet<(Instant, FlowId)>,
-    /// By the splicer's number of a flow: which it is, and whether this end sends.
+    /// The flow of each of the splicer's flow numbers, and whether this end sends.
     numbers: BTreeMap<u64, (usize, bool)>,
     write: Vec<u8>,
 }
@@ -50,9 +50,9 @@ struct Pump {
     read: u64,
 }
 
-/// How many octets are offered to a splicer at once.
+/// The most octets that are offered to a splicer at once.
 const WRITE_MAX: u64 = 64 * 1024;
-/// How many octets a paced reader takes at once.
+/// The most octets that a paced reader takes at once.
 const READ_MAX: usize = 4096;
 
 impl GatewayStack {
@@ -121,7 +121,7 @@ impl GatewayStack {
         Deadline::earlier(deadline, self.pumps.next_read())
     }
 
-    /// Shows what the splicer's connections noted since the last call.
+    /// Shows the notes that the splicer's connections took since the last call.
     pub(super) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
         let numbers = &self.pumps.numbers;
         let endpoint = self.machine.notes().endpoint_mut();
@@ -136,7 +136,8 @@ impl GatewayStack {
         });
     }
 
-    /// AeroTP's connections are the splicer's and gone with their flows.
+    /// The counts of this stack: none, since AeroTP's connections are the splicer's and gone with their
+    /// flows.
     pub(super) fn counts(&self) -> StackCounts {
         let counters = self.machine.inner().endpoint().endpoint_counters();
         StackCounts {
@@ -166,7 +167,7 @@ impl Pumps {
         Some(Deadline { at, why })
     }
 
-    /// Gives the splicer what the application has, as far as it takes it; ends after the last.
+    /// Offers the splicer the application's octets, as far as it takes them; ends after the last.
     fn write(&mut self, now: Instant, splicer: &mut Splicer, index: usize, flow: &mut Flow) {
         let Some(&id) = self.senders.get(&index) else {
             return;
@@ -185,7 +186,7 @@ impl Pumps {
         }
     }
 
-    /// Hands what came to the application, which compares it, as fast as it reads.
+    /// Hands delivered octets to the application, which compares them, as fast as it reads.
     fn read(&mut self, now: Instant, splicer: &mut Splicer, flows: &mut [Flow], id: FlowId) {
         let Some(pump) = self.ends.get_mut(&id) else {
             return;
@@ -250,7 +251,7 @@ impl Driver<Guarded<Splicer>> for StackDriver<'_, '_> {
                     self.pumps.write(now, splicer, index, flow);
                 }
             }
-            // The server says no more than its client.
+            // The server has no more to send than its client.
             FlowEvent::PeerFinished(_) => splicer.finish(now, id),
             FlowEvent::Connected { .. }
             | FlowEvent::Delivered { .. }

@@ -1,9 +1,8 @@
 //! The glue between machines and the world: one file for each transport.
 //!
-//! A stack is one node's machine of one protocol, plus what the application at that node does
-//! with it. Everything a machine is told passes through here, and every stack is drained by the
-//! project's one drain loop. To add a transport, add a file, a variant here, and its keys in
-//! `scenario`.
+//! A stack is one node's machine of one protocol, plus the application at that node that uses it. Every
+//! input of a machine passes through here, and every stack is drained by the project's one drain loop. To
+//! add a transport, add a file, a variant here, and its keys in `scenario`.
 
 pub(crate) mod aerotp;
 pub(crate) mod datagram;
@@ -25,7 +24,7 @@ use gateway::GatewayStack;
 use serde::Serialize;
 use stream::StreamStack;
 
-/// What a stack may touch while it is drained.
+/// The parts of the world that a stack may touch while it is drained.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) network: &'a mut Network,
@@ -46,36 +45,36 @@ pub(crate) enum Stack {
     LtTcp(Box<StreamStack<LtTcpEndpoint>>),
 }
 
-/// What a transport knows about lost pieces, summed over its connections.
+/// A transport's counts of lost pieces, summed over its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackCounts {
     pub(crate) recovered: Recovered,
-    /// What following the bit error rate came to.
+    /// The effect of following the bit error rate.
     pub(crate) adaptation: AdaptationCounts,
     /// Pieces that arrived, but damaged beyond use.
     pub(crate) damaged: u64,
     /// Retransmission timeouts.
     pub(crate) timeouts: u64,
-    /// Of these, those that began a repair (TCP).
+    /// Retransmission timeouts that began a repair (TCP).
     pub(crate) timeout_repairs: u64,
 }
 
 /// Choices of senders that follow the bit error rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdaptationCounts {
-    /// Choices of another shape.
+    /// The number of times that another shape was chosen.
     pub(crate) switched: u64,
-    /// First copies of TPDUs sent by a choice.
+    /// TPDUs that such a choice shaped, sent for the first time.
     pub(crate) tpdus: u64,
-    /// Payload octets of them.
+    /// Payload octets of those TPDUs.
     pub(crate) payload_bytes: u64,
-    /// Parity words of them.
+    /// Parity words of those TPDUs.
     pub(crate) words: u64,
-    /// The rates they were expected to meet, as quarter octaves below 1, summed.
+    /// The bit error rates that those TPDUs were expected to meet, as quarter octaves below 1, summed.
     pub(crate) quarter_octaves: u64,
 }
 
-/// TPDUs that were missing or damaged and were put right, by what did it.
+/// TPDUs that were missing or damaged and were put right, by the means of repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Recovered {
     /// By parity inside the TPDU.
@@ -84,9 +83,9 @@ pub struct Recovered {
     pub fec_block: u64,
     /// By the first retransmission.
     pub arq_first: u64,
-    /// By the second.
+    /// By the second retransmission.
     pub arq_second: u64,
-    /// By a later one.
+    /// By a later retransmission.
     pub arq_later: u64,
 }
 
@@ -101,7 +100,8 @@ impl Stack {
         }
     }
 
-    /// The node's electronics say what the received power of a path means. Whether the stack listens to that.
+    /// The receiver's electronics report the bit error rate that follows from the received power of a path.
+    /// Returns whether the stack listens to that.
     pub(crate) fn note_short_term_rate(
         &mut self,
         now: Instant,
@@ -179,7 +179,7 @@ impl Stack {
         }
     }
 
-    /// Shows what the machine noted since the last call, if it notes anything.
+    /// Shows the notes that the machine took since the last call, if it takes any.
     pub(crate) fn show_events(&mut self, now: Instant, node: NodeAddress, events: &mut EventLog) {
         match self {
             Self::Aerotp(stack) => stack.show_events(now, node, events),
@@ -196,7 +196,7 @@ impl Stack {
         }
     }
 
-    /// What the transport counted.
+    /// The transport's counts.
     pub(crate) fn counts(&self) -> StackCounts {
         match self {
             Self::Datagram(stack) => stack.counts(),

@@ -16,9 +16,9 @@ use fulmar_proto::units::Instant;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 use std::collections::BTreeMap;
 
-/// What a stack asks of an endpoint besides.
+/// A stream endpoint with the properties that its stack needs.
 pub(crate) trait SimulatedStream: StreamEndpoint {
-    /// What the network header says is in the packet.
+    /// The protocol number in the network header.
     const PROTOCOL: Protocol;
 
     /// One connection's settings.
@@ -70,7 +70,7 @@ impl SimulatedStream for LtTcpEndpoint {
 pub(crate) struct StreamStack<E: SimulatedStream> {
     pub(super) machine: Guarded<E>,
     ends: Ends,
-    /// Settings of every connection that there may be.
+    /// The settings of every connection of this stack.
     settings: Vec<E::Settings>,
 }
 
@@ -84,7 +84,7 @@ struct Ends {
     write: Vec<u8>,
 }
 
-/// How many octets are offered to a machine at once.
+/// The most octets that are offered to a machine at once.
 const WRITE_MAX: u64 = 64 * 1024;
 
 impl<E: SimulatedStream> StreamStack<E> {
@@ -138,11 +138,11 @@ impl<E: SimulatedStream> StreamStack<E> {
     }
 }
 
-/// What an endpoint takes besides its connections: events and answers that wait.
+/// The most that an endpoint takes besides its connections: events and answers that wait.
 const ENDPOINT_BYTES_MAX: usize = 65_536;
 
 impl StreamStack<TcpEndpoint> {
-    /// Octets of memory that the endpoint takes, and may take.
+    /// Octets of memory that the endpoint takes, and the most that it may take.
     pub(super) fn memory(&self) -> (usize, usize) {
         let connections = self.settings.iter().map(TcpEndpoint::connection_memory_max);
         let allowed = ENDPOINT_BYTES_MAX + connections.sum::<usize>();
@@ -261,5 +261,5 @@ const fn name(why: TcpCloseReason) -> &'static str {
     }
 }
 
-/// How a connection ends of which nothing came back for too long.
+/// The name of the end of a connection that heard nothing for too long.
 pub(crate) const GAVE_UP: &str = "gave_up";

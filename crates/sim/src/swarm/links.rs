@@ -1,12 +1,12 @@
-//! Random sessions of link layers: what leaves one end comes out at the other once, whole, in
-//! order and in time, whatever the medium does to frames and however often an end restarts.
+//! Random sessions of link layers: packets come out at the other end once, whole, in order and in time,
+//! whatever the medium does to frames and however often an end restarts.
 //!
-//! A seed draws, for every layer, a hop with loss, bursts, inverted bits, duplicates, reordering
-//! and outages, frames of nonsense and frames that were held up, also those of former lives, restarts
-//! of either end, and packets of all lengths both ways. Then the faults end, and what is offered from
-//! then on must all arrive. Checked after every event: what an end keeps. At every release: that the
-//! packet was sent so, is later than the last and is in time. The plain layer has no numbers, so its
-//! media do not duplicate. Frames that are sound and lie are the fuzzer's
+//! A seed draws, for every layer, a hop with loss, bursts, inverted bits, duplicates, reordering and
+//! outages, frames of nonsense and frames that were held up, some from before a restart, restarts of either
+//! end, and packets of all lengths both ways. Then the faults end, and packets offered from then on must
+//! all arrive. After every event the octets that an end keeps are checked. At every release the packet must
+//! be one that was sent, later than the last, and in time. The plain layer has no numbers, so its media do
+//! not duplicate. Frames that are sound and lie are left to the fuzzer
 //! (`fuzz/fuzz_targets/link_machine.rs`): a link layer trusts its peer.
 
 mod hop;
@@ -23,32 +23,32 @@ use hop::{Faults, Hop, LONGEST, Promise, medium};
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// What sessions of one link layer did.
+/// The totals of the sessions of one link layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkLayerTotals {
     /// The layer, as scenarios name it.
     pub layer: &'static str,
     /// Sessions that ran to their end.
     pub sessions: u64,
-    /// Of those, the ones that broke a promise.
+    /// Sessions that broke a promise.
     pub broken: u64,
     /// Octets of packets that came out.
     pub delivered_bytes: u64,
     /// Frames that were sent.
     pub frames: u64,
-    /// Of those, frames that the medium lost.
+    /// Frames that the medium lost.
     pub frames_lost: u64,
-    /// And frames that it damaged.
+    /// Frames that the medium damaged.
     pub frames_damaged: u64,
     /// Restarts of ends.
     pub restarts: u64,
 }
 
-/// What a seed's sessions did.
+/// The report of a seed's sessions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkReport {
     pub(super) broken: Vec<String>,
-    /// Of each layer that was not cancelled.
+    /// The totals of each layer whose session was not cancelled.
     pub(super) layers: Vec<LinkLayerTotals>,
 }
 
@@ -59,12 +59,12 @@ impl LinkReport {
     }
 }
 
-/// What many seeds' sessions of link layers did.
+/// The totals of many seeds' sessions of link layers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkSwarmTotals {
     /// Layer by layer.
     pub layers: Vec<LinkLayerTotals>,
-    /// The seeds whose sessions broke promises, in order, and which.
+    /// The seeds whose sessions broke promises, in order, and the promises.
     pub failures: Vec<LinkFailure>,
 }
 
@@ -73,12 +73,12 @@ pub struct LinkSwarmTotals {
 pub struct LinkFailure {
     /// The seed.
     pub seed: u64,
-    /// The layers, and what they broke.
+    /// The layers, and the promises that they broke.
     pub broken: Vec<String>,
 }
 
-/// Runs the sessions of `seeds`, one of each link layer for each, on `jobs` threads (0: one for each
-/// core). Cancelling ends early with what was done until then.
+/// Runs the sessions of `seeds`, one of each link layer for each, on `jobs` threads (0: one for each core).
+/// Cancelling ends early with the sessions done until then.
 ///
 /// # Errors
 /// The threads could not be started.
@@ -223,7 +223,7 @@ fn drawn(name: &str, mut rng: Rng) -> Hop {
     Hop::new(layer, promise, (rate, delay), faults, rng)
 }
 
-/// The layer with settings of its own, and what it promises with them.
+/// The layer with settings of its own, and its promise under them.
 fn layer(name: &str, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
     match name {
         "stop-and-wait" => arq(ArqConfig::STOP_AND_WAIT, rng, rate, delay),
@@ -244,12 +244,12 @@ fn layer(name: &str, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLaye
     }
 }
 
-/// The time of the longest frame, with a layer's own octets.
+/// The sending time of the longest frame, with a layer's own octets.
 fn frame_time(rate: Bitrate) -> Duration {
     rate.time_to_send(ByteCount::from_usize(LONGEST + 50))
 }
 
-/// The octets of so many of the longest packets.
+/// The octets of `count` of the longest packets.
 fn packets(count: usize) -> ByteCount {
     ByteCount::from_usize(count * LONGEST)
 }
@@ -266,8 +266,8 @@ fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (Lin
     let tries = u32::from(retries) + 1;
     let way = delay * 2 + frame;
     let timeout = way + (way / 4).max(frame * 3);
-    // Each try waits for its timer, and for a window of others that are sent again, each with an
-    // acknowledgement or a word about its life.
+    // Each try waits for its timer, and for a window of other frames that are sent again, each with an
+    // acknowledgement or a frame about its life.
     let sending = (timeout + frame * 2 * u32::from(window)) * tries;
     let patience = if preset.scheme == ArqScheme::GoBackN {
         // Of the frames that are outstanding only the first's timer counts a try, and those after it
@@ -280,13 +280,13 @@ fn arq(preset: ArqConfig, rng: &mut Rng, rate: Bitrate, delay: Duration) -> (Lin
         in_order: config.keeps_order(),
         repairs: true,
         patience: patience + delay + frame * 2,
-        // A window to send and one more, one to release, and one of a life that is not believed yet.
+        // A window to send and one more, one to release, and one of a life that is not confirmed yet.
         memory: packets(usize::from(window) * 3 + 1),
     };
     (LinkLayer::Arq(config), promise)
 }
 
-/// Sources of a block of LL-HARQ, or as many repair symbols in their place.
+/// The sources of a block of LL-HARQ, or as many repair symbols in their place.
 const HARQ_BLOCK_UNITS: usize = HarqConfig::FRAGMENTS_MAX as usize;
 
 fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
@@ -298,8 +298,8 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
         window,
         ..HarqConfig::default()
     };
-    // Both rounds of a window of blocks, each of as many units as the code has, and the receiver's
-    // patience with them.
+    // Both rounds of a window of blocks, each of as many units as the code has, and the receiver's wait for
+    // them.
     let unit = rate.time_to_send(ByteCount(70)) + frame_time(rate) / u32::from(config.fragments);
     let part = LONGEST / usize::from(config.fragments) + 54;
     let blocks = unit * 255 * u32::from(window) * 2;
@@ -308,8 +308,8 @@ fn harq(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) {
         in_order: true,
         repairs: true,
         patience: blocks + verdict * 2,
-        // A window of blocks to send, one to release, a block that is not in it, and 1,024 units of a
-        // life that is not believed yet. A block has 64 units, and a packet that is put together.
+        // A window of blocks to send, one to release, a block that is not in it, and 1,024 units of a life
+        // that is not confirmed yet. A block has 64 units, and a packet that is put together.
         memory: ByteCount::from_usize(
             (usize::from(window) * 2 + 1) * (HARQ_BLOCK_UNITS * part + LONGEST) + 1_024 * part,
         ),
@@ -331,10 +331,10 @@ fn slacp(rng: &mut Rng, rate: Bitrate, delay: Duration) -> (LinkLayer, Promise) 
     let promise = Promise {
         in_order: true,
         repairs: persistence > 0,
-        // A hello and what acknowledges may go before a packet.
+        // A hello and acknowledgements may go before a packet.
         patience: config.delay_max(medium(rate, delay)) + delay + frame_time(rate) * 4,
-        // What is sent and what waits for others are at most a window, what is sent again and what is
-        // rebuilt at most so many packets and four blocks.
+        // Packets that are sent and packets that wait for others are at most a window each; frames that are
+        // sent again and frames that are rebuilt are at most 512 packets and four blocks.
         memory: packets(4_096 * 2 + 512 + 4 * 64),
     };
     (LinkLayer::Slacp(config), promise)

@@ -1,13 +1,11 @@
-//! Random sessions of gateways: what a host says reaches the other host, once and unaltered, and
+//! Random sessions of gateways: the octets that a host sends reach the other host once and unaltered, and
 //! every flow ends.
 //!
-//! A seed draws one to three gateways around another, links with loss, bursts, inverted bits,
-//! duplicates, reordering, queues and outages, and flows of both kinds in either direction, with
-//! hosts that read slowly or not at all, ends in any order, resets, and custody that fills up.
-//! In half of the sessions hosts are lost while what they said is on its way, and links are held
-//! for down, rightly or not.
-//! Gateways restart: a flow goes on if both ends and the custody survive that, and is reset
-//! otherwise.
+//! A seed draws one to three gateways around another, links with loss, bursts, inverted bits, duplicates,
+//! reordering, queues and outages, and flows of both kinds in either direction, with hosts that read slowly
+//! or not at all, ends in any order, resets, and custody that fills up. In half of the sessions hosts are
+//! lost while their octets are on the way, and links are held for down, rightly or not. Gateways restart: a
+//! flow goes on if both ends and the custody survive that, and is reset otherwise.
 
 mod local_end;
 mod medium;
@@ -28,7 +26,7 @@ use star::{MIDDLE, Settings, Star};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// What a session did.
+/// The report of a session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SpliceReport {
     pub(super) broken: Vec<String>,
@@ -58,14 +56,14 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> SpliceReport {
     report
 }
 
-/// When faults end: what is left to do then takes no more than patience.
+/// The end of the faults: what is left to do from then on takes no longer than the timeouts.
 const HEALED_AT: Duration = Duration::from_secs(120);
-/// Things that happen in a session.
+/// The number of things that happen in a session.
 const ACTS: usize = 60;
 /// The longest pause between two of them, in microseconds.
 const PAUSE_MICROS_MAX: u64 = 1_500_000;
-/// After the last of them, and after every patience: `resume_within`, the flow's ending and the
-/// connections' patience lie one behind the other.
+/// The time after the last of them, longer than every timeout: `resume_within`, the flow's ending and the
+/// connections' timeout follow one another.
 const REST: Duration = Duration::from_secs(6_000);
 const FLOWS_MAX: usize = 8;
 
@@ -77,18 +75,18 @@ struct Drawn {
     class: FlowClass,
     /// The gateways of the opener and of the acceptor.
     at: [usize; 2],
-    /// What the hosts at both say.
+    /// The octets that the hosts at both send.
     says: [Vec<u8>; 2],
     /// Messages that were given to each side, by number.
     told: [u64; 2],
-    /// A host cut it off.
+    /// Whether a host reset it.
     cut: bool,
 }
 
 struct Session {
     star: Star,
     rng: Rng,
-    /// For what happens besides, in sessions where that does.
+    /// The draws of links held for down and hosts lost, in sessions that have these.
     besides: Option<Rng>,
     flows: Vec<Drawn>,
 }
@@ -100,7 +98,7 @@ fn some_octets(rng: &mut Rng, scale: u64) -> Vec<u8> {
     octets
 }
 
-/// The message `number` of one side of a flow, which says its number itself.
+/// The message `number` of one side of a flow, which carries its number.
 fn message(flow: usize, side: usize, number: u64) -> Vec<u8> {
     let name = format!("message {flow} {side} {number}");
     let mut rng = Rng::from_seed(number).child(&name);
@@ -238,7 +236,7 @@ impl Session {
         }
     }
 
-    /// A host has said all and ends its direction.
+    /// Ends the direction of a host, which has sent everything.
     fn conclude(&mut self, flow: usize, side: usize) {
         if self.flows[flow].kind == FlowKind::Stream {
             let says = self.flows[flow].says[side].clone();
@@ -273,7 +271,7 @@ impl Session {
         }
     }
 
-    /// Links held for down, and hosts that are lost.
+    /// Draws links held for down, and hosts that are lost.
     fn act_besides(&mut self) {
         let Some(rng) = &mut self.besides else { return };
         if rng.chance(0.2) {
@@ -332,7 +330,7 @@ impl Session {
             }
         }
         self.star.release_all();
-        // From here on hosts read and end what they say, those that are only now asked too.
+        // From here on all hosts read and end what they send, also hosts that are connected only now.
         for _ in 0..40 {
             for flow in 0..self.flows.len() {
                 for side in 0..2 {
@@ -403,7 +401,7 @@ impl Session {
         broken
     }
 
-    /// What one end received is the beginning of what the other host said, or its messages.
+    /// Checks that one end received the beginning of what the other host sent, or its messages.
     fn check_content(&self, index: usize, side: usize, end: &LocalEnd, broken: &mut Vec<String>) {
         let flow = &self.flows[index];
         let name = |what: String| format!("flow {index}, side {side}: {what}");
@@ -427,7 +425,7 @@ impl Session {
         }
     }
 
-    /// How the flow ended at one side is one of the ways that what happened allows.
+    /// Checks that the flow ended at one side in one of the ways that the session's events allow.
     fn check_end(&self, index: usize, side: usize, broken: &mut Vec<String>) {
         let flow = &self.flows[index];
         let ends = [0, 1].map(|side| self.star.gateways[flow.at[side]].ends.get(&flow.id));
@@ -461,7 +459,7 @@ impl Session {
             Some(_) if flow.kind == FlowKind::Datagrams => true,
             Some(FlowEvent::Closed(_)) => whole(side) && (flow.cut || whole(1 - side) || mortal),
             Some(_) if flow.cut => true,
-            // The far side's last word may be lost with its memory: all is delivered then.
+            // The far side's last record may be lost with its memory: all is delivered then.
             Some(FlowEvent::Reset { code, .. }) => {
                 *code == ResetCode::PeerLost && (mortal || (far_done && restarted[1 - side]))
             }

@@ -12,7 +12,7 @@ use crate::scenario::{Document, Plan, ScenarioError};
 use crate::world::{EndReason, World, WorldOptions};
 use core::sync::atomic::AtomicBool;
 
-/// What a session did.
+/// The report of a session.
 #[derive(Default)]
 pub(super) struct Session {
     pub(super) broken: Vec<String>,
@@ -95,7 +95,7 @@ fn draw_flow_head(draw: &mut Draw, transport: &str, table: &str) {
     draw.line(format_args!("[flow.{table}]"));
 }
 
-/// Small buffers, now and then.
+/// Draws small buffers in some of the sessions.
 fn draw_buffers(draw: &mut Draw) {
     for buffer in ["send_buffer", "receive_buffer"] {
         if draw.rng.chance(0.2) {

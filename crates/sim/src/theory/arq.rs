@@ -1,15 +1,15 @@
-//! The three classes of repetition, and what each leaves of the link: equations 7 to 10.
+//! The three classes of repetition, and the share of the link that each uses: equations 7 to 10.
 
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, PacketErrorRate};
 
-/// How a sender repeats (automatic repeat request).
+/// A class of repetition (automatic repeat request).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Arq {
     /// One packet at a time, and a wait for its acknowledgement.
     StopAndWait,
     /// A window, sent again from the first packet that is missing.
     GoBackN,
-    /// A window, of which only what is missing is sent again.
+    /// A window, of which only missing packets are sent again.
     SelectiveRepeat,
 }
 
@@ -43,7 +43,7 @@ impl Arq {
         Goodput(unrepeated * self.useful_share(loss, capacity))
     }
 
-    /// How much of the link's time is left when waiting and needless repetition are taken out.
+    /// The share of the link's time that is left when waiting and needless repetition are taken out.
     fn useful_share(self, loss: PacketErrorRate, capacity: RoundTripCapacity) -> f64 {
         let wasted = match self {
             Self::StopAndWait => capacity.0,
@@ -53,8 +53,8 @@ impl Arq {
         1.0 / (1.0 + wasted)
     }
 
-    /// The window that keeps the link busy, in octets of whole packets: one packet for
-    /// stop-and-wait, which never keeps it busy; else what a round trip holds and the packet whose
+    /// The window that keeps the link busy, in octets of whole packets. For stop-and-wait, which never
+    /// keeps it busy, it is one packet; for the others, as many as a round trip holds, and the packet whose
     /// acknowledgement is awaited.
     pub fn window(self, packing: Packing, capacity: RoundTripCapacity) -> ByteCount {
         let packet = packing.packet().0;
@@ -75,7 +75,7 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// A packet: what the user gave, and what was put around it.
+/// The lengths of a packet's parts: user data and headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packing {
     /// User data, the source's l.
@@ -96,19 +96,19 @@ impl Packing {
     }
 }
 
-/// How many packets are on the way during one round trip (equation 7): C = RTT × D / (l + l').
-/// Not rounded: 0.4 says that a packet takes longer than the round trip.
+/// The number of packets on the way during one round trip (equation 7): C = RTT × D / (l + l'). Not
+/// rounded: 0.4 says that a packet takes longer than the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct RoundTripCapacity(f64);
 
 impl RoundTripCapacity {
-    /// Of packets of `packet` octets on a link of `rate`. An empty packet counts as one octet.
+    /// The capacity in packets of `packet` octets on a link of `rate`. An empty packet counts as one octet.
     pub fn new(round_trip: Duration, rate: Bitrate, packet: ByteCount) -> Self {
         let bits = round_trip.as_secs_f64() * rate.as_bits_per_second() as f64;
         Self(bits / packet.bits().max(8) as f64)
     }
 
-    /// In packets.
+    /// The number of packets.
     pub const fn packets(self) -> f64 {
         self.0
     }
@@ -124,7 +124,7 @@ impl Goodput {
         self.0
     }
 
-    /// On a link of `rate`.
+    /// The goodput on a link of `rate`.
     pub fn on(self, rate: Bitrate) -> Bitrate {
         rate.scaled(self.0)
     }

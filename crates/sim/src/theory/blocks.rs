@@ -1,4 +1,4 @@
-//! How many pieces a receiver of selective repeat has to tell apart: equations 12 and 13.
+//! The number of blocks that a receiver of selective repeat has to tell apart: equations 12 and 13.
 
 use super::RoundTripCapacity;
 use fulmar_proto::units::{PacketErrorRate, Probability};
@@ -15,7 +15,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Of a link that is `capacity` packets long and loses each with `loss`.
+    /// The number of blocks on a link that is `capacity` packets long and loses each with `loss`.
     ///
     /// The mean is equation 12, C p / (1 - p). The source leaves its deviation open ("of the AWGN
     /// channel"). Here each of the C packets is lost, independently, a geometric number of times

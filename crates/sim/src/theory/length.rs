@@ -8,7 +8,7 @@ use fulmar_proto::units::{BitErrorRate, ByteCount};
 /// A best length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BestLength {
-    /// So many octets of user data.
+    /// Octets of user data.
     Octets(ByteCount),
     /// The longer the better: nothing is ever hit, or an octet more always pays.
     Unbounded,

@@ -5,8 +5,8 @@ use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate};
 /// The probability that at least one bit of `covered` octets is hit (equation 5):
 /// p = 1 - (1 - BEP)^bits.
 ///
-/// The equation covers user data and header; the source's Table 1 was computed with the user data
-/// alone (spec/protocols.md D3). `covered` is whichever of the two is meant.
+/// The equation covers user data and header; the source's Table 1 was computed with the user data alone.
+/// The caller says by `covered` which of the two is meant.
 pub fn packet_loss(bit_errors: BitErrorRate, covered: ByteCount) -> PacketErrorRate {
     bit_errors.packet_error_rate(covered.bits())
 }

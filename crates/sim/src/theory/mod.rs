@@ -15,14 +15,15 @@
 //! | 12, 13 | blocks that selective repeat has to tell apart; a quantile | [`Blocks`] |
 //!
 //! # Limits, all the source's
-//! The link is always busy, errors are independent (no fading), the window never limits, timers
-//! are ideal, acknowledgements take no time. Real protocols stay below; a fading link of the same
-//! *mean* bit error rate loses fewer packets (1 - (1 - b)^n is concave in b), so an ideal
-//! selective repeat exceeds these figures there.
+//! The link is always busy, errors are independent (no fading), the window never
+//! limits, timers are ideal, acknowledgements take no time. Real protocols stay below; a fading link of the
+//! same *mean* bit error rate loses fewer packets (1 - (1 - b)^n is concave in b), so an ideal selective
+//! repeat exceeds these figures there.
 //!
 //! # Source
 //! Epple, "Performance optimization of free-space optical communication protocols based on results
-//! from FSO demonstrations", sections 2 to 4; spec/protocols.md section 4 and D1 to D3.
+//! from FSO demonstrations", sections 2 to 4. Where its text and its Table 1 disagree, the functions say
+//! which they follow.
 
 mod arq;
 mod blocks;

@@ -136,11 +136,11 @@ impl World {
     }
 }
 
-/// What may wait before UDP's pacer: the application waits instead, so that a bulk transfer's delay
-/// is the path's.
+/// The most that may wait before UDP's pacer: the application waits instead, so that a bulk transfer's
+/// delay is the path's.
 const QUEUE_MAX: ByteCount = ByteCount(3_000);
 
-/// Events of a machine kept between two drains: far more than one input brings about.
+/// The number of a machine's events kept between two drains: far more than one input causes.
 const TRACE_RECORDS: usize = 1 << 16;
 
 /// Whether UDP is paced: a bulk source would otherwise offer everything in one instant.

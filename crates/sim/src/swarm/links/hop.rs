@@ -1,4 +1,4 @@
-//! Two ends of a link layer, a medium that does its worst, and what is expected of them.
+//! Two ends of a link layer, a medium that does its worst, and the promises that are checked.
 
 use crate::guard::GuardedLink;
 use fulmar_baseline::link::{
@@ -11,41 +11,43 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The longest packet.
 pub(super) const LONGEST: usize = 1_500;
-/// A packet's number stands in its first octets, and what follows comes of it.
+/// The shortest packet: its number stands in the first octets, and the octets after it follow from the
+/// number.
 const SHORTEST: usize = 4;
-/// Packets each way while there are faults.
+/// The number of packets each way while there are faults.
 const PACKETS: u32 = 60;
-/// And after them.
+/// The number of packets each way after the faults.
 const LAST_PACKETS: u32 = 10;
-/// How many frames each way are remembered to be repeated.
+/// The number of frames each way that are remembered to be repeated.
 const REMEMBERED: usize = 32;
 
-/// What the medium does, as shares of the frames, and how often.
+/// The medium's faults, as shares of the frames or as a number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) loss: f64,
     pub(super) damage: f64,
     pub(super) duplicate: f64,
-    /// Overtaken by others.
+    /// Frames that are overtaken by others.
     pub(super) late: f64,
-    /// Random octets arrive beside.
+    /// Frames beside which random octets arrive.
     pub(super) nonsense: f64,
-    /// A frame of before arrives again.
+    /// Frames beside which an earlier frame arrives again.
     pub(super) old: f64,
     pub(super) outages: u64,
     pub(super) restarts: u64,
 }
 
-/// What is expected of a layer.
+/// The promise of a layer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promise {
     pub(super) in_order: bool,
-    /// Whether what is offered without faults must come even where an end has not heard of the
-    /// other's restart yet.
+    /// Whether packets offered after the faults must come even where an end has not heard of the other's
+    /// restart yet.
     pub(super) repairs: bool,
-    /// How long a packet may take from being taken to coming out, but for what the medium holds up.
+    /// The longest time from taking a packet to releasing it, without the time for which the medium holds
+    /// frames up.
     pub(super) patience: Duration,
-    /// What an end may keep.
+    /// The most octets that an end may keep.
     pub(super) memory: ByteCount,
 }
 
@@ -99,7 +101,7 @@ pub(super) struct Hop {
     pub(super) restarts: u64,
 }
 
-/// What the ends know of their hop.
+/// The knowledge of the ends about their hop.
 pub(super) fn medium(rate: Bitrate, delay: Duration) -> Medium {
     Medium {
         rate: Some(rate),
@@ -180,7 +182,7 @@ impl Hop {
         self.events.insert((at, self.scheduled), event);
     }
 
-    /// The time of a long frame.
+    /// The sending time of a long frame.
     fn frame_time(&self) -> Duration {
         self.rate.time_to_send(ByteCount::from_usize(LONGEST))
     }
@@ -189,7 +191,7 @@ impl Hop {
         Instant::START + within.mul_f64(self.rng.unit_f64())
     }
 
-    /// Everything that happens, until nothing is left to happen.
+    /// Runs the session until nothing is left to happen.
     pub(super) fn run(&mut self) {
         let load = 0.3 + 3.0 * self.rng.unit_f64();
         let span = self.frame_time().mul_f64(load) * PACKETS + self.delay * 8;
@@ -216,7 +218,8 @@ impl Hop {
         let heal = Instant::START + span + self.frame_time() * 20 + self.delay * 4;
         self.schedule(heal, Event::Heal);
         self.play();
-        // Everything has settled; what is offered now meets no faults but frames of before.
+        // Everything has settled; packets offered from here on meet no faults but earlier frames that come
+        // again.
         if self.faults.old > 0.0 {
             for from in 0..2 {
                 self.release_old(from, 4);
@@ -371,7 +374,7 @@ impl Hop {
         self.schedule(at + late, Event::Arrive { to, octets });
     }
 
-    /// Frames that the medium held up, of this life of `from` or a former one.
+    /// Releases frames that the medium held up, of this life of `from` or an earlier one.
     fn release_old(&mut self, from: usize, count: u64) {
         for _ in 0..count {
             let known = self.ends[from].remembered.len() as u64;
@@ -386,7 +389,7 @@ impl Hop {
         }
     }
 
-    /// What becomes of a frame that `from` sent.
+    /// Puts a frame that `from` sent on the medium.
     fn cross(&mut self, from: usize, mut octets: Vec<u8>) {
         self.frames += 1;
         let to = 1 - from;
@@ -433,7 +436,7 @@ impl Hop {
     }
 }
 
-/// What a machine is drained into.
+/// The driver into which a machine is drained.
 struct Port<'a> {
     hop: &'a mut Hop,
     index: usize,

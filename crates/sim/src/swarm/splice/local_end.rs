@@ -1,8 +1,7 @@
-//! One flow's local end at one gateway: the host behind it, and what the gateway keeps for it.
+//! One flow's local end at one gateway: the host behind it, and the gateway's custody for it.
 //!
-//! It does what a gateway's sockets do: it reads from its host into custody as far as there is
-//! room, offers the splicer what custody has, and hands on what came at the pace at which the host
-//! reads.
+//! It does what a gateway's sockets do: it reads from its host into custody as far as there is room, offers
+//! the splicer the octets in custody, and delivers octets to the host at the pace at which the host reads.
 
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{
@@ -12,9 +11,9 @@ use fulmar_proto::splice::{
 use fulmar_proto::units::Instant;
 use std::net::SocketAddr;
 
-/// Bits of a flow's class: whether each side's end survives its gateway's restart.
+/// The bit of a flow's class that says that the opener's end survives its gateway's restart.
 pub(super) const OPENER_DURABLE: u8 = 1;
-/// The acceptor's.
+/// The bit that says the same of the acceptor's end.
 pub(super) const ACCEPTOR_DURABLE: u8 = 2;
 
 #[derive(Debug)]
@@ -29,36 +28,36 @@ pub(super) struct LocalEnd {
     pub(super) class: FlowClass,
     pub(super) destination: Destination,
     pub(super) bound: Option<SocketAddr>,
-    /// Survives the gateway's restart, socket and custody.
+    /// Whether socket and custody survive the gateway's restart.
     pub(super) durable: bool,
-    /// All that the host says.
+    /// Everything that the host sends.
     pub(super) says: Vec<u8>,
-    /// The host says no more than that.
+    /// Whether the host sends nothing after `says`.
     pub(super) finishes: bool,
     finished: bool,
-    /// What was read from the host and may have to be said again; flows that resume.
+    /// The octets that were read from the host and may have to be sent again; of flows that resume.
     custody: Retention,
-    /// The most that the splicer ever accepted.
+    /// The largest amount that the splicer ever accepted.
     most: u64,
-    /// What the host has read.
+    /// The octets that the host has read.
     pub(super) received: Vec<u8>,
-    /// How many octets the host reads when it is looked at; `None` for all.
+    /// The number of octets that the host reads at each turn; `None` for all.
     pub(super) appetite: Option<usize>,
-    /// The host reads, and acknowledges nothing.
+    /// Whether the host reads without acknowledging.
     pub(super) withholds: bool,
-    /// The host's connection broke; what was read from it is carried on.
+    /// Whether the host's connection broke; what was read from it is carried on.
     pub(super) broke: bool,
-    /// The far host's connection is gone.
+    /// Whether the far host's connection is gone.
     unheard: bool,
     far_ended: bool,
     pub(super) messages: Vec<Vec<u8>>,
     pub(super) last: Option<FlowEvent>,
     pub(super) resumptions: u64,
-    /// What its splicer asked of it that it must not.
+    /// Requests of its splicer that break the contract.
     pub(super) wrongs: Vec<String>,
 }
 
-/// What a flow's local end is made of.
+/// The properties of which a flow's local end is made.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) role: Role,
@@ -100,7 +99,7 @@ impl LocalEnd {
         }
     }
 
-    /// The host and the splicer each get what the other has for them.
+    /// Moves octets both ways between the host and the splicer.
     pub(super) fn pump(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
         if self.last.is_some() {
             return;
@@ -127,7 +126,7 @@ impl LocalEnd {
         }
     }
 
-    /// The host is gone: what custody has goes on, what comes is for nobody.
+    /// Goes on without the host: the octets in custody are still sent, those that arrive are dropped.
     fn carry_on(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) {
         self.write(now, id, splicer);
         if self.is_drained() && !self.finished {
@@ -151,7 +150,7 @@ impl LocalEnd {
         self.custody.from() == self.custody.end()
     }
 
-    /// How much was read from the host.
+    /// The number of octets read from the host.
     pub(super) fn kept_until(&self) -> u64 {
         self.custody.end()
     }
@@ -211,7 +210,7 @@ impl LocalEnd {
         }
     }
 
-    /// The far host has acknowledged what it got up to `offset`.
+    /// Notes that the far host has acknowledged everything up to `offset`.
     pub(super) fn on_delivered(&mut self, offset: u64) {
         if offset > self.most {
             self.wrongs
@@ -220,7 +219,7 @@ impl LocalEnd {
         self.custody.release(offset);
     }
 
-    /// The gateway starts again; `false` if this end dies with it.
+    /// Restarts this end with its gateway; `false` if it dies with it.
     pub(super) fn restart(&mut self, now: Instant, id: FlowId, splicer: &mut Splicer) -> bool {
         if !(self.class.resume && self.durable) {
             return false;
@@ -247,7 +246,7 @@ impl LocalEnd {
 }
 
 impl LocalEnd {
-    /// What the splicer tells of the flow, the request for it aside.
+    /// Handles the splicer's events of the flow, except the request for it.
     pub(super) fn on_event(&mut self, event: FlowEvent) {
         if let Some(last) = &self.last {
             self.wrongs.push(format!("{event:?} after {last:?}"));

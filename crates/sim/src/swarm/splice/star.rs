@@ -1,8 +1,8 @@
 //! Gateways in a star: one in the middle, others around it, each on a link of its own.
 //!
-//! Between two gateways lies a session, of which this knows what matters to a splicer: nothing
-//! that was sealed for an earlier start of either side is opened, and the first datagram after a
-//! restart tells the other side of it, as the handshake does.
+//! Between two gateways lies a session. It is modelled as far as a splicer can tell: nothing that was
+//! sealed for an earlier start of either side is opened, and the first datagram after a restart tells the
+//! other side of it, as the handshake does.
 
 use super::local_end::{Asked, LocalEnd};
 use crate::guard::Guarded;
@@ -20,15 +20,15 @@ use std::net::SocketAddr;
 /// The gateway in the middle.
 pub(super) const MIDDLE: usize = 0;
 
-/// How gateways are made.
+/// The settings of the gateways and their links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) splicer: SplicerConfig,
     pub(super) endpoint: EndpointConfig,
     pub(super) custody_bytes: u64,
-    /// Faults end then, so that every session can.
+    /// The end of the faults, so that every session can end.
     pub(super) healed_at: Instant,
-    /// How long a datagram takes from then on.
+    /// The time that a datagram takes from then on.
     pub(super) delay: Duration,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Gateway {
     machine: Guarded<Splicer>,
     deadline: Option<Deadline>,
     pub(super) ends: BTreeMap<FlowId, LocalEnd>,
-    /// Ends whose flow was asked for afresh after they had died with an earlier start.
+    /// Ends that died with an earlier start, and whose flow was asked for afresh.
     pub(super) earlier: Vec<(FlowId, LocalEnd)>,
     pub(super) starts: u32,
 }
@@ -71,7 +71,7 @@ impl Gateway {
 struct Link {
     /// From side 0, from side 1.
     ways: [Channel; 2],
-    /// How many starts of each side the other knows of.
+    /// The number of starts of each side that the other knows of.
     known: [u32; 2],
 }
 
@@ -81,11 +81,11 @@ struct Flying {
     link: usize,
     to: usize,
     octets: Vec<u8>,
-    /// For which starts of the sender's and the receiver's it was sealed.
+    /// The start of the sender and that of the receiver for which it was sealed.
     sealed: [u32; 2],
 }
 
-/// What the medium did.
+/// Counts of the medium's faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crossed {
     pub(super) packets: u64,
@@ -93,7 +93,7 @@ pub(super) struct Crossed {
     pub(super) damaged: u64,
 }
 
-/// All gateways and what is between them.
+/// All gateways and the links between them.
 #[derive(Debug)]
 pub(super) struct Star {
     pub(super) now: Instant,
@@ -105,7 +105,7 @@ pub(super) struct Star {
     flown: u64,
     /// Gateways and their paths that the layer below holds for down.
     held: BTreeSet<(usize, PathId)>,
-    /// How often that began.
+    /// The number of times that a path was first held for down.
     pub(super) holds: u64,
     rng: Rng,
 }
@@ -134,7 +134,7 @@ impl Star {
         }
     }
 
-    /// How much of a flow a gateway keeps for its host.
+    /// The most octets of a flow that a gateway keeps for its host.
     pub(super) const fn custody_bytes(&self) -> u64 {
         self.settings.custody_bytes
     }
@@ -165,7 +165,7 @@ impl Star {
         result
     }
 
-    /// What lies below a gateway holds one of its links for down, rightly or not, or no longer.
+    /// Holds one of a gateway's links for down, rightly or not, or no longer.
     pub(super) fn toggle_hold(&mut self, gateway: usize, path: PathId) {
         let held = self.held.insert((gateway, path));
         if held {
@@ -176,7 +176,7 @@ impl Star {
         self.call(gateway, |splicer, now| splicer.hold(now, path, held));
     }
 
-    /// Every link is known to be up.
+    /// Holds every link for up.
     pub(super) fn release_all(&mut self) {
         while let Some((gateway, path)) = self.held.first().copied() {
             self.toggle_hold(gateway, path);
@@ -192,7 +192,7 @@ impl Star {
         self.settle(gateway);
     }
 
-    /// A gateway starts again. Durable ends go on with it, the others die.
+    /// Restarts a gateway. Durable ends go on with it, the others die.
     pub(super) fn restart(&mut self, gateway: usize) {
         let starts = self.gateways[gateway].starts + 1;
         let rng = self.rng.child(&format!("gateway {gateway}"));

@@ -1,4 +1,4 @@
-//! LT-TCP's. Its queues mark before they drop, for loss is no signal to it.
+//! Random sessions of LT-TCP. Its queues mark before they drop, for loss is no signal to it.
 
 use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
 use crate::scenario::ScenarioError;

@@ -1,4 +1,4 @@
-//! TCP's, of any preset with any of its options turned around.
+//! Random sessions of TCP, of any preset with any of its options turned around.
 
 use super::{Draw, Session, draw_buffers, draw_flow_head, draw_path, run};
 use crate::scenario::{Plan, ScenarioError};
@@ -7,7 +7,7 @@ use crate::swarm::broken_but;
 use crate::world::{EndReason, World};
 use core::sync::atomic::AtomicBool;
 
-/// What may be turned on or off.
+/// The options that may be turned on or off.
 const SWITCHES: [&str; 18] = [
     "byte_counting",
     "window_validation",
@@ -36,8 +36,8 @@ const PRESETS: [&str; 6] = [
     "rfc793-no-cc",
     "sack-no-cc",
 ];
-/// More timeouts in a row than any drawn outage and loss make likely: bursts of eight packets in the
-/// mean count those that a stalled sender repeats, and last for 60 of them in 3 of 10,000 cases.
+/// More timeouts in a row than any drawn outage and loss make likely. Bursts of eight packets in the mean
+/// count packets, also those that a stalled sender repeats; they last for 60 of them in 3 of 10,000 cases.
 const PATIENT: u64 = 250;
 const SYN_RETRIES_MAX: u64 = 100;
 
@@ -46,9 +46,9 @@ pub(super) fn session(seed: u64, cancel: &AtomicBool) -> Result<Session, Scenari
     run(&scenario(seed), seed, cancel, broken)
 }
 
-/// Every promise that was not kept. A flow of which a side was impatient and gave up need not be
-/// whole: the octets that came are still those that were sent, in order and once, but the other side
-/// may wait for the rest for ever, or be reset.
+/// Every promise that was not kept. A flow of which a side gave up early need not be whole: the octets that
+/// came are still those that were sent, in order and once, but the other side may wait for the rest for
+/// ever, or be reset.
 fn broken(plan: &Plan, world: &World, end: EndReason) -> Vec<String> {
     let given_up: Vec<bool> = world.closings().map(|ends| gave_up(&ends)).collect();
     let excused = |index: usize| {
@@ -60,8 +60,8 @@ fn broken(plan: &Plan, world: &World, end: EndReason) -> Vec<String> {
     broken_but(world, end, excused)
 }
 
-/// Whether either side did. A listener that gave up before its SYN was acknowledged tells nobody,
-/// and resets a sender that heard it.
+/// Whether either side gave up. A listener that gave up before its SYN was acknowledged tells nobody, and
+/// resets a sender that heard it.
 fn gave_up(ends: &[Option<&'static str>; 2]) -> bool {
     ends.contains(&Some(GAVE_UP)) || *ends == [Some("reset"), None]
 }
