@@ -51,5 +51,5 @@ pub use flow::FlowStore;
 pub use notice::StoreNotice;
 pub use recovery::{Damaged, Recovered, Recovery};
 pub use segment::RECORD_BYTES_MAX;
-pub use store::{Store, StoreConfig};
+pub use store::{Claim, Store, StoreConfig};
 pub use sync::SyncPolicy;

@@ -33,6 +33,14 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
+/// A directory that this process holds, and whose flows it has not looked at.
+#[derive(Debug)]
+pub struct Claim {
+    config: StoreConfig,
+    disk: Directory,
+    space: Arc<Space>,
+}
+
 const NAME_OF_FORMAT: &str = "fulmar custody ";
 /// The whole line of format 1.
 const LINE_OF_FORMAT_1: &str = "fulmar custody 1\n";
@@ -50,28 +58,26 @@ impl Store {
     /// [`StoreError`]: another process has it, another version wrote it, it is something else, others
     /// may write into it, or the system refuses. Damage is none of them.
     pub fn open(config: StoreConfig, waker: Option<Waker>) -> Result<(Self, Recovery), StoreError> {
-        let StoreConfig {
-            directory,
-            limit,
-            sync,
-        } = config;
-        let disk = Directory::open(&directory)?;
-        let space = Arc::new(Space::new(directory.clone(), limit));
+        Self::claim(config)?.open(waker)
+    }
+
+    /// Holds the store, and reads none of its flows: that takes a while with many.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn claim(config: StoreConfig) -> Result<Claim, StoreError> {
+        let directory = &config.directory;
+        let disk = Directory::open(directory)?;
+        let space = Arc::new(Space::new(directory.clone(), config.limit));
         if !check_line(&disk)? {
             disk.set_line(&line(FORMAT))
-                .map_err(StoreError::io("write the format into", &directory))?;
+                .map_err(StoreError::io("write the format into", directory))?;
             space.unreadable_line();
         }
-        let disk: Arc<dyn Disk> = Arc::new(disk);
-        let syncer = Syncer::start(sync, Arc::clone(&disk), Arc::clone(&space), waker);
-        Self::on(Shared {
-            aside: Aside::found(&*disk, limit),
-            syncer: syncer.map_err(StoreError::io("start the sync thread of", &directory))?,
+        Ok(Claim {
+            config,
             disk,
             space,
-            directory,
-            segment_bytes: (limit.0 / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
-            reuse_bytes: REUSE_BYTES,
         })
     }
 
@@ -97,6 +103,20 @@ impl Store {
             self.shared.space.at_limit();
             return Ok(None);
         }
+        self.begin_beyond(flow, start, record)
+    }
+
+    /// The same, beyond the store's limit if need be: by 1,024 octets, for each flow that the caller lets begin so.
+    /// `None` if the disk is full.
+    ///
+    /// # Errors
+    /// As [`Store::begin`].
+    pub fn begin_beyond(
+        &self,
+        flow: FlowId,
+        start: u64,
+        record: &[u8],
+    ) -> Result<Option<FlowStore>, FlowFault> {
         match FlowStore::create(Arc::clone(&self.shared), flow, start, record) {
             Err(FlowFault::Io { source, .. }) if is_full(&source) => {
                 self.shared.space.disk_full(&source);
@@ -119,6 +139,36 @@ impl Store {
     /// Something for the log.
     pub fn poll_notice(&self) -> Option<StoreNotice> {
         self.shared.space.poll_notice()
+    }
+}
+
+impl Claim {
+    /// Takes up what is in the store, as [`Store::open`] does.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open(self, waker: Option<Waker>) -> Result<(Store, Recovery), StoreError> {
+        let Self {
+            config,
+            disk,
+            space,
+        } = self;
+        let StoreConfig {
+            directory,
+            limit,
+            sync,
+        } = config;
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let syncer = Syncer::start(sync, Arc::clone(&disk), Arc::clone(&space), waker);
+        Store::on(Shared {
+            aside: Aside::found(&*disk, limit),
+            syncer: syncer.map_err(StoreError::io("start the sync thread of", &directory))?,
+            disk,
+            space,
+            directory,
+            segment_bytes: (limit.0 / SEGMENTS).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
+            reuse_bytes: REUSE_BYTES,
+        })
     }
 }
 

@@ -73,6 +73,8 @@ fn begin(address: SocketAddr) -> io::Result<TcpStream> {
         Some(Protocol::TCP),
     )?;
     socket.set_nonblocking(true)?;
+    // From its first moment: whatever comes between, its destination never hears an end that nobody said.
+    socket.set_linger(Some(Duration::ZERO))?;
     match socket.connect(&address.into()) {
         Err(error)
             if error.kind() != ErrorKind::WouldBlock
@@ -205,6 +207,22 @@ mod tests {
             panic!("the second answers")
         };
         assert_eq!(stream.peer_addr().unwrap(), there);
+    }
+
+    #[test]
+    fn a_connection_that_comes_to_nothing_is_reset() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let poller = Poller::new().unwrap();
+        let there = [Permitted::even_own(listener.local_addr().unwrap())];
+        let timeout = Duration::from_secs(5);
+        let mut one = Connecting::new(Instant::START, Token(1), &there, timeout);
+        let Progress::Done(stream) = settle(&mut one, &poller) else {
+            panic!("somebody listens")
+        };
+        let mut server = listener.accept().unwrap().0;
+        drop(stream);
+        let told = io::Read::read(&mut server, &mut [0; 1]).unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::ConnectionReset);
     }
 
     #[test]

@@ -202,17 +202,22 @@ impl Running {
     }
 
     fn connected(&mut self, id: FlowId, bound: SocketAddr) {
-        let Some(flow) = self.flows.get_mut(id) else {
-            return;
-        };
-        if let Body::Stream(stream) = &mut flow.body
-            && stream.is_held()
-        {
-            let reply = codec::reply(codec::Reply::Succeeded, bound);
-            stream.begin(reply.clone());
-            self.keep(id, reply);
-        }
+        self.begin_held(id, codec::reply(codec::Reply::Succeeded, bound));
         self.flows.wake(id);
+    }
+
+    /// Answers a proxy's client that waits, once the keeper has been told: the next gateway would else take the reply for the
+    /// beginning of the destination's answer.
+    pub(super) fn begin_held(&mut self, id: FlowId, reply: Vec<u8>) {
+        let is_held = |flow: &super::flow::Flow| matches!(&flow.body, Body::Stream(stream) if stream.is_held());
+        if !self.flows.get(id).is_some_and(is_held) {
+            return;
+        }
+        let is_noted = !self.keeping.is_behind() && self.keep(id, reply.clone());
+        if !is_noted || self.keeping.is_behind() {
+            return self.keeping.reply_later(id, reply);
+        }
+        self.with_stream(id, |stream| stream.begin(reply));
     }
 
     fn refused(&mut self, now: Instant, id: FlowId, code: RefuseCode) {

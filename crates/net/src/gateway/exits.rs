@@ -43,7 +43,8 @@ impl Running {
             class,
             earlier,
         } = asked;
-        if earlier && !self.keeps_on_disk(&class) {
+        let may_be_known = earlier && !self.keeps_on_disk(&class);
+        if may_be_known || self.given_up.contains(&id) {
             // Nothing says what that start gave to the destination, and giving it twice would alter what it is told.
             return self.refuse(now, link, id, &destination, RefuseCode::Forgotten);
         }
@@ -249,23 +250,39 @@ impl Running {
         };
         // The way back keeps as the class says, if this side knows the class.
         let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
-        let mut store = known
+        let store = known
             .filter(|_| class.resume)
             .and_then(|settings| self.custody((id, peer), settings, || record))
             .or_else(|| class.resume.then(|| self.memory(peer, class.window)));
-        // A later start would take the flow for one that nobody has connected for, and give the octets twice.
-        if let Some(Err(error)) = store.as_mut().map(|store| store.note_begun()) {
-            let reason = RefuseCode::NotKept.name();
-            tracing::error!(event = "exit_not_noted", %id, peer = self.peer_name(peer), reason, %error);
-            return Err(RefuseCode::NotKept);
-        }
         if let Some(flow) = self.flows.get_mut(id) {
             flow.body = Body::Stream(Stream::new(socket, store));
         }
-        // Before the first octet goes out: a flow that is asked for again has written nothing.
+        // Before it is written down: a flow that is written down, and whose connection nobody has, is over.
         self.keep(id, Vec::new());
+        if let Err(code) = self.note_begun(id) {
+            self.keeping.forget(id);
+            return Err(code);
+        }
         self.flows.set_timer(id, None);
         link.inner_mut().connected(now, id, bound);
         Ok(())
+    }
+
+    /// Writes down that a flow's destination is about to be given something. A later start would else take the flow for
+    /// one that nobody has connected for, and give the octets twice.
+    pub(super) fn note_begun(&mut self, id: FlowId) -> Result<(), RefuseCode> {
+        let Some(flow) = self.flows.get_mut(id) else {
+            return Ok(());
+        };
+        let Body::Stream(stream) = &mut flow.body else {
+            return Ok(());
+        };
+        let noted = stream.note_begun();
+        let peer = flow.peer;
+        noted.map_err(|error| {
+            let reason = RefuseCode::NotKept.name();
+            tracing::error!(event = "exit_not_noted", %id, peer = self.peer_name(peer), reason, %error);
+            RefuseCode::NotKept
+        })
     }
 }

@@ -1,5 +1,7 @@
 //! What outlives the gateway: octets in a store, sockets at a keeper.
 
+mod line;
+
 use super::config::{Custody as Keep, GatewayConfig};
 use super::custody::Custody;
 use super::disk::DiskCustody;
@@ -48,8 +50,14 @@ pub(super) struct Keeping {
     ports: KeptPorts,
     /// The client that is being seen to, until it is a flow's or an applicant's.
     client: Option<KeptClient>,
+    /// Replies to proxies' clients that wait until the keeper knows of them.
+    unsaid: Vec<(FlowId, Vec<u8>)>,
     died: u32,
+    /// It is watched whether the keeper ends.
+    watched: bool,
     next_look: Instant,
+    /// When something that waits for the keeper is tried again.
+    again_at: Option<Instant>,
 }
 
 /// A client whose connection the keeper has, and that has no flow.
@@ -86,11 +94,8 @@ impl Keeping {
             limit: config.custody.limit,
             sync: config.custody.sync,
         };
-        let (store, recovery) = Store::open(settings, Some(waker))?;
-        let mut keeping = Self {
-            store: Some(Rc::new(store)),
-            ..Self::default()
-        };
+        let claim = Store::claim(settings)?;
+        let mut keeping = Self::default();
         let mut taken = Vec::new();
         if let Some(keep_for) = config.custody.keep_for {
             let settings = KeeperConfig { keep_for };
@@ -107,6 +112,14 @@ impl Keeping {
             }
             keeping.place = Some((path, settings));
         }
+        // After the keeper was taken over, which waits for a next gateway only so long, and however long this takes.
+        let opened = claim.open(Some(waker)).inspect_err(|_| {
+            // One that has something waits for the next start.
+            let has_nothing = taken.is_empty() && keeping.ports.is_empty();
+            keeping.stop(!has_nothing);
+        });
+        let (store, recovery) = opened?;
+        keeping.store = Some(Rc::new(store));
         Ok((keeping, Found { recovery, taken }))
     }
 
@@ -220,10 +233,12 @@ impl Keeping {
         }
     }
 
-    /// Gives the keeper a flow's socket.
+    /// Gives the keeper a flow's socket, or another record of one that it has.
     fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
         match self.client.take() {
             Some(client) => self.say(|keeper| keeper.claim(client.name, id, &record)),
+            // That needs no descriptor there.
+            None if self.kept.contains_key(&id) => self.say(|keeper| keeper.note(id, &record)),
             None => self.say(|keeper| keeper.keep(id, socket, &record)),
         }
         self.kept.insert(id, record);
@@ -303,6 +318,7 @@ impl Keeping {
             // Dead ones are waited for by asking.
             keeper.is_gone();
             self.keeper = None;
+            self.watched = false;
             self.died += 1;
         }
     }
@@ -316,9 +332,8 @@ impl Keeping {
         if self.died == 0 || self.died >= KEEPERS_MAX {
             return false;
         }
-        match Keeper::start(path, *settings, keeper_command()) {
-            // What it has is of a gateway before, and was taken over or given up.
-            Ok((keeper, _)) => {
+        match Keeper::replace(path, *settings, keeper_command()) {
+            Ok(keeper) => {
                 self.keeper = Some(keeper);
                 true
             }
@@ -357,37 +372,6 @@ fn keeper_command() -> Command {
 }
 
 impl Running {
-    /// Looks after what outlives the gateway.
-    pub(super) fn keeping_turn(&mut self, now: Instant) {
-        self.keeping.turn(now);
-        if !self.keeping.replace_keeper() {
-            return;
-        }
-        for (id, listener, record) in self.keeping.ports.all() {
-            self.keeping
-                .say(|keeper| keeper.keep(id, listener, &record));
-        }
-        let with_names = (FIRST_GIVEN_AGAIN..).zip(self.applicants.values_mut());
-        for (number, applicant) in with_names {
-            // The name of before is one that the new keeper gives to somebody else.
-            if let Some((client, socket)) = applicant.at_keeper() {
-                client.name = FlowId(u128::from(number).to_be_bytes());
-                self.keeping
-                    .say(|keeper| keeper.keep(client.name, socket, &client.record));
-            }
-        }
-        let kept = core::mem::take(&mut self.keeping.kept);
-        tracing::warn!(event = "keeper_replaced", connections = kept.len());
-        for (id, record) in kept {
-            if let Some(flow) = self.flows.get(id)
-                && let super::flow::Body::Stream(stream) = &flow.body
-                && let Some(socket) = stream.socket()
-            {
-                self.keeping.keep(id, socket, record);
-            }
-        }
-    }
-
     /// What is written down of a flow that begins.
     pub(super) fn record(&self, role: Role, wish: &super::clients::Wish) -> FlowRecord {
         FlowRecord {
@@ -403,16 +387,17 @@ impl Running {
     }
 
     /// Gives the keeper the socket of a flow that may outlive this gateway, before the flow's first
-    /// octet passes. `preface` is what we are about to say to the client.
-    pub(super) fn keep(&mut self, id: FlowId, preface: Vec<u8>) {
+    /// octet passes. `preface` is what we are about to say to the client, which then is held no more. `false` if it is to be
+    /// tried again.
+    pub(super) fn keep(&mut self, id: FlowId, preface: Vec<u8>) -> bool {
         let Some(flow) = self.flows.get(id) else {
-            return;
+            return true;
         };
         let super::flow::Body::Stream(stream) = &flow.body else {
-            return;
+            return true;
         };
         let Some(socket) = stream.socket().filter(|_| stream.is_durable()) else {
-            return;
+            return true;
         };
         let role = if flow.entered {
             Role::Opener
@@ -426,14 +411,20 @@ impl Running {
             class: flow.class,
             bound: socket.local_addr().ok().filter(|_| role == Role::Acceptor),
             received: 0,
+            held: stream.is_held() && preface.is_empty(),
             preface,
-            held: stream.is_held(),
         };
         let baseline = match Baseline::of(socket, role) {
             Ok(baseline) => baseline,
+            // Its client sends all the time, and nothing was read yet.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && !flow.proxied => {
+                Baseline::fresh(role)
+            }
+            // Until its window is full: nothing is read while it waits for the reply.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) => {
                 tracing::error!(event = "not_kept", %id, %error);
-                return;
+                return true;
             }
         };
         let record = SocketRecord {
@@ -446,6 +437,7 @@ impl Running {
             note: note.encode(),
         };
         self.keeping.keep(id, socket, record);
+        true
     }
 
     /// At the end: leaves a flow that can go on to the next gateway. Without a keeper its client is

@@ -110,6 +110,11 @@ impl KeptPorts {
         flows
     }
 
+    /// Whether the gateway before left nothing here.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.left.is_empty() && self.clients.is_empty()
+    }
+
     /// The first name that begins so and that no open port has.
     pub(super) fn free_name(&self, beginning: &str) -> String {
         let names = (1..u32::MAX).map(|number| numbered(beginning, number));

@@ -54,7 +54,7 @@ impl Running {
             if let Some(record) = record {
                 self.say_lost(now, link, damaged.flow, &record);
             }
-            self.cut_off(damaged.flow, taken.map(|taken| taken.socket));
+            self.give_up_found(damaged.flow, taken.map(|taken| taken.socket));
         }
         let (mut resumed, mut drained) = (0_u32, 0_u32);
         for recovered in found.recovery.flows {
@@ -111,6 +111,10 @@ impl Running {
                 if position.is_some_and(|position| position.taken > end) {
                     self.say_lost(now, link, id, &record);
                     Err((socket, kept, "octets of its client were not kept"))
+                } else if record.held && position.is_some_and(|position| position.given > 0) {
+                    // A reply, perhaps: it must not be taken for the beginning of the destination's answer.
+                    self.say_lost(now, link, id, &record);
+                    Err((socket, kept, "its client was told what nobody noted"))
                 } else {
                     let left = Left {
                         id,
@@ -127,7 +131,7 @@ impl Running {
             Ok(()) => true,
             Err((socket, kept, problem)) => {
                 tracing::error!(event = "flow_not_restored", flow = %id, problem);
-                self.cut_off(id, socket);
+                self.give_up_found(id, socket);
                 // They reach nobody, and are nowhere else.
                 if let Some(kept) = kept {
                     kept.set_aside();
@@ -176,6 +180,9 @@ impl Running {
             }
             None => Ok(()),
         };
+        let party = Party::new(peer, record.role);
+        let client = stream.socket().filter(|_| record.role == Role::Opener);
+        let client = client.and_then(|client| client.peer_addr().ok());
         let new = NewFlow {
             kind: FlowKind::Stream,
             peer,
@@ -186,15 +193,24 @@ impl Running {
             body: Body::Stream(stream),
             token: Some(token),
             // It had one before, and what was promised is kept.
-            permit: self.admission.permit(Party::new(peer, record.role), None),
+            permit: (self.admission).permit(party, client.map(|client| client.ip().into())),
         };
         self.flows.insert(now, id, new);
+        if record.role == Role::Opener {
+            self.flows
+                .set_patience(id, now + self.config.limits.tcp_silent);
+        }
         let goes_on = watched.is_ok() && link.inner_mut().restore(now, restored).is_ok();
         self.trace_opened(now, link, id);
         if !goes_on {
             link.inner_mut().reset(now, id, ResetCode::Shutdown);
             self.drop_flow(now, id, "not_restored", true);
             return Err("there are too many flows");
+        }
+        if record.role == Role::Acceptor && self.note_begun(id).is_err() {
+            link.inner_mut().reset(now, id, ResetCode::CustodyLost);
+            self.drop_flow(now, id, "not_restored", true);
+            return Err("it cannot be written down");
         }
         Ok(())
     }
@@ -220,7 +236,9 @@ impl Running {
         }
     }
 
-    fn cut_off(&mut self, id: FlowId, socket: Option<TcpStream>) {
+    /// A flow that was found is over. Its peer may ask for it again, and nobody knows what the destination was given.
+    fn give_up_found(&mut self, id: FlowId, socket: Option<TcpStream>) {
+        self.given_up.insert(id);
         self.keeping.forget(id);
         if let Some(socket) = socket {
             kernel::reset(socket);

@@ -26,7 +26,7 @@ use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::splice::{FlowEvent, FlowId, ResetCode, Splicer};
 use fulmar_proto::units::{ByteCount, Duration, Instant, format_duration};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::Receiver;
@@ -53,6 +53,7 @@ pub(super) enum Target {
     /// The relay or the control connection of an association.
     Association(Token),
     Flow(FlowId),
+    Keeper,
 }
 
 /// How far the end is.
@@ -89,6 +90,8 @@ pub(super) struct Running {
     pub(super) scratch: Vec<u8>,
     pub(super) resting: Option<(Instant, Vec<Token>)>,
     pub(super) cut: usize,
+    /// Flows of the gateway before that could not go on: as many as its store and its keeper had.
+    pub(super) given_up: BTreeSet<FlowId>,
     /// Flows were left to the next gateway.
     pub(super) left: bool,
     pub(super) ending: Ending,
@@ -138,6 +141,7 @@ impl Running {
             scratch: vec![0; SCRATCH_BYTES],
             resting: None,
             cut: 0,
+            given_up: BTreeSet::new(),
             left: false,
             ending: Ending::No,
             inbox: parts.inbox,
@@ -275,6 +279,7 @@ impl Running {
                         self.flows.wake(id);
                     }
                 }
+                Some(Target::Keeper) => self.keeping.look_now(now),
                 // It was closed in this very turn.
                 None => {}
             }
@@ -397,13 +402,17 @@ impl Application<Link> for Running {
             .flows
             .next_patience()
             .and_then(|t| at(t, "silent client"));
+        let keeper = self.keeping.next_deadline();
+        let keeper = keeper.and_then(|t| at(t, "keeper"));
         let ending = match self.ending {
             Ending::No => None,
             Ending::Finishing(t) | Ending::Leaving(t) => at(t, "end"),
         };
-        [timer, rest, applicants, found, names, silent, ending]
-            .into_iter()
-            .fold(None, Deadline::earlier)
+        [
+            timer, rest, applicants, found, names, silent, keeper, ending,
+        ]
+        .into_iter()
+        .fold(None, Deadline::earlier)
     }
 
     fn source(&self) -> Option<BorrowedFd<'_>> {

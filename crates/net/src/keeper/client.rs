@@ -97,9 +97,34 @@ impl Keeper {
         config: KeeperConfig,
         command: Command,
     ) -> Result<(Self, Vec<Taken>), KeeperError> {
+        // Silent, but there: what it has is lost when another takes its place. Its clients wait that long in any case.
+        let patience = PATIENCE.max(config.keep_for);
+        Self::start_within(patience, path, config, command)
+    }
+
+    /// The same in the place of one that died or does not answer, while the gateway's traffic waits: one that listens there has
+    /// a second to answer, and has nothing that its gateway does not have.
+    ///
+    /// # Errors
+    /// As [`Keeper::start`].
+    pub fn replace(
+        path: &Path,
+        config: KeeperConfig,
+        command: Command,
+    ) -> Result<Self, KeeperError> {
+        let (keeper, _) = Self::start_within(ACCEPT_PATIENCE, path, config, command)?;
+        Ok(keeper)
+    }
+
+    fn start_within(
+        patience: Duration,
+        path: &Path,
+        config: KeeperConfig,
+        command: Command,
+    ) -> Result<(Self, Vec<Taken>), KeeperError> {
         let at = || path.to_owned();
         if let Ok(connection) = seqpacket::connect(path) {
-            match take_all(&connection, config) {
+            match take_all(&connection, config, patience) {
                 Answer::All(taken) => return Ok((Self::on(connection, None), taken)),
                 Answer::Busy => return Err(KeeperError::Busy(at())),
                 Answer::Version(found) => {
@@ -278,6 +303,11 @@ impl Keeper {
         Ok(false)
     }
 
+    /// Whether something waits that did not fit into the line: the keeper does not have it if we die.
+    pub fn is_behind(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Whether the keeper has ended, which a gateway should repair by starting one and handing it
     /// all sockets. Reads what it said.
     pub fn is_gone(&mut self) -> bool {
@@ -337,6 +367,13 @@ impl Keeper {
     }
 }
 
+/// The line: readable when the keeper has said something, or has ended.
+impl AsFd for Keeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.connection.as_fd()
+    }
+}
+
 /// Whether the line, or the kernel's count of descriptors on their way, is full.
 fn is_full(error: &io::Error) -> bool {
     let too_many = rustix::io::Errno::TOOMANYREFS.raw_os_error();
@@ -358,7 +395,7 @@ enum Answer {
     Gone,
 }
 
-fn take_all(connection: &OwnedFd, config: KeeperConfig) -> Answer {
+fn take_all(connection: &OwnedFd, config: KeeperConfig, patience: Duration) -> Answer {
     let hello = Message::Take {
         keep_for: config.keep_for,
     };
@@ -372,7 +409,7 @@ fn take_all(connection: &OwnedFd, config: KeeperConfig) -> Answer {
         let (octets, socket) = match seqpacket::receive(connection) {
             Ok(Some(received)) => received,
             Err(error) if is_full(&error) => {
-                let left = (Instant::START + PATIENCE).saturating_since(clock.now());
+                let left = (Instant::START + patience).saturating_since(clock.now());
                 let source = (connection.as_fd(), Interest::Readable);
                 if left.is_zero() || wait(&[source], Some(left), &mut ready).is_err() {
                     return Answer::Gone;

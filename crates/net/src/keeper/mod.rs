@@ -15,7 +15,7 @@
 //! # Promises
 //! - What [`Keeper::keep`] was given is the keeper's, also if the gateway dies right after.
 //! - A client at a port that the keeper has was accepted by it, so that it is the keeper's from its first moment
-//!   ([`Keeper::accept`]). No other call waits for the keeper.
+//!   ([`Keeper::accept`]). Beside those that begin a line, no other call waits for the keeper.
 //! - Without a gateway it ends after a time, and resets the connections that are not finished.
 //! - Only processes of the same user are heard.
 //!

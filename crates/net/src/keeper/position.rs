@@ -13,7 +13,7 @@
 
 use super::tcp_info::{State, TcpInfo, unacknowledged};
 use fulmar_proto::splice::Role;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
 /// Where a connection stood when its flow began, which need not be its first octet: a proxy's client
@@ -53,33 +53,38 @@ pub struct Position {
 const READINGS_MAX: usize = 1000;
 
 impl Baseline {
-    /// Of a connection that is established, as it stands. The acceptor of a flow connects, its
-    /// opener was connected to.
-    ///
-    /// # Errors
-    /// The socket is not TCP, the kernel older than 4.19, or its counters never stand still.
-    pub fn of(socket: impl AsFd, role: Role) -> io::Result<Self> {
+    /// Of a connection that nothing was read from or written to.
+    pub const fn fresh(role: Role) -> Self {
         let syn = match role {
             Role::Acceptor => 1,
             Role::Opener => 0,
         };
-        let raw = Self {
+        Self {
             taken: 0,
             given: 0,
             syn,
-        };
+        }
+    }
+
+    /// Of a connection that is established, as it stands. The acceptor of a flow connects, its
+    /// opener was connected to.
+    ///
+    /// # Errors
+    /// The socket is not TCP, the kernel older than 4.19, or its counters do not stand still ([`ErrorKind::WouldBlock`]).
+    pub fn of(socket: impl AsFd, role: Role) -> io::Result<Self> {
+        let raw = Self::fresh(role);
         let stands = raw.position(socket)?;
         Ok(Self {
             taken: stands.taken,
             given: stands.given,
-            syn,
+            ..raw
         })
     }
 
     /// Where the connection stands.
     ///
     /// # Errors
-    /// The socket is not TCP, the kernel is older than 4.19, or the counters never stand still.
+    /// The socket is not TCP, the kernel is older than 4.19, or the counters do not stand still ([`ErrorKind::WouldBlock`]).
     pub fn position(self, socket: impl AsFd) -> io::Result<Position> {
         let mut before = TcpInfo::of(&socket)?;
         for _ in 0..READINGS_MAX {
@@ -93,7 +98,8 @@ impl Baseline {
             }
             before = after;
         }
-        Err(io::Error::other(
+        Err(io::Error::new(
+            ErrorKind::WouldBlock,
             "a TCP connection's counters do not stand still",
         ))
     }

@@ -146,7 +146,8 @@ impl Keeper {
                 (Ok(Message::Socket { flow, record }), Some(socket)) => {
                     self.held.insert(flow, Held { socket, record });
                 }
-                (Ok(Message::Record { flow, record }), _) => {
+                // A socket for which there was no descriptor left has a record all the same.
+                (Ok(Message::Record { flow, record } | Message::Socket { flow, record }), _) => {
                     if let Some(held) = self.held.get_mut(&flow) {
                         held.record = record;
                     }
@@ -178,15 +179,7 @@ impl Keeper {
                 (Err(_), _) => {
                     let _ = send(gateway, &Message::All, None);
                 }
-                (
-                    Ok(
-                        Message::Socket { .. }
-                        | Message::All
-                        | Message::Busy
-                        | Message::NoClient { .. },
-                    ),
-                    _,
-                ) => {}
+                (Ok(Message::All | Message::Busy | Message::NoClient { .. }), _) => {}
             }
         }
         Heard::Here

@@ -54,6 +54,8 @@ fn until(mut condition: impl FnMut() -> bool) {
 fn octets_are_counted_from_both_sides_and_a_syn_is_none() {
     for address in ["127.0.0.1", "::1"] {
         let mut pair = pair(address);
+        assert_eq!(pair.opener_base, Baseline::fresh(Role::Acceptor));
+        assert_eq!(pair.acceptor_base, Baseline::fresh(Role::Opener));
         pair.opener.write_all(&[1; 1000]).unwrap();
         pair.acceptor.write_all(&[2; 77]).unwrap();
         pair.acceptor.read_exact(&mut [0; 300]).unwrap();
