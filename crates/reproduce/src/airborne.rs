@@ -1,4 +1,4 @@
-//! What the AeroTP papers' experiments have in common: the link, its rates, the measures.
+//! Common parts of the AeroTP papers' experiments: the link, its rates, the measures.
 
 use crate::overlay::Overlay;
 use crate::paper::{Family, Figure, Measure, Statistic};
@@ -14,7 +14,7 @@ pub(crate) const RATES: &[&str] = &[
     "0", "1e-6", "5e-6", "1e-5", "2.5e-5", "3.5e-5", "5e-5", "7.5e-5", "1e-4",
 ];
 
-/// The same numbers in ns-3's default unit.
+/// The same rates with the unit in which ns-3 counts errors by default, octets.
 pub(crate) const OCTET_RATES: &[&str] = &[
     "0 per octet",
     "1e-6 per octet",
@@ -59,7 +59,7 @@ pub(crate) const OVERHEAD: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
-/// From the start of the run.
+/// The time of the last delivery, from the start of the run.
 pub(crate) const LAST: Measure = Measure {
     name: "last_delivery_s",
     unit: 1.0,
@@ -68,7 +68,7 @@ pub(crate) const LAST: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
-/// From the request to connect to the first data at the receiving transport.
+/// The time from the request to connect to the first data at the receiving transport.
 pub(crate) const FIRST_ARRIVAL: Measure = Measure {
     name: "first_arrival_s",
     label: "time to first data",
@@ -76,7 +76,7 @@ pub(crate) const FIRST_ARRIVAL: Measure = Measure {
     ..DELAY
 };
 
-/// What no scheme exceeds, and none that drops damaged packets.
+/// The goodput that no scheme exceeds, and that which none exceeds that drops damaged packets.
 pub(crate) const BOUNDS: &[(&str, &str)] = &[
     ("capacity_bps", "capacity of the link"),
     ("arq_bound_bps", "bound of plain ARQ"),
@@ -121,7 +121,7 @@ macro_rules! four_figures {
 }
 pub(crate) use four_figures;
 
-/// The four with points of other sources, of each its own.
+/// The four figures, each with the points of other sources that belong to it.
 pub(crate) const fn overlaid(
     figures: [Figure; 4],
     overlays: [&'static [Overlay]; 4],
@@ -136,7 +136,7 @@ pub(crate) const fn overlaid(
 }
 
 impl Figure {
-    /// A measure of a family; bounds beside goodput, and decades for what spans many.
+    /// The figure of a measure of a family: bounds beside goodput, and decades for measures that span many.
     pub(crate) const fn of(
         id: &'static str,
         place: &'static str,
@@ -158,12 +158,12 @@ impl Figure {
         }
     }
 
-    /// With points of other sources.
+    /// The figure with points of other sources.
     pub(crate) const fn overlaid(self, overlays: &'static [Overlay]) -> Self {
         Self { overlays, ..self }
     }
 
-    /// Without decades on its axis.
+    /// The figure with a linear axis.
     pub(crate) const fn linear(self) -> Self {
         Self {
             logarithmic: false,
@@ -171,7 +171,7 @@ impl Figure {
         }
     }
 
-    /// With decades on its axis.
+    /// The figure with a logarithmic axis.
     pub(crate) const fn logarithmic(self) -> Self {
         Self {
             logarithmic: true,

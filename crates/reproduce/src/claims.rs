@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) id: &'static str,
-    /// Where in the paper.
+    /// The place in the paper.
     pub(crate) place: &'static str,
-    /// What it says, in our words.
+    /// The paper's statement, in our words.
     pub(crate) says: &'static str,
-    /// What counts as reproduced, and as partly.
+    /// The conditions for the verdicts "reproduced" and "partly".
     pub(crate) criterion: &'static str,
     /// Figures that show it, by id.
     pub(crate) see: &'static [&'static str],
-    /// `None` if the runs have no value to judge by.
+    /// The check; it gives `None` if the runs have no value to judge by.
     pub(crate) check: fn(&Data) -> Option<Finding>,
 }
 
-/// What the runs say of a claim.
+/// The result of a claim's check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
     /// Our figure.
     pub(crate) figure: String,
-    /// What else there is to know.
+    /// Further facts that a reader should know.
     pub(crate) comment: String,
 }
 
-/// Begins the line of a comment that says why a verdict decides nothing.
+/// The beginning of a comment's line that says why a verdict decides nothing.
 const OPEN: &str = "Too close to tell: ";
-/// Begins the line of a comment that says what of ours makes a claim hold.
+/// The beginning of a comment's line that says which of our settings makes a claim hold.
 const GIVEN: &str = "Given, not found: ";
 
 impl Finding {
-    /// A claim that did not come out, but whose opposite did not either: the runs leave it open, for the
-    /// reason that is given. Another verdict stays as it is.
+    /// Leaves a claim open that did not come out, but whose opposite did not either, for the reason `why`.
+    /// Another verdict stays as it is.
     pub(crate) fn open_if(self, open: bool, why: &str) -> Self {
         if !open || self.verdict != Verdict::Not {
             return self;
@@ -45,9 +45,9 @@ impl Finding {
         self.because(OPEN, why)
     }
 
-    /// A claim that holds, whole or in part, because a setting of ours was fitted to it or made of its own
-    /// words, for the reason that is given: no evidence for the claim. If it does not even hold then, that is a
-    /// finding, and stays one.
+    /// Marks a claim that holds, whole or in part, because a setting of ours was fitted to it or taken from
+    /// its own words, for the reason `why`: that is no evidence for the claim. If it does not even hold
+    /// then, that is a finding, and stays one.
     pub(crate) fn given(self, why: &str) -> Self {
         if self.verdict == Verdict::Not {
             return self;
@@ -56,7 +56,7 @@ impl Finding {
         Self { verdict, ..self }.because(GIVEN, why)
     }
 
-    /// With a line before the comment.
+    /// The finding with a line before its comment.
     fn because(self, lead: &str, why: &str) -> Self {
         let comment = format!("{lead}{why}\n{}", self.comment.trim_start());
         Self {
@@ -70,20 +70,20 @@ impl Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As the paper says.
+    /// The runs show what the paper says.
     Reproduced,
-    /// In direction or in part of the range.
+    /// The runs show it in direction or in part of the range.
     Partly,
-    /// Otherwise.
+    /// The runs show otherwise.
     Not,
-    /// By our own making, so that it says nothing: a setting was fitted to it, or made of its words.
+    /// It holds by our own making, which says nothing: a setting was fitted to it, or taken from its words.
     Given,
 }
 
 impl Verdict {
     pub(crate) const ALL: [Self; 4] = [Self::Reproduced, Self::Partly, Self::Not, Self::Given];
 
-    /// As the page and the records write it.
+    /// The name on the page and in the records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reproduced => "reproduced",
@@ -107,18 +107,18 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checked {
-    /// Stays the same when claims are added.
+    /// The id, which stays the same when claims are added.
     pub id: String,
-    /// Where in the paper.
+    /// The place in the paper.
     #[serde(rename = "where")]
     pub place: String,
-    /// What the paper says, in our words.
+    /// The paper's statement, in our words.
     pub claim: String,
-    /// What the runs say.
+    /// The verdict of the runs.
     pub verdict: Verdict,
     /// Our figure, with its unit.
     pub figure: String,
-    /// The criterion, and what else there is to know.
+    /// The criterion, and further facts that a reader should know.
     pub comment: String,
 }
 
@@ -138,8 +138,8 @@ impl Checked {
     }
 }
 
-/// How many of the claims are judged under several readings, and of how many the verdict changes
-/// with them.
+/// The number of claims that are judged under several readings, and the number of those whose verdict
+/// changes with them.
 pub(crate) fn changes(claims: &[Checked]) -> (usize, usize) {
     let read: Vec<bool> = claims.iter().filter_map(Checked::changes).collect();
     (read.len(), read.iter().filter(|changes| **changes).count())

@@ -4,8 +4,8 @@ use crate::data::{FamilyData, Sample, sample, unit_in_a_name};
 use crate::paper::{Figure, Measure, Statistic};
 use core::fmt::Write as _;
 
-/// One row for each line and value: n, mean, and both ends of the 95 % interval; of a figure of
-/// medians the same of them beside. Points of other sources follow.
+/// One row for each line and value: n, mean, and both ends of the 95 % interval; a figure of medians has
+/// the median and its interval beside them. Points of other sources follow.
 pub(crate) fn table(figure: &Figure, data: &FamilyData) -> String {
     let family = data.family;
     let mut statistics = vec![Statistic::Mean];

@@ -27,12 +27,12 @@ pub(crate) struct Sample {
     /// The ends of the 95 % interval, if there is one.
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
-    /// How many runs had a value.
+    /// The number of runs that had a value.
     pub(crate) n: usize,
 }
 
-/// A swept value without what is the same of all: `30%` of `on-off 30% period 20ms`.
-/// Of values swept together, `[20ms,40ms]`, the first.
+/// A swept value without the parts that all values share: `30%` of `on-off 30% period 20ms`. If values are
+/// swept together, `[20ms,40ms]`, it is the first.
 pub(crate) fn short(text: &str) -> &str {
     if let Some(together) = text.strip_prefix('[') {
         return together.split([',', ']']).next().unwrap_or(together);
@@ -41,8 +41,8 @@ pub(crate) fn short(text: &str) -> &str {
     words.find(|word| word.ends_with('%')).unwrap_or(text)
 }
 
-/// The number in a swept value: `20` of `20%`, `150` of `150kB`, of an outage `1s+30s` its length,
-/// 30, and of `rbdc timeout 2` the last word. `None` of a name.
+/// The number in a swept value: `20` of `20%`, `150` of `150kB`, the length 30 of an outage `1s+30s`, and
+/// the last word of `rbdc timeout 2`. `None` if the value is a name.
 fn x_number(text: &str) -> Option<f64> {
     let text = short(text);
     let last = text.rsplit('+').next().unwrap_or(text);
@@ -60,7 +60,8 @@ pub(crate) fn unit_in_a_name(unit: &str) -> String {
 }
 
 impl Family {
-    /// Where each value stands on the axis: at its number, or in order if they are names.
+    /// The place of each value on the axis: its number, or its position in the list if the values are
+    /// names.
     pub(crate) fn x_places(&self) -> Vec<f64> {
         let numbers = self.x_values.iter().map(|text| x_number(text));
         let numbers: Option<Vec<f64>> = numbers.collect();
@@ -79,8 +80,8 @@ impl Family {
         }
     }
 
-    /// Where a curve's value stands, as the data have it: its number in the unit of the column, or its
-    /// name where the parameter has names.
+    /// A curve's x as written in the data: its number in the unit of the column, or its name where the
+    /// parameter has names.
     pub(crate) fn x_written(&self, x: f64) -> String {
         match self
             .x_values
@@ -93,8 +94,8 @@ impl Family {
         }
     }
 
-    /// What an axis of names says at `x`: the end of the name, which is what differs; `None` of an
-    /// axis of numbers.
+    /// The label of an axis of names at `x`: the end of the name, which is the part that differs. `None` on
+    /// an axis of numbers.
     pub(crate) fn x_name(&self, x: f64) -> Option<&'static str> {
         if self.x_values.iter().all(|text| x_number(text).is_some()) {
             return None;
@@ -158,7 +159,7 @@ fn runs(point: &PointResult, name: &str) -> Vec<f64> {
     runs.filter_map(|run| number(run, name)).collect()
 }
 
-/// Of sorted values.
+/// The median of sorted values.
 fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     Some(if sorted.len() % 2 == 1 {
@@ -176,8 +177,8 @@ fn relative_deviation(values: &[f64]) -> Option<f64> {
     Some((squares.sum::<f64>() / freedom as f64).sqrt() / mean)
 }
 
-/// Which of `n` sorted values hold the median between them in 95 of 100 cases at least: each is
-/// below it with probability 1/2. `None` below six values.
+/// The two of `n` sorted values that hold the median between them in at least 95 of 100 cases, by position.
+/// Each value is below the median with probability 1/2. `None` below six values.
 fn median_interval(n: usize) -> Option<(usize, usize)> {
     // The probability that exactly `below` values are, from 0 up.
     let mut exactly = 0.5_f64.powi(i32::try_from(n).ok()?);
@@ -215,7 +216,7 @@ impl Data {
         point.aggregate.summary(name).copied()
     }
 
-    /// What each of its runs had by itself, in the order of seeds.
+    /// Each run's value by itself, in the order of seeds.
     pub(crate) fn singles(
         &self,
         family: &str,
@@ -226,7 +227,7 @@ impl Data {
         Some(runs(self.point(family, line, x)?, name))
     }
 
-    /// Its mean.
+    /// The mean of a measure of a line at a value.
     pub(crate) fn mean(&self, family: &str, line: &str, x: &str, name: &str) -> Option<f64> {
         self.at(family, line, x, name)?.mean
     }
@@ -237,7 +238,7 @@ impl Data {
     }
 
     /// Every run's value, in the order of the runs; `None` if one did not deliver everything, or has no
-    /// value. What two points met the same errors in can be compared run by run.
+    /// value. Two points whose runs met the same errors can so be compared run by run.
     pub(crate) fn every_complete(
         &self,
         family: &str,
@@ -305,7 +306,8 @@ mod tests {
         assert_eq!(relative_deviation(&[4.0]), None);
         let few = relative_deviation(&[3.0, 5.0]).expect("two runs");
         assert!((few - 2.0_f64.sqrt() / 4.0).abs() < 1e-12, "{few}");
-        // Of values drawn again and again it stays, and half an interval falls with the root.
+        // Of values that are repeated often the spread stays, and half an interval falls with the root of
+        // their number.
         let many: Vec<f64> = core::iter::repeat_n([3.0, 5.0], 50).flatten().collect();
         let many = relative_deviation(&many).expect("100 runs");
         assert!(

@@ -1,4 +1,4 @@
-//! What a figure cannot show: tables of values, beside published ones or as heat.
+//! Exhibits beside the figures: tables of values, next to published ones or coloured by value.
 
 use crate::data::{Data, FamilyData, Sample, sample, unit_in_a_name};
 use crate::graph::Graph;
@@ -11,28 +11,28 @@ use maud::{Markup, html};
 /// A table on a paper's page, after its figures.
 #[derive(Debug)]
 pub(crate) struct Exhibit {
-    /// Of the place on the page, and of the data's file.
+    /// The anchor on the page, and the name of the data's file.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// What it shows, in a few sentences.
+    /// The content, in a few sentences.
     pub(crate) intro: &'static str,
     pub(crate) cells: Cells,
 }
 
-/// What stands in an exhibit's cells.
+/// The content of an exhibit's cells.
 #[derive(Debug)]
 pub(crate) enum Cells {
-    /// Ours beside published values: a row for each value of the family's parameter.
+    /// Our values beside published ones: a row for each value of the family's parameter.
     Beside {
         family: &'static str,
         line: &'static str,
         columns: &'static [Beside],
     },
-    /// Ours beside published values of many families: a row for each of a family's values.
+    /// Our values beside published ones, of many families: a row for each of a family's values.
     Rows {
-        /// Each with the name of its rows.
+        /// The families, each with the name of its rows.
         families: &'static [(&'static str, &'static str)],
-        /// What its columns are; the published ones are rows of a table, by family.
+        /// The columns; the published ones are rows of a table, by family.
         columns: &'static [Column],
     },
     /// Curves, drawn.
@@ -40,7 +40,7 @@ pub(crate) enum Cells {
     /// One measure of many families and lines, by colour too: a row for each value of the
     /// families' parameter.
     Heat {
-        /// Each with the name of its columns.
+        /// The families, each with the name of its columns.
         families: &'static [(&'static str, &'static str)],
         measure: Measure,
     },
@@ -55,7 +55,7 @@ pub(crate) struct Column {
     pub(crate) published: &'static [(&'static str, Overlay)],
 }
 
-/// A measure and what was published of it.
+/// A measure and its published values.
 #[derive(Debug)]
 pub(crate) struct Beside {
     pub(crate) measure: Measure,
@@ -63,7 +63,7 @@ pub(crate) struct Beside {
 }
 
 impl Exhibit {
-    /// The table and a link to its data; nothing of a picture.
+    /// The table and a link to its data; nothing if it is a picture.
     pub(crate) fn markup(&self, data: &Data) -> Markup {
         if self.graph().is_some() {
             return html! {};
@@ -82,7 +82,7 @@ impl Exhibit {
         }
     }
 
-    /// What is drawn of it, if it is a picture.
+    /// The drawing, if it is a picture.
     pub(crate) const fn graph(&self) -> Option<&Graph> {
         match &self.cells {
             Cells::Curves(graph) => Some(graph),
@@ -90,7 +90,7 @@ impl Exhibit {
         }
     }
 
-    /// The table as comma-separated values; `None` of a picture.
+    /// The table as comma-separated values; `None` if it is a picture.
     pub(crate) fn table_file(&self, data: &Data) -> Option<OutputFile> {
         let text = match &self.cells {
             Cells::Beside {
@@ -119,7 +119,7 @@ fn along(data: &FamilyData, line: usize, measure: &Measure) -> Vec<(f64, Option<
         .collect()
 }
 
-/// What of a line stands at a place.
+/// The value of a line at a place.
 fn at(along: &[(f64, Option<Sample>)], x: f64) -> Option<Sample> {
     let mut along = along.iter();
     let (_, sample) = along.find(|(place, _)| (place - x).abs() <= 1e-9 * x.abs())?;
@@ -144,7 +144,7 @@ fn shown(sample: Option<Sample>) -> String {
     )
 }
 
-/// What was published where ours stands.
+/// The published value at the place of ours.
 fn published(column: &Beside, x: f64) -> Option<Sample> {
     column.published.point(x, &column.measure)
 }
@@ -200,14 +200,14 @@ fn beside_csv(data: &Data, family: &str, line: &str, columns: &[Beside]) -> Stri
     text
 }
 
-/// What was published beside a family's row.
+/// The published value for a family's row.
 fn published_in(column: &Column, family: &str, x: f64) -> Option<f64> {
     let mut tables = column.published.iter();
     let (_, overlay) = tables.find(|(name, _)| *name == family)?;
     Some(overlay.at(x)? / column.measure.unit)
 }
 
-/// Each row of an exhibit of many families: its family and that one's name, and the value's place.
+/// Each row of an exhibit of many families: its family, the family's name, and the value's place.
 fn all_rows<'a>(
     data: &'a Data,
     families: &'a [(&'static str, &'static str)],
@@ -328,7 +328,7 @@ fn heat(data: &Data, families: &[(&str, &str)], measure: &Measure) -> Markup {
                     tr {
                         td data-label="link layer" { (first.x_written(x)) }
                         @for (name, family) in &blocks {
-                            // Colour compares what meets the same channel.
+                            // Colour compares the values that meet the same channel.
                             @let most = highest(family, measure);
                             @for (index, line) in family.family.lines.iter().enumerate() {
                                 @let sample = at(&along(family, index, measure), x);
@@ -350,7 +350,7 @@ fn highest(family: &FamilyData, measure: &Measure) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The share of the highest as a share of colour.
+/// The share of the highest value, as a share of colour.
 fn tint(sample: Option<Sample>, most: f64) -> String {
     let share = sample.map_or(0.0, |sample| sample.value / most.max(f64::MIN_POSITIVE));
     let percent = 60.0 * share.clamp(0.0, 1.0);
@@ -403,7 +403,7 @@ mod tests {
         statistic: Statistic::Mean,
     };
 
-    /// The rows of a table stand in any order, and need not be all there.
+    /// The rows of a table stand in any order, and some may be missing.
     const SHUFFLED: Overlay = Overlay {
         label: "published",
         like: None,

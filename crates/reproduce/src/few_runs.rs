@@ -6,9 +6,9 @@ use core::fmt;
 /// Fewer runs for each point than the figures' own: verdicts are not to be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FewRuns {
-    /// So many.
+    /// The number of runs that were asked for.
     asked: usize,
-    /// The least and the most that the figures have by themselves.
+    /// The least and the most runs that the figures have by themselves.
     own: (usize, usize),
 }
 
@@ -26,7 +26,8 @@ impl fmt::Display for FewRuns {
 }
 
 impl FewRuns {
-    /// Of families of which each has its `own` number of runs, when `asked` are made instead.
+    /// The warning for families each of which has its `own` number of runs, when `asked` are made instead;
+    /// `None` if these suffice.
     pub(crate) fn of(asked: Option<usize>, own: &[usize]) -> Option<Self> {
         let own = (*own.iter().min()?, *own.iter().max()?);
         asked
@@ -34,7 +35,7 @@ impl FewRuns {
             .map(|asked| Self { asked, own })
     }
 
-    /// Of both papers.
+    /// The warning for two papers together.
     pub(crate) fn and(self, other: Self) -> Self {
         let ((least, most), (low, high)) = (self.own, other.own);
         Self {
@@ -43,7 +44,7 @@ impl FewRuns {
         }
     }
 
-    /// The claim, saying so.
+    /// The claim with the warning before its comment.
     pub(crate) fn told(self, claim: Checked) -> Checked {
         let comment = format!(
             "Few runs ({self}): the verdict is not to be relied on.\n{}",

@@ -13,18 +13,18 @@ pub(crate) struct Graph {
     pub(crate) y_logarithmic: bool,
     /// The families whose runs it shows.
     pub(crate) families: &'static [&'static str],
-    /// The curves; those that are of runs come out of the data.
+    /// The curves; curves of runs come from the data.
     pub(crate) traces: fn(&Data) -> Vec<Trace>,
 }
 
-/// One of them.
+/// One curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trace {
     pub(crate) label: &'static str,
-    /// Of the scheme, if it shares another's.
+    /// The number of its colour, if it shares another curve's.
     pub(crate) colour: Option<usize>,
     pub(crate) points: Vec<(f64, f64)>,
-    /// A line, or markers alone.
+    /// Whether a line joins the points; else there are markers alone.
     pub(crate) joined: bool,
 }
 
@@ -44,7 +44,7 @@ impl Trace {
 }
 
 impl Graph {
-    /// As comma-separated values.
+    /// The curves as comma-separated values.
     pub(crate) fn csv(&self, data: &Data) -> String {
         let mut text = format!("line,{},{}\r\n", column(self.x_label), column(self.y_label));
         for trace in (self.traces)(data) {

@@ -45,7 +45,7 @@ pub use paper::Paper;
 pub use reproduction::{Outcome, OutputFile, Reproduction, ReproductionError};
 pub use slacp::SLACP;
 
-/// Every paper of which figures are made, in the order of the overview. One more is one more row.
+/// Every paper of which figures are made, in the order of the overview. A new paper is a new row.
 pub const PAPERS: [&Paper; 5] = [&MULTI_MODE, &HYBRID, &SLACP, &LT_TCP, &FSO];
 
 #[cfg(test)]
@@ -78,7 +78,8 @@ mod tests {
         }
     }
 
-    /// Which of the readings that every claim on figures is judged under a family's runs are of.
+    /// The reading to which a family's runs belong, of the readings under which every claim on figures is
+    /// judged.
     fn reading(family: &Family) -> &'static str {
         let sets = family.sets.iter().chain(family.x_values);
         let says: Vec<&str> = sets.copied().collect();

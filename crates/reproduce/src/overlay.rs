@@ -1,6 +1,6 @@
 //! Points of another source, drawn over a figure's curves: other simulators' runs, computed bounds.
 //!
-//! They come out of the tables in `reference/`, whose README names the source of each.
+//! They come from the tables in `reference/`, whose README names the source of each.
 
 use crate::data::Sample;
 use crate::paper::{Measure, Statistic};
@@ -8,30 +8,30 @@ use crate::paper::{Measure, Statistic};
 /// Some rows of a table of `reference/`.
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    /// For the legend, with the source.
+    /// The label in the legend, with the source.
     pub(crate) label: &'static str,
     /// The line whose colour it takes.
     pub(crate) like: Option<&'static str>,
     /// The table's file name, and its text.
     pub(crate) table: (&'static str, &'static str),
-    /// Which rows: a column and what it says.
+    /// The filter of rows: columns and the values that they must have.
     pub(crate) rows: &'static [(&'static str, &'static str)],
-    /// The column of the figure's x, and what its numbers are divided by.
+    /// The column of the figure's x, and the divisor of its numbers.
     pub(crate) x: (&'static str, f64),
     /// The column of the measure, in the records' unit.
     pub(crate) y: &'static str,
     /// The column of half the 95 % interval.
     pub(crate) half: Option<&'static str>,
-    /// That of the number of runs; a table without one is computed.
+    /// The column of the number of runs; a table without one is computed.
     pub(crate) n: Option<&'static str>,
-    /// What its values are.
+    /// The statistic of its values.
     pub(crate) statistic: Statistic,
-    /// A line, or markers alone.
+    /// Whether a line joins the points; else there are markers alone.
     pub(crate) joined: bool,
 }
 
 impl Overlay {
-    /// What its table says at `x`, in the table's unit.
+    /// The table's value at `x`, in the table's unit.
     pub(crate) fn at(&self, x: f64) -> Option<f64> {
         Some(self.scaled_at(x, 1.0)?.value)
     }

@@ -8,17 +8,17 @@ use crate::reproduction::{Outcome, OutputFile, ReproductionError, claims_json};
 use crate::style::{count, document, given, undecided, verdict};
 use maud::{Markup, html};
 
-/// A paper, and what became of it or why nothing did.
+/// A paper, and its outcome or the reason why it has none.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Which.
+    /// The paper.
     pub paper: &'static Paper,
-    /// Its files lie in a directory of the paper's name, beside the overview.
+    /// The outcome. Its files lie in a directory of the paper's name, beside the overview.
     pub outcome: Result<Outcome, String>,
 }
 
-/// The page over `attempts` and one list of all claims, whose ids begin with the paper's name;
-/// `command` is what the reader can type to have them again.
+/// The page over `attempts` and one list of all claims, whose ids begin with the paper's name; `command` is
+/// the command that the page names for making them again.
 ///
 /// # Errors
 /// The claims cannot be written as JSON.
@@ -43,7 +43,7 @@ pub fn overview(attempts: &[Attempt], command: &str) -> Result<Vec<OutputFile>, 
     ])
 }
 
-/// The papers that came to something, with what.
+/// The papers that have an outcome, with it.
 fn made(attempts: &[Attempt]) -> impl Iterator<Item = (&'static Paper, &Outcome)> {
     attempts.iter().filter_map(|attempt| {
         let outcome = attempt.outcome.as_ref().ok()?;
@@ -51,7 +51,7 @@ fn made(attempts: &[Attempt]) -> impl Iterator<Item = (&'static Paper, &Outcome)
     })
 }
 
-/// If the runs of some paper are too few for its verdicts.
+/// A warning, if the runs of some paper are too few for its verdicts.
 pub fn few_runs(attempts: &[Attempt]) -> Option<FewRuns> {
     let all = made(attempts).filter_map(|(_, outcome)| outcome.few);
     all.reduce(FewRuns::and)
@@ -120,7 +120,7 @@ fn row(attempt: &Attempt) -> Markup {
     }
 }
 
-/// Of how many of the claims that are judged under several readings the verdict changes.
+/// The number of claims whose verdict changes, of those that are judged under several readings, as text.
 fn changing(claims: &[Checked]) -> String {
     match changes(claims) {
         (0, _) => "one reading".to_owned(),

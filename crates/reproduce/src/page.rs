@@ -14,7 +14,7 @@ pub(crate) const PREMISE: &str = "AeroTP is compared under the condition that it
     it: parity and NACKs work on what arrives damaged. The link drops damaged frames of TCP and UDP. Over a link that drops every damaged \
     frame, AeroTP's bit-error correction has nothing to work on.";
 
-/// A claim as the tables have it, and as it was judged.
+/// A claim as written in the tables, and as judged.
 type Judged<'a> = (&'static Claim, &'a Checked);
 
 /// The page of a paper.
@@ -60,7 +60,7 @@ pub(crate) fn page(
     document(&title, &body)
 }
 
-/// That the verdicts are of few runs, if they are.
+/// The warning that the verdicts rest on few runs, if they do.
 pub(crate) fn warning(few: Option<FewRuns>) -> Markup {
     html! {
         @if let Some(few) = few {
@@ -149,7 +149,7 @@ fn contents(paper: &Paper) -> Markup {
     }
 }
 
-/// Of the figures of computed curves.
+/// The page's anchor for the figures of computed curves.
 const COMPUTED: &str = "figures-computed";
 
 fn is_table(exhibit: &Exhibit) -> bool {
@@ -212,7 +212,7 @@ fn computed(exhibit: &Exhibit, svg: &str, judged: &[Judged<'_>]) -> Markup {
     }
 }
 
-/// Where a figure's picture is, and which claims it shows.
+/// A figure's picture, and links to the claims that it shows.
 fn picture_and_claims(id: &str, judged: &[Judged<'_>]) -> Markup {
     let claims: Vec<_> = judged
         .iter()
@@ -267,7 +267,7 @@ fn table(paper: &Paper, judged: &[Judged<'_>]) -> Markup {
     }
 }
 
-/// The conditions of a family, and how to run a line by itself.
+/// The conditions of a family, and a command that runs a line by itself.
 fn conditions(family: &Family, runs: usize) -> Markup {
     html! {
         h3 { (family.id) }

@@ -1,37 +1,38 @@
-//! What a paper's reproduction consists of, as tables.
+//! The tables of which a paper's reproduction consists.
 
 use crate::claims::Claim;
 use crate::exhibit::Exhibit;
 use crate::graph::Graph;
 use crate::overlay::Overlay;
 
-/// A paper: what is run, what is drawn of it, and what the paper says about it.
+/// A paper: its runs, its figures, and its claims.
 #[derive(Debug)]
 pub struct Paper {
-    /// As the command line has it.
+    /// The name that the command line takes.
     pub name: &'static str,
     /// The page's heading.
     pub title: &'static str,
     pub(crate) families: &'static [Family],
     pub(crate) sections: &'static [Section],
-    /// Tables, after the figures.
+    /// The tables, which stand after the figures.
     pub(crate) exhibits: &'static [Exhibit],
-    /// In the order of the page, a slice for each of the paper's topics.
+    /// The claims in the order of the page, a slice for each of the paper's topics.
     pub(crate) claims: &'static [&'static [Claim]],
-    /// In the order of the paper.
+    /// Things that the page does not have, in the order of the paper.
     pub(crate) absent: &'static [Absent],
     /// Sentences on how to read the page.
     pub(crate) notes: &'static [&'static str],
 }
 
-/// A thing that the paper describes and that is not here: Fulmar has it not, or the page does not show it.
+/// A thing that the paper describes and that is not here: Fulmar does not have it, or the page does not
+/// show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent {
-    /// Where in the paper.
+    /// The place in the paper.
     pub place: &'static str,
     /// The thing.
     pub what: &'static str,
-    /// The thing in its place, in sentences.
+    /// The substitute for the thing, in sentences.
     pub instead: &'static str,
 }
 
@@ -42,7 +43,7 @@ impl Paper {
     }
 }
 
-/// What a figure says whose curves differ in it.
+/// The sentence under a figure of which some curves get damaged frames and others do not.
 pub(crate) const DAMAGED: &str = "AeroTP gets damaged frames; the others do not.";
 
 impl Family {
@@ -56,12 +57,12 @@ impl Family {
 }
 
 impl Paper {
-    /// Whether it compares transports of which some get damaged frames and others do not.
+    /// Whether the paper compares transports of which some get damaged frames and others do not.
     pub(crate) fn gives_some_damaged(&self) -> bool {
         self.families.iter().any(Family::gives_some_damaged)
     }
 
-    /// Whether one of its figures does.
+    /// Whether one of the paper's figures compares such transports.
     pub(crate) fn gives_some_damaged_in(&self, figure: &Figure) -> bool {
         let mut families = self.families.iter();
         let family = families.find(|family| family.id == figure.family);
@@ -73,19 +74,19 @@ impl Paper {
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) title: &'static str,
-    /// What the figures show, in a few sentences.
+    /// The content of the figures, in a few sentences.
     pub(crate) intro: &'static str,
     pub(crate) figures: &'static [Figure],
 }
 
 impl Paper {
-    /// What [`Reproduction::figure`](crate::Reproduction::figure) takes.
+    /// The names that [`Reproduction::figure`](crate::Reproduction::figure) takes.
     pub fn figure_names(&self) -> impl Iterator<Item = &'static str> {
         let computed = self.computed().map(|(exhibit, _)| exhibit.id);
         self.figures().map(|figure| figure.id).chain(computed)
     }
 
-    /// The same names in the same order, each with the title that the page has.
+    /// The same names in the same order, each with the figure's title on the page.
     pub fn figure_titles(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let computed = self.computed();
         let computed = computed.map(|(exhibit, _)| (exhibit.id, exhibit.title));
@@ -113,7 +114,7 @@ pub(crate) struct Family {
     pub(crate) id: &'static str,
     /// The scenario's file name, and its text.
     pub(crate) scenario: (&'static str, &'static str),
-    /// What differs from it for every line.
+    /// Settings in which every line differs from it.
     pub(crate) sets: &'static [&'static str],
     /// The swept path, its values as written, and the axis' caption.
     pub(crate) x_path: &'static str,
@@ -129,7 +130,7 @@ pub(crate) struct Family {
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) label: &'static str,
-    /// What differs from the family's scenario.
+    /// Settings in which it differs from the family's scenario.
     pub(crate) sets: &'static [&'static str],
 }
 
@@ -137,12 +138,12 @@ pub(crate) struct Line {
 #[derive(Debug)]
 pub(crate) struct Figure {
     pub(crate) id: &'static str,
-    /// Where in the paper.
+    /// The place in the paper.
     pub(crate) place: &'static str,
     pub(crate) title: &'static str,
     pub(crate) family: &'static str,
     pub(crate) measure: Measure,
-    /// A line of what no scheme can beat: the measure that has it, and its label.
+    /// Bounds that no scheme can exceed: for each the measure that has its values, and its label.
     pub(crate) bounds: &'static [(&'static str, &'static str)],
     /// Points of other sources.
     pub(crate) overlays: &'static [Overlay],
@@ -154,7 +155,7 @@ pub(crate) struct Figure {
 pub(crate) struct Measure {
     /// The flat name in the records.
     pub(crate) name: &'static str,
-    /// What a value is divided by to be in the unit.
+    /// The divisor that brings a value into the unit.
     pub(crate) unit: f64,
     pub(crate) unit_name: &'static str,
     /// The axis' caption without the unit.
@@ -162,12 +163,12 @@ pub(crate) struct Measure {
     pub(crate) statistic: Statistic,
 }
 
-/// What a point of a figure is, of its runs.
+/// The statistic by which a figure's point stands for its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Statistic {
-    /// With the interval of Student's t.
+    /// The mean, with the interval of Student's t.
     Mean,
-    /// With the interval of order statistics. For what is spread over orders of magnitude.
+    /// The median, with the interval of order statistics: for values spread over orders of magnitude.
     Median,
 }
 

@@ -1,7 +1,7 @@
 //! A figure as SVG: curves with their intervals, bounds, and a legend below them.
 //!
 //! Ink and ground are drawn in fixed colours that the page replaces by its own ([`INK`], [`FAINT`],
-//! [`GROUND`]); those of the curves do on light and on dark.
+//! [`GROUND`]); the colours of the curves are legible on light and on dark.
 
 use crate::data::{Data, FamilyData, Sample};
 use crate::graph::Graph;
@@ -12,26 +12,26 @@ use plotters::coord::combinators::WithKeyPoints;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
-/// Text and axes.
+/// The colour of text and axes.
 pub(crate) const INK: RGBColor = RGBColor(0x22, 0x22, 0x23);
-/// Grid lines.
+/// The colour of grid lines.
 pub(crate) const FAINT: RGBColor = RGBColor(0xDD, 0xDD, 0xDE);
-/// Behind everything.
+/// The colour behind everything.
 pub(crate) const GROUND: RGBColor = RGBColor(0xFF, 0xFF, 0xFE);
 
-/// Of the axes; the legend below them takes what it needs.
+/// The size of the axes' area; the legend below needs more.
 const SIZE: (u32, u32) = (720, 400);
-/// Of a row of the legend.
+/// The height of a row of the legend.
 const ROW: u32 = 27;
-/// Where a label begins in its column.
+/// The place in its column where a label begins.
 const LABEL_X: u32 = 48;
 const TEXT: u32 = 19;
-/// The room for a letter. The widest of the sans-serif faces in use, `DejaVu` Sans, takes 8 for the
-/// labels that there are.
+/// The width allowed for a letter. The widest of the sans-serif faces in use, `DejaVu` Sans, takes 8 for
+/// the labels that there are.
 const LETTER: u32 = 9;
 const FONT: &str = "sans-serif";
 
-/// Paul Tol's "bright" and "muted" schemes, those that are legible on white and on black.
+/// The colours of Paul Tol's "bright" and "muted" schemes that are legible on white and on black.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(0xD5, 0x3E, 0x4F),
     RGBColor(0x80, 0x80, 0x80),
@@ -98,13 +98,13 @@ pub(crate) fn draw_computed(
     picture(id, &axes, &curves.collect::<Vec<_>>())
 }
 
-/// What the axes are.
+/// The properties of the axes.
 struct Axes<'a> {
     x_label: &'a str,
     y_label: String,
     x_logarithmic: bool,
     y_logarithmic: bool,
-    /// Whose values may be names.
+    /// The family whose values may be names.
     names: Option<&'a Family>,
 }
 
@@ -130,7 +130,7 @@ fn picture(id: &'static str, axes: &Axes<'_>, curves: &[Curve]) -> Result<String
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-/// What is drawn: curves, then bounds, then points of other sources.
+/// A drawn curve: first come the runs' curves, then bounds, then points of other sources.
 struct Curve {
     label: &'static str,
     points: Vec<Sample>,
@@ -142,9 +142,9 @@ struct Curve {
 #[derive(Clone, Copy)]
 enum Marker {
     None,
-    /// Its shape by the curve's number, so that curves can be told apart without colour.
+    /// A shape by the curve's number, so that curves can be told apart without colour.
     Solid(usize),
-    /// Around the markers of our runs, where both agree.
+    /// A ring, which stays visible around the markers of our runs where both agree.
     Ring,
 }
 
@@ -196,7 +196,7 @@ fn drawing(axes: &Axes<'_>, curves: &[Curve], area: &Area<'_>) -> Outcome {
     let mut builder = ChartBuilder::on(&above);
     builder
         .margin(12)
-        // Half of the last label on the axis below.
+        // Room for half of the last label on the axis below.
         .margin_right(26)
         .x_label_area_size(50)
         .y_label_area_size(86);
@@ -235,12 +235,12 @@ fn drawing(axes: &Axes<'_>, curves: &[Curve], area: &Area<'_>) -> Outcome {
     legend(&below, curves)
 }
 
-/// Beside the first and the last name of an axis of names, in steps from name to name.
+/// The room beside the first and the last name of an axis of names, in steps from name to name.
 const NAME_ROOM: f64 = 0.5;
 
 type Decades = WithKeyPoints<LogCoord<f64>>;
 
-/// Far more powers of ten than a figure spans.
+/// More powers of ten than a figure spans.
 const MARKED: u8 = 40;
 
 /// A logarithmic axis with marks at powers of ten, and between them where those are few.
@@ -261,7 +261,7 @@ fn decades(range: Range<f64>) -> Decades {
     range.log_scale().with_key_points(marks)
 }
 
-/// The lowest and the highest of those above 0; 0.1 and 1 of none.
+/// The lowest and the highest of the values above 0; 0.1 and 1 if there are none.
 fn positive(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let ends = values
         .filter(|value| *value > 0.0)
@@ -272,7 +272,7 @@ fn positive(values: impl Iterator<Item = f64>) -> (f64, f64) {
     ends.unwrap_or((0.1, 1.0))
 }
 
-/// What is filled in between axes of whatever kind.
+/// The parts of a figure that are drawn between axes of any kind.
 struct Frame<'a> {
     axes: &'a Axes<'a>,
     curves: &'a [Curve],
@@ -358,7 +358,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// How many columns of the legend there is room for.
+/// The number of columns for which the legend has room.
 fn columns(curves: &[Curve]) -> u32 {
     let letters = curves.iter().map(|curve| curve.label.chars().count());
     let longest = u32::try_from(letters.max().unwrap_or(0)).unwrap_or(u32::MAX);
@@ -366,7 +366,7 @@ fn columns(curves: &[Curve]) -> u32 {
     (SIZE.0 / width.max(1)).clamp(1, 3)
 }
 
-/// And how many rows that makes.
+/// The number of rows in which the legend then stands.
 fn rows(curves: &[Curve]) -> u32 {
     let count = u32::try_from(curves.len()).unwrap_or(u32::MAX);
     count.div_ceil(columns(curves))

@@ -14,7 +14,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Of error rates per bit. What is printed is the first of a list.
+    /// A reading with error rates per bit. The first reading of a list is the one as printed.
     pub(crate) const fn per_bit(family: &'static str, name: &'static str) -> Self {
         Self {
             family,
@@ -23,7 +23,7 @@ impl Reading {
         }
     }
 
-    /// Of error rates per octet.
+    /// A reading with error rates per octet.
     pub(crate) const fn per_octet(family: &'static str, name: &'static str) -> Self {
         Self {
             family,
@@ -33,19 +33,20 @@ impl Reading {
     }
 }
 
-/// The name of the conditions as printed.
+/// The name of the reading as printed.
 pub(crate) const PRINTED: &str = "as printed";
 
 /// Every rate of the figures, as the claims name them.
 pub(crate) const ALL: &[&str] = RATES;
-/// Those above 0.
+/// The rates above 0.
 pub(crate) const LOSSY: &[&str] = ALL.split_at(1).1;
-/// Those at which most figures part.
+/// The rates at which most figures' curves part.
 pub(crate) const HIGH: &[&str] = ALL.split_at(3).1;
-/// The highest.
+/// The highest rate.
 pub(crate) const WORST: &str = "1e-4";
 
-/// What counts as all of the data where a paper says so of a share: of 25 runs of 680 writes, 17 writes.
+/// The share that counts as all of the data where a paper says "all": 17 of the 25 x 680 writes may be
+/// missing.
 pub(crate) const FULL: f64 = 0.999;
 
 /// The runs of one reading.
@@ -55,8 +56,8 @@ pub(crate) struct View<'a> {
     reading: Reading,
 }
 
-/// Judges a claim under each reading: the first gives verdict and figure, the others are told in
-/// the comment.
+/// Judges a claim under each reading: the first gives verdict and figure, the verdicts of the others stand
+/// in the comment.
 pub(crate) fn in_each(
     data: &Data,
     readings: &[Reading],
@@ -78,10 +79,10 @@ pub(crate) fn in_each(
     Some(finding)
 }
 
-/// What stands above the other readings in a comment; each has a line of its own.
+/// The heading of the other readings in a comment; each has a line of its own.
 const OTHERS: &str = "\nUnder other readings:";
 
-/// The verdicts that a comment tells of the other readings; `None` if its claim has only one.
+/// The verdicts under the other readings, read from a comment; `None` if the claim has only one reading.
 pub(crate) fn others(comment: &str) -> Option<Vec<Verdict>> {
     let (_, lines) = comment.split_once(OTHERS)?;
     let verdicts = lines.lines().filter_map(|line| {
@@ -105,7 +106,7 @@ impl View<'_> {
         self.reading.name == PRINTED
     }
 
-    /// A rate as the family's table has it.
+    /// A rate as written in the family's table.
     fn x(&self, rate: &str) -> String {
         let unit = if self.reading.octets {
             " per octet"
@@ -121,13 +122,13 @@ impl View<'_> {
             .mean(self.reading.family, line, &self.x(rate), name)
     }
 
-    /// Half the width of its interval.
+    /// Half the width of the interval of that mean.
     pub(crate) fn half(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
         let x = self.x(rate);
         self.data.at(self.reading.family, line, &x, name)?.ci95
     }
 
-    /// Of how many runs a mean is.
+    /// The number of runs behind a mean.
     pub(crate) fn runs(&self, line: &str, rate: &str) -> Option<f64> {
         let offered = self
             .data
@@ -135,22 +136,22 @@ impl View<'_> {
         Some(offered.n as f64)
     }
 
-    /// In bit/s.
+    /// The goodput in bit/s.
     pub(crate) fn goodput(&self, line: &str, rate: &str) -> Option<f64> {
         self.at(line, rate, "goodput_bps")
     }
 
-    /// In seconds.
+    /// The delay in seconds.
     pub(crate) fn delay(&self, line: &str, rate: &str) -> Option<f64> {
         self.at(line, rate, "delay_mean_s")
     }
 
-    /// In octets.
+    /// The overhead in octets.
     pub(crate) fn overhead(&self, line: &str, rate: &str) -> Option<f64> {
         self.at(line, rate, "overhead_bytes")
     }
 
-    /// In octets.
+    /// The octets that were sent again.
     pub(crate) fn repeated(&self, line: &str, rate: &str) -> Option<f64> {
         self.at(line, rate, "wire_bytes.retransmission")
     }
@@ -173,7 +174,7 @@ impl View<'_> {
         pairs.collect()
     }
 
-    /// A measure's mean at a value that is no rate.
+    /// A measure's mean at a swept value that is not an error rate.
     pub(crate) fn beside(&self, line: &str, x: &str, name: &str) -> Option<f64> {
         self.data.mean(self.reading.family, line, x, name)
     }
@@ -192,18 +193,18 @@ impl View<'_> {
         Some(1.0 - (1.0 - rate).powi(trials))
     }
 
-    /// How far single runs spread, relative to their mean.
+    /// The spread of single runs, relative to their mean.
     pub(crate) fn spread(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
         self.data
             .spread(self.reading.family, line, &self.x(rate), name)
     }
 
-    /// The share of the data at 0 and every rate above.
+    /// The shares of the data that arrived at 0 and at every rate above.
     pub(crate) fn shares(&self, line: &str) -> Option<Vec<f64>> {
         ALL.iter().map(|rate| self.share(line, rate)).collect()
     }
 
-    /// The least of those at some rates.
+    /// The least share of the data that arrived at any of some rates.
     pub(crate) fn least_share(&self, line: &str, rates: &[&str]) -> Option<f64> {
         let shares = rates.iter().map(|rate| self.share(line, rate));
         let shares: Vec<f64> = shares.collect::<Option<_>>()?;
@@ -215,13 +216,13 @@ impl View<'_> {
         self.share(line, rate).is_some_and(|ours| ours >= share)
     }
 
-    /// Orders of magnitude from the delay at 0 to that at the highest rate.
+    /// The growth of delay from 0 to the highest rate, in orders of magnitude.
     pub(crate) fn growth(&self, line: &str) -> Option<f64> {
         Some((self.delay(line, WORST)? / self.delay(line, "0")?).log10())
     }
 }
 
-/// Those of a line of another family, by bit error rate.
+/// The growth of delay of a line of another family, by bit error rate.
 pub(crate) fn growth_of(data: &Data, family: &str, line: &str) -> Option<f64> {
     let delay = |rate| data.mean(family, line, rate, "delay_mean_s");
     Some((delay(WORST)? / delay("0")?).log10())
@@ -251,7 +252,7 @@ pub(crate) fn kilobytes(value: f64) -> String {
     format!("{:.0} kB", value / 1e3)
 }
 
-/// How many of `pairs` fulfil `holds`.
+/// The number of `pairs` for which `holds` holds.
 pub(crate) fn count(pairs: &[(&str, f64, f64)], holds: impl Fn(f64, f64) -> bool) -> usize {
     pairs.iter().filter(|(_, a, b)| holds(*a, *b)).count()
 }
@@ -261,11 +262,12 @@ pub(crate) fn falls(values: &[f64]) -> bool {
     values.windows(2).all(|pair| pair[1] < pair[0])
 }
 
-/// How both papers' sentence that TCP backs off is judged.
+/// The criterion for both papers' sentence that TCP backs off.
 pub(crate) const BACKS_OFF: &str = "Reproduced if, at the highest rate at which it delivers half of the data, its goodput is less than a tenth of \
     that at 0; partly if less than half.";
 
-/// Judges it: the goodput of a run that delivers a block or two has no meaning.
+/// Judges that TCP backs off. Rates at which a run delivers only a block or two are left out: goodput has
+/// no meaning there.
 pub(crate) fn backs_off(view: &View<'_>, tcp: &str) -> Option<Finding> {
     let highest = LOSSY.iter().rfind(|x| view.delivers(tcp, x, 0.5))?;
     let share = view.goodput(tcp, highest)? / view.goodput(tcp, "0")?;

@@ -19,12 +19,12 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct Reproduction {
     paper: &'static Paper,
-    /// Only this figure, without page and claims.
+    /// The only figure that is asked for, without page and claims.
     only: Option<Only>,
     families: Vec<&'static Family>,
     experiment: Experiment,
-    /// Which of its points each family's are, by line and value. Points that families share are
-    /// run once.
+    /// The experiment's point for each point of each family, by line and value. Points that families share
+    /// are run once.
     places: Vec<usize>,
     few: Option<FewRuns>,
 }
@@ -32,9 +32,9 @@ pub struct Reproduction {
 /// One figure of a paper.
 #[derive(Clone, Copy, Debug)]
 enum Only {
-    /// Of runs.
+    /// A figure of runs.
     OfRuns(&'static Figure),
-    /// Of computed curves.
+    /// A figure of computed curves.
     Computed(&'static Exhibit, &'static Graph),
 }
 
@@ -61,17 +61,17 @@ impl Only {
     }
 }
 
-/// What became of a paper.
+/// The outcome of a paper's reproduction.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// In the order of the page.
+    /// The claims in the order of the page.
     pub claims: Vec<Checked>,
-    /// How many figures there are.
+    /// The number of figures.
     pub figures: usize,
-    /// The page, `claims.json`, and of each figure a picture and its data; the latter two alone if
-    /// only a figure was asked for.
+    /// The page, `claims.json`, and for each figure a picture and its data; only picture and data if one
+    /// figure was asked for.
     pub files: Vec<OutputFile>,
-    /// If the runs are too few for the verdicts.
+    /// A warning, if the runs are too few for the verdicts.
     pub few: Option<FewRuns>,
 }
 
@@ -84,7 +84,7 @@ pub struct OutputFile {
     pub text: String,
 }
 
-/// Why there is no outcome.
+/// The reason why there is no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum ReproductionError {
     /// A point has no runs: the experiment was cut off.
@@ -95,7 +95,7 @@ pub enum ReproductionError {
         /// All points.
         planned: usize,
     },
-    /// The tables have a figure of runs that there are not.
+    /// A figure names a family of runs that does not exist.
     #[error("the figure {0} names a family of runs that there is not")]
     NoFamily(&'static str),
     /// A figure cannot be drawn.
@@ -107,7 +107,7 @@ pub enum ReproductionError {
 }
 
 impl Reproduction {
-    /// Prepares a paper, with `runs` for each point instead of as many as its scenarios say.
+    /// Prepares a paper, with `runs` for each point instead of the number in its scenarios.
     ///
     /// # Errors
     /// `runs` is out of range.
@@ -178,10 +178,10 @@ impl Reproduction {
         &self.experiment
     }
 
-    /// What the runs come to; `command` is what the reader can type to have them again.
+    /// The outcome of the runs; `command` is the command that the page names for making them again.
     ///
     /// # Errors
-    /// The results are not all there, or cannot be drawn.
+    /// Some results are missing, or cannot be drawn.
     pub fn outcome(
         &self,
         results: Vec<PointResult>,
@@ -258,7 +258,7 @@ impl Reproduction {
     }
 }
 
-/// A figure's data and its picture.
+/// Adds a figure's data and its picture to the files.
 fn both(files: &mut Vec<OutputFile>, id: &str, csv: String, svg: &str) {
     files.push(OutputFile {
         name: format!("{id}.csv"),
@@ -270,7 +270,7 @@ fn both(files: &mut Vec<OutputFile>, id: &str, csv: String, svg: &str) {
     });
 }
 
-/// What was drawn.
+/// The drawings of a paper.
 #[derive(Debug, Default)]
 pub(crate) struct Drawings {
     /// Figures of runs.
@@ -279,8 +279,8 @@ pub(crate) struct Drawings {
     pub(crate) computed: Vec<(&'static Exhibit, String)>,
 }
 
-/// The points in an order in which those of one family lie far apart, and `places` in it: what is
-/// done of such an experiment at any time says how long the rest takes.
+/// The points in an order in which those of one family lie far apart, and `places` in it. The part of such
+/// an experiment that is done at any time then tells how long the rest takes.
 fn mixed(points: Vec<Point>, places: &mut [usize]) -> Vec<Point> {
     let count = points.len();
     let coprime = |stride: &usize| divisor(*stride, count) == 1;
@@ -298,7 +298,7 @@ fn mixed(points: Vec<Point>, places: &mut [usize]) -> Vec<Point> {
     numbered.into_iter().map(|(_, point)| point).collect()
 }
 
-/// The greatest that divides both.
+/// The greatest common divisor.
 fn divisor(a: usize, b: usize) -> usize {
     if a == 0 { b } else { divisor(b % a, a) }
 }
@@ -308,7 +308,7 @@ pub(crate) fn claims_json(claims: &[Checked]) -> Result<String, serde_json::Erro
     Ok(serde_json::to_string_pretty(claims)? + "\n")
 }
 
-/// How many runs a line has unless it is told otherwise.
+/// The number of runs of a line, as its scenario and settings say.
 fn own_runs(family: &Family, line: &Line) -> Result<usize, ScenarioError> {
     let points = points(&document(family, line, None)?)?;
     Ok(points.first().map_or(0, |point| point.plan.run.runs))
@@ -327,18 +327,19 @@ fn document(family: &Family, line: &Line, runs: Option<usize>) -> Result<Documen
     Ok(document)
 }
 
-/// What differs from the scenario, but for what the sweep gives: families share theirs.
+/// The settings in which a line differs from the scenario, without those that the sweep gives: families
+/// share the sweep's.
 fn sets(family: &Family, line: &Line) -> impl Iterator<Item = &'static str> {
     let path = family.x_path;
     let sets = family.sets.iter().chain(line.sets).copied();
     sets.filter(move |set| set.split('=').next() != Some(path))
 }
 
-/// A line of a family as a command that makes its runs, so many a point.
+/// A command that makes the runs of a line, `runs` at each point.
 pub(crate) fn line_command(family: &Family, line: &Line, runs: usize) -> String {
     let (scenario, _) = family.scenario;
     let sets = sets(family, line);
-    // They are told once, and rightly whatever number was asked for.
+    // The number of runs stands in the command once, as asked for.
     let sets = sets.filter(|set| !set.starts_with("run.runs="));
     let mut command = format!("fulmar sim {scenario} --runs {runs}");
     for set in sets.map(str::to_owned).chain([sweep(family)]) {

@@ -1,9 +1,9 @@
-//! What all pages share: the frame, and how they look in light, dark and print.
+//! Common parts of all pages: the frame, and the styles for light, dark and print.
 
 use crate::claims::{Checked, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// Light, dark and print. The drawings' ink, grid and ground follow (`plot`).
+/// The styles for light, dark and print. The drawings' ink, grid and ground follow (`plot`).
 const STYLE: &str = "
 :root{color-scheme:light dark;--ink:#222223;--ground:#fff;--faint:#ddd;--soft:#5c5c60;--link:#1a56b0;--yes:#1a7a3a;--half:#8a5a00;--no:#b3261e}
 @media (prefers-color-scheme:dark){:root{--ink:#e4e4e6;--ground:#16181c;--faint:#3a3d44;--soft:#a0a4ac;--link:#8ab4f8;--yes:#6fd08c;--half:#e5b450;--no:#ff8a80}}
@@ -48,8 +48,8 @@ pub(crate) fn document(title: &str, body: &Markup) -> String {
     .into_string()
 }
 
-/// A claim's verdict in words and colour. What the runs leave open has not the colour of what they
-/// refute.
+/// A claim's verdict in words and colour. A claim that the runs leave open has another colour than one that
+/// they refute.
 pub(crate) fn verdict(claim: &Checked) -> Markup {
     let name = claim.verdict.name();
     html! {
@@ -58,13 +58,13 @@ pub(crate) fn verdict(claim: &Checked) -> Markup {
     }
 }
 
-/// How many of the claims came out so.
+/// The number of claims with this verdict.
 pub(crate) fn count(claims: &[Checked], verdict: Verdict) -> usize {
     let claims = claims.iter();
     claims.filter(|claim| claim.verdict == verdict).count()
 }
 
-/// `; 4 more are given`, with what that means, if there are any.
+/// `; 4 more are given`, with an explanation, if there are any.
 pub(crate) fn given(claims: &[Checked]) -> Markup {
     let given = count(claims, Verdict::Given);
     html! {

@@ -1,4 +1,4 @@
-//! What a reproduction writes: a page that needs nothing else, claims by their schema, data.
+//! The files of a reproduction: a page that needs nothing else, claims by their schema, data.
 
 use fulmar_reproduce::{
     Attempt, Checked, HYBRID, LT_TCP, MULTI_MODE, OutputFile, Paper, Reproduction, SLACP, Verdict,
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 const RUNS: usize = 2;
-/// No claim may vanish unnoticed.
+/// The number of claims: none may vanish unnoticed.
 const CLAIMS: usize = 63;
 
 fn reproduction() -> Reproduction {
@@ -45,7 +45,8 @@ fn claims(files: &[OutputFile]) -> Vec<Checked> {
     serde_json::from_str(&file.expect("claims.json").text).expect("the schema of claims")
 }
 
-/// A run depends on its point and seed alone, so every eighth point stands for the others.
+/// Every eighth point is run again: a run depends on its point and seed alone, so these stand for the
+/// others.
 const AGAIN: usize = 8;
 
 #[test]
@@ -207,8 +208,8 @@ fn half_an_experiment_makes_no_page() {
     assert!(error.to_string().contains(&there), "{error}");
 }
 
-/// One run a point of at most `longest`, for time's sake; every sixteenth point again, by one thread.
-/// The files of the paper, and those over all.
+/// Runs each point once, cut at `longest` to save time, and every sixteenth point again, on one thread.
+/// Returns the files of the paper, and those over all papers.
 fn keeps_its_claims_and_its_octets(
     paper: &'static Paper,
     count: usize,
@@ -271,8 +272,8 @@ fn keeps_its_claims_and_its_octets(
     whole
 }
 
-/// The page names what the paper has and Fulmar has not; a claim that our own settings make so says
-/// which, and is none of the reproduced.
+/// Checks that the page names the things that the paper has and Fulmar has not, and that a claim that our
+/// own settings make hold says so and does not count as reproduced.
 fn tells_what_is_absent_and_counts_nothing_given(paper: &Paper, page: &str, claims: &[Checked]) {
     let (_, list) = page
         .split_once("<h2 id=\"absent\">Not here</h2>")
@@ -331,8 +332,8 @@ fn the_lt_tcp_slides_keep_their_claims_and_their_octets() {
     );
 }
 
-/// The overview says of how many claims the verdict changes with the reading, and what AeroTP gets
-/// that the others do not.
+/// Checks that the overview says how many verdicts change with the reading, and that AeroTP gets damaged
+/// frames and the others do not.
 fn tells_of_readings_and_damage(files: &[OutputFile], all: &[OutputFile]) {
     let page = |files: &[OutputFile]| {
         let page = files.iter().find(|file| file.name == "index.html");
@@ -367,7 +368,7 @@ fn tells_of_readings_and_damage(files: &[OutputFile], all: &[OutputFile]) {
         assert!(page.contains("Made with 1 run a point instead of 10 to 25: "));
         assert!(page.contains("its receiver gets damaged frames"));
     }
-    // Under each figure whose curves differ in it.
+    // The sentence stands under each figure of which some curves get damaged frames and others do not.
     let captions: Vec<&str> = paper.split("<figcaption>").skip(1).collect();
     let says = |caption: &&&str| caption.contains("AeroTP gets damaged frames");
     let id = |name: &str| {

@@ -80,7 +80,8 @@ pub(super) const CLAIMS: [Claim; 3] = [
     },
 ];
 
-/// Of a channel: the best fixed setting's goodput in hindsight, its name, and the adaptive one's.
+/// The goodput of a channel's best fixed setting in hindsight, its name, and the adaptive setting's
+/// goodput.
 #[derive(Clone, Debug)]
 struct Found {
     channel: &'static str,
@@ -129,7 +130,7 @@ fn told(found: &[Found]) -> String {
     texts.collect::<Vec<_>>().join("; ")
 }
 
-/// What choices by the rate of a round trip ago can have.
+/// The goodput that choices by the rate of a round trip ago can have.
 fn at_round_trip(channel: &str, worth: &Worth) -> f64 {
     let round_trip_ms = match channel {
         "fasolt" => 0.5,

@@ -1,4 +1,4 @@
-//! What the paper says of its recordings, of the presets that stand for them.
+//! The paper's claims about its recordings, checked on the presets that stand for them.
 
 use super::courses::{course, longest, median};
 use super::unsteady::{INDICES, Law, Unsteadiness, by_index, kiodo};
@@ -23,7 +23,7 @@ fn foremost(own: Demonstration, of: impl Fn(Demonstration) -> f64) -> (bool, boo
     (greater == 0, greater <= 1)
 }
 
-/// What the index does to courses that are scaled to one long-term rate.
+/// The effect of the index on courses that are scaled to one long-term rate, as text.
 fn by_index_told() -> String {
     let list_of = |law, of: fn(&Unsteadiness) -> f64| {
         let values = by_index(law)

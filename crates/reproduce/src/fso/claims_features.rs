@@ -1,4 +1,4 @@
-//! What sections 3 and 4 say of timestamps, timeouts, congestion control, repetition and the way back.
+//! Claims of sections 3 and 4 about timestamps, timeouts, congestion control, repetition and the way back.
 
 use super::claims_kiodo::{by_timer, timers};
 use super::families::{AEROTP, ALL, FOUR, GBN, NOISES};
@@ -29,8 +29,9 @@ fn at(data: &Data, family: &str, line: &str) -> Option<f64> {
     share(data, family, line, ONE)
 }
 
-/// By what share of what `other` delivers `line` delivers more, run by run over the same courses: the ends of the
-/// 95 % interval. A course on which `other` delivers nothing, being dark, has no share. `None` below two runs.
+/// The relative gain of `line` in delivered octets over `other`, run by run over the same courses: the ends
+/// of the 95 % interval. A course on which `other` delivers nothing, being dark, is left out. `None` below
+/// two runs.
 fn gain(data: &Data, family: &str, line: &str, other: &str) -> Option<(f64, f64)> {
     let each = |line| data.each(family, line, ONE, "delivered_bytes");
     let (with, without) = (each(line)?, each(other)?);
@@ -45,7 +46,7 @@ fn timeouts(data: &Data, family: &str, line: &str) -> Option<f64> {
     data.mean(family, line, ONE, "timeouts")
 }
 
-/// How many channels a pair of lines does something on.
+/// The number of channels for which `of` holds.
 fn count(of: impl Fn(&str) -> Option<bool>) -> Option<usize> {
     let each: Option<Vec<bool>> = CHANNELS.iter().map(|family| of(family)).collect();
     Some(each?.into_iter().filter(|holds| *holds).count())
@@ -375,13 +376,13 @@ fn below(data: &Data, line: &str, bound: f64) -> Option<Finding> {
     })
 }
 
-/// As a share of goodput.
+/// A gain as text, in per cent of goodput.
 fn percents((low, high): (f64, f64)) -> String {
     format!("{:+.2} to {:+.2} %", low * 100.0, high * 100.0)
 }
 
 fn timestamps_no_gain(data: &Data) -> Option<Finding> {
-    /// A sixth of what their octets cost.
+    /// The gain that would count: a sixth of what the timestamps' octets cost.
     const GAIN: f64 = 0.002;
     let gains = STAMPS.map(|family| gain(data, family, STAMPED, PLAIN));
     let gains: Vec<(f64, f64)> = gains.into_iter().collect::<Option<_>>()?;
@@ -449,7 +450,7 @@ fn twice(data: &Data) -> Option<Finding> {
         };
         Some((arrived(ONCE)?, arrived(TWICE)?))
     };
-    // 250 Mbit/s for 2 s: what is offered by both.
+    // Both offer 250 Mbit/s for 2 s.
     let useful = |family: &str| {
         let more = |line| data.mean(family, line, ONE, "delivered_bytes");
         Some((more(TWICE)? - more(ONCE)?) / (250e6 / 8.0 * 2.0))

@@ -1,4 +1,4 @@
-//! What section 3 concludes from its closed forms, and how the simulator stands to them.
+//! Section 3's conclusions from its closed forms, and the simulator's agreement with them.
 
 use super::claims_table::ratios;
 use super::curves::best;
@@ -11,7 +11,7 @@ use crate::data::Data;
 use fulmar_proto::units::{Bitrate, Distance, Duration};
 use fulmar_sim::theory::{Arq, round_trip_time, window};
 
-/// The figures' lengths of user data that the paper's simulations keep to.
+/// The figures' lengths of user data to which the paper's simulations keep.
 const USERS: [u64; 3] = [500, 1000, 1500];
 /// Error rates at which the plots of good channels lie.
 const GOOD: [f64; 3] = [1e-9, 1e-7, 1e-6];
@@ -20,7 +20,7 @@ fn share(arq: Arq, distance: f64, user: u64, rate: f64) -> f64 {
     Form::figure(arq, distance, user, rate).share()
 }
 
-/// How much goodput rises from 1000 octets of user data to 1500, at most over the good rates.
+/// The rise of goodput from 1000 octets of user data to 1500, the greatest over the good rates.
 fn gain(arq: Arq, distance: f64) -> f64 {
     let gains =
         GOOD.map(|rate| share(arq, distance, 1500, rate) / share(arq, distance, 1000, rate));

@@ -1,4 +1,4 @@
-//! What section 4.1.2 says of few blocks over KIODO's distance, and what makes it so.
+//! Section 4.1.2's claims about few blocks over KIODO's distance, and the causes.
 
 use super::claims_table::{distance, forms, ratios};
 use super::families::{AEROTP, ALL, BLOCKS, FOUR, GBN, KEPT, TIMERS};
@@ -9,10 +9,10 @@ use crate::claims::{Claim, Finding, Verdict};
 use crate::data::{Data, short};
 use fulmar_sim::theory::{Arq, Blocks};
 
-/// Table 1 over the AWGN KIODO.
+/// Table 1's values over KIODO with independent errors.
 const PAPER_TCP: [f64; 3] = [0.0174, 0.0200, 0.0218];
 const PAPER_FOUR: [f64; 3] = [0.2712, 0.2857, 0.2905];
-/// Theory's value at 1000 octets there.
+/// Theory's value there at 1000 octets.
 const PAPER_FORM: f64 = 0.9359;
 
 pub(super) const CLAIMS: [Claim; 5] = [
@@ -67,7 +67,7 @@ pub(super) fn timers() -> String {
     TIMERS.iter().map(digits).collect::<Vec<_>>().join(", ")
 }
 
-/// At each timeout of the experiment.
+/// The values at each timeout of the experiment.
 pub(super) fn by_timer(data: &Data, line: &str) -> Option<Vec<f64>> {
     let timers = TIMERS.iter();
     timers.map(|x| share(data, "timer", line, x)).collect()

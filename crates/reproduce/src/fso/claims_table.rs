@@ -1,4 +1,4 @@
-//! What section 4.1.2 says of Table 1.
+//! Section 4.1.2's claims about Table 1.
 
 use super::families::{AEROTP, AS_PRESET, AWGN, EVEN, FOUR, GBN, OLD_TIMERS, SPREAD};
 use super::forms::{ATENAA, FASOLT, Form, KIODO, OWN_HEADER, RATE_BPS, TESTBED};
@@ -8,7 +8,7 @@ use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 use fulmar_sim::theory::Arq;
 
-/// Of a family, by the paper's table.
+/// The distance of a family, as in the paper's table.
 pub(super) fn distance(family: &str) -> f64 {
     match family {
         "atenaa" => ATENAA,
@@ -25,7 +25,7 @@ pub(super) fn forms(arq: Arq, family: &str) -> Vec<f64> {
     lengths.map(|(user, _)| form(*user).share()).collect()
 }
 
-/// Runs over the closed form.
+/// The runs' shares divided by the closed form's.
 pub(super) fn ratios(data: &Data, family: &str, line: &str, arq: Arq) -> Option<Vec<f64>> {
     let ours = shares(data, family, line)?;
     let forms = forms(arq, family);
@@ -236,7 +236,7 @@ pub(super) const CLAIMS: [Claim; 9] = [
     },
 ];
 
-/// Why FASOLT comes out otherwise.
+/// The reason why FASOLT comes out otherwise.
 fn few_fades(data: &Data) -> Option<String> {
     let by = |line| Some(list(&shares(data, "laws", line)?, 3));
     Some(format!(
@@ -252,7 +252,7 @@ fn few_fades(data: &Data) -> Option<String> {
     ))
 }
 
-/// What the paper's one course can say with such timers.
+/// The meaning of a single course, as the paper has, with such timers.
 fn single_courses(data: &Data) -> Option<String> {
     let lengths = LENGTHS.iter();
     let courses = lengths.map(|(_, x)| data.singles("single", GBN, x, "goodput_bps"));
@@ -279,7 +279,7 @@ fn single_courses(data: &Data) -> Option<String> {
     ))
 }
 
-/// One line's goodput over another's.
+/// One line's goodput divided by another's.
 fn over(data: &Data, family: &str, line: &str, other: &str) -> Option<Vec<f64>> {
     let (ours, theirs) = (shares(data, family, line)?, shares(data, family, other)?);
     Some(ours.iter().zip(theirs).map(|(a, b)| a / b).collect())

@@ -1,4 +1,4 @@
-//! Courses of the four presets over the paper's 100 s, and what is said of them in numbers.
+//! Courses of the four presets over the paper's 100 s, and numbers that describe them.
 
 use fulmar_channel::fading::{Demonstration, Fading};
 use fulmar_proto::rng::Rng;
@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 
 /// The length of the paper's recordings.
 const LENGTH: Duration = Duration::from_secs(100);
-/// A span of a short-term rate above this is a fade. The paper gives none; the goodput of every packet
+/// The short-term rate above which a span is a fade. The paper gives none; the goodput of every packet
 /// length falls from a tenth of it on.
 const FADE: f64 = 1e-4;
-/// Of the light's absence: no receiver decides better than a coin.
+/// The rate above which there is no light: no receiver decides better than a coin.
 const DARK: f64 = 0.49;
-/// Bins of a figure, half a second each.
+/// The number of bins of a figure, half a second each.
 const BINS: usize = 200;
 
 /// One course of a preset.
@@ -22,13 +22,13 @@ pub(super) struct Course {
     pub(super) bins: Vec<(f64, f64, f64)>,
     /// The lengths of fades, without those that are dark all the time, in seconds.
     pub(super) fades: Vec<f64>,
-    /// When each span without light began, and its length, in seconds.
+    /// The start and the length of each span without light, in seconds.
     pub(super) dark: Vec<(f64, f64)>,
     /// The standard deviation of the rate's order of magnitude, while there is light.
     pub(super) unsteadiness: f64,
-    /// How often a second the rate rises through the long-term one.
+    /// The number of times a second that the rate rises through the long-term one.
     pub(super) crossings: f64,
-    /// Mean rates of the first and the last third, without what is dark.
+    /// Mean rates of the first and the last third, without dark spans.
     pub(super) ends: (f64, f64),
     /// The least received power over the mean, while there is light, in decibels.
     pub(super) depth: f64,
@@ -36,7 +36,7 @@ pub(super) struct Course {
 
 /// Seed of the courses; the figure's legend has it.
 const SEED: u64 = 1;
-/// Rates below say no more: an error in 26 minutes of the link.
+/// The least rate that is told apart: one error in 26 minutes of the link.
 const RATE_MIN: f64 = 1e-12;
 
 /// The course of a preset, walked once.
@@ -69,7 +69,7 @@ fn walk(of: Demonstration) -> Course {
 struct Tally {
     /// Middle, sum, highest and samples.
     bins: Vec<(f64, f64, f64, f64)>,
-    /// When the span of fading began, and whether it had light.
+    /// The start of the current fade, and whether it had light.
     fade: Option<(f64, bool)>,
     fades: Vec<f64>,
     dark_since: Option<f64>,
@@ -161,7 +161,7 @@ impl Tally {
     }
 }
 
-/// The part of `parts` that a share of the course lies in.
+/// The one of `parts` parts in which a share of the course lies.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -171,14 +171,14 @@ fn at_share(share: f64, parts: usize) -> usize {
     ((share * parts as f64) as usize).min(parts - 1)
 }
 
-/// The middle one; zero of none.
+/// The middle length; zero if there are none.
 pub(super) fn median(lengths: &[f64]) -> f64 {
     let mut sorted = lengths.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// The longest; zero of none.
+/// The longest length; zero if there are none.
 pub(super) fn longest(lengths: impl Iterator<Item = f64>) -> f64 {
     lengths.fold(0.0, f64::max)
 }

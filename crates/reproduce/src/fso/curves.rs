@@ -144,7 +144,7 @@ fn testbed(_: &Data) -> Vec<Trace> {
     course_of(Demonstration::Testbed)
 }
 
-/// Below this a rate is drawn as this: the axis would show nothing else.
+/// The least rate that is drawn; lower rates are drawn as this one, or the axis would show nothing else.
 const DRAWN_MIN: f64 = 1e-12;
 
 fn course_of(of: Demonstration) -> Vec<Trace> {
@@ -172,7 +172,7 @@ const USERS: [(u64, &str); 5] = [
     (5000, "5000 octets"),
 ];
 
-/// From 1e-9 to 1e-3, twenty points a decade.
+/// The rates from 1e-9 to 1e-3, twenty points a decade.
 fn rates() -> impl Iterator<Item = f64> {
     (0..=120).map(|step| 10_f64.powf(-9.0 + f64::from(step) / 20.0))
 }
@@ -196,7 +196,7 @@ const LENGTH_RATES: [(f64, &str, &str); 4] = [
     (1e-4, "1e-4", "best at 1e-4"),
 ];
 
-/// What equation 11 says of the figures' header.
+/// The best length by equation 11, with the figures' header.
 pub(super) fn best(rate: f64) -> Option<u64> {
     let rate = BitErrorRate::new(rate)?;
     match best_length(ByteCount(super::forms::HEADER), rate) {

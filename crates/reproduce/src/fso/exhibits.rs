@@ -13,7 +13,7 @@ pub(super) const SHARE: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
-/// Of the octets that the way back carries in 2 s.
+/// The way back's share of the link: its octets in 2 s.
 const BACK: Measure = Measure {
     name: "wire_bytes.control",
     unit: 622e6 / 8.0 * 2.0,

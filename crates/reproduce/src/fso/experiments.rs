@@ -1,5 +1,5 @@
-//! Figures of what the runs alone do not explain: four blocks by the timer, what knowledge of the rate is worth by its
-//! age, and how unsteady courses are by the scintillation index.
+//! Figures of our experiments on what the runs alone do not explain: four blocks by the timer, the worth of
+//! knowledge of the rate by its age, and the unsteadiness of courses by the scintillation index.
 
 use super::coded::{ADAPTIVE, BY_POWER, LONGEST};
 use super::knowledge::{AGES_MS, worth};
@@ -33,7 +33,7 @@ const NAMES: [&str; BLOCKS.len()] = [
     "16 blocks",
     "every block",
 ];
-/// What Table 1 has at 1000 octets, with four blocks and without.
+/// Table 1's values at 1000 octets, with four blocks and without.
 const PUBLISHED: [(f64, &str, usize); 2] = [
     (0.2857, "four blocks, paper's runs", 1),
     (0.0200, "TCP, paper's runs", 0),

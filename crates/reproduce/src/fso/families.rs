@@ -15,7 +15,7 @@ pub(super) const SCENARIO: (&str, &str) = (
 );
 pub(super) const MTUS: &[&str] = &["540B", "1040B", "1540B"];
 
-/// The lines of Table 1: go-back-N has the family's window, selective repeat this one.
+/// The lines of Table 1: go-back-N has the family's window, selective repeat the argument's.
 macro_rules! lines {
     ($wide:literal) => {
         &[
@@ -156,7 +156,7 @@ pub(super) const LAWS: Family = table(
     ],
 );
 
-/// The same as the line [`OLD_TIMERS`] of [`LAWS`], of more courses: what single ones come to.
+/// The line [`OLD_TIMERS`] of [`LAWS`] over more courses, each by itself.
 pub(super) const SINGLE: Family = table(
     "single",
     &[
@@ -189,8 +189,8 @@ macro_rules! fixed_timer {
     };
 }
 
-/// Go-back-N with a timer that stands still, over FASOLT: the round trip is 414, 420 and 427 us for packets of 540, 1040
-/// and 1540 octets.
+/// Go-back-N with a fixed timer, over FASOLT: the round trip is 414, 420 and 427 us for packets of 540,
+/// 1040 and 1540 octets.
 pub(super) const EARLY: Family = table(
     "early",
     FASOLT_SETS,

@@ -15,7 +15,7 @@ pub(super) const SNACK_TWICE: &str = "AeroTP, SNACK, twice";
 pub(super) const NARROW: &str = "AeroTP, SNACK, 64 TPDUs";
 pub(super) const ONCE: &str = "UDP, once";
 pub(super) const TWICE: &str = "UDP, twice";
-/// The one length of these families.
+/// The packet length of these families.
 pub(super) const ONE: &str = "1040B";
 
 macro_rules! udp {
@@ -107,7 +107,7 @@ pub(super) const FASOLT_FEATURES: Family = features("features-fasolt", FASOLT_SE
 pub(super) const KIODO_FEATURES: Family = features("features-kiodo", KIODO_SETS);
 pub(super) const SETTING_FEATURES: Family = features("features-setting", SETTING_SETS);
 
-/// So many courses of a channel as it takes to see a difference of one in a hundred.
+/// A family over as many courses of a channel as are needed to see a difference of one in a hundred.
 macro_rules! stamps {
     ($id:literal, $($set:literal),*) => {
         Family {
@@ -122,7 +122,7 @@ const STAMP_LINES: &[Line] = FEATURE_LINES.split_at(4).0;
 
 pub(super) const TESTBED_STAMPS: Family =
     stamps!("stamps-testbed", "hop.fading=testbed seed run over 2s");
-/// At 20 km/h the distance changes by light's 2 us in the paper's 100 s.
+/// ATENAA's family: at 20 km/h the distance changes by 2 us of light's time in the paper's 100 s.
 pub(super) const ATENAA_STAMPS: Family = stamps!(
     "stamps-atenaa",
     "hop.fading=atenaa seed run over 2s",
@@ -153,7 +153,7 @@ pub(super) const SETTING_STAMPS: Family = stamps!(
     "tcp.rto_max=40ms"
 );
 
-/// KIODO setting without bit errors: each timeout there comes too early.
+/// KIODO's distance without bit errors: each timeout there comes too early.
 pub(super) const CLEAN_FEATURES: Family = features(
     "features-clean",
     &[
@@ -169,7 +169,7 @@ pub(super) const CLEAN_FEATURES: Family = features(
 pub(super) const NEWRENO_EVEN: &str = "NewReno with SACK, log-normal 0.003";
 pub(super) const NEWRENO_AWGN: &str = "NewReno with SACK, log-normal 0.0001";
 
-/// What congestion control costs over FASOLT's distance by the law.
+/// The cost of congestion control over FASOLT's distance, by the law of fading.
 pub(super) const CONTROL: Family = Family {
     x_values: &[ONE],
     ..table(

@@ -1,21 +1,21 @@
-//! The paper's closed forms as its figures use them, and as this project's packets ask for.
+//! The paper's closed forms, with the headers of its figures and with those of this project's packets.
 
 use fulmar_proto::units::{BitErrorRate, Bitrate, ByteCount, Distance, Duration};
 use fulmar_sim::theory::{Arq, Packing, RoundTripCapacity, packet_loss, round_trip_time};
 
-/// Of the reference receiver.
+/// The link rate of the reference receiver.
 pub(super) const RATE_BPS: f64 = 622e6;
 const RATE: Bitrate = Bitrate::from_bits_per_second(622_000_000);
 
 /// The paper's header of one packet, in its figures and in Table 1's TCP.
 pub(super) const HEADER: u64 = 20;
-/// Of a packet on Fulmar's links: network 20, TCP 20; AeroTP's 16 and its CRC 4 are as many.
+/// The headers of a packet on Fulmar's links: network 20, TCP 20; AeroTP's 16 and its CRC 4 are as many.
 pub(super) const OWN_HEADER: u64 = 40;
-/// Of a packet of a link layer: UDP 8, network 20, the layer's head 7 and its CRC 4.
+/// The headers of a link layer's packet: UDP 8, network 20, the layer's head 7 and its CRC 4.
 pub(super) const LINK_HEADER: u64 = 39;
 
-/// The distances that the bracketed values of Table 1 are computed from, which are not all the text's
-/// (spec/protocols.md D1), in metres.
+/// The distances from which the bracketed values of Table 1 are computed, in metres. For the testbed and
+/// ATENAA the text has others: 500 m and 1400 m.
 pub(super) const TESTBED: f64 = 400.0;
 pub(super) const ATENAA: f64 = 1_500.0;
 pub(super) const FASOLT: f64 = 61_000.0;
@@ -25,7 +25,7 @@ pub(super) const KIODO: f64 = 2_500_000.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) arq: Arq,
-    /// In metres.
+    /// The distance in metres.
     pub(super) distance: f64,
     pub(super) user: u64,
     pub(super) header: u64,
@@ -36,7 +36,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// As in the paper's Figures 2 to 4.
+    /// The form as in the paper's Figures 2 to 4.
     pub(super) const fn figure(arq: Arq, distance: f64, user: u64, rate: f64) -> Self {
         Self {
             arq,
@@ -48,7 +48,7 @@ impl Form {
         }
     }
 
-    /// The same with a packet's headers as they are here.
+    /// The same form with another length of the headers.
     pub(super) const fn with_header(self, header: u64) -> Self {
         Self { header, ..self }
     }
@@ -81,7 +81,7 @@ impl Form {
     }
 }
 
-/// The loss of packets of so many octets at a bit error rate.
+/// The loss of packets of `octets` octets at a bit error rate.
 pub(super) fn loss(rate: f64, octets: u64) -> f64 {
     let ber = BitErrorRate::new(rate).unwrap_or_default();
     packet_loss(ber, ByteCount(octets)).value()

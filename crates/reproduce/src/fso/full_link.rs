@@ -1,8 +1,10 @@
-//! What the paper's last columns say of its TCP's fall: the link was full all the time.
+//! The cause of the fall of the paper's TCP, read from the table's last columns: the link was full all the
+//! time.
 //!
-//! Every packet that arrives is acknowledged, so the way back's share counts arrivals. Over the testbed with
-//! independent errors nearly all arrive, and nearly all are of use: goodput and way back over those of that row are the
-//! shares of what is of use, and of what arrives.
+//! Every packet that arrives is acknowledged, so the way back's share counts arrivals. Over the testbed
+//! with independent errors nearly all packets arrive, and nearly all are of use. A row's way back divided
+//! by that of this reference is the share of packets that arrive; its goodput divided likewise is the share
+//! that is of use.
 
 use super::families::{BETWEEN, EVERY_PACKET, LATE};
 use super::view::{list, shares};
@@ -31,7 +33,7 @@ fn over(row: [f64; 3], reference: [f64; 3]) -> [f64; 3] {
     [0, 1, 2].map(|index| row[index] / reference[index])
 }
 
-/// The share of packets that arrive, and of those that are of use once arrived.
+/// The share of packets that arrive, and the share of arrived packets that are of use.
 fn arriving_and_useful(row: &Row) -> ([f64; 3], [f64; 3]) {
     let arriving = over(row.back, AWGN.back);
     let useful = over(over(row.goodput, AWGN.goodput), arriving);

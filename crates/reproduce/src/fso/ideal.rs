@@ -11,9 +11,9 @@ pub(super) const IDEAL_USERS: [(u64, &str); 3] = [
     (1000, "1000 octets"),
     (1500, "1500 octets"),
 ];
-/// Their bit error rates, as numbers and as written.
+/// The bit error rates of those runs, as numbers and as written.
 pub(super) const IDEAL_RATES: [(f64, &str); 3] = [(1e-7, "1e-7"), (1e-6, "1e-6"), (1e-5, "1e-5")];
-/// How long they run.
+/// The length of the runs.
 pub(super) const IDEAL_SECONDS: f64 = 2.0;
 
 /// A link layer's share of the link in user data.
@@ -131,10 +131,11 @@ pub(super) const IDEAL_SR_FASOLT: Family = ideal!(
     IDEAL_FASOLT
 );
 
-/// How long the go-back-N over KIODO runs: a loss costs it 16.7 ms.
+/// The length of the go-back-N's runs over KIODO: a loss costs it 16.7 ms.
 const KIODO_SECONDS: f64 = 20.0;
 
-/// Over KIODO, with the longest packets: the link layer's window of 1024 frames holds its round trip of no shorter ones.
+/// Go-back-N over KIODO with the longest packets: with shorter ones a round trip holds more than the link
+/// layer's window of 1024 frames.
 pub(super) const IDEAL_GBN_KIODO: Family = Family {
     x_path: "hop.forward.ber",
     x_values: &[IDEAL_RATES[1].1],
@@ -164,7 +165,7 @@ pub(super) const IDEAL_GBN_KIODO: Family = Family {
     )
 };
 
-/// Its share of the link in user data, and half of the interval.
+/// That go-back-N's share of the link in user data, and half of the interval.
 pub(super) fn kiodo_share(data: &Data) -> Option<(f64, f64)> {
     let (line, rate) = (IDEAL_USERS[2].1, IDEAL_RATES[1].1);
     let octets = data.at("ideal-gbn-kiodo", line, rate, "delivered_bytes")?;

@@ -1,9 +1,10 @@
-//! What knowing the short-term bit error rate is worth, by how old the knowledge is: over the very courses that the runs
-//! at a long-term rate of 1e-4 meet, by arithmetic alone.
+//! The worth of knowing the short-term bit error rate, by the age of the knowledge: over the very courses
+//! that the runs at a long-term rate of 1e-4 meet, by arithmetic alone.
 //!
-//! Of each sample of a course the class of its rate is known (a quarter octave), and what each choice of length and
-//! parity makes of it. A policy that knows the rate of a time ago exactly is a choice for each class of then; the best
-//! such policy in hindsight is what none that knows no more can exceed. One that knows nothing is a fixed choice.
+//! For each sample of a course the class of its rate is known (a quarter octave), and so is each choice's
+//! use of the link in that class. A policy that knows exactly the rate of some time ago is one choice for
+//! each class of that rate. The best such policy in hindsight is a bound for every policy that knows no
+//! more. A policy that knows nothing is one fixed choice.
 
 use super::view::FADING;
 use fulmar_channel::fading::Fading;
@@ -17,23 +18,23 @@ const SEEDS: [u64; 2] = [1, 2];
 const LENGTH: Duration = Duration::from_secs(2);
 /// Octets of the longest TPDU: 1540 without the network's header.
 const TPDU_BYTES: usize = 1520;
-/// Quarter octaves down to 2^-40.
+/// The number of classes: quarter octaves down to 2^-40.
 const CLASSES: usize = 160;
 /// Ages of the knowledge in milliseconds.
 pub(super) const AGES_MS: [f64; 12] = [
     0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 16.7, 30.0, 60.0,
 ];
 
-/// What a channel's courses allow, as shares of the link.
+/// The most that a channel's courses allow, as shares of the link.
 #[derive(Clone, Debug)]
 pub(super) struct Worth {
     /// The best fixed choice of all lengths and strengths, in hindsight.
     pub(super) fixed: f64,
-    /// Its parity words, and its payload in octets.
+    /// That choice's parity words, and its payload in octets.
     pub(super) shape: (u16, usize),
-    /// The best choices by the rate at the moment.
+    /// The best choices by the present rate.
     pub(super) now: f64,
-    /// By the rate of each of the ages ago.
+    /// The best choices by the rate of each of the ages ago.
     pub(super) by_age: Vec<f64>,
 }
 
@@ -45,14 +46,14 @@ pub(super) fn worth(channel: &str) -> Option<&'static Worth> {
     Some(worth.get_or_init(|| Tables::new(channel).worth()))
 }
 
-/// A channel's courses in classes, and what each choice uses of the link in each class.
+/// A channel's courses in classes, and each choice's use of the link in each class.
 struct Tables {
     shapes: Vec<TpduShape>,
-    /// By class, then by shape.
+    /// The use of the link by class, then by shape.
     uses: Vec<Vec<f64>>,
-    /// Of each seed, the class of each sample.
+    /// The class of each sample, for each seed.
     courses: Vec<Vec<usize>>,
-    /// From one sample to the next.
+    /// The time from one sample to the next, in seconds.
     spacing: f64,
 }
 
@@ -70,7 +71,7 @@ impl Tables {
             .expect("a preset and clauses of any source");
         let mut spacing = 0.0;
         let courses = SEEDS.map(|seed| {
-            // As a world makes it of its seed.
+            // The generator that a world makes of its seed.
             let course = Rng::from_seed(seed)
                 .child("hop-0")
                 .child("course")
@@ -101,7 +102,8 @@ impl Tables {
         }
     }
 
-    /// The most that a choice uses of the link in the mean over these shares of time, by class; and which.
+    /// The most that a choice uses of the link in the mean over these shares of time, by class; and the
+    /// choice.
     fn most(&self, shares: &[f64]) -> (f64, usize) {
         let mut sums = vec![0.0; self.shapes.len()];
         for (uses, share) in self
@@ -123,7 +125,7 @@ impl Tables {
         best
     }
 
-    /// The best choices by the class of `age` samples before.
+    /// The share of the link with the best choices by the class of `age` samples before.
     fn by_age(&self, age: usize) -> f64 {
         let mut shares = vec![vec![0.0; CLASSES]; CLASSES];
         let mut total = 0.0;

@@ -1,11 +1,9 @@
-//! Repetition as the paper's text describes its simulator, in slots of one packet each: a timer for every packet, and
-//! a receiver that keeps few runs of packets behind a hole.
-//!
-//! None of Fulmar's machines works so; this is the experiment that tells what the paper's numbers follow from. The
-//! sender fills every slot: with the packet whose timer has ended and that is not known to have been taken, else with
-//! a new one. The receiver takes the next packet and what continues or closes one of its runs, begins another run while
-//! it has fewer than its blocks, and drops everything else. What it took is known to the sender a round trip later.
-//! Acknowledgements are not lost, windows are without bound, and headers do not grow.
+//! None of Fulmar's machines works so; this is the experiment that tells what the paper's numbers follow
+//! from. The sender fills every slot: with the packet whose timer has ended and that is not known to have
+//! been accepted, else with a new one. The receiver accepts the next packet and every packet that continues
+//! or closes one of its runs. It begins another run while it has fewer than its blocks, and drops
+//! everything else. The sender knows of an accepted packet a round trip later. Acknowledgements are not
+//! lost, windows are without bound, and headers do not grow.
 
 use super::forms::{Form, HEADER, KIODO, RATE_BPS, loss};
 use fulmar_proto::rng::Rng;
@@ -13,13 +11,13 @@ use fulmar_sim::theory::Arq;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 
-/// The paper's selective repeat has this header.
+/// The header of the paper's selective repeat.
 const SELECTIVE_HEADER: u64 = 60;
-/// Blocks of a receiver that keeps everything.
+/// The blocks of a receiver that keeps everything.
 pub(super) const EVERY: usize = usize::MAX;
 /// The timeouts of the experiment, in round trips.
 pub(super) const TIMEOUTS: [f64; 10] = [1.0, 1.1, 1.25, 1.4, 1.5, 1.75, 2.0, 3.0, 4.0, 5.0];
-/// The blocks of the experiment; without any the receiver is a go-back-N's.
+/// The numbers of blocks of the experiment; with none the receiver is a go-back-N's.
 pub(super) const BLOCKS: [usize; 5] = [0, 4, 8, 16, EVERY];
 const SECONDS: f64 = 8.0;
 const SEED: u64 = 1;
@@ -31,22 +29,22 @@ struct Slotted {
     blocks: usize,
     /// Slots from sending a packet to sending it again.
     timeout: usize,
-    /// Slots from sending a packet to knowing that it was taken.
+    /// Slots from sending a packet to knowing that it was accepted.
     round_trip: usize,
     /// The share of packets that is lost.
     loss: f64,
 }
 
-/// What is behind the first hole.
+/// The packets that the receiver holds behind the first hole.
 #[derive(Clone, Debug, Default)]
 struct Receiver {
     next: usize,
-    /// Runs by their first packet, each with the one behind its last.
+    /// Runs by their first packet, each with the packet behind its last.
     runs: BTreeMap<usize, usize>,
 }
 
 impl Receiver {
-    /// Whether the packet is taken, or was.
+    /// Whether the packet is accepted, or was before.
     fn take(&mut self, number: usize, blocks: usize) -> bool {
         if number < self.next {
             return true;
@@ -76,7 +74,7 @@ impl Receiver {
 impl Slotted {
     /// The share of `slots` slots that carried a packet that was delivered in order in the end.
     fn delivered(&self, slots: usize, rng: &mut Rng) -> f64 {
-        // By packet: from which slot on it is known to have been taken.
+        // By packet: the slot from which on it is known to have been accepted.
         let mut known: Vec<usize> = Vec::with_capacity(slots);
         let mut timers: VecDeque<(usize, usize)> = VecDeque::new();
         let mut receiver = Receiver::default();
@@ -105,7 +103,8 @@ impl Slotted {
     }
 }
 
-/// Goodput over the AWGN KIODO at 1e-6 as a share of the link, with a timer of so many round trips.
+/// Goodput over KIODO's distance with independent errors at 1e-6, as a share of the link, with a timer of
+/// `timeout` round trips.
 fn share(user: u64, blocks: usize, timeout: f64) -> f64 {
     let arq = if blocks == 0 {
         Arq::GoBackN
@@ -142,7 +141,7 @@ fn whole(value: f64) -> usize {
     value.round() as usize
 }
 
-/// At each of the experiment's timeouts, with 1000 octets of user data.
+/// The shares at each of the experiment's timeouts, with 1000 octets of user data.
 pub(super) fn by_timeout(blocks: usize) -> &'static [f64] {
     static SHARES: [OnceLock<Vec<f64>>; BLOCKS.len()] = [const { OnceLock::new() }; BLOCKS.len()];
     let place = BLOCKS.iter().position(|known| *known == blocks);
@@ -154,7 +153,7 @@ pub(super) fn by_timeout(blocks: usize) -> &'static [f64] {
     SHARES[place.unwrap_or(0)].get_or_init(compute)
 }
 
-/// At 500, 1000 and 1500 octets of user data with four blocks, by the experiment's timeouts.
+/// The shares at 500, 1000 and 1500 octets of user data with four blocks, by the experiment's timeouts.
 pub(super) fn four_by_length() -> &'static [[f64; 3]] {
     static SHARES: OnceLock<Vec<[f64; 3]>> = OnceLock::new();
     SHARES.get_or_init(|| {

@@ -27,7 +27,7 @@ use super::{
 use crate::overlay::Overlay;
 use crate::paper::{Family, Figure, Paper, Section};
 
-/// Everything that is made of the paper.
+/// The reproduction of the paper.
 pub const FSO: Paper = Paper {
     name: "fso",
     title: "Free-space optics: packet length, repetition and fades",
@@ -140,7 +140,7 @@ pub const FSO: Paper = Paper {
     ],
 };
 
-/// The shares that Table 1 prints, of goodput and way back, as a measure in records' units would be.
+/// The shares of goodput and way back that Table 1 prints, as overlays in the records' units.
 macro_rules! overlays {
     ($scenario:literal) => {
         &[

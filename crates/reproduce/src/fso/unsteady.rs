@@ -1,5 +1,5 @@
-//! How unsteady the short-term bit error rate is by the scintillation index, where each course is scaled to 1e-6: why the
-//! presets of strong turbulence look calmer than KIODO's.
+//! The unsteadiness of the short-term bit error rate by the scintillation index, where each course is
+//! scaled to 1e-6. It shows why the presets of strong turbulence look calmer than KIODO's.
 
 use fulmar_channel::fading::Fading;
 use fulmar_proto::rng::Rng;
@@ -8,21 +8,21 @@ use std::sync::OnceLock;
 
 /// The indices of the experiment; gamma-gamma is defined from the second on.
 pub(super) const INDICES: [f64; 7] = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0];
-/// Long enough for 6,000 correlation times of the testbed's 4 ms.
+/// The length of a course: 6,000 correlation times of the testbed's 4 ms.
 const LENGTH: Duration = Duration::from_secs(25);
-/// As in Figure 1's courses: rates below say no more.
+/// The least rate that is told apart, as in Figure 1's courses.
 const RATE_MIN: f64 = 1e-12;
 
-/// What a course is like.
+/// The unsteadiness of a course.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unsteadiness {
     /// The standard deviation of the rate's order of magnitude.
     pub(super) deviation: f64,
-    /// How often a second the rate rises through 1e-6.
+    /// The number of times a second that the rate rises through 1e-6.
     pub(super) crossings: f64,
 }
 
-/// A process as a scenario describes it, over a course of its own.
+/// The unsteadiness of a process that is described as in a scenario, over a course of its own.
 fn of(law: &str) -> Option<Unsteadiness> {
     let text = format!("{law} ber 1e-6 over 25s seed 1");
     let fading: Fading = text.parse().ok()?;
@@ -52,7 +52,7 @@ pub(super) enum Law {
     GammaGamma,
 }
 
-/// By index, with the testbed's 4 ms.
+/// The unsteadiness by index, with the testbed's correlation time of 4 ms.
 pub(super) fn by_index(law: Law) -> &'static [(f64, Unsteadiness)] {
     static LOG_NORMAL: OnceLock<Vec<(f64, Unsteadiness)>> = OnceLock::new();
     static GAMMA_GAMMA: OnceLock<Vec<(f64, Unsteadiness)>> = OnceLock::new();
@@ -67,7 +67,7 @@ pub(super) fn by_index(law: Law) -> &'static [(f64, Unsteadiness)] {
     })
 }
 
-/// KIODO's process without its pass, which is a trend and no unsteadiness.
+/// The unsteadiness of KIODO's process without its pass, since the pass is a trend.
 pub(super) fn kiodo() -> Option<Unsteadiness> {
     static KIODO: OnceLock<Option<Unsteadiness>> = OnceLock::new();
     *KIODO.get_or_init(|| of("log-normal 0.05 time 2ms"))

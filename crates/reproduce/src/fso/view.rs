@@ -3,7 +3,7 @@
 use super::forms::RATE_BPS;
 use crate::data::Data;
 
-/// User data of Table 1's packets, and the packets on Fulmar's links, as the families have them.
+/// User data of Table 1's packets, each with its packet on Fulmar's links as the families name it.
 pub(super) const LENGTHS: [(u64, &str); 3] = [(500, "540B"), (1000, "1040B"), (1500, "1540B")];
 /// Table 1's measured channels, by family.
 pub(super) const FADING: [&str; 4] = ["testbed", "atenaa", "fasolt", "kiodo"];
@@ -13,13 +13,13 @@ pub(super) fn share(data: &Data, family: &str, line: &str, x: &str) -> Option<f6
     Some(data.mean(family, line, x, "goodput_bps")? / RATE_BPS)
 }
 
-/// At each of Table 1's lengths.
+/// The shares at each of Table 1's lengths.
 pub(super) fn shares(data: &Data, family: &str, line: &str) -> Option<Vec<f64>> {
     let lengths = LENGTHS.iter();
     lengths.map(|(_, x)| share(data, family, line, x)).collect()
 }
 
-/// Half of its interval; zero of one run.
+/// Half of the share's interval; zero for one run.
 pub(super) fn half(data: &Data, family: &str, line: &str, x: &str) -> f64 {
     let half = data.at(family, line, x, "goodput_bps");
     half.and_then(|summary| summary.ci95)
@@ -32,7 +32,7 @@ pub(super) fn list(values: &[f64], digits: usize) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// Of each channel's figures a part of a sentence.
+/// A part of a sentence for each channel, joined.
 pub(super) fn by_channel(channels: &[&str], of: impl Fn(&str) -> Option<String>) -> Option<String> {
     let parts = channels
         .iter()
@@ -46,12 +46,12 @@ pub(super) fn worst(ratios: &[f64]) -> f64 {
     distances.fold(0.0, f64::max)
 }
 
-/// The least.
+/// The least of some values.
 pub(super) fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The greatest.
+/// The greatest of some values.
 pub(super) fn most(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }

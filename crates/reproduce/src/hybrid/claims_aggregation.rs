@@ -1,4 +1,4 @@
-//! What the paper says of acknowledgements sent together (section I, section IV.E, Figures 4 to 7).
+//! The paper's claims about acknowledgements sent together (section I, section IV.E, Figures 4 to 7).
 
 use super::experiments::{CUMULATIVE, LISTED, LISTED_CLEAN, LISTED_SHORT, TAIL_LONG, TAIL_SHORT};
 use super::reading::{
@@ -11,7 +11,7 @@ use crate::data::Data;
 const STYLE: &str = "style";
 /// The values that the paper means by "above 200".
 const ABOVE: [&str; 2] = ["MACK of 300", "MACK of 365"];
-/// Up to 200: where the paper sees no difference.
+/// The values up to 200, between which the paper sees no difference.
 const UP_TO: [&str; 4] = [TEN, "MACK of 50", HUNDRED, "MACK of 200"];
 
 pub(super) const CLAIMS: [Claim; 10] = [
@@ -119,7 +119,7 @@ pub(super) const CLAIMS: [Claim; 10] = [
             let (short, long) = (spread("mack")?, spread("mack-20mb")?);
             let most = |family| data.mean(family, "MACK of 365", WORST, "goodput_bps");
             let (little, much) = (most("mack")?, most("mack-20mb")?);
-            // Two lengths give what a transfer takes for each octet, and what besides.
+            // Two lengths give a transfer's time for each octet, and its time besides.
             let besides = |line| {
                 let of = |x, name| data.mean("tail", line, x, name);
                 let last = |x| of(x, "last_delivery_s");
@@ -213,7 +213,7 @@ fn goodput_clean(data: &Data) -> Option<Finding> {
                 String::new()
             },
         };
-        // Refuted if even the interval's upper end is below the 1 % that is asked for.
+        // Refuted if even the interval's upper end is below the 1 % that the claim needs.
         let open = most >= 1.01;
         Some(found.open_if(open, "the intervals reach the 1 % that is asked for."))
     })
@@ -331,15 +331,15 @@ fn indifferent(data: &Data) -> Option<Finding> {
     })
 }
 
-/// Overhead above 200 and up to 200, at a rate.
+/// Overhead of MACKs of more than 200 and of MACKs up to 200, at a rate.
 struct Step {
-    /// The least of those above, and its interval's half.
+    /// The least overhead above 200, and half of its interval.
     above: (f64, f64),
-    /// The greatest of those up to 200, and its interval's half.
+    /// The greatest overhead up to 200, and half of its interval.
     below: (f64, f64),
-    /// That of 100.
+    /// The overhead of MACKs of 100.
     hundred: (f64, f64),
-    /// The least of those.
+    /// The least overhead up to 200.
     least: f64,
 }
 

@@ -1,4 +1,5 @@
-//! What the paper says its modes deliver and cost beside TCP and UDP (section IV.F, Figures 10 and 11).
+//! The paper's claims about what its modes deliver and cost beside TCP and UDP (section IV.F, Figures 10
+//! and 11).
 
 use super::experiments::{TCP_FREE, TCP_QUICK, TCP_STUBBORN};
 use super::reading::{ALL, HIGH, MODES, View, WORST, count, falls, in_each, kilobytes, percent};

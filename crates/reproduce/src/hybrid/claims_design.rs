@@ -1,4 +1,4 @@
-//! What the paper says of ARQ, FEC and both in general, and of its two hybrids (sections II and III).
+//! The paper's claims about ARQ, FEC and both in general, and about its two hybrids (sections II and III).
 
 use super::experiments::{BACK_AEROTP, BACK_AEROTP_LOSSY, BACK_TCP, BACK_TCP_LOSSY};
 use super::reading::{
@@ -11,7 +11,7 @@ use crate::data::Data;
 const SCHEMES: &str = "section II.B";
 const HYBRIDS: &str = "section III";
 
-/// Those in which a round trip is long enough to be told from the rest.
+/// The readings in which a round trip is long enough to be told from the rest.
 const LATENT: &[Reading] = &[MODES[1], MODES[3]];
 
 pub(super) const CLAIMS: [Claim; 15] = [

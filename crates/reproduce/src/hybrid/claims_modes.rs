@@ -1,4 +1,5 @@
-//! What the paper says of its modes' goodput and delay beside TCP and UDP (section IV.F, Figures 8 and 9).
+//! The paper's claims about its modes' goodput and delay beside TCP and UDP (section IV.F, Figures 8 and
+//! 9).
 
 use super::experiments::QUASI_NO_WAIT;
 use super::reading::{

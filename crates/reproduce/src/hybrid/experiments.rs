@@ -6,7 +6,7 @@ use crate::multi_mode::causes::TCP_GOODPUT;
 use crate::multi_mode::design::{OUTAGE_AGAIN, OUTAGE_DELIVERED, OUTAGE_LAST, RAMP_GOODPUT};
 use crate::paper::{Family, Figure, Line, Section};
 
-/// Their place: none of the paper's.
+/// The place of experiments that are none of the paper's.
 const OURS: &str = "Experiment";
 
 pub(super) const WHY_STRENGTH: Section = Section {
@@ -131,7 +131,7 @@ pub(super) const WHY_TCP: Section = Section {
     ],
 };
 
-/// Lines, each with what it changes.
+/// Lines, each with the settings that it changes.
 macro_rules! lines {
     ($($label:expr => [$($set:literal),*]),* $(,)?) => {
         &[$(Line { label: $label, sets: &[$($set),*] }),*]
@@ -279,7 +279,7 @@ pub(super) const BACK_TCP_LOSSY: &str = "TCP, half lost on the way back";
 pub(super) const BACK_AEROTP: &str = "AeroTP reliable";
 pub(super) const BACK_AEROTP_LOSSY: &str = "AeroTP, half lost on the way back";
 
-/// What transports need of the way back.
+/// The transports' use of the way back.
 pub(super) const BACK: Family = Family {
     id: "way-back",
     lines: lines!(

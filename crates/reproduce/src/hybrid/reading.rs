@@ -7,7 +7,7 @@ pub(super) use crate::reading::{
     percent, rate, seconds,
 };
 
-/// Of Figures 8 to 11.
+/// The readings of Figures 8 to 11.
 pub(super) const MODES: &[Reading] = &[
     Reading::per_bit("modes", PRINTED),
     Reading::per_bit("modes-10ms", "10 ms"),
@@ -16,7 +16,7 @@ pub(super) const MODES: &[Reading] = &[
     Reading::per_bit("modes-20mb", "20 MB"),
 ];
 
-/// Of Figures 4 to 7.
+/// The readings of Figures 4 to 7.
 pub(super) const MACKS: &[Reading] = &[
     Reading::per_bit("mack", PRINTED),
     Reading::per_bit("mack-10ms", "10 ms"),
@@ -26,7 +26,7 @@ pub(super) const MACKS: &[Reading] = &[
 ];
 
 impl View<'_> {
-    /// A measure of each number of acknowledgements to a MACK, at a rate.
+    /// A measure at a rate, for each number of acknowledgements in a MACK.
     pub(super) fn by_aggregation(
         &self,
         rate: &str,
@@ -38,7 +38,7 @@ impl View<'_> {
             .collect()
     }
 
-    /// How many times the reliable mode's measure is `line`'s, at a rate.
+    /// The reliable mode's measure divided by `line`'s, at a rate.
     pub(super) fn ratio(&self, line: &str, rate: &str, name: &str) -> Option<f64> {
         Some(self.at(line, rate, name)? / self.at(RELIABLE, rate, name)?)
     }

@@ -13,7 +13,7 @@ pub(super) const QUASI: &str = "AeroTP quasi-reliable";
 pub(super) const NACK: &str = "AeroTP NACK";
 pub(super) const BOTH: &str = "AeroTP NACK+MACK";
 
-/// Everything that is made of `aerotp-hybrid`.
+/// The reproduction of `aerotp-hybrid`.
 pub const HYBRID: Paper = Paper {
     name: "aerotp-hybrid",
     title: "AeroTP's error control: ARQ, FEC and both",
@@ -196,7 +196,7 @@ const MODE_LINES: &[Line] = &[
     },
 ];
 
-/// The paper's numbers of acknowledgements to a MACK are lost with its legend, but for 200 and 365.
+/// The paper's numbers of acknowledgements in a MACK. Its legend is lost, so only 200 and 365 are known.
 pub(super) const AGGREGATED: [&str; 7] = [
     ONE,
     TEN,
@@ -210,7 +210,7 @@ pub(super) const ONE: &str = "MACK of 1";
 pub(super) const TEN: &str = "MACK of 10";
 pub(super) const HUNDRED: &str = "MACK of 100";
 
-/// A reliable line that aggregates so many.
+/// A reliable line with so many acknowledgements in a MACK.
 macro_rules! aggregated {
     ($($n:literal)*) => {
         &[$(Line {
@@ -263,7 +263,7 @@ const LATENT: &[&str] = &["hop.delay=10ms"];
 const MODES_PLACES: [&str; 4] = ["Figure 8", "Figure 9", "Figure 10", "Figure 11"];
 const MACK_PLACES: [&str; 4] = ["Figure 4", "Figure 5", "Figure 6", "Figure 7"];
 
-/// Of a comparison, under each reading of the conditions, the family and its four figures.
+/// The family and the four figures of a comparison, under each reading of the conditions.
 macro_rules! readings {
     ($lines:expr, $places:expr, $(
         $family:ident, $figures:ident: $id:literal, $sets:expr, $octets:literal, $conditions:expr, $title:literal;

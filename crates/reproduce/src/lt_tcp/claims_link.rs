@@ -1,4 +1,4 @@
-//! What the slides say of the link layers.
+//! The slides' claims about the link layers.
 
 use super::families::{ARQ, ARQ_WIDE, HARQ, LT_HARQ, PERCENT, TCP_ARQ, TCP_HARQ, WIDE};
 use super::published::{
@@ -10,13 +10,14 @@ use crate::data::Data;
 use crate::overlay::Overlay;
 use core::fmt::Write as _;
 
-/// Of the slides' hops, decoded from their latencies (spec/protocols.md 2.2).
+/// The rate of the slides' hops. They do not print it; it follows from their latencies.
 const RATE_BPS: f64 = 10e6;
 
 const LATENCY: &str = "link.latency_mean_s";
 
 const HARQ_FITTED: &str = "LL-HARQ's blocks, and how many of them are left to a second round, were chosen by the published latencies.";
-/// The steps by which these settings were found are in docs/models/lt-tcp.md.
+/// The note for findings about goodput with fitted settings; docs/models/lt-tcp.md has the steps of the
+/// fitting.
 pub(super) const GOODPUT_FITTED: &str = "LL-HARQ's blocks, how many of them may fail, and RED's thresholds were chosen with Table I at 10 to 30 % in view (docs/models/lt-tcp.md).";
 /// The note for findings about LL-ARQ beside LL-HARQ.
 pub(super) const WINDOW_FITTED: &str = "LL-ARQ's window of 32 frames and its timer were fitted to the published latencies and to this very order.";

@@ -1,4 +1,4 @@
-//! What the slides say of transports over the link layers.
+//! The slides' claims about transports over the link layers.
 
 use super::claims_link::{GOODPUT_FITTED, WINDOW_FITTED, farthest};
 use super::families::{

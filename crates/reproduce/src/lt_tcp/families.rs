@@ -4,7 +4,7 @@ use crate::paper::{Family, Line};
 
 /// The slides' average packet error rates, in per cent.
 pub(super) const PERCENT: [u32; 6] = [0, 10, 20, 30, 40, 50];
-/// As the simulator takes them.
+/// The same rates as the simulator takes them.
 pub(super) const ERROR_RATES: &[&str] = &[
     "on-off 0% period 20ms",
     "on-off 10% period 20ms",
@@ -91,7 +91,7 @@ macro_rules! combinations {
     };
 }
 
-/// An LL-ARQ whose window never stands still; its timer at the slides' latencies.
+/// An LL-ARQ whose window is never exhausted; its timer fits the slides' latencies.
 const WIDE_SETS: [&str; 2] = ["hop.link.window=512", "hop.link.retransmit_after=23.4ms"];
 
 pub(super) const HOP: Family = family(

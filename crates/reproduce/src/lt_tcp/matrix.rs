@@ -1,4 +1,4 @@
-//! Any transport over any link layer over three channels (issue 5, must-hold 5): our own experiment.
+//! Every transport over every link layer, over three channels: our own experiment.
 
 use super::published::GOODPUT;
 use crate::exhibit::{Cells, Exhibit};

@@ -1,4 +1,4 @@
-//! What is measured, and the slides' tables of it.
+//! The measures of the slides, and their published tables.
 
 use super::families::{ARQ, HARQ, LT_HARQ};
 use crate::exhibit::{Beside, Cells, Exhibit};

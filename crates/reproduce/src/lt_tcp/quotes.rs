@@ -1,4 +1,4 @@
-//! What the claims quote is what the tables of `reference/` say.
+//! A check that the claims quote the numbers in the tables of `reference/`.
 
 use super::families::PERCENT;
 use super::published::{
@@ -8,7 +8,7 @@ use super::published::{
 use super::view::{LOSSY, published};
 use super::{claims_link, claims_transport};
 
-/// The numbers in a claim's sentence that stand where the table's do, in its order.
+/// The numbers in a claim's sentence that should be the table's, in the table's order.
 fn quoted(id: &str) -> Vec<String> {
     let mut claims = claims_link::CLAIMS.iter().chain(&claims_transport::CLAIMS);
     let claim = claims.find(|claim| claim.id == id).expect("a claim");

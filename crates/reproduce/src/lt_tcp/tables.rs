@@ -6,7 +6,7 @@ use super::published::TABLE_1;
 use super::{claims_link, claims_transport, matrix};
 use crate::paper::{Absent, Paper, Section};
 
-/// Everything that is made of the slides.
+/// The reproduction of the slides.
 pub const LT_TCP: Paper = Paper {
     name: "lt-tcp",
     title: "Loss tolerance between link and transport: LT-TCP and LL-HARQ",

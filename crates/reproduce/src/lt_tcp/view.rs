@@ -7,7 +7,7 @@ use crate::overlay::Overlay;
 
 /// The error rates at which something is lost, as the slides write them.
 pub(super) const LOSSY: &[u32] = PERCENT.split_at(1).1;
-/// The highest.
+/// The highest error rate.
 pub(super) const WORST: u32 = 50;
 
 /// A measure's mean at an error rate in per cent.
@@ -16,7 +16,7 @@ pub(super) fn at(data: &Data, family: &str, line: &str, percent: u32, name: &str
     data.mean(family, line, ERROR_RATES[index], name)
 }
 
-/// Half the width of its interval.
+/// Half the width of the interval of that mean.
 pub(super) fn half(data: &Data, family: &str, line: &str, percent: u32, name: &str) -> Option<f64> {
     let index = PERCENT.iter().position(|known| *known == percent)?;
     data.at(family, line, ERROR_RATES[index], name)?.ci95
@@ -44,22 +44,22 @@ pub(super) fn list(values: &[f64], unit: f64, digits: usize) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// In Mbit/s.
+/// Values as text in Mbit/s.
 pub(super) fn megabits(values: &[f64]) -> String {
     format!("{} Mbit/s", list(values, 1e6, 2))
 }
 
-/// In per cent.
+/// Values as text in per cent.
 pub(super) fn percents(shares: &[f64]) -> String {
     format!("{} %", list(shares, 0.01, 2))
 }
 
-/// In milliseconds.
+/// Values as text in milliseconds.
 pub(super) fn millis(values: &[f64]) -> String {
     format!("{} ms", list(values, 1e-3, 1))
 }
 
-/// What the slides' table says at each of some error rates, in the records' unit.
+/// The values of the slides' table at some error rates, in the records' unit.
 pub(super) fn published(table: &Overlay, percents: &[u32]) -> Option<Vec<f64>> {
     let percents = percents.iter();
     percents
@@ -67,17 +67,17 @@ pub(super) fn published(table: &Overlay, percents: &[u32]) -> Option<Vec<f64>> {
         .collect()
 }
 
-/// At which error rates above 0 one line is above another.
+/// The comparison of two lines at the error rates above 0.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) first: Vec<f64>,
     pub(super) second: Vec<f64>,
-    /// By more than their intervals together.
+    /// The number of rates at which the first is higher by more than both intervals together.
     pub(super) higher: usize,
     lower: usize,
 }
 
-/// How two lines' means compare; with runs of other errors each, and intervals by Student's t.
+/// Compares two lines' means. Each has runs with errors of its own, and intervals by Student's t.
 pub(super) fn order(data: &Data, family: &str, lines: [&str; 2], name: &str) -> Option<Order> {
     let [first, second] = lines;
     let mut order = Order {

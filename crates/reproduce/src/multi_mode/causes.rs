@@ -58,7 +58,7 @@ pub(super) const QUEUE_FAMILY: Family = Family {
     ..HOLE_FAMILY
 };
 
-/// Which choices of a TCP make which part of its curves.
+/// The choices of a TCP, and the parts of its curves that they make.
 pub(crate) const TCP_FAMILY: Family = Family {
     id: TCPS,
     lines: &[
@@ -94,7 +94,7 @@ pub(crate) const TCP_FAMILY: Family = Family {
     ..HOLE_FAMILY
 };
 
-/// Whether the quasi-reliable mode waits for what is missing.
+/// Whether the quasi-reliable mode waits for missing data.
 pub(super) const HOLE_FAMILY: Family = Family {
     id: HOLES,
     scenario: SCENARIO,

@@ -1,4 +1,4 @@
-//! What the paper says of the modes against the bit error rate (sections IV.B and IV.D, Figures 21-24).
+//! The paper's claims about the modes against the bit error rate (sections IV.B and IV.D, Figures 21-24).
 
 use super::causes::{
     CUT, HOLES, HOLES_PARITY, PATIENT, QUEUES, QUICK, SLOW, SLOW_PARITY, SLOWER, TCPS,
@@ -10,7 +10,7 @@ use crate::claims::{Claim, Finding, Verdict};
 use crate::overlay::Overlay;
 use crate::reading::{BACKS_OFF, FULL, backs_off, falls};
 
-/// Below the rate that the paper names.
+/// The rates below the one that the paper names.
 const LOW: [&str; 5] = ["0", "1e-6", "5e-6", "1e-5", "2.5e-5"];
 
 const GOODPUT: &str = "goodput_bps";

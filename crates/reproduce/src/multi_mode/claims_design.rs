@@ -19,9 +19,9 @@ const GOODPUT: &str = "goodput_bps";
 const CONTROL: &str = "wire_bytes.control";
 const SENT_AGAIN: &str = "wire_bytes.retransmission";
 
-/// Both ways, in the set-up's scenario and in that of short transfers.
+/// The round trip in the set-up's scenario.
 const SETUP_ROUND_TRIP_S: f64 = 0.01;
-/// Of the lossy link.
+/// The rate of the lossy link.
 const LINK_BPS: f64 = 5e6;
 
 pub(super) const CLAIMS: [Claim; 14] = [
@@ -213,7 +213,7 @@ fn short_contact(data: &Data) -> Option<Finding> {
 }
 
 fn second_packet(data: &Data) -> Option<Finding> {
-    /// 1400 octets at 4.2 Mbit/s.
+    /// The source's interval: 1400 octets at 4.2 Mbit/s.
     const INTERVAL_S: f64 = 1400.0 * 8.0 / 4.2e6;
     let clean = data.mean(SETUP, SETUP_AEROTP, "0%", "first_arrival_s")?;
     let times = data.each(SETUP, SETUP_AEROTP, "20%", "first_arrival_s")?;

@@ -1,4 +1,4 @@
-//! What section II.A of both papers says of TCP over lossy links and outages.
+//! The claims of both papers' section II.A about TCP over lossy links and outages.
 
 use super::causes::{SACK, TCPS, UNCONTROLLED};
 use super::design::{
@@ -9,7 +9,7 @@ use crate::claims::{Claim, Finding, Verdict};
 use crate::data::Data;
 
 const GOODPUT: &str = "goodput_bps";
-/// Both ways, in the scenario of short transfers.
+/// The round trip in the scenario of short transfers.
 const RAMP_ROUND_TRIP_S: f64 = 0.1;
 
 pub(crate) const CLAIMS: [Claim; 4] = [

@@ -1,4 +1,4 @@
-//! What the paper says of the FEC strength and the link that it fills (section IV.C, Figures 17-20).
+//! The paper's claims about the FEC strength and the link that it fills (section IV.C, Figures 17-20).
 
 use super::causes::{SLACK, SLACK_SLOW};
 use super::claims_strength::{CORRECTED, corrected, grows, over_strengths};
@@ -12,7 +12,7 @@ const GOODPUT: &str = "goodput_bps";
 const DELAY: &str = "delay_mean_s";
 const OVERHEAD: &str = "overhead_bytes";
 
-/// Of the code, in each packet with parity (docs/protocol/aerotp.md, section 3.1).
+/// The length of the code's descriptor, in each packet with parity (docs/protocol/aerotp.md, section 3.1).
 const DESCRIPTOR_LEN: f64 = 4.0;
 
 const FIGURE_17: &str = "section IV.C, Figure 17";

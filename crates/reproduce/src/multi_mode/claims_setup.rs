@@ -1,4 +1,4 @@
-//! What the paper says of connection set-up (section IV.A, Figure 12).
+//! The paper's claims about connection set-up (section IV.A, Figure 12).
 
 use super::causes::{GAP_PAPER, GAPS, TIMERS, TIMERS_EVEN};
 use super::tables::{SETUP, SETUP_AEROTP, SETUP_TCP};
@@ -101,7 +101,7 @@ fn near(data: &Data, line: &str, x: &str, theirs: f64, full: f64, part: f64) -> 
     })
 }
 
-/// What AeroTP's would be with a source of 3 ms from packet to packet.
+/// A sentence with AeroTP's figure for a source of 3 ms from packet to packet.
 fn slower(data: &Data, line: &str, x: &str) -> String {
     let known = (line == SETUP_AEROTP).then(|| data.mean(GAPS, GAP_PAPER, x, MEASURE));
     let text = |mean| {
@@ -120,13 +120,13 @@ fn span(mean: f64, half: Option<f64>) -> String {
     format!("{:.2}{half} {name}", mean / unit)
 }
 
-/// How much of a curve's growth is there at half the loss, and half the interval of that.
+/// The share of a curve's growth that is reached at half the loss, and half of its interval.
 struct Halfway {
     share: f64,
     half: f64,
 }
 
-/// Growth is compared, not the delay: a constant does not make a curve straight.
+/// Compares growth rather than delay: a constant does not make a curve straight.
 fn halfway(data: &Data, family: &str, line: &str) -> Option<Halfway> {
     let at = |x: &str| data.at(family, line, x, MEASURE);
     let (start, end) = (at("0%")?.mean?, at("20%")?.mean?);

@@ -1,4 +1,4 @@
-//! What the paper says of FEC strengths against the error rate (section IV.C, Figures 13-16).
+//! The paper's claims about FEC strengths against the error rate (section IV.C, Figures 13-16).
 
 use super::causes::{HOLES, HOLES_PLAIN};
 use super::design::{FULL, PACKED, WRITES};
@@ -14,13 +14,13 @@ const DELAY: &str = "delay_mean_s";
 const DELIVERED: &str = "delivered_bytes";
 const OFFERED: &str = "offered_bytes";
 const OVERHEAD: &str = "overhead_bytes";
-/// Of the network's header.
+/// The length of the network's header.
 pub(super) const HEADER_LEN: u8 = 20;
-/// The source's writes, each of which is at least a packet.
+/// The length of the source's writes, each of which is at least a packet.
 const WRITE_LEN: f64 = 1472.0;
-/// By how many standard deviations of its mean a share of hit headers may be above what is expected:
-/// chance alone exceeds three in 0.13 % of cases, so that of the 27 that a claim compares at most (three
-/// strengths at nine rates) one does in 4 %.
+/// The number of standard deviations of its mean by which a share of hit headers may be above the expected
+/// one. Chance alone exceeds three in 0.13 % of cases, so that of the 27 that a claim compares at most
+/// (three strengths at nine rates) one does in 4 %.
 const DEVIATIONS: f64 = 3.0;
 
 const FIGURE_13: &str = "section IV.C, Figure 13";
@@ -350,7 +350,7 @@ fn strong_flat(view: &View<'_>) -> Option<Finding> {
     })
 }
 
-/// Why no strength delivers everything.
+/// The reason why no strength delivers everything.
 fn header_cause(data: &Data) -> Option<String> {
     let octet = |name| data.mean("ber-octet", QUASI, "1e-4 per octet", name);
     Some(format!(

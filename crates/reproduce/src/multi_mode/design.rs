@@ -1,4 +1,4 @@
-//! Runs on what sections I to III say of TCP and of AeroTP's design, of which the paper has no figure.
+//! Runs on claims of sections I to III about TCP and AeroTP's design, for which the paper has no figure.
 
 use super::strength::AMOUNT_FIGURE;
 use super::tables::aerotp;
@@ -94,7 +94,7 @@ pub(crate) const OUTAGE_FAMILY: Family = Family {
     ..RAMP_FAMILY
 };
 
-/// When a transfer starts whose link is gone from 2 s on.
+/// The starts of transfers whose link is gone from 2 s on.
 pub(super) const STARTS: &[&str] = &[
     "0.3s", "0.45s", "0.6s", "0.75s", "0.9s", "1.05s", "1.2s", "1.35s", "1.5s", "1.65s",
 ];
@@ -123,7 +123,7 @@ pub(crate) const MOMENT_FAMILY: Family = Family {
     ..RAMP_FAMILY
 };
 
-/// Packets of 1500 octets to the last.
+/// Packets of 1500 octets, the last included.
 pub(super) const PACKED_FAMILY: Family = Family {
     id: PACKED,
     sets: &["hop.jitter=10us", "run.runs=10"],
@@ -140,7 +140,7 @@ pub(super) const PACKED_FAMILY: Family = Family {
     ..RAMP_FAMILY
 };
 
-/// What near-reliable receivers say, with and without parity.
+/// The feedback of near-reliable receivers, with and without parity.
 pub(super) const FEEDBACK_FAMILY: Family = Family {
     id: FEEDBACK,
     sets: &[],
@@ -162,7 +162,7 @@ pub(super) const FEEDBACK_FAMILY: Family = Family {
     ..RAMP_FAMILY
 };
 
-/// What goes back in quasi-reliable mode, by how long a transfer takes.
+/// The octets on the way back in quasi-reliable mode, by the length of a transfer.
 pub(super) const REPORTS_FAMILY: Family = Family {
     id: REPORTS,
     sets: &["hop.jitter=10us", "run.runs=10"],

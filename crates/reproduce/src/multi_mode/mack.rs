@@ -8,7 +8,7 @@ use crate::paper::{Family, Figure, Line};
 
 const COUNTS: &[&str] = &["1", "2", "5", "10", "20", "50", "100", "200", "365"];
 const CLEAN: &str = "BER 0 until full";
-/// By rate: with our timer, and without.
+/// The lines by rate: with our timer, and without.
 const PAIRS: [(&str, &str); 2] = [
     ("BER 1e-5 5 ms at most", "BER 1e-5 until full"),
     ("BER 1e-4 5 ms at most", "BER 1e-4 until full"),
@@ -50,7 +50,7 @@ pub(super) const FAMILY: Family = Family {
         says, or after 5 ms, our default; \"until full\": after 1 s, the time in which 365 arrive.",
 };
 
-/// The same under other readings of the paper's conditions.
+/// The same runs under other readings of the paper's conditions.
 pub(super) const LATE_FAMILY: Family = Family {
     id: "mack-10ms",
     sets: &["hop.delay=10ms"],
@@ -150,7 +150,7 @@ pub(super) const CLAIMS: [Claim; 3] = [
     },
 ];
 
-/// How far a measure departs over the counts from its value at 1.
+/// The greatest relative departure of a measure, over the counts, from its value at 1.
 fn change(view: &View<'_>, line: &str, name: &str) -> Option<f64> {
     let first = view.beside(line, "1", name)?;
     let of = |x: &&str| Some((view.beside(line, x, name)? / first - 1.0).abs());

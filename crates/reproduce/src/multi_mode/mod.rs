@@ -1,5 +1,5 @@
 //! `aerotp-multi-mode`: set-up against loss, strengths of parity, aggregation of acknowledgements, and all
-//! modes against the bit error rate, under every reading of what the paper leaves open.
+//! modes against the bit error rate, under every reading of the conditions that the paper leaves open.
 
 pub(crate) mod absent;
 pub(crate) mod causes;

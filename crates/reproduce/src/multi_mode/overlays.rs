@@ -1,5 +1,5 @@
-//! What is drawn over the paper's figures: ns-3's own runs and the ideal ARQ, out of `reference/`,
-//! and the two values that the paper's text gives of Figure 12.
+//! Points drawn over the paper's figures: ns-3's own runs and the ideal ARQ, out of `reference/`, and the
+//! two values that the paper's text gives for Figure 12.
 
 use super::tables::{SETUP_AEROTP, SETUP_TCP, TCP, UDP};
 use crate::overlay::Overlay;
@@ -160,7 +160,7 @@ pub(super) const IDEAL_OVERHEAD_OCTET: &[Overlay] = &[ideal!(
     Statistic::Mean
 )];
 
-/// Of set-up: the TCP that fits the paper, and UDP's first packet.
+/// Points of set-up: the TCP that fits the paper, and UDP's first packet.
 pub(super) const SETUP: &[Overlay] = &[
     Overlay {
         label: "ns-3 3.37 TCP",
@@ -188,7 +188,7 @@ pub(super) const SETUP: &[Overlay] = &[
     },
 ];
 
-/// AeroTP's set-up as section IV.A has it in words.
+/// AeroTP's set-up as section IV.A describes it in words.
 pub(super) const SETUP_PAPER: &[Overlay] = &[Overlay {
     label: "the paper's text",
     like: None,

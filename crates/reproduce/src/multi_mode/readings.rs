@@ -1,4 +1,4 @@
-//! The readings of what this paper leaves open.
+//! The readings of the conditions that this paper leaves open.
 
 use super::tables::BER;
 use crate::claims::Finding;
@@ -6,7 +6,7 @@ use crate::data::Data;
 pub(super) use crate::reading::{ALL, LOSSY, View, WORST, growth_of, percent};
 use crate::reading::{PRINTED, Reading, in_each};
 
-/// Of Figures 21-24.
+/// The readings of Figures 21-24.
 const MODES: &[Reading] = &[
     Reading::per_bit(BER, PRINTED),
     Reading::per_bit("ber-10ms", "10 ms"),
@@ -16,7 +16,7 @@ const MODES: &[Reading] = &[
     Reading::per_bit("ber-20mb", "20 MB"),
 ];
 
-/// Of Figures 13-20.
+/// The readings of Figures 13-20.
 const STRENGTHS: &[Reading] = &[
     Reading::per_bit("strength-by-rate", PRINTED),
     Reading::per_bit("strength-10ms", "10 ms"),
@@ -24,7 +24,7 @@ const STRENGTHS: &[Reading] = &[
     Reading::per_bit("strength-20mb", "20 MB"),
 ];
 
-/// Of the plots that the paper leaves out.
+/// The readings of the plots that the paper leaves out.
 const MACKS: &[Reading] = &[
     Reading::per_bit("mack", PRINTED),
     Reading::per_bit("mack-10ms", "10 ms"),

@@ -3,7 +3,7 @@
 use crate::airborne::{OCTET_RATES, OVERHEAD, RATES, SCENARIO, four_figures};
 use crate::paper::{Family, Figure, Line};
 
-/// Strengths against the bit error rate, and the other way round: the same runs.
+/// The ids of strengths against the bit error rate, and of the same runs the other way round.
 pub(super) const BY_RATE: &str = "strength-by-rate";
 pub(super) const BY_STRENGTH: &str = "rate-by-strength";
 pub(super) const BY_AMOUNT: &str = "strength-by-amount";
@@ -95,7 +95,7 @@ pub(super) const AMOUNT_FAMILY: Family = Family {
     ..RATE_FAMILY
 };
 
-/// The same under other readings of the paper's conditions.
+/// Strengths by rate under other readings of the paper's conditions.
 pub(super) const LATE_FAMILY: Family = Family {
     id: "strength-10ms",
     sets: &["hop.delay=10ms"],
@@ -119,7 +119,7 @@ pub(super) const BULK_FAMILY: Family = Family {
     ..RATE_FAMILY
 };
 
-/// The same runs as those of the readings above, by strength.
+/// The runs of the readings above, by strength.
 pub(super) const LATE_STRENGTH_FAMILY: Family = Family {
     id: "rate-by-strength-10ms",
     sets: LATE_FAMILY.sets,

@@ -21,7 +21,7 @@ pub(super) const NACK_MACK: &str = "AeroTP nack-mack";
 pub(super) const UNRELIABLE: &str = "AeroTP unreliable";
 pub(super) const DATAGRAM: &str = "AeroTP datagram";
 
-/// Everything that is made of `aerotp-multi-mode`.
+/// The reproduction of `aerotp-multi-mode`.
 pub const MULTI_MODE: Paper = Paper {
     name: "aerotp-multi-mode",
     title: "AeroTP's modes against TCP and UDP",
@@ -295,8 +295,8 @@ pub(super) const BER_FAMILY: Family = Family {
         carried in these figures, 32 words (128 octets a packet) are our choice.",
 };
 
-/// The curves that the paper compares, and the reliable mode with parity; with what else differs,
-/// TCP's and AeroTP's.
+/// The curves that the paper compares, and the reliable mode with parity. The arguments are further
+/// settings, TCP's and AeroTP's.
 macro_rules! compared {
     ([$($tcp:literal)?], [$($aerotp:literal)?]) => {
         [
@@ -314,7 +314,7 @@ macro_rules! compared {
 
 pub(super) const COMPARED: [Line; 5] = compared!([], []);
 
-/// With ns-3's default send buffer.
+/// The compared curves with ns-3's default send buffer.
 pub(super) const COMPARED_128K: [Line; 5] =
     compared!(["tcp.send_buffer=131072B"], ["flow.send_buffer=131072B"]);
 
@@ -327,7 +327,7 @@ const SETUP_FIGURES: [Figure; 1] = [Figure::of(
 )
 .overlaid(overlays::SETUP)];
 
-/// Of what the paper compares its modes by.
+/// The figures by which the paper compares its modes.
 pub(super) const BER_PLACES: [&str; 4] = ["Figure 21", "Figure 22", "Figure 23", "Figure 24"];
 
 const BER_FIGURES: [Figure; 4] = overlaid(

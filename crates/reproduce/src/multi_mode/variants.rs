@@ -1,5 +1,5 @@
-//! Figures 21-24 under the other readings of what the paper leaves open: latency, unit of the
-//! error rate, stop time and send buffer; and with 20 MB.
+//! Figures 21-24 under the other readings of the conditions that the paper leaves open: latency, unit of
+//! the error rate, stop time and send buffer; and with 20 MB.
 
 use super::overlays;
 use super::tables::{BER_PLACES, COMPARED, COMPARED_128K};

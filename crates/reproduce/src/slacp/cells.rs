@@ -6,7 +6,7 @@ use crate::claims::{Finding, Verdict};
 use crate::data::Data;
 use fulmar_sim::measure::statistics::{Summary, summarise};
 
-/// Families of one transfer by assignment, and those of four.
+/// The families of one transfer by assignment, and those of four.
 pub(super) const ONE: [&str; 3] = ["cra", "rbdc", "vbdc"];
 pub(super) const FOUR: [&str; 3] = ["cra-4", "rbdc-4", "vbdc-4"];
 
@@ -32,7 +32,7 @@ pub(super) const NONE: &str = "none";
 pub(super) const CALIBRATED: &str = "slacp huge-calibrated";
 /// The models with errors, by what they lose.
 pub(super) const LOSSY: &[&str] = MODELS.split_at(1).1;
-/// Those that the slides call high and above.
+/// The models that the slides call high, and those above.
 pub(super) const HIGH: &[&str] = MODELS.split_at(3).1;
 
 /// A curve of a chart at a model.
@@ -58,7 +58,7 @@ impl Cell<'_> {
     }
 }
 
-/// How much longer transfers take in one cell than in another, run by run.
+/// The difference between the transfers' times in one cell and in another, run by run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Difference {
     pub(super) mean: f64,
@@ -66,12 +66,12 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// By more than its interval.
+    /// Whether the first is longer by more than the interval.
     pub(super) fn is_longer(self) -> bool {
         self.mean - self.half > 0.0
     }
 
-    /// Shorter by more than its interval.
+    /// Whether the first is shorter by more than the interval.
     pub(super) fn is_shorter(self) -> bool {
         self.mean + self.half < 0.0
     }
@@ -95,30 +95,31 @@ pub(super) fn difference(data: &Data, pairs: &[(Cell<'_>, Cell<'_>)]) -> Option<
         differences.extend(longer.iter().zip(&shorter).map(|(a, b)| a - b));
     }
     let Summary { mean, ci95, .. } = summarise(differences.into_iter().map(Some));
-    // The same in every run has no interval, and needs none; a single run has none either.
+    // A difference that is the same in every run has no interval, and needs none; a single run has none
+    // either.
     Some(Difference {
         mean: mean?,
         half: ci95.unwrap_or(f64::INFINITY),
     })
 }
 
-/// How a conclusion over many cells is judged. Of comparisons that have intervals a few come out
-/// too close to tell, and where no packet is lost all runs are the same to a fraction of a second.
+/// The criterion for a conclusion over many cells. Of comparisons that have intervals a few come out too
+/// close to tell, and where no packet is lost all runs are the same to a fraction of a second.
 pub(super) const RULE: &str = "Reproduced if that is so in nine of ten cells, by more than their intervals, and in none the other way \
     round by more than its interval and 1 %; partly if in most.";
 
-/// How many of some comparisons come out one way, the other, and too close to tell.
+/// The comparisons that come out one way, the other way, and too close to tell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) longer: Vec<String>,
     pub(super) shorter: Vec<String>,
     pub(super) open: Vec<String>,
-    /// In how many of those the first may be the shorter one by 1 %, for all that the runs say.
+    /// The number of open comparisons in which the first may be shorter by 1 %, as far as the runs tell.
     pub(super) may_be_shorter: usize,
 }
 
 impl Tally {
-    /// Adds how `pair`'s first cell compares with its second.
+    /// Adds the comparison of `pair`'s first cell with its second.
     pub(super) fn add(
         &mut self,
         data: &Data,
@@ -139,7 +140,8 @@ impl Tally {
         Some(())
     }
 
-    /// By [`RULE`]. Open where the comparisons that are too close to tell could make it so in most.
+    /// The finding by [`RULE`]. It is open where the comparisons that are too close to tell could make it
+    /// so in most.
     pub(super) fn finding(&self, figure: String, comment: String) -> Finding {
         let (all, longer) = (self.all(), self.longer.len());
         let verdict = Verdict::of(
@@ -154,12 +156,12 @@ impl Tally {
         found.open_if(self.is_open(), &self.why_open())
     }
 
-    /// Whether it may be so in most cells, for all that the runs say.
+    /// Whether it may be so in most cells, as far as the runs tell.
     pub(super) fn is_open(&self) -> bool {
         2 * (self.longer.len() + self.open.len()) > self.all()
     }
 
-    /// The reason for that.
+    /// The reason why the finding is open.
     pub(super) fn why_open(&self) -> String {
         let (open, all) = (self.open.len(), self.all());
         format!(
@@ -167,7 +169,7 @@ impl Tally {
         )
     }
 
-    /// In how many cells the first is the longer one, and in how many the shorter.
+    /// The number of cells in which the first is longer, and the number in which it is shorter, as text.
     pub(super) fn figure(&self, word: &str) -> String {
         let (longer, all) = (self.longer.len(), self.all());
         format!(

@@ -1,4 +1,4 @@
-//! What the slides say of the three ways to get capacity.
+//! The slides' claims about the three ways to get capacity.
 
 use super::cells::{
     ALL_CHARTS, CALIBRATED, Difference, FOUR, HIGH, LINES, LOSSY, NONE, ONE, RULE, Tally, cell,

@@ -1,4 +1,4 @@
-//! What the slides say of SLACP itself, and of their error models.
+//! The slides' claims about SLACP itself, and about their error models.
 
 use super::cells::{
     ALL_CHARTS, BY_LINK, CALIBRATED, FOUR, HIGH, NONE, ONE, Tally, cell, difference, family_name,
@@ -83,7 +83,7 @@ pub(super) const CLAIMS: [Claim; 6] = [
     },
 ];
 
-/// In per cent, by model.
+/// The printed ranges of packet loss in per cent, by model.
 const PRINTED: [(f64, f64); 7] = [
     (0.0, 0.0),
     (1.0, 1.5),
@@ -200,7 +200,7 @@ fn high_loss(data: &Data) -> Option<Finding> {
     Some(found.open_if(tally.is_open(), &tally.why_open()))
 }
 
-/// A value and what it is of.
+/// A value, and the name of the cell to which it belongs.
 type Named = (f64, String);
 
 fn ends(values: &[Named]) -> Option<(&Named, &Named)> {

@@ -1,4 +1,4 @@
-//! What the slides say of the TCPs: enhancements, overshoot and its cures, four flows.
+//! The slides' claims about the TCPs: enhancements, overshoot and its cures, four flows.
 
 use super::cells::{
     ALL_CHARTS, BY_TCP, Difference, FOUR, LINES, LOSSY, NONE, ONE, RULE, Tally, cell, difference,

@@ -47,7 +47,7 @@ const fn second(id: &'static str, sets: &'static [&'static str]) -> Family {
     }
 }
 
-/// What a terminal with SLACP has, or one without, and how many flows.
+/// The settings of a terminal with SLACP, or of one without, and the number of flows.
 macro_rules! sets {
     ($dama:literal, slacp $(, $set:literal)*) => {
         &[

@@ -1,15 +1,15 @@
-//! Runs that are not on the slides: what the error models lose, why claims come out as they do, and
-//! how far what the slides leave unsaid matters.
+//! Runs that are not on the slides: the loss of the error models, causes of claims' outcomes, and the
+//! effect of conditions that the slides leave unsaid.
 
 use super::tables::{CONDITIONS, ENHANCED, ENHANCED_SLACP, MODELS as NAMES};
 use super::tables::{SCENARIO, elapsed, with_slacp};
 use crate::overlay::Overlay;
 use crate::paper::{Family, Figure, Line, Measure, Section, Statistic};
 
-/// Their place: none of the slides'.
+/// The place of experiments that are none of the slides'.
 const OURS: &str = "Experiment";
 
-/// Of 2000 packets, in per cent.
+/// The packets that a model loses of 2000, in per cent.
 const LOST: Measure = Measure {
     name: "wire_loss.loss",
     unit: PACKETS / 100.0,
@@ -18,7 +18,7 @@ const LOST: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
-/// Packets of [`MODELS`].
+/// The number of packets in the runs of [`MODELS`].
 pub(super) const PACKETS: f64 = 2_000.0;
 
 const DROPPED: Measure = Measure {
@@ -29,7 +29,7 @@ const DROPPED: Measure = Measure {
     statistic: Statistic::Mean,
 };
 
-/// What SLACP does not bring to the far end.
+/// The packets that SLACP does not bring to the far end.
 const RESIDUAL: Measure = Measure {
     name: "link.residual_loss",
     unit: 0.01,
@@ -41,7 +41,7 @@ const RESIDUAL: Measure = Measure {
 pub(super) const AT_128: &str = "90.6 ms a packet";
 pub(super) const AT_64: &str = "181 ms a packet";
 
-/// The slides' "Avg PER", an end of it.
+/// One end of the slides' range "Avg PER".
 const fn printed(label: &'static str, column: &'static str) -> Overlay {
     Overlay {
         label,
@@ -145,7 +145,7 @@ const fn experiment(
     }
 }
 
-/// Whole super-frames, for that is when answers come into force; the default is the third.
+/// The answer times: whole super-frames, since answers come into force with them. The default is the third.
 pub(super) const RBDC_ANSWERS: [&str; 4] = [
     "rbdc response 265ms",
     "rbdc response 530ms",

@@ -9,7 +9,7 @@ pub(super) const ENHANCED: &str = "enhanced TCP";
 pub(super) const REFERENCE_SLACP: &str = "reference TCP, SLACP";
 pub(super) const ENHANCED_SLACP: &str = "enhanced TCP, SLACP";
 
-/// Everything that is made of the slides.
+/// The reproduction of the slides.
 pub const SLACP: Paper = Paper {
     name: "slacp",
     title: "SLACP: a link layer that spares TCP a satellite link's losses",
@@ -124,7 +124,7 @@ pub(super) const fn elapsed(
     Figure::of(id, place, title, family, ELAPSED)
 }
 
-/// The slides' models, and both readings of the last.
+/// The slides' error models; the last in both readings.
 pub(super) const MODELS: &[&str] = &[
     "none",
     "slacp low",
@@ -140,7 +140,7 @@ pub(super) const SCENARIO: (&str, &str) = (
     include_str!("../../../../scenarios/return-link.toml"),
 );
 
-/// What SLACP changes of a scenario without it, and further changes.
+/// The settings that SLACP changes in a scenario without it, and further settings.
 macro_rules! with_slacp {
     ($($set:expr),* $(,)?) => {
         &[
@@ -193,7 +193,7 @@ const CRA: Family = transfer("cra", &["hop.forward.dama=cra"]);
 const RBDC: Family = transfer("rbdc", &["hop.forward.dama=rbdc"]);
 const VBDC: Family = transfer("vbdc", &["hop.forward.dama=vbdc"]);
 
-/// The same of four flows.
+/// The lines of a chart of four flows.
 macro_rules! four {
     ($dama:literal) => {
         &[
