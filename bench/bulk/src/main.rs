@@ -1,14 +1,15 @@
-//! Bulk data for `scripts/speed`: a QUIC stream (quinn) or a TCP connection, both ends in turn.
+//! Bulk data for `scripts/speed` and `scripts/side-by-side`: a QUIC stream (quinn) or a TCP connection, both ends in turn.
 //!
-//! The octets are one block of pseudo-random data over and over. A sink counts what comes, and says so as JSON.
-//! quinn runs on one thread at each end, with its default congestion control and TLS_AES_128_GCM (ring), and with
-//! flow-control windows wide enough not to matter on a loopback.
+//! The octets are one block of pseudo-random data over and over. A sink counts what comes, and says so as JSON; QUIC's
+//! also when it is interrupted. quinn runs on one thread at each end, with its default congestion control and
+//! TLS_AES_128_GCM (ring), and with flow-control windows wide enough not to matter on a loopback.
 
 use anyhow::{Context as _, bail};
-use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
+use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use ring::digest::{Context, SHA256};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 const BLOCK_BYTES: usize = 1 << 16;
 const WINDOW_BYTES: u32 = 64 << 20;
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+/// Longer than any measurement: a link that loses half of all packets does not end the connection, as it does not end TCP's.
+const IDLE_MILLISECONDS_MAX: u32 = 120_000;
 const USAGE: &str = "usage: bulk tcp-source ADDRESS BYTES | tcp-sink ADDRESS | quic-source ADDRESS BYTES CERTIFICATE \
     | quic-sink ADDRESS CERTIFICATE | hashed-source ADDRESS SECONDS | hashed-sink ADDRESS \
     | flows-source ADDRESS COUNT SECONDS | flows-sink ADDRESS COUNT SKIPPED_SECONDS COUNTED_SECONDS";
@@ -198,7 +201,8 @@ fn transport() -> Arc<TransportConfig> {
     config
         .stream_receive_window(VarInt::from_u32(WINDOW_BYTES))
         .receive_window(VarInt::from_u32(WINDOW_BYTES))
-        .send_window(u64::from(WINDOW_BYTES));
+        .send_window(u64::from(WINDOW_BYTES))
+        .max_idle_timeout(Some(VarInt::from_u32(IDLE_MILLISECONDS_MAX).into()));
     Arc::new(config)
 }
 
@@ -232,7 +236,7 @@ async fn quic_source(to: SocketAddr, bytes: u64, certificate: &str) -> anyhow::R
     let endpoint = Endpoint::new(
         EndpointConfig::default(),
         None,
-        socket(([127, 0, 0, 1], 0).into())?,
+        socket((Ipv4Addr::UNSPECIFIED, 0).into())?,
         Arc::new(TokioRuntime),
     )?;
     let connection = endpoint.connect_with(config, to, "localhost")?.await?;
@@ -263,14 +267,36 @@ async fn quic_sink(at: SocketAddr, certificate: &str) -> anyhow::Result<()> {
     config.transport_config(transport());
     let endpoint = Endpoint::new(EndpointConfig::default(), Some(config), socket(at)?, Arc::new(TokioRuntime))?;
     ready()?;
+    let mut arrived = Arrived::default();
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let received = tokio::select! {
+        received = receive(&endpoint, &mut arrived) => Some(received),
+        _ = &mut interrupted => None,
+    };
+    report(arrived.bytes, arrived.first);
+    if let Some(connection) = received.transpose()? {
+        tokio::select! {
+            _ = connection.closed() => {}
+            _ = interrupted => {}
+        }
+    }
+    Ok(())
+}
+
+/// Octets that came in order, and when the first did.
+#[derive(Default)]
+struct Arrived {
+    bytes: u64,
+    first: Option<Instant>,
+}
+
+/// One stream to its end; the connection stands afterwards, so that its last acknowledgements go out.
+async fn receive(endpoint: &Endpoint, arrived: &mut Arrived) -> anyhow::Result<Connection> {
     let connection = endpoint.accept().await.context("no connection")?.await?;
     let mut stream = connection.accept_uni().await?;
-    let (mut bytes, mut first) = (0, None);
     while let Some(chunk) = stream.read_chunk(BLOCK_BYTES, true).await? {
-        first.get_or_insert_with(Instant::now);
-        bytes += chunk.bytes.len() as u64;
+        arrived.first.get_or_insert_with(Instant::now);
+        arrived.bytes += chunk.bytes.len() as u64;
     }
-    report(bytes, first);
-    connection.closed().await;
-    Ok(())
+    Ok(connection)
 }
