@@ -28,6 +28,12 @@ class Dependencies(unittest.TestCase):
                 told[name] = sorted(users.split(", "))
         self.assertEqual(told, used)
 
+    def test_the_packages_of_the_tests_are_those_that_contributing_lists(self):
+        (installed,) = re.findall(r"^TESTS=\(([^)]*)\)", (ROOT / "scripts/setup-debian").read_text(), re.MULTILINE)
+        table = (ROOT / "CONTRIBUTING.md").read_text().partition("| packages | for |\n|---|---|\n")[2].partition("\n\n")[0]
+        told = [name for row in table.splitlines() for name in row.strip("| ").split(" | ")[0].split(", ")]
+        self.assertEqual(sorted(told), sorted(installed.split()))
+
     def test_the_workspace_declares_nothing_that_no_crate_uses(self):
         used = set()
         for path in (ROOT / "crates").glob("*/Cargo.toml"):

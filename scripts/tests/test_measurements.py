@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import io
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -100,6 +101,23 @@ class Pages(unittest.TestCase):
                 part = script.MeasuredPart(script.PAGE, maker)
                 self.assertIn(f"{part.begin}\n", text)
             self.assertEqual(text.count("<!-- made by scripts/"), len(makers), name)
+
+
+def table(text, first):
+    """The table whose heading begins with `first`: a row's first cell, and its other cells by their column's heading."""
+    lines = text[text.index(first):].partition("\n\n")[0].splitlines()
+    head, _, *rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+
+
+class Readme(unittest.TestCase):
+    COLUMNS = {"kernel TCP, CUBIC": "cubic", "kernel TCP, BBR": "bbr", "Fulmar": "reliable"}
+
+    def test_it_quotes_the_page_that_was_measured(self):
+        page = table((ROOT / "docs/measurements/side-by-side.md").read_text(), "| loss | reno")
+        # Of what did not finish, the README leaves the octets out.
+        wanted = {loss: {ours: re.sub(r", [0-9.]+ MB\*$", "*", row[theirs]) for ours, theirs in self.COLUMNS.items()} for loss, row in page.items()}
+        self.assertEqual(table((ROOT / "README.md").read_text(), "| loss | kernel TCP"), wanted)
 
 
 if __name__ == "__main__":

@@ -263,8 +263,8 @@ pub(super) const SETUP_FAMILY: Family = Family {
         directions. TCP as ns-3 has it (reference/README.md, S2): SYN and data timer of 3 s that double, \
         initial window of 1 segment, first write one interval after the handshake. AeroTP sends its \
         first data with the ASYN. 375 writes a second, each of which fills a packet: a lost one costs a \
-        whole interval, where in scenarios/setup.toml (README) a write is two packets, of which either \
-        brings the connection, and set-up at 20 % loss is quicker.",
+        whole interval. In scenarios/setup.toml (docs/measurements/aerotp-simulated.md) a write is two packets, \
+        each of which opens the connection, and set-up at 20 % loss is quicker.",
 };
 
 pub(super) const BER_FAMILY: Family = Family {
