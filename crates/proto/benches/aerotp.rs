@@ -1,4 +1,4 @@
-//! What the AeroTP machine costs, one core: reading a TPDU, and one drain for each datagram of a
+//! The cost of the AeroTP machine on one core: reading a TPDU, and one drain for each datagram of a
 //! bulk transfer.
 //!
 //! `cargo bench -p fulmar-proto --bench aerotp`.

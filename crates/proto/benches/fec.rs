@@ -1,4 +1,4 @@
-//! What the codes cost, one core: the field's dot product, block encoding and decoding, and the
+//! The cost of the codes on one core: the field's dot product, block encoding and decoding, and the
 //! packet code at three strengths and three bit error rates.
 //!
 //! `cargo bench -p fulmar-proto --bench fec`; targets in docs/models/fec.md. Throughput counts source
@@ -82,7 +82,7 @@ fn block(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A decoder that has lost as many random sources as there are repair symbols.
+/// A decoder that lacks as many random sources as there are repair symbols.
 fn decoder_with_losses(stream: &mut Rng, sources: &[&[u8]], repairs: usize) -> BlockDecoder {
     let k = NonZeroU8::new(sources.len() as u8).expect("a block has sources");
     let mut decoder = BlockDecoder::new(k);
@@ -147,7 +147,7 @@ fn packet(criterion: &mut Criterion) {
                     bencher.iter(|| {
                         octets.copy_from_slice(&packets[next % packets.len()]);
                         next += 1;
-                        // Stands for the CRC: its cost is paid, its verdict is "differs from what was sent".
+                        // Stands for the CRC: its cost is paid, and its verdict is "damaged".
                         let sum = crc32fast::hash(&octets);
                         (octets != region)
                             .then(|| (sum, code.correct(&mut octets, strength).is_ok()))

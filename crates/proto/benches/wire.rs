@@ -1,5 +1,5 @@
-//! What the codec costs a packet, one core: TPDUs of 1480 octets, the longest MACK, and what each
-//! simulated hop does to the network header.
+//! The cost of the codec for a packet on one core: TPDUs of 1480 octets, the longest MACK, and the
+//! work of each simulated hop on the network header.
 //!
 //! `cargo bench -p fulmar-proto --bench wire`
 

@@ -6,9 +6,9 @@
 //! simulator, the emulator or a socket) carries the result. Receiving walks the same way upwards.
 //!
 //! Nothing here reads a clock, opens a socket, starts a thread, touches a file or asks the system
-//! for entropy: `now` is always an argument and randomness is handed over at birth. That is what
-//! lets the same compiled code run in virtual and in real time. The contract between a machine
-//! and its driver is in [`machine`].
+//! for entropy: `now` is always an argument and randomness is handed over at birth. So the same
+//! compiled code runs in virtual and in real time. The contract between a machine and its driver is
+//! in [`machine`].
 
 pub mod bytes;
 pub mod fec;

@@ -1,7 +1,7 @@
 //! Randomness with names: one seed, and a stream of its own for every consumer.
 //!
-//! A consumer asks its parent for `child("hop-0/forward/loss")`. The child depends on the seed
-//! and the name alone, so a new consumer moves nobody else's numbers.
+//! A consumer asks its parent for `child("hop-0/forward/loss")`. The child depends on the seed and
+//! the name alone, so a new consumer changes nobody else's numbers.
 
 use rand_core::{Infallible, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,7 +13,7 @@ pub struct Rng {
     stream: Xoshiro256PlusPlus,
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every input bit moves every
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every input bit affects every
 /// output bit.
 const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -30,7 +30,7 @@ impl Rng {
         }
     }
 
-    /// The stream `name` below this one. Drawing from either does not move the other.
+    /// The stream `name` below this one. Drawing from one does not change the other.
     pub fn child(&self, name: &str) -> Self {
         let mut key = mix(self.key ^ 0x9E37_79B9_7F4A_7C15);
         for &octet in name.as_bytes() {
@@ -45,22 +45,22 @@ impl Rng {
         bits
     }
 
-    /// Uniform in [0, 1) with 53 bits.
+    /// A uniform number in [0, 1) with 53 bits.
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// True with probability `p`.
+    /// Draws `true` with probability `p`.
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit_f64() < p
     }
 
-    /// Uniform in 0..`bound`; 0 when `bound` is 0. The bias is below `bound` / 2^64.
+    /// A uniform number in 0..`bound`; 0 when `bound` is 0. The bias is below `bound` / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Fills `octets`.
+    /// Fills `octets` with random bits.
     pub fn fill(&mut self, octets: &mut [u8]) {
         let Ok(()) = self.stream.try_fill_bytes(octets);
     }

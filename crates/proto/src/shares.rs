@@ -1,16 +1,17 @@
-//! An amount that parties share without one of them being able to keep another out.
+//! An amount that parties share, so that no party can keep another out.
 //!
-//! Each party that is entitled has a *reserve* that nobody else can take; what is beyond the reserves is common and
-//! goes to whoever comes first. Half of the amount is reserved, in equal parts: a party alone may have half of it and
-//! its own reserve, and all of it if it is the only one.
+//! Each entitled party has a *reserve* that nobody else can take. The rest is common and goes to whoever comes first.
+//! Half of the amount is reserved, in equal parts. A party may therefore take the common half and its own reserve,
+//! and the whole amount if it is the only party.
 //!
 //! # Promises
 //! - An entitled party that holds less than its reserve finds room for the rest of it, whatever the others do.
-//! - What all hold together never exceeds the amount, unless it was taken without asking for room.
+//! - All parties together never hold more than the amount, except for what was taken without asking
+//!   for room.
 
 use std::collections::BTreeMap;
 
-/// One part in so many of the amount is reserved, for all parties together.
+/// The divisor of the amount that gives the sum of all reserves.
 const RESERVED_PART: usize = 2;
 
 /// The amount that one party holds, and its reserve.
@@ -27,18 +28,18 @@ impl Holding {
     }
 }
 
-/// An amount and who holds how much of it.
+/// An amount, and the part of it that each party holds.
 #[derive(Clone, Debug)]
 pub struct Shares<K> {
     amount: usize,
     used: usize,
-    /// The sum of all reserves that are not used.
+    /// The sum of the unused parts of all reserves.
     unused: usize,
     holdings: BTreeMap<K, Holding>,
 }
 
 impl<K: Ord + Copy> Shares<K> {
-    /// `amount`, of which no party has a reserve yet.
+    /// Shares of `amount` in which no party has a reserve yet.
     pub const fn new(amount: usize) -> Self {
         Self {
             amount,
@@ -48,7 +49,7 @@ impl<K: Ord + Copy> Shares<K> {
         }
     }
 
-    /// Entitles these parties, and no others, to a reserve. What is held stays held.
+    /// Entitles these parties, and no others, to a reserve. Amounts that are held stay held.
     pub fn entitle(&mut self, parties: impl IntoIterator<Item = K>) {
         for holding in self.holdings.values_mut() {
             holding.reserve = 0;
@@ -80,12 +81,12 @@ impl<K: Ord + Copy> Shares<K> {
         self.used
     }
 
-    /// `party` takes so much, whether there is room or not.
+    /// Adds `amount` to the part of `party`, whether there is room or not.
     pub fn take(&mut self, party: K, amount: usize) {
         self.set(party, self.held(party).saturating_add(amount));
     }
 
-    /// `party` gives so much back.
+    /// Takes `amount` from the part of `party`.
     pub fn give_back(&mut self, party: K, amount: usize) {
         self.set(party, self.held(party).saturating_sub(amount));
     }

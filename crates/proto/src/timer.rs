@@ -5,9 +5,9 @@ use crate::units::Instant;
 
 /// A closed set of timers, normally a field-less enum.
 pub trait TimerKind: Copy + 'static {
-    /// How many timers there are.
+    /// The number of timers.
     const COUNT: usize;
-    /// The position of this one, below [`TimerKind::COUNT`].
+    /// The position of this timer, below [`TimerKind::COUNT`].
     fn index(self) -> usize;
     /// The reason that its deadline carries.
     fn why(self) -> &'static str;
@@ -43,7 +43,7 @@ impl<K: TimerKind> TimerTable<K> {
         self.pending[timer.index()] = None;
     }
 
-    /// When `timer` will fire.
+    /// The time at which `timer` will fire.
     pub fn at(&self, timer: K) -> Option<Instant> {
         self.pending[timer.index()].map(|(at, _)| at)
     }

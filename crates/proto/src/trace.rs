@@ -1,29 +1,29 @@
-//! Typed records of what happened, in a bounded queue that the driver empties.
+//! Typed records of events, in a bounded queue that the driver empties.
 //!
-//! A trace never changes what a machine does: records are dropped, and counted, when the queue is
+//! A trace never changes a machine's behaviour: records are dropped, and counted, when the queue is
 //! full, and nothing is drawn or computed for their sake.
 
 use crate::units::Instant;
 use crate::wire::TpduSeq;
 use std::collections::VecDeque;
 
-/// Why a TPDU is held for lost by its sender.
+/// The reason why a sender holds a TPDU for lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossSign {
     /// TPDUs sent later were acknowledged.
     Overtaken,
-    /// The receiver asked for it again.
+    /// The receiver asked for its retransmission.
     Nack,
     /// Its retransmission timeout passed.
     Timeout,
 }
 
-/// What happened, in the protocol's own terms.
+/// An event, in the protocol's own terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A data TPDU left.
     Sent {
-        /// Its number.
+        /// The TPDU's number.
         seq: TpduSeq,
         /// The stream position of its first octet.
         position: u64,
@@ -41,21 +41,21 @@ pub enum Record {
     },
     /// The sender holds a TPDU for lost.
     HeldLost {
-        /// Its number.
+        /// The TPDU's number.
         seq: TpduSeq,
-        /// What told it so.
+        /// The sign of the loss.
         sign: LossSign,
     },
     /// The receiver accepted a TPDU, after correcting `corrected_symbols` octets in it.
     Accepted {
-        /// Its number.
+        /// The TPDU's number.
         seq: TpduSeq,
-        /// Octets that its parity words put right.
+        /// Octets that its parity words corrected.
         corrected_symbols: u32,
     },
-    /// The sender took another payload length or parity, for the bit error rate it expects.
+    /// The sender chose another payload length or parity, for the bit error rate it expects.
     Adapted {
-        /// Payload octets of what is cut from now on.
+        /// Payload octets of TPDUs from now on.
         payload: u32,
         /// Parity words.
         words: u16,
@@ -64,22 +64,22 @@ pub enum Record {
     },
     /// The receiver rebuilt a TPDU from its block.
     Rebuilt {
-        /// Its number.
+        /// The TPDU's number.
         seq: TpduSeq,
     },
     /// A TPDU arrived damaged beyond repair.
     Damaged {
-        /// Its number.
+        /// The TPDU's number.
         seq: TpduSeq,
     },
-    /// The receiver gave a TPDU up.
+    /// The receiver gave up a TPDU.
     GivenUp {
-        /// Its number.
+        /// The TPDU's number.
         seq: TpduSeq,
     },
-    /// No acknowledgement came for a whole timeout: only probes go out.
+    /// No acknowledgement came for a whole timeout: only probes are sent.
     Stalled,
-    /// Acknowledgements came back.
+    /// Acknowledgements arrive again.
     Resumed,
     /// The connection changed its state.
     State {
@@ -120,7 +120,7 @@ impl Trace {
         self.records.pop_front()
     }
 
-    /// How many records did not fit since the last call.
+    /// The number of records that did not fit since the last call.
     pub const fn take_dropped(&mut self) -> u64 {
         core::mem::replace(&mut self.dropped, 0)
     }

@@ -1,7 +1,9 @@
-//! Each TPDU sent n times: delivered once, asked for again only when all its copies are lost.
+//! Each TPDU is sent n times: delivered once, and asked for again only when all its copies are
+//! lost.
 //!
 //! Method: two endpoints on a pipe. Where a case is about a certain copy, the pipe tells copies by their
-//! sequence number and timestamp and takes what the case names; elsewhere the fates are random and seeded.
+//! sequence number and timestamp and drops or damages the one that the case names; elsewhere the fates are
+//! random and seeded.
 
 use crate::pair::{Pair, Script, Way, clean, octets};
 use core::num::NonZeroU8;
@@ -22,7 +24,7 @@ const DELAY: Duration = Duration::from_millis(10);
 const LONG: Duration = Duration::from_secs(600);
 const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
 const SLOW: Bitrate = Bitrate::from_bits_per_second(200_000);
-/// Of 300,000 octets.
+/// The TPDUs of 300,000 octets.
 const TPDUS: u64 = 206;
 
 const CONNECTED: [Mode; 6] = [
@@ -52,19 +54,19 @@ fn config(mode: Mode, copies: u8) -> ConnectionConfig {
     }
 }
 
-/// What becomes of one transmission of a TPDU with data.
+/// The fate of one transmission of a TPDU with data.
 enum Fate {
     Whole,
     Lost,
     Damaged,
 }
 
-/// A pipe that decides by how often it has seen the TPDU before; everything else passes.
+/// A pipe that decides by the number of times it has seen the TPDU before; everything else passes.
 fn by_copy(mut fate: impl FnMut(u64) -> Fate + 'static) -> Script {
     by_copy_of(move |_, count| fate(count))
 }
 
-/// The same, which also knows the number of the TPDU.
+/// Such a pipe, which also knows the number of the TPDU.
 fn by_copy_of(mut fate: impl FnMut(TpduSeq, u64) -> Fate + 'static) -> Script {
     let mut seen = BTreeMap::<u32, u64>::new();
     Box::new(move |_, _, _, octets| {
@@ -84,7 +86,7 @@ fn by_copy_of(mut fate: impl FnMut(TpduSeq, u64) -> Fate + 'static) -> Script {
     })
 }
 
-/// Nothing of the tail is repeated to be on the safe side.
+/// The settings without precautionary repetitions of the tail.
 fn without_tail(config: ConnectionConfig) -> ConnectionConfig {
     ConnectionConfig {
         tail_repeats: 0,
@@ -333,7 +335,7 @@ fn copies_neither_shorten_the_round_trip_nor_pass_for_reordering() {
 fn copies_do_not_multiply_acknowledgements() {
     for mode in COMPLETE {
         let answers = |copies| {
-            // So many TPDUs decide when to answer, not the time that they take.
+            // The number of TPDUs decides when to answer, not the time that they take.
             let ack = AckPolicy {
                 flush: Duration::from_secs(1),
                 ..AckPolicy::default()
@@ -347,7 +349,8 @@ fn copies_do_not_multiply_acknowledgements() {
             control as f64
         };
         let (once, twice) = (answers(1), answers(2));
-        // Those of set-up and close are more, and a MACK between two copies hears of the second again.
+        // TPDUs of set-up and close come on top, and a MACK between two copies hears of the second
+        // again.
         assert!(twice <= 1.2 * once, "{mode}: {once} once, {twice} twice");
     }
 }

@@ -72,7 +72,7 @@ fn during_an_outage_only_probes_go_out_and_afterwards_sending_resumes_within_a_s
         let mut pair = Pair::new(endpoint(), config, script);
         let sent = octets(2_000_000);
         pair.send(config, &sent);
-        // Until its timeout the sender cannot know.
+        // Until its timeout the sender cannot know of the outage.
         pair.run_until(from + Duration::from_millis(500));
         let tpdus = |pair: &Pair| pair.sent(Kind::Source) + pair.sent(Kind::Retransmission);
         let before = tpdus(&pair);
@@ -255,7 +255,7 @@ fn flags_of(octets: &[u8]) -> u8 {
 const MACK: u8 = 0x10;
 const AFIN: u8 = 0x01;
 
-/// A script that loses what `lost` says.
+/// A script that loses the datagrams that `lost` names.
 fn losing(lost: impl Fn(Way, Instant, &[u8]) -> bool + 'static) -> Script {
     Box::new(move |way, _, now, octets| {
         if lost(way, now, octets) {

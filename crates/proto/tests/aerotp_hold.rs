@@ -1,4 +1,4 @@
-//! Paths that the layer below holds for down, beside others that are not.
+//! Paths that the layer below holds as down, beside others that are up.
 
 use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
 use fulmar_proto::rng::Rng;
@@ -14,7 +14,7 @@ const DELAY: Duration = Duration::from_millis(20);
 const LOSS: f64 = 0.1;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A hub, number 0, and peers, each at the hub's path of its number less one.
+/// A hub, number 0, and peers; each peer is at the hub's path of its number less one.
 struct Star {
     now: Instant,
     ends: Vec<Endpoint>,
@@ -26,10 +26,10 @@ struct Star {
     /// TPDUs that the hub made, by path.
     made: Vec<u64>,
     wakes: u64,
-    /// Octets that each node's applications got.
+    /// Octets that each node's applications received.
     received: Vec<u64>,
     closed: Vec<(usize, CloseReason)>,
-    /// Bulk flows of the hub's.
+    /// The hub's bulk flows.
     flows: Vec<ConnectionId>,
 }
 
@@ -75,7 +75,7 @@ impl Star {
             .expect("room")
     }
 
-    /// The link to `peer` is down, or up again, and both ends are told.
+    /// Takes the link to `peer` down, or up again, and tells both ends.
     fn hold(&mut self, peer: usize, held: bool) {
         let path = PathId(u32::try_from(peer - 1).expect("small"));
         self.ends[0].hold(self.now, path, held);
@@ -167,7 +167,7 @@ impl Star {
         }
     }
 
-    /// What each peer got in the span just run, after `before`.
+    /// Octets that each peer received in the span just run, after `before`.
     fn since(&self, before: &[u64]) -> Vec<u64> {
         let both = self.received.iter().zip(before);
         both.map(|(now, before)| now - before).collect()
@@ -196,7 +196,8 @@ fn flows_to_two_peers_are_as_fast_beside_a_third_that_is_down_as_without_it() {
     let made = three.made.clone();
     two.run(10 * SECOND);
     three.run(10 * SECOND);
-    // Not nearly: the links lose alike in both runs, so any influence would show.
+    // The figures are equal, not only nearly: the links lose alike in both runs, so any influence
+    // would show.
     assert_eq!(two.received[1..], three.received[1..3]);
     assert!(three.received[1] > 5_000_000, "{:?}", three.received);
     assert_eq!(three.made[2], made[2], "made for a peer that is down");
@@ -223,8 +224,8 @@ fn connections_to_a_peer_that_is_down_wait_without_a_busy_clock() {
     star.run(SECOND);
     let wakes = star.wakes;
     star.run(10 * SECOND);
-    // Two connections and the listener's end of one, each at most every half second, keep-alives
-    // and flushes aside.
+    // Two connections and the listener's end of one wake at most every half second each, not
+    // counting keep-alives and flushes.
     assert!(star.wakes - wakes < 100, "{}", star.wakes - wakes);
     assert_eq!(star.closed, []);
     star.hub(|hub, now| hub.close(now, idle));
@@ -280,7 +281,7 @@ fn connections_aborted_while_the_path_is_down_leave_nothing_and_the_peer_hears_o
     star.hold(1, false);
     star.run(SECOND);
     assert_eq!(star.since(&before), [13, 0]);
-    // A keep-alive of the peer's is answered by nobody, data or an end are.
+    // Nobody answers a keep-alive of the peer's; data or an end are answered.
     let flow = ConnectionId(0);
     let written = star.ends[1].write(star.now, flow, b"still there?");
     assert_eq!(written, Ok(12));

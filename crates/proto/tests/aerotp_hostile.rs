@@ -1,4 +1,4 @@
-//! Whatever arrives beside a transfer, the transfer comes out whole and nothing grows.
+//! Whatever arrives beside a transfer, the transfer arrives whole and memory does not grow.
 //!
 //! Method: beside every true datagram the pipe delivers forged ones: random octets, truncations,
 //! replays of any earlier datagram and copies with inverted bits. A million in all.

@@ -1,4 +1,4 @@
-//! What a connection that has nothing to do takes.
+//! The memory of a connection that has nothing to do.
 
 use crate::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::transport::aerotp::ConnectionConfig;
@@ -42,7 +42,7 @@ fn a_connection_gives_back_what_its_traffic_took_and_goes_on_afterwards() {
     }
 }
 
-/// Prints what `docs/models/aerotp.md` says of memory; run with `--ignored --nocapture`.
+/// Prints the figures of memory for `docs/models/aerotp.md`; run with `--ignored --nocapture`.
 #[test]
 #[ignore = "measures the process's memory"]
 fn ten_thousand_idle_connections() {

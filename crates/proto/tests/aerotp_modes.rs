@@ -35,7 +35,7 @@ fn config(mode: Mode) -> ConnectionConfig {
     }
 }
 
-/// Loses and damages datagrams both ways.
+/// A script that loses and damages datagrams both ways.
 fn lossy(seed: u64, loss: f64, flip: f64) -> Script {
     let mut rng = Rng::from_seed(seed).child("pipe");
     Box::new(move |_, _, _, octets| {
@@ -54,7 +54,7 @@ fn lossy(seed: u64, loss: f64, flip: f64) -> Script {
     })
 }
 
-/// Loses datagrams both ways and damages none.
+/// A script that loses datagrams both ways and damages none.
 fn lossy_only(seed: u64, loss: f64) -> Script {
     let mut rng = Rng::from_seed(seed).child("pipe");
     Box::new(move |_, _, _, octets| {

@@ -1,8 +1,9 @@
-//! The rate: what is declared is used in full whatever is lost, and what a link does not carry is
+//! The rate: the declared rate is used in full whatever is lost, and a link that carries less is
 //! found and followed.
 //!
-//! Method: two endpoints and a bottleneck of 10 mbit with 20 ms each way. Fractions are of what the
-//! bottleneck can carry: its rate, less the loss, times the payload's share of a packet.
+//! Method: two endpoints and a bottleneck of 10 mbit with 20 ms each way. Fractions are of the
+//! octets that the bottleneck can carry: its rate, less the loss, times the payload's share of a
+//! packet.
 
 use crate::bottleneck::{Bottleneck, Medium};
 use fulmar_proto::machine::PathId;
@@ -40,7 +41,7 @@ impl Run {
         Self { link, id }
     }
 
-    /// The share of what the medium can carry that arrives in `span`.
+    /// The share of the medium's capacity that arrives in `span`.
     fn fraction(&mut self, span: Duration) -> f64 {
         let before = self.link.received_bytes();
         let until = self.link.now + span;
@@ -175,7 +176,7 @@ fn an_outage_does_not_lower_the_rate() {
         let first = run.fraction(seconds(1));
         let after = run.fraction(seconds(5));
         println!("{round}: {first} {after} {:?}", run.rate());
-        // Half a second until a probe, and what was sent into the outage comes again.
+        // Half a second passes until a probe, and TPDUs sent into the outage are retransmitted.
         assert!(first > 0.2, "round {round}: {first} {:?}", run.rate());
         assert!(after > 0.93, "round {round}: {after} {:?}", run.rate());
     }

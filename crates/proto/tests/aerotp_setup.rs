@@ -31,7 +31,7 @@ fn config() -> ConnectionConfig {
     }
 }
 
-/// Drops the forward datagrams with these ordinals.
+/// A script that drops the forward datagrams with these ordinals.
 fn dropping(ordinals: &'static [u64]) -> Script {
     Box::new(move |way, ordinal, _, octets| {
         let dropped = way == Way::Forward && ordinals.contains(&ordinal);
@@ -194,7 +194,7 @@ fn answers_of_a_restarted_peer_that_forgot_the_connection_end_it() {
     };
     assert!(!pair.events(Way::Forward).iter().any(closed));
     pair.restart_listener(endpoint(), patient);
-    // The next TPDUs are under way already, and their answers take things back.
+    // The next TPDUs are under way already, and their answers take earlier confirmations back.
     pair.run(DELAY * 4);
     assert!(pair.events(Way::Forward).iter().any(closed));
 }
@@ -224,8 +224,8 @@ fn an_end_before_what_was_received_is_a_restarted_peers_and_both_sides_let_go() 
         endpoint.close(now, id);
     });
     pair.restart_listener(endpoint(), patient);
-    // The new listener takes "not taken" for a connection's beginning and ends its own direction
-    // before the first octet, of which this side has had one already.
+    // The new listener takes the TPDU with "not taken" for the beginning of a connection. It ends
+    // its own direction before the first octet, of which this side has had one already.
     pair.run(Duration::from_secs(10));
     let reset = |e: &Event| {
         matches!(

@@ -7,7 +7,7 @@ use fulmar_proto::transport::aerotp::{ConnectionConfig, PathSizes, Share};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
-/// One packet of 1500 octets at [`RATE`].
+/// The time of one packet of 1500 octets at [`RATE`].
 const PACKET_TIME: Duration = Duration::from_micros(2_400);
 
 const MEDIUM: Medium = Medium {
@@ -68,7 +68,8 @@ fn classes_of_one_priority_share_the_rate_by_weight_and_flows_of_a_class_take_tu
     }
 }
 
-/// How many data TPDUs a flow of 100 sends over 300 ms that lose 30 %, alone or beside another.
+/// Counts the data TPDUs that a flow of 100 sends over 300 ms that lose 30 %, alone or beside
+/// another.
 fn tpdus_of_a_short_flow(beside: bool) -> usize {
     let medium = Medium {
         delay: Duration::from_millis(300),
@@ -141,7 +142,7 @@ fn a_path_tells_its_connections_of_now_and_later_how_large_tpdus_may_be() {
     link.run(Duration::from_secs(2));
     let source = link.sent.iter().filter(|sent| sent.kind == Kind::Source);
     assert_eq!(source.map(|sent| sent.octets).max(), Some(700));
-    // The budget counts what is said to be around each: 5 mbit for 2 s.
+    // The budget counts the declared overhead around each datagram: 5 mbit for 2 s.
     let wire: usize = link.sent.iter().map(|sent| sent.octets + 300).sum();
     assert!((1_240_000..=1_260_000).contains(&wire), "{wire}");
     let hopeless = PathSizes {

@@ -1,4 +1,4 @@
-//! What an application may have waiting in a connection, and how it is treated.
+//! The octets that an application may have waiting in a connection, and the connection's treatment.
 
 use fulmar_proto::machine::{Kind, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
@@ -22,7 +22,7 @@ fn config(unsent_bytes_max: usize) -> ConnectionConfig {
     }
 }
 
-/// Sends for `span`; returns how many source TPDUs left.
+/// Sends for `span`. Returns the number of source TPDUs that left.
 fn send(endpoint: &mut Endpoint, span: Duration) -> usize {
     let now = Instant::START + span;
     let mut out = Vec::new();

@@ -1,6 +1,7 @@
-//! The core's promises, each file one of them.
+//! The core's promises: each file tests one of them.
 //!
-//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+//! One program for all of the tests: it is linked once, and a test that waits leaves its core to
+//! another.
 
 mod aerotp_copies;
 mod aerotp_faults;

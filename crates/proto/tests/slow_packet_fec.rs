@@ -21,7 +21,7 @@ const SEED: u64 = 0xAE20;
 const REGION_OCTETS: usize = 1500;
 const REGION_BITS: f64 = REGION_OCTETS as f64 * 8.0;
 
-/// What happened to the packets of one point.
+/// The counts of the packets of one point.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcome {
     packets: u64,
@@ -83,7 +83,7 @@ impl Point {
                 received[bit / 8] ^= 0x80 >> (bit % 8);
             }
             let claimed = self.code.correct(&mut received, self.words).is_ok();
-            // A wrong region that claims to be right is what the CRC afterwards is for.
+            // A wrong region that claims to be right is for the CRC to find.
             self.outcome.residual += u64::from(received != sent);
             assert!(
                 claimed || received != sent,
@@ -131,7 +131,7 @@ fn twenty_four_words_correct_everything_up_to_a_ber_of_1e_4() {
         let share = outcome.damaged as f64 / outcome.packets as f64;
         let expected = ber.packet_error_rate(REGION_OCTETS as u64 * 8).value();
         let deviation = (expected * (1.0 - expected) / outcome.packets as f64).sqrt();
-        // Four standard deviations: the flips are as many as the rate says.
+        // Four standard deviations: the number of flips is the one that the rate gives.
         assert!(
             (share - expected).abs() < 4.0 * deviation,
             "BER {ber}: {share}"

@@ -1,4 +1,4 @@
-//! Many flows in doubt at once: each is asked about until it is settled, whatever becomes of one question.
+//! Many flows in doubt at once: each is asked about until it is settled, whatever happens to one question.
 
 use crate::splicers::{App, PEER, Pair, SILENT, SINK, Script, clean};
 use fulmar_proto::splice::records::QUESTIONS_MAX;
@@ -11,9 +11,9 @@ use std::rc::Rc;
 const DELAY: Duration = Duration::from_millis(10);
 const CONNECTIONS_MAX: usize = 3_000;
 const SECOND: Duration = Duration::from_secs(1);
-/// Beyond every pause between two questions, and the answers to all of them.
+/// A time longer than every pause between two questions, and the answers to all of them.
 const ASKED: Duration = Duration::from_secs(40);
-/// The opener has given up to say that its flows are over.
+/// A time after which the opener has given up telling that its flows are over.
 const OUTLASTS: Duration = Duration::from_secs(600);
 
 fn config() -> SplicerConfig {
@@ -34,7 +34,7 @@ fn class() -> FlowClass {
     }
 }
 
-/// A pipe that takes the opener's openings away while the cell says so, or everything.
+/// The fault of a pipe: it drops the opener's openings while the cell says so, or everything.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Loses {
     Nothing,
@@ -86,7 +86,7 @@ fn reset(pair: &mut Pair, side: usize, ids: &[FlowId]) {
     });
 }
 
-/// The opener forgets its flows, and cannot say so.
+/// Makes the opener forget its flows, without a word to the far side.
 fn forget(pair: &mut Pair, ids: &[FlowId]) {
     reset(pair, 0, ids);
     pair.run(OUTLASTS);
@@ -103,7 +103,7 @@ fn assert_all_ended(pair: &mut Pair, ids: &[FlowId]) {
 fn flows_that_are_exactly_as_many_as_one_question_holds_are_asked_about_again() {
     for flows in [QUESTIONS_MAX, QUESTIONS_MAX + 1, 2 * QUESTIONS_MAX] {
         let (mut pair, ids, loses) = away(flows, Loses::Openings);
-        // The opener has them, and says so.
+        // The opener has the flows, and says so.
         pair.run(SECOND * 30);
         loses.set(Loses::All);
         forget(&mut pair, &ids);
@@ -120,7 +120,7 @@ fn a_question_that_cannot_be_asked_is_asked_when_there_is_a_connection_to_be_had
     while pair.splicer(1).endpoint().connection_count() > 0 {
         pair.run(SECOND);
     }
-    // Every connection that the endpoint may have is another flow's.
+    // Other flows have every connection that the endpoint may have.
     let destination = Destination::from(SocketAddr::from(([192, 0, 2, 1], SILENT)));
     let others = pair.call(1, |splicer, now| {
         let open = || splicer.open(now, PEER, FlowKind::Stream, destination.clone(), class());

@@ -1,4 +1,4 @@
-//! No destination is given a flow's octets twice because the acceptor has forgotten how flows ended.
+//! No destination gets a flow's octets twice because the acceptor has forgotten how flows ended.
 
 use crate::splicers::{Pair, SINK, clean, pattern};
 use fulmar_proto::splice::{FlowClass, FlowEvent, FlowId, RefuseCode, SplicerConfig};
@@ -32,8 +32,8 @@ fn class(durable: bool) -> FlowClass {
     }
 }
 
-/// Flows of which the destinations were given the first octets, and were cut off, while nothing came back to the
-/// opener. The acceptor is there all the time.
+/// Flows whose destinations got the first octets, and that were then cut off, while no answer reached the
+/// opener. The acceptor is not restarted.
 fn ended_unheard(flows: usize, durable: bool) -> (Pair, Vec<FlowId>, Rc<Cell<bool>>) {
     let is_silent = Rc::new(Cell::new(true));
     let silent = Rc::clone(&is_silent);
@@ -51,7 +51,7 @@ fn ended_unheard(flows: usize, durable: bool) -> (Pair, Vec<FlowId>, Rc<Cell<boo
         assert!(pair.app(1, *id).received == pattern(500));
         pair.cut(1, *id);
     }
-    // The acceptor gives up to say it.
+    // The acceptor gives up telling the opener.
     pair.run(SECOND * 100);
     assert_eq!(pair.splicer(1).counters().flows_now, 0);
     (pair, ids, is_silent)
@@ -90,7 +90,7 @@ fn flows_that_ended_unheard_are_not_connected_for_again_though_more_ended_than_a
 fn flows_that_nobody_heard_of_are_served_again_when_what_was_forgotten_cannot_be_asked_for() {
     let (mut pair, _, is_silent) = ended_unheard(REMEMBERED + 1, false);
     pair.run(RESUME_WITHIN * 2);
-    // Its openings are lost, and its connection with them, so that it asks again.
+    // The acceptor's openings are lost, and its connection with them, so that it asks again.
     pair.script = Box::new(|_, _, _| Vec::new());
     let id = pair.open(SINK, class(false), &pattern(500));
     pair.run(SECOND * 60);

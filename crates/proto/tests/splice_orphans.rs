@@ -1,14 +1,14 @@
 //! A flow that one end has forgotten ends at the other, soon after the link is up.
 //!
-//! Method: every short history of one flow is played with two real splicers: what hosts do, which
-//! datagrams are lost, outages, also such that outlast every patience, and restarts of either
-//! gateway that keep what it had of the flow, lose it, or find it damaged. Then the link is up, and
-//! what matters is when both sides agree for good: both have the flow, or neither. A flow that both
-//! have must still come to its end. Of the connections that were made to the destination for one flow, one at most
-//! was given octets, unless the first had ended before the acceptor restarted.
+//! Method: every short history of one flow is played with two real splicers. A history has acts of hosts, lost
+//! datagrams, outages (some of them longer than every time limit), and restarts of either gateway that keep its
+//! state of the flow, lose it, or find it damaged. Then the link is up, and the test measures when both sides
+//! agree for good: both have the flow, or neither has. A flow that both have must still come to its end. At most
+//! one of the connections made to the destination for one flow may have received octets, unless the first one had
+//! ended before the acceptor restarted.
 //!
-//! A session lies between two gateways. Of it this knows what a splicer hears: that the link is down
-//! or up, and, a round trip after the link is up, that the peer has restarted.
+//! A session lies between two gateways. This test models the news that a splicer gets from it: the
+//! link is down or up, and, a round trip after the link is up, the peer has restarted.
 
 use crate::splicers::{PEER, Pair, SINK, pattern};
 use fulmar_proto::splice::{FlowClass, FlowId, FlowKind, ResetCode, SplicerConfig};
@@ -21,13 +21,13 @@ use std::thread;
 const DEPTH: usize = 4;
 const DEPTH_VARIABLE: &str = "SPLICE_DEPTH";
 const SECOND: Duration = Duration::from_secs(1);
-/// The promise of docs/protocol/splice.md, for a link that loses nothing: so long after the link is up, and so many
-/// round trips.
+/// The time in which both sides agree after the link is up, for a link that loses nothing, besides so many round
+/// trips: the promise of docs/protocol/splice.md.
 const PROMISED: Duration = Duration::from_secs(2);
 const PROMISED_ROUND_TRIPS: u32 = 2;
-/// Looked at for longer than promised: agreement has to stand.
+/// The number of promised times for which the outcome is watched: agreement has to last.
 const LOOKED_AT: u32 = 4;
-/// Longer than every patience of `config` in a row.
+/// A time longer than every time limit of `config` in a row.
 const OUTLASTS: Duration = Duration::from_secs(600);
 
 fn config(incarnation: u32) -> SplicerConfig {
@@ -55,7 +55,7 @@ enum Act {
     End(usize),
     /// The host resets its connection.
     Cut(usize),
-    /// The host is gone while octets of it are under way.
+    /// The host is gone while octets from it are under way.
     Break(usize),
     /// The side's next datagram is lost.
     Lose(usize),
@@ -64,11 +64,12 @@ enum Act {
     Wait,
     Outlast,
     Restart(usize, Left),
-    /// The same; the link lasts for the session's handshake, and is down before anything else has passed.
+    /// Such an outage, in which the link lasts for the session's handshake and is down before anything
+    /// else has passed.
     Glimpse(usize, Left),
 }
 
-/// The acts that may follow `history`: those that could do something.
+/// The acts that may follow `history`, if they can have an effect.
 fn acts(history: &[Act], durable: bool) -> Vec<Act> {
     let down = history.iter().rev().find_map(|act| match act {
         Act::Down | Act::Glimpse(..) => Some(true),
@@ -116,7 +117,7 @@ fn acts(history: &[Act], durable: bool) -> Vec<Act> {
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     delay: Duration,
-    /// Between two acts.
+    /// The time between two acts.
     pause: Duration,
     resume: bool,
     durable: bool,
@@ -164,7 +165,7 @@ impl Life {
             starts: [0; 2],
             broke: [false; 2],
         };
-        // Only what is kept on disk says what a start has connected to.
+        // Only the state on disk tells what a start has connected to.
         life.pair.sides[1].keeps = setting.durable;
         life.run(setting.pause);
         life
@@ -196,7 +197,7 @@ impl Life {
         }
     }
 
-    /// The session takes a round trip, and tells both sides what it has found.
+    /// Holds the session's handshake, which takes a round trip and tells both sides what it found.
     fn meet(&mut self) {
         if self.up.get() {
             self.run(self.setting.delay * 2);
@@ -205,7 +206,7 @@ impl Life {
         }
     }
 
-    /// The same, and what the two sides say then is lost.
+    /// Holds the session's handshake, and loses what the two sides say then.
     fn glimpse(&mut self) {
         self.run(self.setting.delay * 2);
         self.up.set(false);
@@ -228,9 +229,9 @@ impl Life {
             self.pair.sides[side].keeps = false;
         }
         self.starts[side] += 1;
-        // Nothing is made for a peer before it is there.
+        // No datagram is made for a peer before it is there.
         self.pair.restart_held(side, &config(self.starts[side]));
-        // What is over is not remembered.
+        // Flows that are over are not remembered.
         let apps = &mut self.pair.sides[side].apps;
         apps.retain(|_, app| app.last.is_none());
         if left == Left::Damaged && apps.remove(&self.id).is_some() {
@@ -293,7 +294,7 @@ impl Life {
         has[0] == has[1]
     }
 
-    /// The link is up and stays so: how long it takes until both sides agree for good.
+    /// Takes the link up for good. Returns the time until both sides agree for good.
     fn settle(&mut self) -> Result<Duration, String> {
         for lose in self.lose.iter() {
             lose.set(false);
@@ -353,7 +354,7 @@ impl Life {
     }
 }
 
-/// Plays a history; how long agreement took.
+/// Plays a history. Returns the time that agreement took.
 fn play(setting: Setting, history: &[Act]) -> Result<Duration, String> {
     let mut life = Life::new(setting);
     for act in history {
@@ -380,7 +381,7 @@ impl Walked {
         self.failed.extend(other.failed);
     }
 
-    /// Every history of at most `depth` acts that begins with `history`.
+    /// Plays every history of at most `depth` acts that begins with `history`.
     fn walk(&mut self, setting: Setting, history: &mut Vec<Act>, depth: usize) {
         self.histories += 1;
         match play(setting, history) {
@@ -440,7 +441,7 @@ fn depth() -> usize {
 }
 
 const SHORT: Duration = Duration::from_millis(10);
-/// A geostationary satellite's.
+/// The delay of a geostationary satellite.
 const LONG: Duration = Duration::from_millis(300);
 
 fn hold_to_the_promise(settings: impl IntoIterator<Item = Setting>, depth: usize) {

@@ -131,7 +131,7 @@ fn an_acceptor_that_restarted_hears_the_end_again_though_all_was_delivered_befor
     while pair.app(1, id).resumed.is_empty() {
         pair.run(DELAY / 10);
     }
-    // The acceptor's answer is on its way; the last thing missing at the opener happens now.
+    // The acceptor's answer is on its way; now the opener gets the last thing it lacks.
     pair.app(0, id).holds = false;
     pair.touch(0, id);
     pair.run(SECOND * 10);
@@ -193,7 +193,7 @@ fn what_a_restarted_opener_asked_for_before_its_restart_was_told_stands() {
         pair.run(SECOND / 2);
         pair.sides[0].apps.clear();
         pair.restart(0, &config(1));
-        // The session carries the opening, and its news of the restart is heard behind it.
+        // The session carries the opening, and the news of the restart is heard after it.
         let id = pair.open(ECHO, class, &pattern(3_000_000));
         pair.known_at_once();
         pair.run(SECOND / 4);

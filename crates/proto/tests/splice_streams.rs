@@ -163,7 +163,7 @@ fn a_reader_that_stopped_holds_up_its_own_data_and_nothing_else() {
     pair.run(SECOND * 2);
     assert_eq!(pair.app(0, slow).received.len(), 300_000);
     assert_eq!(pair.app(1, slow).delivered, 300_000);
-    // And so does cutting it off.
+    // Cutting it off still works, too.
     pair.sides[0].apps.remove(&slow);
     pair.call(0, |splicer, now| splicer.reset(now, slow, ResetCode::Reset));
     pair.run(SECOND);

@@ -1,9 +1,10 @@
-//! Random sessions of two splicers under random faults: what is delivered is what was accepted,
+//! Random sessions of two splicers under random faults: the delivered octets are those accepted,
 //! nothing comes twice, and every flow ends.
 //!
 //! A seed draws a link with loss, inverted bits, duplicates, reordering and outages, and a handful
-//! of flows of both kinds with readers that pause, ends in any order and applications that reset;
-//! gateways restart and lose everything but what their drivers keep for flows that resume.
+//! of flows of both kinds. The flows have readers that pause, ends in any order, and applications
+//! that reset. Gateways restart and lose everything except what their drivers keep for flows that
+//! resume.
 
 use crate::splicers;
 use crate::splicers::{Pair, SINK};
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 /// Sessions in one run of the test.
 const SESSIONS: u64 = 2_000;
 const SEED: &str = "SPLICE_SEED";
-/// Seeds that once failed, with what they found.
+/// Seeds that once failed, with the fault that each found.
 const FAILED_ONCE: [(u64, &str); 5] = [
     (
         10_298,
@@ -57,7 +58,7 @@ struct Faults {
     double: f64,
     late: f64,
     outages: Vec<(Instant, Instant)>,
-    /// Faults end then, so that every session can.
+    /// The time at which faults end, so that every session can end.
     until: Instant,
 }
 
@@ -116,7 +117,7 @@ impl Faults {
     }
 }
 
-/// What a flow was drawn to do.
+/// The behaviour that was drawn for a flow.
 #[derive(Clone, Debug)]
 struct Drawn {
     id: FlowId,
@@ -124,7 +125,7 @@ struct Drawn {
     class: FlowClass,
     /// Octets forwards and back.
     lens: [usize; 2],
-    /// An application cuts it off.
+    /// Whether an application cuts it off.
     cut: bool,
 }
 
@@ -213,7 +214,7 @@ impl Session {
         });
     }
 
-    /// An acceptor's application answers with what was drawn.
+    /// Makes an acceptor's application answer with the octets that were drawn.
     fn answer(&mut self, flow: usize) {
         let Drawn { id, lens, kind, .. } = self.flows[flow];
         let Some(app) = self.pair.sides[1].apps.get_mut(&id) else {
@@ -283,7 +284,7 @@ impl Session {
                 }
             }
         }
-        // Whatever the acceptors were not asked for yet comes in this time.
+        // Requests that the acceptors have not had yet come in this time.
         for _ in 0..40 {
             self.pair.run(Duration::from_secs(60));
             for flow in 0..self.flows.len() {
@@ -343,7 +344,8 @@ impl Session {
             let far_done = matches!(far, Some(FlowEvent::Closed(_)));
             let fine = match &app.last {
                 Some(FlowEvent::Closed(_)) => {
-                    // Without resume, a gateway that restarted may have been asked afresh.
+                    // Without resume, a gateway that restarted may have been asked again from the
+                    // start.
                     whole[side] && (cut || whole[1 - side] || (!class.resume && restarted))
                 }
                 _ if cut => app.last.is_some(),
@@ -399,7 +401,7 @@ impl Session {
     }
 }
 
-/// What sessions did, so that the drawing cannot degenerate unseen.
+/// Totals of the sessions, so that the drawing cannot degenerate unseen.
 #[derive(Debug, Default)]
 struct Totals {
     closed: u64,
@@ -474,7 +476,7 @@ fn what_is_accepted_is_delivered_once_and_every_flow_ends() {
         assert!(per_session(totals.resumed) >= 1, "{totals:?}");
         assert!(per_session(totals.octets) >= 50_000, "{totals:?}");
         assert!(per_session(totals.messages) >= 1, "{totals:?}");
-        // Inverted bits are caught below: none becomes a record.
+        // Checks below catch inverted bits: none becomes a record.
         assert_eq!(totals.malformed, 0, "{totals:?}");
     }
 }

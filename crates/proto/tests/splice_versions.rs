@@ -1,4 +1,4 @@
-//! Splicers beside those of the version before.
+//! Splicers that talk to those of the version before.
 
 use crate::splicers::{PEER, Pair, SINK, pattern};
 use fulmar_proto::machine::{Datagram, Ecn, Machine};
@@ -34,8 +34,8 @@ fn class() -> FlowClass {
     }
 }
 
-/// An acceptor of version 2 as far as one flow needs it: it refuses flags that it does not know, has the flow, and keeps
-/// what comes.
+/// An acceptor of version 2, as far as one flow needs it: it refuses flags that it does not know, has the flow, and
+/// keeps octets that come.
 struct OfVersion2 {
     endpoint: Endpoint,
     refused: u32,

@@ -1,6 +1,6 @@
-//! The specification's examples with parity and repair symbols are what the codes compute.
+//! The specification's examples with parity and repair symbols equal what the codes compute.
 //!
-//! `wire` and `fec` know nothing of each other; this is where both are held to the same page.
+//! `wire` and `fec` know nothing of each other; here both are compared with the same page.
 
 use fulmar_proto::fec::block::encode_repair;
 use fulmar_proto::fec::packet::PacketCode;

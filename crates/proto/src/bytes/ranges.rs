@@ -9,7 +9,7 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
-    /// How many runs there are.
+    /// The number of runs.
     pub const fn len(&self) -> usize {
         self.runs.len()
     }
@@ -19,12 +19,12 @@ impl RangeSet {
         self.runs.iter()
     }
 
-    /// Octets of memory taken, used or not.
+    /// Octets of memory allocated, used or not.
     pub const fn memory_bytes(&self) -> usize {
         self.runs.capacity() * size_of::<Range<u64>>()
     }
 
-    /// Whether there is none.
+    /// Whether there are no runs.
     pub const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -67,7 +67,7 @@ impl RangeSet {
         parts
     }
 
-    /// Takes the run that begins at or before `position` out, if one does.
+    /// Removes and returns the run that begins at or before `position`, if one does.
     pub fn take_at(&mut self, position: u64) -> Option<Range<u64>> {
         let first = self.runs.first()?;
         (first.start <= position).then(|| self.runs.remove(0))

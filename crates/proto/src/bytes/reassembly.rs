@@ -1,4 +1,4 @@
-//! Arriving TPDUs, put in order, with holes noticed and, where the mode allows, given up.
+//! Arriving TPDUs, put in order: holes are noticed and, where the mode allows, given up.
 //!
 //! A ring of slots from the next TPDU to read to the newest seen. Its length is bounded, so a
 //! sender that ignores the window, or a forged number, cannot make it grow.
@@ -21,21 +21,21 @@ enum Slot {
     GivenUp,
 }
 
-/// What became of an arriving TPDU.
+/// The result of inserting an arriving TPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It was the next one expected.
+    /// The TPDU was the next one expected.
     Next,
-    /// It filled a hole, which was not the next one expected or was noticed before.
+    /// The TPDU filled a hole, which was not the next one expected or was noticed before.
     Filled,
-    /// It lies ahead of TPDUs that are missing; `new_holes` of them were not known to be.
+    /// The TPDU lies ahead of missing ones; `new_holes` of these were not noticed before.
     Ahead {
         /// Holes noticed by this arrival.
         new_holes: u32,
     },
-    /// It was here already, read already, or given up.
+    /// The TPDU was held already, read already, or given up.
     Duplicate,
-    /// It lies beyond the window.
+    /// The TPDU lies beyond the window.
     Beyond,
 }
 
@@ -44,26 +44,26 @@ pub enum Inserted {
 pub struct Chunk {
     /// The TPDU's number.
     pub seq: TpduSeq,
-    /// Its payload.
+    /// The TPDU's payload.
     pub octets: Vec<u8>,
     /// Whether its check was right (or it had none).
     pub intact: bool,
-    /// How many TPDUs directly before it were given up.
+    /// The number of TPDUs directly before it that were given up.
     pub missing_before: u32,
 }
 
-/// What [`Reassembly::make_room`] gave up.
+/// The holes that [`Reassembly::make_room`] gave up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Holes of which nothing was seen.
+    /// Holes for which nothing arrived.
     pub lost: u32,
-    /// Holes of which something damaged was seen.
+    /// Holes for which something damaged arrived.
     pub damaged: u32,
     /// TPDUs that nothing had shown to be missing yet.
     pub unnoticed: u32,
 }
 
-/// Buffers spare payload vectors for reuse, at most this many.
+/// The number of payload vectors kept for reuse, at most.
 const SPARE_MAX: usize = 256;
 
 /// A bounded reassembly ring.
@@ -104,12 +104,12 @@ impl Reassembly {
             .plus(u32::try_from(self.slots.len()).unwrap_or(u32::MAX))
     }
 
-    /// Octets of memory taken by payloads, those kept for reuse included.
+    /// Octets of memory taken by payloads, including vectors kept for reuse.
     pub const fn memory_bytes(&self) -> usize {
         self.payload_memory_bytes
     }
 
-    /// How many TPDUs beyond [`Reassembly::next_expected`] there is room for.
+    /// The number of TPDUs beyond [`Reassembly::next_expected`] that there is room for.
     pub fn window(&self) -> u16 {
         u16::try_from(self.capacity.saturating_sub(self.settled)).unwrap_or(u16::MAX)
     }
@@ -164,7 +164,8 @@ impl Reassembly {
         outcome
     }
 
-    /// Something with this number arrived damaged beyond repair. `true` if it is still wanted.
+    /// Notes that something with this number arrived damaged beyond repair. Returns `true` if the
+    /// TPDU is still wanted.
     pub fn note_damaged(&mut self, now: Instant, seq: TpduSeq) -> bool {
         let Ok(index) = self.index(seq) else {
             return false;
@@ -187,8 +188,8 @@ impl Reassembly {
         matches!(slot, Some(Slot::Missing { .. }))
     }
 
-    /// The sender says that `end` is one past its last TPDU: whatever lies before it and has not
-    /// come is missing.
+    /// Notes that `end` is one past the sender's last TPDU: a TPDU before it that has not arrived
+    /// is missing.
     pub fn note_end(&mut self, now: Instant, end: TpduSeq) {
         if let Ok(len) = usize::try_from(end.distance_from(self.base))
             && len <= self.capacity
@@ -217,7 +218,7 @@ impl Reassembly {
         self.pass_given_up();
     }
 
-    /// What was given up needs no reader to make room.
+    /// Passes TPDUs that were given up: they need no reader to make room.
     fn pass_given_up(&mut self) {
         while self.settled > 0 && matches!(self.slots.front(), Some(Slot::GivenUp)) {
             self.slots.pop_front();
@@ -231,8 +232,8 @@ impl Reassembly {
         self.missing_before = self.missing_before.saturating_add(count);
     }
 
-    /// Makes room for everything before `end` by giving up the oldest holes, noticed or not, as far as
-    /// nothing unread stands in the way. For modes that may lose data.
+    /// Makes room for every TPDU before `end`: gives up the oldest holes, noticed or not, until it
+    /// meets a TPDU that is not read yet. For modes that may lose data.
     pub fn make_room(&mut self, end: TpduSeq) -> Skipped {
         let mut skipped = Skipped::default();
         let distance = u32::try_from(end.distance_from(self.base)).unwrap_or(0);
@@ -262,7 +263,7 @@ impl Reassembly {
         skipped
     }
 
-    /// The first hole: since when it is known, and whether something damaged arrived for it.
+    /// The first hole: when it was noticed, and whether something damaged arrived for it.
     pub fn first_hole(&self) -> Option<(Instant, bool)> {
         match self.slots.get(self.settled) {
             Some(Slot::Missing { since, damaged }) => Some((*since, *damaged)),
@@ -270,7 +271,7 @@ impl Reassembly {
         }
     }
 
-    /// Gives the first hole up. Returns its number and whether it was damaged rather than lost.
+    /// Gives up the first hole. Returns its number and whether it was damaged rather than lost.
     pub fn give_up_first_hole(&mut self) -> Option<(TpduSeq, bool)> {
         let (_, damaged) = self.first_hole()?;
         let seq = self.next_expected();
@@ -296,7 +297,7 @@ impl Reassembly {
             .any(|slot| matches!(slot, Slot::Held { .. }))
     }
 
-    /// Takes the next TPDU in order, passing over those given up.
+    /// Takes the next TPDU in order and passes over those given up.
     pub fn read(&mut self) -> Option<Chunk> {
         while self.settled > 0 {
             let seq = self.base;
@@ -329,7 +330,7 @@ impl Reassembly {
         }
     }
 
-    /// Gives back memory that what is held does not need.
+    /// Frees memory that the held TPDUs do not need.
     pub fn give_back(&mut self) {
         let spare: usize = self.spare.iter().map(Vec::capacity).sum();
         self.payload_memory_bytes -= spare;

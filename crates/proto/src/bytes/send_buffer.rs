@@ -1,4 +1,4 @@
-//! Octets that were written and may still have to be sent, or sent again.
+//! Octets that were written and may still have to be sent or retransmitted.
 
 use std::collections::VecDeque;
 
@@ -20,19 +20,19 @@ impl SendBuffer {
         }
     }
 
-    /// Takes as much of `octets` as fits and says how much that was.
+    /// Takes as much of `octets` as fits and returns that length.
     pub fn write(&mut self, octets: &[u8]) -> usize {
         let taken = octets.len().min(self.free());
         self.octets.extend(&octets[..taken]);
         taken
     }
 
-    /// How many octets fit.
+    /// The number of octets that fit.
     pub fn free(&self) -> usize {
         self.capacity_bytes.saturating_sub(self.octets.len())
     }
 
-    /// Octets of memory taken, used or not.
+    /// Octets of memory allocated, used or not.
     pub fn memory_bytes(&self) -> usize {
         self.octets.capacity()
     }
@@ -42,13 +42,13 @@ impl SendBuffer {
         self.base + self.octets.len() as u64
     }
 
-    /// Gives back memory that what is held does not need.
+    /// Frees memory that the held octets do not need.
     pub fn give_back(&mut self) {
         self.octets.shrink_to_fit();
     }
 
-    /// The octets from `position`, `len` of them: borrowed if they lie in one piece, else copied
-    /// to `scratch`. Empty if they are no longer, or not yet, here.
+    /// The `len` octets from `position` on: borrowed if they lie in one piece, else copied to
+    /// `scratch`. Empty if they are not held, or no longer held.
     pub fn slice<'a>(&'a self, position: u64, len: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(start) = position
             .checked_sub(self.base)

@@ -1,19 +1,19 @@
 //! A byte stream put together from segments that come in any order and overlap.
 //!
-//! Unlike [`super::Reassembly`], which numbers whole TPDUs, positions count octets, and two
-//! segments may hold the same octet. The first copy of an octet stays.
+//! Positions count octets, whereas [`super::Reassembly`] numbers whole TPDUs. Two segments may hold
+//! the same octet; the first copy stays.
 
 use super::RangeSet;
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a fragment costs beside its octets; hostile ones may have one octet each.
+/// The memory counted for a fragment besides its octets; hostile fragments may have one octet each.
 const FRAGMENT_COST: usize = 64;
 /// Vectors kept for reuse, at most.
 const SPARE_MAX: usize = 8;
 /// The longest segment that a network layer hands over.
 const SEGMENT_MAX: usize = 65_535;
-/// Runs beyond the first hole, at most: a sender that leaves more will send them again.
+/// Runs beyond the first hole, at most: a sender that leaves more has to retransmit them.
 const RUNS_MAX: usize = 1024;
 
 /// Octets received and not read.
@@ -30,7 +30,7 @@ pub struct StreamReassembly {
 }
 
 impl StreamReassembly {
-    /// Holds up to `capacity` octets.
+    /// A buffer for up to `capacity` octets.
     pub fn new(capacity: usize) -> Self {
         Self {
             next: 0,
@@ -49,12 +49,12 @@ impl StreamReassembly {
         self.next
     }
 
-    /// How many octets beyond [`StreamReassembly::next`] there is room for.
+    /// The number of octets beyond [`StreamReassembly::next`] that there is room for.
     pub const fn room(&self) -> usize {
         self.capacity.saturating_sub(self.ready_bytes)
     }
 
-    /// Whether octets beyond a hole are here.
+    /// Whether octets beyond a hole are held.
     pub const fn has_holes(&self) -> bool {
         !self.runs.is_empty()
     }
@@ -69,7 +69,7 @@ impl StreamReassembly {
         self.runs.runs()
     }
 
-    /// Octets of memory taken, used or not.
+    /// Octets of memory allocated, used or not.
     pub fn memory_bytes(&self) -> usize {
         let chunks = self.ready.iter().chain(&self.spare);
         let octets: usize = chunks.map(Vec::capacity).sum();
@@ -83,19 +83,20 @@ impl StreamReassembly {
             + self.runs.memory_bytes()
     }
 
-    /// What it takes at most with room for `capacity` octets, of which each may come by itself.
+    /// The most memory that it takes with room for `capacity` octets, each of which may come by
+    /// itself.
     pub const fn memory_max(capacity: usize) -> usize {
-        // A vector has eight octets at least; lists of them double.
+        // A vector takes eight octets at least, and a list of vectors doubles as it grows.
         let ready = capacity * (2 * size_of::<Vec<u8>>() + 8);
         let entry = size_of::<(u64, Vec<u8>)>() + 8;
         let fragments = (2 * capacity / FRAGMENT_COST + RUNS_MAX) * entry + 2 * capacity;
         let runs = 4 * RUNS_MAX * size_of::<Range<u64>>();
-        // Vectors that are kept stay as long as they once were.
+        // Vectors kept for reuse keep the greatest length they had.
         ready + fragments + runs + 3 * SPARE_MAX * SEGMENT_MAX
     }
 
-    /// Takes `octets`, which begin at `position`, as far as they are new and within the room.
-    /// Returns the range taken or known within it, empty if nothing of it is of use.
+    /// Takes the part of `octets`, which begin at `position`, that is new and within the room.
+    /// Returns the range that is now held around it; empty if no part of `octets` is of use.
     pub fn insert(&mut self, position: u64, octets: &[u8]) -> Range<u64> {
         let limit = self.next.saturating_add(self.room() as u64);
         let start = position.max(self.next);
@@ -113,7 +114,7 @@ impl StreamReassembly {
             return start..end;
         }
         if self.fragments_cost > 2 * self.capacity || self.runs.len() >= RUNS_MAX {
-            // Only what closes the first hole may still come.
+            // Only octets that close the first hole may still come.
             if start > self.next {
                 return self.next..self.next;
             }

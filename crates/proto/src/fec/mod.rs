@@ -1,4 +1,4 @@
-//! Codes: bit errors inside a packet, and packets that never came.
+//! Codes that repair bit errors inside a packet, and packets that never came.
 //!
 //! - [`gf256`] is the arithmetic both codes share: the field GF(2^8) and its two bulk operations,
 //!   with vector kernels chosen once at run time.

@@ -3,7 +3,8 @@
 use super::{Deadline, Machine, Transmit};
 use crate::units::Instant;
 
-/// What a driver provides: a buffer to write datagrams into, a way out, and the application.
+/// The parts that a driver provides: a buffer to write datagrams into, a way out, and the
+/// application.
 pub trait Driver<M: Machine> {
     /// The buffer that the next datagram is appended to.
     fn buffer(&mut self) -> &mut Vec<u8>;
@@ -15,20 +16,20 @@ pub trait Driver<M: Machine> {
     fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event);
 
     /// Whether the way out takes another datagram at once. While it does not, the drain leaves
-    /// datagrams where they are, and the driver drains again when it can send.
+    /// datagrams in the machine, and the driver drains again when it can send.
     fn can_send(&self) -> bool {
         true
     }
 }
 
-/// Every event may cause another write, and every write another event; a machine that has not
-/// settled after this many rounds is in a loop.
+/// The most rounds of one drain. Every event may cause another write, and every write another
+/// event; a machine that has not settled after this many rounds is in a loop.
 const DRAIN_ROUNDS_MAX: usize = 100_000;
 
 /// Drains `machine` completely and returns the deadline to wait for.
 ///
 /// # Panics
-/// When the machine does not settle, which is a bug in it.
+/// Panics when the machine does not settle, which is a bug in it.
 pub fn drain<M: Machine>(
     machine: &mut M,
     now: Instant,
@@ -38,10 +39,11 @@ pub fn drain<M: Machine>(
     machine.next_deadline()
 }
 
-/// [`drain`] for drivers that have the next input at hand already, and do not wait before it.
+/// The same as [`drain`], for drivers that have the next input at hand already and do not wait
+/// before it.
 ///
 /// # Panics
-/// As [`drain`].
+/// Panics when [`drain`] does.
 pub fn drain_between_inputs<M: Machine>(
     machine: &mut M,
     now: Instant,

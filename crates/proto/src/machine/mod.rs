@@ -1,4 +1,4 @@
-//! The contract between a protocol and whatever drives it.
+//! The contract between a protocol and its driver.
 //!
 //! > Feed a machine one thing (`handle_*`, or an application call), then drain it completely, then
 //! > wait for the deadline it names. Time never goes backwards. A machine never fails on input:
@@ -18,10 +18,10 @@ use crate::units::Instant;
 
 /// One end of a conversation: owns no clock, socket, thread or entropy source.
 pub trait Machine {
-    /// What the application is told.
+    /// The events that the application gets.
     type Event;
 
-    /// A datagram arrived. What cannot be used is counted and traced, never an error.
+    /// A datagram arrived. One that cannot be used is counted and traced; it is never an error.
     fn handle_datagram(&mut self, now: Instant, datagram: Datagram<'_>);
 
     /// The deadline last named by [`Machine::next_deadline`] has come.
@@ -31,15 +31,16 @@ pub trait Machine {
     /// next input or deadline.
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit>;
 
-    /// What the application should hear next.
+    /// The next event for the application.
     fn poll_event(&mut self) -> Option<Self::Event>;
 
-    /// When to call [`Machine::handle_deadline`], if nothing arrives before. Meaningful only after
-    /// a complete drain.
+    /// The deadline at which to call [`Machine::handle_deadline`], if nothing arrives before.
+    /// Meaningful only after a complete drain.
     fn next_deadline(&self) -> Option<Deadline>;
 }
 
-/// Which remote, over which carrier: the driver maps it to addresses. Machines only compare it.
+/// A way to a remote over one of the driver's sockets: the driver maps it to addresses. Machines
+/// only compare it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
@@ -55,10 +56,10 @@ pub enum Ecn {
     Congested,
 }
 
-/// An arriving datagram. Its octets may be damaged; nothing says so but the checks inside.
+/// An arriving datagram. Its octets may be damaged; only the checks inside them can show it.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// Where it came from.
+    /// The path on which it came.
     pub path: PathId,
     /// The transport's octets, without network and carrier headers.
     pub octets: &'a [u8],
@@ -66,14 +67,14 @@ pub struct Datagram<'a> {
     pub ecn: Ecn,
 }
 
-/// Why a datagram is sent: the four shares of wire octets in every report.
+/// The kind of a datagram: the four shares of wire octets in every report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Application octets for the first time.
     Source,
     /// Parity across datagrams.
     Repair,
-    /// Application octets again.
+    /// Application octets that are retransmitted.
     Retransmission,
     /// Set-up, acknowledgements, close.
     Control,
@@ -107,24 +108,24 @@ pub struct Priority(pub u8);
 /// A datagram to send: the octets were appended to the buffer given to `poll_transmit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where it goes.
+    /// The path to send it on.
     pub path: PathId,
-    /// How many octets were appended.
+    /// The number of octets appended.
     pub len: usize,
-    /// Why it is sent.
+    /// The kind of datagram.
     pub kind: Kind,
-    /// Precedence the link may use.
+    /// The precedence, which the link may use.
     pub priority: Priority,
-    /// What the network header's ECN field should say.
+    /// The value for the network header's ECN field.
     pub ecn: Ecn,
 }
 
-/// A point in time at which a machine wants to be woken, and why.
+/// A point in time at which a machine wants to be woken, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// Which timer, for traces and for [`Strict`].
+    /// The name of the timer, for traces and for [`Strict`].
     pub why: &'static str,
 }
 

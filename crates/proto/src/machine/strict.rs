@@ -4,7 +4,8 @@ use super::{Datagram, Deadline, Machine, Transmit};
 use crate::units::Instant;
 use core::cell::Cell;
 
-/// A machine that sets the same deadline this often without any progress is spinning.
+/// The number of times that a machine may set the same deadline without progress before it counts
+/// as spinning.
 const SAME_DEADLINE_MAX: u32 = 1_000;
 
 /// Wraps a machine in tests and debug builds and panics on a breach of the contract: time going
@@ -40,7 +41,7 @@ impl<M: Machine> Strict<M> {
         &mut self.machine
     }
 
-    /// The machine, to take out what it noted. That is no input: nothing has to be drained.
+    /// The machine, to take its notes out. This is no input: nothing has to be drained.
     pub const fn notes(&mut self) -> &mut M {
         &mut self.machine
     }
@@ -159,7 +160,7 @@ mod tests {
     use crate::machine::{Ecn, Kind, PathId, Priority};
     use core::time::Duration;
 
-    /// Answers every datagram with one octet; its deadline is what the test says.
+    /// A machine that answers every datagram with one octet; the test sets its deadline.
     #[derive(Default)]
     struct Echo {
         owed: u32,

@@ -1,11 +1,11 @@
-//! What a flow is called and where it goes.
+//! The name of a flow, and its destination.
 
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 
-/// A flow's name, the same at both gateways and after either has restarted. Chosen at random by
-/// the opener.
+/// A flow's name, the same at both gateways and after a restart of either. The opener chooses it at
+/// random.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub [u8; 16]);
 
@@ -21,7 +21,7 @@ impl fmt::Debug for FlowId {
     }
 }
 
-/// What a flow carries.
+/// The kind of content that a flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FlowKind {
     /// Octets in order, each direction with an end of its own: a TCP connection.
@@ -31,22 +31,22 @@ pub enum FlowKind {
 }
 
 /// A host name as a client gave it: 1 to 253 octets of letters, digits, `-`, `_` and `.` (RFC 1035,
-/// section 2.3; the underscore is in use). The acceptor resolves it.
+/// section 2.3; underscores are common in practice). The acceptor resolves it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(String);
 
-/// Why a text is no host name.
+/// The reason why a text is no host name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostNameError {
-    /// Empty, or longer than a name may be.
+    /// The text is empty, or longer than a name may be.
     #[error("a host name has 1 to 253 octets, this has {0}")]
     Length(usize),
-    /// A character that no name has.
+    /// The text has a character that no name has.
     #[error("a host name has letters, digits, `-`, `_` and `.` only, this has {0:?}")]
     Character(char),
 }
 
-/// RFC 1035, section 2.3.4, without the root's dot.
+/// The longest name: RFC 1035, section 2.3.4, without the root's dot.
 pub(super) const NAME_BYTES_MAX: usize = 253;
 
 impl HostName {
@@ -80,13 +80,13 @@ impl fmt::Display for HostName {
 /// A destination's host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
-    /// By address.
+    /// A host by its address.
     Address(IpAddr),
-    /// By name, resolved where the acceptor is.
+    /// A host by its name, which the acceptor resolves.
     Name(HostName),
 }
 
-/// Where a flow's acceptor connects to.
+/// The place that a flow's acceptor connects to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
     /// The host.

@@ -1,4 +1,4 @@
-//! A flow of either kind, as the splicer's indexes see it.
+//! A flow of either kind, as the splicer's indexes hold it.
 
 use super::address::{FlowId, FlowKind};
 use super::association::Association;
@@ -20,7 +20,7 @@ pub(super) enum AnyFlow {
     Datagrams(Box<Association>),
 }
 
-/// Calls the same method of whichever it is.
+/// Calls the same method of a flow of either kind.
 macro_rules! each {
     ($self:expr, $flow:ident => $call:expr) => {
         match $self {
@@ -81,7 +81,7 @@ impl AnyFlow {
         }
     }
 
-    /// Whether the far side knows how it ended.
+    /// Whether the far side knows that the flow ended.
     pub(super) fn end_is_heard(&self) -> bool {
         self.as_stream().is_none_or(Flow::end_is_heard)
     }
@@ -145,7 +145,8 @@ impl AnyFlow {
         }
     }
 
-    /// The peer has restarted: it no longer knows the flow's connection, nor perhaps the flow.
+    /// Handles a restart of the peer: it no longer knows the flow's connection, and perhaps not the
+    /// flow.
     pub(super) fn on_peer_restarted(&mut self, now: Instant, shared: &mut Shared) {
         if let Self::Datagrams(flow) = self {
             flow.on_far_restarted(shared);
@@ -163,7 +164,7 @@ impl AnyFlow {
         }
     }
 
-    /// The link to the far side is up again.
+    /// Handles the return of the link to the far side.
     pub(super) fn on_link_up(&mut self) {
         each!(self, flow => flow.on_link_up());
     }
@@ -173,20 +174,20 @@ impl AnyFlow {
         each!(self, flow => flow.question())
     }
 
-    /// The far side asks about the flow; it has lost the connection of opening `attempt`, if that is
-    /// not 0.
+    /// Handles a question of the far side about the flow. The far side has lost the connection of
+    /// opening `attempt`, if that is not 0.
     pub(super) fn on_asked(&mut self, now: Instant, shared: &mut Shared, attempt: u64) {
         if let Self::Stream(flow) = self {
             flow.on_asked(now, shared, attempt);
         }
     }
 
-    /// The far side has the flow.
+    /// Handles the answer that the far side has the flow.
     pub(super) fn on_known(&mut self) {
         each!(self, flow => flow.on_known());
     }
 
-    /// The far side does not have the flow.
+    /// Handles the answer that the far side does not have the flow.
     pub(super) fn on_gone(&mut self, now: Instant, shared: &mut Shared) {
         each!(self, flow => flow.on_gone(now, shared));
     }
@@ -211,8 +212,8 @@ impl AnyFlow {
         }
     }
 
-    /// Acceptor: the opener came with a newer opening, on connection `id`; without one, in
-    /// datagram mode.
+    /// Acceptor: attaches the flow to connection `id`, on which the opener sent a newer opening;
+    /// without a connection, in datagram mode.
     pub(super) fn attach(
         &mut self,
         now: Instant,

@@ -1,14 +1,14 @@
 //! One datagram flow at one gateway: a UDP association carried over AeroTP.
 //!
-//! In modes that deliver everything its records are a stream, as those of a TCP flow are. In the
-//! others each TPDU has whole records, any TPDU may be lost, and nothing may depend on one that
-//! came before: the opener repeats its opening until it is answered, and every second from then on,
-//! so that an acceptor that has restarted learns of the flow again. In datagram mode there is no
+//! In modes that deliver everything its records are a stream, like those of a TCP flow. In the
+//! other modes each TPDU has whole records, any TPDU may be lost, and no record may depend on an
+//! earlier one. So the opener repeats its opening until it is answered, and once a second from then
+//! on: an acceptor that has restarted learns of the flow again. In datagram mode there is no
 //! connection either, and each TPDU names its flow.
 //!
-//! It ends when the driver says so, when the far side does, or when it carried nothing for
-//! `datagram_idle_max`; losing the last word to the link does no harm, for the other side is idle
-//! then.
+//! The flow ends when the driver ends it, when the far side does, or when it carried nothing for
+//! `datagram_idle_max`. Losing the last word to the link does no harm, because the other side is
+//! then idle and ends by itself.
 
 mod doubt;
 mod ending;
@@ -32,27 +32,27 @@ use crate::units::{ByteCount, Duration, Instant};
 use crate::wire::Mode;
 use core::net::SocketAddr;
 
-/// An opening is repeated this often after it was answered.
+/// The time between repetitions of an opening that was answered.
 const OPEN_EVERY: Duration = Duration::from_secs(1);
 
-/// How records travel.
+/// The way that records travel.
 #[derive(Debug)]
 enum Way {
-    /// No connection, for now.
+    /// No connection at present.
     Away,
-    /// As a stream.
+    /// A stream over a connection.
     Stream(Link),
-    /// Whole records in each TPDU of this connection, or sending place.
+    /// Whole records in each TPDU of this connection, or of this place to send from.
     Messages(ConnectionId),
 }
 
-/// Where an association is in its life.
+/// The phase of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Opening,
     Requested,
     Open,
-    /// The driver knows it no longer; the far side should hear this.
+    /// The driver no longer knows it; the far side is to be told.
     Parting(LastWord),
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Association {
     /// Opener: the acceptor was heard since the present connection began.
     answered: bool,
     opened_at: Option<Instant>,
-    /// Acceptor: an opening came that is to be answered.
+    /// Acceptor: an opening arrived that is to be answered.
     owes_answer: bool,
     outbox: Outbox,
     inbox: Inbox,
@@ -251,7 +251,7 @@ impl Association {
         }
     }
 
-    /// Opener: a connection, or in datagram mode a place to send from.
+    /// Opener: opens a connection, or in datagram mode a place to send from.
     pub(super) fn connect(
         &mut self,
         now: Instant,
@@ -270,7 +270,8 @@ impl Association {
         Ok(())
     }
 
-    /// Acceptor: the opener came on connection `id`; without one, in datagram mode.
+    /// Acceptor: attaches the flow to connection `id`, on which the opener came; without one, in
+    /// datagram mode.
     pub(super) fn attach(
         &mut self,
         now: Instant,
@@ -310,7 +311,7 @@ impl Association {
         self.feed(now, shared);
     }
 
-    /// The far side's numbers and stamps are another process's from here on.
+    /// Handles that the far side's numbers and stamps come from another process from now on.
     pub(super) fn on_far_restarted(&mut self, shared: &mut Shared) {
         let counters = shared.counters.classes.entry(self.class.id).or_default();
         self.inbox.begin_again(&mut shared.pool, counters);
@@ -322,7 +323,7 @@ impl Association {
         shared.reports.on_received(self.peer, self.class.id, news);
     }
 
-    /// Whether it is time for an opener to connect again; answered once.
+    /// Whether it is time for an opener to connect again; `true` is returned once.
     pub(super) fn take_reconnect(&mut self) -> bool {
         let away = matches!(self.way, Way::Away);
         core::mem::take(&mut self.reconnect_due) && away && self.is_alive()
@@ -377,7 +378,7 @@ impl Association {
         }
     }
 
-    /// What follows from an input. Called after each.
+    /// Brings the state up to date after an input. Called after each.
     pub(super) fn settle(&mut self, shared: &Shared) {
         if self.is_alive() {
             match self.inbox.expires_at(self.parts_wait(shared)) {

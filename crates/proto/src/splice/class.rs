@@ -1,4 +1,4 @@
-//! How a flow is treated: chosen by the opener's rules, told to the acceptor.
+//! The treatment of a flow: the opener's rules choose it, and the opening tells the acceptor.
 
 use crate::fec::block::BlockPlan;
 use crate::machine::Priority;
@@ -19,20 +19,20 @@ pub struct FlowClass {
     pub mode: Mode,
     /// Precedence over other flows.
     pub priority: Priority,
-    /// Which class.
+    /// The number of the class.
     pub id: ClassId,
     /// The class's share of the rate among classes of the same priority.
     pub weight: u8,
-    /// Datagrams: how old a message may become, from its acceptance to its delivery.
+    /// Datagrams: the greatest age of a message, from its acceptance to its delivery.
     pub deadline: Option<Duration>,
     /// Parity inside each TPDU.
     pub fec_words: FecStrength,
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
-    /// Streams: octets accepted from one side's client and not yet acknowledged by the other's
-    /// host, at most. Datagrams: octets waiting to be sent, at most.
+    /// Streams: octets accepted from one side's client that the other side's host has not
+    /// acknowledged yet, at most. Datagrams: octets that wait to be sent, at most.
     pub window: ByteCount,
-    /// Streams: whether the flow outlives its AeroTP connection. The driver then keeps everything
+    /// Streams: whether the flow outlives its AeroTP connection. The driver then keeps every octet
     /// past the last [`Delivered`](super::FlowEvent::Delivered).
     pub resume: bool,
     /// Streams with `resume`: whether the flow also outlives its opener's gateway. If not, the acceptor
@@ -41,7 +41,7 @@ pub struct FlowClass {
 }
 
 impl FlowClass {
-    /// What its connection says to the scheduler.
+    /// The connection's share, as the scheduler sees it.
     pub(super) const fn share(&self) -> Share {
         Share {
             class: self.id.0,

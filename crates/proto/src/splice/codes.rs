@@ -1,11 +1,11 @@
-//! Why a flow was not opened, and why one was cut off: codes on the wire, names in logs.
+//! Reasons why a flow was not opened, or was cut off: codes on the wire, names in logs.
 
-/// Why a flow was not opened.
+/// The reason why a flow was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefuseCode {
     /// The destination refused the connection.
     Refused,
-    /// No way to the destination.
+    /// There is no way to the destination.
     Unreachable,
     /// The destination did not answer in time.
     Timeout,
@@ -13,13 +13,13 @@ pub enum RefuseCode {
     NotAllowed,
     /// The destination's name does not resolve.
     NameUnknown,
-    /// The acceptor has as many flows, or promised as much memory, as it may.
+    /// The acceptor has as many flows as it may, or has promised as much memory as it may.
     TooMany,
-    /// The acceptor does not know, or no longer knows, the flow that should go on.
+    /// The acceptor does not know, or no longer knows, the flow that is to be resumed.
     Forgotten,
     /// The opening makes no sense to the acceptor.
     Invalid,
-    /// The acceptor cannot write the flow down, and so gives the destination nothing.
+    /// The acceptor cannot write the flow to its disk, and so sends the destination nothing.
     NotKept,
 }
 
@@ -67,7 +67,7 @@ impl RefuseCode {
     }
 }
 
-/// Why a flow was cut off.
+/// The reason why a flow was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResetCode {
     /// The local connection was reset.
@@ -76,13 +76,13 @@ pub enum ResetCode {
     Timeout,
     /// The gateway was told to end the flow.
     Shutdown,
-    /// A record that breaks the protocol.
+    /// A record broke the protocol.
     Protocol,
-    /// More octets than were allowed.
+    /// The far side sent more octets than it was allowed.
     Credit,
-    /// Nothing was carried for longer than allowed.
+    /// The flow carried nothing for longer than allowed.
     Idle,
-    /// The peer is gone, or has restarted and knows the flow no longer.
+    /// The peer is gone, or has restarted and no longer knows the flow.
     PeerLost,
     /// The flow's octets are no longer complete at a gateway that had taken custody.
     CustodyLost,

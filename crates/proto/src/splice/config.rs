@@ -9,61 +9,62 @@ use crate::wire::Port;
 #[derive(Clone, Copy, Debug)]
 pub struct SplicerConfig {
     /// AeroTP's settings for every flow; a flow's class replaces mode, priority and parity, and its
-    /// window the buffer. `give_up_after` is how long a flow outlives a link that is down.
+    /// window the buffer. `give_up_after` is the time for which a flow outlives a link that is
+    /// down.
     pub connection: ConnectionConfig,
     /// The first of the ports that flows connect to, the same at both gateways.
     pub port: Port,
-    /// How many ports there are from that one on. Each allows 16,384 connections with a peer
-    /// within the two minutes for which AeroTP lets a pair of ports rest.
+    /// The number of ports, from that one on. Each allows 16,384 connections with a peer within the
+    /// two minutes for which AeroTP does not use a pair of ports again.
     pub ports: u16,
-    /// Counts the starts of this gateway: a later start has a larger number. Keeps an opening that
-    /// was delayed across a restart from being taken for a new one.
+    /// The number of this gateway's start: a later start has a larger number. It keeps an opening
+    /// that was delayed across a restart from being taken for a new one.
     pub incarnation: u32,
-    /// Flows at once, at most, opened and accepted ones together.
+    /// Flows at one time, at most, opened and accepted ones together.
     pub flows_max: usize,
-    /// Ended flows of all peers together of which it is remembered how they ended, at most, for an opener that
-    /// did not hear it.
+    /// Ended flows of all peers together whose outcome is remembered, at most, for an opener that did not hear
+    /// it.
     pub ends_max: usize,
     /// Octets from all peers that may be unread or promised, together, at most.
     pub receive_memory: ByteCount,
     /// Octets that an opener may send before the acceptor has answered, at most; both gateways
     /// should have the same.
     pub first_credit: ByteCount,
-    /// Octets of one flow handed to AeroTP and not yet sent, at most: what a control record waits
-    /// behind.
+    /// Octets of one flow handed to AeroTP and not yet sent, at most. A control record has to wait
+    /// for them.
     pub unsent_max: ByteCount,
-    /// Delivery is reported after this time at the latest.
+    /// The longest time before a delivery is reported.
     pub report_after: Duration,
-    /// How long the acceptor's driver may take to connect before the flow is refused for it.
+    /// The time that the acceptor's driver may take to connect, before the flow is refused instead.
     pub answer_within: Duration,
-    /// A stream that carried nothing for so long is reset, as is one that waits for its
-    /// destination to acknowledge the end.
+    /// The time without any octets after which a stream is reset; also that for which a stream
+    /// waits until its destination acknowledges the end.
     pub stream_idle_max: Duration,
-    /// A datagram flow that carried nothing for so long is closed.
+    /// The time without any message after which a datagram flow is closed.
     pub datagram_idle_max: Duration,
-    /// How long a flow that may resume waits for a new connection.
+    /// The time for which a flow that may resume waits for a new connection.
     pub resume_within: Duration,
     /// The first pause before a lost connection is opened again; it doubles up to 32 times this.
     pub reconnect_pause: Duration,
     /// The time that the far side has to say by itself that it still has a flow, before it is asked; then
     /// the pause between two questions, which doubles up to 16 times this.
     pub ask_after: Duration,
-    /// How long a message waits for its missing fragments, if its class has no deadline.
+    /// The time that a message waits for its missing fragments, if its class has no deadline.
     pub reassembly_wait: Duration,
 }
 
-/// Why a splicer's settings cannot work: the field, and what it allows.
+/// The error about settings that cannot work: the field, and the values it allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
 pub struct SplicerConfigError {
     /// The setting's name.
     pub field: &'static str,
-    /// What is wrong with it and what would be right.
+    /// The problem, and what would be right.
     pub problem: String,
 }
 
 impl SplicerConfig {
-    /// The settings, checked, and the memory that they allow for credit.
+    /// Checks the settings. Returns them with the memory that they allow for credit.
     pub(super) fn checked(self) -> Result<(Self, CreditPool), SplicerConfigError> {
         let error = |field, problem: String| SplicerConfigError { field, problem };
         if self.ports == 0 || self.port.0.checked_add(self.ports - 1).is_none() {

@@ -1,18 +1,18 @@
-//! Who may send how much: memory promised to peers, and what a promise still allows.
+//! Permission to send: memory promised to peers, and the part of a promise that is left.
 //!
-//! A receiver promises an offset up to which it will take octets. What it has promised and its
-//! host has not acknowledged is reserved in a pool that all flows share. Every flow may have a
-//! floor; beyond it a flow is given at most half of what is left, so that credit shrinks as flows
-//! grow in number and the pool is never empty (Choudhury and Hahne, "Dynamic queue length thresholds
-//! for shared-memory packet switches", `IEEE/ACM ToN` 1998, with alpha = 1). Part of it is kept for
-//! new flows, whose first octets come without being asked for.
+//! A receiver promises an offset up to which it will take octets. Octets that are promised, and that
+//! its host has not acknowledged, are reserved in a pool that all flows share. Every flow may have a
+//! floor; beyond it a flow gets at most half of what is left. So credit shrinks as flows grow in
+//! number, and the pool is never empty (Choudhury and Hahne, "Dynamic queue length thresholds for
+//! shared-memory packet switches", `IEEE/ACM ToN` 1998, with alpha = 1). A part of the pool is kept
+//! for new flows, whose first octets come without being asked for.
 
 /// Octets that every flow may be promised, whatever others hold.
 pub(super) const FLOOR_BYTES: u64 = 16 << 10;
-/// One part in so many of the shared memory is kept for flows that begin.
+/// The divisor of the shared memory that gives the part kept for new flows.
 const HEADROOM_SHARE: u64 = 4;
 
-/// The memory that all flows of a splicer share for what they receive.
+/// The memory that all flows of a splicer share for octets that they receive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CreditPool {
     free: u64,
@@ -20,7 +20,7 @@ pub(super) struct CreditPool {
     reserved: u64,
 }
 
-/// What one flow has of the pool.
+/// The part of the pool that one flow holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reservation(u64);
 
@@ -69,7 +69,7 @@ impl CreditPool {
         }
     }
 
-    /// Raises `held` by exactly `bytes`, or answers that there is not so much.
+    /// Raises `held` by exactly `bytes`. Returns `false` if the pool has not so much.
     pub(super) fn take(&mut self, held: &mut Reservation, bytes: u64) -> bool {
         let to = Reservation(held.0.saturating_add(bytes));
         if to.beyond_floor() - held.beyond_floor() > self.free {
@@ -94,13 +94,13 @@ impl CreditPool {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CreditGiven {
     held: Reservation,
-    /// The far side may send up to here.
+    /// The offset up to which the far side may send.
     limit: u64,
-    /// The local host has acknowledged so much ...
+    /// The octets that the local host has acknowledged.
     delivered: u64,
-    /// ... and the far side was told so much.
+    /// The octets of these that the far side was told of.
     told: u64,
-    /// What the last promise went beyond what was delivered then.
+    /// The distance of the last promise beyond the octets delivered at that time.
     last_grant: u64,
 }
 
@@ -124,12 +124,13 @@ impl CreditGiven {
         self.delivered
     }
 
-    /// Whether the far side knows what was delivered.
+    /// Whether the far side knows how much was delivered.
     pub(super) const fn is_told(&self) -> bool {
         self.told == self.delivered
     }
 
-    /// The far side takes `bytes` for granted. `false` if there is not so much.
+    /// Notes that the far side sends `bytes` without a promise. Returns `false` if the pool has not
+    /// so much.
     pub(super) fn presume(&mut self, pool: &mut CreditPool, bytes: u64) -> bool {
         if !pool.take(&mut self.held, bytes) {
             return false;
@@ -139,21 +140,21 @@ impl CreditGiven {
         true
     }
 
-    /// The local host has acknowledged `total` octets.
+    /// Notes that the local host has acknowledged `total` octets.
     pub(super) fn on_delivered(&mut self, pool: &mut CreditPool, total: u64) {
         let news = total.saturating_sub(self.delivered);
         self.delivered += news;
         pool.give_back(&mut self.held, news);
     }
 
-    /// Whether so much was delivered that the far side should hear of it at once: a quarter of
-    /// what it was given last, so that it hears before it has to stop.
+    /// Whether the far side should hear at once how much was delivered. That is due from a quarter
+    /// of its last grant on, so that it hears before it has to stop.
     pub(super) const fn is_report_due(&self) -> bool {
         let news = self.delivered - self.told;
         news > 0 && news >= self.last_grant / 4
     }
 
-    /// Promises up to `window` octets beyond what was delivered, and returns the limit to tell.
+    /// Promises up to `window` octets beyond those delivered, and returns the limit to tell.
     pub(super) fn offer(&mut self, pool: &mut CreditPool, window: u64) -> u64 {
         pool.grow(&mut self.held, window);
         self.limit = self.limit.max(self.delivered + self.held.bytes());
@@ -161,14 +162,14 @@ impl CreditGiven {
         self.limit
     }
 
-    /// Does the same, and the far side is told what was delivered too: both are returned.
+    /// Promises likewise, and notes that the far side is told how much was delivered. Returns both.
     pub(super) fn grant(&mut self, pool: &mut CreditPool, window: u64) -> (u64, u64) {
         let limit = self.offer(pool, window);
         self.told = self.delivered;
         (self.delivered, limit)
     }
 
-    /// The flow is over.
+    /// Returns everything that the flow holds, when it is over.
     pub(super) fn release(&mut self, pool: &mut CreditPool) {
         pool.release(&mut self.held);
     }

@@ -37,16 +37,16 @@ use crate::units::Instant;
 use core::net::SocketAddr;
 use timers::FlowTimer;
 
-/// Where a flow is in its life.
+/// The phase of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Opener: asked, not answered.
+    /// Opener: the flow is asked for, and not answered.
     Opening,
     /// Acceptor: the driver has to answer.
     Requested,
     /// Octets are carried.
     Open,
-    /// The driver has heard, or said, its last word; the far side may have to.
+    /// The driver has heard, or said, the last word; the far side may still have to hear it.
     Ending(Outcome),
 }
 
@@ -61,13 +61,14 @@ pub(super) struct Flow {
     role: Role,
     destination: Destination,
     class: FlowClass,
-    /// Of the opening that the present connection began with.
+    /// The number of the opening with which the present connection began.
     attempt: u64,
-    /// Opener: who may have heard an opening before the present one; `None` if there was none.
+    /// Opener: the acceptor's start that may have heard an earlier opening; `None` if there was no
+    /// earlier one.
     hearer: Option<Hearer>,
-    /// Opener: the connection of an opening before which none has left, and which was not seen to leave.
+    /// Opener: the connection of an opening that was not seen to leave, if no earlier opening has left.
     not_left: Option<ConnectionId>,
-    /// Opener: the acceptor's version takes no word on who may have heard an opening.
+    /// Opener: the acceptor's version takes no field on who may have heard an opening.
     far_is_older: bool,
     phase: Phase,
     link: Option<Link>,
@@ -75,18 +76,19 @@ pub(super) struct Flow {
     bound: Option<SocketAddr>,
     /// The far side said the last word, or has confirmed ours.
     end_is_heard: bool,
-    /// The local connection is gone, and what comes for it reaches nobody.
+    /// The local connection is gone, and octets that come for it reach nobody.
     stopped: bool,
-    /// The far side said the same of its own.
+    /// The far side's local connection is gone.
     far_stopped: bool,
     /// The driver was told, or could see, that there is no capacity.
     blocked: bool,
     /// The far side may have forgotten the flow while the link was down, and was not heard since.
     doubted: bool,
-    /// `Resume` events that the driver has not seen: it would go on at the wrong place.
+    /// `Resume` events that the driver has not fetched: until then it would continue at the wrong
+    /// place.
     resumes_untold: u32,
     reconnects: u32,
-    /// Opener: the pause is over.
+    /// Opener: the pause before the next connection is over.
     reconnect_due: bool,
     last_active: Instant,
     timers: TimerTable<FlowTimer>,
@@ -123,12 +125,12 @@ impl Flow {
         !matches!(self.phase, Phase::Ending(_))
     }
 
-    /// Whether the splicer may forget it.
+    /// Whether the splicer may forget the flow.
     pub(super) const fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// What a later question about this flow is to be answered with.
+    /// The answer to a later question about this flow.
     pub(super) const fn outcome(&self) -> Option<Outcome> {
         match self.phase {
             Phase::Ending(outcome) if self.class.resume => Some(outcome),
@@ -136,7 +138,7 @@ impl Flow {
         }
     }
 
-    /// Whether the far side knows how it ended.
+    /// Whether the far side knows that the flow ended.
     pub(super) const fn end_is_heard(&self) -> bool {
         self.end_is_heard
     }
@@ -151,7 +153,7 @@ impl Flow {
         }
     }
 
-    /// Reports what the local host has, and gives credit.
+    /// Reports the octets that the local host has, and gives credit.
     fn report(&mut self, now: Instant, shared: &mut Shared) {
         self.timers.stop(FlowTimer::Report);
         let window = self.class.window.0;
@@ -159,7 +161,7 @@ impl Flow {
         self.send(now, shared, &Record::Delivered(Delivered { offset, limit }));
     }
 
-    /// AeroTP has room again.
+    /// Continues now that AeroTP has room again.
     pub(super) fn on_room(&mut self, now: Instant, shared: &mut Shared) {
         if let Some(link) = &mut self.link {
             link.flush(now, &mut shared.endpoint);
@@ -184,13 +186,13 @@ impl Flow {
             .set_if_idle(FlowTimer::Idle, now + shared.config.stream_idle_max);
     }
 
-    /// What follows from an input for the flow as a whole. Called after each.
+    /// Brings the flow as a whole up to date after an input. Called after each.
     pub(super) fn settle(&mut self, now: Instant, shared: &mut Shared) {
         if !self.is_alive() {
             return;
         }
         if self.stopped && self.far_stopped {
-            // Nobody is left at either side to deliver anything to.
+            // Nobody is left at either side to deliver octets to.
             self.fail(now, shared, ResetCode::Reset);
             return;
         }
@@ -214,13 +216,13 @@ impl Flow {
         self.is_alive() && self.role == Role::Acceptor && self.class.resume && !self.class.durable
     }
 
-    /// The far side is gone for good.
+    /// Ends the flow, because the far side is gone for good.
     pub(super) fn lose(&mut self, now: Instant, shared: &mut Shared) {
         self.drop_link(now, shared);
         self.fail(now, shared, ResetCode::PeerLost);
     }
 
-    /// This side refuses, or cuts the flow off, without being told to.
+    /// Refuses the flow, or cuts it off, from this side without being told to.
     fn fail(&mut self, now: Instant, shared: &mut Shared, code: ResetCode) {
         if !self.is_alive() {
             return;

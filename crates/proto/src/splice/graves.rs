@@ -1,12 +1,12 @@
-//! How flows ended that an opener may still ask for.
+//! Outcomes of ended flows that an opener may still ask for.
 //!
 //! The last word of an acceptor may be lost with the connection that carried it. The opener then
-//! asks again, and hears it from here.
+//! asks again, and gets the outcome from here.
 //!
-//! There is room for so many. Ends that the opener has heard of go first, whoever's they are: nobody asks for
-//! them. Then the peer with the most gives way to the others, so that a peer fills nobody's share but its own.
-//! Who has lost one that was not heard is remembered, too: for a while, what that peer asks again for may have
-//! been carried already, and nothing says whether.
+//! The number of outcomes is bounded. Outcomes that the opener has heard are dropped first, whichever peer
+//! they belong to: nobody asks for them. Then the peer with the most loses one, so that a peer displaces
+//! nobody else's share. A peer that lost an unheard outcome is remembered, too: for a while, a flow that it
+//! asks for again may have been carried already, and nothing says whether it was.
 
 use super::address::FlowId;
 use super::codes::{RefuseCode, ResetCode};
@@ -14,7 +14,7 @@ use crate::machine::PathId;
 use crate::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How a flow ended.
+/// The outcome of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Finished,
@@ -24,21 +24,21 @@ pub(super) enum Outcome {
 
 #[derive(Debug)]
 pub(super) struct Graves {
-    /// Ends of all peers together; beyond, one is forgotten for each that comes.
+    /// Outcomes of all peers together, at most; beyond that one is forgotten for each new one.
     max: usize,
-    /// An opener may ask for so long.
+    /// The time for which an opener may ask.
     asked_within: Duration,
     count: usize,
     peers: BTreeMap<PathId, Ends>,
 }
 
-/// The ends of one peer's flows, and in the queues their names, the oldest first.
+/// The outcomes of one peer's flows; the queues hold their names, the oldest first.
 #[derive(Debug, Default)]
 struct Ends {
     outcomes: BTreeMap<FlowId, Outcome>,
     heard: VecDeque<FlowId>,
     unheard: VecDeque<FlowId>,
-    /// One that was not heard is forgotten, and may be asked for until then.
+    /// The time until which a forgotten, unheard outcome may be asked for.
     forgotten_until: Option<Instant>,
 }
 
@@ -52,7 +52,7 @@ impl Graves {
         }
     }
 
-    /// Remembers how `flow` ended, and whether the opener knows.
+    /// Remembers the outcome of `flow`, and whether the opener knows it.
     pub(super) fn bury(
         &mut self,
         now: Instant,
@@ -98,12 +98,12 @@ impl Graves {
         }
     }
 
-    /// What `peer` may hear of `flow`.
+    /// The outcome of `flow` that `peer` may hear.
     pub(super) fn outcome(&self, flow: FlowId, peer: PathId) -> Option<Outcome> {
         self.peers.get(&peer)?.outcomes.get(&flow).copied()
     }
 
-    /// Whether a flow of `peer` may have ended here, unheard, of which nothing is known any more.
+    /// Whether a flow of `peer` may have ended here, unheard, and have been forgotten since.
     pub(super) fn has_forgotten(&self, now: Instant, peer: PathId) -> bool {
         let until = self.peers.get(&peer).and_then(|ends| ends.forgotten_until);
         until.is_some_and(|until| now < until)

@@ -1,4 +1,4 @@
-//! A flow's way over AeroTP while it has one: records in and out of one connection.
+//! A flow's connection over AeroTP while it has one: records in and out.
 
 use super::records::{BODY_BYTES_MAX, Record, RecordReader, data_header};
 use crate::transport::aerotp::{ConnectionId, Endpoint};
@@ -9,9 +9,9 @@ use crate::units::Instant;
 pub(super) struct Link {
     pub(super) id: ConnectionId,
     pub(super) reader: RecordReader,
-    /// Records that the connection had no room for: the rest of one with data, and control.
+    /// Records that the connection had no room for: the rest of one with data, and control records.
     pending: Vec<u8>,
-    /// The flow's octets are all written: only control may follow.
+    /// Whether all of the flow's octets are written, so that only control records may follow.
     ended: bool,
     closing: bool,
 }
@@ -32,7 +32,7 @@ impl Link {
         self.pending.is_empty() && !self.closing
     }
 
-    /// Whether everything was handed on.
+    /// Whether everything was handed to AeroTP.
     pub(super) fn is_flushed(&self) -> bool {
         self.pending.is_empty()
     }
@@ -53,7 +53,7 @@ impl Link {
         }
     }
 
-    /// A record with data, most of which the connection has room for: only the rest is copied.
+    /// Sends a record with data. The connection has room for most of it: only the rest is copied.
     fn write_data(&mut self, now: Instant, endpoint: &mut Endpoint, octets: &[u8]) {
         let octets = &octets[..octets.len().min(BODY_BYTES_MAX)];
         for part in [&data_header(octets.len()), octets] {
@@ -66,10 +66,10 @@ impl Link {
         }
     }
 
-    /// Hands on what waits, as far as there is room; AeroTP tells when there is more.
+    /// Hands waiting octets to AeroTP, as far as there is room; AeroTP tells when there is more.
     pub(super) fn flush(&mut self, now: Instant, endpoint: &mut Endpoint) {
         if !self.pending.is_empty() {
-            // A connection that takes nothing any more says so with an event of its own.
+            // A connection that takes no more octets says so with an event of its own.
             let taken = endpoint.write(now, self.id, &self.pending).unwrap_or(0);
             self.pending.drain(..taken);
         }
@@ -83,13 +83,13 @@ impl Link {
         }
     }
 
-    /// Closes the connection behind what waits.
+    /// Closes the connection behind the octets that wait.
     pub(super) fn close(&mut self, now: Instant, endpoint: &mut Endpoint) {
         self.closing = true;
         self.flush(now, endpoint);
     }
 
-    /// Closes the connection; what waits is of no use to anybody.
+    /// Closes the connection; octets that wait are of no use to anybody.
     pub(super) fn close_at_once(&mut self, now: Instant, endpoint: &mut Endpoint) {
         self.pending.clear();
         self.close(now, endpoint);

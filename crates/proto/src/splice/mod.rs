@@ -6,22 +6,22 @@
 //! protocol: open, data, end, reset, delivered. It holds no socket: a driver moves octets between
 //! sockets and flows, and the same splicer runs in the simulator.
 //!
-//! # Promises
 //! - A flow with a slow reader stalls neither another flow nor its own control records: data needs
-//!   credit, control does not, and what arrives is always read.
-//! - Memory is bounded for each flow and in total. Credit shrinks as flows grow in number; what was
-//!   granted is never taken back.
-//! - Octets come out in order, once, unaltered. Where a flow may `resume`, that holds across a lost
-//!   connection and a restarted peer, as long as the driver keeps what was not confirmed.
+//!   credit, control does not, and arriving octets are always read.
+//! - Memory is bounded for each flow and in total. Credit shrinks as flows grow in number; credit
+//!   that was given is never taken back.
+//! - Octets are delivered in order, once, unaltered. Where a flow may `resume`, that holds across a
+//!   lost connection and a restarted peer, as long as the driver keeps the octets that were not
+//!   confirmed.
 //! - Every flow ends: each of its states has a limit in time.
 //!
 //! # Words
-//! *Opener*: the gateway whose client asked (ingress). *Acceptor*: the one that connects to the
+//! *Opener*: the gateway whose client asked (ingress). *Acceptor*: the gateway that connects to the
 //! destination (egress). *Delivered*: acknowledged by the destination's host.
 //!
 //! # Sources
-//! Multi-mode paper, Sections III-B to III-D (gateways, opportunistic set-up, custody); spec,
-//! section 1.9. The octets are specified in `docs/protocol/splice.md`. Why: ADR 0008.
+//! Multi-mode paper, Sections III-B to III-D (gateways, opportunistic set-up, custody). The octets
+//! are specified in `docs/protocol/splice.md`. Why: ADR 0008.
 
 mod address;
 mod any_flow;

@@ -1,8 +1,8 @@
-//! A gateway's word to its peer about what came of the peer's datagrams: for UDP there is nothing else
-//! that tells the sender.
+//! A gateway's report to its peer on what became of the peer's datagrams: for UDP nothing else tells
+//! the sender.
 //!
-//! Totals since the session began, so that a lost report costs time and no figures. The layer below
-//! carries the octets; `docs/protocol/splice.md` specifies them.
+//! A report has totals since the session began, so that a lost report costs time and no figures.
+//! The layer below carries the octets; `docs/protocol/splice.md` specifies them.
 
 use super::class::ClassId;
 use super::counters::SplicerCounters;
@@ -15,22 +15,22 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 17;
 /// Octets of a class.
 const ROW_BYTES: usize = 25;
-/// Classes in one report, whatever its room: those beyond have their turn in the next.
+/// Classes in one report, whatever its room: further classes have their turn in the next report.
 const ROWS_MAX: usize = 40;
 
 /// Totals of the messages that one side sent, as the other side counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageTotals {
-    /// Messages whose numbers were passed, lost ones included.
+    /// Messages whose numbers have passed, including lost ones.
     pub expected: u64,
-    /// Messages given to the host.
+    /// Messages delivered to the host.
     pub delivered: u64,
-    /// Octets of these.
+    /// Octets of the delivered messages.
     pub octets: u64,
 }
 
 impl MessageTotals {
-    /// Adds what `later` has more.
+    /// Adds the increase `more`.
     pub(super) fn add(&mut self, more: Self) {
         self.expected = self.expected.saturating_add(more.expected);
         self.delivered = self.delivered.saturating_add(more.delivered);
@@ -55,12 +55,12 @@ impl MessageTotals {
     }
 }
 
-/// TPDUs from here that a peer put right or gave up, as it reports.
+/// TPDUs from here that a peer repaired or gave up, as the peer reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepairTotals {
-    /// Put right by parity.
+    /// TPDUs that parity repaired.
     pub recovered_fec: u64,
-    /// Given up.
+    /// TPDUs that were given up.
     pub residual: u64,
 }
 
@@ -108,7 +108,7 @@ pub struct SpliceReport {
 }
 
 impl SpliceReport {
-    /// The octets.
+    /// The octets of the report.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD_BYTES + self.classes.len() * ROW_BYTES);
         out.push(VERSION);
@@ -123,7 +123,7 @@ impl SpliceReport {
         out
     }
 
-    /// Reads one; `None` if it is of another version, or ends in the middle.
+    /// Reads a report; `None` if it is of another version, or ends in the middle.
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let (&[version], rest) = octets.split_first_chunk()?;
         if version != VERSION {
@@ -157,15 +157,15 @@ fn number(octets: &mut &[u8]) -> Option<u64> {
 /// The reports to one peer, and from it.
 #[derive(Clone, Debug, Default)]
 struct WithPeer {
-    /// Messages that came from it.
+    /// Messages that came from the peer.
     received: BTreeMap<ClassId, MessageTotals>,
-    /// The last class of the last report to it: the next ones have their turn.
+    /// The last class of the last report to the peer: the classes behind it have their turn next.
     said: Option<ClassId>,
-    /// Repairs before it started again.
+    /// Repairs before the peer restarted.
     repair_before: RepairTotals,
-    /// The last report of it.
+    /// The peer's last report.
     told: SpliceReport,
-    /// Repairs that it told of before it started again.
+    /// Repairs that the peer reported before it restarted.
     told_before: RepairTotals,
 }
 
@@ -174,7 +174,7 @@ struct WithPeer {
 pub(super) struct Reports(BTreeMap<PathId, WithPeer>);
 
 impl Reports {
-    /// More messages of `peer` came, or were given to the host.
+    /// Adds messages of `peer` that came, or were delivered to the host.
     pub(super) fn on_received(&mut self, peer: PathId, class: ClassId, more: MessageTotals) {
         if more != MessageTotals::default() {
             let shared = self.0.entry(peer).or_default();
@@ -182,8 +182,8 @@ impl Reports {
         }
     }
 
-    /// A report to `peer`, with whom AeroTP counted `counters`, of at most `room` octets; `None` if that is too little
-    /// for any. Classes that do not fit have their turn in the next.
+    /// A report to `peer`, for which AeroTP counted `counters`, of at most `room` octets; `None` if the room is too
+    /// small for any report. Classes that do not fit have their turn in the next.
     pub(super) fn report(
         &mut self,
         peer: PathId,
@@ -214,8 +214,8 @@ impl Reports {
         })
     }
 
-    /// `peer` reports: what is new is added to `counters`. Of older ones, which come out of order,
-    /// nothing is new. Classes of which we never had a flow are not ours.
+    /// Takes a report of `peer` and adds the increases to `counters`. An older report, which comes
+    /// out of order, brings none. Classes of which we never had a flow are left out.
     pub(super) fn on_report(
         &mut self,
         peer: PathId,
@@ -237,7 +237,7 @@ impl Reports {
         }
     }
 
-    /// TPDUs from here that `peer` put right or gave up, as it reports.
+    /// TPDUs from here that `peer` repaired or gave up, as it reports them.
     pub(super) fn told(&self, peer: PathId) -> RepairTotals {
         let shared = self.0.get(&peer);
         shared.map_or_else(RepairTotals::default, |shared| {
@@ -245,7 +245,7 @@ impl Reports {
         })
     }
 
-    /// `peer` started again: both ends count from 0.
+    /// Begins again for `peer`, which has restarted: both ends count from 0.
     pub(super) fn begin_again(&mut self, peer: PathId, counters: &Counters) {
         let told_before = self.told(peer);
         let fresh = WithPeer {

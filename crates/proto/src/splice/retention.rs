@@ -1,14 +1,14 @@
-//! Custody in memory: octets that were taken from a client and are not yet with the far host.
+//! Custody in memory: octets that a client sent and that the far host has not acknowledged.
 //!
 //! A driver of flows that may resume puts every octet here before it gives it to
 //! [`Splicer::accept`](super::Splicer::accept), reads it again from here after a
-//! [`Resume`](super::FlowEvent::Resume), and lets go of it at
-//! [`Delivered`](super::FlowEvent::Delivered). Bounded: a full store takes nothing, and its driver
-//! reads no more from the client.
+//! [`Resume`](super::FlowEvent::Resume), and drops it at
+//! [`Delivered`](super::FlowEvent::Delivered). The store is bounded: a full store takes nothing,
+//! and its driver reads no more from the client.
 
 use std::collections::VecDeque;
 
-/// Memory is taken and given back in pieces of this many octets.
+/// The size of the pieces in which memory is allocated and freed, in octets.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// A bounded store of a stream's octets, addressed by their offset in it.
@@ -25,7 +25,7 @@ pub struct Retention {
 
 impl Retention {
     /// An empty store of up to `capacity_bytes` octets, the first of which is octet `from` of the
-    /// stream. It takes up to 32 KiB of memory beside what it holds.
+    /// stream. Besides the octets it holds, it takes up to 32 KiB of memory.
     pub const fn new(from: u64, capacity_bytes: u64) -> Self {
         Self {
             chunks: VecDeque::new(),
@@ -46,13 +46,13 @@ impl Retention {
         self.end
     }
 
-    /// How many octets fit.
+    /// The number of octets that fit.
     pub fn free(&self) -> usize {
         let held = self.end - self.released;
         usize::try_from(self.capacity.saturating_sub(held)).unwrap_or(usize::MAX)
     }
 
-    /// Takes as much of `octets` as fits and says how much that was.
+    /// Takes as much of `octets` as fits and returns that length.
     pub fn push(&mut self, octets: &[u8]) -> usize {
         let taken = octets.len().min(self.free());
         let mut rest = &octets[..taken];
@@ -73,7 +73,7 @@ impl Retention {
     }
 
     /// The octets from `offset` on that lie in one piece. Empty at the end; `None` if they were
-    /// let go, or never came.
+    /// dropped, or never came.
     pub fn read(&self, offset: u64) -> Option<&[u8]> {
         if offset < self.released || offset > self.end {
             return None;
@@ -86,7 +86,7 @@ impl Retention {
         chunk.get(index % CHUNK_BYTES..)
     }
 
-    /// Lets go of everything before `offset`.
+    /// Drops everything before `offset`.
     pub fn release(&mut self, offset: u64) {
         self.released = self.released.max(offset.min(self.end));
         while let Some(first) = self.chunks.front() {
@@ -104,7 +104,7 @@ impl Retention {
         }
     }
 
-    /// Octets of memory taken, whether used or not.
+    /// Octets of memory allocated, used or not.
     pub fn memory_bytes(&self) -> usize {
         self.chunks.len() * CHUNK_BYTES
     }

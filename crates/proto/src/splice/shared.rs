@@ -1,4 +1,4 @@
-//! What a splicer's flows share.
+//! The parts of a splicer that its flows share.
 
 use super::class::ClassId;
 use super::codes::{RefuseCode, ResetCode};
@@ -10,7 +10,7 @@ use super::report::Reports;
 use crate::transport::aerotp::Endpoint;
 use std::collections::VecDeque;
 
-/// The endpoint below, the driver above, and what is counted and rationed between them.
+/// The endpoint below, the driver above, and the counters and memory between them.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: SplicerConfig,

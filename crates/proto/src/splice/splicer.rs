@@ -1,4 +1,5 @@
-//! The machine: flows by their names, and the way between them and AeroTP's connections.
+//! The machine of the splice: flows by their names, and the way between them and AeroTP's
+//! connections.
 
 mod arrivals;
 mod inquiries;
@@ -28,7 +29,7 @@ use inquiries::Inquiries;
 use restarts::Incarnation;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A flow, and what the splicer's indexes say of it.
+/// A flow, and its entries in the splicer's indexes.
 #[derive(Debug)]
 struct Slot {
     flow: AnyFlow,
@@ -56,8 +57,8 @@ pub struct Splicer {
 }
 
 impl Splicer {
-    /// A splicer without flows, around an endpoint that listens nowhere yet. `rng` names the
-    /// flows: the gateway seeds it from the system.
+    /// A splicer without flows, around an endpoint that listens nowhere yet. `rng` makes the flows'
+    /// names: the gateway seeds it from the system.
     ///
     /// # Errors
     /// [`SplicerConfigError`] if the settings cannot work.
@@ -97,19 +98,19 @@ impl Splicer {
         })
     }
 
-    /// The AeroTP endpoint, to look at.
+    /// The AeroTP endpoint, for reading.
     pub const fn endpoint(&self) -> &Endpoint {
         &self.shared.endpoint
     }
 
-    /// The AeroTP endpoint, for the layer below to report on paths. Its connections are the
-    /// splicer's.
+    /// The AeroTP endpoint, on which the layer below reports on paths. Its connections belong to
+    /// the splicer.
     pub const fn endpoint_mut(&mut self) -> &mut Endpoint {
         &mut self.shared.endpoint
     }
 
-    /// The layer below says whether `peer` is out of reach: while it is, flows with it wait, see
-    /// [`Endpoint::hold`].
+    /// Tells whether `peer` is out of reach, as the layer below knows. While it is, flows with it
+    /// wait; see [`Endpoint::hold`].
     pub fn hold(&mut self, now: Instant, peer: PathId, held: bool) {
         self.now = now;
         let is_news = self.shared.endpoint.is_held(peer) && !held;
@@ -120,20 +121,20 @@ impl Splicer {
         }
     }
 
-    /// What was counted.
+    /// The counters.
     pub const fn counters(&self) -> &SplicerCounters {
         &self.shared.counters
     }
 
-    /// The octets of a report to `peer`, at most `room`: what came of its datagrams here. The layer below carries them to
-    /// [`Splicer::on_report`] of the peer.
+    /// The octets of a report to `peer`, at most `room`: it says what became of the peer's datagrams here. The layer
+    /// below carries them to the peer's [`Splicer::on_report`].
     pub fn report(&mut self, peer: PathId, room: usize) -> Vec<u8> {
         let counters = self.shared.endpoint.path_counters(peer);
         let report = self.shared.reports.report(peer, &counters, room);
         report.map_or_else(Vec::new, |report| report.encode())
     }
 
-    /// `peer` reports. What this version cannot read is left aside.
+    /// Takes a report of `peer`. A report that this version cannot read is ignored.
     pub fn on_report(&mut self, peer: PathId, octets: &[u8]) {
         if let Some(report) = SpliceReport::decode(octets) {
             let Shared {
@@ -143,13 +144,13 @@ impl Splicer {
         }
     }
 
-    /// TPDUs from here that `peer` put right or gave up, as it reports.
+    /// TPDUs from here that `peer` repaired or gave up, as it reports them.
     pub fn told(&self, peer: PathId) -> RepairTotals {
         self.shared.reports.told(peer)
     }
 
-    /// Opener: asks `peer` to connect to `destination`. Nothing is waited for: what is given to
-    /// `accept` before the machine is drained travels with the opening.
+    /// Opener: asks `peer` to connect to `destination`. The call does not wait: octets that are
+    /// given to `accept` before the machine is drained travel with the opening.
     ///
     /// # Errors
     /// [`OpenError`] if the class cannot carry this kind, or there are too many flows.
@@ -191,11 +192,11 @@ impl Splicer {
         Ok(id)
     }
 
-    /// Takes up a flow that was there before a restart. The opener connects again by itself; the
-    /// acceptor waits for it. `Resume` follows on both sides.
+    /// Takes up a flow from before a restart. The opener connects again by itself; the acceptor
+    /// waits for it. `Resume` follows on both sides.
     ///
     /// # Errors
-    /// [`OpenError`] as for `open`, or when the flow is there already.
+    /// [`OpenError`] as for `open`, or when the flow exists already.
     pub fn restore(&mut self, now: Instant, restored: Restored) -> Result<(), OpenError> {
         self.now = now;
         if !suits(FlowKind::Stream, restored.class.mode) {
@@ -213,7 +214,8 @@ impl Splicer {
         Ok(())
     }
 
-    /// Streams: how many octets `accept` would take now. Read no more from the socket than that.
+    /// Streams: the number of octets that `accept` would take now. A driver should read no more
+    /// than that from the socket.
     pub fn capacity(&self, flow: FlowId) -> usize {
         let flow = self.alive(flow).and_then(AnyFlow::as_stream);
         flow.map_or(0, |flow| flow.capacity(&self.shared))
@@ -224,7 +226,7 @@ impl Splicer {
         Some(self.alive(flow)?.as_stream()?.accepted_offset())
     }
 
-    /// Streams: takes octets towards the far side, in order, and says how many.
+    /// Streams: takes octets towards the far side, in order, and returns their number.
     pub fn accept(&mut self, now: Instant, flow: FlowId, octets: &[u8]) -> usize {
         self.with_stream(now, flow, |flow, now, shared| {
             flow.accept(now, shared, octets)
@@ -232,8 +234,8 @@ impl Splicer {
         .unwrap_or(0)
     }
 
-    /// The local side sends no more: half-closes a stream; ends a datagram flow, of which no
-    /// event follows.
+    /// Notes that the local side sends no more. This half-closes a stream. It ends a datagram flow,
+    /// for which no event follows.
     pub fn finish(&mut self, now: Instant, flow: FlowId) {
         let known = self.alive(flow).map(AnyFlow::kind);
         self.with_alive(now, flow, AnyFlow::finish);
@@ -242,8 +244,8 @@ impl Splicer {
         }
     }
 
-    /// The local side broke, or the driver gives the flow up. The far side hears `code`; the flow
-    /// is gone here, without a further event.
+    /// Cuts the flow off, because the local side broke or the driver gives it up. The far side
+    /// hears `code`; the flow is gone here, without a further event.
     pub fn reset(&mut self, now: Instant, flow: FlowId, code: ResetCode) {
         self.with_alive(now, flow, |flow, now, shared| flow.reset(now, shared, code));
         self.hush(flow);
@@ -254,34 +256,37 @@ impl Splicer {
         self.alive(flow)?.as_stream()?.peek()
     }
 
-    /// Streams: `len` octets of what `peek` showed were taken.
+    /// Streams: notes that the driver took `len` of the octets that `peek` showed.
     pub fn consume(&mut self, now: Instant, flow: FlowId, len: usize) {
         self.with_stream(now, flow, |flow, now, shared| {
             flow.consume(now, shared, len);
         });
     }
 
-    /// Streams: the local host has acknowledged the first `total` octets of the flow.
+    /// Streams: notes that the local host has acknowledged the first `total` octets of the flow.
     pub fn delivered(&mut self, now: Instant, flow: FlowId, total: u64) {
         self.with_stream(now, flow, |flow, now, shared| {
             flow.delivered(now, shared, total);
         });
     }
 
-    /// Streams: the local connection is gone, so that nothing can be delivered any more, while what
-    /// was taken from it still goes on. The far side is told; go on to `consume` what comes.
+    /// Streams: notes that the local connection is gone. Nothing can be delivered any more, while
+    /// octets that were taken from it are still carried. The far side is told; the driver should
+    /// continue to `consume` arriving octets.
     pub fn stop(&mut self, now: Instant, flow: FlowId) {
         self.with_stream(now, flow, Flow::stop);
     }
 
-    /// Acceptor: the destination accepted; `bound` is the local address of that connection.
+    /// Acceptor: notes that the destination accepted; `bound` is the local address of that
+    /// connection.
     pub fn connected(&mut self, now: Instant, flow: FlowId, bound: SocketAddr) {
         self.with_alive(now, flow, |flow, now, shared| {
             flow.connected(now, shared, bound);
         });
     }
 
-    /// Acceptor: there will be no connection. The flow is gone here, without a further event.
+    /// Acceptor: refuses the flow, since there will be no connection. The flow is gone here,
+    /// without a further event.
     pub fn refused(&mut self, now: Instant, flow: FlowId, code: RefuseCode) {
         self.with_alive(now, flow, |flow, now, shared| {
             flow.refuse(now, shared, code);
@@ -289,7 +294,7 @@ impl Splicer {
         self.hush(flow);
     }
 
-    /// The driver has said the last word: it hears no more of the flow.
+    /// Silences a flow whose driver has said the last word: it gets no more events of the flow.
     fn hush(&mut self, flow: FlowId) {
         self.shared.events.retain(|event| event.flow() != flow);
     }
@@ -318,13 +323,13 @@ impl Splicer {
         alive.map(|(id, _)| *id)
     }
 
-    /// Flows before this one. The endpoint's [notes](crate::transport::aerotp::Note) of its
-    /// connections have it as their label.
+    /// The number of flows before this one. The endpoint's [notes](crate::transport::aerotp::Note)
+    /// on the flow's connections have it as their label.
     pub fn number_of(&self, flow: FlowId) -> Option<u64> {
         self.flows.get(&flow).map(|slot| slot.number)
     }
 
-    /// Flows and connections that take memory, those that are ending included.
+    /// Flows and connections that take memory, including those that are ending.
     pub fn entry_count(&self) -> usize {
         self.flows.len() + self.orphans.len()
     }
@@ -333,7 +338,7 @@ impl Splicer {
         self.shared.counters.flows_now >= self.shared.config.flows_max as u64
     }
 
-    /// A number above that of every opening before, of earlier starts too.
+    /// A number greater than that of every opening before, also by earlier starts.
     fn next_attempt(&mut self) -> u64 {
         self.openings = self.openings.saturating_add(1);
         u64::from(self.shared.config.incarnation) << 32 | u64::from(self.openings)
@@ -359,7 +364,7 @@ impl Splicer {
         self.settle(now, id);
     }
 
-    /// Lets the driver do something with a flow that it knows.
+    /// Runs a driver's call on a flow that the driver knows.
     fn with_alive<T>(
         &mut self,
         now: Instant,
@@ -397,7 +402,7 @@ impl Splicer {
         Some(result)
     }
 
-    /// Brings the indexes in line with a flow that something happened to.
+    /// Brings the indexes up to date with a flow that has changed.
     fn settle(&mut self, now: Instant, id: FlowId) {
         let due = self.flows.get_mut(&id).map(|s| s.flow.take_reconnect());
         let attempt = (due == Some(true)).then(|| self.next_attempt());
@@ -487,7 +492,7 @@ impl Machine for Splicer {
                 break;
             }
             self.with(now, id, AnyFlow::handle_deadline);
-            // A flow that still names a time that has come would spin here.
+            // A flow that still names a time in the past would make this loop for ever.
             if self.deadlines.first() == Some(&(at, id)) {
                 break;
             }
@@ -519,7 +524,7 @@ impl Machine for Splicer {
     }
 
     fn next_deadline(&self) -> Option<Deadline> {
-        // Sending may make events when a drain has asked for them already.
+        // Sending may make events after a drain has asked for them already.
         if !self.shared.events.is_empty() {
             let (at, why) = (self.now, "flow events");
             return Some(Deadline { at, why });

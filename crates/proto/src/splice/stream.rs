@@ -1,16 +1,16 @@
-//! A stream's two directions: which octets were taken, which are with the far host.
+//! A stream's two directions: the octets received from the client, and those that the far host has.
 //!
 //! Offsets count octets from the flow's start and survive the connection that carries them.
 
 use super::credit::{CreditGiven, CreditPool};
 use std::collections::VecDeque;
 
-/// The direction towards the far side. What was taken and not delivered is the driver's to keep,
-/// if the flow may resume; nothing is kept here.
+/// The direction towards the far side. If the flow may resume, the driver must keep the octets that
+/// were taken and not delivered; nothing is kept here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outgoing {
     accepted: u64,
-    /// Where `accepted` was at most, before a resumption took it back.
+    /// The greatest value of `accepted`, before a resumption took it back.
     most: u64,
     limit: u64,
     delivered: u64,
@@ -19,12 +19,12 @@ pub(super) struct Outgoing {
     ready: bool,
 }
 
-/// A far side that asks for, or claims to have, octets that it cannot.
+/// The error about a far side that asks for, or claims to have, octets that it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Impossible;
 
 impl Outgoing {
-    /// A direction that was delivered up to `delivered` and taken up to `accepted`.
+    /// A direction whose octets were delivered up to `delivered` and taken up to `accepted`.
     pub(super) const fn new(delivered: u64, accepted: u64, limit: u64) -> Self {
         Self {
             accepted,
@@ -49,12 +49,12 @@ impl Outgoing {
         self.ready
     }
 
-    /// A connection is there that data may follow on, or none is.
+    /// Sets whether there is a connection on which data may follow.
     pub(super) const fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
     }
 
-    /// How many octets may be taken now.
+    /// The number of octets that may be taken now.
     pub(super) fn allowance(&self, window: u64) -> u64 {
         if !self.ready {
             return 0;
@@ -64,7 +64,7 @@ impl Outgoing {
         end.saturating_sub(self.accepted)
     }
 
-    /// Takes `len` octets; returns how many of them were never taken before.
+    /// Takes `len` octets. Returns how many of them were never taken before.
     pub(super) fn take(&mut self, len: u64) -> u64 {
         self.accepted += len;
         let new = self.accepted.saturating_sub(self.most);
@@ -72,20 +72,20 @@ impl Outgoing {
         new
     }
 
-    /// Nothing follows what was taken.
+    /// Notes that no more octets follow.
     pub(super) fn finish(&mut self) {
         self.end.get_or_insert(self.most);
     }
 
-    /// The end, when it is time to say it.
+    /// The end of the direction, when it is time to tell it.
     pub(super) fn take_end(&mut self) -> Option<u64> {
         let due = self.ready && !self.end_sent && self.end == Some(self.accepted);
         self.end_sent |= due;
         self.end.filter(|_| due)
     }
 
-    /// The far side may be sent up to `limit`, and its host has `offset`. Returns whether that is
-    /// news. Old reports may come late over a new connection.
+    /// Notes that the far side may be sent up to `limit`, and that its host has `offset`. Returns
+    /// whether that is new. Old reports may come late over a new connection.
     pub(super) fn on_delivered(&mut self, offset: u64, limit: u64) -> Result<bool, Impossible> {
         if offset > self.accepted.max(self.delivered) {
             return Err(Impossible);
@@ -96,7 +96,8 @@ impl Outgoing {
         Ok(news)
     }
 
-    /// The far side, on a new connection, has `received` octets and allows up to `limit`.
+    /// Continues over a new connection, on which the far side has `received` octets and allows up
+    /// to `limit`.
     pub(super) fn go_on(&mut self, received: u64, limit: u64) -> Result<(), Impossible> {
         if received < self.delivered || received > self.most {
             return Err(Impossible);
@@ -108,13 +109,13 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Whether everything, the end included, was said and is with the far host.
+    /// Whether everything, including the end, was sent and acknowledged by the far host.
     pub(super) fn is_complete(&self) -> bool {
         self.end_sent && self.end == Some(self.delivered)
     }
 }
 
-/// The direction from the far side: what came and was not consumed yet.
+/// The direction from the far side: octets that arrived and were not consumed yet.
 #[derive(Debug)]
 pub(super) struct Incoming {
     buffer: VecDeque<u8>,
@@ -126,20 +127,20 @@ pub(super) struct Incoming {
     pub(super) credit: CreditGiven,
 }
 
-/// What is wrong with what arrived.
+/// The fault in octets that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unexpected {
-    /// More than was allowed.
+    /// More octets than were allowed.
     Credit,
     /// Octets after the end, or an end elsewhere.
     End,
 }
 
-/// An empty buffer gives back the memory beyond this; to give back all would be to grow it again with every burst.
+/// The memory that an empty buffer keeps; with none kept it would have to grow again with every burst.
 const KEPT_CAPACITY: usize = 64 << 10;
 
 impl Incoming {
-    /// A direction of which the local host has `start` octets.
+    /// A direction whose local host has `start` octets.
     pub(super) const fn new(start: u64) -> Self {
         Self {
             buffer: VecDeque::new(),
@@ -155,12 +156,12 @@ impl Incoming {
         self.received
     }
 
-    /// A new connection brings the direction from `offset` on.
+    /// Begins at `offset` over a new connection.
     pub(super) const fn begin_at(&mut self, offset: u64) {
         self.repeated = self.received.saturating_sub(offset);
     }
 
-    /// Octets arrived. Returns whether there was nothing to read before.
+    /// Takes octets that arrived. Returns whether there was nothing to read before.
     pub(super) fn on_data(&mut self, octets: &[u8]) -> Result<bool, Unexpected> {
         let known = usize::try_from(self.repeated).unwrap_or(usize::MAX);
         let (known, octets) = octets.split_at(known.min(octets.len()));
@@ -181,7 +182,7 @@ impl Incoming {
         Ok(was_empty)
     }
 
-    /// The far side said that the direction has `total` octets.
+    /// Notes the far side's word that the direction has `total` octets.
     pub(super) fn on_end(&mut self, total: u64) -> Result<(), Unexpected> {
         if total != self.received || self.repeated > 0 {
             return Err(Unexpected::End);
@@ -201,37 +202,37 @@ impl Incoming {
         }
     }
 
-    /// Whether the end was reached; answered once.
+    /// Whether the end was reached; `true` is returned once.
     pub(super) fn take_end(&mut self) -> bool {
         let news = self.end.is_some() && self.buffer.is_empty() && !self.end_told;
         self.end_told |= news;
         news
     }
 
-    /// The local host has `total` octets, of those that were consumed.
+    /// Notes that the local host has acknowledged `total` of the octets that were consumed.
     pub(super) fn on_delivered(&mut self, pool: &mut CreditPool, total: u64) {
         let consumed = self.received - self.buffer.len() as u64;
         self.credit.on_delivered(pool, total.min(consumed));
     }
 
-    /// Whether the far side waits for nothing but the report that all was delivered.
+    /// Whether the far side waits for nothing but the report that everything was delivered.
     pub(super) fn is_delivered(&self) -> bool {
         self.end == Some(self.credit.delivered())
     }
 
-    /// Whether everything is with the local host and the far side knows.
+    /// Whether the local host has everything and the far side knows it.
     pub(super) fn is_complete(&self) -> bool {
         self.is_delivered() && self.credit.is_told()
     }
 
-    /// Nobody will read the rest.
+    /// Discards the octets that nobody will read.
     pub(super) fn discard(&mut self, pool: &mut CreditPool) {
         self.buffer = VecDeque::new();
         self.credit.release(pool);
     }
 }
 
-/// Both directions.
+/// Both directions of a stream.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) out: Outgoing,

@@ -21,12 +21,12 @@ impl ByteCount {
         Self(len as u64)
     }
 
-    /// As a slice length, saturating where `usize` is narrower.
+    /// The amount as a slice length, saturating where `usize` is narrower.
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    /// In bits; saturates.
+    /// The amount in bits; saturates.
     pub const fn bits(self) -> u64 {
         self.0.saturating_mul(8)
     }

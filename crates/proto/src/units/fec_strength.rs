@@ -1,16 +1,16 @@
-//! How much parity a packet carries.
+//! The amount of parity in a packet.
 
-/// How many 32-bit parity words a TPDU carries, 0 to 256 (AeroTP multi-mode, Section IV-C).
+/// The number of 32-bit parity words in a TPDU, 0 to 256 (AeroTP multi-mode paper, Section IV-C).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FecStrength(u16);
 
 impl FecStrength {
     /// No parity.
     pub const NONE: Self = Self(0);
-    /// The strongest the papers use.
+    /// The strongest parity of the papers.
     pub const MAX: Self = Self(256);
 
-    /// `words` 32-bit words; `None` above 256.
+    /// The strength of `words` 32-bit words; `None` above 256.
     pub const fn from_words(words: u16) -> Option<Self> {
         if words <= Self::MAX.0 {
             Some(Self(words))
@@ -19,7 +19,7 @@ impl FecStrength {
         }
     }
 
-    /// In 32-bit words.
+    /// The strength in 32-bit words.
     pub const fn words(self) -> u16 {
         self.0
     }

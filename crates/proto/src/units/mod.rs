@@ -1,7 +1,7 @@
 //! Quantities with their units: instants, spans, rates, amounts, probabilities, powers, distances.
 //!
-//! Every number that crosses a function boundary is one of these. Text is parsed and printed here
-//! and nowhere else, in one notation: `10ms`, `5Mbit/s`, `1500B`, `2%`, `1e-5`.
+//! Every number with a unit that crosses a function boundary has one of these types. Text is parsed
+//! and printed here and nowhere else, in one notation: `10ms`, `5Mbit/s`, `1500B`, `2%`, `1e-5`.
 
 mod amount;
 mod fec_strength;

@@ -10,47 +10,48 @@ impl OpticalPower {
     /// Darkness.
     pub const ZERO: Self = Self(0.0);
 
-    /// A power in watts; `None` if it is negative or no finite number.
+    /// A power in watts; `None` if it is negative or not finite.
     pub fn from_watts(watts: f64) -> Option<Self> {
         (watts.is_finite() && watts >= 0.0).then_some(Self(watts))
     }
 
-    /// A power in decibels above one milliwatt; `None` if that is no number, or no finite power.
+    /// A power in decibels above one milliwatt; `None` if that is not a number, or gives no finite
+    /// power.
     pub fn from_dbm(dbm: f64) -> Option<Self> {
         Self::from_watts(1e-3 * 10_f64.powf(dbm / 10.0))
     }
 
-    /// In watts.
+    /// The power in watts.
     pub const fn watts(self) -> f64 {
         self.0
     }
 
-    /// In decibels above one milliwatt; minus infinity for darkness.
+    /// The power in decibels above one milliwatt; minus infinity for darkness.
     pub fn dbm(self) -> f64 {
         10.0 * (self.0 / 1e-3).log10()
     }
 }
 
-/// A length of way, in metres; finite and not negative.
+/// A distance in metres; finite and not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Distance(f64);
 
 impl Distance {
-    /// Metres a second, exact by the definition of the metre.
+    /// The speed of light in metres a second, exact by the definition of the metre.
     const LIGHT_IN_VACUUM: f64 = 299_792_458.0;
 
-    /// A distance in metres; `None` if it is negative or no finite number.
+    /// A distance in metres; `None` if it is negative or not finite.
     pub fn from_metres(metres: f64) -> Option<Self> {
         (metres.is_finite() && metres >= 0.0).then_some(Self(metres))
     }
 
-    /// In metres.
+    /// The distance in metres.
     pub const fn metres(self) -> f64 {
         self.0
     }
 
-    /// How long light takes for it in vacuum, to the nearest nanosecond; [`Duration::MAX`] beyond
-    /// what that holds.
+    /// The time that light takes for the distance in vacuum, to the nearest nanosecond; at most
+    /// [`Duration::MAX`].
     pub fn light_time(self) -> Duration {
         Duration::try_from_secs_f64(self.0 / Self::LIGHT_IN_VACUUM).unwrap_or(Duration::MAX)
     }

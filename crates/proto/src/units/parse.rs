@@ -7,41 +7,41 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-/// Why a quantity could not be read. The message says what would be accepted.
+/// The reason why a quantity could not be read. The message says what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// There is no number at the start.
+    /// The text does not begin with a number.
     #[error("`{text}` does not start with a number: {expected}")]
     NoNumber {
-        /// What was given.
+        /// The text given.
         text: String,
-        /// What would be accepted.
+        /// The forms accepted.
         expected: &'static str,
     },
     /// The number has no unit.
     #[error("`{text}` has no unit: {expected}")]
     NoUnit {
-        /// What was given.
+        /// The text given.
         text: String,
-        /// What would be accepted.
+        /// The forms accepted.
         expected: &'static str,
     },
     /// The unit is not one of this quantity.
     #[error("`{unit}` in `{text}` is not a unit here: {expected}")]
     UnknownUnit {
-        /// What was given.
+        /// The text given.
         text: String,
         /// The part after the number.
         unit: String,
-        /// What would be accepted.
+        /// The forms accepted.
         expected: &'static str,
     },
-    /// The value lies outside what the quantity allows.
+    /// The value lies outside the quantity's range.
     #[error("`{text}` is out of range: {expected}")]
     OutOfRange {
-        /// What was given.
+        /// The text given.
         text: String,
-        /// What would be accepted.
+        /// The forms accepted.
         expected: &'static str,
     },
 }
@@ -112,7 +112,7 @@ fn scaled(
         });
     };
     let scaled = value * factor;
-    // 2^63 is where integer nanoseconds, bits and octets all still have room.
+    // Up to 2^63 integer nanoseconds, bits and octets all have room.
     if !(0.0..=9.2e18).contains(&scaled) {
         return Err(UnitError::OutOfRange {
             text: text.to_owned(),
@@ -363,7 +363,7 @@ mod tests {
             Bitrate::from_bits_per_second(4_416_000).to_string(),
             "4.416Mbit/s"
         );
-        // One spelling out, and what other tools write in.
+        // One spelling is printed, and those of other tools are read.
         for (texts, bits) in [
             (
                 &[

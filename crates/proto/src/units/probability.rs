@@ -1,4 +1,4 @@
-//! Probabilities, and the two error rates that must not be mistaken for one another.
+//! Probabilities, and the two error rates, which must not be confused.
 
 macro_rules! probability {
     ($(#[$doc:meta])* $name:ident) => {
@@ -7,7 +7,7 @@ macro_rules! probability {
         pub struct $name(f64);
 
         impl $name {
-            /// Never.
+            /// The probability zero.
             pub const ZERO: Self = Self(0.0);
 
             /// Checks that `value` lies in 0..=1.
@@ -20,7 +20,7 @@ macro_rules! probability {
                 self.0
             }
 
-            /// Whether it is exactly zero: the process can be skipped.
+            /// Whether the value is exactly zero, so that the process can be skipped.
             pub fn is_zero(self) -> bool {
                 self.0 <= 0.0
             }

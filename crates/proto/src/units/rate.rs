@@ -10,7 +10,7 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 pub struct Bitrate(u64);
 
 impl Bitrate {
-    /// Nothing moves.
+    /// The rate zero.
     pub const ZERO: Self = Self(0);
 
     /// A rate of `bits` per second.
@@ -18,12 +18,12 @@ impl Bitrate {
         Self(bits)
     }
 
-    /// Bits per second.
+    /// The rate in bits per second.
     pub const fn as_bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// How long `amount` occupies a link of this rate, rounded up; for ever at rate zero.
+    /// The time that `amount` occupies a link of this rate, rounded up; for ever at rate zero.
     pub fn time_to_send(self, amount: ByteCount) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -33,7 +33,7 @@ impl Bitrate {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// What this rate carries in `span`, rounded down.
+    /// The amount that this rate carries in `span`, rounded down.
     pub fn bytes_in(self, span: Duration) -> ByteCount {
         let bytes = u128::from(self.0) * span.as_nanos() / (8 * NANOS_PER_SECOND);
         ByteCount(u64::try_from(bytes).unwrap_or(u64::MAX))

@@ -11,7 +11,7 @@ pub struct Instant(u64);
 impl Instant {
     /// The start of the run.
     pub const START: Self = Self(0);
-    /// Later than any instant a run reaches (584 years).
+    /// An instant later than any that a run reaches (584 years).
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the start.
@@ -47,7 +47,7 @@ fn nanos(span: Duration) -> u64 {
 
 impl Add<Duration> for Instant {
     type Output = Self;
-    /// Saturates at [`Instant::FAR_FUTURE`], so that "never" stays never.
+    /// Adds a span; saturates at [`Instant::FAR_FUTURE`], so that "never" stays never.
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(nanos(span)))
     }
@@ -61,7 +61,7 @@ impl AddAssign<Duration> for Instant {
 
 impl Sub<Duration> for Instant {
     type Output = Self;
-    /// Saturates at [`Instant::START`].
+    /// Subtracts a span; saturates at [`Instant::START`].
     fn sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(span)))
     }

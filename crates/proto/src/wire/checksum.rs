@@ -1,11 +1,11 @@
 //! The three sums a packet is checked by: HEC (CRC-16), CRC-32 and the Internet checksum.
 //!
-//! # The header error check
-//! The papers say "CRC-16" and name no polynomial. We take 0x5935, in the form of the catalogue's
-//! CRC-16/M17: at every length a header of ours can have (128, 160 or 192 bits with the check) it
-//! finds every pattern of up to four wrong bits. CCITT's 0x1021 misses 574 patterns of four in the
-//! shortest; DNP's 0x3D65, better there, repeats after 151 bits and so misses pairs in the longer
-//! two. The tests below count; ADR-0003 has the table.
+//! # The header error check The papers say "CRC-16" and name no polynomial. We take 0x5935, in the
+//! form of the catalogue's CRC-16/M17. At every length a header of ours can have (128, 160 or 192
+//! bits with the check) it finds every pattern of up to four wrong bits. CCITT's 0x1021 misses 574
+//! patterns of four in the shortest header. DNP's 0x3D65 is better there, but repeats after 151
+//! bits and so misses pairs in the two longer ones. The tests below count the patterns; ADR-0003
+//! has the table.
 //!
 //! # Sources
 //! AeroTP multi-mode, Table I (CRC-16 header, CRC-32 data); IEEE 802.3 for the CRC-32; RFC 1071 and
@@ -13,21 +13,21 @@
 
 use crc::{Algorithm, CRC_16_M17, Crc, Table};
 
-/// For whole frames of a link layer, which are as long as packets.
+/// The HEC for whole frames of a link layer, which are as long as packets.
 static HEC: Crc<u16, Table<BLOCK_BYTES>> = Crc::<u16, Table<BLOCK_BYTES>>::new(&CRC_16_M17);
 
-/// From a register of zero, octets of zero in front of a message change nothing: a header of any
-/// length is checked in whole blocks, each of which the table takes in one step.
+/// The HEC from a register of zero. Octets of zero in front of a message then change nothing, so a
+/// header of any length is checked in whole blocks, each of which the table takes in one step.
 static HEC_OF_BLOCKS: Crc<u16, Table<BLOCK_BYTES>> =
     Crc::<u16, Table<BLOCK_BYTES>>::new(&Algorithm {
         init: 0,
         ..CRC_16_M17
     });
 const BLOCK_BYTES: usize = 16;
-/// The longest header of ours has 22 octets before its check.
+/// The room for a header in blocks: the longest header of ours has 22 octets before its check.
 const BLOCKS_BYTES: usize = 2 * BLOCK_BYTES;
 
-/// The header check over `first` and `second` behind it.
+/// The header check over `first`, with `second` behind it.
 pub fn hec(first: &[u8], second: &[u8]) -> u16 {
     let len = first.len() + second.len();
     if !(2..=BLOCKS_BYTES).contains(&len) {
@@ -53,7 +53,7 @@ pub fn crc32(octets: &[u8]) -> u32 {
     crc32fast::hash(octets)
 }
 
-/// The same over `prefix` and `octets` behind it.
+/// The payload check over `prefix`, with `octets` behind it.
 pub fn crc32_after(prefix: &[u8], octets: &[u8]) -> u32 {
     let mut check = crc32fast::Hasher::new();
     check.update(prefix);
@@ -61,9 +61,9 @@ pub fn crc32_after(prefix: &[u8], octets: &[u8]) -> u32 {
     check.finalize()
 }
 
-/// A one's-complement sum in the making (RFC 1071). Sixteen-bit words, most significant octet
-/// first; an odd octet at the end of a piece counts as padded with zero, so only the last piece may
-/// be odd.
+/// A one's-complement sum under construction (RFC 1071). Its words have sixteen bits, most
+/// significant octet first. An odd octet at the end of a piece counts as padded with zero, so only
+/// the last piece may be odd.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InternetSum(u64);
 
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(sum.finish(), !0xddf2);
     }
 
-    /// The catalogue's, an octet at a time.
+    /// The catalogue's check, computed an octet at a time.
     static OCTET_BY_OCTET: Crc<u16, Table<1>> = Crc::<u16, Table<1>>::new(&CRC_16_M17);
 
     proptest! {
@@ -145,9 +145,9 @@ mod tests {
         }
     }
 
-    /// What flipping bit `i` (0 = first sent) of an `n`-octet message plus its check changes in the
-    /// comparison of computed and received check. A CRC is linear, so a pattern of flips passes
-    /// exactly when these syndromes cancel.
+    /// The change that flipping bit `i` (0 = first sent) of an `n`-octet message plus its check
+    /// makes in the comparison of computed and received check. A CRC is linear, so a pattern of
+    /// flips passes exactly when these syndromes cancel.
     fn syndromes(octets: usize) -> Vec<u16> {
         let zero = vec![0; octets];
         let clean = hec(&zero, &[]);
@@ -162,7 +162,7 @@ mod tests {
         all
     }
 
-    /// How many patterns of 1, 2, 3, 4 and 5 flips among `syndromes` pass unseen.
+    /// Counts the patterns of 1, 2, 3, 4 and 5 flips among `syndromes` that pass unseen.
     fn undetected(syndromes: &[u16]) -> [u64; 5] {
         let mut counts = [0; 5];
         counts[0] = syndromes.iter().filter(|&&s| s == 0).count() as u64;

@@ -1,4 +1,4 @@
-//! Typed packets to octets and back: the only place that knows where a bit lies.
+//! The codecs from typed packets to octets and back: the only place that knows where a bit lies.
 //!
 //! A machine speaks in [`aerotp::Outgoing`], [`aerotp::Tpdu`], [`aerotp::Mack`] and
 //! [`aerotp::Nack`]; this module gives them their octets, checks what arrives, and names the reason
@@ -6,12 +6,13 @@
 //!
 //! # Promises
 //! - Parsing never panics, never allocates and never reads past its slice, whatever the octets.
-//! - What parses has one encoding: encoding it again gives the same octets (`fuzz/` holds us to it).
+//! - A packet that parses has one encoding: encoding it again gives the same octets (`fuzz/` tests
+//!   this).
 //! - Sequence numbers wrap and have no `<` ([`TpduSeq`]).
 //!
 //! # Does not
 //! - Know a code: parity octets are split off and handed over, never computed here.
-//! - Judge a sequence number: whether it is new, old or absurd is the machine's business.
+//! - Judge a sequence number: whether it is new, old or absurd is for the machine to decide.
 //!
 //! [`network`] is the lab's header below AeroTP: the simulator puts the same octets on
 //! its links as a real path would, so overhead counts and damage hits headers too.

@@ -4,10 +4,10 @@ use core::fmt;
 use core::str::FromStr;
 
 /// A transfer mode. Five are the multi-mode paper's (Section III-D), two the hybrid-ARQ paper's
-/// (Section III); the codes are ours, for the papers print none (spec 1.6).
+/// (Section III). The codes are ours, because the papers print none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// No connection, no assurance: carries UDP.
+    /// No connection and no assurance: carries UDP.
     Datagram,
     /// A connection with sequence numbers, and no more assurance than the link gives.
     Unreliable,
@@ -19,7 +19,7 @@ pub enum Mode {
     Reliable,
     /// FEC, and negative acknowledgements for what FEC could not correct.
     HybridNack,
-    /// The same with positive acknowledgements, so that losses are repaired too.
+    /// FEC with negative and positive acknowledgements, so that losses are repaired too.
     HybridNackMack,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Text that names no mode.
+/// The error about a text that names no mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown mode `{0}`; one of datagram, unreliable, quasi-reliable, near-reliable, reliable, \

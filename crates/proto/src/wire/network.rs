@@ -1,8 +1,9 @@
 //! The lab's network header: 20 octets in IPv4's shape, with nodes for addresses.
 //!
 //! It stands where AeroNP or IPv4 would, so that packets have their true length and damage has a
-//! header to hit. Every hop of the simulator checks it, counts it down and may mark it, in place;
-//! a header that fails its checksum has no trustworthy destination and the packet is dropped.
+//! header to hit. Every hop of the simulator checks it, decrements its hop count and may mark it,
+//! in place. A header that fails its checksum has no trustworthy destination, and the packet is
+//! dropped.
 //!
 //! ```text
 //!  0x45 | DSCP 6 ECN 2 | total length 16 | zero 32 | TTL 8 | protocol 8 | checksum 16 | source 32 | destination 32
@@ -13,8 +14,8 @@
 //! - Detect damage behind the header: that is the transport's work.
 //!
 //! # Sources
-//! RFC 791 (shape), RFC 1071 and 1624 (checksum), RFC 2474 (DSCP), RFC 3168 (ECN). AeroNP's own
-//! header is not in the papers (spec 1.8).
+//! RFC 791 (shape), RFC 1071 and 1624 (checksum), RFC 2474 (DSCP), RFC 3168 (ECN). The papers do
+//! not show AeroNP's own header.
 
 use super::checksum::{InternetSum, internet_updated};
 use crate::machine::{Ecn, Priority};
@@ -32,7 +33,7 @@ const ECN_CONGESTED: u8 = 0b11;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeAddress(pub u32);
 
-/// What the payload is.
+/// The protocol of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Protocol(pub u8);
 
@@ -41,23 +42,24 @@ impl Protocol {
     pub const TCP: Self = Self(6);
     /// UDP (RFC 768).
     pub const UDP: Self = Self(17);
-    /// AeroTP: the first number RFC 3692 leaves to experiments, for IANA assigned none.
+    /// AeroTP: the first number that RFC 3692 leaves to experiments, because IANA assigned none.
     pub const AEROTP: Self = Self(253);
     /// LT-TCP: the other number that RFC 3692 leaves to experiments.
     pub const LT_TCP: Self = Self(254);
 }
 
-/// Why a packet is dropped at a hop.
+/// The reason why a packet is dropped at a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkReject {
-    /// Shorter than its header, or than the length the header states.
+    /// The packet is shorter than its header, or than the length the header states.
     #[error("shorter than its network header says")]
     Truncated,
     /// The checksum does not match.
     #[error("network header checksum failed")]
     Checksum,
-    /// Another version, options, a fragment, or a length below the header's.
+    /// The packet is of another version, has options, is a fragment, or states a length below the
+    /// header's.
     #[error("not a network header of this lab")]
     Shape,
     /// The time to live ran out here.
@@ -84,22 +86,22 @@ pub struct NetworkHeader {
     pub source: NodeAddress,
     /// The node it goes to.
     pub destination: NodeAddress,
-    /// What the payload is.
+    /// The protocol of the payload.
     pub protocol: Protocol,
     /// Precedence, carried as the DSCP; saturates at 63.
     pub priority: Priority,
     /// The ECN codepoint. Both capable codepoints, ECT(0) and ECT(1), read as capable.
     pub ecn: Ecn,
-    /// How many more hops it may take.
+    /// The number of hops it may still take.
     pub hops_left: u8,
 }
 
-/// A packet whose header is sound.
+/// A packet whose header is intact.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkPacket<'a> {
     /// The header.
     pub header: NetworkHeader,
-    /// What it carries, unchecked.
+    /// The payload, unchecked.
     pub payload: &'a [u8],
 }
 
@@ -125,7 +127,7 @@ impl NetworkHeader {
     /// stated length are padding and are ignored.
     ///
     /// # Errors
-    /// See [`NetworkReject`]; a header is believed only once its checksum matches.
+    /// See [`NetworkReject`]; a header is trusted only once its checksum matches.
     pub fn parse(octets: &[u8]) -> Result<NetworkPacket<'_>, NetworkReject> {
         let (head, rest) = octets
             .split_first_chunk::<NETWORK_HEADER_BYTES>()
@@ -150,8 +152,8 @@ impl NetworkHeader {
     }
 }
 
-/// What a hop does before it queues a packet: checks the header, counts the hop, updates the
-/// checksum. Octets behind the header are not touched or looked at.
+/// Does a hop's work before a packet is queued: checks the header, counts the hop, updates the
+/// checksum. Octets behind the header are neither read nor changed.
 ///
 /// # Errors
 /// See [`NetworkReject`]: the hop drops the packet.
@@ -168,8 +170,8 @@ pub fn count_hop(packet: &mut [u8]) -> Result<(), NetworkReject> {
     Ok(())
 }
 
-/// What a full queue does to a packet: marks it as having met congestion. Gives `false`, and
-/// leaves the packet alone, if it is not ECN-capable or too short: then it is dropped instead.
+/// Marks a packet as having met congestion, as a full queue does. Returns `false`, and leaves the
+/// packet alone, if it is not ECN-capable or too short: the queue then drops it instead.
 pub fn mark_congested(packet: &mut [u8]) -> bool {
     let Some(head) = packet.first_chunk_mut::<NETWORK_HEADER_BYTES>() else {
         return false;
@@ -325,7 +327,7 @@ mod tests {
             let mut octets = packet(header, &payload);
             let read = NetworkHeader::parse(&octets).unwrap();
             prop_assert_eq!((read.header, read.payload), (header, &payload[..]));
-            // Changed in place is the same as written afresh.
+            // A header changed in place is the same as one written afresh.
             mark_congested(&mut octets);
             let counted = count_hop(&mut octets).is_ok();
             let rewritten = NetworkHeader {

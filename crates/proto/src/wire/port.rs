@@ -1,4 +1,4 @@
-//! Ports, which all transports have alike.
+//! Ports, which are the same in all transports.
 
 use core::fmt;
 

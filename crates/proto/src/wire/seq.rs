@@ -17,18 +17,19 @@ impl TpduSeq {
         Self(self.0.wrapping_add(count))
     }
 
-    /// Whether this number comes before `other`. Right while the two are less than 2^31 apart.
+    /// Whether this number comes before `other`. This is right while the two are less than 2^31
+    /// apart.
     pub const fn before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// How far this number lies after `other`; negative if it lies before. Exactly 2^31 apart
+    /// The distance of this number behind `other`; negative if it lies before. Exactly 2^31 apart
     /// counts as before, from both sides.
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
     }
 
-    /// How many steps lead from `base` forward to this number, wrapping: an index into a window
+    /// The number of steps from `base` forward to this number, wrapping: an index into a window
     /// that starts at `base`. A number before `base` gives an index of 2^31 or more, which a bounds
     /// check against the window refuses.
     pub const fn offset_from(self, base: Self) -> u32 {

@@ -1,5 +1,5 @@
 //! Two endpoints and a link between them: a transmitter with a rate and a queue, then delay, jitter
-//! and loss. Any number of connections, told apart by their ids at the sending end.
+//! and loss. There may be any number of connections, told apart by their ids at the sending end.
 
 use fulmar_proto::machine::{Datagram, Ecn, Kind, Machine, PathId, Priority};
 use fulmar_proto::rng::Rng;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) const PORT: Port = Port(4000);
 const PATH: PathId = PathId(0);
 
-/// What the forward direction does; the other loses alike and has no limit of rate.
+/// The forward direction; the other direction loses alike and has no limit of rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Medium {
     pub(crate) rate: Bitrate,
@@ -34,7 +34,7 @@ pub(crate) struct Sent {
     pub(crate) kind: Kind,
     pub(crate) priority: Priority,
     pub(crate) octets: usize,
-    /// How long it waited for the transmitter.
+    /// The time for which it waited for the transmitter.
     pub(crate) queued: Duration,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Bottleneck {
     rng: Rng,
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     flown: u64,
-    /// When each packet in the queue has left it.
+    /// The time at which each packet in the queue leaves it.
     departures: VecDeque<Instant>,
 }
 

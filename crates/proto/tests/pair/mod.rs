@@ -1,4 +1,4 @@
-//! Two endpoints on a pipe that the test scripts: each datagram's fate is what the test says.
+//! Two endpoints on a pipe that the test scripts: the test sets each datagram's fate.
 
 use fulmar_proto::machine::{
     Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Strict, Transmit, drain,
@@ -13,20 +13,20 @@ use std::collections::BTreeMap;
 
 pub(crate) const PORT: Port = Port(4000);
 
-/// Which way a datagram goes.
+/// The way that a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Forward,
     Back,
 }
 
-/// What the pipe does to one datagram: the delays after which copies of it arrive.
+/// The fate of one datagram on the pipe: the delays after which copies of it arrive.
 pub(crate) type Fate = Vec<(Duration, Vec<u8>)>;
 
-/// Decides the fate of each datagram: way, its ordinal in that way, when, its octets.
+/// A script that decides the fate of each datagram, by way, ordinal in that way, time and octets.
 pub(crate) type Script = Box<dyn FnMut(Way, u64, Instant, &[u8]) -> Fate>;
 
-/// A side's machine and what the driver knows of it.
+/// A side's machine, and the driver's state for it.
 struct Side {
     machine: Strict<Endpoint>,
     deadline: Option<Deadline>,
@@ -150,7 +150,7 @@ impl Pair {
         id
     }
 
-    /// The listening side forgets everything and listens again.
+    /// Makes the listening side forget everything and listen again.
     pub(crate) fn restart_listener(&mut self, endpoint: EndpointConfig, config: ConnectionConfig) {
         let mut machine = Strict::new(Endpoint::new(endpoint, Rng::from_seed(3)));
         let listens = machine.app().listen(PORT, config);
@@ -163,7 +163,7 @@ impl Pair {
         self.settle(1);
     }
 
-    /// Connects forward and says nothing.
+    /// Connects forward and sends nothing.
     pub(crate) fn connect_only(&mut self, config: ConnectionConfig) {
         let side = &mut self.sides[0];
         let id = side
@@ -175,7 +175,7 @@ impl Pair {
         self.settle(0);
     }
 
-    /// Connects forward to a port that nobody listens at.
+    /// Connects forward to a port at which nobody listens.
     pub(crate) fn connect_elsewhere(&mut self, config: ConnectionConfig, octets: &[u8]) {
         let side = &mut self.sides[0];
         let elsewhere = Port(PORT.0 + 1);
@@ -298,7 +298,7 @@ impl Pair {
         self.sides[1].app.holds_reading = true;
     }
 
-    /// How many datagrams of a kind the sending side has sent.
+    /// Counts the datagrams of a kind that the sending side has sent.
     pub(crate) fn sent(&self, kind: Kind) -> u64 {
         self.sides[0]
             .app

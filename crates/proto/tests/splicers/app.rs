@@ -1,11 +1,11 @@
-//! One flow's application at one side, and what it does at each turn.
+//! The application of one flow at one side, and its work at each turn.
 
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{Destination, FlowClass, FlowEvent, FlowId, Role, Splicer};
 use fulmar_proto::units::Instant;
 use std::net::SocketAddr;
 
-/// One flow's application at one side.
+/// The application of one flow at one side.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -17,22 +17,22 @@ pub(crate) struct App {
     pub(crate) class: FlowClass,
     pub(crate) destination: Option<Destination>,
     pub(crate) bound: Option<SocketAddr>,
-    /// All that was, or is to be, given to the splicer.
+    /// All octets that were, or are to be, given to the splicer.
     pub(crate) outgoing: Vec<u8>,
     pub(crate) sent: usize,
-    /// The most that was ever sent.
+    /// The greatest number of octets ever sent.
     pub(crate) most: usize,
-    /// Finish after the last octet.
+    /// Whether to finish after the last octet.
     pub(crate) finishes: bool,
     pub(crate) finished: bool,
     pub(crate) received: Vec<u8>,
-    /// The local host has stopped reading.
+    /// Whether the local host has stopped reading.
     pub(crate) holds: bool,
-    /// The local host reads, but does not acknowledge.
+    /// Whether the local host reads, but does not acknowledge.
     pub(crate) withholds: bool,
     pub(crate) delivered: u64,
     pub(crate) peer_finished: bool,
-    /// The far side's local host is gone.
+    /// The number of times that the far side's local host was reported gone.
     pub(crate) told_to_stop: u32,
     pub(crate) messages: Vec<Vec<u8>>,
     pub(crate) last: Option<FlowEvent>,

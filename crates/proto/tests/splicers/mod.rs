@@ -17,15 +17,15 @@ pub(crate) use side::Side;
 
 /// The peer that each side sees in the other.
 pub(crate) const PEER: PathId = PathId(0);
-/// Destinations whose port says what becomes of a flow there.
+/// Destinations by port, which decides what happens to a flow there.
 pub(crate) const ECHO: u16 = 7;
 pub(crate) const SINK: u16 = 9;
 pub(crate) const REFUSES: u16 = 1;
 pub(crate) const SILENT: u16 = 2;
 
-/// What the pipe does to one datagram: the delays after which copies of it arrive.
+/// The fate of one datagram on the pipe: the delays after which copies of it arrive.
 pub(crate) type Fate = Vec<(Duration, Vec<u8>)>;
-/// Decides the fate of each datagram: the sending side, when, its octets.
+/// A script that decides the fate of each datagram, by sending side, time and octets.
 pub(crate) type Script = Box<dyn FnMut(usize, Instant, &[u8]) -> Fate>;
 
 /// Octets that differ from their neighbours.
@@ -45,10 +45,11 @@ pub(crate) struct Pair {
     pub(crate) script: Script,
     flying: BTreeMap<(Instant, u64), Flying>,
     flown: u64,
-    /// How often each side has restarted, and how often the other knows that it has.
+    /// The number of each side's restarts, and of those that the other side knows of.
     starts: [u32; 2],
     known: [u32; 2],
-    /// Whether each side's present start has had a session with the other. Before, no restart of it is news.
+    /// Whether each side's present start has had a session with the other. Before that, no restart of it is
+    /// news.
     met: [bool; 2],
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Pair {
 struct Flying {
     to: usize,
     octets: Vec<u8>,
-    /// Which start of the sender's, and which of the receiver's.
+    /// The start of the sender, and that of the receiver.
     session: [u32; 2],
 }
 
@@ -65,7 +66,7 @@ impl Pair {
         Self::limited(config, script, 20_000)
     }
 
-    /// A pair whose sides have so many connections at most.
+    /// A pair whose sides have at most so many connections.
     pub(crate) fn limited(config: &SplicerConfig, script: Script, connections_max: usize) -> Self {
         Self {
             now: Instant::START,
@@ -80,7 +81,7 @@ impl Pair {
         }
     }
 
-    /// Side 0 opens a flow to `port` and sends `octets`.
+    /// Opens a flow from side 0 to `port` and sends `octets`.
     pub(crate) fn open(&mut self, port: u16, class: FlowClass, octets: &[u8]) -> FlowId {
         let id = self.open_only(FlowKind::Stream, port, class);
         let app = self.sides[0].apps.get_mut(&id).expect("just opened");
@@ -107,7 +108,7 @@ impl Pair {
         id
     }
 
-    /// A side's host cuts its connection off, and the driver the flow.
+    /// Cuts a side's connection off by its host, and the flow by its driver.
     pub(crate) fn cut(&mut self, side: usize, id: FlowId) {
         self.sides[side].end(id);
         if let Some(app) = self.sides[side].apps.remove(&id)
@@ -139,12 +140,12 @@ impl Pair {
         result
     }
 
-    /// A side's gateway restarts. What its applications kept is given back to the new one.
+    /// Restarts a side's gateway. The new one gets back what the applications kept.
     pub(crate) fn restart(&mut self, side: usize, config: &SplicerConfig) {
         self.restart_with(side, config, false);
     }
 
-    /// The same, and it sends nothing before it is told that the link is up.
+    /// Restarts a side's gateway, which sends nothing before it is told that the link is up.
     pub(crate) fn restart_held(&mut self, side: usize, config: &SplicerConfig) {
         self.restart_with(side, config, true);
     }
@@ -192,7 +193,7 @@ impl Pair {
                 }
                 side_now.apps.insert(id, app);
             } else {
-                // It dies with its gateway.
+                // The flow ends with its gateway.
                 app.last = Some(FlowEvent::Reset {
                     flow: id,
                     code: ResetCode::PeerLost,
@@ -229,7 +230,7 @@ impl Pair {
         receiver == self.starts[to] && sender == self.known[from]
     }
 
-    /// A session's handshake: each side hears of the other's restarts.
+    /// Holds a session's handshake: each side hears of the other's restarts.
     pub(crate) fn introduce(&mut self) {
         for side in 0..2 {
             self.hear_of(side, self.starts[side]);
@@ -237,7 +238,7 @@ impl Pair {
         self.met = [true; 2];
     }
 
-    /// A start of `side` is known to the other.
+    /// Tells the other side of a start of `side`.
     fn hear_of(&mut self, side: usize, start: u32) {
         if self.known[side] < start {
             self.known[side] = start;
@@ -247,7 +248,7 @@ impl Pair {
         }
     }
 
-    /// Both sides know of every restart already, without having told their splicers.
+    /// Makes both sides know of every restart already, without telling their splicers.
     pub(crate) const fn known_at_once(&mut self) {
         self.known = self.starts;
     }
@@ -302,7 +303,7 @@ impl Pair {
         self.sides[side].machine.inner()
     }
 
-    /// A flow that was reset, and why.
+    /// The reason why a flow was reset, if it was.
     pub(crate) fn reset_code(&mut self, side: usize, id: FlowId) -> Option<ResetCode> {
         match self.app(side, id).last {
             Some(FlowEvent::Reset { code, .. }) => Some(code),
@@ -310,7 +311,7 @@ impl Pair {
         }
     }
 
-    /// Nothing is left of any flow, at either side.
+    /// Asserts that nothing is left of any flow, at either side.
     pub(crate) fn assert_nothing_left(&self) {
         for side in 0..2 {
             let splicer = self.splicer(side);

@@ -15,14 +15,14 @@ pub(crate) struct Side {
     pub(super) deadline: Option<Deadline>,
     pub(crate) apps: BTreeMap<FlowId, App>,
     pub(crate) again: u32,
-    /// Each start has what the one before wrote down of its flows.
+    /// Whether each start has what the one before wrote down of its flows.
     pub(crate) keeps: bool,
-    /// Octets that each destination's connection of a flow was given.
+    /// Octets that each connection of a flow to its destination received.
     given: BTreeMap<FlowId, Vec<usize>>,
-    /// Flows that have ended since this side's start. What they gave counts until the next one: no start
+    /// Flows that have ended since this side's start. Their octets count until the next start: no start
     /// remembers how flows of an earlier one ended.
     ended: BTreeSet<FlowId>,
-    /// Flows of which two connections to the destination were given octets.
+    /// Flows of which two connections to the destination received octets.
     pub(crate) doubled: BTreeSet<FlowId>,
     pub(crate) new_flows_hold: bool,
     pub(super) sent: Vec<Vec<u8>>,
@@ -63,7 +63,7 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
             } => {
                 *self.again += u32::from(*earlier);
                 if *earlier && !self.keeps {
-                    // The destination may have been given octets.
+                    // The destination may have received octets.
                     splicer.refused(now, *flow, RefuseCode::Forgotten);
                     return;
                 }
@@ -123,7 +123,7 @@ impl Driver<Strict<Splicer>> for Ends<'_> {
 }
 
 impl Ends<'_> {
-    /// The destination's answer to a flow.
+    /// Answers a flow as the destination.
     fn connect(&mut self, now: Instant, splicer: &mut Splicer, flow: FlowId, port: u16) {
         match port {
             REFUSES => {
@@ -142,7 +142,7 @@ impl Ends<'_> {
         }
     }
 
-    /// The present connection to the destination was given so many octets.
+    /// Notes that the present connection to the destination received so many octets.
     fn note_given(&mut self, flow: FlowId, octets: usize) {
         let Some(given) = self.given.get_mut(&flow) else {
             return;
@@ -180,12 +180,12 @@ impl Side {
         }
     }
 
-    /// The driver ended the flow, and hears no last word.
+    /// Notes that the driver ended the flow, and hears no last word.
     pub(crate) fn end(&mut self, flow: FlowId) {
         self.ended.insert(flow);
     }
 
-    /// Goes on after `before`, which was killed.
+    /// Continues after `before`, which was killed.
     pub(super) fn follow(&mut self, mut before: Self) -> BTreeMap<FlowId, App> {
         self.keeps = before.keeps;
         self.doubled = before.doubled;

@@ -7,7 +7,7 @@ use std::{env, fs};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/tests/wire");
 
-/// One packet and what its codec read in it.
+/// One packet and the values that its codec read in it.
 pub(crate) struct Sample {
     name: String,
     octets: Vec<u8>,
@@ -47,7 +47,7 @@ impl Sample {
         }
         line.push_str("\", \"fields\": [");
         for (at, (name, value)) in self.fields.iter().enumerate() {
-            // These would be escaped otherwise in JSON.
+            // JSON would escape these.
             assert!(!value.contains(char::is_control), "{name}: {value}");
             let comma = if at == 0 { "" } else { ", " };
             write!(line, "{comma}[{name:?}, {value:?}]").expect("a string takes all");
@@ -56,7 +56,7 @@ impl Sample {
     }
 }
 
-/// Holds `samples` to the file of `format`, or writes it if `UPDATE_SAMPLES` is set.
+/// Compares `samples` with the file of `format`, or writes it if `UPDATE_SAMPLES` is set.
 pub(crate) fn hold(format: &str, samples: &[Sample]) {
     let names: BTreeSet<&str> = samples.iter().map(|sample| sample.name.as_str()).collect();
     assert_eq!(names.len(), samples.len(), "each name once");

@@ -33,8 +33,8 @@ pub(super) fn inverted(x: &[u8], y: &[u8]) -> Vec<u8> {
         let factors = with.iter().map(|&value| of ^ value).filter(|&f| f != 0);
         factors.fold(1, product)
     };
-    // What depends on one index alone: Π_m (x_j + y_m) / Π_{m≠j} (x_j + x_m), and the same for y.
-    // The factor left out because it is zero is exactly that of m = j.
+    // The factors that depend on one index alone: Π_m (x_j + y_m) / Π_{m≠j} (x_j + x_m), and the
+    // same for y. The factor that is left out because it is zero is exactly that of m = j.
     let alone = |of: u8, other: &[u8], own: &[u8]| {
         product(product_over(of, other), inverse(product_over(of, own)))
     };

@@ -1,25 +1,25 @@
-//! Collecting a block's units and rebuilding what is lost.
+//! Collects a block's units and rebuilds those that are lost.
 
 use super::{LENGTH_PREFIX, UNITS_MAX, cauchy};
 use crate::fec::gf256;
 use core::num::NonZeroU8;
 
-/// Why a unit was not taken. The decoder is as before.
+/// The reason why a unit was not taken. The decoder is as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectedUnit {
-    /// No such unit in a block of this k.
+    /// A block of this k has no such unit.
     #[error("unit {index} lies outside the block")]
     OutOfRange {
         /// The source or repair index given.
         index: u8,
     },
-    /// The unit is here already, or was rebuilt.
+    /// The decoder holds the unit already, or has rebuilt it.
     #[error("unit {index} is here already")]
     Duplicate {
         /// The source or repair index given.
         index: u8,
     },
-    /// Its length contradicts the units that came before.
+    /// The unit's length contradicts the units that came before.
     #[error("{octets} octets where the block's symbols have {expected}")]
     Length {
         /// Octets of this unit, as a symbol.
@@ -32,18 +32,18 @@ pub enum RejectedUnit {
     Surplus,
 }
 
-/// Why a block was not rebuilt.
+/// The reason why a block was not rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undecodable {
     /// Too few units so far.
     #[error("{units} more units are needed")]
     Missing {
-        /// How many more, any of the block's, would do.
+        /// The number of further units, any of the block's, that would do.
         units: usize,
     },
-    /// A rebuilt symbol contradicts itself: a unit was damaged without notice. Which one cannot be
-    /// told, so nothing is delivered and the repair symbols are forgotten: others, or the same
-    /// again, may still do if the damage was in them.
+    /// A rebuilt symbol contradicts itself, so a unit was damaged without notice. Nothing shows
+    /// which one, so nothing is delivered and the repair symbols are forgotten. If the damage was
+    /// in them, other repair symbols, or the same ones received again, may still rebuild the block.
     #[error("rebuilt source {index} is no symbol: a unit of the block was damaged")]
     Corrupt {
         /// The first source that came out wrong.
@@ -55,7 +55,7 @@ pub enum Undecodable {
 enum Source {
     Lost,
     Held(Vec<u8>),
-    /// Rebuilt and handed over; nothing is kept.
+    /// The source was rebuilt and handed over; nothing is kept.
     Rebuilt,
 }
 
@@ -65,9 +65,9 @@ enum Source {
 #[derive(Clone, Debug)]
 pub struct BlockDecoder {
     sources: Vec<Source>,
-    /// By repair index, in order of arrival.
+    /// The repair symbols by repair index, in order of arrival.
     repairs: Vec<(u8, Vec<u8>)>,
-    /// How many of `sources` are [`Source::Lost`].
+    /// The number of `sources` that are [`Source::Lost`].
     lost: usize,
     /// The longest payload held.
     longest: usize,
@@ -85,17 +85,18 @@ impl BlockDecoder {
         }
     }
 
-    /// How many sources the block has.
+    /// The number of sources in the block.
     pub fn k(&self) -> usize {
         self.sources.len()
     }
 
-    /// How many units, any of the block's, are still needed: what LT-TCP's feedback reports.
+    /// The number of units, any of the block's, that are still needed: the value in LT-TCP's
+    /// feedback.
     pub fn needed(&self) -> usize {
         self.lost.saturating_sub(self.repairs.len())
     }
 
-    /// Whether every source is here or was rebuilt.
+    /// Whether every source has arrived or was rebuilt.
     pub fn is_complete(&self) -> bool {
         self.lost == 0
     }
@@ -110,7 +111,7 @@ impl BlockDecoder {
         self.sources.iter().map(source).chain(repairs).sum()
     }
 
-    /// The payload of source `index`, if it arrived as such.
+    /// The payload of source `index`, if it arrived as a source.
     pub fn source(&self, index: u8) -> Option<&[u8]> {
         match self.sources.get(usize::from(index)) {
             Some(Source::Held(payload)) => Some(payload),
@@ -174,12 +175,13 @@ impl BlockDecoder {
         Ok(())
     }
 
-    /// Rebuilds the lost sources: index and payload of each, in order. Empty when none is lost.
+    /// Rebuilds the lost sources. Returns index and payload of each, in order; empty when none is
+    /// lost.
     ///
     /// Afterwards the block is complete, and the decoder keeps none of what it returned.
     ///
     /// # Errors
-    /// [`Undecodable`]. If units are missing, with the decoder as before.
+    /// [`Undecodable`]. If units are missing, the decoder is as before.
     pub fn decode(&mut self) -> Result<Vec<(u8, Vec<u8>)>, Undecodable> {
         let units = self.needed();
         if units > 0 {
@@ -210,7 +212,7 @@ impl BlockDecoder {
         Ok(rebuilt)
     }
 
-    /// What each held repair symbol says about the lost sources alone.
+    /// The part of each held repair symbol that the lost sources alone contribute.
     fn strip_held_sources(&self) -> Vec<Vec<u8>> {
         let indices = (0u8..=u8::MAX).zip(&self.sources);
         let (held, mut payloads): (Vec<u8>, Vec<&[u8]>) = indices

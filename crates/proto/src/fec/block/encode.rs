@@ -1,15 +1,15 @@
-//! Repair symbols, one at a time.
+//! Repair symbols, made one at a time.
 
 use super::{LENGTH_PREFIX, UNITS_MAX, cauchy};
 use crate::fec::gf256;
 
-/// Why there is no such repair symbol.
+/// The reason why a repair symbol does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotEncode {
     /// A block has 1 to 255 sources.
     #[error("a block of {sources} sources; it has 1 to 255")]
     SourceCount {
-        /// How many were given.
+        /// The number of sources given.
         sources: usize,
     },
     /// Sources and repair symbols together exceed the field's 256 units.
@@ -17,13 +17,13 @@ pub enum CannotEncode {
     RepairIndex {
         /// The index asked for.
         repair_index: u8,
-        /// How many sources the block has.
+        /// The number of sources in the block.
         sources: u8,
     },
     /// A payload's length does not fit its two-octet prefix.
     #[error("a payload of {octets} octets; the length prefix ends at 65535")]
     PayloadTooLong {
-        /// How long it is.
+        /// The length of the payload.
         octets: usize,
     },
 }

@@ -1,9 +1,9 @@
 //! Erasures across packets: a systematic block code of which any k units rebuild the k sources.
 //!
-//! The sources of a block go out as they are. A repair symbol is a linear combination of all k;
-//! each can be made at any time, in any order, from the sources alone, so that "two more" never
-//! means encoding a block again. A receiver that holds any k of the block's units (sources and
-//! repair symbols) solves for the lost ones, and only for those.
+//! The sources of a block are sent as they are. A repair symbol is a linear combination of all k
+//! sources. Each can be made at any time, in any order, from the sources alone, so that "two more"
+//! never means encoding a block again. A receiver that holds any k of the block's units (sources
+//! and repair symbols) solves for the lost ones, and only for those.
 //!
 //! # The code
 //! Source j < k stands as the symbol `length (2 octets, big-endian) ‖ payload ‖ zeros`, as long as
@@ -26,7 +26,7 @@
 //!
 //! # Sources
 //! Blömer et al., "An XOR-Based Erasure-Resilient Coding Scheme", ICSI TR-95-048 (Cauchy matrices);
-//! LT-TCP slides (feedback in units); spec/fec.md sections 1 and 2.3. Why: ADR 0004.
+//! LT-TCP slides (feedback in units). `docs/models/fec.md` has the model, ADR 0004 the reasons.
 
 mod cauchy;
 mod decode;

@@ -1,4 +1,4 @@
-//! When a block closes, and how many repair symbols it then gets.
+//! The rule by which a block closes, and the number of repair symbols that it then gets.
 //!
 //! A block closes when it has k sources, or when its first source has waited long enough: without
 //! the second rule the last packets of a burst would stay unprotected until the next burst.
@@ -7,7 +7,7 @@ use crate::machine::Deadline;
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 use core::num::NonZeroU8;
 
-/// How a sender groups sources into blocks.
+/// A plan for grouping sources into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockPlan {
     k: NonZeroU8,
@@ -16,8 +16,9 @@ pub struct BlockPlan {
 }
 
 impl BlockPlan {
-    /// Blocks of `k` sources with `repairs` repair symbols, closed at the latest `close_after`
-    /// their first source. `None` if `k` and `repairs` exceed the field's 256 units together.
+    /// A plan for blocks of `k` sources with `repairs` repair symbols, which close at the latest
+    /// `close_after` their first source. `None` if `k` and `repairs` together exceed the field's
+    /// 256 units.
     pub fn new(k: NonZeroU8, repairs: u8, close_after: Duration) -> Option<Self> {
         let last_unit = k.get().checked_add(repairs.saturating_sub(1));
         last_unit.map(|_| Self {
@@ -37,13 +38,13 @@ impl BlockPlan {
         self.repairs
     }
 
-    /// How long a block waits for more sources, counted from its first.
+    /// The time that a block waits for more sources, counted from its first.
     pub fn close_after(self) -> Duration {
         self.close_after
     }
 
-    /// The same plan, leaving a block the time that its sources take as packets of `packet` octets
-    /// at `rate`, and a fifth more for what else is sent meanwhile.
+    /// The same plan with a waiting time that suits `rate`: the time that the block's sources take
+    /// as packets of `packet` octets, and a fifth more for other packets sent meanwhile.
     #[must_use]
     pub fn at_rate(self, rate: Bitrate, packet: ByteCount) -> Self {
         let sources = rate.time_to_send(packet) * u32::from(self.k.get());
@@ -61,27 +62,27 @@ impl BlockPlan {
     }
 }
 
-/// Why a block closed.
+/// The reason why a block closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// It has k sources.
+    /// The block has k sources.
     Count,
-    /// Its first source waited long enough.
+    /// The block's first source waited long enough.
     Time,
-    /// The sender asked, or the ordinals jumped.
+    /// The sender asked for it, or the ordinals jumped.
     Early,
 }
 
-/// A block that takes no more sources: the moment to make its repair symbols.
+/// A block that takes no more sources, so that its repair symbols can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedBlock {
     /// The ordinal of its first source.
     pub first: u32,
-    /// How many sources it has, with consecutive ordinals.
+    /// The number of its sources, which have consecutive ordinals.
     pub k: NonZeroU8,
-    /// How many repair symbols the plan gives it.
+    /// The number of repair symbols that the plan gives it.
     pub repairs: u8,
-    /// Why it closed.
+    /// The reason why it closed.
     pub why: CloseReason,
 }
 
@@ -122,7 +123,7 @@ impl OpenBlock {
     }
 }
 
-/// A sender's bookkeeping: which block is open, and until when. Blocks do not overlap.
+/// A sender's schedule of blocks: which block is open, and until when. Blocks do not overlap.
 #[derive(Clone, Debug)]
 pub struct BlockSchedule {
     plan: BlockPlan,
@@ -145,10 +146,10 @@ impl BlockSchedule {
         self.plan = plan;
     }
 
-    /// Source `ordinal` was sent for the first time. Returns the block that this closes.
+    /// Notes that source `ordinal` was sent for the first time. Returns the block that this closes.
     ///
-    /// Ordinals count up by one (and wrap). One that does not follow the last opens a new block,
-    /// and the old one closes early.
+    /// Ordinals count up by one (and wrap). A source whose ordinal does not follow the last one
+    /// opens a new block, and the old block closes early.
     pub fn on_source(&mut self, now: Instant, ordinal: u32) -> Option<ClosedBlock> {
         let follows = |open: &OpenBlock| {
             let next = open.first.wrapping_add(u32::from(open.sources.get()));
@@ -167,7 +168,8 @@ impl BlockSchedule {
             opened: now,
             plan: self.plan,
         });
-        // One block a call: where both are done, the new one closes by its deadline, which is now.
+        // A call returns one block: where both are done, the new one closes by its deadline, which
+        // is now.
         match displaced {
             Some(open) => Some(open.close(CloseReason::Early)),
             None => self
@@ -177,18 +179,18 @@ impl BlockSchedule {
         }
     }
 
-    /// The deadline may have come. Returns the block whose time is up.
+    /// Notes that the deadline may have come. Returns the block whose time is up.
     pub fn on_deadline(&mut self, now: Instant) -> Option<ClosedBlock> {
         let due = self.open.take_if(|open| open.closes_at() <= now)?;
         Some(due.close(CloseReason::Time))
     }
 
-    /// Closes the open block: the sender knows that no more sources follow.
+    /// Closes the open block, because the sender knows that no more sources follow.
     pub fn close(&mut self) -> Option<ClosedBlock> {
         self.open.take().map(|open| open.close(CloseReason::Early))
     }
 
-    /// When the open block's time is up.
+    /// The time at which the open block's waiting ends.
     pub fn next_deadline(&self) -> Option<Deadline> {
         self.open.map(|open| Deadline {
             at: open.closes_at(),

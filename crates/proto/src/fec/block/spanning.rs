@@ -1,16 +1,17 @@
 //! Parity over the sources so far, for a block that is still being filled.
 //!
-//! A repair symbol spans the sources before it: its row is that of a repair unit of the block code,
-//! cut after the span. What was lost is so rebuilt as soon as as many repair symbols followed it
-//! as sources were lost, however many sources are still to come.
+//! A repair symbol spans the sources before it: its row is the row of a repair unit of the block
+//! code, cut after the span. Lost sources are rebuilt as soon as as many repair symbols as there
+//! are lost sources have arrived behind them. Sources that are still to come do not matter.
 //!
-//! Sources have the unit numbers 0 to 63, rows 64 and above, whatever the span; so symbols of one
-//! span alone are those of the block code, of which any do. Rows of different spans make a matrix
-//! that is singular once in a few hundred times; one more row mends that.
+//! Sources have the unit numbers 0 to 63 and rows the numbers from 64 on, whatever the span. So
+//! symbols of equal span are those of the block code, and any set of them will do. Rows of
+//! different spans make a matrix that is singular once in a few hundred times; one more row mends
+//! that.
 //!
 //! # Does not
 //! - Know when a block ends, or how many rows there will be.
-//! - Detect damage but by a length that does not fit.
+//! - Detect damage, except by a length that does not fit.
 //!
 //! # Sources
 //! The rows of [`super::encode_repair`]; `docs/models/link.md`.
@@ -18,9 +19,9 @@
 use super::{LENGTH_PREFIX, cauchy};
 use crate::fec::gf256;
 
-/// Sources that such a block can have.
+/// The number of sources that such a block can have.
 pub const SPAN_MAX: u8 = 64;
-/// Rows that such a block can have.
+/// The number of rows that such a block can have.
 pub const ROWS_MAX: u8 = 192;
 
 /// A payload as a symbol.
@@ -56,7 +57,7 @@ impl SpanEncoder {
         Some(index)
     }
 
-    /// How many sources there are.
+    /// The number of sources.
     pub fn span(&self) -> u8 {
         u8::try_from(self.symbols.len()).unwrap_or(SPAN_MAX)
     }
@@ -66,8 +67,8 @@ impl SpanEncoder {
         payload_of(self.symbols.get(usize::from(index))?)
     }
 
-    /// Appends the repair symbol of `row` over the first `span` sources to `out`; `false` if there
-    /// is none.
+    /// Appends the repair symbol of `row` over the first `span` sources to `out`. Returns `false`
+    /// if no such symbol exists.
     pub fn repair(&self, row: u8, span: u8, out: &mut Vec<u8>) -> bool {
         let Some(symbols) = self.symbols.get(..usize::from(span)) else {
             return false;
@@ -93,14 +94,14 @@ struct Repair {
     symbol: Vec<u8>,
 }
 
-/// Collects sources and repair symbols, and rebuilds what it can as soon as it can.
+/// A decoder that collects sources and repair symbols, and rebuilds sources as soon as it can.
 ///
 /// Holds at most [`SPAN_MAX`] sources and as many repair symbols.
 #[derive(Clone, Debug, Default)]
 pub struct SpanDecoder {
     /// The symbols that arrived or were rebuilt, by index.
     symbols: Vec<Option<Vec<u8>>>,
-    /// Those that have not rebuilt anything yet.
+    /// The repair symbols that have not rebuilt anything yet.
     repairs: Vec<Repair>,
 }
 
@@ -110,13 +111,14 @@ impl SpanDecoder {
         payload_of(self.symbols.get(usize::from(index))?.as_ref()?)
     }
 
-    /// Of the first `span` sources so many more symbols must come until all are there.
+    /// The number of further symbols that must come until all of the first `span` sources are
+    /// known.
     pub fn needed(&self, span: u8) -> usize {
         let repairs = self.repairs.iter().filter(|repair| repair.span <= span);
         self.lost(span).saturating_sub(repairs.count())
     }
 
-    /// Octets that are held.
+    /// The number of octets held.
     pub fn octets(&self) -> usize {
         let symbols = self.symbols.iter().flatten().map(Vec::len);
         let repairs = self.repairs.iter().map(|repair| repair.symbol.len());
@@ -136,7 +138,8 @@ impl SpanDecoder {
         self.symbols[index] = Some(symbol);
     }
 
-    /// Takes source `index`. `false` if it brings nothing new, or cannot be.
+    /// Takes source `index`. Returns `false` if it brings nothing new, or if no such source is
+    /// possible.
     pub fn add_source(&mut self, index: u8, payload: &[u8]) -> bool {
         if index >= SPAN_MAX || self.source(index).is_some() {
             return false;
@@ -149,8 +152,8 @@ impl SpanDecoder {
         true
     }
 
-    /// Takes the symbol of `row` over the first `span` sources. `false` if it brings nothing new,
-    /// or cannot be.
+    /// Takes the symbol of `row` over the first `span` sources. Returns `false` if it brings
+    /// nothing new, or if no such symbol is possible.
     pub fn add_repair(&mut self, row: u8, span: u8, symbol: &[u8]) -> bool {
         let sound = row < ROWS_MAX && (1..=SPAN_MAX).contains(&span);
         let fits = (LENGTH_PREFIX..=LENGTH_PREFIX + usize::from(u16::MAX)).contains(&symbol.len());
@@ -164,7 +167,7 @@ impl SpanDecoder {
         true
     }
 
-    /// Rebuilds what the repair symbols allow, shortest spans first.
+    /// Rebuilds the sources that the repair symbols allow, shortest spans first.
     fn rebuild(&mut self) {
         let mut spans: Vec<u8> = self.repairs.iter().map(|repair| repair.span).collect();
         spans.sort_unstable();
@@ -178,8 +181,8 @@ impl SpanDecoder {
         }
     }
 
-    /// Solves for all that is lost of the first `span` sources. `false`: the rows did not suffice,
-    /// and one of them that says nothing new was dropped.
+    /// Solves for all lost sources among the first `span`. Returns `false` if the rows did not
+    /// suffice; one that adds nothing new was then dropped.
     fn solve(&mut self, span: u8) -> bool {
         let lost: Vec<u8> = (0..span).filter(|&j| self.source(j).is_none()).collect();
         let rows: Vec<&Repair> = self.repairs.iter().filter(|r| r.span <= span).collect();
@@ -204,7 +207,7 @@ impl SpanDecoder {
                 for (&index, row) in lost.iter().zip(&inverse) {
                     let mut symbol = vec![0; longest.unwrap_or_default()];
                     gf256::dot(&mut symbol, &stripped, row);
-                    // A length that does not fit shows damage: nothing is left of the source.
+                    // A length that does not fit shows damage: the source is not usable.
                     let len = payload_of(&symbol).map_or(0, <[u8]>::len);
                     symbol.truncate(LENGTH_PREFIX + len);
                     rebuilt.push((index, symbol));
@@ -222,7 +225,7 @@ impl SpanDecoder {
         }
     }
 
-    /// What a repair symbol says about the lost sources alone.
+    /// The part of a repair symbol that the lost sources alone contribute.
     fn stripped(&self, repair: &Repair) -> Vec<u8> {
         let unit = SPAN_MAX + repair.row;
         let known = (0..repair.span).zip(&self.symbols);
@@ -240,8 +243,8 @@ impl SpanDecoder {
     }
 }
 
-/// The rows that, multiplied by `matrix`, give the unit matrix of `size`; or which row of `matrix`
-/// is the sum of those before it.
+/// The inverse of `matrix`: rows that, multiplied by it, give the unit matrix of `size`. If there
+/// is none, the error is the row of `matrix` that is a sum of those before it.
 fn inverted(mut matrix: Vec<Vec<u8>>, size: usize) -> Result<Vec<Vec<u8>>, usize> {
     let count = matrix.len();
     for (i, row) in matrix.iter_mut().enumerate() {
@@ -289,8 +292,9 @@ mod tests {
         (0..count).map(payload).collect()
     }
 
-    /// Sends a block with a row after every third source and rows at its end until all is there;
-    /// `lost` of the symbols do not arrive. How many symbols arrived, and how many were needed.
+    /// Sends a block with a row after every third source and rows at its end until the receiver has
+    /// every source. A share `loss` of the symbols does not arrive. Returns the number of symbols
+    /// that arrived, and the number needed.
     fn session(seed: u64, count: u8, loss: f64) -> (usize, usize) {
         let mut rng = Rng::from_seed(seed);
         let payloads = payloads(&mut rng, count);
@@ -381,7 +385,7 @@ mod tests {
         for (row, span, len) in [(0, 0, 3), (0, SPAN_MAX + 1, 3), (ROWS_MAX, 1, 3), (0, 1, 1)] {
             assert!(!decoder.add_repair(row, span, &vec![1; len]));
         }
-        // Octets that are no symbol rebuild to something, and harm nothing.
+        // Octets that are no symbol give a wrong source and do no other harm.
         assert!(decoder.add_repair(3, 1, &[0xFF; 9]));
         assert_eq!(decoder.needed(1), 0);
     }

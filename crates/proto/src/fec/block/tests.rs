@@ -1,4 +1,5 @@
-//! The law of the code: any k units rebuild the k sources, fewer say how many are missing.
+//! The law of the code: any k units rebuild the k sources; with fewer, the decoder says how many
+//! are missing.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "indices and draws stay below the 256 units of a block"

@@ -1,5 +1,5 @@
-//! 32 octets at a time: two byte shuffles look up the products of the two nibbles
-//! (Plank, Greenan, Miller, FAST 2013).
+//! The bulk operations on 32 octets at a time with AVX2: two byte shuffles look up the products of
+//! the two nibbles (Plank, Greenan, Miller, FAST 2013).
 #![expect(unsafe_code, reason = "vector loads and stores go through pointers")]
 #![expect(
     clippy::cast_ptr_alignment,

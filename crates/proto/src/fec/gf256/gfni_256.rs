@@ -1,5 +1,5 @@
-//! 32 octets at a time: the GFNI affine instruction applies the 8 x 8 bit matrix of the factor.
-//! (Its multiply instruction is of no use: that one reduces by 0x11B.)
+//! The bulk operations on 32 octets at a time: the GFNI affine instruction applies the 8 x 8 bit
+//! matrix of the factor. (GFNI's multiply instruction is of no use, since it reduces by 0x11B.)
 #![expect(unsafe_code, reason = "vector loads and stores go through pointers")]
 #![expect(
     clippy::cast_ptr_alignment,

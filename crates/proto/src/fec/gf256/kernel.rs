@@ -1,4 +1,4 @@
-//! Which form of the bulk operations runs here.
+//! The choice among the forms of the bulk operations.
 
 use super::scalar;
 #[cfg(target_arch = "x86_64")]
@@ -24,7 +24,7 @@ enum Form {
 }
 
 impl Kernel {
-    /// The oracle: one octet at a time, on every target.
+    /// The scalar form, one octet at a time, on every target: the one that the others must equal.
     pub const fn scalar() -> Self {
         Self(Form::Scalar)
     }
@@ -58,7 +58,7 @@ impl Kernel {
         *BEST.get_or_init(|| Self::available().pop().unwrap_or(Self::scalar()))
     }
 
-    /// What reports and benchmarks call it.
+    /// The name in reports and benchmarks.
     pub const fn name(self) -> &'static str {
         match self.0 {
             Form::Scalar => "scalar",
@@ -71,7 +71,7 @@ impl Kernel {
         }
     }
 
-    /// As [`mul_add`], in this form.
+    /// Does the same as [`mul_add`], in this form.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(
@@ -94,7 +94,7 @@ impl Kernel {
         }
     }
 
-    /// As [`dot`], in this form.
+    /// Does the same as [`dot`], in this form.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(

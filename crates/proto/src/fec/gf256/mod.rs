@@ -1,9 +1,9 @@
 //! The field GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1 (0x11D) and its two bulk operations.
 //!
-//! RFC 8681, ISA-L and most erasure codecs use this field, so that rows can be compared with
-//! theirs octet by octet. [`mul_add`] and [`dot`] are where all coding time goes; each has a scalar
-//! form, which is the oracle, and vector forms for x86-64, of which the best that the processor
-//! has is chosen once. On other targets the scalar form serves.
+//! RFC 8681, ISA-L and most erasure codecs use this field, so rows can be compared with theirs
+//! octet by octet. All coding time is spent in [`mul_add`] and [`dot`]. Each has a scalar form,
+//! against which the others are tested, and vector forms for x86-64. The best form that the
+//! processor has is chosen once. On other targets the scalar form serves.
 //!
 //! # Promises
 //! - Every [`Kernel`] gives the same octets as [`Kernel::scalar`], for any lengths and alignment.

@@ -1,4 +1,4 @@
-//! The bulk operations one octet at a time: the oracle, and the fallback.
+//! The bulk operations one octet at a time: the form that others must equal, and the fallback.
 
 use super::table::PRODUCT;
 

@@ -1,6 +1,7 @@
 //! Products, inverses and powers as tables, computed at compile time.
 
-/// x^8 + x^4 + x^3 + x^2 + 1, of which x is a primitive element (RFC 8681, section 3.7.1).
+/// The polynomial x^8 + x^4 + x^3 + x^2 + 1, of which x is a primitive element (RFC 8681, section
+/// 3.7.1).
 const POLYNOMIAL: u16 = 0x11D;
 
 /// The number of non-zero elements; powers of the primitive element repeat with this period.
@@ -28,7 +29,7 @@ const fn product_by_shifts(a: u8, b: u8) -> u8 {
     sum as u8
 }
 
-/// `EXPONENTIAL[i]` = x^i.
+/// The powers: `EXPONENTIAL[i]` = x^i.
 static EXPONENTIAL: [u8; ORDER] = {
     let mut table = [0; ORDER];
     let mut element = 1;
@@ -41,7 +42,7 @@ static EXPONENTIAL: [u8; ORDER] = {
     table
 };
 
-/// `PRODUCT[a][b]` = a · b.
+/// The products: `PRODUCT[a][b]` = a · b.
 pub(super) static PRODUCT: [[u8; 256]; 256] = {
     let mut table = [[0; 256]; 256];
     // Rows are filled from exponents, since shifts for all 65536 products slow the compiler.
@@ -109,17 +110,17 @@ pub(super) static AFFINE: [u64; 256] = {
     table
 };
 
-/// a · b.
+/// The product a · b.
 pub fn product(a: u8, b: u8) -> u8 {
     PRODUCT[usize::from(a)][usize::from(b)]
 }
 
-/// 1 / `a`; 0 for 0, which has no inverse.
+/// The inverse 1 / `a`; 0 for 0, which has no inverse.
 pub fn inverse(a: u8) -> u8 {
     INVERSE[usize::from(a)]
 }
 
-/// x^`exponent`, x the primitive element.
+/// The power x^`exponent`, x being the primitive element.
 pub(crate) const fn power(exponent: usize) -> u8 {
     EXPONENTIAL[exponent % ORDER]
 }

@@ -73,7 +73,7 @@ fn mul_add_equals_the_scalar_form_at_every_length_and_alignment() {
             let (from, to) = (stream.below(64) as usize, stream.below(64) as usize);
             let factor = stream.below(256) as u8;
             let source = &pool[from..from + len];
-            // One octet more on either side shows a write outside.
+            // One more octet on either side shows a write out of bounds.
             let mut expected = pool[2048 - to..2048 - to + len + 2].to_vec();
             let mut found = expected.clone();
             Kernel::scalar().mul_add(&mut expected[1..=len], source, factor);

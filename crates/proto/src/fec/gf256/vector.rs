@@ -4,7 +4,8 @@
 //! `load`, `store`, `zero`, `xor`, `prepare` and `multiply` under the same processor features.
 //! A macro rather than a trait, because trait methods cannot carry a processor feature.
 //!
-//! Ends that do not fill a vector are covered by one vector that overlaps octets already done.
+//! Octets at the end that do not fill a vector are covered by one vector that overlaps octets
+//! already done.
 
 /// The `N` octets of `source` from `offset` on, zeros past its end.
 #[cold]
@@ -20,7 +21,7 @@ pub(super) fn padded<const N: usize>(source: &[u8], offset: usize) -> [u8; N] {
 
 macro_rules! vector_kernel {
     ($features:literal) => {
-        /// `destination` += `factor` · `source`, over the length of the shorter.
+        /// Computes `destination` += `factor` · `source`, over the length of the shorter.
         #[target_feature(enable = $features)]
         pub(super) fn mul_add(destination: &mut [u8], source: &[u8], factor: u8) {
             let len = destination.len().min(source.len());
@@ -31,7 +32,8 @@ macro_rules! vector_kernel {
                 return;
             };
             let by = prepare(factor);
-            // Taken before the loop changes the octets that it shares with the last whole vector.
+            // Computed before the loop changes the octets that it shares with the last whole
+            // vector.
             let last = xor(load(before), multiply(by, load(added)));
             let sums = destination.as_chunks_mut().0;
             for (sum, octets) in sums.iter_mut().zip(source.as_chunks().0) {
@@ -43,7 +45,7 @@ macro_rules! vector_kernel {
             }
         }
 
-        /// `destination` = Σ `coefficients[j]` · `sources[j]`.
+        /// Computes `destination` = Σ `coefficients[j]` · `sources[j]`.
         #[target_feature(enable = $features)]
         pub(super) fn dot(destination: &mut [u8], sources: &[&[u8]], coefficients: &[u8]) {
             let len = destination.len();
@@ -68,7 +70,8 @@ macro_rules! vector_kernel {
             }
         }
 
-        /// `OCTETS` = `LANES` · `WIDTH` octets of the sum, kept in registers while the sources pass.
+        /// Computes `OCTETS` = `LANES` · `WIDTH` octets of the sum, kept in registers while the
+        /// sources pass.
         #[inline]
         #[target_feature(enable = $features)]
         fn dot_lanes<const LANES: usize, const OCTETS: usize>(

@@ -1,18 +1,19 @@
-//! Parity behind a message, and its use.
+//! The packet code: appends parity to a message, and corrects a message with it.
 
 use super::generator::Generator;
 use super::layout::{CODEWORD_OCTETS_MAX, Layout};
 use super::locate::locate;
 use crate::units::FecStrength;
 
-/// What was undone.
+/// The damage that was corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrected {
-    /// Wrong octets, in message and parity together. At low error rates nearly one bit error each.
+    /// Wrong octets, in message and parity together. At low error rates nearly each of them is one
+    /// bit error.
     pub symbols: u32,
 }
 
-/// Why damage remains. Codewords that could be corrected have been.
+/// The reason why damage remains. Codewords that could be corrected have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Uncorrectable {
     /// The octets do not hold the parity and a message.
@@ -33,14 +34,14 @@ pub enum Uncorrectable {
     },
 }
 
-/// Generators kept. A packet uses at most two, so this serves four strengths in turn; a table is
-/// at most 64 KiB and takes tens of microseconds to make.
+/// Generators that are kept. A packet uses at most two, so this serves four strengths in turn. A
+/// table takes at most 64 KiB and tens of microseconds to make.
 const GENERATORS_MAX: usize = 8;
 
 /// The code of packets, with the tables of the strengths used last.
 #[derive(Clone, Debug, Default)]
 pub struct PacketCode {
-    /// Most recently used first.
+    /// The generators, most recently used first.
     generators: Vec<Generator>,
 }
 
@@ -76,9 +77,8 @@ impl PacketCode {
     }
 
     /// Corrects `octets`, a message with its parity of `words` behind it, in place.
-    ///
-    /// Meant for packets whose CRC is wrong; check the CRC again afterwards, because with few parity
-    /// octets a badly damaged codeword can be taken for another one.
+    ///  It is meant for packets whose CRC is wrong; check the CRC again afterwards, because with few
+    ///  parity octets a badly damaged codeword can be taken for another one.
     ///
     /// # Errors
     /// [`Uncorrectable`] if damage remains.

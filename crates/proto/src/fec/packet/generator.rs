@@ -20,7 +20,7 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// For 1 to 254 parity octets.
+    /// The generator for 1 to 254 parity octets.
     pub(super) fn new(parity: usize) -> Self {
         // Highest power first, leading one included: multiply by (x - α^i) for each root.
         let mut polynomial = [0; CODEWORD_OCTETS_MAX + 1];
@@ -69,7 +69,7 @@ impl Generator {
         }
     }
 
-    /// `WORDS` is the stride.
+    /// The division with registers of `WORDS` words, which is the stride.
     fn divide_all<const WORDS: usize>(
         &self,
         message: &[u8],
@@ -96,7 +96,7 @@ impl Generator {
         }
     }
 
-    /// `REGISTERS` is the number of codewords from `first` on.
+    /// The division of `REGISTERS` codewords from `first` on.
     fn divide_some<const WORDS: usize, const REGISTERS: usize>(
         &self,
         message: &[u8],

@@ -1,4 +1,4 @@
-//! Which octet of a region belongs to which codeword.
+//! The layout of a region: which octet belongs to which codeword.
 
 use core::ops::Range;
 
@@ -22,7 +22,7 @@ impl Layout {
         }
     }
 
-    /// How many of the region's first `octets` belong to `codeword`.
+    /// The number of the region's first `octets` that belong to `codeword`.
     fn share_of(self, codeword: usize, octets: usize) -> usize {
         octets.saturating_sub(codeword).div_ceil(self.codewords)
     }
@@ -42,7 +42,7 @@ impl Layout {
         self.len_of(codeword) - self.message_of(codeword)
     }
 
-    /// Where octet `index` of `codeword` stands in the region.
+    /// The position of octet `index` of `codeword` in the region.
     pub(super) fn position(self, codeword: usize, index: usize) -> usize {
         codeword + index * self.codewords
     }

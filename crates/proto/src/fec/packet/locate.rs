@@ -1,14 +1,14 @@
-//! From the remainder of a damaged codeword to the wrong octets and by what they are wrong.
+//! The wrong octets of a damaged codeword and their error values, from its remainder.
 //!
 //! The remainder of the received polynomial by the generator has the same values at the roots as
-//! the errors have, and only r terms, so syndromes cost r^2 steps instead of 255 r. Then as ever:
-//! shift-register synthesis gives the locator polynomial, its roots the positions, Forney's
-//! formula the values.
+//! the errors have, and only r terms, so syndromes cost r^2 steps instead of 255 r. The rest is
+//! standard: shift-register synthesis gives the locator polynomial, its roots the positions,
+//! Forney's formula the values.
 
 use super::layout::CODEWORD_OCTETS_MAX;
 use crate::fec::gf256::{dot, inverse, mul_add, power, product};
 
-/// `POWERS[i][j]` = α^(ij).
+/// The powers of α: `POWERS[i][j]` = α^(ij).
 static POWERS: [[u8; CODEWORD_OCTETS_MAX]; CODEWORD_OCTETS_MAX] = {
     let mut table = [[0; CODEWORD_OCTETS_MAX]; CODEWORD_OCTETS_MAX];
     let mut i = 0;
@@ -109,7 +109,7 @@ fn synthesise(syndromes: &[u8]) -> Option<(Symbols, usize)> {
     Some((locator, length))
 }
 
-/// Ω = S · Λ, its lowest terms, of which there are as many as errors.
+/// The lowest terms of Ω = S · Λ, as many as there are errors.
 fn evaluator(locator: &[u8], syndromes: &[u8]) -> Symbols {
     let mut terms = [0; CODEWORD_OCTETS_MAX];
     let errors = locator.len() - 1;
@@ -119,13 +119,13 @@ fn evaluator(locator: &[u8], syndromes: &[u8]) -> Symbols {
     terms
 }
 
-/// The terms of Λ', lowest power first: in characteristic two the odd ones of Λ, moved down.
+/// The terms of Λ', lowest power first: in characteristic two the odd terms of Λ, moved down.
 fn derivative(locator: &[u8]) -> impl DoubleEndedIterator<Item = u8> {
     let terms = locator.iter().enumerate().skip(1);
     terms.map(|(power, &term)| if power % 2 == 1 { term } else { 0 })
 }
 
-/// A polynomial's value, its terms given lowest power first.
+/// The value of a polynomial at `x`; its terms are given lowest power first.
 fn at(terms: impl DoubleEndedIterator<Item = u8>, x: u8) -> u8 {
     terms.rev().fold(0, |sum, term| product(sum, x) ^ term)
 }

@@ -1,8 +1,8 @@
 //! Bit errors inside a packet: interleaved Reed-Solomon parity behind the message.
 //!
 //! The message stays as it is; 0 to 256 words of 32 bits follow it. A receiver that finds a wrong
-//! CRC has the damage undone, and learns how many symbols were wrong: that count is the link's
-//! bit-error meter.
+//! CRC has the damage corrected and learns how many symbols were wrong. That count measures the
+//! link's bit errors.
 //!
 //! # The code
 //! Message and parity together are the region. Its length L needs n = ⌈L / 255⌉ codewords, and octet
@@ -14,8 +14,8 @@
 //!
 //! # Promises
 //! - Up to ⌊r/2⌋ wrong octets in each codeword are always corrected, and counted.
-//! - More are noticed or, rarely, turned into another valid codeword. The fewer parity octets, the
-//!   less rare: check the CRC after correcting as well as before.
+//! - More than that are noticed or, rarely, turned into another valid codeword. Fewer parity octets
+//!   make this less rare: check the CRC after correcting as well as before.
 //!
 //! # Does not
 //! - Look at the CRC: skipping the decoder for intact packets is the caller's gain.
@@ -24,7 +24,7 @@
 //!
 //! # Sources
 //! Reed, Solomon 1960; Massey 1969 (shift-register synthesis); Forney 1965 (error values); `AeroTP`
-//! papers (strength in 32-bit words); spec/fec.md section 3. Why: ADR 0004.
+//! papers (strength in 32-bit words). `docs/models/fec.md` has the model, ADR 0004 the reasons.
 
 mod code;
 mod generator;

@@ -1,4 +1,5 @@
-//! The octets are those of an independent codec; what can be corrected is, and is counted.
+//! The packet code: its octets equal those of an independent codec, and it corrects and counts all
+//! that it can.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "a draw is below the bound it was given"

@@ -1,4 +1,4 @@
-//! Whether the far side still has the association after an outage.
+//! Questions after an outage: does the far side still have the association?
 
 use super::super::codes::ResetCode;
 use super::super::records::Question;
@@ -9,12 +9,12 @@ use crate::units::Instant;
 use crate::wire::Mode;
 
 impl Association {
-    /// The link was down, and is up.
+    /// Handles the link's return after an outage.
     pub(in super::super) fn on_link_up(&mut self) {
         if matches!(self.way, Way::Away) {
             self.reconnect_due = self.role == Role::Opener;
         } else {
-            // An opener that was not answered asks with its opening.
+            // An opener that was not answered asks by its opening.
             let answered = self.phase == Phase::Open && self.answered;
             self.doubted = self.role == Role::Acceptor || answered;
         }
@@ -32,8 +32,8 @@ impl Association {
         self.doubted = false;
     }
 
-    /// The far side does not know the flow: it is over at an acceptor, and asked for again by an
-    /// opener.
+    /// Handles that the far side does not know the flow: an acceptor ends it, and an opener asks
+    /// for it again.
     pub(in super::super) fn on_gone(&mut self, now: Instant, shared: &mut Shared) {
         if self.question().is_none() {
             return;
@@ -44,7 +44,7 @@ impl Association {
                 self.drop_link(now, shared);
                 self.fail(now, shared, ResetCode::PeerLost);
             }
-            // There is no connection to find again: the next message asks.
+            // There is no connection to be found again: the next message asks.
             Role::Opener if self.class.mode == Mode::Datagram => self.answered = false,
             Role::Opener => {
                 self.drop_link(now, shared);

@@ -1,4 +1,4 @@
-//! How an association ends.
+//! The end of an association.
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
@@ -43,7 +43,7 @@ impl Association {
         self.part(now, shared, LastWord::Reset(code));
     }
 
-    /// This side cuts the flow off without being told to.
+    /// Cuts the flow off from this side, without being told to.
     pub(super) fn fail(&mut self, now: Instant, shared: &mut Shared, code: ResetCode) {
         if self.is_alive() {
             self.reset(now, shared, code);
@@ -54,7 +54,7 @@ impl Association {
         }
     }
 
-    /// The driver knows the flow no longer. What waits is sent, then the last word.
+    /// Ends the flow for the driver. Waiting messages are sent, then the last word.
     pub(super) fn part(&mut self, now: Instant, shared: &mut Shared, word: LastWord) {
         if !self.is_alive() {
             return;
@@ -73,7 +73,7 @@ impl Association {
         }
     }
 
-    /// The far side knows that the flow is over, or will not hear it.
+    /// Forgets the flow: the far side knows that it is over, or will not hear it.
     pub(super) fn leave(&mut self, now: Instant, shared: &mut Shared) {
         if self.is_alive() {
             shared.counters.flows_now = shared.counters.flows_now.saturating_sub(1);
@@ -101,14 +101,15 @@ impl Association {
         self.leave(now, shared);
     }
 
-    /// The far side closed the connection; its last word may have been lost.
+    /// Handles that the far side closed the connection; its last word may have been lost.
     pub(in super::super) fn on_peer_finished(&mut self, now: Instant, shared: &mut Shared) {
         if self.is_alive() {
             self.on_end(now, shared);
         }
     }
 
-    /// The connection is over. What was under way on it may be lost; an opener connects again.
+    /// Handles the end of the connection. Messages under way on it may be lost; an opener connects
+    /// again.
     pub(in super::super) fn on_connection_closed(&mut self, now: Instant, shared: &mut Shared) {
         self.way = Way::Away;
         if !self.is_alive() {

@@ -1,4 +1,4 @@
-//! What arrives: records of a stream or of a TPDU.
+//! Records that arrive, in a stream or in a TPDU.
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
@@ -9,11 +9,11 @@ use super::{Association, Phase, Way};
 use crate::units::Instant;
 use crate::wire::Mode;
 
-/// A record that does not belong where it came.
+/// The error about a record that does not belong where it arrived.
 struct Misplaced;
 
 impl Association {
-    /// A payload of the flow's connection, or of datagram mode.
+    /// Takes a payload of the flow's connection, or of datagram mode.
     pub(in super::super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
         self.doubted = false;
         if let Way::Stream(link) = &mut self.way {
@@ -63,7 +63,7 @@ impl Association {
             self.answered = true;
         }
         match (record, self.role) {
-            // Repeated with the flow's messages; the splicer compared it.
+            // The opening is repeated with the flow's messages; the splicer has compared it.
             (Record::Open(open), Role::Acceptor) if open.flow == self.id => {
                 self.owes_answer |= !open.refresh;
                 self.feed(now, shared);
@@ -85,7 +85,8 @@ impl Association {
             }
             (Record::End { .. }, _) => self.on_end(now, shared),
             (Record::Refused(code), Role::Opener) => self.on_refused(now, shared, *code),
-            // It knows nothing of a message's flow, having restarted: the next message asks again.
+            // The far side has restarted and does not know the flow of a message: the next message
+            // asks again.
             (Record::Reset(ResetCode::PeerLost), Role::Opener)
                 if self.class.mode == Mode::Datagram =>
             {

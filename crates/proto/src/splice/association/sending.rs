@@ -1,4 +1,4 @@
-//! What goes out: the opening, the answer, messages, and the last word.
+//! Records that are sent: the opening, the answer, messages, and the last word.
 
 use super::super::address::FlowKind;
 use super::super::records::{Accepted, HEADER_BYTES, MESSAGE_HEADER_BYTES, Open, Record};
@@ -10,7 +10,7 @@ use crate::units::Instant;
 use crate::wire::Mode;
 use core::net::SocketAddr;
 
-/// Octets that a message's part takes beside its own.
+/// Octets that a message's part takes besides its own.
 const PART_OVERHEAD: usize = HEADER_BYTES + MESSAGE_HEADER_BYTES;
 /// Octets of a FLOW record.
 const FLOW_BYTES: usize = HEADER_BYTES + 16;
@@ -66,7 +66,7 @@ impl Association {
         })
     }
 
-    /// Where records are a stream, the opening begins it.
+    /// Sends the opening first, where records are a stream.
     pub(super) fn say_open_on_stream(&mut self, now: Instant, shared: &mut Shared) {
         let open = self.open_record();
         if let Way::Stream(link) = &mut self.way {
@@ -75,7 +75,7 @@ impl Association {
         }
     }
 
-    /// Sends what can be sent.
+    /// Sends as much as it can.
     pub(in super::super) fn feed(&mut self, now: Instant, shared: &mut Shared) {
         match self.way {
             Way::Away => {}
@@ -124,7 +124,7 @@ impl Association {
         Some(bound)
     }
 
-    /// What stands before the first record of the next TPDU: whose it is.
+    /// Puts the flow's name before the first record of the next TPDU.
     fn name_flow(&self, out: &mut Vec<u8>) {
         if self.class.mode == Mode::Datagram {
             Record::Flow(self.id).encode(out);
@@ -170,7 +170,7 @@ impl Association {
             } else {
                 self.name_flow(&mut tpdu);
             }
-            // An opening too long to share a TPDU goes before.
+            // An opening too long to share a TPDU has one of its own, before it.
             let shares = tpdu.len() + message.len() <= payload;
             if shares {
                 tpdu.extend_from_slice(&message);
@@ -216,7 +216,7 @@ impl Association {
     }
 }
 
-/// Whether AeroTP took the TPDU. One that it can never take counts as taken, and lost.
+/// Whether AeroTP took the TPDU. A TPDU that it can never take counts as taken, and lost.
 fn write(now: Instant, shared: &mut Shared, id: ConnectionId, tpdu: &[u8]) -> bool {
     shared.endpoint.write_message(now, id, tpdu).unwrap_or(true)
 }

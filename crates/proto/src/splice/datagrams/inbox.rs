@@ -1,4 +1,4 @@
-//! Messages that arrived: parts put together, whole ones waiting to be fetched.
+//! Messages that arrived: parts are put together, and whole messages wait to be fetched.
 
 use super::super::counters::ClassCounters;
 use super::super::credit::{CreditPool, Reservation};
@@ -10,7 +10,7 @@ use super::seen::Seen;
 use crate::units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Messages being put together at once, at most; the oldest gives way.
+/// Messages in reassembly at one time, at most; the oldest gives way.
 const PARTIALS_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -22,15 +22,15 @@ struct Partial {
     bytes: u64,
 }
 
-/// A message that is all there.
+/// A message whose parts have all arrived.
 #[derive(Debug)]
 struct Whole {
     octets: Vec<u8>,
-    /// What is reserved for it.
+    /// The octets reserved for it.
     bytes: u64,
 }
 
-/// A flow's messages from the far side. What they take is reserved in the splicer's pool.
+/// A flow's messages from the far side. Their memory is reserved in the splicer's pool.
 #[derive(Debug, Default)]
 pub(in super::super) struct Inbox {
     held: Reservation,
@@ -43,8 +43,8 @@ pub(in super::super) struct Inbox {
 }
 
 impl Inbox {
-    /// A message, or a part of one, arrived. Whether there is a message to fetch now and was none
-    /// before.
+    /// Takes a message, or a part of one, that arrived. Returns whether there is a message to fetch
+    /// now and was none before.
     pub(in super::super) fn on_message(
         &mut self,
         now: Instant,
@@ -84,7 +84,7 @@ impl Inbox {
         self.ready.len() == 1
     }
 
-    /// Adds a part; the message, if it was the last one missing.
+    /// Adds a part. Returns the message, if it was the last part missing.
     fn add_part(
         &mut self,
         now: Instant,
@@ -136,7 +136,7 @@ impl Inbox {
         }
     }
 
-    /// Gives up messages of which parts have been missing for longer than `wait`.
+    /// Gives up messages that lack parts for longer than `wait`.
     pub(in super::super) fn expire(
         &mut self,
         now: Instant,
@@ -150,7 +150,7 @@ impl Inbox {
         }
     }
 
-    /// When [`Inbox::expire`] has something to do.
+    /// The time at which [`Inbox::expire`] next has something to do.
     pub(in super::super) fn expires_at(&self, wait: Duration) -> Option<Instant> {
         let since = self.partials.values().map(|partial| partial.since).min();
         since.map(|since| since + wait)
@@ -180,7 +180,8 @@ impl Inbox {
         Some(octets)
     }
 
-    /// The far side is a new process, which counts from the start by another clock.
+    /// Begins again for a new process at the far side, which counts from the start and by another
+    /// clock.
     pub(in super::super) fn begin_again(
         &mut self,
         pool: &mut CreditPool,
@@ -193,7 +194,7 @@ impl Inbox {
         self.lateness = Lateness::default();
     }
 
-    /// Nobody will fetch the rest.
+    /// Discards the messages that nobody will fetch.
     pub(in super::super) fn discard(&mut self, pool: &mut CreditPool) {
         self.partials = BTreeMap::new();
         self.ready = VecDeque::new();

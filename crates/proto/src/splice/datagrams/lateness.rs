@@ -1,18 +1,19 @@
-//! How late a message is, by two clocks that nobody has set.
+//! The lateness of a message, by two clocks that nobody has set.
 //!
 //! The difference between arrival and the sender's stamp is the one-way delay plus the clocks'
-//! unknown offset. The least difference seen stands for no queueing and no repair (as in LEDBAT, RFC
-//! 6817, section 3.1.1.2); what a message has above it is how late it is. The least of the last
-//! one to two minutes is used, so that drifting clocks do no harm.
+//! unknown offset. The least difference seen stands for a way without queueing and repair (as in
+//! LEDBAT, RFC 6817, section 3.1.1.2). The part of a message's difference above it is the message's
+//! lateness. The least of the last one to two minutes is used, so that drifting clocks do no harm.
 
 use crate::units::{Duration, Instant};
 
-/// How long a base counts at least. Clocks drift by up to 50 ppm: 3 ms in that time.
+/// The time for which a least difference counts at least. Clocks drift by up to 50 ppm: 3 ms in
+/// that time.
 const WINDOW: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(super) struct Lateness {
-    /// The first difference seen: differences are kept relative to it.
+    /// The first difference seen; other differences are kept relative to it.
     origin: Option<u32>,
     least: Option<i64>,
     least_before: Option<i64>,
@@ -20,7 +21,7 @@ pub(super) struct Lateness {
 }
 
 impl Lateness {
-    /// How much later than the least a message with this stamp arrives.
+    /// The lateness of a message with this stamp: its delay beyond the least.
     pub(super) fn of(&mut self, now: Instant, stamp: u32) -> Duration {
         let difference = now.as_wrapping_micros().wrapping_sub(stamp);
         let origin = *self.origin.get_or_insert(difference);

@@ -6,22 +6,23 @@ use super::cost;
 use crate::units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// A part's index has one octet.
+/// The most parts of a message: a part's index has one octet.
 const PARTS_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Waiting {
-    /// Given when its first part leaves, so that what is never sent leaves no gap.
+    /// The message's number. It is set when the first part leaves, so that messages that are never
+    /// sent leave no gap.
     number: Option<u32>,
     taken_at: Instant,
     octets: Vec<u8>,
     /// Parts that were sent.
     sent: usize,
-    /// The length of these.
+    /// The length of the parts sent.
     part_bytes: usize,
 }
 
-/// A bounded queue of messages. The oldest give way: they are the least worth.
+/// A bounded queue of messages. The oldest give way, since they are worth least.
 #[derive(Debug, Default)]
 pub(in super::super) struct Outbox {
     queue: VecDeque<Waiting>,
@@ -34,7 +35,7 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// Takes a message of a flow that may have `max` octets waiting; `false` if it cannot be.
+    /// Takes a message of a flow that may have `max` octets waiting; `false` if it is not possible.
     pub(in super::super) fn push(
         &mut self,
         now: Instant,
@@ -74,8 +75,8 @@ impl Outbox {
         self.held_bytes = 0;
     }
 
-    /// Drops what has waited for longer than `deadline`, and what `part_bytes` a part cannot
-    /// carry.
+    /// Drops messages that have waited for longer than `deadline`, and messages too long for parts
+    /// of `part_bytes` octets.
     pub(in super::super) fn drop_hopeless(
         &mut self,
         now: Instant,
@@ -115,7 +116,7 @@ impl Outbox {
         })
     }
 
-    /// The part that [`Outbox::next`] showed has been sent.
+    /// Notes that the part that [`Outbox::next`] showed has been sent.
     pub(in super::super) fn sent(&mut self, part_bytes: usize) {
         if let Some(first) = self.queue.front_mut() {
             if first.number.is_none() {
@@ -129,8 +130,9 @@ impl Outbox {
         }
     }
 
-    /// Parts have another length from here on, or those sent may be lost: what was begun is begun
-    /// again. Under a number of its own, for parts of two lengths would make a wrong message.
+    /// Begins the message under way again, because parts have another length from now on or those
+    /// sent may be lost. It gets a new number, since parts of two lengths would make a wrong
+    /// message.
     pub(in super::super) fn begin_again(&mut self) {
         if let Some(first) = self.queue.front_mut().filter(|first| first.sent > 0) {
             first.sent = 0;
@@ -139,7 +141,7 @@ impl Outbox {
     }
 }
 
-/// An empty message is one part.
+/// The number of parts of a message; an empty message is one part.
 fn parts(len: usize, part_bytes: usize) -> usize {
     len.div_ceil(part_bytes.max(1)).max(1)
 }
@@ -203,7 +205,7 @@ mod tests {
         outbox.push(NOW, b"behind", 1_000, &mut counters);
         assert_eq!(outbox.next(120).map(|part| part.number), Some(0));
         outbox.sent(120);
-        // The path carries more, or less, than it did.
+        // The path carries longer or shorter datagrams than before.
         let mut seen = Vec::new();
         for index in 0..2 {
             let part = outbox.next(150).expect("two parts");

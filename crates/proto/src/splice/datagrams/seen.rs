@@ -1,12 +1,12 @@
-//! Which messages came before: a window of numbers.
+//! A window of message numbers that shows which messages came before.
 
 /// Messages behind the newest that are told apart.
 const WINDOW: u32 = 1_024;
 const WORD: u32 = 64;
-/// A sender counts from 0. A first number below this says that those before it were lost; a higher one,
-/// that this end came later.
+/// The bound on a first number, since a sender counts from 0. A first number below it means that those
+/// before it were lost; a higher one means that this end came later.
 const FIRST_MAX: u32 = 32;
-/// No loss makes a larger gap, which only a peer that misbehaves would.
+/// The largest gap that loss can make; only a peer that misbehaves makes a larger one.
 const LEAP_MAX: u32 = 1 << 20;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Seen {
         ((index / WORD) as usize, 1 << (index % WORD))
     }
 
-    /// Whether `number` came before, or is so old that it must be taken for that.
+    /// Whether `number` came before, or is so old that it must count as such.
     pub(super) fn contains(&self, number: u32) -> bool {
         let Some(newest) = self.newest else {
             return false;
@@ -43,7 +43,7 @@ impl Seen {
         behind >= WINDOW || self.words[word] & bit != 0
     }
 
-    /// Notes that `number` came, and says how many numbers are passed by it, itself included.
+    /// Notes that `number` came. Returns how many numbers have passed with it, itself included.
     pub(super) fn insert(&mut self, number: u32) -> u32 {
         let ahead = self.newest.map_or(1, |newest| number.wrapping_sub(newest));
         let first = self.newest.is_none() && number < FIRST_MAX;
@@ -54,7 +54,7 @@ impl Seen {
             }
             self.newest = Some(number);
         } else if ahead.wrapping_neg() >= WINDOW {
-            // Its place is another's by now.
+            // Another number has its place by now.
             return 0;
         }
         let (word, bit) = Self::place(number);
@@ -90,7 +90,7 @@ mod tests {
             (&[0, 1, 2][..], 3),
             (&[2, 5, 3, 4, 9], 10),
             (&[31], 32),
-            // Somebody else was told of those before.
+            // The messages before 32 were reported by somebody else.
             (&[32, 34], 3),
             (&[u32::MAX, 1], 3),
         ] {
@@ -117,7 +117,7 @@ mod tests {
         assert!(seen.contains(900) && !seen.contains(901));
         assert_eq!(seen.insert(1_000_000), 998_500);
         assert!(!seen.contains(999_999));
-        // A message that was given up long after.
+        // A message that was given up arrives long after.
         seen.insert(1_000_000 - 1_100);
         assert!(!seen.contains(1_000_000 - 1_100 + 1_024));
     }

@@ -1,4 +1,4 @@
-//! How a flow gets a connection: opened, accepted, lost and found again.
+//! The connections of a flow: opened, accepted, lost and replaced.
 
 use super::super::address::{Destination, FlowId, FlowKind};
 use super::super::class::FlowClass;
@@ -21,16 +21,17 @@ use crate::transport::aerotp::{
 use crate::units::Instant;
 use crate::wire::{Mode, Port};
 
-/// Records that are not data, and headers, need room beside the window.
+/// Room beside the window, for headers and for records that are not data.
 const BUFFER_BESIDE_WINDOW: usize = 64 << 10;
-/// All flows' first octets together stay within what a like acceptor keeps for them, though none
-/// is read: the sum over n flows of 1/n grows as slowly as their number's logarithm.
+/// The divisor of the memory that gives the first octets of a flow. With it all flows' first octets
+/// together stay within the part that an acceptor with equal settings keeps for them, even if none
+/// is read: the sum over n flows of 1/n grows as slowly as the logarithm of their number.
 const PRESUMED_SHARE: u64 = 32;
-/// The pause between two tries to connect doubles so often.
+/// The number of times that the pause between two tries to connect doubles.
 const PAUSE_DOUBLINGS_MAX: u32 = 5;
 
 impl Flow {
-    /// A flow that is asked for here.
+    /// A flow that a client here asks for.
     pub(in super::super) fn opener(
         now: Instant,
         shared: &Shared,
@@ -170,8 +171,8 @@ impl Flow {
         }
     }
 
-    /// Opener: begins a connection with the opening. `presumed` octets may follow it at once, if
-    /// it is the first.
+    /// Opener: begins a connection with the opening. `presumed` octets may follow it at once, if it
+    /// is the first.
     pub(in super::super) fn connect(
         &mut self,
         now: Instant,
@@ -231,7 +232,7 @@ impl Flow {
         Ok(())
     }
 
-    /// The word of the next opening on who may have heard the ones before.
+    /// The next opening's field on who may have heard the openings before.
     pub(super) fn hearer_to_say(&self) -> Option<Hearer> {
         self.hearer.map(|hearer| match self.phase {
             _ if self.far_is_older => Hearer::Present,
@@ -240,7 +241,8 @@ impl Flow {
         })
     }
 
-    /// Whether an opening has left by now: before, nobody has heard one, whoever restarts.
+    /// Notes whether an opening has left by now: before that nobody has heard one, whoever
+    /// restarts.
     fn note_opening_left(&mut self, shared: &Shared) {
         let has_left = |id| {
             let counters = shared.endpoint.counters(id);
@@ -249,9 +251,10 @@ impl Flow {
         self.not_left.take_if(|id| has_left(*id));
     }
 
-    /// The acceptor has restarted: an opening that left was perhaps heard by a start of before.
+    /// Handles a restart of the acceptor: an opening that left may have been heard by an earlier
+    /// start.
     pub(in super::super) fn note_far_restart(&mut self, shared: &Shared) {
-        // It may be of a later version now.
+        // The acceptor may be of a later version now.
         self.far_is_older = false;
         self.note_opening_left(shared);
         if self.not_left.is_none() && self.hearer.is_some() {
@@ -259,7 +262,8 @@ impl Flow {
         }
     }
 
-    /// How many octets an opener may send before it is answered: less, the more flows there are.
+    /// The number of octets that an opener may send before it is answered: the more flows, the
+    /// fewer octets.
     pub(in super::super) fn presumption(&self, shared: &Shared) -> u64 {
         let flows = shared.counters.flows_now.max(1);
         let share = shared.config.receive_memory.0 / (PRESUMED_SHARE * flows);
@@ -267,8 +271,8 @@ impl Flow {
         share.clamp(FLOOR_BYTES.min(most), most)
     }
 
-    /// Acceptor: the opener came, on connection `id`, with `open`, which is newer than what was
-    /// there.
+    /// Acceptor: attaches the flow to connection `id`, on which the opener came with `open`. That
+    /// opening is newer than the one before.
     pub(in super::super) fn attach(
         &mut self,
         now: Instant,
@@ -291,7 +295,7 @@ impl Flow {
         self.timers.stop(FlowTimer::Away);
         self.stream.out.set_ready(false);
         // An opener that was never answered sends from the start, at once. The acceptor may have
-        // heard it before it restarted.
+        // heard it before its restart.
         let first = if open.again.is_some() {
             self.stream.incoming.received()
         } else {
@@ -334,7 +338,7 @@ impl Flow {
         self.say_stop(now, shared);
     }
 
-    /// Acceptor: says ACCEPTED on the present connection.
+    /// Acceptor: sends ACCEPTED on the present connection.
     pub(super) fn answer(&mut self, now: Instant, shared: &mut Shared) {
         let Some(bound) = self.bound else { return };
         let window = self.class.window.0;
@@ -351,7 +355,7 @@ impl Flow {
         }
     }
 
-    /// Opener: the acceptor is connected.
+    /// Opener: notes that the acceptor is connected.
     pub(super) fn on_accepted(&mut self, now: Instant, shared: &mut Shared, accepted: &Accepted) {
         self.timers.stop(FlowTimer::Away);
         self.reconnects = 0;
@@ -382,14 +386,14 @@ impl Flow {
         }
     }
 
-    /// Lets go of the present connection, of which the far side has, or will have, no use.
+    /// Releases the present connection, for which the far side has, or will have, no use.
     pub(in super::super) fn drop_link(&mut self, now: Instant, shared: &mut Shared) {
         if let Some(link) = self.link.take() {
             shared.endpoint.abort(now, link.id);
         }
     }
 
-    /// The connection is over.
+    /// Handles the end of the connection.
     pub(in super::super) fn on_connection_closed(
         &mut self,
         now: Instant,
@@ -407,7 +411,7 @@ impl Flow {
         }
     }
 
-    /// Without a connection, for now.
+    /// Leaves the flow without a connection for now.
     pub(in super::super) fn go_away(&mut self, now: Instant, shared: &mut Shared) {
         self.stream.out.set_ready(false);
         self.timers
@@ -426,14 +430,14 @@ impl Flow {
         self.timers.set(FlowTimer::Reconnect, now + pause);
     }
 
-    /// Whether it is time for an opener to connect again; answered once.
+    /// Whether it is time for an opener to connect again; `true` is returned once.
     pub(in super::super) fn take_reconnect(&mut self) -> bool {
         let due = self.reconnect_due && self.link.is_none() && !self.gone;
         self.reconnect_due = false;
         due
     }
 
-    /// What is known of how it ended is told on a new connection.
+    /// Tells the flow's outcome on a new connection.
     pub(super) fn say_last_word(&mut self, now: Instant, shared: &mut Shared, outcome: Outcome) {
         let record = match outcome {
             Outcome::Finished if self.role == Role::Acceptor => Record::Finished,
@@ -454,7 +458,7 @@ impl Flow {
     }
 }
 
-/// Connects to one of the peer's ports, the next if pairs of ports are used up.
+/// Connects to one of the peer's ports, or to the next one if the pairs of ports are used up.
 pub(in super::super) fn connect(
     now: Instant,
     shared: &mut Shared,

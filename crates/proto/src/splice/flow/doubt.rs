@@ -1,9 +1,9 @@
-//! Whether the far side still has the flow, where nothing else would tell.
+//! Questions to the far side: does it still have the flow, where nothing else would tell?
 //!
 //! An opener without a connection comes by itself. An acceptor without one can only wait, and the
-//! opener may have forgotten the flow: killed before its custody was written, or with its last word
-//! unsaid. A side whose connection stood through an outage may be alone with it too, for the other
-//! gave up meanwhile and what it said of that was lost. Both ask.
+//! opener may have forgotten the flow: it was killed before its custody was written, or before it
+//! said the last word. A side whose connection survived an outage may be the only one left too: the
+//! far side may have given up meanwhile, with its last word lost. Both sides therefore ask.
 
 use super::super::records::Question;
 use super::super::restored::Role;
@@ -13,14 +13,15 @@ use crate::transport::aerotp::CloseReason;
 use crate::units::Instant;
 
 impl Flow {
-    /// The link was down, and is up. An opener without a connection need not wait for its next try.
+    /// Handles the link's return after an outage. An opener without a connection need not wait for
+    /// its next try.
     pub(in super::super) fn on_link_up(&mut self) {
         if self.link.is_none() {
             self.come_at_once();
             return;
         }
-        // An opener that was not answered on this connection asks with its opening, which may be on
-        // its way: to be told that nobody knows the flow would be wrong.
+        // An opener that was not answered on this connection asks with its opening. The opening may
+        // still be on its way, and an answer that nobody knows the flow would then be wrong.
         let answered = self.phase == Phase::Open && self.stream.out.is_ready();
         self.doubted = self.role == Role::Acceptor || answered;
     }
@@ -42,7 +43,8 @@ impl Flow {
         })
     }
 
-    /// The far side asks; it has lost the connection of opening `attempt`, if that is not 0.
+    /// Handles a question of the far side. The far side has lost the connection of opening
+    /// `attempt`, if that is not 0.
     pub(in super::super) fn on_asked(&mut self, now: Instant, shared: &mut Shared, attempt: u64) {
         if self.role != Role::Opener || attempt == 0 {
             return;
@@ -56,12 +58,13 @@ impl Flow {
         }
     }
 
-    /// The far side has the flow.
+    /// Handles the answer that the far side has the flow.
     pub(in super::super) const fn on_known(&mut self) {
         self.doubted = false;
     }
 
-    /// The far side does not know the flow. It may have come, or gone, since it said so.
+    /// Handles the answer that the far side does not know the flow. The flow may have begun, or
+    /// ended, since that was said.
     pub(in super::super) fn on_gone(&mut self, now: Instant, shared: &mut Shared) {
         if self.question().is_none() {
             return;
@@ -69,7 +72,7 @@ impl Flow {
         self.doubted = false;
         match self.role {
             Role::Acceptor => self.lose(now, shared),
-            // The acceptor is asked with an opening: it may remember how the flow ended.
+            // The next opening asks the acceptor, which may remember how the flow ended.
             Role::Opener => {
                 self.drop_link(now, shared);
                 self.on_connection_closed(now, shared, CloseReason::Reset);

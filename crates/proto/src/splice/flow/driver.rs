@@ -1,4 +1,4 @@
-//! What the driver asks of a flow.
+//! Calls of the driver on a flow.
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::graves::Outcome;
@@ -9,9 +9,10 @@ use super::{Flow, Phase};
 use crate::units::Instant;
 use core::net::SocketAddr;
 
-/// Octets of one DATA record, at most. What AeroTP does not take of a record is kept here.
+/// Octets of one DATA record, at most. The rest of a record that AeroTP does not take is kept here.
 const DATA_RECORD_MAX: usize = 16 << 10;
-/// With credit, so much is taken though AeroTP has no room: the next event then says when it has.
+/// Octets taken, if there is credit, although AeroTP has no room: its next event then says when it
+/// has.
 const TAKEN_WITHOUT_ROOM: usize = 4 << 10;
 
 impl Flow {
@@ -26,7 +27,7 @@ impl Flow {
         allowance.min(room.saturating_sub(HEADER_BYTES).max(TAKEN_WITHOUT_ROOM))
     }
 
-    /// The driver hears where to go on.
+    /// Notes that the driver fetched the place to continue at.
     pub(in super::super) const fn on_resume_told(&mut self) {
         self.resumes_untold = self.resumes_untold.saturating_sub(1);
     }
@@ -67,13 +68,13 @@ impl Flow {
         self.say_end(now, shared);
     }
 
-    /// The driver gives the flow up.
+    /// Cuts the flow off for the driver.
     pub(in super::super) fn reset(&mut self, now: Instant, shared: &mut Shared, code: ResetCode) {
         shared.count_local_reset(self.class.id, code);
         self.end(now, shared, Outcome::Reset(code));
     }
 
-    /// What comes from the far side reaches nobody any more.
+    /// Notes that octets from the far side reach nobody any more.
     pub(in super::super) fn stop(&mut self, now: Instant, shared: &mut Shared) {
         if !core::mem::replace(&mut self.stopped, true) {
             self.say_stop(now, shared);
@@ -107,9 +108,10 @@ impl Flow {
         }
     }
 
-    /// A report without a connection would be lost, and with it the news that it is due. Before both
-    /// sides know where they go on, it could complete the flow here while the far side, restarted,
-    /// still has to hear the end again; going on brings a report of its own.
+    /// Reports, unless the report would be lost or wrong. Without a connection the report would be
+    /// lost, and with it the fact that it is due. Before both sides know the place to continue at, a
+    /// report could complete the flow here while the restarted far side still has to hear the end
+    /// again. Once they know it, a report follows anyway.
     pub(super) fn report_if_possible(&mut self, now: Instant, shared: &mut Shared) {
         if self.link.is_some() && self.phase == Phase::Open && self.stream.out.is_ready() {
             self.report(now, shared);

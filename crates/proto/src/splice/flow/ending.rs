@@ -1,9 +1,9 @@
-//! How a flow ends, and how both sides come to know.
+//! The end of a flow, and the way in which both sides hear of it.
 //!
 //! The last word is a record and then the orderly close of the connection, never an abort: AeroTP
 //! carries both across any outage that it survives. If the connection is lost all the same, the
-//! opener of a flow that may resume connects once more to say it; an acceptor's last word waits in
-//! the graves until the opener asks.
+//! opener of a flow that may resume connects once more to say it. An acceptor remembers its last
+//! word until the opener asks (see `Graves`).
 
 use super::super::codes::ResetCode;
 use super::super::event::FlowEvent;
@@ -17,8 +17,7 @@ use crate::transport::aerotp::CloseReason;
 use crate::units::Instant;
 
 impl Flow {
-    /// Enters the last phase: memory is given back, and the far side is told `outcome` unless it
-    /// knows.
+    /// Enters the last phase: releases memory, and tells the far side `outcome` unless it knows.
     pub(super) fn end(&mut self, now: Instant, shared: &mut Shared, outcome: Outcome) {
         self.begin_ending(now, shared, outcome);
         match &mut self.link {
@@ -28,7 +27,7 @@ impl Flow {
         }
     }
 
-    /// The far side said the last word.
+    /// Ends the flow after the far side said the last word.
     pub(super) fn end_silently(&mut self, now: Instant, shared: &mut Shared, outcome: Outcome) {
         self.begin_ending(now, shared, outcome);
         self.end_is_heard = true;
@@ -49,7 +48,7 @@ impl Flow {
         self.timers.set(FlowTimer::Ending, now + patience * 2);
     }
 
-    /// The connection ended while the flow was ending.
+    /// Handles the connection's end while the flow was ending.
     pub(super) fn on_ending_closed(&mut self, now: Instant, shared: &mut Shared, why: CloseReason) {
         self.end_is_heard |= why == CloseReason::Finished;
         if self.end_is_heard || !self.class.resume || self.role == Role::Acceptor {
@@ -59,7 +58,7 @@ impl Flow {
         }
     }
 
-    /// The far side cut the flow off.
+    /// Handles that the far side cut the flow off.
     pub(super) fn on_reset(&mut self, now: Instant, shared: &mut Shared, code: ResetCode) {
         shared.count_remote_reset(self.class.id, code);
         self.end_silently(now, shared, Outcome::Reset(code));
@@ -69,14 +68,14 @@ impl Flow {
         });
     }
 
-    /// A connection that the far side closed without a last word.
+    /// Handles that the far side closed the connection without a last word.
     pub(in super::super) fn on_peer_finished(&mut self, now: Instant, shared: &mut Shared) {
         if self.is_alive() {
             self.fail(now, shared, ResetCode::PeerLost);
         }
     }
 
-    /// The limit of the last phase: whatever the far side knows, this side forgets.
+    /// Forgets the flow at the time limit of the last phase, whatever the far side knows.
     pub(super) fn give_up_ending(&mut self, now: Instant, shared: &mut Shared) {
         self.drop_link(now, shared);
         self.gone = true;

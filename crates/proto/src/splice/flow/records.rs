@@ -1,4 +1,4 @@
-//! What arriving records mean for a flow.
+//! Records that arrive for a flow.
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;
@@ -10,7 +10,7 @@ use super::super::stream::Unexpected;
 use super::{Flow, Phase};
 use crate::units::Instant;
 
-/// A record that does not belong where it came.
+/// The error about a record that does not belong where it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Misplaced(ResetCode);
 
@@ -26,7 +26,7 @@ impl From<Unexpected> for Misplaced {
 const MISPLACED: Misplaced = Misplaced(ResetCode::Protocol);
 
 impl Flow {
-    /// Octets of the connection's stream.
+    /// Takes octets of the connection's stream.
     pub(in super::super) fn on_octets(&mut self, now: Instant, shared: &mut Shared, octets: &[u8]) {
         let Some(link) = &mut self.link else { return };
         self.doubted = false;
@@ -104,7 +104,7 @@ impl Flow {
         Ok(())
     }
 
-    /// An opener has nothing to receive before it was answered.
+    /// Whether the flow may receive: an opener receives nothing before it was answered.
     fn may_receive(&self) -> bool {
         match self.phase {
             Phase::Requested | Phase::Open => true,
@@ -115,8 +115,8 @@ impl Flow {
     fn on_refused(&mut self, now: Instant, shared: &mut Shared, code: RefuseCode) {
         let said_hearer = !matches!(self.hearer_to_say(), None | Some(Hearer::Present));
         if code == RefuseCode::Invalid && self.class.resume && said_hearer {
-            // Version 2 cannot read who may have heard a flow. If that was not what it could not read, it refuses
-            // again.
+            // Version 2 cannot read the field on who may have heard a flow. If it was something else that it
+            // could not read, it refuses again.
             self.far_is_older = true;
             self.drop_link(now, shared);
             self.go_away(now, shared);

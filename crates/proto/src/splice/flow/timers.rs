@@ -1,4 +1,4 @@
-//! A flow's patience.
+//! The timers of a flow.
 
 use super::super::codes::{RefuseCode, ResetCode};
 use super::super::event::FlowEvent;

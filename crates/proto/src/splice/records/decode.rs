@@ -1,4 +1,4 @@
-//! Octets to records.
+//! The way from octets to records.
 
 use super::encode::{flags, host};
 use super::{
@@ -14,18 +14,18 @@ use crate::wire::aerotp::FecStrength;
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
 
-/// Why octets are no record.
+/// The reason why octets are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// A type that is not known and may not be ignored.
+    /// The type is not known and may not be ignored.
     #[error("record type {0} is not known")]
     UnknownType(u8),
-    /// The body is not as long as its type asks.
+    /// The body's length does not fit its type.
     #[error("a record of type {kind} has a body of {len} octets")]
     Length {
         /// The record's type.
         kind: u8,
-        /// Its body's length.
+        /// The body's length.
         len: usize,
     },
     /// A field has a value that it may not have.
@@ -33,10 +33,10 @@ pub enum Malformed {
     Value {
         /// The record's type.
         kind: u8,
-        /// The field's name in the specification.
+        /// The field's name in `docs/protocol/splice.md`.
         field: &'static str,
     },
-    /// A TPDU ends inside a record, in a mode where it must not.
+    /// The TPDU ends inside a record, in a mode where it must not.
     #[error("a record is cut off")]
     CutOff,
 }
@@ -108,7 +108,7 @@ impl<'a> Record<'a> {
     /// The record of type `kind` with this body.
     ///
     /// # Errors
-    /// [`Malformed`] if there is none.
+    /// [`Malformed`] if the body is not such a record.
     pub fn decode(kind: u8, body: &'a [u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(kind, body);
         let record = match kind {
@@ -145,7 +145,7 @@ impl<'a> Record<'a> {
     /// Takes the first record off `octets`, which hold whole records.
     ///
     /// # Errors
-    /// [`Malformed`] if they do not begin with one.
+    /// [`Malformed`] if `octets` do not begin with a record.
     pub fn take(octets: &mut &'a [u8]) -> Result<Self, Malformed> {
         let all = *octets;
         let Some(([kind, high, low], rest)) = all.split_first_chunk::<HEADER_BYTES>() else {

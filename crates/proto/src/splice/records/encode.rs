@@ -1,4 +1,4 @@
-//! Records to octets.
+//! The way from records to octets.
 
 use super::{BODY_BYTES_MAX, HEADER_BYTES, Hearer, Message, Open, Record, kind};
 use crate::splice::address::{FlowKind, Host};
@@ -17,22 +17,22 @@ pub(super) mod flags {
     pub(in super::super) const ANSWERED: u8 = EARLIER | UNKNOWN;
 }
 
-/// What a host field holds.
+/// The kinds of host fields.
 pub(super) mod host {
     pub(in super::super) const NAME: u8 = 1;
     pub(in super::super) const V4: u8 = 4;
     pub(in super::super) const V6: u8 = 6;
 }
 
-/// What stands before the octets of a `DATA` record, of which it has `len`.
+/// The header before the `len` octets of a `DATA` record.
 pub(in crate::splice) fn data_header(len: usize) -> [u8; HEADER_BYTES] {
     let [high, low] = u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
     [kind::DATA, high, low]
 }
 
 impl Record<'_> {
-    /// Appends the record to `out`. Of a body beyond 65,535 octets, which only a caller could
-    /// make, the rest is cut off.
+    /// Appends the record to `out`. A body beyond 65,535 octets, which only a caller could make, is
+    /// cut off there.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[self.kind(), 0, 0]);

@@ -1,9 +1,9 @@
 //! The records that two splicers exchange, as typed values and as octets.
 //!
-//! A record is a type (1 octet), the length of its body (2 octets) and the body. In AeroTP modes
-//! that deliver everything, a connection carries a stream of records, cut into TPDUs anywhere
-//! ([`RecordReader`] puts them together); in the others a TPDU carries whole records. What does
-//! not parse is a [`Malformed`], never a panic; what is kept while a record is incomplete is bounded by
+//! A record is a type (1 octet), the length of its body (2 octets) and the body. In AeroTP modes that
+//! deliver everything, a connection carries a stream of records, cut into TPDUs anywhere
+//! ([`RecordReader`] puts them together); in the other modes a TPDU carries whole records. Octets that
+//! do not parse are a [`Malformed`], never a panic. The memory for an incomplete record is bounded by
 //! its length field.
 //!
 //! `docs/protocol/splice.md` specifies every value.
@@ -34,7 +34,7 @@ pub const HEADER_BYTES: usize = 3;
 pub const BODY_BYTES_MAX: usize = u16::MAX as usize;
 /// Octets of a `MESSAGE` body before the message's own.
 pub const MESSAGE_HEADER_BYTES: usize = 10;
-/// Flows in one `ASK`, and in its answer, at most: either is what a fresh connection takes at once.
+/// Flows in one `ASK`, and in its answer, at most: a fresh connection takes either record at once.
 pub const QUESTIONS_MAX: usize = 1_024;
 
 /// Record types on the wire.
@@ -52,45 +52,46 @@ mod kind {
     pub(super) const STOP: u8 = 11;
     pub(super) const ASK: u8 = 12;
     pub(super) const GONE: u8 = 13;
-    /// The last that is defined below the optional ones.
+    /// The last type that is defined below the optional ones.
     pub(super) const LAST: u8 = GONE;
-    /// From here on, a receiver ignores what it does not know.
+    /// The first optional type: from here on, a receiver ignores types that it does not know.
     pub(super) const OPTIONAL: u8 = 128;
 }
 
-/// One record.
+/// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// The opener asks for a flow, or goes on with one.
+    /// The opener asks for a flow, or resumes one.
     Open(Box<Open>),
-    /// The destination accepted, or the acceptor goes on.
+    /// The destination accepted, or the acceptor resumes the flow.
     Accepted(Accepted),
-    /// There will be no flow.
+    /// The flow is refused.
     Refused(RefuseCode),
     /// A stream's next octets, at least one.
     Data(&'a [u8]),
-    /// No octets follow: the direction had `total`.
+    /// No octets follow: `total` were sent in this direction.
     End {
         /// Octets of the direction, from its start.
         total: u64,
     },
     /// The flow is cut off.
     Reset(ResetCode),
-    /// What the sender's host has acknowledged, and how far the receiver of this may send.
+    /// The octets that the sender's host has acknowledged, and the offset up to which the receiver
+    /// of this record may send.
     Delivered(Delivered),
     /// A datagram flow's message, or a part of one.
     Message(Message<'a>),
-    /// In datagram mode: which flow the records behind it belong to.
+    /// In datagram mode: the flow of the records behind it.
     Flow(FlowId),
-    /// The flow that should go on has ended, complete.
+    /// The flow that is to be resumed has ended, complete.
     Finished,
-    /// The local connection is gone: what comes for it reaches nobody. The other direction goes on.
+    /// The local connection is gone, so octets for it reach nobody. The other direction continues.
     Stop,
     /// The sender has these flows, and does not know whether the receiver has them too.
     Ask(Vec<Question>),
-    /// Which of the flows that were asked about are not known here.
+    /// The flows, of those that were asked about, that are not known here.
     Gone(Vec<FlowId>),
-    /// Of a type that may be ignored.
+    /// A record of a type that may be ignored.
     Ignored,
 }
 
@@ -110,15 +111,17 @@ pub struct Question {
 pub struct Open {
     /// The flow's name.
     pub flow: FlowId,
-    /// Grows with each opening of the flow: the gateway's incarnation, then a count.
+    /// The number of this opening: it grows with each opening of the flow. The gateway's
+    /// incarnation comes first, then a count.
     pub attempt: u64,
-    /// What it carries.
+    /// The kind of content that the flow carries.
     pub kind: FlowKind,
     /// Whether it may outlive its connection.
     pub resume: bool,
-    /// Whether the opener can go on with it after a restart.
+    /// Whether the opener can resume the flow after a restart.
     pub durable: bool,
-    /// The opener has asked before: data waits for the answer. Who may have heard it.
+    /// The start of the acceptor that may have heard an earlier opening. If given, the opener has
+    /// asked before, and data waits for the answer.
     pub again: Option<Hearer>,
     /// Datagrams: the acceptor has answered before, and need not answer again.
     pub refresh: bool,
@@ -134,7 +137,7 @@ pub struct Open {
     pub fec_words: FecStrength,
     /// Parity across TPDUs.
     pub block: Option<BlockPlan>,
-    /// How old a message may become, in whole microseconds, above zero.
+    /// The greatest age of a message, in whole microseconds, above zero.
     pub deadline: Option<Duration>,
     /// The class's window in octets.
     pub window: u32,
@@ -142,33 +145,34 @@ pub struct Open {
     pub presumed: u32,
     /// Octets of the way back that the opener has received in order.
     pub received: u64,
-    /// How far the acceptor may send: octets of the way back since the flow's start.
+    /// The limit up to which the acceptor may send: octets of the way back since the flow's start.
     pub limit: u64,
     /// The first octet that the opener can still send.
     pub kept_from: u64,
-    /// Where to connect.
+    /// The destination to connect to.
     pub destination: Destination,
 }
 
-/// Which start of the acceptor may have heard an earlier opening of a flow, and connected to the destination for it.
+/// The start of the acceptor that may have heard an earlier opening of a flow, and connected to the destination for
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hearer {
-    /// The present one at most: no other was there since the first opening left.
+    /// At most the present start: there was no other since the first opening left.
     Present,
-    /// One before, too.
+    /// A start before the present one, too.
     Earlier,
     /// The opener has restarted, and does not know.
     Unknown,
-    /// One has answered that it connected.
+    /// A start has answered that it connected.
     Answered,
 }
 
 /// The body of an `ACCEPTED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Octets that the acceptor has received in order: where the opener goes on.
+    /// Octets that the acceptor has received in order: the place at which the opener continues.
     pub received: u64,
-    /// How far the opener may send.
+    /// The limit up to which the opener may send.
     pub limit: u64,
     /// The acceptor's address towards the destination.
     pub bound: SocketAddr,
@@ -179,7 +183,7 @@ pub struct Accepted {
 pub struct Delivered {
     /// Octets that the host acknowledged.
     pub offset: u64,
-    /// How far the other side may send.
+    /// The limit up to which the other side may send.
     pub limit: u64,
 }
 
@@ -190,7 +194,7 @@ pub struct Message<'a> {
     pub number: u32,
     /// Microseconds modulo 2^32 on the sender's clock when it took the message.
     pub stamp: u32,
-    /// Which part this is.
+    /// The index of this part.
     pub index: u8,
     /// The index of the last part.
     pub last: u8,

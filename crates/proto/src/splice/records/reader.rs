@@ -1,8 +1,8 @@
-//! Records out of a stream that is cut anywhere.
+//! Records from a stream that is cut anywhere.
 
 use super::{HEADER_BYTES, Malformed, Record, kind};
 
-/// What the stream gave next.
+/// The next piece of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// A record. A `DATA` record comes in as many pieces as the stream was cut into.
@@ -11,15 +11,15 @@ pub enum Piece<'a> {
     Wait,
 }
 
-/// Cuts a stream into records. Octets of `DATA` are passed on as they come; another record is
-/// kept until it is complete, at most 65,535 octets.
+/// A reader that cuts a stream into records. Octets of `DATA` are passed on as they come; any other
+/// record is kept until it is complete, at most 65,535 octets.
 #[derive(Debug, Default)]
 pub struct RecordReader {
     /// The type and length, then the body, of a record that is not complete.
     partial: Vec<u8>,
     /// Octets of a `DATA` record still to come.
     data_left: usize,
-    /// The record in `partial` was handed out.
+    /// Whether the record in `partial` was handed out.
     handed_out: bool,
 }
 
@@ -27,7 +27,7 @@ impl RecordReader {
     /// Takes the next record off `input`; call until [`Piece::Wait`].
     ///
     /// # Errors
-    /// [`Malformed`] if the stream is none of records. What follows cannot be read.
+    /// [`Malformed`] if the stream does not consist of records. The rest of it cannot be read.
     pub fn next<'o, 'i: 'o>(&'o mut self, input: &mut &'i [u8]) -> Result<Piece<'o>, Malformed> {
         if core::mem::take(&mut self.handed_out) {
             self.partial.clear();
@@ -64,7 +64,7 @@ impl RecordReader {
         Ok(Piece::Record(Record::Data(data)))
     }
 
-    /// Moves octets from `input` until `partial` has `len`; answers whether it has.
+    /// Moves octets from `input` until `partial` has `len`. Returns whether it has.
     fn fill(&mut self, len: usize, input: &mut &[u8]) -> bool {
         let wanted = len.saturating_sub(self.partial.len());
         let (head, rest) = input.split_at(wanted.min(input.len()));

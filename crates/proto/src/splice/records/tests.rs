@@ -1,4 +1,5 @@
-//! The codec: what is encoded comes back however the stream is cut, and nothing else gets in.
+//! The codec: encoded records come back however the stream is cut, and no other octets are
+//! accepted.
 
 use super::*;
 use crate::splice::address::{Host, HostName};

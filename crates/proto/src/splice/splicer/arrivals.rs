@@ -1,4 +1,4 @@
-//! What the endpoint's events mean: whose they are, and what a new connection carries.
+//! The endpoint's events: the flows they belong to, and the first record of a new connection.
 
 use super::super::address::FlowKind;
 use super::super::any_flow::AnyFlow;
@@ -14,11 +14,11 @@ use crate::transport::aerotp::{ConnectionId, Event, ModeRules};
 use crate::units::Instant;
 use crate::wire::Mode;
 
-/// Connections without a flow that are kept; beyond, the oldest is aborted.
+/// Connections without a flow that are kept; beyond that number the oldest is aborted.
 const ORPHANS_MAX: usize = 1_024;
 
 /// A connection that a peer opened and that has not said yet which flow it carries, or that was
-/// told that there will be none.
+/// told that it carries none.
 #[derive(Debug)]
 pub(super) struct Orphan {
     peer: PathId,
@@ -28,14 +28,14 @@ pub(super) struct Orphan {
 }
 
 impl Orphan {
-    /// It was told what there is to say; nothing more is read.
+    /// Notes that the connection was answered; nothing more is read from it.
     pub(super) const fn answer(&mut self) {
         self.refused = true;
     }
 }
 
 impl Splicer {
-    /// Takes what the endpoint has to tell; whether there was something.
+    /// Takes the endpoint's events. Returns whether there were any.
     pub(super) fn pump(&mut self, now: Instant) -> bool {
         let mut news = false;
         while let Some(event) = self.shared.endpoint.poll_event() {
@@ -67,7 +67,8 @@ impl Splicer {
             Event::Datagram {
                 path, ref octets, ..
             } => self.on_datagram(now, path, octets),
-            // Confirmed is not heard: a peer that has restarted confirms what it cannot read.
+            // A confirmed opening is not a heard one: a peer that has restarted confirms what it
+            // cannot read.
             Event::Connected(_) | Event::AllSent(_) => {}
         }
     }
@@ -143,7 +144,7 @@ impl Splicer {
             Ok(Record::Ask(questions)) if !whole_records => {
                 self.on_ask(now, id, peer, &questions);
             }
-            // The opening was lost; it comes again.
+            // The opening was lost; it will be repeated.
             Ok(_) if whole_records => self.shared.counters.orphans += 1,
             Ok(_) | Err(_) => {
                 self.shared.counters.malformed += 1;
@@ -190,7 +191,7 @@ impl Splicer {
         }
     }
 
-    /// A peer opens a flow, or goes on with one.
+    /// Handles a peer's opening of a flow, new or resumed.
     fn on_open(
         &mut self,
         now: Instant,
@@ -224,7 +225,7 @@ impl Splicer {
             return Err(Outcome::Finished);
         }
         let answered = open.again == Some(Hearer::Answered);
-        // It may be one of those of which nothing is known any more.
+        // The flow may be one of those whose outcomes were forgotten.
         let was_maybe_here = open.kind == FlowKind::Stream && self.graves.has_forgotten(now, peer);
         let was_here = open.kept_from > 0 || open.received > 0 || was_maybe_here;
         if answered || open.again.is_some() && was_here {
@@ -258,7 +259,7 @@ impl Splicer {
         Ok(())
     }
 
-    /// A datagram without a connection: it names its flow, or opens it.
+    /// Takes a datagram without a connection: it names its flow, or opens it.
     fn on_datagram(&mut self, now: Instant, peer: PathId, octets: &[u8]) {
         let mut rest = octets;
         let flow = match Record::take(&mut rest) {

@@ -1,9 +1,9 @@
-//! Asking a peer which of our flows it still has.
+//! Questions to a peer about which of our flows it still has.
 //!
-//! A flow knows why it is in doubt (`flow/doubt.rs`). This module asks: about all flows of
-//! a peer together, on a connection of its own, after the peer had time to come by itself, and
-//! again, ever more seldom, as long as there is doubt. The answer names those that the peer does not
-//! have, and each of them ends here.
+//! A flow knows why it is in doubt (`flow/doubt.rs`). This module asks about all flows of a peer
+//! together, on a connection of its own. It waits first, since the peer may come by itself, and asks
+//! again, ever more seldom, as long as there is doubt. The answer names the flows that the peer does
+//! not have, and each of them ends here.
 
 use super::super::address::FlowId;
 use super::super::codes::ResetCode;
@@ -16,25 +16,27 @@ use crate::units::{Duration, Instant};
 use crate::wire::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The pause between two questions doubles so often.
+/// The number of times that the pause between two questions doubles.
 const PAUSE_DOUBLINGS_MAX: u32 = 4;
-/// Messages of flows that nobody knows are answered no more often than this.
+/// The least time between two answers to messages of flows that nobody knows.
 const DISOWN_EVERY: Duration = Duration::from_millis(50);
 
 /// The inquiry to one peer.
 #[derive(Debug, Default)]
 struct Inquiry {
-    /// When to ask next, if there is doubt.
+    /// The time of the next question, if there is doubt.
     due: Option<Instant>,
-    /// Questions since there was none to ask.
+    /// Questions asked since there was last nothing to ask.
     asked_times: u32,
-    /// The connection of a question under way, and what came on it.
+    /// The connection of a question under way, and the octets that came on it.
     connection: Option<ConnectionId>,
     reader: RecordReader,
     asked: Vec<FlowId>,
-    /// More flows than one question holds: those behind this one are still to be asked about.
+    /// The last flow asked about, if one question could not hold them all: the flows behind it are
+    /// still to be asked about.
     behind: Option<FlowId>,
-    /// The last question was answered, and the next of the same round need not wait.
+    /// Whether the last question was answered, so that the next one of the same round need not
+    /// wait.
     goes_on: bool,
 }
 
@@ -48,7 +50,8 @@ pub(super) struct Inquiries {
 }
 
 impl Inquiries {
-    /// A flow of `peer` is in doubt: asks about it `after` now, unless it is being asked or will be.
+    /// Asks about a flow of `peer` that is in doubt, `after` now, unless it is being asked about or
+    /// will be.
     pub(super) fn want(&mut self, now: Instant, peer: PathId, after: Duration) {
         let inquiry = self.peers.entry(peer).or_default();
         if inquiry.connection.is_none() && inquiry.due.is_none() {
@@ -56,7 +59,7 @@ impl Inquiries {
         }
     }
 
-    /// Another start of the peer's, or a link that is up again: what was under way is over.
+    /// Begins again after a restart of the peer or the link's return: a question under way is void.
     pub(super) fn begin_again(&mut self, peer: PathId) {
         self.set_due(peer, None);
         if let Some(old) = self.peers.remove(&peer)
@@ -92,7 +95,8 @@ impl Inquiries {
 }
 
 impl Splicer {
-    /// A peer is in reach again: who has lost a connection comes, and the others are in doubt.
+    /// Handles the return of a peer: an opener without a connection comes by itself, and the other
+    /// flows are in doubt.
     pub(super) fn on_link_up(&mut self, now: Instant, peer: PathId) {
         let of_peer = self.flows.iter().filter(|(_, s)| s.flow.peer() == peer);
         let flows: Vec<FlowId> = of_peer.map(|(id, _)| *id).collect();
@@ -108,7 +112,7 @@ impl Splicer {
     }
 
     pub(super) fn ask_those_due(&mut self, now: Instant) {
-        // Each peer once: what one is asked next may be due now, too.
+        // Each peer has one turn: its next question may be due now, too.
         let due = self.inquiries.due.range(..=(now, PathId(u32::MAX)));
         let peers: Vec<PathId> = due.map(|(_, peer)| *peer).collect();
         for peer in peers {
@@ -127,7 +131,7 @@ impl Splicer {
     }
 
     fn ask(&mut self, now: Instant, peer: PathId) {
-        // Whoever says that the link is up again begins anew.
+        // The return of the link begins the inquiry anew.
         if self.shared.endpoint.is_held(peer) {
             return;
         }
@@ -137,7 +141,7 @@ impl Splicer {
             return;
         };
         if questions.is_empty() {
-            // The round is over. Flows that the peer has may be in doubt all the same.
+            // The round is over. Flows that the peer has may still be in doubt.
             inquiry.behind = None;
             return self.ask_later(now, peer);
         }
@@ -155,7 +159,7 @@ impl Splicer {
         };
         let mut octets = Vec::new();
         Record::Ask(questions).encode(&mut octets);
-        // A fresh connection has room for it.
+        // A fresh connection has room for the question.
         let _ = self.shared.endpoint.write(now, id, &octets);
         self.shared.endpoint.pause(now, id);
         if let Some(inquiry) = self.inquiries.peers.get_mut(&peer) {
@@ -175,7 +179,7 @@ impl Splicer {
             inquiry.goes_on = false;
             return;
         }
-        // A question that could not be asked, or was not answered, is due again, and not at once.
+        // A question that could not be asked, or was not answered, is due again later.
         let doublings = inquiry.asked_times.min(PAUSE_DOUBLINGS_MAX);
         let pause = if core::mem::take(&mut inquiry.goes_on) {
             Duration::ZERO
@@ -197,7 +201,7 @@ impl Splicer {
         let gone: BTreeSet<FlowId> = match inquiry.reader.next(&mut input) {
             Ok(Piece::Wait) => return,
             Ok(Piece::Record(Record::Gone(gone))) => gone.into_iter().collect(),
-            // A peer that cannot be asked: the next question is due later.
+            // The peer cannot be asked: the next question is due later.
             Ok(Piece::Record(_)) | Err(_) => {
                 self.shared.endpoint.close(now, id);
                 return;
@@ -230,7 +234,7 @@ impl Splicer {
         }
     }
 
-    /// A peer asks which of its flows are known here.
+    /// Answers a peer that asks which of its flows are known here.
     pub(super) fn on_ask(
         &mut self,
         now: Instant,
@@ -255,8 +259,9 @@ impl Splicer {
         self.say_and_close(now, id, true, &Record::Gone(gone));
     }
 
-    /// In datagram mode: tells the sender of a message that its flow is not known here. What says
-    /// itself that the flow is over is not answered, or two who forgot would never end.
+    /// In datagram mode: tells the sender of a message that its flow is not known here. Records
+    /// that themselves say that the flow is over are not answered, or two gateways that forgot it
+    /// would answer each other for ever.
     pub(super) fn disown(&mut self, now: Instant, peer: PathId, flow: FlowId, records: &[u8]) {
         let mut rest = records;
         let carries = matches!(Record::take(&mut rest), Ok(Record::Message(_)));

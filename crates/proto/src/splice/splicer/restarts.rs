@@ -1,8 +1,9 @@
-//! Peers that have restarted: what of their flows can go on.
+//! Peers that have restarted: which of their flows can continue.
 //!
-//! Two things tell of a restart: the session below, and the first opening of a later start. An opening
-//! that comes as early data arrives before the session has told of its start, any other one after that.
-//! So each piece of news is matched with the other: what was opened since belongs to the new start.
+//! Two kinds of news tell of a restart: the session below, and the first opening of a later start. An
+//! opening that comes as early data arrives before the session has told of its start; any other opening
+//! arrives after that. So each piece of news is matched with the other: flows that were opened in
+//! between belong to the new start.
 
 use super::super::any_flow::AnyFlow;
 use super::super::restored::Role;
@@ -12,18 +13,18 @@ use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
 use core::cmp::Ordering;
 
-/// A peer's starts, as far as they were seen.
+/// The starts of a peer, as far as they were seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incarnation {
-    /// The latest that an opening came from.
+    /// The latest start that an opening came from.
     latest: u32,
     news: News,
 }
 
-/// Which of the two kinds of news is still to come.
+/// The kind of news that is still to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
-    /// Neither.
+    /// Neither kind.
     Settled,
     /// The session told of a start that has opened nothing yet.
     OpeningDue,
@@ -36,8 +37,8 @@ const fn start_of(attempt: u64) -> u64 {
 }
 
 impl Splicer {
-    /// A peer has restarted and knows no flow of before: those that cannot go on are reset, the
-    /// others connect again.
+    /// Handles a restart of `peer`, which no longer knows any flow: flows that cannot continue are
+    /// reset, the others connect again.
     pub fn peer_restarted(&mut self, now: Instant, peer: PathId) {
         self.now = now;
         let counters = self.shared.endpoint.path_counters(peer);
@@ -54,9 +55,10 @@ impl Splicer {
         self.lose_flows(now, |flow| {
             flow.peer() == peer && (flow.role() == Role::Opener || is_older(flow, later_than_all))
         });
-        // Those of flows that are over too: under the same ports the peer would take what they
-        // repeat for a new connection, of which the two ends never agree. If something was opened
-        // since, what has an owner, or none yet, is of the new start.
+        // Connections of ended flows go too. Under the same ports the peer would take their
+        // retransmissions for a new connection, and the two ends would never agree on it. If
+        // something was opened since, connections with an owner, or with none yet, belong to the
+        // new start.
         let (owned, orphans) = (&self.by_connection, &self.orphans);
         let is_stale = |id: ConnectionId| {
             later_than_all.is_none() || !(owned.contains_key(&id) || orphans.contains_key(&id))
@@ -66,8 +68,8 @@ impl Splicer {
         self.on_link_up(now, peer);
     }
 
-    /// A peer that has started again knows nothing of what it asked for before; what may resume, it
-    /// asks for again.
+    /// Notes the start that an opening came from. A peer that has restarted knows nothing of its
+    /// earlier requests; it asks again for flows that may resume.
     pub(super) fn note_incarnation(&mut self, now: Instant, peer: PathId, attempt: u64) {
         let latest = u32::try_from(start_of(attempt)).unwrap_or(u32::MAX);
         let known = self.incarnations.entry(peer).or_insert(Incarnation {
@@ -99,7 +101,7 @@ impl Splicer {
     }
 }
 
-/// Whether a flow was opened before the start `latest`; all were, if none is named.
+/// Whether a flow was opened before the start `latest`; without `latest`, all flows were.
 fn is_older(flow: &AnyFlow, latest: Option<u32>) -> bool {
     latest.is_none_or(|latest| start_of(flow.attempt()) < u64::from(latest))
 }

@@ -1,8 +1,8 @@
-//! When the receiver acknowledges, and what a MACK says.
+//! The times at which the receiver acknowledges, and the content of a MACK.
 //!
-//! An arrival beyond a hole is listed in several MACKs, so that a lost one costs nothing; a new
-//! hole is told at once, everything else waits for `every` arrivals or the flush timer. In the
-//! papers' style each number is said once and nothing is hurried.
+//! An arrival beyond a hole is listed in several MACKs, so that a lost MACK costs nothing. A new
+//! hole is told at once; everything else waits for `every` arrivals or the flush timer. In the
+//! papers' style each number is listed once and no MACK is hurried.
 
 use super::config::{AckPolicy, AckStyle, ConnectionConfig};
 use super::modes::Acks;
@@ -37,9 +37,9 @@ pub(super) struct ReceiverState {
     pub(super) next_expected: TpduSeq,
     pub(super) window: u16,
     pub(super) has_holes: bool,
-    /// What to say of the channel, if that is estimated.
+    /// The report on the channel, if the channel is estimated.
     pub(super) channel: Option<ChannelWord>,
-    /// What to say of the path, if it is time to.
+    /// The report on the path, if one is due.
     pub(super) report: Option<PathReport>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct ReceiverState {
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     seq: TpduSeq,
-    /// In how many MACKs it was listed.
+    /// The number of MACKs in which it was listed.
     told: u16,
     stamp: u32,
 }
@@ -56,14 +56,14 @@ struct Recent {
 pub(super) struct Acknowledger {
     acks: Acks,
     policy: AckPolicy,
-    /// Whether each TPDU is sent several times, so that one which came before says nothing by itself.
+    /// Whether each TPDU is sent several times, so that a duplicate says nothing by itself.
     expects_copies: bool,
-    /// The largest TPDU, which bounds how much one MACK can list.
+    /// The size of the largest TPDU, which bounds the length of a MACK's list.
     tpdu_bytes_max: usize,
     pending: u16,
     due: bool,
     handshake: Option<Handshake>,
-    /// Arrivals not yet told often enough, oldest first.
+    /// Arrivals not yet listed often enough, oldest first.
     recent: VecDeque<Recent>,
     echo: Option<(u32, Instant)>,
     marked: bool,
@@ -97,7 +97,7 @@ impl Acknowledger {
         self.tpdu_bytes_max = octets;
     }
 
-    /// A TPDU arrived, of any kind: its timestamp is what the next answer echoes.
+    /// Notes the timestamp of an arrived TPDU of any kind, which the next answer echoes.
     pub(super) const fn note_stamp(&mut self, now: Instant, stamp: u32, marked: bool) {
         self.echo = Some((stamp, now));
         self.marked |= marked;
@@ -108,7 +108,7 @@ impl Acknowledger {
         self.echo.map_or(0, |(stamp, _)| stamp)
     }
 
-    /// An intact data TPDU arrived, `urgent` if the sender should know at once.
+    /// Notes that an intact data TPDU arrived; `urgent` if the sender should know at once.
     pub(super) fn on_arrival(&mut self, now: Instant, seq: TpduSeq, urgent: bool) {
         if self.acks == Acks::None {
             return;
@@ -136,8 +136,8 @@ impl Acknowledger {
         });
     }
 
-    /// A data TPDU arrived that was there already. Its sender may have missed the MACK that said so, unless it
-    /// is one of the copies that each TPDU has: these do not hurry the next MACK.
+    /// Notes a data TPDU that had arrived before. Its sender may have missed the MACK that said so, unless the
+    /// TPDU is one of the copies that are always sent: these do not hurry the next MACK.
     pub(super) fn on_duplicate(&mut self, now: Instant, seq: TpduSeq) {
         if !self.expects_copies {
             self.on_arrival(now, seq, false);
@@ -151,7 +151,7 @@ impl Acknowledger {
         self.timers.set_if_idle(FlushTimer, now + self.policy.flush);
     }
 
-    /// Says something now, whatever has arrived.
+    /// Makes a MACK due now, whatever has arrived.
     pub(super) const fn demand(&mut self) {
         self.due = true;
     }
@@ -161,7 +161,7 @@ impl Acknowledger {
         self.handshake = Some(handshake);
     }
 
-    /// The application read: tell a sender that may be waiting for room.
+    /// Notes the window after the application has read: a sender may be waiting for room.
     pub(super) fn on_window(&mut self, window: u16, capacity: u16) {
         let was_tight = self.window_told <= capacity / 4;
         if self.acks != Acks::None && was_tight && window >= capacity / 2 {
@@ -209,7 +209,8 @@ impl Acknowledger {
         let (strength, crc) = (template.fec_words, template.crc);
         if let Some(first) = self.recent.front().copied().filter(|_| listed) {
             let room = listed_numbers_max(self.tpdu_bytes_max, strength, crc);
-            // What follows in the next MACK must not look lost, so this one answers no later TPDU.
+            // Arrivals left for the next MACK must not look lost, so this one answers no later
+            // TPDU.
             let answered = self
                 .recent
                 .get(room)
@@ -227,7 +228,8 @@ impl Acknowledger {
             self.due = !self.recent.is_empty();
             return;
         }
-        // Nothing to echo yet: an unknown hold keeps the peer from taking this for a sample.
+        // There is nothing to echo yet: an unknown hold keeps the peer from taking this for a
+        // sample.
         let hold = self.echo.map_or(HoldTime::UNKNOWN, |(_, at)| {
             HoldTime::from_duration(now.saturating_since(at))
         });

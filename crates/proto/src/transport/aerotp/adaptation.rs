@@ -1,71 +1,77 @@
 //! Payload length and parity of the next TPDU, by the bit error rate that it will probably meet.
 //!
 //! # Outlook
-//! What the peer says is old by a round trip h when what is sent now arrives. With the probability
+//! The peer's estimate is old by a round trip h when a TPDU that is sent now arrives. With the
+//! probability
 //!
 //! ```text
 //! k = exp(-h / coherence)
 //! ```
 //!
-//! the channel is still as it was, and the rate the one said last. Otherwise it is any of those that the channel has:
-//! what the peer said over the last 256 coherence times, each for as long as it held. A choice by a mean of both
-//! would protect against a rate that hardly ever occurs: where k is small, the best is the one for the whole spread.
+//! the channel is still as it was, and its rate the last estimate. Otherwise its rate is any of those that the
+//! channel has: the peer's estimates over the last 256 coherence times, each for as long as it held. A choice by a
+//! mean of both would protect against a rate that hardly ever occurs. Where k is small, the best choice is the one
+//! for the whole spread.
 //!
 //! # Choice
-//! Of the [`TpduShape::choices`] the one whose expected use of the link over the outlook is greatest. Rates are
-//! taken in quarters of an octave, and each quarter's uses are computed once. A choice is kept until another has
-//! 1/1000 more.
+//! The choice is the one among the [`TpduShape::choices`] whose expected use of the link over the outlook is
+//! greatest. Rates are taken in quarters of an octave, and each quarter's uses are computed once. A choice is
+//! kept until another is better by 1/1000.
 //!
-//! Before the peer has said anything TPDUs have the settings' parity, but are cut short enough for more: of what a
-//! channel with many errors loses in the first round trip, nothing could be protected later.
+//! Before the peer's first estimate TPDUs have the settings' parity, but are short enough to have room for more:
+//! data that a channel with many errors loses in the first round trip could not be protected later.
 //!
-//! What was cut longer and has to go again keeps its length. Where it can hardly arrive ([`Adaptation::defers`]),
-//! new data goes first; that goes by one rate, whose logarithm returns from the recent to the lasting as k says.
+//! Data that was cut longer keeps its length when it is retransmitted. Where it can hardly arrive
+//! ([`Adaptation::defers`]), new data goes first. That decision goes by one rate, whose logarithm returns from
+//! the recent to the lasting rate as k says.
 
 use super::ber_estimate::between;
 use super::tpdu_shape::{LENGTHS, TpduShape};
 use crate::units::{BitErrorRate, Duration, FecStrength, Instant};
 use crate::wire::aerotp::{ChannelWord, payload_max};
 
-/// The sender's side of following the bit error rate.
+/// The sender's side of adapting to the bit error rate.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptation {
     coherence: Duration,
     tpdu_bytes_max: usize,
-    /// What is chosen; until the peer says something, what the settings say.
+    /// The present choice; until the peer's first estimate, the settings' shape.
     shape: TpduShape,
     outlook: Outlook,
-    /// When the peer said something last, and what.
+    /// The peer's last estimate, and its time.
     heard: Option<(Instant, ChannelWord)>,
     rate: Option<BitErrorRate>,
 }
 
-/// What each choice is worth, by what the channel has been like.
+/// The worth of each choice, by the rates that the channel has had.
 #[derive(Clone, Debug)]
 struct Outlook {
     shapes: Vec<TpduShape>,
     /// Each shape's use of the link, by quarter octaves of the rate; computed when a rate occurs.
     uses: Vec<Option<Box<[f32]>>>,
-    /// Of each shape, over the time that is remembered: the sum of its use times the span, in coherence times.
+    /// For each shape, over the time that is remembered: the sum of its use times the span, in coherence
+    /// times.
     remembered: Vec<f64>,
-    /// That time.
+    /// The time that is remembered, in coherence times.
     span: f64,
 }
 
-/// Quarter octaves of the bit error rate.
+/// Classes of the bit error rate to an octave.
 const QUARTERS: f64 = 4.0;
-/// 2^-40, a bit in 30 minutes at 622 Mbit/s: rates below choose alike.
+/// The number of classes. The last is 2^-40, a bit in 30 minutes at 622 Mbit/s; lower rates have
+/// the same choice.
 const CLASSES: usize = 160;
-/// Coherence times in which what was said is forgotten by e. A fade that takes a hundredth of the time occurs two or
-/// three times in them.
+/// The coherence times after which the weight of an estimate has fallen by e. A fade that takes a hundredth of the
+/// time occurs two or three times in them.
 const REMEMBERED: f64 = 256.0;
-/// Silence says nothing of the rate: what was said counts for no longer than this, in coherence times.
+/// The longest time that an estimate counts for, in coherence times: silence says nothing of the rate.
 const HOLDS_MAX: f64 = 1.0;
-/// Another choice has to be better by this factor.
+/// The factor by which another choice has to be better.
 const BETTER: f64 = 1.001;
-/// Best at 1e-4 for TPDUs of 1520 octets, of which this takes 3 %.
+/// Octets in each codeword that the parity corrects for which room is left at first. This is best
+/// at 1e-4 for TPDUs of 1520 octets, of which it takes 3 %.
 const ROOM_CORRECTS: usize = 4;
-/// A TPDU that has less than this share of the chance of a new one is sent after it.
+/// The share of a new TPDU's chance of arrival, below which a TPDU is sent after new ones.
 const DEFERRED: f64 = 0.25;
 
 impl Outlook {
@@ -95,13 +101,13 @@ impl Outlook {
         });
     }
 
-    /// What [`Outlook::compute`] found.
+    /// The uses of all shapes that [`Outlook::compute`] found for a class.
     fn uses(&self, class: usize) -> impl Iterator<Item = f64> {
         let uses = self.uses.get(class).and_then(Option::as_deref);
         uses.unwrap_or_default().iter().copied().map(f64::from)
     }
 
-    /// The channel had rates of this class for so many coherence times.
+    /// Adds a time of so many coherence times at rates of this class.
     fn remember(&mut self, class: usize, span: f64) {
         self.compute(class);
         let kept = (-span / REMEMBERED).exp();
@@ -113,9 +119,9 @@ impl Outlook {
         self.span = self.span * kept + span;
     }
 
-    /// The shape with the greatest expected use when the rate is of class `recent` with the probability `known`,
-    /// and otherwise what it was in the time that is remembered, or of class `lasting`, with the weight of one
-    /// coherence time. `now` stays unless another is better by [`BETTER`].
+    /// The shape with the greatest expected use, when the rate is of class `recent` with the probability
+    /// `known`. Otherwise the rate is one of the remembered time or, with the weight of one coherence time, of
+    /// class `lasting`. `now` stays unless another shape is better by [`BETTER`].
     fn best(&mut self, recent: usize, known: f64, lasting: usize, now: TpduShape) -> TpduShape {
         self.compute(recent);
         self.compute(lasting);
@@ -143,7 +149,8 @@ impl Outlook {
 }
 
 impl Adaptation {
-    /// Of TPDUs of at most so many octets; `first` until the peer says something.
+    /// An adaptation for TPDUs of at most so many octets; `first` holds until the peer's first
+    /// estimate.
     pub(super) fn new(coherence: Duration, tpdu_bytes_max: usize, first: TpduShape) -> Self {
         Self {
             coherence,
@@ -155,7 +162,7 @@ impl Adaptation {
         }
     }
 
-    /// The path's TPDUs have another bound from now on; `first` until the peer says something again.
+    /// Sets another bound on TPDUs; `first` holds until the peer's next estimate.
     pub(super) fn set_tpdu_bytes_max(&mut self, octets: usize, first: TpduShape) {
         *self = Self::new(self.coherence, octets, first);
     }
@@ -168,7 +175,8 @@ impl Adaptation {
         })
     }
 
-    /// The peer's estimate came. Returns the choice, if it is the first or differs from the one before.
+    /// Takes the peer's estimate. Returns the choice, if it is the first or differs from the one
+    /// before.
     pub(super) fn on_word(
         &mut self,
         now: Instant,
@@ -195,14 +203,14 @@ impl Adaptation {
         span.as_secs_f64() / self.coherence.as_secs_f64().max(1e-9)
     }
 
-    /// The rate that the next TPDU is expected to meet, in quarter octaves below 1; `None` until the peer says
-    /// something.
+    /// The rate that the next TPDU is expected to meet, in quarter octaves below 1; `None` until the peer's
+    /// first estimate.
     pub(super) fn rate_quarter_octaves(&self) -> Option<u8> {
         u8::try_from(class(self.rate?)).ok()
     }
 
-    /// The longest payload, of eighths of `longest`, that need not wait for new data; `None` if none
-    /// has to.
+    /// The longest payload, of eighths of `longest`, that need not wait for new data; `None` if no
+    /// payload has to wait.
     pub(super) fn longest_hopeful(&self, longest: usize) -> Option<usize> {
         if !self.defers(longest) {
             return None;
@@ -217,7 +225,7 @@ impl Adaptation {
         )
     }
 
-    /// What the next TPDU is made like.
+    /// The shape of the next TPDU.
     #[cfg(test)]
     const fn shape(&self) -> TpduShape {
         self.shape
@@ -333,7 +341,7 @@ mod tests {
         };
         // Classes are a quarter octave wide.
         assert!((heard(Duration::ZERO) + 3.0).abs() < 0.04);
-        // Three decades, of which e^-1 is left.
+        // Three decades, of which 1/e is left.
         let middle = heard(COHERENCE);
         assert!(
             (middle + 6.0 - 3.0 / 1.0_f64.exp()).abs() < 0.04,
@@ -342,8 +350,8 @@ mod tests {
         assert!((heard(COHERENCE * 50) + 6.0).abs() < 0.04);
     }
 
-    /// Fades of 1e-3 for a tenth of the time, far shorter than a round trip: the best single choice protects against
-    /// them, that for the mean of 1e-4 or for the logarithms' does not.
+    /// Fades of 1e-3 for a tenth of the time, far shorter than a round trip. The best single choice protects against
+    /// them; the choice for the mean of 1e-4, or for the mean logarithm, does not.
     #[test]
     fn where_news_is_older_than_fades_the_choice_is_the_best_for_all_that_was_said() {
         let mut adaptation = adaptation();

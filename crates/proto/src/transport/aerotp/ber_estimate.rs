@@ -1,26 +1,27 @@
-//! The short-term bit error rate of the way here, estimated while data arrives.
+//! The short-term bit error rate of the way to this end, estimated while data arrives.
 //!
 //! # Evidence
-//! Of a TPDU of n bits that met the rate b, the number X of wrong bits is Poisson with mean n b, and is seen
+//! The number X of wrong bits in a TPDU of n bits that met the rate b is Poisson with mean n b. It is seen
 //!
-//! - whole, where the payload check holds or parity has put it right: X symbols were corrected (at the rates
-//!   that matter hardly ever two bits to a symbol);
-//! - in part, where nothing could put it right: X >= t, with t one more than what parity corrects for certain. It
+//! - wholly, where the payload check holds or parity has corrected it: X symbols were corrected (at the
+//!   rates that matter, hardly ever two bits to a symbol);
+//! - in part, where it could not be corrected: X >= t, with t one more than the parity corrects for certain. It
 //!   counts as its expectation at the rate so far, E[X | X >= t] (one step of expectation-maximisation);
-//! - beside that, a receiver may say what the received power gives.
+//! - besides, a receiver may report the rate that the received power gives.
 //!
 //! # Estimate
 //! Errors E and bits N are summed with weights that fall by e in `memory`, twice: with the memory itself (recent)
-//! and with 64 times that (lasting), which is the prior of the former with the weight of p errors:
+//! and with 64 times that (lasting). The lasting rate is the prior of the recent one, with the weight of p
+//! errors:
 //!
 //! ```text
 //! lasting = (E' + 1/2) / (N' + 5 10^6)             recent = (E + p) / (N + p / lasting)
 //! ```
 //!
-//! A change of the rate that is out of proportion ends the memory at once, in both directions: so many bits without
-//! an error that the recent rate would give them with probability e^-7; or so many errors in the TPDU that just came
-//! that the recent rate explains them worse than the TPDU's own rate by a factor of e^7. The prior has no weight
-//! after the latter (p = 0), and gets it back as the memory goes by; otherwise p = 1.
+//! A change of the rate that is out of proportion ends the memory at once, in both directions. One sign is so many
+//! bits without an error that the recent rate would give them with probability e^-7. The other is so many errors in
+//! the TPDU that just came that its own rate explains them better than the recent rate by a factor of e^7. The prior
+//! has no weight after the latter (p = 0), and regains it as the memory passes; otherwise p = 1.
 //!
 //! With constant b and many errors in the memory, the relative standard deviation of `recent` is
 //! 1 / sqrt(2 b R memory) where R bits arrive a second and errors are counted.
@@ -30,25 +31,27 @@
 use crate::units::{BitErrorRate, Duration, Instant};
 use crate::wire::aerotp::{ChannelWord, RateCode};
 
-/// Wrong bits of one TPDU, as far as they are seen.
+/// The wrong bits of one TPDU, as far as they are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errors {
-    /// So many.
+    /// Exactly so many.
     Counted(u32),
     /// So many or more.
     AtLeast(u32),
 }
 
-/// Memories of the lasting rate to one of the recent.
+/// The ratio of the lasting memory to the recent one.
 const LASTING: u32 = 64;
-/// What the lasting rate begins at has the weight of half an error in 5 10^6 bits: 10^-7, at which no parity pays.
+/// The weight, in errors, of the rate at which the lasting rate begins: half an error in 5 10^6 bits is 10^-7, at
+/// which no parity pays.
 const PRIOR_ERRORS: f64 = 0.5;
 const PRIOR_BITS: f64 = 5e6;
-/// How unlikely what came has to be for a change to be taken for one, as a natural logarithm.
+/// The improbability of the evidence from which on the rate counts as changed, as a natural
+/// logarithm.
 const CHANGE: f64 = 7.0;
-/// No receiver does worse.
+/// The greatest rate: no receiver does worse.
 const RATE_MAX: f64 = 0.5;
-/// Terms of the sums below; their terms fall like those of an exponential series.
+/// Terms of the sums below, at most; they fall like those of an exponential series.
 const TERMS_MAX: u32 = 2_000;
 
 /// Errors and bits, weighted by age.
@@ -70,17 +73,17 @@ impl Tally {
     }
 }
 
-/// One direction's estimate.
+/// The estimate for one direction.
 #[derive(Clone, Debug)]
 pub(super) struct BerEstimator {
     memory: Duration,
     recent: Tally,
     lasting: Tally,
-    /// The weight of the lasting rate in the recent, in errors.
+    /// The weight of the lasting rate in the recent one, in errors.
     prior: f64,
-    /// Bits since the last that was wrong.
+    /// Bits since the last wrong one.
     clean_bits: f64,
-    /// What the received power gave, and when.
+    /// The rate that the received power gave, and its time.
     power: Option<(Instant, f64)>,
     at: Instant,
 }
@@ -99,7 +102,7 @@ impl BerEstimator {
         }
     }
 
-    /// A TPDU of so many octets arrived.
+    /// Takes the errors of an arrived TPDU of so many octets.
     pub(super) fn on_tpdu(&mut self, now: Instant, octets: usize, errors: Errors) {
         self.age(now);
         let bits = 8.0 * octets as f64;
@@ -130,7 +133,7 @@ impl BerEstimator {
         self.lasting.add(wrong, bits);
     }
 
-    /// The receiver's electronics say what the received power means.
+    /// Takes the rate that the received power gives, from the receiver's electronics.
     pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) {
         self.power = Some((now, rate.value().clamp(f64::MIN_POSITIVE, RATE_MAX)));
     }
@@ -153,14 +156,15 @@ impl BerEstimator {
         ((errors + PRIOR_ERRORS) / (bits + PRIOR_BITS)).min(RATE_MAX)
     }
 
-    /// Of what was counted.
+    /// The rate from the errors that were counted.
     fn counted(&self) -> f64 {
         let Tally { errors, bits } = self.recent;
         let prior = self.prior;
         ((errors + prior) / (bits + prior / self.lasting_value()).max(1.0)).min(RATE_MAX)
     }
 
-    /// The short-term rate: of what was counted, and of the power as far as that is fresh.
+    /// The short-term rate: from the errors counted, and from the received power as far as that is
+    /// fresh.
     pub(super) fn recent(&self, now: Instant) -> BitErrorRate {
         let counted = self.counted();
         let Some((at, by_power)) = self.power else {
@@ -171,21 +175,21 @@ impl BerEstimator {
     }
 }
 
-/// An estimator, and what its peer knows of it.
+/// An estimator, and the part of it that its peer knows.
 #[derive(Clone, Debug)]
 pub(super) struct ChannelReport {
     estimator: BerEstimator,
-    /// The recent rate that was said last.
+    /// The recent rate that was told last.
     told: f64,
 }
 
-/// The sender is told at once of a rate that has doubled or halved ...
+/// The factor by which a rate has to rise or fall for the sender to be told at once.
 const TOLD_FACTOR: f64 = 2.0;
-/// ... if it is or was above this: below, hardly a TPDU of any length is lost.
+/// The rate above which the sender is told at once: below it hardly a TPDU of any length is lost.
 const TOLD_MIN: f64 = 1e-7;
 
 impl ChannelReport {
-    /// Nothing was seen, and nothing told.
+    /// A report in which nothing was seen, and nothing told.
     pub(super) fn new(coherence: Duration) -> Self {
         Self {
             estimator: BerEstimator::new(coherence),
@@ -193,13 +197,13 @@ impl ChannelReport {
         }
     }
 
-    /// Takes what a TPDU says. Whether the peer should hear of it at once.
+    /// Takes the errors of a TPDU. Returns whether the peer should hear of it at once.
     pub(super) fn on_tpdu(&mut self, now: Instant, octets: usize, errors: Errors) -> bool {
         self.estimator.on_tpdu(now, octets, errors);
         self.is_news(now)
     }
 
-    /// The same of the received power.
+    /// Takes the rate of the received power. Returns whether the peer should hear of it at once.
     pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) -> bool {
         self.estimator.on_power(now, rate);
         self.is_news(now)
@@ -211,7 +215,7 @@ impl ChannelReport {
         high > TOLD_MIN && high > TOLD_FACTOR * low
     }
 
-    /// What to say; it counts as said.
+    /// The estimate to tell; it counts as told.
     pub(super) fn word(&mut self, now: Instant) -> ChannelWord {
         self.estimator.age(now);
         let recent = self.estimator.recent(now);
@@ -227,16 +231,16 @@ fn rate(value: f64) -> BitErrorRate {
     BitErrorRate::new(value.clamp(0.0, RATE_MAX)).unwrap_or_default()
 }
 
-/// A rate between two by their orders of magnitude: `share` of the second.
+/// A rate between two others by their orders of magnitude: `share` of the second.
 pub(super) fn between(first: f64, second: f64, share: f64) -> f64 {
     (first.ln() * (1.0 - share) + second.ln() * share).exp()
 }
 
-/// E[X | X >= least] of a Poisson variable.
+/// The expectation E[X | X >= least] of a Poisson variable.
 fn expected_from(least: u32, mean: f64) -> f64 {
     let first = f64::from(least);
     if mean >= first + CHANGE * first.sqrt() {
-        // Nearly all of it lies above.
+        // Nearly all of the probability lies above.
         return mean;
     }
     let (mut term, mut sum, mut beyond) = (1.0, 1.0, 0.0);
@@ -328,7 +332,8 @@ mod tests {
         for rate in [5e-5, 2e-5, 1e-5] {
             let mut feed = Feed::new();
             feed.run(MEMORY * 20, rate, 0);
-            // Of a TPDU with mean m of which only "some" is known the information is m^2 e^-m / (1 - e^-m).
+            // The information of a TPDU with mean m of which only "some errors" is known is m^2 e^-m / (1 -
+            // e^-m).
             let mean = rate * 8.0 * OCTETS as f64;
             let information = mean * mean / mean.exp_m1();
             let count = 2.0 * MEMORY.as_secs_f64() / STEP.as_secs_f64();

@@ -1,8 +1,8 @@
-//! Parity across TPDUs: between the scoreboard and the block code.
+//! Parity across TPDUs: the part between the scoreboard and the block code.
 //!
-//! Source TPDUs go out unmodified with consecutive numbers; a closed block's repair symbols follow
-//! as TPDUs of their own. The receiver keeps recent payloads, since a symbol may come after the
-//! sources were read.
+//! Source TPDUs are sent unmodified with consecutive numbers; a closed block's repair symbols
+//! follow as TPDUs of their own. The receiver keeps recent payloads, since a symbol may come after
+//! the sources were read.
 
 use crate::bytes::SendBuffer;
 use crate::fec::block::{BlockDecoder, BlockPlan, BlockSchedule, ClosedBlock, encode_repair};
@@ -14,7 +14,7 @@ use crate::wire::aerotp::BlockDescriptor;
 use core::num::NonZeroU8;
 use std::collections::VecDeque;
 
-/// The sender's side.
+/// The sender's side of parity across TPDUs.
 #[derive(Debug)]
 pub(super) struct ParityPlan {
     schedule: Option<BlockSchedule>,
@@ -50,7 +50,7 @@ impl ParityPlan {
         self.queue(closed);
     }
 
-    /// No more sources follow.
+    /// Notes that no more sources follow.
     pub(super) fn close(&mut self) {
         let closed = self.schedule.as_mut().and_then(BlockSchedule::close);
         self.queue(closed);
@@ -139,16 +139,16 @@ struct Payload {
     octets: Vec<u8>,
 }
 
-/// A block of which at least one repair symbol has come.
+/// A block that is being rebuilt: at least one repair symbol has come.
 #[derive(Debug)]
 struct Rebuilding {
     first: TpduSeq,
-    /// When the first of its sources that came arrived.
+    /// The arrival of the first of its sources.
     opened: Instant,
     decoder: BlockDecoder,
 }
 
-/// The receiver's side.
+/// The receiver's side of parity across TPDUs.
 #[derive(Debug)]
 pub(super) struct BlockAssembly {
     active: bool,
@@ -195,8 +195,8 @@ impl BlockAssembly {
         });
     }
 
-    /// Takes a repair symbol. Returns how long after the first of its block's sources it came;
-    /// `None` if it cannot belong to any block of ours.
+    /// Takes a repair symbol. Returns the time since the first of its block's sources came; `None`
+    /// if it cannot belong to any block of ours.
     pub(super) fn on_repair(
         &mut self,
         now: Instant,
@@ -222,7 +222,7 @@ impl BlockAssembly {
             return None;
         }
         let span = now.saturating_since(block.opened);
-        // A surplus or repeated symbol is no news.
+        // A surplus or repeated symbol changes nothing.
         let _surplus = block
             .decoder
             .add_repair(descriptor.repair_index, symbol)
@@ -261,13 +261,13 @@ impl BlockAssembly {
         }
     }
 
-    /// Gives back what would rebuild blocks of long ago.
+    /// Frees the memory for rebuilding old blocks.
     pub(super) fn give_back(&mut self) {
         self.history = VecDeque::new();
         self.blocks = VecDeque::new();
     }
 
-    /// Takes what was rebuilt.
+    /// Takes the TPDUs that were rebuilt.
     pub(super) fn take_rebuilt(&mut self) -> Vec<(TpduSeq, Vec<u8>)> {
         core::mem::take(&mut self.rebuilt)
     }

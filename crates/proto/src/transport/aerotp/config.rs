@@ -1,4 +1,4 @@
-//! What a user may choose, and what is sane.
+//! The settings of connections and endpoints, and their checks.
 
 use super::endpoint::AddressKey;
 use super::modes::Acks;
@@ -11,35 +11,35 @@ use crate::wire::TpduSeq;
 use crate::wire::aerotp::{FecStrength, payload_max};
 use core::num::NonZeroU8;
 
-/// Which of the two MACK forms the receiver sends.
+/// The form of the MACKs that the receiver sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckStyle {
-    /// Ours: everything before a number, plus a list, plus the receiver's window. A lost MACK
-    /// costs nothing, since the next repeats what it said.
+    /// Ours: everything before a number, plus a list, plus the receiver's window. A lost MACK costs
+    /// nothing, since the next one repeats its content.
     #[default]
     Cumulative,
-    /// The papers': a list of new acknowledgements, each said once.
+    /// The papers': a list of new acknowledgements, each listed once.
     Listed,
 }
 
-/// When and how the receiver acknowledges.
+/// The rules by which the receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
     /// TPDUs to one MACK, 1 ..= 365 (hybrid-ARQ paper, Section IV-E).
     pub every: u16,
-    /// In how many MACKs an arrival beyond a hole is listed, in the cumulative style.
+    /// The number of MACKs in which an arrival beyond a hole is listed, in the cumulative style.
     pub repeats: u16,
-    /// A MACK waits no longer than this for more.
+    /// The longest time that a MACK waits for more.
     pub flush: Duration,
     /// The form.
     pub style: AckStyle,
 }
 
-/// Near-reliable acknowledges this much more rarely: requests carry the load.
+/// The factor by which near-reliable mode acknowledges more rarely: it relies on requests.
 const SPARSE_FACTOR: u16 = 8;
 
 impl AckPolicy {
-    /// The policy as a mode applies it.
+    /// The policy as it holds in a mode.
     pub(super) fn in_mode(self, acks: Acks) -> Self {
         match acks {
             Acks::Sparse => Self {
@@ -63,19 +63,20 @@ impl Default for AckPolicy {
     }
 }
 
-/// How long modes that may lose data wait for a hole before they pass over it.
+/// Waits for holes, in modes that may lose data: after them the hole is passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoleWaits {
-    /// For a TPDU that nothing was seen of: the reordering tolerated.
+    /// The wait for a TPDU that never arrived: the reordering tolerated.
     pub lost: Duration,
-    /// For a TPDU that arrived damaged and was asked for again.
+    /// The wait for a TPDU that arrived damaged and was asked for again.
     pub requested: Duration,
-    /// For repair symbols, in modes whose peer may send blocks: the bound of what is learned from
-    /// the blocks that come, and the wait until it is known whether any do. Zero if none will.
+    /// The wait for repair symbols, in modes whose peer may send blocks. It bounds the wait that is
+    /// learned from the blocks that come, and holds until it is known whether any come. Zero if
+    /// none will.
     pub parity: Duration,
 }
 
-/// Whose part of the rate a connection uses, among those of its priority.
+/// The share of the rate that a connection uses, among connections of its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The class. Its connections take turns.
@@ -93,62 +94,65 @@ impl Default for Share {
     }
 }
 
-/// One connection's settings. Both ends should use the same; what must agree is on the wire.
+/// The settings of one connection. Both ends should use the same; settings that must agree are on
+/// the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionConfig {
     /// The reliability mode. A listener takes the mode of the arriving TPDU instead.
     pub mode: Mode,
     /// Precedence over other flows of the endpoint.
     pub priority: Priority,
-    /// Its class among flows of the same priority.
+    /// The class among flows of the same priority.
     pub share: Share,
     /// Octets of one TPDU at most, from the header to the last parity word.
     pub tpdu_bytes_max: usize,
-    /// Whether TPDUs carry a CRC-32. Without, damage below goes unnoticed; parity needs it.
+    /// Whether TPDUs carry a CRC-32. Without it, damage from the layers below goes unnoticed;
+    /// parity needs it.
     pub payload_crc: bool,
     /// Parity words inside each TPDU.
     pub fec_words: FecStrength,
-    /// If given, payload length and parity words of each TPDU follow the bit error rate that is expected, in
-    /// modes that acknowledge: how long a fade of the channel stays as it is. `fec_words` then holds until
-    /// the peer has said something. Both ends need it.
+    /// The time for which a fade of the channel stays as it is. If given, payload length and parity words of
+    /// each TPDU follow the bit error rate that is expected, in modes that acknowledge. `fec_words` then
+    /// holds until the peer's first estimate. Both ends need it.
     pub adapt: Option<Duration>,
     /// Parity across TPDUs, in modes that allow it.
     pub block: Option<BlockPlan>,
-    /// How often each TPDU with data is sent, one copy behind the other, whenever it is sent: repetition as
-    /// forward error correction (FSO paper, Section 3.1; SCPS-TP's multiple forward transmission). Both ends need
-    /// it.
+    /// The number of times that each TPDU with data is sent, one copy behind the other, whenever it is sent. This
+    /// is repetition as forward error correction (FSO paper, Section 3.1; SCPS-TP's multiple forward
+    /// transmission). Both ends need it.
     pub copies: NonZeroU8,
-    /// Acknowledgements.
+    /// The rules for acknowledgements.
     pub ack: AckPolicy,
     /// TPDUs in flight or waiting to be read, at most.
     pub window_tpdus: u16,
     /// Octets written and not yet confirmed, at most.
     pub send_buffer_bytes: usize,
-    /// Octets written and not yet sent, at most: what a later write waits behind. A single message
-    /// may be longer.
+    /// Octets written and not yet sent, at most. A later write has to wait for them. A single
+    /// message may be longer.
     pub unsent_bytes_max: usize,
     /// Bounds of the retransmission timeout.
     pub rto: RtoLimits,
-    /// Patience with holes, in modes that may lose data.
+    /// Waits for holes, in modes that may lose data.
     pub hole_waits: HoleWaits,
     /// Whether an unreliable connection delivers damaged payloads, marked as such.
     pub deliver_damaged: bool,
-    /// On a lossy path, how often the last TPDUs of a transfer may be repeated, at most, while the
-    /// link would otherwise be idle. How often they are follows from the loss.
+    /// The number of times that the last TPDUs of a transfer may be repeated on a lossy path while
+    /// the link would otherwise be idle, at most. The number used follows from the loss.
     pub tail_repeats: u16,
-    /// The connection is given up when nothing was heard for so long while something was wanted.
+    /// The time after which the connection is given up when nothing was heard although something
+    /// was wanted.
     pub give_up_after: Duration,
     /// The first TPDU's number; the same at both ends.
     pub first_seq: TpduSeq,
 }
 
-/// What of a connection's settings an accepting application may choose when it knows what the
-/// connection is for.
+/// The settings of a connection that an accepting application may choose once it knows the
+/// connection's purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Treatment {
     /// Precedence over other flows of the endpoint.
     pub priority: Priority,
-    /// Its class among flows of the same priority.
+    /// The class among flows of the same priority.
     pub share: Share,
     /// Parity words inside each TPDU.
     pub fec_words: FecStrength,
@@ -189,20 +193,21 @@ impl Default for ConnectionConfig {
     }
 }
 
-/// Keep-alives come four times in this span and must not crowd the link.
+/// The least time before a connection is given up: keep-alives come four times in it and must not
+/// crowd the link.
 const GIVE_UP_MIN: Duration = Duration::from_secs(1);
 
-/// Of the coherence that `adapt` takes.
+/// The least coherence that `adapt` takes.
 const ADAPT_MIN: Duration = Duration::from_micros(1);
 const ADAPT_MAX: Duration = Duration::from_secs(100);
 
-/// Why a configuration cannot work: the field, and what it allows.
+/// The error about a configuration that cannot work: the field, and the values it allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
 pub struct ConfigError {
     /// The setting's name.
     pub field: &'static str,
-    /// What is wrong with it and what would be right.
+    /// The problem, and what would be right.
     pub problem: String,
 }
 
@@ -263,7 +268,7 @@ impl ConnectionConfig {
         Ok(payload)
     }
 
-    /// Why each TPDU cannot be sent more than once.
+    /// The reason why each TPDU cannot be sent more than once, if there is one.
     const fn against_copies(&self) -> Option<&'static str> {
         if matches!(self.mode, Mode::Datagram) {
             Some(
@@ -287,29 +292,30 @@ impl ConnectionConfig {
     }
 }
 
-/// The endpoint's settings: what it knows of the link, and its bounds.
+/// The settings of an endpoint: its knowledge of the link, and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointConfig {
-    /// What the layer below says the path carries, lower headers included: the initial rate and
-    /// upper bound for each path.
+    /// The rate of the path by the layer below, including lower headers: the initial rate and upper
+    /// bound for each path.
     pub rate: Bitrate,
-    /// How far the pacer may run ahead of that rate.
+    /// The time by which the pacer may run ahead of that rate.
     pub burst: Duration,
     /// Network and carrier headers of one datagram (20 in the lab, 28 over UDP and IPv4).
     pub lower_overhead: ByteCount,
     /// Connections at once, at most; TPDUs that would open more are dropped.
     pub connections_max: usize,
-    /// While the connections' send buffers and payloads received take this much memory together,
-    /// TPDUs that would open another are dropped; those that are open go on within their own
+    /// The memory for connections' send buffers and received payloads together. Above it, TPDUs
+    /// that would open another connection are dropped; open connections continue within their own
     /// bounds.
     pub memory_max: ByteCount,
     /// Whether datagrams ask for marking instead of dropping.
     pub ecn: bool,
     /// Notes kept until [`Endpoint::take_note`](super::Endpoint::take_note) takes them; 0 for none.
     pub trace_records: usize,
-    /// With a key, whoever opens a connection must first show that it receives at the address that it
-    /// gives, which takes a round trip; datagrams without a connection are taken from then on only. For
-    /// listeners that anybody can reach: under a session every peer is known.
+    /// The key with which addresses are validated. With a key, whoever opens a connection must first
+    /// show that it receives at its address, which takes a round trip; datagrams without a connection
+    /// are accepted only after that. For listeners that anybody can reach: under a session every peer
+    /// is known.
     pub address_key: Option<AddressKey>,
 }
 

@@ -1,8 +1,10 @@
 //! One connection: set-up, close, patience, and the way between its parts.
 //!
-//! The states are those of the papers (multi-mode paper, Figure 6), with their two slips mended
-//! (spec, A6). Data needs no permission: it rides on the ASYN, and whatever arrives first opens
-//! the connection at the other end.
+//! The states are those of the papers (multi-mode paper, Figure 6), with two slips corrected: after
+//! its ASYN the sender is in ASYN SENT (the multi-mode paper's text says AFIN SENT), and the
+//! closing event is AFINACK RX (the hybrid-ARQ paper's table says AFINNACK RX). Data needs no
+//! permission: it rides on the ASYN, and whatever arrives first opens the connection at the other
+//! end.
 
 mod arrivals;
 mod departures;
@@ -27,7 +29,7 @@ use crate::wire::Mode;
 use std::collections::VecDeque;
 use timers::{AFIN_ATTEMPTS_UNCONFIRMED, ConnectionTimer, IDLE_AFTER, LINGER_MIN};
 
-/// Which TPDU of two ends belongs to which connection.
+/// The key by which a TPDU of two ends finds its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) path: PathId,
@@ -35,12 +37,12 @@ pub(super) struct Key {
     pub(super) remote: u16,
 }
 
-/// What a TPDU meant for the path's rate.
+/// The meaning of a TPDU for the path's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RateSign {
     /// Whether an answer echoed a mark, if it was one.
     pub(super) marked: Option<bool>,
-    /// What it said of the path.
+    /// Its report on the path.
     pub(super) report: Option<DeliveryReport>,
 }
 
@@ -61,7 +63,7 @@ pub(super) struct Connection {
     sender: Sender,
     receiver: Receiver,
     /// Payload length and parity by the bit error rate, if they follow it.
-    // Apart: most connections have none, and finished ones are kept for a while.
+    // Boxed, because most connections have none, and finished ones are kept for a while.
     adaptation: Option<Box<Adaptation>>,
     counters: Counters,
     trace: Trace,
@@ -73,18 +75,18 @@ pub(super) struct Connection {
     afin_answered: bool,
     all_sent_told: bool,
     reset_due: bool,
-    /// The peer was found to know nothing of it.
+    /// Whether the peer was found to know nothing of the connection.
     forgotten: bool,
     why_closed: Option<CloseReason>,
     gone: bool,
     last_received: Instant,
     last_sent: Instant,
-    /// When memory was last given back for want of use.
+    /// The last time that unused memory was freed.
     tidied_at: Instant,
     timers: TimerTable<ConnectionTimer>,
 }
 
-/// What TPDUs are made like before the peer has said anything.
+/// The shape of TPDUs before the peer's first estimate.
 fn first_shape(config: &ConnectionConfig, payload: usize) -> TpduShape {
     TpduShape {
         payload,
@@ -101,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// What the link's electronics make of the received power.
+    /// Takes the bit error rate that the link's electronics derive from the received power.
     pub(super) fn on_power(&mut self, now: Instant, rate: BitErrorRate) {
         self.receiver.note_power(now, rate);
     }
@@ -201,7 +203,7 @@ impl Connection {
         self.sender.room()
     }
 
-    /// Takes over what of `treatment` concerns this side's data, if none was written.
+    /// Takes over the part of `treatment` that concerns this side's data, if none was written.
     pub(super) fn reconfigure(&mut self, treatment: Treatment) -> Result<bool, ConfigError> {
         let config = ConnectionConfig {
             priority: treatment.priority,
@@ -248,7 +250,7 @@ impl Connection {
         self.sender.payload_bytes()
     }
 
-    /// Whether the endpoint may forget it.
+    /// Whether the endpoint may forget the connection.
     pub(super) const fn is_gone(&self) -> bool {
         self.gone
     }
@@ -257,7 +259,7 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// What a peer that still asks is to hear once this connection is forgotten.
+    /// The answer to a peer that still asks once this connection is forgotten.
     pub(super) fn past(&self) -> Past {
         match (self.why_closed, self.receiver.end_taken()) {
             _ if self.forgotten => Past::Forgotten,
@@ -315,18 +317,18 @@ impl Connection {
         self.receiver.recycle(octets);
     }
 
-    /// Nothing is expected to follow for now.
+    /// Notes that no data is expected to follow for now.
     pub(super) fn pause(&mut self) {
         self.sender.pause();
     }
 
-    /// No more will be written.
+    /// Notes that no more will be written.
     pub(super) fn close(&mut self) {
         self.closing = true;
         self.sender.finish();
     }
 
-    /// Ends at once; the peer is told.
+    /// Ends the connection at once; the peer is told.
     pub(super) fn abort(&mut self, now: Instant) {
         if self.why_closed.is_none() {
             self.reset_due = self.rules.connection;
@@ -335,8 +337,8 @@ impl Connection {
         }
     }
 
-    /// `why`, unless all that was missing is the peer's word that it knows of the end: everything
-    /// is delivered both ways then.
+    /// The reason `why`, unless only the peer's confirmation of the end was missing: then
+    /// everything is delivered both ways, and the connection is finished.
     fn unless_finished(&self, why: CloseReason) -> CloseReason {
         let finished = self.closing && self.sender.all_settled() && self.receiver.is_complete();
         if finished { CloseReason::Finished } else { why }
@@ -365,15 +367,15 @@ impl Connection {
         }
     }
 
-    /// Ends at once; there is nobody to be told.
+    /// Ends the connection at once; there is nobody to tell.
     pub(super) fn vanish(&mut self, now: Instant) {
         self.end(now, CloseReason::Aborted);
         self.reset_due = false;
         self.gone = true;
     }
 
-    /// The peer has lost this connection's state. What it has instead can come to no end with this
-    /// side, so it is told.
+    /// Ends a connection whose state the peer has lost. The connection that the peer has instead
+    /// can come to no end with this side, so the peer is told.
     fn end_forgotten(&mut self, now: Instant) {
         self.end(now, CloseReason::Reset);
         self.forgotten = true;
@@ -381,7 +383,7 @@ impl Connection {
         self.gone = false;
     }
 
-    /// Called after every input: what follows from it for the connection as a whole.
+    /// Brings the connection as a whole up to date. Called after every input.
     pub(super) fn settle(&mut self, now: Instant) {
         if self.receiver.take_readable() {
             self.events.push_back(Event::Readable(self.id));

@@ -1,10 +1,10 @@
-//! What happened to the data: lost on the wire, recovered, and lost for good, kept apart.
+//! The fate of the data: lost on the wire, recovered, and lost for good, counted apart.
 
 use crate::machine::Kind;
 use crate::transport::parts::{BurstLengths, DelaySpread};
 use crate::units::FecStrength;
 
-/// A connection's counters. Sending and receiving sides are counted where they happen, so an
+/// The counters of a connection. Sending and receiving are counted where they happen, so an
 /// end-to-end balance adds the two ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -12,7 +12,8 @@ pub struct Counters {
     pub sent_bytes: [u64; 4],
     /// TPDUs sent, by kind.
     pub sent_tpdus: [u64; 4],
-    /// Of the retransmissions, copies that followed at once because each TPDU is sent so often.
+    /// Copies among the retransmissions that followed at once, because each TPDU is sent several
+    /// times.
     pub copied_tpdus: u64,
     /// Sender: TPDUs held lost because later ones were acknowledged.
     pub held_lost_overtaken: u64,
@@ -26,17 +27,18 @@ pub struct Counters {
     pub adaptations: u64,
     /// Sender: first copies sent while the bit error rate was followed.
     pub adapted_tpdus: u64,
-    /// Sender: payload octets of them.
+    /// Sender: payload octets of these first copies.
     pub adapted_bytes: u64,
-    /// Sender: parity words of them.
+    /// Sender: parity words of these first copies.
     pub adapted_words: u64,
-    /// Sender: the rates that they were expected to meet, as quarter octaves below 1, summed.
+    /// Sender: the rates that these first copies were expected to meet, as quarter octaves below 1,
+    /// summed.
     pub adapted_quarter_octaves: u64,
     /// Sender: TPDUs confirmed.
     pub confirmed_tpdus: u64,
-    /// Sender: payload octets of them.
+    /// Sender: payload octets of the confirmed TPDUs.
     pub confirmed_bytes: u64,
-    /// Sender: from the first transmission of a TPDU until its confirmation arrived.
+    /// Sender: times from the first transmission of a TPDU to the arrival of its confirmation.
     pub confirmed_after: DelaySpread,
     /// Sender: times that a whole timeout passed in silence.
     pub stalls: u64,
@@ -44,34 +46,35 @@ pub struct Counters {
     pub accepted_tpdus: u64,
     /// Receiver: payload octets handed to the application.
     pub delivered_bytes: u64,
-    /// Receiver: of these, octets of TPDUs known to be damaged.
+    /// Receiver: octets of TPDUs known to be damaged, among those handed to the application.
     pub delivered_damaged_bytes: u64,
-    /// Receiver: holes noticed. Of TPDUs sent several times, those of which no copy came.
+    /// Receiver: holes noticed. Where TPDUs are sent several times, those of which no copy came.
     pub wire_lost: u64,
-    /// Receiver: how many of them were noticed in a row.
+    /// Receiver: numbers of holes noticed in a row.
     pub loss_bursts: BurstLengths,
     /// Receiver: TPDUs that arrived damaged beyond their parity.
     pub wire_damaged: u64,
-    /// Receiver: TPDUs put right by their parity words.
+    /// Receiver: TPDUs corrected by their parity words.
     pub recovered_fec_words: u64,
-    /// Receiver: octets corrected in them; the bit error meter.
+    /// Receiver: octets corrected in them, which measure the bit errors.
     pub corrected_symbols: u64,
     /// Receiver: TPDUs rebuilt from blocks.
     pub recovered_fec_block: u64,
-    /// Receiver: TPDUs given up of which nothing was seen.
+    /// Receiver: TPDUs given up that never arrived.
     pub residual_lost: u64,
-    /// Receiver: TPDUs given up that had come damaged.
+    /// Receiver: TPDUs given up that had arrived damaged.
     pub residual_damaged: u64,
-    /// Receiver: copies of what was there already, those sent beforehand included.
+    /// Receiver: copies of TPDUs that had arrived already, including copies sent beforehand.
     pub duplicates: u64,
     /// Receiver: TPDUs beyond the window.
     pub beyond_window: u64,
-    /// TPDUs that parse but make no sense here, such as acknowledgements of what was never sent.
+    /// TPDUs that parse but make no sense here, such as acknowledgements of data that was never
+    /// sent.
     pub nonsense: u64,
 }
 
 impl Counters {
-    /// Books a datagram that was sent.
+    /// Counts a datagram that was sent.
     pub fn on_sent(&mut self, kind: Kind, octets: usize) {
         let index = match kind {
             Kind::Source => 0,
@@ -83,14 +86,14 @@ impl Counters {
         self.sent_tpdus[index] += 1;
     }
 
-    /// Books holes that the receiver noticed in a row.
+    /// Counts holes that the receiver noticed in a row.
     pub(super) fn on_holes(&mut self, in_a_row: u64) {
         self.wire_lost += in_a_row;
         self.loss_bursts.note(in_a_row);
     }
 
-    /// Books a first copy whose shape follows the bit error rate, which it is expected to meet so many quarter octaves
-    /// below 1.
+    /// Counts a first copy whose shape follows the bit error rate; the copy is expected to meet a rate of so many
+    /// quarter octaves below 1.
     pub(super) fn on_adapted(&mut self, payload: usize, words: FecStrength, quarters: u8) {
         self.adapted_tpdus += 1;
         self.adapted_bytes += payload as u64;

@@ -1,4 +1,4 @@
-//! The machine: connections by their ports, a budget for each path, and the way to both.
+//! The machine of AeroTP: connections by their ports, a budget for each path, and the way to both.
 
 mod arrivals;
 mod departures;
@@ -39,11 +39,12 @@ use validation::Validation;
 
 /// Ports that `connect` chooses from (RFC 6335: dynamic ports).
 const DYNAMIC_PORTS: core::ops::RangeInclusive<u16> = 49_152..=65_535;
-/// Answers without a connection waiting to be sent; more strangers than this go unanswered.
+/// Answers that wait to be sent without a connection, at most; further strangers go unanswered.
 const ORPHANS_MAX: usize = 64;
 /// Forgotten connections whose counters can still be asked for.
 const PAST_MAX: usize = 64;
-/// Paths and classes whose forgotten connections are summed up; those of further ones are not.
+/// Paths and classes whose forgotten connections are summed up, at most; those of further ones are
+/// not.
 const SUMS_MAX: usize = 1_024;
 
 #[derive(Debug)]
@@ -57,14 +58,14 @@ struct Entry {
     label: Option<u64>,
 }
 
-/// An answer for which there is no connection.
+/// An answer that belongs to no connection.
 #[derive(Clone, Copy, Debug)]
 enum Orphan {
-    /// Nobody listens.
+    /// A reset: nobody listens.
     Reset(Header),
-    /// A header that says it all, without a check of its own: a challenge, or its answer.
+    /// A header without a body or a check of its own: a challenge, or its answer.
     Bare(Header),
-    /// The connection is over and everything before `end` was taken.
+    /// The connection is over, and everything before `end` was received.
     Ended {
         /// The TPDU that asks.
         asks: Header,
@@ -78,27 +79,28 @@ pub struct Endpoint {
     config: EndpointConfig,
     rng: Rng,
     connections: BTreeMap<ConnectionId, Entry>,
-    /// Whose they are.
+    /// The places for connections, by path.
     places: Shares<PathId>,
-    /// Those among whom places and memory are shared.
+    /// The paths among which places and memory are shared.
     sharing: BTreeSet<PathId>,
     keys: BTreeMap<Key, ConnectionId>,
     listeners: BTreeMap<u16, ConnectionConfig>,
     paths: BTreeMap<PathId, PathSchedule>,
     sending_paths: BTreeSet<PathId>,
     control_paths: BTreeSet<PathId>,
-    /// What a round trip takes, as far as known without or before a connection's own samples.
+    /// The round-trip time of each path, as known before a connection's own samples or without
+    /// them.
     round_trips: BTreeMap<PathId, Duration>,
-    /// What the layers below say of paths.
+    /// Packet sizes of paths, from the layers below.
     path_sizes: BTreeMap<PathId, PathSizes>,
-    /// Paths that are down, and since when.
+    /// Paths that are down, each with the time since when.
     held: BTreeMap<PathId, Instant>,
     orphans: VecDeque<(PathId, Orphan)>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
-    /// Those being served, kept for its memory.
+    /// Deadlines being served; the vector is kept for its memory.
     due: Vec<(Instant, ConnectionId)>,
     tombstones: Tombstones,
-    /// Whose addresses are known, if they have to be shown.
+    /// The validated addresses, if addresses have to be validated.
     validation: Option<Validation>,
     events: VecDeque<Event>,
     notes: Notes,
@@ -107,7 +109,7 @@ pub struct Endpoint {
     counters: EndpointCounters,
     past: VecDeque<(ConnectionId, Counters)>,
     sums: BTreeMap<(PathId, u8), Counters>,
-    /// What the connections' data takes, as counted when each was last settled.
+    /// Memory of the connections' data, as counted when each was last settled.
     memory_bytes: usize,
     next_id: u64,
     now: Instant,
@@ -158,8 +160,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Opens a connection (or, in datagram mode, a sending place) to `destination` on `path`.
-    /// Nothing is waited for: write at once, and the first octets ride on the ASYN.
+    /// Opens a connection (or, in datagram mode, a place to send from) to `destination` on `path`.
+    /// The call does not wait: the application may write at once, and the first octets ride on the
+    /// ASYN.
     ///
     /// # Errors
     /// [`ConnectError`] if the settings cannot work or there are too many connections.
@@ -263,7 +266,7 @@ impl Endpoint {
         Some(result)
     }
 
-    /// Writes stream octets. Takes what fits; after taking less than offered, an
+    /// Writes stream octets. Takes as many as fit; after taking less than offered, an
     /// [`Event::Writable`] tells when there is room.
     ///
     /// # Errors
@@ -278,7 +281,7 @@ impl Endpoint {
             .unwrap_or(Err(WriteError::Closed))
     }
 
-    /// Writes one message, which will be one TPDU. `false` if there is no room yet.
+    /// Writes one message, which will be one TPDU. Returns `false` if there is no room yet.
     ///
     /// # Errors
     /// [`WriteError`] if the connection is over, or the message does not fit a TPDU.
@@ -297,20 +300,21 @@ impl Endpoint {
         self.with(now, id, |c| c.read(now)).flatten()
     }
 
-    /// Gives a payload's memory back for the next one.
+    /// Takes a payload's memory back for the next payload.
     pub fn recycle(&mut self, id: ConnectionId, octets: Vec<u8>) {
         if let Some(entry) = self.connections.get_mut(&id) {
             entry.connection.recycle(octets);
         }
     }
 
-    /// Nothing is expected to follow what was written, until more is: modes that retransmit repeat
-    /// the end of it while the link would be idle, as after a close.
+    /// Notes that nothing is expected to follow until more is written. Modes that retransmit then
+    /// repeat the last TPDUs while the link would be idle, as after a close.
     pub fn pause(&mut self, now: Instant, id: ConnectionId) {
         self.with(now, id, Connection::pause);
     }
 
-    /// No more will be written. What was written is still delivered as the mode promises.
+    /// Notes that no more will be written. Data written before is still delivered as the mode
+    /// promises.
     pub fn close(&mut self, now: Instant, id: ConnectionId) {
         self.with(now, id, Connection::close);
     }
@@ -320,9 +324,9 @@ impl Endpoint {
         self.with(now, id, |c| c.abort(now));
     }
 
-    /// The peer at `path` has restarted, and the layer below lets nothing of before through: the
-    /// connections with it that `is_stale` names end without a word, and it may use every pair of
-    /// ports again, which it no longer knows for used.
+    /// Forgets the past of the peer at `path`, which has restarted. The layer below lets nothing
+    /// from before through. The connections with the peer that `is_stale` names end without a word.
+    /// The peer may use every pair of ports again, since it no longer knows which were used.
     pub fn forget_peer(
         &mut self,
         now: Instant,
@@ -337,7 +341,7 @@ impl Endpoint {
         self.tombstones.forget_path(path);
     }
 
-    /// The layer below reports on a path: the cross-layer hook.
+    /// Takes the report of the layer below on a path: the cross-layer hook.
     pub fn link_report(&mut self, now: Instant, path: PathId, report: LinkReport) {
         self.now = now;
         let rtt = self.path_rtt(path);
@@ -352,14 +356,16 @@ impl Endpoint {
         schedule.update_rate(now);
     }
 
-    /// The layer below knows how long a round trip on `path` takes. A connection that begins there
-    /// need not wait long for its first answer. Kept for every path that was named once.
+    /// Takes the round-trip time on `path` from the layer below. A connection that begins there
+    /// need not wait long for its first answer. The value is kept for every path that was named
+    /// once.
     pub fn expect_round_trip(&mut self, path: PathId, round_trip: Duration) {
         self.round_trips.insert(path, round_trip);
     }
 
-    /// The timeout before a connection's first sample: as after one sample of what is known of the
-    /// path (RFC 6298, 2.2), but no longer than of an unknown path, unless the round trip is.
+    /// The timeout before a connection's first sample. It is computed as after one sample of the
+    /// path's known round trip (RFC 6298, 2.2). It is no longer than that of an unknown path,
+    /// unless the round trip is.
     fn first_rto(&self, path: PathId, limits: RtoLimits) -> RtoLimits {
         let known = self
             .path_rtt(path)
@@ -378,9 +384,9 @@ impl Endpoint {
             .find_map(|entry| entry.connection.rtt())
     }
 
-    /// What the link's electronics make of the received power: the short-term bit error rate of the way here
-    /// on this path. For connections that follow the rate
-    /// ([`ConnectionConfig::adapt`](super::ConnectionConfig::adapt)); their peers hear of it.
+    /// Takes the short-term bit error rate that the link's electronics derive from the received power, for
+    /// the way to this end on this path. Connections that follow the rate
+    /// ([`ConnectionConfig::adapt`](super::ConnectionConfig::adapt)) use it and tell their peers.
     pub fn note_short_term_rate(&mut self, now: Instant, path: PathId, rate: BitErrorRate) {
         let ids: Vec<ConnectionId> = (self.connections.iter())
             .filter(|(_, entry)| entry.connection.key().path == path)
@@ -394,8 +400,8 @@ impl Endpoint {
         }
     }
 
-    /// Treats what this side will send on a connection as `treatment` says, and answers whether it
-    /// does: not when the connection is over, or has been written to.
+    /// Treats data that this side will send on a connection as `treatment` says. Returns whether it
+    /// does: it does not when the connection is over, or has been written to.
     ///
     /// # Errors
     /// [`ConfigError`] if parity leaves no room for data.
@@ -419,7 +425,7 @@ impl Endpoint {
         self.keys.range(of(0)..=of(u16::MAX)).map(|(_, id)| *id)
     }
 
-    /// Takes the oldest of what the connections noted, those included that are forgotten since.
+    /// Takes the oldest note of the connections, including connections that are forgotten since.
     pub fn take_note(&mut self) -> Option<Note> {
         let mut note = self.notes.take()?;
         if note.label.is_none() {
@@ -429,25 +435,25 @@ impl Endpoint {
         Some(note)
     }
 
-    /// Keeps up to `records` notes from here on, of connections that begin from here on.
+    /// Keeps up to `records` notes from now on, of connections that begin from now on.
     pub fn keep_notes(&mut self, records: usize) {
         self.config.trace_records = records;
         self.notes = Notes::bounded(records);
     }
 
-    /// What notes of a connection are to say beside it: its user's number for what it carries.
+    /// Sets the label that notes of a connection have: its user's number for what it carries.
     pub fn label(&mut self, id: ConnectionId, label: u64) {
         if let Some(entry) = self.connections.get_mut(&id) {
             entry.label = Some(label);
         }
     }
 
-    /// How many notes did not fit since the last call.
+    /// The number of notes that did not fit since the last call.
     pub const fn take_missed_notes(&mut self) -> u64 {
         self.notes.take_missed()
     }
 
-    /// Brings the endpoint's indexes in line with a connection that something happened to.
+    /// Brings the endpoint's indexes up to date with a connection that has changed.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
         let Some(entry) = self.connections.get_mut(&id) else {
             return;
@@ -531,7 +537,8 @@ impl Endpoint {
             path.connections -= 1;
         }
         self.on_path_used(now, key.path);
-        // A budget outlives its connections until it is even; paths that come and go leave nothing.
+        // A budget outlives its connections until it is even; paths that come and go leave nothing
+        // behind.
         self.paths
             .retain(|_, path| path.connections > 0 || path.pacer.next_at() > now);
     }

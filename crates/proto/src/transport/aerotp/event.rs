@@ -1,4 +1,4 @@
-//! What an endpoint tells the application, and what it refuses.
+//! The events that an endpoint gives the application, and the errors of its calls.
 
 use crate::machine::PathId;
 use crate::units::{Bitrate, ByteCount};
@@ -15,11 +15,11 @@ pub enum State {
     AsynSent,
     /// Data flows.
     Established,
-    /// We said that no new data follows.
+    /// We told the peer that no new data follows.
     AfinSent,
-    /// The peer said so.
+    /// The peer told us that no new data follows.
     AfinReceived,
-    /// Done; late TPDUs are still answered for a while.
+    /// The connection is over; late TPDUs are still answered for a while.
     Closed,
 }
 
@@ -36,21 +36,21 @@ impl State {
     }
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// Both directions were closed and, where the mode confirms, everything was confirmed.
     Finished,
     /// This side aborted.
     Aborted,
-    /// The peer reset it (nobody listens, or its application aborted), or shows that it has
-    /// forgotten the connection.
+    /// The peer reset the connection (nobody listens, or its application aborted), or shows that it
+    /// has forgotten it.
     Reset,
     /// Nothing was heard for the configured time.
     PeerVanished,
 }
 
-/// What decides a path's rate.
+/// The reason for a path's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateReason {
     /// The layer below: the configured or reported rate.
@@ -63,35 +63,36 @@ pub enum RateReason {
     Draining,
 }
 
-/// A path's rate and where it comes from.
+/// A path's rate and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathRate {
-    /// What the layer below names: the upper bound.
+    /// The rate that the layer below names: the upper bound.
     pub declared: Bitrate,
-    /// What marks leave of it.
+    /// The part of it that congestion marks allow.
     pub marked: Bitrate,
-    /// What the link was found to carry, where that is less.
+    /// The rate that the link was found to carry, where that is less.
     pub link: Option<Bitrate>,
-    /// What arrived lately, as the peer reports; `None` before it has.
+    /// The rate at which octets arrived lately, as the peer reports; `None` before its first
+    /// report.
     pub delivered: Option<Bitrate>,
-    /// What is used.
+    /// The rate in use.
     pub current: Bitrate,
-    /// Why that.
+    /// The reason for the rate in use.
     pub reason: RateReason,
-    /// How often a standing queue was looked into.
+    /// The number of trials in which a standing queue was emptied.
     pub queues_tried: u64,
     /// Whether the link has carried less than 0.8 of what is declared for seconds.
     pub declared_wrong: bool,
 }
 
-/// What the application is told.
+/// An event for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A listener has a new connection.
     Incoming {
         /// The new connection.
         id: ConnectionId,
-        /// Where it comes from.
+        /// The path it comes from.
         path: PathId,
         /// The local port it arrived at.
         local: Port,
@@ -110,14 +111,14 @@ pub enum Event {
     AllSent(ConnectionId),
     /// The connection is over.
     Closed {
-        /// Which.
+        /// The connection.
         id: ConnectionId,
-        /// Why.
+        /// The reason.
         why: CloseReason,
     },
     /// A datagram without a connection.
     Datagram {
-        /// Where it comes from.
+        /// The path it comes from.
         path: PathId,
         /// The sender's port.
         source: Port,
@@ -130,7 +131,7 @@ pub enum Event {
     },
 }
 
-/// Why a connection cannot be opened.
+/// The reason why a connection cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// A setting is out of range.
@@ -144,10 +145,10 @@ pub enum ConnectError {
     TooMuchHeld(ByteCount),
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The connection is over or was never there.
+    /// The connection is over or never existed.
     #[error("the connection is closed")]
     Closed,
     /// `close` was called before.
@@ -156,12 +157,12 @@ pub enum WriteError {
     /// Only datagrams may be empty.
     #[error("an empty message can only be sent in datagram mode")]
     EmptyMessage,
-    /// A message does not fit one TPDU.
+    /// The message does not fit one TPDU.
     #[error("a message of {len} octets does not fit a TPDU, which carries {max}")]
     MessageTooLong {
-        /// Its length.
+        /// The message's length.
         len: usize,
-        /// What would fit.
+        /// The longest message.
         max: usize,
     },
 }

@@ -1,4 +1,5 @@
-//! From octets to a TPDU that can be believed: checks first, correction only where they fail.
+//! The way from octets to a TPDU that can be trusted: checks first, correction only where they
+//! fail.
 
 use crate::fec::packet::PacketCode;
 use crate::wire::aerotp::{BodyCheck, FecStrength, Reject, Tpdu, parse};
@@ -15,14 +16,14 @@ pub(super) fn append_parity(
     }
 }
 
-/// Reads datagrams, correcting bit errors where parity is there to do it.
+/// A reader of datagrams that corrects bit errors where there is parity for it.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
     code: PacketCode,
     corrected: Vec<u8>,
 }
 
-/// A TPDU and how many octets had to be corrected in it.
+/// A TPDU, and the number of octets that were corrected in it.
 #[derive(Debug)]
 pub(super) struct Read<'a> {
     pub(super) tpdu: Tpdu<'a>,

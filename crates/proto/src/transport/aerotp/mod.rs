@@ -1,13 +1,13 @@
 //! AeroTP: one connection machine, seven modes.
 //!
-//! An [`Endpoint`] is the machine that a driver runs: it owns the connections, shares one rate
-//! budget for each path between them by priority, and routes datagrams. What a mode does is a row of the
-//! table in `modes`; nothing else asks which mode it is.
+//! An [`Endpoint`] is the machine that a driver runs: it owns the connections, shares one rate budget
+//! for each path between them by priority, and routes datagrams. A mode's behaviour is a row of the
+//! table in `modes`; no other code asks for the mode.
 //!
 //! # Sources
-//! Multi-mode paper (Section III: connection management, segment structure, transfer modes),
-//! hybrid-ARQ paper (Section III: NACK and NACK+MACK operation), and the resolved ambiguities in
-//! spec, sections 1 and 8. The octets are specified in `docs/protocol/aerotp.md`.
+//! Multi-mode paper (Section III: connection management, segment structure, transfer modes) and
+//! hybrid-ARQ paper (Section III: NACK and NACK+MACK operation). The octets are specified in
+//! `docs/protocol/aerotp.md`; `docs/models/aerotp.md` has the choices where the papers are silent.
 
 mod acknowledger;
 mod adaptation;

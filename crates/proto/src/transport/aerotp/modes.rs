@@ -2,26 +2,26 @@
 
 use crate::wire::Mode;
 
-/// When the receiver acknowledges what it has.
+/// The rule by which the receiver acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acks {
-    /// Never.
+    /// It never acknowledges.
     None,
-    /// Rarely: requests for what is missing carry the load (near-reliable: "a limited number of
-    /// positive ACKs").
+    /// It acknowledges rarely and relies on requests for missing TPDUs (near-reliable: "a limited
+    /// number of positive ACKs").
     Sparse,
-    /// Every n TPDUs, as configured.
+    /// It acknowledges every n TPDUs, as configured.
     Aggregated,
 }
 
-/// What the receiver asks for again.
+/// The TPDUs that the receiver asks for again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nacks {
-    /// Nothing.
+    /// None.
     None,
     /// TPDUs that arrived but could not be corrected (hybrid modes).
     Damaged,
-    /// Those, and holes in the sequence (SNACK).
+    /// Damaged TPDUs, and holes in the sequence (SNACK).
     DamagedAndHoles,
 }
 
@@ -29,13 +29,13 @@ pub enum Nacks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the columns of a table")]
 pub struct ModeRules {
-    /// Whether there is a connection at all: set-up, close, order.
+    /// Whether there is a connection, with set-up, close and order.
     pub connection: bool,
-    /// Positive acknowledgements.
+    /// The rule for positive acknowledgements.
     pub acks: Acks,
-    /// Negative acknowledgements.
+    /// The rule for negative acknowledgements.
     pub nacks: Nacks,
-    /// Whether a hole is waited for until it is filled, so that nothing is ever missing.
+    /// Whether the receiver waits until each hole is filled, so that nothing is ever missing.
     pub complete: bool,
     /// Whether parity across TPDUs may be sent.
     pub blocks: bool,
@@ -46,8 +46,8 @@ pub struct ModeRules {
 impl ModeRules {
     /// The row of `mode`.
     ///
-    /// Multi-mode paper, Section III-D, for the first five; hybrid-ARQ paper, Sections III-C and
-    /// III-D, for the last two.
+    /// The first five rows follow the multi-mode paper, Section III-D; the last two follow the
+    /// hybrid-ARQ paper, Sections III-C and III-D.
     pub const fn of(mode: Mode) -> Self {
         let plain = Self {
             connection: true,
@@ -92,12 +92,12 @@ impl ModeRules {
         }
     }
 
-    /// Whether the sender keeps TPDUs to send them again.
+    /// Whether the sender keeps TPDUs for retransmission.
     pub fn retransmits(self) -> bool {
         self.acks != Acks::None || self.nacks != Nacks::None
     }
 
-    /// Whether the receiver confirms what it has, so that the sender can know when it is done.
+    /// Whether the receiver confirms what has arrived, so that the sender knows when it is done.
     pub fn confirms(self) -> bool {
         self.acks != Acks::None
     }

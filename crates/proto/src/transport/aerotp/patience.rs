@@ -1,50 +1,51 @@
-//! How long modes that may lose data wait for a hole before they pass over it.
+//! The wait for a hole in modes that may lose data, before the receiver passes over it.
 //!
-//! A hole may still be filled by repair symbols, which follow the close of its block. How long that
-//! takes depends on the peer's blocks and rate, which only the peer knows, so it is learned from the
-//! repair TPDUs. The bound is the configuration's [`HoleWaits::parity`].
+//! A hole may still be filled by repair symbols, which follow the close of its block. The time until
+//! then depends on the peer's blocks and rate. Only the peer knows these, so the time is learned
+//! from the repair TPDUs. The bound is the configuration's [`HoleWaits::parity`].
 
 use super::config::{ConnectionConfig, HoleWaits};
 use super::modes::{ModeRules, Nacks};
 use crate::units::{Duration, Instant};
 use core::num::NonZeroU8;
 
-/// With blocks of our own, the peer's are taken to be alike: its repair symbols follow the close of
-/// the block.
+/// The time that repair symbols may come after the close of their block. An end with blocks of its
+/// own assumes that the peer's are alike.
 const BLOCK_SLACK: Duration = Duration::from_millis(100);
-/// So many TPDUs without one repair symbol show that the peer sends no blocks: two of the largest.
+/// The number of TPDUs without one repair symbol that shows that the peer sends no blocks: two of
+/// the largest blocks.
 const TPDUS_WITHOUT_PARITY: u32 = 512;
-/// A block that took less time than the longest before it takes this share off what is expected.
+/// The divisor of the share by which a shorter block lowers the expectation.
 const SHORTENING: u32 = 128;
 
-/// What is known of the peer's parity across TPDUs.
+/// The knowledge of the peer's parity across TPDUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parity {
     Unknown,
     Absent,
-    /// From a block's first source to its last repair symbol, the longest lately.
+    /// The longest time lately from a block's first source to its last repair symbol.
     Seen(Duration),
 }
 
 /// The first TPDU that is missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hole {
-    /// When it was noticed.
+    /// The time at which it was noticed.
     pub(super) since: Instant,
-    /// Whether it came, but damaged.
+    /// Whether it arrived, but damaged.
     pub(super) damaged: bool,
-    /// Whether nothing later was seen.
+    /// Whether no later TPDU was seen.
     pub(super) is_newest: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Patience {
     waits: HoleWaits,
-    /// Patience with a TPDU of which nothing was seen, as the own blocks suggest.
+    /// The wait for a TPDU that never arrived, as this end's own blocks suggest.
     lost: Duration,
     nacks: Nacks,
     blocks: bool,
-    /// Whether copies may follow a TPDU that came damaged.
+    /// Whether copies may follow a TPDU that arrived damaged.
     expects_copies: bool,
     parity: Parity,
     end_known_at: Option<Instant>,
@@ -70,14 +71,14 @@ impl Patience {
         }
     }
 
-    /// So many TPDUs were counted since the connection began.
+    /// Notes that so many TPDUs were counted since the connection began.
     pub(super) const fn note_progress(&mut self, tpdus: u32) {
         if matches!(self.parity, Parity::Unknown) && tpdus >= TPDUS_WITHOUT_PARITY {
             self.parity = Parity::Absent;
         }
     }
 
-    /// A repair symbol came `span` after the first source of its block.
+    /// Notes that a repair symbol came `span` after the first source of its block.
     pub(super) fn note_repair(&mut self, span: Duration) {
         let expected = match self.parity {
             Parity::Seen(longest) if longest > span => {
@@ -88,18 +89,18 @@ impl Patience {
         self.parity = Parity::Seen(expected);
     }
 
-    /// The peer has sent everything, parity included.
+    /// Notes that the peer has sent everything, parity included.
     pub(super) fn note_end(&mut self, now: Instant) {
         self.end_known_at.get_or_insert(now);
     }
 
-    /// When to pass over `hole`.
+    /// The time at which to pass over `hole`.
     pub(super) fn ends_at(&self, hole: Hole) -> Instant {
         let Hole { since, damaged, .. } = hole;
         let after_end = |end: Instant| end.max(since) + self.waits.lost;
         match (damaged, self.nacks) {
             (true, Nacks::Damaged | Nacks::DamagedAndHoles) => return since + self.waits.requested,
-            // The link's rate decides when the copies come; what is later than they shows that they passed.
+            // The link's rate decides when the copies come; a later TPDU shows that they have passed.
             (true, Nacks::None) if self.expects_copies && hole.is_newest => {
                 let at = since + self.waits.requested;
                 return self.end_known_at.map_or(at, |end| at.min(after_end(end)));
@@ -110,7 +111,8 @@ impl Patience {
         let parity = match self.parity {
             Parity::Unknown => self.waits.parity,
             Parity::Absent => Duration::ZERO,
-            // Twice: the first source seen need not be the first sent, nor the last symbol the last.
+            // The time is doubled: the first source seen need not be the first sent, nor the last
+            // symbol the last.
             Parity::Seen(span) => (span * 2 + self.waits.lost).min(self.waits.parity),
         };
         let at = since + self.lost.max(parity);

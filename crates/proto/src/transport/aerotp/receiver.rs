@@ -1,4 +1,4 @@
-//! The receiving half: what arrived, what is missing, and what to say about it.
+//! The receiving half: TPDUs that arrived, TPDUs that are missing, and the answers about both.
 
 mod answers;
 mod holes;
@@ -51,12 +51,12 @@ pub(super) struct Arrival<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// Before a hole has ever been filled, requests for holes are repeated this often.
+/// The time between requests for holes, before a hole has ever been filled.
 const NACK_REPEAT_INITIAL: Duration = Duration::from_millis(500);
-/// Requests are not repeated faster than this.
+/// The least time between requests.
 const NACK_REPEAT_MIN: Duration = Duration::from_millis(10);
 
-/// In modes that acknowledge nothing, the sender hears of its path this often while data arrives.
+/// The time between reports on the path while data arrives, in modes that acknowledge nothing.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -78,8 +78,8 @@ pub(super) struct Receiver {
     /// The latest number beyond the window, in modes that may lose data.
     beyond: Option<TpduSeq>,
     asked_damaged: VecDeque<TpduSeq>,
-    /// The latest TPDU that came damaged, where the sender may have taken the request for it to be answered by
-    /// copies that were still to leave.
+    /// The latest TPDU that arrived damaged, if copies of it were still to leave. The sender may have taken
+    /// these copies for the answer to the request.
     copies_awaited: Option<TpduSeq>,
     /// Whether each TPDU is sent several times.
     expects_copies: bool,
@@ -88,7 +88,7 @@ pub(super) struct Receiver {
     nack_repeat: Duration,
     end: Option<TpduSeq>,
     feedback_strength: FecStrength,
-    /// In modes that acknowledge nothing: the sender should hear how its path does.
+    /// Whether the sender should hear how its path does, in modes that acknowledge nothing.
     report_wanted: bool,
     has_reported: bool,
     readable_told: bool,
@@ -97,7 +97,7 @@ pub(super) struct Receiver {
 }
 
 /// Parity words that protect acknowledgements where data has parity: enough for several errors in a MACK
-/// of usual size, little beside it.
+/// of usual size, and little compared with it.
 const FEEDBACK_WORDS_MAX: u16 = 4;
 
 impl Receiver {
@@ -133,13 +133,13 @@ impl Receiver {
         }
     }
 
-    /// Parity seen on data is used on acknowledgements too.
+    /// Notes the parity strength of data: acknowledgements get parity too.
     pub(super) fn note_strength(&mut self, strength: FecStrength) {
         let words = strength.words().min(FEEDBACK_WORDS_MAX);
         self.feedback_strength = FecStrength::from_words(words).unwrap_or_default();
     }
 
-    /// Makes answers of at most `octets` from now on.
+    /// Sets the greatest size of answers from now on.
     pub(super) const fn set_tpdu_bytes_max(&mut self, octets: usize) {
         self.tpdu_bytes_max = octets;
         self.acks.set_tpdu_bytes_max(octets);
@@ -153,8 +153,8 @@ impl Receiver {
         self.acks.note_stamp(now, stamp, marked);
     }
 
-    /// A TPDU of so many octets arrived, with so many wrong bits. The sender hears at once of what
-    /// changes its choice.
+    /// Takes the number of wrong bits in a TPDU of so many octets. The sender hears at once of a
+    /// rate that changes its choice.
     pub(super) fn note_errors(&mut self, now: Instant, octets: usize, errors: Errors) {
         if let Some(channel) = &mut self.channel
             && channel.on_tpdu(now, octets, errors)
@@ -163,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// What the received power means.
+    /// Takes the bit error rate that the received power gives.
     pub(super) fn note_power(&mut self, now: Instant, rate: BitErrorRate) {
         if let Some(channel) = &mut self.channel
             && channel.on_power(now, rate)
@@ -172,7 +172,7 @@ impl Receiver {
         }
     }
 
-    /// An intact data TPDU.
+    /// Takes an intact data TPDU.
     pub(super) fn on_data(
         &mut self,
         now: Instant,
@@ -221,7 +221,7 @@ impl Receiver {
             Inserted::Next | Inserted::Filled => {
                 counters.accepted_tpdus += 1;
                 let holes = self.ring.has_holes();
-                // A hole filled while others remain is news that the sender should have soon.
+                // A hole filled while others remain is news that the sender should get soon.
                 self.acks.on_arrival(now, seq, false);
                 if !holes {
                     self.asked_missing = false;
@@ -252,8 +252,8 @@ impl Receiver {
     }
 
     /// Follows a sender that went on without us, in modes that may lose data. One number beyond the
-    /// window may be damage that no check noticed; two that fit one window are the sender (RFC
-    /// 3550, appendix A.1).
+    /// window may be damage that no check noticed; two that fit one window come from the sender
+    /// (RFC 3550, appendix A.1).
     fn follow(&mut self, seq: TpduSeq, counters: &mut Counters) -> bool {
         let window = u32::from(self.window);
         let agrees = |before: TpduSeq| (1..window).contains(&seq.offset_from(before));
@@ -282,7 +282,7 @@ impl Receiver {
         }
     }
 
-    /// A data TPDU that is damaged beyond its parity.
+    /// Takes a data TPDU that is damaged beyond its parity.
     pub(super) fn on_damaged(
         &mut self,
         now: Instant,
@@ -317,7 +317,7 @@ impl Receiver {
         self.after_arrival(now);
     }
 
-    /// A repair symbol; its sequence number is the block's first source.
+    /// Takes a repair symbol; its sequence number is the block's first source.
     pub(super) fn on_repair(
         &mut self,
         now: Instant,
@@ -346,13 +346,14 @@ impl Receiver {
         }
     }
 
-    /// Whether more was received in order than a peer whose data ends before `end` ever sent: it
-    /// has lost this connection's state, and `end` is that of another under the same ports.
+    /// Whether more was received in order than a peer whose data ends before `end` ever sent. Then
+    /// the peer has lost this connection's state, and `end` is that of another connection under the
+    /// same ports.
     pub(super) fn is_beyond(&self, end: TpduSeq) -> bool {
         self.rules.confirms() && end.distance_from(self.ring.next_expected()) < 0
     }
 
-    /// The peer says that its data ends before `end`.
+    /// Notes that the peer's data ends before `end`.
     pub(super) fn on_end(&mut self, now: Instant, end: TpduSeq, counters: &mut Counters) {
         if self.end.is_none() && end.distance_from(self.ring.end_seen()) >= 0 {
             self.end = Some(end);
@@ -370,7 +371,7 @@ impl Receiver {
 
     fn reach_end(&mut self, now: Instant, end: TpduSeq, counters: &mut Counters) {
         if !self.rules.complete {
-            // The AFIN is answered once heard, so it may be the only one.
+            // The AFIN is answered as soon as it arrives, so it may be the only one.
             self.pass_over(end, counters);
         }
         self.ring.note_end(now, end);
@@ -395,7 +396,7 @@ impl Receiver {
             counters.delivered_damaged_bytes += chunk.octets.len() as u64;
         }
         self.acks.on_window(self.ring.window(), self.window);
-        // What was unread may have stood between the window and the end.
+        // Unread TPDUs may have stood between the window and the end.
         if let Some(end) = self.end
             && self.ring.end_seen().before(end)
         {
@@ -409,7 +410,7 @@ impl Receiver {
         self.ring.memory_bytes()
     }
 
-    /// Gives back memory that what is held does not need; nothing came for a while.
+    /// Frees memory that the held TPDUs do not need; nothing came for a while.
     pub(super) fn give_back(&mut self) {
         self.ring.give_back();
         self.acks.give_back();
@@ -421,14 +422,15 @@ impl Receiver {
         self.ring.recycle(octets);
     }
 
-    /// Whether there is news to read; asked often, answered once until the application has read.
+    /// Whether there is something new to read; asked often, `true` once until the application has
+    /// read.
     pub(super) fn take_readable(&mut self) -> bool {
         let news = !self.readable_told && self.ring.is_readable();
         self.readable_told |= news;
         news
     }
 
-    /// Whether the peer's end was reached and everything before it read; answered once.
+    /// Whether the peer's end was reached and everything before it read; `true` is returned once.
     pub(super) fn take_end(&mut self) -> bool {
         let news = !self.end_told && self.has_ended();
         self.end_told |= news;

@@ -1,8 +1,9 @@
-//! Who may send next on a path: one rate budget, strict priorities, and fair shares within one.
+//! The order in which connections send on a path: one rate budget, strict priorities, fair shares
+//! within one.
 //!
 //! Within a priority the classes share the rate by their weights (deficit round robin; Shreedhar,
-//! Varghese 1996), and the connections of a class take turns. What nobody waits for, such as
-//! repetitions to be on the safe side, leaves when nothing else would.
+//! Varghese 1996), and the connections of a class take turns. TPDUs that nobody waits for, such as
+//! precautionary repetitions, leave when nothing else would.
 
 use super::config::Share;
 use super::event::{ConnectionId, PathRate, RateReason};
@@ -13,10 +14,10 @@ use crate::wire::aerotp::{FecStrength, PathReport};
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a class of weight 1 may send before the next one's turn: a packet of the usual size.
+/// The octets that a class of weight 1 may send in one turn: a packet of the usual size.
 const QUANTUM_BYTES: i64 = 1500;
 
-/// Reports on a path are at least this far apart.
+/// The least time between reports on a path.
 const REPORT_GAP: Duration = Duration::from_millis(10);
 
 /// One path's budget and its queues of connections that have something to send.
@@ -51,7 +52,7 @@ struct Level {
 #[derive(Debug)]
 struct Class {
     quantum: i64,
-    /// Octets that it may still send in this turn; negative after sending more.
+    /// Octets that the class may still send in this turn; negative after sending more.
     credit: i64,
     waiting: VecDeque<ConnectionId>,
 }
@@ -74,18 +75,18 @@ impl PathSchedule {
         }
     }
 
-    /// A datagram left.
+    /// Counts a datagram that left.
     pub(super) fn on_sent(&mut self, now: Instant, octets: usize) {
         self.pacer.on_sent(now, octets);
         self.link.on_sent(now, self.pacer.wire_bytes(octets));
     }
 
-    /// Paces at what the layer below, marks and the link's own behaviour allow.
+    /// Sets the pace that the layer below, marks and the link's own behaviour allow.
     pub(super) fn update_rate(&mut self, now: Instant) {
         self.pacer.set_rate(self.link.rate(now, self.rate.rate()));
     }
 
-    /// What to tell the peer of its octets' arrival, if that is due.
+    /// The report to the peer on the arrival of its octets, if one is due.
     pub(super) fn report(&self, now: Instant) -> Option<PathReport> {
         let recent = |at: Instant| now.saturating_since(at) < REPORT_GAP;
         if self.arrived == 0 || self.reported_at.is_some_and(recent) {
@@ -98,7 +99,7 @@ impl PathSchedule {
         })
     }
 
-    /// The rate's components.
+    /// The parts of the rate.
     pub(super) fn path_rate(&self, now: Instant) -> PathRate {
         let (declared, marked) = (self.rate.bound(), self.rate.rate());
         let current = self.link.rate(now, marked);
@@ -145,12 +146,12 @@ impl PathSchedule {
         self.spare.push_back(id);
     }
 
-    /// Whether nothing waits to be sent but control.
+    /// Whether nothing but control waits to be sent.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting == 0 && self.spare.is_empty()
     }
 
-    /// Nobody waits any more.
+    /// Removes all connections from the queues.
     pub(super) fn clear(&mut self) {
         self.control.clear();
         self.ready.clear();
@@ -175,7 +176,7 @@ impl PathSchedule {
         self.spare.pop_front()
     }
 
-    /// A connection taken by [`PathSchedule::next`] has sent `octets`.
+    /// Counts `octets` of the connection that [`PathSchedule::next`] returned.
     pub(super) fn charge(&mut self, priority: Priority, share: Share, octets: usize) {
         let level = self.ready.get_mut(&Reverse(priority));
         if let Some(class) = level.and_then(|level| level.classes.get_mut(&share.class)) {

@@ -1,12 +1,12 @@
-//! The sending half: what goes out next, and what an answer means for it.
+//! The sending half: the next TPDU to send, and the meaning of the peer's answers.
 //!
-//! Rate is not decided here: the endpoint's pacer asks for one unit at a time. Error control is
+//! The rate is not decided here: the endpoint's pacer asks for one unit at a time. Error control is
 //! here and knows nothing of rate (multi-mode paper, Section III-A: "fully decoupled").
 //!
 //! # Order
-//! A probe when the path is silent; else the copies of what just left; else what is lost, oldest
-//! first; else parity of closed blocks; else new data. Apart from these, once the application has closed and the path is known
-//! to lose, the unconfirmed tail again while the link would be idle.
+//! The next TPDU is a probe when the path is silent; else a copy of the TPDU that just left; else a lost TPDU, oldest
+//! first; else parity of closed blocks; else new data. Besides, once the application has closed and the path is known
+//! to lose, the unconfirmed tail is repeated while the link would be idle.
 
 mod answers;
 mod copies;
@@ -57,7 +57,7 @@ impl TimerKind for SenderTimer {
     }
 }
 
-/// What a writer was refused and waits to offer again.
+/// The write that was refused and waits to be offered again.
 #[derive(Clone, Copy, Debug)]
 enum Refused {
     Stream,
@@ -73,20 +73,20 @@ enum Refused {
 pub(super) struct Sender {
     rules: ModeRules,
     payload_bytes: usize,
-    /// What of a stream goes into one TPDU; at most the above.
+    /// The octets of a stream that go into one TPDU; at most `payload_bytes`.
     cut_bytes: usize,
-    /// Lost payloads longer than this wait for new data, if that may go.
+    /// Lost payloads longer than this wait for new data, if new data may be sent.
     deferred_over: Option<usize>,
     window: u16,
     peer_window: Option<u16>,
     tail_repeats: u16,
     retention: Duration,
     ack_flush: Duration,
-    /// As the loss seen so far asks for.
+    /// The repeats of the tail that the loss seen so far asks for.
     tail_repeats_now: u16,
     buffer: SendBuffer,
     unsent_max: usize,
-    /// Stream position of the next octet to go out for the first time.
+    /// The stream position of the next octet to be sent for the first time.
     next_position: u64,
     /// Lengths of messages not yet sent; empty for a stream.
     messages: VecDeque<usize>,
@@ -95,17 +95,17 @@ pub(super) struct Sender {
     parity: ParityPlan,
     copies: Copies,
     finishing: bool,
-    /// Nothing is expected to follow what was written, so the end of it is a tail.
+    /// Whether nothing is expected to follow what was written, so that the end of it is a tail.
     pausing: bool,
     stalled: bool,
     silences: u32,
     probe: Option<TpduSeq>,
     window_probe: bool,
-    /// Since when something is out and nothing at all was heard.
+    /// The time since when TPDUs are out and nothing at all was heard.
     unanswered_since: Option<Instant>,
-    /// Everything before was confirmed by a MACK that says "everything before" ...
+    /// The end of what a MACK that says "everything before" confirmed.
     confirmed: TpduSeq,
-    /// ... which came then.
+    /// The time at which that MACK came.
     advanced_at: Option<Instant>,
     refused: Option<Refused>,
     timers: TimerTable<SenderTimer>,
@@ -177,20 +177,20 @@ impl Sender {
         !crowded && self.buffer.free() >= len && self.messages.len() < usize::from(u16::MAX)
     }
 
-    /// With nothing in flight no answer will tell that the window has opened, and the MACK that
-    /// told so may be lost (RFC 9293, section 3.8.6.1).
+    /// Starts probing a closed window. With nothing in flight no answer will tell that the window
+    /// has opened, and the MACK that told so may be lost (RFC 9293, section 3.8.6.1).
     fn probe_closed_window(&mut self, now: Instant) {
         if self.board.is_empty() && !self.window_open() {
             self.arm_retransmission(now);
         }
     }
 
-    /// Whether a writer that was refused may write again; asked once, answered once.
+    /// Whether a writer that was refused may write again; `true` is returned once.
     pub(super) fn take_writable(&mut self, at_least: usize) -> bool {
         let writable = match self.refused {
             None => false,
             Some(Refused::Stream) => self.room() >= at_least.min(self.unsent_max / 2),
-            // Were it told sooner, a writer that answers at once would ask for ever.
+            // A writer that writes again at once would ask for ever if it were told sooner.
             Some(Refused::Message(len)) => self.takes_message(len),
         };
         if writable {
@@ -199,7 +199,7 @@ impl Sender {
         writable
     }
 
-    /// How many octets a write would take.
+    /// The number of octets that a write would take.
     pub(super) fn room(&self) -> usize {
         let unsent = usize::try_from(self.unsent()).unwrap_or(usize::MAX);
         self.buffer
@@ -207,7 +207,7 @@ impl Sender {
             .min(self.unsent_max.saturating_sub(unsent))
     }
 
-    /// Takes other settings for what will be written; nothing was yet.
+    /// Changes the settings before anything is written.
     pub(super) fn reconfigure(&mut self, config: &ConnectionConfig, payload_bytes: usize) {
         self.set_payload_bytes(payload_bytes);
         self.unsent_max = config.unsent_bytes_max;
@@ -223,7 +223,7 @@ impl Sender {
         self.buffer.memory_bytes()
     }
 
-    /// Gives back memory that what is held does not need.
+    /// Frees memory that the TPDUs in flight do not need.
     pub(super) fn give_back(&mut self, now: Instant) {
         self.release(now);
         self.buffer.give_back();
@@ -235,15 +235,15 @@ impl Sender {
         self.payload_bytes
     }
 
-    /// What is cut into TPDUs from now on is cut so. Those that were sent keep their octets, since
-    /// their numbers stand for them.
+    /// Sets the payload of TPDUs that are cut from now on. TPDUs that were sent keep their octets,
+    /// since their numbers stand for them.
     pub(super) const fn set_payload_bytes(&mut self, payload_bytes: usize) {
         self.payload_bytes = payload_bytes;
         self.cut_bytes = payload_bytes;
         self.deferred_over = None;
     }
 
-    /// A stream is cut into TPDUs of so many octets from now on, and lost payloads longer than
+    /// Cuts a stream into TPDUs of so many octets from now on. Lost payloads longer than
     /// `deferred_over` wait until there is nothing new to send.
     pub(super) fn cut_into(&mut self, octets: usize, deferred_over: Option<usize>) {
         self.cut_bytes = octets.clamp(1, self.payload_bytes);
@@ -265,12 +265,12 @@ impl Sender {
         self.buffer.end() - self.next_position
     }
 
-    /// Nothing is expected to follow for now.
+    /// Notes that nothing is expected to follow for now.
     pub(super) fn pause(&mut self) {
         self.pausing = true;
     }
 
-    /// No more will be written.
+    /// Notes that no more will be written.
     pub(super) fn finish(&mut self) {
         self.finishing = true;
         if !self.has_new() {
@@ -301,7 +301,7 @@ impl Sender {
         &self.rtt
     }
 
-    /// Whether something is out that the peer should answer.
+    /// Whether TPDUs are out that the peer should answer.
     pub(super) fn awaits_answer(&self) -> bool {
         self.rules.confirms() && !self.board.is_empty()
     }
@@ -313,7 +313,7 @@ impl Sender {
         !self.rules.confirms() || self.board.len() < usize::from(limit)
     }
 
-    /// Whether [`Sender::next_unit`] would have something, the tail's repetition aside.
+    /// Whether [`Sender::next_unit`] would return a unit, not counting a repetition of the tail.
     pub(super) fn wants_to_send(&self) -> bool {
         if self.probe.is_some() {
             return true;
@@ -337,7 +337,7 @@ impl Sender {
             && self.board.least_recent(self.tail_repeats_now).is_some()
     }
 
-    /// A TPDU of the tail again; it counts as sent.
+    /// A TPDU of the tail, to be repeated; it counts as sent.
     pub(super) fn next_spare(&mut self, now: Instant) -> Option<Unit> {
         if !self.wants_spare() {
             return None;
@@ -406,7 +406,7 @@ impl Sender {
     }
 
     fn new_unit(&mut self, now: Instant) -> Unit {
-        // Not after: the caller has yet to copy what this call returns.
+        // It is released before and not after: the caller has yet to copy what this call returns.
         self.release(now);
         let position = self.next_position;
         let unsent = usize::try_from(self.unsent()).unwrap_or(usize::MAX);
@@ -441,8 +441,8 @@ impl Sender {
         self.buffer.slice(unit.position, unit.len, scratch)
     }
 
-    /// Frees what nobody will ask for: in confirming modes what is settled, in asking modes what is
-    /// old, in the others what was sent and is in no open block.
+    /// Frees payloads that nobody will ask for: settled ones in confirming modes, old ones in
+    /// asking modes, and in the others those that were sent and are in no open block.
     fn release(&mut self, now: Instant) {
         if self.rules.confirms() {
             self.board.release_settled();

@@ -6,18 +6,18 @@ use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How long a pair of ports rests: longer than any queue holds a datagram (RFC 9293's 2 MSL with
-/// an MSL of one minute).
+/// The time in TIME-WAIT for a pair of ports: longer than any queue holds a datagram (RFC 9293's 2
+/// MSL with an MSL of one minute).
 const REST: Duration = Duration::from_secs(120);
-/// Pairs remembered at most; beyond, the oldest are forgotten early.
+/// Pairs remembered at most; beyond that number the oldest are forgotten early.
 const TOMBSTONES_MAX: usize = 16_384;
 
-/// What is to be said of a connection that is over.
+/// The answer for a connection that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Past {
-    /// All of the peer's data was taken, up to here.
+    /// All of the peer's data was received, up to this number.
     Finished(TpduSeq),
-    /// The peer had lost its state, and what it has instead leads nowhere.
+    /// The peer had lost the connection's state, and the connection it has instead leads nowhere.
     Forgotten,
     /// The peer may still have octets that nobody here can confirm.
     Silent,
@@ -46,12 +46,12 @@ impl Tombstones {
         self.keys.contains_key(&key)
     }
 
-    /// What is to be said of the connection that `key` was last.
+    /// The answer for the last connection under `key`.
     pub(super) fn past(&self, key: Key) -> Option<Past> {
         self.keys.get(&key).copied()
     }
 
-    /// Nothing of before can come from `path` any more.
+    /// Forgets the pairs of `path`: nothing from before can come from it any more.
     pub(super) fn forget_path(&mut self, path: PathId) {
         self.keys.retain(|key, _| key.path != path);
         self.order.retain(|(_, key)| key.path != path);

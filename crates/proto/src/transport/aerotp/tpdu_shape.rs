@@ -1,6 +1,7 @@
-//! What one TPDU is made like, and what of the link it uses at a bit error rate.
+//! The shape of a TPDU, and the share of the link that it uses well at a bit error rate.
 //!
-//! Of a length L in octets and a strength of w words of parity the expected use of the link is, with l the payload,
+//! For a length L in octets and a strength of w words of parity the expected use of the link is, with l the
+//! payload,
 //!
 //! ```text
 //! l / (L + 20) (1 - b)^160 S,      S = (1 - b)^(8 L) without parity,
@@ -15,7 +16,7 @@ use crate::units::{BitErrorRate, FecStrength};
 use crate::wire::aerotp::payload_max;
 use crate::wire::network::NETWORK_HEADER_BYTES;
 
-/// What one TPDU is made like.
+/// The shape of a TPDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TpduShape {
     /// Payload octets, at most.
@@ -24,18 +25,18 @@ pub struct TpduShape {
     pub fec_words: FecStrength,
 }
 
-/// Lengths that are tried: so many parts of the longest.
+/// The number of lengths that are tried: parts of the longest.
 pub(super) const LENGTHS: usize = 8;
-/// Shorter TPDUs are hardly more than headers.
+/// The shortest TPDU that is tried: shorter ones are hardly more than headers.
 const TPDU_BYTES_MIN: usize = 128;
-/// Octets of a codeword that parity may correct, at most, of those that are tried.
+/// The most octets of a codeword that a strength which is tried corrects.
 const CORRECTED_MAX: usize = 32;
 const CODEWORD: usize = 255;
 
 impl TpduShape {
-    /// The shapes that a sender which follows the bit error rate chooses from, for TPDUs of at most so many octets:
-    /// eighths of that length, the longest first, each with what corrects none, one, two and more octets in each
-    /// codeword. Empty if no payload fits.
+    /// The shapes from which a sender that follows the bit error rate chooses, for TPDUs of at most so many octets.
+    /// They have eighths of that length, the longest first, each with parity that corrects none, one, two and more
+    /// octets in each codeword. Empty if no payload fits.
     pub fn choices(tpdu_bytes_max: usize) -> Vec<Self> {
         let mut shapes = Vec::new();
         for eighth in (1..=LENGTHS).rev() {
@@ -59,31 +60,31 @@ impl TpduShape {
     }
 
     /// The share of the link that is payload which arrives, where TPDUs of this shape fill it and bits are inverted
-    /// each for itself at this rate.
+    /// independently at this rate.
     pub fn use_of_link(self, rate: BitErrorRate) -> f64 {
         let octets = self.tpdu_bytes();
         let share = self.payload as f64 / (octets + NETWORK_HEADER_BYTES) as f64;
         share * self.arrives(rate)
     }
 
-    /// The probability that such a TPDU comes through, or is put right.
+    /// The probability that such a TPDU arrives intact, or is corrected.
     pub(super) fn arrives(self, rate: BitErrorRate) -> f64 {
         arrives(rate.value(), self.tpdu_bytes(), self.fec_words)
     }
 
-    /// Its octets without repair or block.
+    /// Its octets without those of a repair TPDU or block.
     fn tpdu_bytes(self) -> usize {
         let room = usize::from(u16::MAX);
         self.payload + (room - payload_max(room, self.fec_words, true, false))
     }
 }
 
-/// How many wrong octets parity corrects wherever they are: those of one codeword.
+/// The number of wrong octets that parity corrects wherever they are: those of one codeword.
 pub(super) fn corrected_for_certain(octets: usize, words: FecStrength) -> usize {
     words.parity_bytes() / octets.div_ceil(CODEWORD).max(1) / 2
 }
 
-/// The probability that a TPDU of so many octets comes through, or is put right.
+/// The probability that a TPDU of so many octets arrives intact, or is corrected.
 fn arrives(rate: f64, octets: usize, words: FecStrength) -> f64 {
     let intact = |octets: usize| (8.0 * octets as f64 * (-rate).ln_1p()).exp();
     let header = intact(NETWORK_HEADER_BYTES);
@@ -120,7 +121,8 @@ mod tests {
             .fold(0.0, f64::max)
     }
 
-    /// Against trying every length and every strength at a few rates: the grid loses little.
+    /// Compares the choices with every length and every strength at a few rates: the grid loses
+    /// little.
     #[test]
     fn the_choices_are_within_two_per_cent_of_every_length_and_strength() {
         let every = |fec_words: FecStrength| {
@@ -144,7 +146,8 @@ mod tests {
         // Without parity, by hand: (1 - 1e-4)^(8 * 1020).
         let found = arrives(1e-4, 1000, FecStrength::NONE);
         assert!((found - 0.9999_f64.powi(8160)).abs() < 1e-9, "{found}");
-        // reference/rs_residual.csv: 1500 octets and 24 words at 1e-3.
+        // 1500 octets and 24 words at 1e-3, by the table of residual packet errors for interleaved
+        // Reed-Solomon (docs/models/fec.md).
         let words = FecStrength::from_words(24).expect("in range");
         let residual = 1.0 - arrives(1e-3, 1500, words) / 0.999_f64.powi(160);
         assert!((1e-4..1e-1).contains(&residual), "{residual}");

@@ -1,4 +1,4 @@
-//! What of the octets sent arrives, how fast, and how long they queue on the way.
+//! The delivery of octets: the share that arrives, their rate, and their time in queues on the way.
 //!
 //! The receiver reports how many octets have arrived on the path and its clock; with the echoed
 //! timestamp that gives the one-way delay up to a constant (the two clocks need not agree, as in
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub struct DeliveryReport {
     /// Our timestamp that is echoed: microseconds, modulo 2^32.
     pub echo: u32,
-    /// How long ago the TPDU with that timestamp had arrived when the report was made.
+    /// The time from that TPDU's arrival to the report.
     pub hold: Duration,
     /// Octets that have arrived on the path, modulo 2^32.
     pub arrived: u32,
@@ -24,44 +24,44 @@ pub struct DeliveryReport {
 /// One report's delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelaySample {
-    /// When the TPDU was sent.
+    /// The time at which the TPDU was sent.
     pub sent_at: Instant,
     /// Its delay beyond the path's least.
     pub queueing: Duration,
 }
 
-/// What a span of reports says together.
+/// The summary of a span of reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeliveryWindow {
     /// The rate at which octets were sent, by our clock.
     pub sent: Bitrate,
-    /// The rate at which they arrived, by the receiver's.
+    /// The rate at which they arrived, by the receiver's clock.
     pub delivered: Bitrate,
-    /// Octets arrived of one sent; above 1 when a queue drains.
+    /// The octets that arrived for each one sent; above 1 when a queue drains.
     pub share: f64,
     /// Octets sent.
     pub octets: ByteCount,
     /// The least and the longest delay beyond the path's least.
     pub queueing: (Duration, Duration),
-    /// Reports in it.
+    /// The number of reports in it.
     pub samples: u32,
 }
 
 /// Entries of the log of octets sent: two seconds and more.
 const LOG_MAX: usize = 1024;
-/// Entries of the log are this far apart.
+/// The time between entries of the log.
 const LOG_STEP: Duration = Duration::from_millis(2);
-/// The least delay is that of the last one to two of these: routes change, and clocks drift apart
-/// by milliseconds in this time.
+/// The span of the least delay, which is that of the last one to two spans: routes change, and
+/// clocks drift apart by milliseconds in this time.
 const BASE_SPAN: Duration = Duration::from_secs(15);
-/// Reports further apart are of different times.
+/// The longest time between two reports that belong together.
 const GAP_MAX: Duration = Duration::from_secs(1);
-/// The share that a new difference has in the mean.
+/// The divisor that gives the share of a new difference in the mean.
 const VARIATION_GAIN: u32 = 16;
 
-/// Reports a window needs before its least delay is believed ...
+/// The number of reports that a window needs before its least delay is trusted.
 pub(super) const SAMPLES_MIN: u32 = 5;
-/// ... and how many spans it waits for them.
+/// The number of spans that a window waits for them.
 const FEW_SAMPLES_SPANS: u32 = 5;
 
 #[derive(Clone, Copy, Debug)]
@@ -80,31 +80,31 @@ struct Open {
     samples: u32,
 }
 
-/// Turns reports into delays and windows.
+/// A meter that turns reports into delays and windows.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryMeter {
     sent: u64,
     log: VecDeque<(Instant, u64)>,
-    /// The first delay seen, by the two clocks; others are counted from it.
+    /// The first delay seen, by the two clocks; others are counted relative to it.
     origin: Option<u32>,
     /// The least delay of this span and of the one before, in microseconds from the origin.
     base: Option<(i64, i64)>,
     base_since: Instant,
     last_delay: Option<i64>,
     variation_micros: u64,
-    /// The receiver's clock in the last report, and when that came.
+    /// The receiver's clock in the last report, and the report's arrival.
     last_report: Option<(u32, Instant)>,
     open: Option<Open>,
 }
 
-/// How far `a` lies after `b` on the wrapping circle; `None` if before.
+/// The time by which `a` lies after `b` on the wrapping circle; `None` if before.
 fn micros_after(a: u32, b: u32) -> Option<Duration> {
     let after = a.wrapping_sub(b);
     (after < 1 << 31).then(|| Duration::from_micros(u64::from(after)))
 }
 
 impl DeliveryMeter {
-    /// Octets were sent, headers of the layers below included.
+    /// Counts octets that were sent, headers of the layers below included.
     pub fn on_sent(&mut self, now: Instant, octets: ByteCount) {
         self.sent += octets.0;
         let before_last = self.log.len().checked_sub(2).and_then(|i| self.log.get(i));
@@ -122,12 +122,13 @@ impl DeliveryMeter {
         self.log.get(later.checked_sub(1)?).map(|(_, sent)| *sent)
     }
 
-    /// The mean difference between the delays of consecutive reports: what jitter alone explains.
+    /// The mean difference between the delays of consecutive reports: the part that jitter alone
+    /// explains.
     pub fn variation(&self) -> Duration {
         Duration::from_micros(self.variation_micros)
     }
 
-    /// A report came. `None` if it is older than the last one, or makes no sense.
+    /// Takes a report. `None` if it is older than the last one, or makes no sense.
     pub fn on_report(&mut self, now: Instant, report: &DeliveryReport) -> Option<DelaySample> {
         let age = micros_after(now.as_wrapping_micros(), report.echo)?;
         let recent = |(_, at): &(u32, Instant)| now.saturating_since(*at) <= GAP_MAX;
@@ -187,13 +188,13 @@ impl DeliveryMeter {
         pair.0.min(pair.1)
     }
 
-    /// Forgets the least delay: what comes from now on shows it.
+    /// Forgets the least delay: reports from now on show it.
     pub const fn forget_base(&mut self) {
         self.base = None;
         self.open = None;
     }
 
-    /// Forgets the window that is open: what follows is of another time.
+    /// Forgets the window that is open: later reports belong to another time.
     pub const fn forget_window(&mut self) {
         self.open = None;
     }

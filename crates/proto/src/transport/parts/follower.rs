@@ -1,55 +1,59 @@
-//! Finds a link that is slower than it was said to be, and follows it.
+//! A rate that follows a link which is slower than declared.
 //!
-//! Loss alone says nothing: on these links it is the medium's. A link that is sent more than it
-//! carries shows a queue that stays, and the queue goes away when less is sent; only both together
-//! lower the rate. The rate is then what arrived while the queue stood, made good by the loss seen
-//! without a queue, or, better, what the queue's own draining shows: it shrinks by the share of
-//! the link's rate that was not sent (`C = s / (1 + d delay / d t)`), whatever is lost.
+//! Loss alone says nothing, since on these links it is the medium's. A link that is sent more than
+//! it carries shows a queue that stays, and the queue disappears when less is sent; only both
+//! together lower the rate. The rate is then the one at which octets arrived while the queue stood,
+//! corrected for the loss seen without a queue. Better still is the rate that the draining queue
+//! shows: the queue shrinks by the share of the link's rate that was not sent (`C = s / (1 + d
+//! delay / d t)`), whatever is lost.
 //!
-//! A queue that does not go away is none: the path has become longer, and the rate stays.
+//! A delay that does not disappear is no queue: the path has become longer, and the rate stays.
 
 use super::DeliveryMeter;
 use super::delivery::{DelaySample, DeliveryReport, DeliveryWindow, SAMPLES_MIN};
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
-/// A queue is one that is longer than this, than [`QUEUE_PACKETS`], and than jitter explains.
+/// The least delay that counts as a queue; it must also exceed [`QUEUE_PACKETS`] and the delay that
+/// jitter explains.
 const QUEUE_MIN: Duration = Duration::from_millis(2);
 const QUEUE_PACKETS: u32 = 5;
 const PACKET: ByteCount = ByteCount(1500);
 const QUEUE_VARIATIONS: u32 = 2;
-/// A window lasts a round trip within these.
+/// The least length of a window, which lasts a round trip within these two bounds.
 const WINDOW_MIN: Duration = Duration::from_millis(100);
 const WINDOW_MAX: Duration = Duration::from_millis(600);
-/// The queue is drained at this share of the link's rate: in twice its own time.
+/// The share of the link's rate at which a queue is drained: in twice its own time.
 const DRAIN_SHARE: f64 = 0.5;
-/// The rate used is this share of the estimate, so that the queue stays empty.
+/// The share of the estimate that is used, so that the queue stays empty.
 const HEADROOM: f64 = 0.98;
 /// Octets without a queue after which their loss is known well enough.
 const LOSS_KNOWN: f64 = 50.0 * 1500.0;
-/// Octets in which the loss seen is averaged.
+/// Octets over which the loss seen is averaged.
 const LOSS_MEMORY: f64 = 1000.0 * 1500.0;
-/// After the link's rate was found it is kept for this long; twice as long if the same is found
-/// again, up to the maximum.
+/// The time for which a link's rate is kept after it was found. It doubles if the same rate is
+/// found again, up to the maximum.
 const HOLD_MIN: Duration = Duration::from_secs(2);
 const HOLD_MAX: Duration = Duration::from_secs(10);
-/// More is tried by this share a second at first, doubling every second up to the maximum.
+/// The share by which the rate is raised in a second at first. It doubles every second up to the
+/// maximum.
 const GROWTH: f64 = 0.05;
 const GROWTH_MAX: f64 = 0.4;
-/// Below this share of the declared rate, and for longer than this, the declaration is wrong.
+/// The share of the declared rate below which, for longer than the time given next, the declaration
+/// is wrong.
 const WRONG_SHARE: f64 = 0.8;
 const WRONG_AFTER: Duration = Duration::from_secs(3);
 
-/// Emptying a queue to see whether it is one.
+/// A trial: a queue is emptied to see whether it is one.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    /// The rate before.
+    /// The rate before the trial.
     before: Option<Bitrate>,
     sending: Bitrate,
     estimate: Bitrate,
-    /// What arrived while the queue stood: the link carries at least that.
+    /// The rate of arrival while the queue stood: the link carries at least that.
     at_least: Bitrate,
     queue_max: Duration,
-    /// What the queue was.
+    /// The queueing delay before the trial.
     queue: Duration,
     drain_from: Instant,
     drain_until: Instant,
@@ -59,7 +63,7 @@ struct Trial {
     least: Duration,
 }
 
-/// Follows the link's rate below a declared one.
+/// A follower of the link's rate below a declared one.
 #[derive(Clone, Debug, Default)]
 pub struct LinkFollower {
     meter: DeliveryMeter,
@@ -76,12 +80,12 @@ pub struct LinkFollower {
 }
 
 impl LinkFollower {
-    /// Octets were sent, headers of the layers below included.
+    /// Counts octets that were sent, headers of the layers below included.
     pub fn on_sent(&mut self, now: Instant, octets: ByteCount) {
         self.meter.on_sent(now, octets);
     }
 
-    /// What the link carries, as far as it was found to be less than declared.
+    /// The rate that the link carries, if it was found to be less than declared.
     pub const fn cap(&self) -> Option<Bitrate> {
         self.cap
     }
@@ -91,7 +95,7 @@ impl LinkFollower {
         self.delivered
     }
 
-    /// How often a queue was looked into.
+    /// The number of trials in which a queue was emptied.
     pub const fn trials(&self) -> u64 {
         self.trials
     }
@@ -117,7 +121,7 @@ impl LinkFollower {
             .is_some_and(|since| now.saturating_since(since) >= WRONG_AFTER)
     }
 
-    /// The declaration changed: what was found before says nothing about it.
+    /// Begins again, because the declaration changed: nothing found before says anything about it.
     pub fn restart(&mut self) {
         self.cap = None;
         self.trial = None;
@@ -125,7 +129,8 @@ impl LinkFollower {
         self.meter.forget_window();
     }
 
-    /// A report came. `bound` is the declared rate, `allowed` what may be sent for other reasons.
+    /// Takes a report. `bound` is the declared rate, `allowed` the rate that may be sent for other
+    /// reasons.
     pub fn on_report(
         &mut self,
         now: Instant,
@@ -240,7 +245,7 @@ impl LinkFollower {
         if trial.least <= trial.queue_max / 2 {
             self.end_trial(now, &trial, true);
         } else if now >= trial.give_up_at {
-            // Much shorter, if not gone: it is a queue, and longer than it looked.
+            // The delay is much shorter, if not gone: it is a queue, and longer than it looked.
             let shrunk = trial.least < trial.queue.mul_f64(0.7);
             self.end_trial(now, &trial, shrunk);
         }
@@ -255,7 +260,7 @@ impl LinkFollower {
             return;
         }
         let found = self.drained_at(trial).unwrap_or(trial.estimate);
-        // Never less than what arrived, nor as much as what made the queue.
+        // The rate is never less than that of arrival, nor as much as the one that made the queue.
         let found = found
             .max(trial.at_least)
             .min(trial.sending)
@@ -292,7 +297,7 @@ impl LinkFollower {
         }
         let since = now.saturating_since(self.grown_at);
         self.grown_at = now;
-        // What is not used says nothing about how much more there is.
+        // A rate that is not used says nothing about how much more there is.
         if window.sent < cap.scaled(0.8) {
             return;
         }

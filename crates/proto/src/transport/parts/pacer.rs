@@ -1,19 +1,19 @@
 //! The pacer: one budget for source, repair, retransmission and control.
 //!
 //! Datagrams leave at a rate counted in wire octets, lower headers included. The pacer keeps the
-//! time at which the budget is even again; a burst allowance lets a real-time driver send a few
+//! time at which the budget is even again. A burst allowance lets a real-time driver send a few
 //! datagrams ahead, so that it need not wake for each.
 
 use crate::units::{Bitrate, ByteCount, Duration, Instant};
 
-/// Two packets of the usual size.
+/// The octets by which control may run ahead: two packets of the usual size.
 const CONTROL_LEAD: ByteCount = ByteCount(3000);
 
-/// How much of a late wake-up is made good at once. Timers of a busy machine are late by a
-/// millisecond or so; more than this back to back would fill the short queues of slow links.
+/// The greatest delay of a wake-up that is made up for at once. Timers of a busy machine are late
+/// by a millisecond or so; more than this back to back would fill the short queues of slow links.
 const LATE_MAX: Duration = Duration::from_millis(4);
 
-/// Spaces datagrams at a rate.
+/// A pacer that spaces datagrams at a rate.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     rate: Bitrate,
@@ -36,12 +36,12 @@ impl Pacer {
         }
     }
 
-    /// Changes the rate for what follows.
+    /// Changes the rate for later datagrams.
     pub const fn set_rate(&mut self, rate: Bitrate) {
         self.rate = rate;
     }
 
-    /// Counts other headers for what follows.
+    /// Counts other headers for later datagrams.
     pub const fn set_lower_overhead(&mut self, lower_overhead: ByteCount) {
         self.lower_overhead = lower_overhead;
     }
@@ -56,8 +56,8 @@ impl Pacer {
         self.even_at <= now + self.burst
     }
 
-    /// Whether control may leave at `now`: it is small and everything waits for it, so it may run
-    /// ahead of the budget by two packets, and no further.
+    /// Whether control may leave at `now`. Control is small and everything waits for it, so it may
+    /// run ahead of the budget by two packets, and no further.
     pub fn allows_control(&self, now: Instant) -> bool {
         self.even_at <= now + self.control_lead()
     }
@@ -66,18 +66,19 @@ impl Pacer {
         self.burst + self.rate.time_to_send(CONTROL_LEAD)
     }
 
-    /// A datagram was ready and had to wait: if the wake-up comes late, what it missed is made good.
+    /// Notes that a datagram was ready and had to wait: time lost by a late wake-up is then made up
+    /// for.
     pub const fn on_refused(&mut self) {
         self.backlogged = true;
     }
 
-    /// Nothing is waiting any more: from here on, time earns no credit.
+    /// Notes that nothing is waiting any more: from now on, time earns no credit.
     pub const fn on_idle(&mut self) {
         self.backlogged = false;
     }
 
-    /// Books a datagram of `octets`. Time without anything to send earns no credit beyond the
-    /// burst; time that a late wake-up lost does, within bounds.
+    /// Counts a datagram of `octets`. Time without anything to send earns no credit beyond the
+    /// burst; time lost by a late wake-up does, within bounds.
     pub fn on_sent(&mut self, now: Instant, octets: usize) {
         let wire = self.wire_bytes(octets);
         let late = if self.backlogged {
@@ -88,22 +89,22 @@ impl Pacer {
         self.even_at = self.even_at.max(now) - late + self.rate.time_to_send(wire);
     }
 
-    /// The layer below sent `wire` octets of its own, headers included: they take from the budget.
+    /// Counts `wire` octets of the layer below, headers included: they are taken from the budget.
     pub fn on_sent_below(&mut self, now: Instant, wire: ByteCount) {
         self.even_at = self.even_at.max(now) + self.rate.time_to_send(wire);
     }
 
-    /// A datagram's octets with the headers below.
+    /// The size of a datagram of `octets` with the headers below.
     pub fn wire_bytes(&self, octets: usize) -> ByteCount {
         ByteCount::from_usize(octets) + self.lower_overhead
     }
 
-    /// When to look again after [`Pacer::allows_control`] said no.
+    /// The time to ask again after [`Pacer::allows_control`] said no.
     pub fn control_at(&self) -> Instant {
         self.even_at - self.control_lead()
     }
 
-    /// When to look again after [`Pacer::allows`] said no: once the budget is even, so that one
+    /// The time to ask again after [`Pacer::allows`] said no: once the budget is even, so that one
     /// wake-up serves a whole burst.
     pub const fn next_at(&self) -> Instant {
         self.even_at
@@ -186,7 +187,7 @@ mod tests {
         // A second at 8 mbit is 10,000 datagrams of 100 octets.
         let late = sent_with_lateness(Duration::from_millis(3));
         assert!((9_960..=10_040).contains(&late), "{late}");
-        // Of 20 ms each time, 4 ms and one datagram are made good.
+        // With 20 ms each time, 4 ms and one datagram are made up for.
         let very_late = sent_with_lateness(Duration::from_millis(20));
         assert!((1_900..=2_200).contains(&very_late), "{very_late}");
     }

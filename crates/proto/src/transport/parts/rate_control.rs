@@ -1,4 +1,4 @@
-//! The sending rate: set by the layer below, pushed back by marks, never by loss.
+//! The sending rate: the layer below sets it, marks lower it, and loss never does.
 //!
 //! AeroTP is open-loop: the initial rate comes from the network layer's instrumentation and
 //! congestion is signalled as backpressure, so a lost TPDU says nothing about the rate
@@ -7,29 +7,30 @@
 
 use crate::units::{Bitrate, Duration, Instant};
 
-/// What the layer below knows of the link. Absent fields change nothing.
+/// The layer below's knowledge of the link. Absent fields change nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkReport {
-    /// What the link carries for us; becomes the upper bound of the rate.
+    /// The rate that the link carries for us; becomes the upper bound of the rate.
     pub available: Option<Bitrate>,
-    /// How long a datagram queued now would wait below us.
+    /// The time that a datagram queued now would wait below us.
     pub queue: Option<Duration>,
-    /// The layer below is congested (AeroNP's congestion indicator).
+    /// Whether the layer below is congested (AeroNP's congestion indicator).
     pub congested: bool,
 }
 
-/// ABE's answer to a mark (RFC 8511): milder than to a loss, since queues that mark are short.
+/// The factor for a mark, from ABE (RFC 8511): milder than for a loss, since queues that mark are
+/// short.
 const MARK_FACTOR: f64 = 0.8;
-/// A share of the upper bound that is won back with every round trip without a mark.
+/// The share of the upper bound that is regained with every round trip without a mark.
 const RECOVERY_SHARE: f64 = 0.05;
-/// Below this share of the upper bound marks push no further: probes must go on.
+/// The share of the upper bound below which marks do not lower the rate: probes must continue.
 const FLOOR_SHARE: f64 = 0.01;
-/// A queue below us longer than this counts as a mark.
+/// The queue below us above which it counts as a mark.
 const QUEUE_MAX: Duration = Duration::from_millis(100);
-/// Until a round trip is known, marks and recovery are at least this far apart.
+/// The least time between marks, and between recoveries, until a round trip is known.
 const ROUND_DEFAULT: Duration = Duration::from_millis(100);
 
-/// Follows the upper bound and the marks.
+/// A rate that follows the upper bound and the marks.
 #[derive(Clone, Debug)]
 pub struct RateControl {
     bound: Bitrate,
@@ -52,7 +53,7 @@ impl RateControl {
         self.rate
     }
 
-    /// What the layer below names.
+    /// The rate that the layer below names.
     pub const fn bound(&self) -> Bitrate {
         self.bound
     }
@@ -73,7 +74,7 @@ impl RateControl {
         }
     }
 
-    /// The receiver echoed a congestion mark: slow down, at most once in a round trip.
+    /// Takes a congestion mark that the receiver echoed: slows down, at most once in a round trip.
     pub fn on_mark(&mut self, now: Instant, rtt: Option<Duration>) {
         if self.round_passed(now, rtt) {
             self.changed_at = Some(now);
@@ -84,7 +85,7 @@ impl RateControl {
         }
     }
 
-    /// An acknowledgement without a mark: win back a share in each round trip.
+    /// Takes an acknowledgement without a mark: regains a share in each round trip.
     pub fn on_clear(&mut self, now: Instant, rtt: Option<Duration>) {
         if self.rate < self.bound && self.round_passed(now, rtt) {
             self.changed_at = Some(now);

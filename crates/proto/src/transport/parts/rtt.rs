@@ -1,7 +1,7 @@
 //! Round-trip time and retransmission timeout.
 //!
-//! RFC 6298 arithmetic. AeroTP uses it with two differences that the papers' links ask for (spec,
-//! sections 1.7 and 8, A9): the minimum is not one second but follows the link, and the timeout
+//! RFC 6298 arithmetic. AeroTP's papers give no timeout. It uses the RFC's with two differences
+//! that its links ask for: the minimum is not one second but follows the link, and the timeout
 //! backs off only while nothing at all comes back.
 
 use crate::units::Duration;
@@ -9,19 +9,18 @@ use crate::units::Duration;
 /// Bounds of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
-    /// Before the first sample.
+    /// The timeout before the first sample.
     pub initial: Duration,
-    /// What is added to the round trip at the least: for serialization and timers (the G of
-    /// RFC 6298; spec, section 1.7).
+    /// The least time added to the round trip, for serialization and timers (the G of RFC 6298).
     pub margin: Duration,
-    /// How many variations are added (the K of RFC 6298, 4).
+    /// The number of variations added (the K of RFC 6298, 4).
     pub variations: u8,
-    /// How many smoothed round trips are added at the least; none by RFC 6298, one makes the upper
+    /// The number of smoothed round trips added at the least; none by RFC 6298, one makes the upper
     /// beta of RFC 793's timeout, 2.
     pub round_trips: u8,
-    /// Never less; RFC 6298 asks TCP for a second.
+    /// The least timeout; RFC 6298 asks TCP for a second.
     pub min: Duration,
-    /// Never more by backing off; a path whose own timeout is longer keeps that.
+    /// The greatest timeout by backing off; a path whose own timeout is longer keeps that.
     pub max: Duration,
 }
 
@@ -33,14 +32,14 @@ impl Default for RtoLimits {
             variations: 4,
             round_trips: 0,
             min: Duration::ZERO,
-            // A path that comes back is found within this, and a second when every other probe is
-            // lost.
+            // A path that comes back is found within this time, or within a second when every other
+            // probe is lost.
             max: Duration::from_millis(500),
         }
     }
 }
 
-/// Estimates the round trip and from it the retransmission timeout.
+/// An estimator of the round-trip time and of the retransmission timeout that follows from it.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     limits: RtoLimits,
@@ -50,7 +49,7 @@ pub struct RttEstimator {
     back_off: u32,
 }
 
-/// Doublings after which the timeout has long reached any maximum.
+/// Doublings after which the timeout has reached any maximum.
 const BACK_OFF_MAX: u32 = 16;
 
 impl RttEstimator {
@@ -65,8 +64,8 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample: the time between a transmission and the receiver's answer to it, less what
-    /// the receiver says it waited.
+    /// Takes a sample: the time between a transmission and the receiver's answer to it, less the
+    /// time that the receiver says it waited.
     pub fn on_sample(&mut self, sample: Duration) {
         self.back_off = 0;
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
@@ -82,7 +81,7 @@ impl RttEstimator {
         });
     }
 
-    /// An estimator that begins with what another connection on the path learned.
+    /// An estimator that begins with the values that another connection on the path learned.
     pub const fn resumed(limits: RtoLimits, smoothed: Duration, variation: Duration) -> Self {
         Self {
             limits,
@@ -93,7 +92,7 @@ impl RttEstimator {
         }
     }
 
-    /// Without a sample, the timeout begins at `rto`, if it would be less.
+    /// Raises the timeout to `rto` if it would be less and there is no sample.
     pub fn at_least(&mut self, rto: Duration) {
         if self.smoothed.is_none() && self.rto() < rto {
             self.limits.initial = rto;
@@ -101,12 +100,12 @@ impl RttEstimator {
         }
     }
 
-    /// Something new came back, though it gives no sample.
+    /// Notes that something new came back, though it gives no sample.
     pub const fn on_progress(&mut self) {
         self.back_off = 0;
     }
 
-    /// A timeout passed and nothing had come back: wait longer next time.
+    /// Notes that a timeout passed without an answer: the next one is longer.
     pub fn on_silence(&mut self) {
         self.back_off = (self.back_off + 1).min(BACK_OFF_MAX);
     }
@@ -124,7 +123,7 @@ impl RttEstimator {
             .min(self.limits.max.max(base))
     }
 
-    /// The smoothed round trip, if there was a sample.
+    /// The smoothed round-trip time, if there was a sample.
     pub const fn smoothed(&self) -> Option<Duration> {
         self.smoothed
     }

@@ -6,9 +6,9 @@
 //! retransmissions are judged like first transmissions and no duplicate counting is needed.
 //!
 //! # Reordering
-//! The window within which being overtaken is forgiven starts at zero and is learned: an
-//! acknowledgement that arrives sooner after a retransmission than any round trip must belong to
-//! the earlier transmission.
+//! A TPDU may be overtaken by others within the reorder window. The window starts at zero and is
+//! learned: an acknowledgement that arrives sooner after a retransmission than any round trip must
+//! belong to the earlier transmission.
 
 use crate::timer::{TimerKind, TimerTable};
 use crate::trace::LossSign;
@@ -30,16 +30,16 @@ pub struct Outstanding {
     pub position: u64,
     /// Payload octets.
     pub len: u32,
-    /// How often it was sent; copies that follow at once are not counted.
+    /// The number of times it was sent; copies that follow at once are not counted.
     pub attempts: u16,
-    /// How often it was repeated since it was last sent for a reason.
+    /// The number of times it was repeated as a precaution since it was last sent for a reason.
     repeats: u16,
     first_sent_at: Instant,
-    /// The number of its latest transmission, copies counted, on a circle.
+    /// The number of its latest transmission on a wrapping circle, copies counted.
     transmission: u16,
-    /// When the latest attempt began.
+    /// The time at which the latest attempt began.
     attempt_at: Instant,
-    /// When it last left, as a copy or otherwise.
+    /// The time at which it last left, as a copy or otherwise.
     sent_at: Instant,
     state: State,
 }
@@ -47,11 +47,11 @@ pub struct Outstanding {
 /// A TPDU that the receiver turned out to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// How often it had been sent, copies that followed at once not counted.
+    /// The number of times it had been sent; copies that followed at once are not counted.
     pub attempts: u16,
     /// Payload octets.
     pub len: u32,
-    /// From its first transmission until that was known.
+    /// The time from its first transmission until that was known.
     pub took: Duration,
 }
 
@@ -76,7 +76,7 @@ impl TimerKind for OvertakenTimer {
     }
 }
 
-/// Tracks every TPDU between its first transmission and its release.
+/// A scoreboard of every TPDU between its first transmission and its release.
 #[derive(Debug)]
 pub struct Scoreboard {
     base: TpduSeq,
@@ -98,11 +98,13 @@ struct NewestArrival {
     learned_at: Instant,
 }
 
-/// An acknowledgement this much sooner than the shortest round trip answers an earlier attempt.
+/// The numerator of a share of the shortest round trip: a sooner acknowledgement answers an earlier
+/// attempt.
 const SPURIOUS_RTT_NUMERATOR: u32 = 3;
 const SPURIOUS_RTT_DENOMINATOR: u32 = 4;
 
-/// A timestamp of 32 bits of microseconds orders arrivals within half an hour.
+/// The age up to which timestamps are compared: 32 bits of microseconds order arrivals within half
+/// an hour.
 const STAMP_TRUST: Duration = Duration::from_secs(1_000);
 
 /// Whether timestamp `a` lies before `b` on the wrapping circle.
@@ -139,7 +141,7 @@ impl Scoreboard {
         self.base
     }
 
-    /// How many TPDUs are not released.
+    /// The number of TPDUs that are not released.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -154,12 +156,12 @@ impl Scoreboard {
         self.entries.is_empty()
     }
 
-    /// Whether some TPDU waits to be sent again.
+    /// Whether a TPDU waits for retransmission.
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// The stream position of the oldest octet that may still be sent again.
+    /// The stream position of the oldest octet that may still be retransmitted.
     pub fn base_position(&self) -> Option<u64> {
         self.entries.front().map(|entry| entry.position)
     }
@@ -174,7 +176,7 @@ impl Scoreboard {
         self.index(seq).map(|index| &self.entries[index])
     }
 
-    /// A new TPDU was sent.
+    /// Notes that a new TPDU was sent.
     pub fn on_first_sent(&mut self, now: Instant, position: u64, len: u32) -> TpduSeq {
         let seq = self.next_seq();
         let state = State::InFlight;
@@ -199,7 +201,8 @@ impl Scoreboard {
         seq
     }
 
-    /// A TPDU was sent again, after [`Scoreboard::next_lost`], as a probe, or to be on the safe side.
+    /// Notes that a TPDU was sent again: after [`Scoreboard::next_lost`], as a probe, or as a
+    /// precaution.
     pub fn on_sent_again(&mut self, now: Instant, seq: TpduSeq) {
         let Some(index) = self.index(seq) else { return };
         let entry = &mut self.entries[index];
@@ -218,8 +221,8 @@ impl Scoreboard {
         self.log_transmission(now, index, seq);
     }
 
-    /// A copy of a TPDU that is in flight left, as part of the same attempt: it is lost when its last copy
-    /// is.
+    /// Notes that a copy of a TPDU in flight left, as part of the same attempt: the TPDU is lost when its
+    /// last copy is.
     pub fn on_copied(&mut self, now: Instant, seq: TpduSeq) {
         if let Some(index) = self.in_flight_index(seq) {
             self.log_transmission(now, index, seq);
@@ -247,7 +250,7 @@ impl Scoreboard {
         });
     }
 
-    /// Takes the next TPDU to send again.
+    /// Takes the next TPDU to retransmit.
     pub fn next_lost(&mut self) -> Option<TpduSeq> {
         while let Some(seq) = self.lost.pop_front() {
             if self
@@ -260,7 +263,7 @@ impl Scoreboard {
         None
     }
 
-    /// What [`Scoreboard::next_lost`] would give, which stays.
+    /// The TPDU that [`Scoreboard::next_lost`] would take; it stays.
     pub fn first_lost(&mut self) -> Option<&Outstanding> {
         let seq = self.next_lost()?;
         self.lost.push_front(seq);
@@ -283,7 +286,7 @@ impl Scoreboard {
         self.log.iter().find(is_wanted).map(|t| t.seq)
     }
 
-    /// Every TPDU before `next` arrived.
+    /// Notes that every TPDU before `next` arrived.
     pub fn on_acked_before(
         &mut self,
         now: Instant,
@@ -303,7 +306,7 @@ impl Scoreboard {
         self.release_settled();
     }
 
-    /// `seq` arrived. `None` if that was known, or if it was never sent.
+    /// Notes that `seq` arrived. `None` if that was known, or if it was never sent.
     pub fn on_acked(
         &mut self,
         now: Instant,
@@ -362,13 +365,13 @@ impl Scoreboard {
         self.prune_log();
     }
 
-    /// When the oldest unreleased TPDU was last sent.
+    /// The time at which the oldest unreleased TPDU was last sent.
     pub fn front_sent_at(&self) -> Option<Instant> {
         self.entries.front().map(|entry| entry.sent_at)
     }
 
-    /// The transmission stamped `stamp` arrived: whatever was sent before it and has not been
-    /// acknowledged is lost, or will be once the reorder window has passed.
+    /// Notes that the transmission stamped `stamp` arrived. TPDUs that were sent before it and are
+    /// not acknowledged are lost, or will be once the reorder window has passed.
     pub fn on_arrival_of(&mut self, now: Instant, stamp: u32) {
         let is_newer = |newest: NewestArrival| {
             // Timestamps wrap: after a long pause an old one would look new.
@@ -409,7 +412,7 @@ impl Scoreboard {
         }
     }
 
-    /// Takes what was held lost since the last call, for counters and traces.
+    /// Takes the TPDUs that were held lost since the last call, for counters and traces.
     pub fn take_held_lost(&mut self) -> Vec<(TpduSeq, LossSign)> {
         core::mem::take(&mut self.held_lost)
     }
@@ -436,8 +439,8 @@ impl Scoreboard {
         }
     }
 
-    /// The receiver asks for `seq` again, having last seen the transmission stamped `stamp`.
-    /// A request older than the latest transmission of `seq` is already answered.
+    /// Takes the receiver's request for `seq`, made after it last saw the transmission stamped
+    /// `stamp`. A request older than the latest transmission of `seq` is already answered.
     pub fn on_nack(&mut self, seq: TpduSeq, stamp: u32) {
         let Some(entry) = self.get(seq) else { return };
         if !stamp_before(stamp, entry.sent_at.as_wrapping_micros()) {
@@ -458,7 +461,7 @@ impl Scoreboard {
         }
     }
 
-    /// Gives back memory that what is out does not need.
+    /// Frees memory that the TPDUs in flight do not need.
     pub fn give_back(&mut self) {
         self.entries.shrink_to_fit();
         self.log.shrink_to_fit();
@@ -466,12 +469,12 @@ impl Scoreboard {
         self.held_lost.shrink_to_fit();
     }
 
-    /// How long being overtaken is forgiven.
+    /// The time for which a TPDU may be overtaken without being held lost.
     pub const fn reorder_window(&self) -> Duration {
         self.reorder_window
     }
 
-    /// Whether anything is in flight.
+    /// The number of TPDUs in flight.
     pub const fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -483,7 +486,7 @@ impl Scoreboard {
         }
     }
 
-    /// When to call [`Scoreboard::handle_deadline`].
+    /// The time at which to call [`Scoreboard::handle_deadline`].
     pub fn next_deadline(&self) -> Option<crate::machine::Deadline> {
         self.timers.next_deadline()
     }

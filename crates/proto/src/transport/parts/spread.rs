@@ -1,14 +1,14 @@
-//! How delays and lengths spread: counts in classes of growing width, of constant size whatever comes.
+//! The distribution of delays and lengths: counts in classes of growing width, in constant memory.
 
 use crate::units::Duration;
 
 /// Classes of delays; the last has no upper bound.
 const DELAY_CLASSES: usize = 38;
-/// The upper bound of the first class, and what it is times the root of two, in nanoseconds.
+/// The upper bound of the first class, and that bound times the root of two, in nanoseconds.
 const FIRST_BOUNDS: [u64; 2] = [250_000, 353_553];
 
-/// Delays, counted in classes: up to 0.25 ms, then each wider by the root of two, up to 65.5 s and above. A quantile
-/// read from them is off by one part in five at most, if it is between these two.
+/// Delays, counted in classes: up to 0.25 ms, then each wider by the root of two, up to 65.5 s, and above. A
+/// quantile read from them is wrong by one part in five at most, if it lies between 0.25 ms and 65.5 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelaySpread([u64; DELAY_CLASSES]);
 
@@ -31,12 +31,12 @@ impl DelaySpread {
         self.0[class.unwrap_or(DELAY_CLASSES - 1)] += 1;
     }
 
-    /// How many delays were counted.
+    /// The number of delays counted.
     pub fn count(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// What was counted since `earlier`, a former state of this.
+    /// The delays counted since `earlier`, a former state of this value.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut grown = *self;
@@ -46,8 +46,8 @@ impl DelaySpread {
         grown
     }
 
-    /// The delay that a share of all, 0 to 1, did not exceed: the middle of its class, in octaves. What is in the first
-    /// class or the last is said to be that class's bound. `None` if nothing was counted.
+    /// The delay that a share of all, 0 to 1, did not exceed: the middle of its class, in octaves. For the first class
+    /// and the last it is that class's bound. `None` if nothing was counted.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -82,7 +82,7 @@ impl core::ops::AddAssign for DelaySpread {
 pub struct BurstLengths([u64; Self::NAMES.len()]);
 
 impl BurstLengths {
-    /// What the classes are called.
+    /// The names of the classes.
     pub const NAMES: [&'static str; 8] = [
         "1",
         "2",
@@ -94,7 +94,7 @@ impl BurstLengths {
         "65_or_more",
     ];
 
-    /// Counts a burst; none if its length is 0.
+    /// Counts a burst; a length of 0 is no burst.
     pub fn note(&mut self, length: u64) {
         if let Some(longest) = length.checked_sub(1) {
             let class = u64::BITS - longest.leading_zeros();

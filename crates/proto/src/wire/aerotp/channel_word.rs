@@ -1,16 +1,17 @@
-//! What a receiver says of the bit errors it sees, in a cumulative MACK.
+//! The receiver's report on the bit errors it sees, in a cumulative MACK.
 
 use crate::units::BitErrorRate;
 
-/// A bit error rate on a logarithmic scale: 2^(-code / 1024), so to 0.07 %, from 1 down to 2^-64.
+/// A bit error rate on a logarithmic scale: 2^(-code / 1024), so exact to 0.07 %, from 1 down to
+/// 2^-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RateCode(u16);
 
-/// Codes to a halving of the rate.
+/// The number of codes to a halving of the rate.
 const STEPS: f64 = 1024.0;
 
 impl RateCode {
-    /// The nearest code; rates below 2^-64, and none at all, have the last.
+    /// The nearest code; rates below 2^-64, also zero, have the last.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -30,9 +31,9 @@ impl RateCode {
 /// The receiver's estimates (docs/models/aerotp.md, "Following the bit error rate").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelWord {
-    /// Of the last fade or pause between fades: the short-term rate.
+    /// The short-term rate: that of the last fade, or of the last pause between fades.
     pub recent: RateCode,
-    /// Over many of them.
+    /// The rate over many fades.
     pub lasting: RateCode,
 }
 

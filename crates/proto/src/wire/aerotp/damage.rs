@@ -1,4 +1,4 @@
-//! What is not a TPDU does not get in: wrong bits, cuts, contradictions, bounds, noise.
+//! Octets that are no TPDU are refused: wrong bits, cuts, contradictions, bounds, noise.
 
 use proptest::prelude::*;
 
@@ -9,8 +9,8 @@ use crate::wire::Mode;
 use crate::wire::TpduSeq;
 use crate::wire::checksum::hec;
 
-/// Gives `octets` a HEC that matches, so that the checks behind it are reached. `descriptors` is
-/// how many octets of descriptor words follow the header.
+/// Gives `octets` a HEC that matches, so that the checks behind it are reached. The first
+/// `descriptors` octets behind the header are descriptor words.
 fn with_right_hec(mut octets: Vec<u8>, descriptors: usize) -> Vec<u8> {
     let end = (HEADER_BYTES + descriptors).min(octets.len());
     let hec = hec(&octets[..14], &octets[HEADER_BYTES.min(end)..end]);
@@ -47,7 +47,8 @@ fn the_header_check_finds_one_and_two_wrong_bits_in_every_example() {
 }
 
 /// The bits that say which words follow: FEC, BLOCK, MACK. With one of them wrong the receiver
-/// checks other octets than the sender did, so detection is no longer certain but 1 - 2^-16.
+/// checks other octets than the sender did, so detection is no longer certain but has the
+/// probability 1 - 2^-16.
 const LAYOUT_BITS: [usize; 3] = [8 * 12 + 6, 8 * 12 + 7, 8 * 13 + 3];
 
 #[test]
@@ -117,7 +118,7 @@ fn no_cut_passes_for_the_whole() {
     }
 }
 
-/// Mode reliable, `resv` and `flags` as given, then `rest`.
+/// A TPDU of mode reliable with `resv` and `flags`, then `rest`.
 fn with_flags(resv: u8, flags: u8, rest: &[u8]) -> Vec<u8> {
     let mut octets = vec![0; HEADER_BYTES];
     octets[12] = Mode::Reliable.code() << 4 | resv;
@@ -303,7 +304,8 @@ fn every_reason_has_a_counter_of_its_own() {
     assert_eq!(reasons.map(Reject::name), Reject::NAMES);
 }
 
-/// What `octets` parse to must encode to the same octets, read as lists where it is one.
+/// Asserts that a TPDU parsed from `octets` encodes to the same octets, read as lists where it is
+/// one.
 fn holds_together(octets: &[u8]) {
     let Ok(tpdu) = parse(octets) else {
         return;

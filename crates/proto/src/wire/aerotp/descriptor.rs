@@ -3,7 +3,7 @@
 use super::reject::Reject;
 use crate::units::FecStrength;
 
-/// Code id of byte-interleaved Reed-Solomon over GF(256), in the FEC descriptor.
+/// The code id of byte-interleaved Reed-Solomon over GF(256), in the FEC descriptor.
 const RS256_INTERLEAVED: u8 = 1;
 
 /// The FEC descriptor of `strength`.
@@ -21,24 +21,24 @@ pub(super) fn strength_from_word(word: [u8; 4]) -> Result<FecStrength, Reject> {
     }
 }
 
-/// What a repair TPDU says about its block. The block's first source TPDU is in the header's
-/// sequence number; the sources are consecutive.
+/// The block of a repair TPDU. The block's first source TPDU is in the header's sequence number;
+/// the sources are consecutive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockDescriptor {
-    /// Which erasure code: [`Self::CAUCHY_GF256`], or one this version does not know. Not judged
-    /// here, for only the code knows which k and index it can have.
+    /// The erasure code: [`Self::CAUCHY_GF256`], or one that this version does not know. It is not
+    /// checked here, because only the code knows which k and index it can have.
     pub code: u8,
     sources_less_one: u8,
-    /// Which of the block's repair symbols this is, from 0.
+    /// The index of this repair symbol in the block, from 0.
     pub repair_index: u8,
 }
 
 impl BlockDescriptor {
-    /// Code id of the Cauchy code over GF(256): k sources and at most 256 - k repair symbols.
+    /// The code id of the Cauchy code over GF(256): k sources and at most 256 - k repair symbols.
     pub const CAUCHY_GF256: u8 = 1;
 
-    /// Repair symbol `repair_index` of a block of `sources` source TPDUs; `None` unless `sources`
-    /// is 1 to 256.
+    /// The descriptor of repair symbol `repair_index` of a block of `sources` source TPDUs; `None`
+    /// unless `sources` is 1 to 256.
     pub fn new(code: u8, sources: u16, repair_index: u8) -> Option<Self> {
         let sources_less_one = u8::try_from(sources.checked_sub(1)?).ok()?;
         Some(Self {

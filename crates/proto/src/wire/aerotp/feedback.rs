@@ -1,4 +1,4 @@
-//! Encodes MACKs and NACKs straight into the outgoing buffer.
+//! The encoder of MACKs and NACKs, straight into the outgoing buffer.
 
 use super::channel_word::ChannelWord;
 use super::header::{EcnField, Flags, Header, Parts};
@@ -13,7 +13,7 @@ use crate::wire::Mode;
 use crate::wire::Port;
 use crate::wire::TpduSeq;
 
-/// Which handshake TPDU a MACK answers, besides acknowledging.
+/// The handshake TPDU that a MACK answers, besides acknowledging.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Handshake {
     /// None: a plain MACK.
@@ -25,12 +25,12 @@ pub enum Handshake {
     Afin,
 }
 
-/// What the MACKs and NACKs of one moment have in common.
+/// The fields that the MACKs and NACKs of one moment have in common.
 ///
 /// Each method appends one TPDU up to its CRC-32 (the caller appends parity, if any) and returns
 /// how many of the offered numbers it took: all, unless they are more than the format's bound. To
-/// stay inside a smaller TPDU, offer no more than
-/// [`listed_numbers_max`](super::listed_numbers_max) or
+/// stay inside a smaller TPDU, offer no more than [`listed_numbers_max`](super::listed_numbers_max)
+/// or [`cumulative_numbers_max`](super::cumulative_numbers_max).
 /// [`cumulative_numbers_max`](super::cumulative_numbers_max).
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback {
@@ -40,7 +40,7 @@ pub struct Feedback {
     pub destination: Port,
     /// The connection's mode.
     pub mode: Mode,
-    /// Congestion seen.
+    /// The congestion seen.
     pub ecn: EcnField,
     /// The timestamp of the TPDU most recently received, microseconds modulo 2^32.
     pub echo: u32,
@@ -50,19 +50,19 @@ pub struct Feedback {
     pub fec_words: FecStrength,
 }
 
-/// What stands before the numbers of a cumulative MACK.
+/// The words before the numbers of a cumulative MACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CumulativeWords {
     /// The receiver's window and hold time.
     pub receiver: ReceiverWord,
-    /// What it estimates of the channel, if it does.
+    /// The estimate of the channel, if there is one.
     pub channel: Option<ChannelWord>,
-    /// What it says of the path, if it is time to.
+    /// The report on the path, if one is due.
     pub report: Option<PathReport>,
 }
 
 impl CumulativeWords {
-    /// In the place of how many numbers the optional ones stand.
+    /// The number of numbers whose place the optional words take.
     pub const fn numbers(&self) -> usize {
         let channel = if self.channel.is_some() {
             CHANNEL_NUMBERS
@@ -87,7 +87,8 @@ impl From<ReceiverWord> for CumulativeWords {
 }
 
 impl Feedback {
-    /// A MACK in the papers' style: `first` and `further` arrived. Takes at most 365 further.
+    /// Appends a MACK in the papers' style: `first` and `further` arrived. Takes at most 365
+    /// further numbers.
     pub fn listed(
         &self,
         handshake: Handshake,
@@ -101,8 +102,8 @@ impl Feedback {
         })
     }
 
-    /// A MACK in the cumulative style: everything before `next_expected` is settled, and `above`
-    /// arrived beyond it. Takes at most 364.
+    /// Appends a MACK in the cumulative style: everything before `next_expected` is settled, and
+    /// `above` arrived beyond it. Takes at most 364 numbers.
     pub fn cumulative(
         &self,
         handshake: Handshake,
@@ -114,7 +115,8 @@ impl Feedback {
         self.cumulative_with(handshake, next_expected, receiver.into(), above, out)
     }
 
-    /// The same with more to say, in whose place fewer numbers fit: [`CumulativeWords::numbers`] less.
+    /// Appends such a MACK with more words, in whose place fewer numbers fit:
+    /// [`CumulativeWords::numbers`] less.
     pub fn cumulative_with(
         &self,
         handshake: Handshake,
@@ -142,7 +144,7 @@ impl Feedback {
         })
     }
 
-    /// A NACK for `first` and `further`. Takes at most 365 further.
+    /// Appends a NACK for `first` and `further`. Takes at most 365 further numbers.
     pub fn nack(
         &self,
         cause: NackCause,

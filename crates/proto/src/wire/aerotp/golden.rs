@@ -1,4 +1,4 @@
-//! One TPDU of every kind, octet by octet, both ways; and the specification's examples are these.
+//! One TPDU of every kind, octet by octet, both ways, as in the examples of the specification.
 
 use super::*;
 use crate::units::BitErrorRate;
@@ -15,7 +15,7 @@ const HEADER: Header = Header {
     flags: Flags::NONE,
 };
 
-/// The other direction, echoing [`HEADER`]'s timestamp.
+/// Feedback in the other direction, echoing [`HEADER`]'s timestamp.
 const FEEDBACK: Feedback = Feedback {
     source: Port(5000),
     destination: Port(4000),
@@ -30,7 +30,7 @@ const fn flagged(flags: Flags) -> Header {
     Header { flags, ..HEADER }
 }
 
-/// With 64 bits that mean nothing to whom they are sent.
+/// A header with 64 bits that mean nothing to the receiver.
 const fn challenged(source: u16, destination: u16, flags: Flags) -> Header {
     Header {
         source: Port(source),
@@ -187,7 +187,7 @@ fn answer_encoded(name: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Parity of the `data-fec` example; `tests/wire_examples.rs` holds it to the code.
+/// The parity of the `data-fec` example; `tests/wire_examples.rs` compares it with the code's.
 const PARITY: [u8; 8] = [0x41, 0x28, 0x6f, 0x00, 0xc4, 0x5b, 0xf9, 0x71];
 
 const SPECIFICATION: &str = include_str!("../../../../../docs/protocol/aerotp.md");

@@ -4,8 +4,9 @@
 //!  word 3:  mode 4 | NACK CRC FEC BLOCK | CWR ECE | URG MACK PSH RST ASYN AFIN | HEC 16
 //! ```
 //!
-//! The layout of words 0 to 2 and the names in word 3 are the authors'; the widths are TCP's fourth
-//! word with the window given to the HEC (spec 1.1).
+//! The layout of words 0 to 2 and the names in word 3 are the authors' ("AeroTP data unit
+//! (preliminary)" on the `ResiliNets` wiki). The widths in word 3 are those of TCP's fourth word,
+//! with the window's place given to the HEC.
 
 use super::descriptor::BlockDescriptor;
 use crate::units::FecStrength;
@@ -13,12 +14,12 @@ use crate::wire::{Mode, Port, TpduSeq};
 
 /// The two ECN bits, in the places of TCP's CWR and ECE (RFC 3168, section 6.1), so that a gateway
 /// can pass them through. A receiver sets ECHO in the first MACK or NACK after a TPDU arrived
-/// congestion-marked; a lost echo is made good by the next mark.
+/// congestion-marked; the next mark makes up for a lost echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EcnField(u8);
 
 impl EcnField {
-    /// Nothing to say.
+    /// No congestion to tell of.
     pub const NONE: Self = Self(0b00);
     /// A TPDU arrived congestion-marked (ECE).
     pub const ECHO: Self = Self(0b01);
@@ -51,13 +52,13 @@ impl EcnField {
     }
 }
 
-/// What a TPDU is: TCP's six flags in TCP's places, then NACK and CUMULATIVE. Which combinations
-/// have a meaning is [`TpduKind`](super::TpduKind)'s to say.
+/// The flags of a TPDU: TCP's six in TCP's places, then NACK and CUMULATIVE.
+/// [`TpduKind`](super::TpduKind) tells which combinations have a meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// No flag: a plain data TPDU.
+    /// The absence of all flags: a plain data TPDU.
     pub const NONE: Self = Self(0);
     /// End of data (TCP's FIN).
     pub const AFIN: Self = Self(1);
@@ -75,18 +76,18 @@ impl Flags {
     pub const NACK: Self = Self(1 << 6);
     /// On a cumulative MACK: a report on the path follows the receiver word (TCP's PSH).
     pub const REPORT: Self = Self::PSH;
-    /// On a cumulative MACK: what the receiver estimates of the channel follows the receiver word (TCP's
+    /// On a cumulative MACK: the receiver's estimate of the channel follows the receiver word (TCP's
     /// URG).
     pub const CHANNEL: Self = Self::URG;
-    /// On a MACK: the cumulative style. Elsewhere without meaning, and never sent.
+    /// On a MACK: the cumulative style. It has no meaning elsewhere, and is never sent there.
     pub const CUMULATIVE: Self = Self(1 << 7);
 
-    /// A challenge to show an address: two flags that contradict each other elsewhere.
+    /// A challenge to show an address: two flags that contradict each other otherwise.
     pub const CHALLENGE: Self = Self(Self::RST.0 | Self::ASYN.0);
-    /// The answer to one: two others.
+    /// The answer to a challenge: two other flags that contradict each other otherwise.
     pub const RESPONSE: Self = Self(Self::RST.0 | Self::AFIN.0);
 
-    /// Both sets together.
+    /// The flags of both sets together.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -110,20 +111,20 @@ pub struct Header {
     pub source: Port,
     /// The receiving end's port.
     pub destination: Port,
-    /// Whose number depends on the kind of TPDU.
+    /// The sequence number; whose number it is depends on the kind of TPDU.
     pub seq: TpduSeq,
-    /// Microseconds modulo 2^32: when it was sent; in a MACK or NACK, the echo of the timestamp of
-    /// the most recently received TPDU.
+    /// The time of sending, in microseconds modulo 2^32; in a MACK or NACK, the echo of the
+    /// timestamp of the most recently received TPDU.
     pub timestamp: u32,
     /// The connection's mode.
     pub mode: Mode,
     /// Congestion, echoed or answered.
     pub ecn: EcnField,
-    /// What it is.
+    /// The flags, which give its kind.
     pub flags: Flags,
 }
 
-/// Which optional parts follow the header: the resv bits CRC and FEC, and the words themselves.
+/// The optional parts that follow the header: the resv bits CRC and FEC, and the words themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) crc: bool,
@@ -136,7 +137,7 @@ const CRC_BIT: u8 = 0b0100;
 const FEC_BIT: u8 = 0b0010;
 const BLOCK_BIT: u8 = 0b0001;
 
-/// The third word's first two octets taken apart, unjudged.
+/// The third word's first two octets taken apart, not yet checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SmallFields {
     pub(super) mode_code: u8,
@@ -197,7 +198,7 @@ impl Header {
         octets
     }
 
-    /// The header in `octets` under the already judged mode and small fields.
+    /// The header in `octets` with the mode and small fields that were checked before.
     pub(super) fn from_octets(octets: &[u8; 14], mode: Mode, small: SmallFields) -> Self {
         let [s0, s1, d0, d1, n0, n1, n2, n3, t0, t1, t2, t3, ..] = *octets;
         Self {

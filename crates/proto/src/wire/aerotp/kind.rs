@@ -1,4 +1,4 @@
-//! What a TPDU is, from its flags; contradictory ones are refused here and nowhere else.
+//! The kind of a TPDU, from its flags; contradictory flags are refused here and nowhere else.
 
 use super::channel_word::ChannelWord;
 use super::header::{Flags, Header};
@@ -12,7 +12,7 @@ use crate::wire::Mode;
 pub enum TpduKind {
     /// Pure set-up: the sequence number will be the first data TPDU's, and is not used up.
     Asyn,
-    /// Application octets.
+    /// Data: application octets.
     Data {
         /// Whether this is the connection's first data TPDU (opportunistic set-up).
         asyn: bool,
@@ -21,9 +21,9 @@ pub enum TpduKind {
     Repair,
     /// Acknowledgements; see [`Mack`](super::Mack).
     Mack {
-        /// Also answers a set-up: ASYNACK.
+        /// Whether it also answers a set-up: ASYNACK.
         asyn: bool,
-        /// Also answers the end of data: AFINACK.
+        /// Whether it also answers the end of data: AFINACK.
         afin: bool,
     },
     /// Negative acknowledgements; see [`Nack`](super::Nack).
@@ -32,16 +32,16 @@ pub enum TpduKind {
     Afin,
     /// Abort.
     Reset,
-    /// Asks whoever opens a connection to show that it receives at its address: number and timestamp are
-    /// 64 bits to be sent back.
+    /// A challenge: whoever opens a connection is to show that it receives at its address. Number and
+    /// timestamp are 64 bits to be sent back.
     Challenge,
-    /// Sends them back.
+    /// The response to a challenge, which sends its 64 bits back.
     Response,
 }
 
 impl TpduKind {
-    /// The kind under these flags, once the body's length is known. Lengths come from the layer
-    /// below and cannot be flipped by bit errors, so they are judged even before the CRC-32.
+    /// The kind that these flags mean, once the body's length is known. Lengths come from the layer
+    /// below and cannot be changed by bit errors, so they are checked even before the CRC-32.
     pub(super) fn of(header: &Header, block: bool, body_bytes: usize) -> Result<Self, Reject> {
         let flags = header.flags;
         let kind = match (block, flags) {

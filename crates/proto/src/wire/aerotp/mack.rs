@@ -1,9 +1,9 @@
 //! Multiple acknowledgements, read from a TPDU.
 //!
-//! Two styles (ADR-0002). *Listed*, the papers': every number is one TPDU that arrived. *Cumulative*,
-//! ours: all before the header's number are settled, then what the receiver can take and how long
-//! it held the acknowledgement, then the numbers beyond the first gap. A lost listed MACK takes its
-//! news with it; a lost cumulative one is made good by the next.
+//! There are two styles (ADR-0002). *Listed*, the papers': every number is one TPDU that arrived.
+//! *Cumulative*, ours: all TPDUs before the header's number are settled. Then come the receiver's
+//! window, the time for which it held the acknowledgement, and the numbers beyond the first gap. The
+//! content of a lost listed MACK is lost; the next cumulative MACK makes up for a lost one.
 
 use core::time::Duration;
 
@@ -15,45 +15,45 @@ use super::seq_list::SeqList;
 use super::tpdu::{BodyCheck, Tpdu};
 use crate::wire::TpduSeq;
 
-/// How long the receiver held an acknowledgement since the TPDU whose timestamp it echoes: units of
-/// 16 us, saturating at 1.048 s.
+/// The time for which the receiver held an acknowledgement since the TPDU whose timestamp it
+/// echoes: units of 16 us, saturating at 1.048 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HoldTime(u16);
 
 impl HoldTime {
-    /// Longer than the field can say, or nothing was received yet.
+    /// A time longer than the field can hold, or no TPDU received yet.
     pub const UNKNOWN: Self = Self(u16::MAX);
     const UNIT: Duration = Duration::from_micros(16);
 
-    /// Rounds down to a unit and saturates.
+    /// The hold time for `held`, rounded down to a unit and saturating.
     pub fn from_duration(held: Duration) -> Self {
         let units = held.as_nanos() / Self::UNIT.as_nanos();
         Self(u16::try_from(units).unwrap_or(u16::MAX))
     }
 
-    /// The time held, to the unit; `None` if it was too long to say, and so of no use to a
+    /// The time held, to the unit; `None` if it was too long for the field, and so of no use to a
     /// round-trip measurement.
     pub fn to_duration(self) -> Option<Duration> {
         (self.0 != u16::MAX).then(|| Self::UNIT * u32::from(self.0))
     }
 }
 
-/// What a receiver says of itself in a cumulative MACK.
+/// The receiver's word on itself in a cumulative MACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ReceiverWord {
-    /// How many TPDUs it accepts from the next expected one on, saturating.
+    /// The number of TPDUs that it accepts from the next expected one on, saturating.
     pub window: u16,
-    /// How long it held this acknowledgement.
+    /// The time for which it held this acknowledgement.
     pub hold: HoldTime,
 }
 
-/// What a receiver says of the path, in a cumulative MACK.
+/// The receiver's report on the path, in a cumulative MACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathReport {
     /// Octets that have arrived on the path, headers of the layers below included as far as the
     /// receiver knows them, modulo 2^32.
     pub arrived: u32,
-    /// When the report was made by the receiver's clock: microseconds, modulo 2^32.
+    /// The time of the report by the receiver's clock: microseconds, modulo 2^32.
     pub clock: u32,
 }
 
@@ -90,43 +90,43 @@ impl ReceiverWord {
     }
 }
 
-/// What a MACK acknowledges.
+/// The numbers that a MACK acknowledges.
 #[derive(Clone, Debug)]
 pub enum Acks<'a> {
     /// Each number is a TPDU that arrived.
     Listed {
-        /// The header's number: always one TPDU that arrived.
+        /// The header's number, which is always one TPDU that arrived.
         first: TpduSeq,
         /// The others, at most 365.
         further: SeqList<'a>,
     },
-    /// All before one number, and some beyond.
+    /// All TPDUs before one number, and some beyond it.
     Cumulative {
         /// Everything before this is settled: arrived, or given up by the receiver's mode.
         next_expected: TpduSeq,
         /// The receiver's window and hold time.
         receiver: ReceiverWord,
-        /// What it estimates of the channel, if anything.
+        /// The estimate of the channel, if there is one.
         channel: Option<ChannelWord>,
-        /// What it says of the path, if anything.
+        /// The report on the path, if there is one.
         report: Option<PathReport>,
         /// TPDUs that arrived beyond the first gap, at most 364.
         above: SeqList<'a>,
     },
 }
 
-/// An acknowledgement, ASYNACK and AFINACK included.
+/// An acknowledgement; ASYNACK and AFINACK are among them.
 #[derive(Clone, Debug)]
 pub struct Mack<'a> {
-    /// Also answers a set-up.
+    /// Whether it also answers a set-up.
     pub asyn: bool,
-    /// Also answers the end of data.
+    /// Whether it also answers the end of data.
     pub afin: bool,
     /// The timestamp of the TPDU most recently received, microseconds modulo 2^32.
     pub echo: u32,
     /// Congestion the receiver saw.
     pub ecn: EcnField,
-    /// What is acknowledged.
+    /// The numbers that are acknowledged.
     pub acks: Acks<'a>,
 }
 

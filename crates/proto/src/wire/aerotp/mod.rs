@@ -9,13 +9,13 @@
 //!
 //! Sending: [`encode`] appends everything up to the CRC-32 and the caller appends the parity; the
 //! acknowledgements have their own encoder, [`Feedback`]. Receiving: [`parse`] checks the header,
-//! splits the rest and says whether the body is intact; [`Tpdu::kind`] says what it is, and
+//! splits the rest and says whether the body is intact; [`Tpdu::kind`] gives its kind, and
 //! [`Mack::of`] and [`Nack::of`] read the lists.
 //!
-//! A damaged body is not an error: the header tells whose it is, and parity may repair it. Repair
-//! [`Tpdu::covered`] with [`Tpdu::parity`], then [`parse`] the repaired octets again. A damaged
-//! header is an error, but a receiver that knows the strength in use can repair that too:
-//! [`split_parity`].
+//! A damaged body is not an error: the header tells which connection it belongs to, and parity may
+//! repair it. Repair [`Tpdu::covered`] with [`Tpdu::parity`], then [`parse`] the repaired octets
+//! again. A damaged header is an error, but a receiver that knows the strength in use can repair
+//! that too: [`split_parity`].
 //!
 //! # Sources
 //! `docs/protocol/aerotp.md`; AeroTP multi-mode, Section III-B; AeroTP hybrid ARQ, Section IV-E.

@@ -9,7 +9,7 @@ use super::seq_list::SeqList;
 use super::tpdu::{BodyCheck, Tpdu};
 use crate::wire::TpduSeq;
 
-/// Why a receiver asks for TPDUs again.
+/// The reason why a receiver asks for TPDUs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NackCause {
     /// They arrived damaged beyond repair: explicit loss by error, no sign of congestion (ELN).
@@ -21,7 +21,7 @@ pub enum NackCause {
 /// A request for TPDUs.
 #[derive(Clone, Debug)]
 pub struct Nack<'a> {
-    /// Why.
+    /// The reason.
     pub cause: NackCause,
     /// The timestamp of the TPDU most recently received, microseconds modulo 2^32. Without a hold
     /// time it bounds a round trip from above only.

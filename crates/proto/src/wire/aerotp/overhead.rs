@@ -1,26 +1,26 @@
-//! What a TPDU's parts cost, and what is left for the application.
+//! The size of a TPDU's parts, and the octets left for the application.
 
 use crate::units::FecStrength;
 
-/// The header, HEC included.
+/// Octets of the header, HEC included.
 pub const HEADER_BYTES: usize = 16;
-/// The payload check.
+/// Octets of the payload check.
 pub const CRC_BYTES: usize = 4;
-/// One descriptor word.
+/// Octets of one descriptor word.
 pub const DESCRIPTOR_BYTES: usize = 4;
 /// Further numbers a listed MACK or a NACK may carry: (1500 - 20 network - 20 AeroTP) / 4
 /// (AeroTP hybrid ARQ, Section IV-E: "up to 365").
 pub const LISTED_NUMBERS_MAX: usize = 365;
-/// Numbers a cumulative MACK may carry: one less, for the receiver word.
+/// Numbers a cumulative MACK may carry: one fewer, for the receiver word.
 pub const CUMULATIVE_NUMBERS_MAX: usize = LISTED_NUMBERS_MAX - 1;
-/// Numbers that a report on the path takes the place of.
+/// Numbers whose place a report on the path takes.
 pub const REPORT_NUMBERS: usize = 2;
 
-/// Numbers that a word on the channel takes the place of.
+/// Numbers whose place a word on the channel takes.
 pub const CHANNEL_NUMBERS: usize = 1;
 
-/// The body octets that fit a TPDU of `tpdu_bytes` (without the network header): zero if nothing
-/// does. FEC brings the CRC-32 with it, asked for or not.
+/// The body octets that fit a TPDU of `tpdu_bytes` (without the network header): zero if none do.
+/// FEC brings the CRC-32 with it, asked for or not.
 pub fn payload_max(tpdu_bytes: usize, fec: FecStrength, crc: bool, block: bool) -> usize {
     let mut taken = HEADER_BYTES + fec.parity_bytes();
     if !fec.is_none() {

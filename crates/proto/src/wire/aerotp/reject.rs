@@ -1,14 +1,14 @@
-//! Why octets are not a TPDU that can be used.
+//! The reasons why octets are not a usable TPDU.
 
-/// The reason a TPDU is dropped. A machine counts it under [`Reject::name`]; nobody is told, for
-/// an unusable TPDU has no trustworthy sender.
+/// The reason a TPDU is dropped. A machine counts it under [`Reject::name`]. No peer is told,
+/// because an unusable TPDU has no trustworthy sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reject {
-    /// Shorter than its header, descriptors, CRC-32 and parity together.
+    /// The octets are shorter than header, descriptors, CRC-32 and parity together.
     #[error("shorter than its header says")]
     Truncated,
-    /// The HEC does not match: nothing in the header can be believed.
+    /// The HEC does not match: nothing in the header can be trusted.
     #[error("header check failed")]
     HeaderCheck,
     /// The mode code is one of 7 to 15.
@@ -27,7 +27,7 @@ pub enum Reject {
     /// The body's length does not fit the kind of TPDU.
     #[error("body length does not fit the kind of TPDU")]
     BodyLength,
-    /// An acknowledgement whose body is damaged: it could acknowledge what never arrived.
+    /// The body of an acknowledgement is damaged: it could acknowledge TPDUs that never arrived.
     #[error("payload check of an acknowledgement failed")]
     BodyCheck,
 }
@@ -45,7 +45,7 @@ impl Reject {
         "body_check",
     ];
 
-    /// This reason's place in [`Reject::NAMES`], for an array of counters.
+    /// The place of this reason in [`Reject::NAMES`], for an array of counters.
     pub const fn index(self) -> usize {
         match self {
             Self::Truncated => 0,

@@ -5,7 +5,8 @@ use core::slice::ChunksExact;
 use crate::wire::TpduSeq;
 
 /// The sequence numbers in a MACK or NACK, 32 bits each, in the order sent. At most
-/// [`LISTED_NUMBERS_MAX`](super::LISTED_NUMBERS_MAX) of them; they may repeat and may be absurd.
+/// [`LISTED_NUMBERS_MAX`](super::LISTED_NUMBERS_MAX) of them; they may repeat, and none of them was
+/// checked.
 #[derive(Clone, Debug)]
 pub struct SeqList<'a>(ChunksExact<'a, u8>);
 

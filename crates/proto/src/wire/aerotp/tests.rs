@@ -1,4 +1,4 @@
-//! The codec as a whole: what is encoded comes back, and nothing else gets in.
+//! The codec as a whole: encoded TPDUs come back, and no other octets are accepted.
 
 use proptest::prelude::*;
 

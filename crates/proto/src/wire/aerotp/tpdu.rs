@@ -1,4 +1,4 @@
-//! One TPDU to octets and back.
+//! The way from one TPDU to octets and back.
 
 use super::descriptor::{BlockDescriptor, strength_from_word, strength_to_word};
 use super::header::{Header, Parts, SmallFields};
@@ -18,7 +18,7 @@ pub struct Outgoing<'a> {
     pub crc: bool,
     /// The parity the caller will append.
     pub fec_words: FecStrength,
-    /// For a repair TPDU: which symbol of which block.
+    /// The symbol and the block of a repair TPDU.
     pub block: Option<BlockDescriptor>,
     /// The payload or repair symbol.
     pub body: &'a [u8],
@@ -37,7 +37,7 @@ pub fn encode(tpdu: &Outgoing<'_>, out: &mut Vec<u8>) {
     });
 }
 
-/// [`encode`] with the body written in place.
+/// The same as [`encode`], with the body written in place.
 pub(super) fn encode_with(
     header: Header,
     parts: Parts,
@@ -72,14 +72,14 @@ pub(super) fn encode_with(
     }
 }
 
-/// What the CRC-32 says about the octets before it.
+/// The result of checking the CRC-32 against the octets before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BodyCheck {
-    /// It matches.
+    /// The CRC-32 matches.
     Intact,
-    /// It does not: body or check is damaged.
+    /// The CRC-32 does not match: body or check is damaged.
     Damaged,
-    /// There is none; the link below is trusted.
+    /// There is no CRC-32; the link below is trusted.
     Unchecked,
 }
 
@@ -90,13 +90,13 @@ pub struct Tpdu<'a> {
     pub header: Header,
     /// The parity it carries.
     pub fec_words: FecStrength,
-    /// For a repair TPDU: which symbol of which block.
+    /// The symbol and the block of a repair TPDU.
     pub block: Option<BlockDescriptor>,
-    /// The payload, repair symbol or list; believe it only as far as `check` goes.
+    /// The payload, repair symbol or list; trust it only as far as `check` goes.
     pub body: &'a [u8],
     /// Whether the body arrived as sent.
     pub check: BodyCheck,
-    /// Everything before the parity: what the parity covers.
+    /// The octets that the parity covers: everything before it.
     pub covered: &'a [u8],
     /// The parity octets; empty without FEC.
     pub parity: &'a [u8],
@@ -104,16 +104,16 @@ pub struct Tpdu<'a> {
 }
 
 impl Tpdu<'_> {
-    /// What it is.
+    /// The kind of TPDU.
     pub fn kind(&self) -> TpduKind {
         self.kind
     }
 }
 
-/// Splits `octets` into what the parity covers and the parity, for a TPDU whose header is too
-/// damaged to say its strength but whose connection is known to use `strength`. `None` if there
-/// are not enough octets. After repair the covered octets go to [`parse`] with the parity behind
-/// them, which settles whether the guess was right.
+/// Splits `octets` into the part that the parity covers and the parity. It is meant for a TPDU
+/// whose header is too damaged to tell its strength, but whose connection is known to use
+/// `strength`. `None` if there are not enough octets. After repair the covered octets go to
+/// [`parse`] with the parity behind them, which shows whether the guess was right.
 pub fn split_parity(octets: &[u8], strength: FecStrength) -> Option<(&[u8], &[u8])> {
     let covered = octets.len().checked_sub(strength.parity_bytes())?;
     let least = HEADER_BYTES + DESCRIPTOR_BYTES + CRC_BYTES;
@@ -172,7 +172,7 @@ fn read_descriptors(
     let mut fec_words = FecStrength::NONE;
     if small.fec {
         if !small.crc {
-            // Without a check nothing says when to decode, nor whether decoding helped.
+            // Without a check nothing tells when to decode, nor whether decoding helped.
             return Err(Reject::FecDescriptor);
         }
         fec_words = strength_from_word(words.next().ok_or(Reject::Truncated)?)?;

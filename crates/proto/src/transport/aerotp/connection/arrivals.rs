@@ -1,4 +1,4 @@
-//! What an arriving TPDU means: each kind to its part.
+//! Arriving TPDUs: each kind goes to its part.
 
 use super::super::ber_estimate::Errors;
 use super::super::event::{CloseReason, Event, State};
@@ -12,12 +12,12 @@ use crate::units::Instant;
 use crate::wire::aerotp::{Acks, BodyCheck, ChannelWord, Mack, Nack, Tpdu, TpduKind};
 
 impl Connection {
-    /// The listener took it: the first answer says so.
+    /// Notes that the listener accepted the connection: the first answer says so.
     pub(in super::super) const fn on_accepted(&mut self) {
         self.receiver.answer_setup();
     }
 
-    /// A TPDU of this connection.
+    /// Takes a TPDU of this connection.
     pub(in super::super) fn on_tpdu(
         &mut self,
         now: Instant,
@@ -86,7 +86,7 @@ impl Connection {
                 self.receiver.note_stamp(now, arrival.stamp, marked);
                 self.receiver.answer_setup();
             }
-            // Acting on a wrong number, or on a reset that is none, could lose data for good.
+            // To act on a wrong number, or on a reset that is none, could lose data for good.
             TpduKind::Afin | TpduKind::Reset if damaged => self.counters.nonsense += 1,
             TpduKind::Afin if self.why_closed.is_none() && self.receiver.is_beyond(arrival.seq) => {
                 self.end_forgotten(now);
@@ -102,7 +102,7 @@ impl Connection {
                 self.end(now, self.unless_finished(CloseReason::Reset));
                 self.gone = true;
             }
-            // The endpoint's affair.
+            // The endpoint handles these.
             TpduKind::Challenge | TpduKind::Response => {}
             TpduKind::Mack { afin, .. } => return self.on_mack(now, tpdu, afin),
             TpduKind::Nack => match Nack::of(tpdu) {
@@ -121,7 +121,7 @@ impl Connection {
         RateSign::default()
     }
 
-    /// The peer's estimate came.
+    /// Takes the peer's estimate.
     fn adapt(&mut self, now: Instant, word: ChannelWord) {
         let Some(adaptation) = &mut self.adaptation else {
             return;
@@ -156,8 +156,8 @@ impl Connection {
         {
             self.counters.nonsense += 1;
             if self.initiator && self.why_closed.is_none() && !self.sender.has_confirmation() {
-                // It confirms what was never sent here: under these ports the peer still remembers
-                // another connection, of before a restart of this side.
+                // It confirms data that was never sent here: under these ports the peer still
+                // remembers another connection, from before a restart of this side.
                 self.end(now, CloseReason::Reset);
             }
             return RateSign::default();
@@ -181,7 +181,7 @@ impl Connection {
     }
 }
 
-/// How many bits of a TPDU were wrong, as far as its check and its parity tell.
+/// The number of wrong bits in a TPDU, as far as its check and its parity tell.
 fn wrong_bits(tpdu: &Tpdu<'_>, corrected_symbols: u32) -> Option<Errors> {
     match tpdu.check {
         BodyCheck::Intact => Some(Errors::Counted(corrected_symbols)),
@@ -195,7 +195,7 @@ fn wrong_bits(tpdu: &Tpdu<'_>, corrected_symbols: u32) -> Option<Errors> {
     }
 }
 
-/// What an acknowledgement says of the path, if anything arrived there whose delay it tells.
+/// An acknowledgement's report on the path, if anything arrived there whose delay it tells.
 fn delivery_report(mack: &Mack<'_>) -> Option<DeliveryReport> {
     let Acks::Cumulative {
         receiver,

@@ -1,4 +1,4 @@
-//! The connection's next TPDU: control first, then what the sender has.
+//! The connection's next TPDU: control first, then the sender's data.
 
 use super::super::event::{CloseReason, State};
 use super::super::intake::append_parity;
@@ -24,7 +24,7 @@ impl Connection {
                 && (self.receiver.wants_to_answer() || self.afin_due || self.wants_setup()))
     }
 
-    /// A pure ASYN is for an application that has nothing to say yet.
+    /// Whether a pure ASYN is to be sent: the application has nothing to say yet.
     fn wants_setup(&self) -> bool {
         self.setup_due && !self.sender.wants_to_send()
     }
@@ -33,7 +33,7 @@ impl Connection {
         self.why_closed.is_none() && self.sender.wants_to_send()
     }
 
-    /// Whether something is worth sending if the link would be idle otherwise.
+    /// Whether there is something worth sending while the link would otherwise be idle.
     pub(in super::super) fn wants_spare(&self) -> bool {
         self.why_closed.is_none() && self.sender.wants_spare()
     }

@@ -1,4 +1,4 @@
-//! The connection's own patience: with its set-up, its close, and a silent peer.
+//! The connection's own timers: for its set-up, its close, and a silent peer.
 
 use super::super::event::{CloseReason, State};
 use super::Connection;
@@ -33,19 +33,21 @@ impl TimerKind for ConnectionTimer {
     }
 }
 
-/// Without traffic for so long, memory that traffic needed is given back. Longer than any parity is
-/// waited for by default.
+/// The time without traffic after which memory for traffic is freed. It is longer than the default
+/// wait for any parity.
 pub(super) const IDLE_AFTER: Duration = Duration::from_secs(2);
-/// The least time in which a closed connection still answers (spec, section 1.7).
+/// The least time in which a closed connection still answers. The papers say "long enough" and give
+/// no value.
 pub(super) const LINGER_MIN: Duration = Duration::from_secs(2);
-/// In modes that confirm nothing, an AFIN without answer is repeated so often.
+/// The number of AFINs without answer, in modes that confirm nothing.
 pub(super) const AFIN_ATTEMPTS_UNCONFIRMED: u32 = 4;
 /// Keep-alives in the time after which silence means that the peer is gone.
 const KEEP_ALIVES_PER_PATIENCE: u32 = 4;
 
 impl Connection {
-    /// Silence ends a connection whose peer should be heard: keep-alives and acknowledgements
-    /// come from any living peer, but a mode that confirms nothing may run over a one-way link.
+    /// Sets the timer for a silent peer. Silence ends a connection whose peer should be heard,
+    /// since keep-alives and acknowledgements come from any living peer. A mode that confirms
+    /// nothing may run over a one-way link.
     pub(super) fn rearm_patience(&mut self) {
         if !self.rules.connection || self.why_closed.is_some() {
             return;
@@ -78,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// No answer to the set-up. Data under way asks again by itself where it is confirmed.
+    /// Handles a set-up without answer. Confirmed data under way asks again by itself.
     fn on_setup_timeout(&mut self, now: Instant) {
         if self.heard {
             return;
@@ -115,9 +117,9 @@ impl Connection {
         }
     }
 
-    /// Called after [`Connection::settle`] while the path is down. A reset cannot be told: the peer
-    /// hears of it when it asks. An end cannot be told either, and in modes that wait for nobody
-    /// nothing else bounds how long it is tried.
+    /// Settles the connection while the path is down; called after [`Connection::settle`]. A reset
+    /// cannot be told: the peer hears of it when it asks. An end cannot be told either, and in
+    /// modes that wait for nobody nothing else bounds the number of tries.
     pub(in super::super) fn settle_held(&mut self, now: Instant) {
         if core::mem::take(&mut self.reset_due) {
             self.forgotten = true;
@@ -129,8 +131,8 @@ impl Connection {
         }
     }
 
-    /// The path, which was down since `since`, is back: what waits for an answer asks at once, and
-    /// so does, with what was received, a connection that was in use.
+    /// Handles the return of a path that was down since `since`. A part that waits for an answer
+    /// asks at once. A connection that was in use also tells at once what it has received.
     pub(in super::super) fn on_path_back(&mut self, now: Instant, since: Instant) {
         if self.why_closed.is_some() {
             return;
@@ -146,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Gives memory back once nothing was sent or received for a while.
+    /// Frees memory after a while in which nothing was sent or received.
     fn on_idle(&mut self, now: Instant) {
         let idle_at = self.last_sent.max(self.last_received) + IDLE_AFTER;
         if now < idle_at {

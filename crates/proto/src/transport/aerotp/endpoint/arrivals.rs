@@ -1,4 +1,4 @@
-//! What a datagram means for the endpoint: whose it is, and what it may open.
+//! Arriving datagrams: the connections they belong to, and those that they may open.
 
 use super::super::config::ConnectionConfig;
 use super::super::connection::Key;
@@ -58,7 +58,7 @@ impl Endpoint {
             TpduKind::Challenge if self.keys.contains_key(&key) => {
                 return self.answer_challenge(path, header);
             }
-            // What was shown need not be shown again.
+            // An address that was shown need not be shown again.
             TpduKind::Challenge | TpduKind::Response => return,
             _ => {}
         }
@@ -106,7 +106,7 @@ impl Endpoint {
         self.settle(now, id);
     }
 
-    /// Whatever arrives first opens a connection, if it carries something to open it with.
+    /// Opens a connection for whatever arrives first, if it carries something to open it with.
     fn accept(&mut self, now: Instant, key: Key, tpdu: &Tpdu<'_>) -> Option<ConnectionId> {
         if let Some(past) = self.tombstones.past(key) {
             self.answer_for_the_past(key, past, tpdu);
@@ -149,9 +149,10 @@ impl Endpoint {
         Some(id)
     }
 
-    /// A finished connection took everything, and says so to a peer whose last acknowledgements were
-    /// lost. One that the peer forgot says that nobody is here. Any other says nothing, not even a
-    /// reset: the peer may still have octets that this side can no longer confirm.
+    /// Answers for a connection that is over. A finished one received everything, and says so to a
+    /// peer whose last acknowledgements were lost. One that the peer forgot is answered by a reset.
+    /// Any other says nothing, not even a reset: the peer may still have octets that this side can
+    /// no longer confirm.
     fn answer_for_the_past(&mut self, key: Key, past: Past, tpdu: &Tpdu<'_>) {
         let asks = tpdu.header;
         match (past, tpdu.kind()) {
@@ -167,7 +168,7 @@ impl Endpoint {
         }
     }
 
-    /// Says that nobody is here, unless that takes more octets than asking did.
+    /// Sends a reset, unless it takes more octets than the TPDU it answers.
     pub(super) fn reset(&mut self, path: PathId, stranger: &Tpdu<'_>) {
         let header = Header {
             source: stranger.header.destination,

@@ -1,4 +1,4 @@
-//! What leaves next: resets, then control, then data as the paths' budgets allow.
+//! The next datagram to leave: resets, then control, then data as the paths' budgets allow.
 
 use super::{Endpoint, Orphan};
 use crate::machine::{Ecn, Kind, PathId, Priority, Transmit};
@@ -21,7 +21,7 @@ fn write_bare(header: Header, crc: bool, out: &mut Vec<u8>) {
     );
 }
 
-/// Everything before `end` is settled, the end of data included.
+/// Writes a MACK that settles everything before `end`, including the end of data.
 fn write_end(asks: Header, end: TpduSeq, out: &mut Vec<u8>) {
     let feedback = Feedback {
         source: asks.destination,
@@ -81,7 +81,8 @@ impl Endpoint {
         Some(self.transmit(path, out.len() - start, Kind::Control, Priority(u8::MAX)))
     }
 
-    /// Control goes ahead of data within the same budget: it is small, and everything waits for it.
+    /// The next control TPDU. Control goes ahead of data within the same budget: it is small, and
+    /// everything waits for it.
     pub(super) fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let mut from = PathId(0);
         while let Some(path) = self.control_paths.range(from..).next().copied() {
@@ -103,7 +104,7 @@ impl Endpoint {
             let code = self.intake.code();
             let kind = entry.connection.write_control(now, code, report, out);
             let len = out.len() - start;
-            // Before the connection may be forgotten, and its path with it.
+            // The octets are counted before the connection may be forgotten, and its path with it.
             if kind.is_some() {
                 let schedule = self.path(path);
                 schedule.on_sent(now, len);

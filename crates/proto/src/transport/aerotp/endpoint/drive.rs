@@ -1,4 +1,4 @@
-//! The contract's side of the endpoint: what a driver feeds and drains.
+//! The endpoint as a machine: the calls with which a driver feeds and drains it.
 
 use super::super::event::{ConnectionId, Event};
 use super::Endpoint;
@@ -16,8 +16,8 @@ impl Machine for Endpoint {
     fn handle_deadline(&mut self, now: Instant) {
         self.now = now;
         self.tombstones.expire(now);
-        // Each connection once, so that one which still names a time that has come neither spins
-        // here nor keeps the others waiting.
+        // Each connection has one turn, so that a connection whose deadline stays in the past
+        // neither spins here nor keeps the others waiting.
         let mut due = core::mem::take(&mut self.due);
         let last = (now, ConnectionId(u64::MAX));
         due.extend(self.deadlines.range(..=last).copied());

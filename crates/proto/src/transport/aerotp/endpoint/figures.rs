@@ -1,4 +1,4 @@
-//! What can be asked of an endpoint without changing it.
+//! Questions to an endpoint that do not change it.
 
 use super::{Endpoint, Entry};
 use crate::machine::PathId;
@@ -7,12 +7,12 @@ use crate::transport::aerotp::{ConnectionId, Counters, PathRate, State};
 use crate::units::{ByteCount, Duration};
 use std::collections::BTreeMap;
 
-/// What arrived and could not be used, by reason.
+/// Counters of datagrams that arrived and could not be used, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
-    /// Datagrams that do not parse, the damaged headers among them.
+    /// Datagrams that do not parse, including those with damaged headers.
     pub rejected: u64,
-    /// Of these, damaged headers.
+    /// Datagrams with damaged headers, which `rejected` counts too.
     pub rejected_header_check: u64,
     /// TPDUs for no connection and no listener.
     pub strangers: u64,
@@ -29,7 +29,7 @@ pub struct EndpointCounters {
 }
 
 impl Endpoint {
-    /// A path's rate and where it comes from, while the path has connections.
+    /// A path's rate and the reason for it, while the path has connections.
     pub fn path_rate(&self, path: PathId) -> Option<PathRate> {
         let schedule = self.paths.get(&path)?;
         Some(schedule.path_rate(self.now))
@@ -46,9 +46,9 @@ impl Endpoint {
         self.connection(id).map(Connection::counters).or_else(past)
     }
 
-    /// The counters of all connections that `path` has had, by the class of their [`Share`](crate::transport::aerotp::Share). Exact for
-    /// the first 1,024 pairs of a path and a class; for further ones, those of the connections that are
-    /// there.
+    /// The counters of all connections that `path` has had, by the class of their
+    /// [`Share`](crate::transport::aerotp::Share). Exact for the first 1,024 pairs of a path and a class; for further
+    /// pairs, only those of connections that are not forgotten.
     pub fn class_counters(&self, path: PathId) -> BTreeMap<u8, Counters> {
         let of_path = self.sums.range((path, 0)..=(path, u8::MAX));
         let mut sums: BTreeMap<u8, Counters> = of_path.map(|((_, id), sum)| (*id, *sum)).collect();
@@ -69,7 +69,7 @@ impl Endpoint {
         sum
     }
 
-    /// What arrived and could not be used.
+    /// Counters of datagrams that arrived and could not be used.
     pub const fn endpoint_counters(&self) -> &EndpointCounters {
         &self.counters
     }
@@ -79,7 +79,7 @@ impl Endpoint {
         self.connection(id).map(Connection::state)
     }
 
-    /// A connection's smoothed round trip.
+    /// A connection's smoothed round-trip time.
     pub fn rtt(&self, id: ConnectionId) -> Option<Duration> {
         self.connection(id).and_then(Connection::rtt)
     }
@@ -105,12 +105,12 @@ impl Endpoint {
         self.connection(id).map(Connection::all_settled)
     }
 
-    /// What the connections' send buffers and payloads received take together.
+    /// The memory of the connections' send buffers and received payloads together.
     pub fn memory_bytes(&self) -> ByteCount {
         ByteCount::from_usize(self.memory_bytes)
     }
 
-    /// Connections that are not forgotten, lingering ones included.
+    /// Connections that are not forgotten, including lingering ones.
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }

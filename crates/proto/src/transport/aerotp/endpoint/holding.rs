@@ -6,12 +6,12 @@ use crate::transport::aerotp::ConnectionId;
 use crate::units::Instant;
 
 impl Endpoint {
-    /// The layer below says whether `path` is down. While it is, nothing is made for it: its
-    /// connections wait with what they have to send, and their patience goes on. One that is
+    /// Tells whether `path` is down, as the layer below knows. While it is down, nothing is sent to
+    /// it: its connections keep their data, and their time limits run on. A connection that is
     /// aborted is forgotten at once; the peer hears of it when it asks after the outage. When the
-    /// path is back, every connection takes up its work at once: it repeats the oldest of what is
-    /// out, and tells what it has received if it was in use when the path went down. Kept for every
-    /// path that is down.
+    /// path is back, every connection continues at once: it retransmits its oldest unconfirmed TPDU
+    /// and, if it was in use when the path went down, tells what it has received. The state is kept
+    /// for every path that is down.
     pub fn hold(&mut self, now: Instant, path: PathId, held: bool) {
         self.now = now;
         if held == self.is_held(path) {

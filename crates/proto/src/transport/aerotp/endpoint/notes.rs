@@ -1,4 +1,4 @@
-//! What the connections noted, in one bounded queue that outlives them.
+//! Notes of the connections, in one bounded queue that outlives them.
 
 use crate::machine::PathId;
 use crate::trace::Record;
@@ -7,20 +7,20 @@ use crate::transport::aerotp::event::ConnectionId;
 use crate::units::Instant;
 use std::collections::VecDeque;
 
-/// Something that a connection noted.
+/// An event that a connection noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// When.
+    /// The time of the event.
     pub at: Instant,
-    /// Which one.
+    /// The connection.
     pub connection: ConnectionId,
-    /// Where its peer is.
+    /// The path to its peer.
     pub path: PathId,
     /// The class of its [`Share`](crate::transport::aerotp::Share).
     pub class: u8,
-    /// What [`Endpoint::label`](super::Endpoint::label) said of it.
+    /// The label that [`Endpoint::label`](super::Endpoint::label) gave it.
     pub label: Option<u64>,
-    /// What happened.
+    /// The event.
     pub record: Record,
 }
 
@@ -41,7 +41,7 @@ impl Notes {
         }
     }
 
-    /// Takes over what a connection noted since the last time.
+    /// Takes over the notes that a connection made since the last time.
     pub(super) fn collect(&mut self, connection: &mut Connection, label: Option<u64>) {
         if self.capacity == 0 {
             return;

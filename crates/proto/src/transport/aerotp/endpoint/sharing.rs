@@ -1,13 +1,13 @@
-//! Connections and memory, shared among paths: a peer that cannot be reached, and whose connections wait with what they
-//! hold, keeps no other peer from opening one.
+//! Connections and memory, shared among paths. A peer out of reach, whose connections wait and hold memory, keeps no
+//! other peer from opening one.
 
 use super::Endpoint;
 use crate::machine::PathId;
 use crate::shares::Shares;
 
 impl Endpoint {
-    /// From here on these paths have a reserve each of the connections and of the memory, see [`Shares`]. Without, whoever
-    /// comes first may take everything.
+    /// Gives each of these paths, from now on, a reserve of the connections and of the memory; see [`Shares`]. Without
+    /// this call, whoever comes first may take everything.
     pub fn share_among(&mut self, paths: impl IntoIterator<Item = PathId>) {
         self.sharing = paths.into_iter().collect();
         self.places.entitle(self.sharing.iter().copied());
@@ -16,7 +16,7 @@ impl Endpoint {
     /// Octets that the connections of `path` may still take before no further one is opened.
     pub(super) fn memory_room(&self, path: PathId) -> usize {
         let max = self.config.memory_max.as_usize();
-        // While less than half is held, nobody's reserve is touched.
+        // While less than half of the memory is held, nobody's reserve is touched.
         if self.sharing.is_empty() || self.memory_bytes < max / 2 {
             return max.saturating_sub(self.memory_bytes);
         }

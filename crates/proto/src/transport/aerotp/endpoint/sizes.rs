@@ -1,11 +1,11 @@
-//! How large TPDUs may be, as the layers below find out.
+//! The size of TPDUs, as the layers below find it out.
 
 use super::Endpoint;
 use crate::machine::PathId;
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{ByteCount, Instant};
 
-/// What the layers below do with a path's TPDUs.
+/// The sizes that the layers below give a path's TPDUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSizes {
     /// The longest TPDU that arrives in one piece, header and parity included, in octets.
@@ -15,14 +15,14 @@ pub struct PathSizes {
 }
 
 impl Endpoint {
-    /// The layers below have found out what `path` carries: connections there, those to come
-    /// included, make TPDUs of that size, and the path's budget counts those headers. TPDUs that
-    /// were sent before keep their size, see [`Endpoint::set_tpdu_bytes_max`]. Kept for every path
-    /// that was named once.
+    /// Sets the sizes that the layers below have found `path` to carry. Connections on it, present
+    /// and future, make TPDUs of that size, and the path's budget counts those headers. TPDUs that
+    /// were sent before keep their size, see [`Endpoint::set_tpdu_bytes_max`]. The sizes are kept
+    /// for every path that was named once.
     ///
     /// # Errors
-    /// [`ConfigError`] if headers and parity of a connection leave no room for data; it is left as
-    /// it was, the others follow.
+    /// [`ConfigError`] if headers and parity of a connection leave no room for data. That
+    /// connection stays as it was; the others change.
     pub fn set_path_sizes(
         &mut self,
         now: Instant,
@@ -44,8 +44,9 @@ impl Endpoint {
         first_error
     }
 
-    /// The layers below sent `wire` octets of their own on `path`, headers included: they take from
-    /// the path's budget, or a queue would grow where the rate is all that the link carries.
+    /// Notes that the layers below sent `wire` octets of their own on `path`, headers included.
+    /// They are taken from the path's budget, because a queue would grow where the rate is all that
+    /// the link carries.
     pub fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
         self.now = now;
         if let Some(schedule) = self.paths.get_mut(&path) {
@@ -53,7 +54,7 @@ impl Endpoint {
         }
     }
 
-    /// Of a new connection on `path`.
+    /// The largest TPDU of a new connection on `path`.
     pub(super) fn tpdu_bytes_max(&self, path: PathId, config: &ConnectionConfig) -> usize {
         let sizes = self.path_sizes.get(&path);
         sizes.map_or(config.tpdu_bytes_max, |sizes| sizes.tpdu_bytes_max)
@@ -61,8 +62,8 @@ impl Endpoint {
 
     /// Makes TPDUs of at most `octets` on a connection from now on, header and parity included: the
     /// path's MTU has changed. TPDUs that were sent before, and messages that wait, keep their
-    /// octets, for a number stands for its octets: when they are sent (again) they may be longer,
-    /// and the layer below must fragment them. `false` if the connection is over.
+    /// octets, since a number stands for its octets. When they are sent (again) they may be longer,
+    /// and the layer below must fragment them. Returns `false` if the connection is over.
     ///
     /// # Errors
     /// [`ConfigError`] if headers and parity leave no room for data.

@@ -59,7 +59,7 @@ fn connections_that_wait_on_one_path_leave_the_others_their_reserve() {
     };
     let now = Instant::START;
     let config = ConnectionConfig::default();
-    // Without data the connections run short, with data the memory does.
+    // Without data the connections run out first, with data the memory.
     for (octets, alone) in [(0, 30), (4_999, 16)] {
         let mut endpoint = Endpoint::new(settings, Rng::from_seed(1));
         endpoint.share_among([PathId(0), PathId(1)]);
@@ -95,7 +95,7 @@ fn a_path_is_released_after_its_last_connection_once_its_budget_is_even() {
         endpoint.abort(now, id.expect("room"));
         let mut out = Vec::new();
         while endpoint.poll_transmit(now, &mut out).is_some() {}
-        // The reset is booked on the path that it left by.
+        // The reset is counted on the path by which it left.
         let left: Vec<PathId> = left.into_iter().map(PathId).collect();
         assert_eq!(endpoint.paths.keys().copied().collect::<Vec<_>>(), left);
         now += Duration::from_secs(1);
@@ -132,7 +132,7 @@ fn a_connection_that_begins_on_a_known_path_asks_again_within_a_few_round_trips(
     }
 }
 
-/// Connects and breaks off; what was noted of it, and how much was missed.
+/// Connects and aborts. Returns the notes of the connection, and the number of missed ones.
 fn notes_of_a_short_life(trace_records: usize) -> (Vec<Note>, u64) {
     let settings = EndpointConfig {
         trace_records,
@@ -173,7 +173,8 @@ fn notes_outlive_their_connection_and_say_whose_they_are() {
     let last = notes.last().map(|note| (note.record, note.label));
     let closed = crate::trace::Record::State { to: "CLOSED" };
     assert_eq!(last, Some((closed, Some(9))));
-    // Bounded, with a count of what did not fit; and nothing at all where nobody asked.
+    // The notes are bounded, with a count of those that did not fit. Nothing is noted where nobody
+    // asked.
     let (kept, missed) = notes_of_a_short_life(1);
     assert_eq!((kept.len(), missed), (1, notes.len() as u64 - 1));
     assert_eq!(notes_of_a_short_life(0), (Vec::new(), 0));

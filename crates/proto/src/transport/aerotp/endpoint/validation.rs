@@ -1,15 +1,15 @@
-//! Whoever opens a connection first shows that it receives at the address that it gives.
+//! Address validation: whoever opens a connection first shows that it receives at its address.
 //!
-//! A stranger's TPDU draws a CHALLENGE, which is not larger than it, with a token that is made from its
-//! address and a secret; only who receives it can send it back. Until then nothing of the stranger
-//! reaches a connection, and nothing is sent to it on our own account.
+//! A stranger's TPDU is answered by a CHALLENGE, which is not larger than the TPDU. It carries a token
+//! that is made from the stranger's address and a secret, so only a host that receives it can send it
+//! back. Until then nothing of the stranger reaches a connection, and nothing more is sent to it.
 //!
 //! # Promises
-//! - The proof needs no memory: strangers without number cannot keep a genuine peer from showing its
-//!   address. Whether the driver still knows the path by which it first came makes no difference: what is
-//!   kept goes by addresses.
-//! - What strangers sent is kept within [`WAITING_BYTES_MAX`], so that the first flight of a peer that
-//!   shows its address a round trip later need not be sent again. The oldest gives way.
+//! - The proof needs no memory: any number of strangers cannot keep a genuine peer from showing its
+//!   address. The driver need not still know the path by which the peer first came, because memory is
+//!   kept by address.
+//! - Datagrams of strangers are kept within [`WAITING_BYTES_MAX`], so that a peer that shows its
+//!   address a round trip later need not repeat its first flight. The oldest give way.
 //!
 //! # Sources
 //! RFC 9000, section 8.1 (address validation, Retry tokens); RFC 4987, section 3.6 (SYN cookies).
@@ -23,23 +23,25 @@ use crate::wire::aerotp::{BodyCheck, EcnField, Flags, Header, Reject, Tpdu, Tpdu
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A token is good in the period in which it was made and in the next.
+/// The period of tokens: a token is good in the period in which it was made and in the next one.
 const TOKEN_PERIOD: Duration = Duration::from_secs(8);
 /// The time for which an address counts as shown after its last connection.
 const SHOWN_FOR: Duration = Duration::from_secs(10);
 /// Addresses shown at once, at most.
 const SHOWN_MAX: usize = 512;
-/// Octets kept of strangers, all together.
+/// Octets kept of all strangers together.
 const WAITING_BYTES_MAX: usize = 4 << 20;
-/// The same of one of them.
+/// Octets kept of one stranger.
 const WAITING_BYTES_EACH_MAX: usize = 2 << 20;
-/// Beside its octets, what a datagram that waits takes.
+/// The memory of a waiting datagram besides its octets.
 const ENTRY_BYTES: usize = 64;
-/// Beside its datagrams, what a stranger takes: its address twice, its figures, a list with room for four.
+/// The memory of a stranger besides its datagrams: its address twice, its figures, a list with room for
+/// four.
 const VISITOR_BYTES: usize = 352;
 /// The time after which a stranger's attempt counts as failed, and its datagrams are dropped.
 const WAITING_MAX: Duration = Duration::from_secs(3);
-/// The first TPDUs of a stranger are all answered, for any may be lost; of later ones, every so many.
+/// The first TPDUs of a stranger that are all answered, since any may be lost. Later, every TPDU of
+/// that number is answered.
 const ALL_CHALLENGED: u32 = 4;
 const CHALLENGED_EVERY: u32 = 16;
 
@@ -48,7 +50,7 @@ const CHALLENGED_EVERY: u32 = 16;
 pub struct AddressKey([u8; 32]);
 
 impl AddressKey {
-    /// From the system's entropy.
+    /// A key from octets of the system's entropy.
     pub const fn new(octets: [u8; 32]) -> Self {
         Self(octets)
     }
@@ -67,14 +69,14 @@ type Source = Box<[u8]>;
 #[derive(Debug)]
 struct Visitor {
     since: Instant,
-    /// Its place in the order of coming.
+    /// The stranger's place in the order of arrival.
     place: u64,
     arrived: u32,
     bytes: usize,
     datagrams: Vec<(Vec<u8>, Ecn)>,
 }
 
-/// The datagrams that strangers sent, while the strangers are asked.
+/// The datagrams that strangers sent, kept until the strangers have answered the challenge.
 #[derive(Debug, Default)]
 struct WaitingRoom {
     visitors: BTreeMap<Source, Visitor>,
@@ -104,7 +106,8 @@ impl WaitingRoom {
         self.visitors.get_key_value(source)
     }
 
-    /// Drops what waited for too long, and the oldest of others until `bytes` fit; whether they do.
+    /// Drops datagrams that waited for too long, and the oldest of other strangers until `bytes`
+    /// fit. Returns whether they do.
     fn make_room(&mut self, now: Instant, source: &[u8], bytes: usize) -> bool {
         while let Some((oldest, visitor)) = self.first() {
             let is_old = now.saturating_since(visitor.since) >= WAITING_MAX;
@@ -117,7 +120,8 @@ impl WaitingRoom {
         self.bytes + bytes <= WAITING_BYTES_MAX
     }
 
-    /// Keeps a datagram if there is room; which of its sender's it is, from 1 on.
+    /// Keeps a datagram if there is room. Returns its number among its sender's datagrams, from 1
+    /// on.
     fn keep(&mut self, now: Instant, source: &[u8], datagram: Datagram<'_>) -> u32 {
         let taken = datagram.octets.len() + ENTRY_BYTES;
         let has_room = self.make_room(now, source, VISITOR_BYTES + taken);
@@ -154,7 +158,7 @@ impl WaitingRoom {
 struct Shown {
     /// The path by which its last datagram came.
     path: PathId,
-    /// When it was last of use.
+    /// The time of its last use.
     at: Instant,
 }
 
@@ -164,7 +168,7 @@ impl Shown {
     }
 }
 
-/// Who has shown its address, and who has not yet.
+/// The addresses that were shown, and the strangers that have not shown theirs yet.
 #[derive(Debug)]
 pub(super) struct Validation {
     key: AddressKey,
@@ -208,9 +212,9 @@ fn token_of(header: &Header) -> u64 {
 }
 
 impl Endpoint {
-    /// A datagram arrived, and `source` are the octets of the address that it came from: where
-    /// addresses have to be shown ([`EndpointConfig::address_key`](crate::transport::aerotp::EndpointConfig::address_key)),
-    /// the proof is bound to them. Without them it is bound to the path.
+    /// Takes a datagram that came from the address with the octets `source`. Where addresses have to be shown
+    /// ([`EndpointConfig::address_key`](crate::transport::aerotp::EndpointConfig::address_key)), the proof is bound to
+    /// these octets. Without them it is bound to the path.
     pub fn handle_datagram_from(&mut self, now: Instant, datagram: Datagram<'_>, source: &[u8]) {
         self.now = now;
         if self.is_shown(now, datagram.path, source) {
@@ -220,8 +224,8 @@ impl Endpoint {
         }
     }
 
-    /// The paths whose addresses are of use, where addresses have to be shown: a driver that has to forget
-    /// some keeps them.
+    /// The paths whose addresses are in use, where addresses have to be shown. A driver that has to forget
+    /// some paths keeps these.
     pub fn paths_in_use(&self, now: Instant) -> Option<Vec<PathId>> {
         let validation = self.validation.as_ref()?;
         let shown = validation.shown.values();
@@ -248,7 +252,7 @@ impl Endpoint {
         self.connections_on(path).next().is_some()
     }
 
-    /// The last connection of a path may have gone.
+    /// Notes that the last connection of a path may have gone.
     pub(super) fn on_path_used(&mut self, now: Instant, path: PathId) {
         if let Some(validation) = &mut self.validation
             && let Some(shown) = validation.shown.values_mut().find(|s| s.path == path)
@@ -258,7 +262,7 @@ impl Endpoint {
     }
 
     fn receive_of_stranger(&mut self, now: Instant, datagram: Datagram<'_>, source: &[u8]) {
-        // Its parity is not decoded: what a stranger asks for, it does not get.
+        // The parity is not decoded: a stranger does not get that work done.
         let tpdu = match parse(datagram.octets) {
             Ok(tpdu) => tpdu,
             Err(reject) => {
@@ -313,7 +317,7 @@ impl Endpoint {
         self.push_orphan(datagram.path, Orphan::Bare(header));
     }
 
-    /// The peer at `path` has shown its address: what it sent is taken.
+    /// Takes the datagrams of the peer at `path`, which has shown its address.
     fn on_shown(&mut self, now: Instant, path: PathId, source: &[u8]) {
         let Some(validation) = &self.validation else {
             return;
@@ -342,7 +346,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets the address that has been of no use for longest; whether there is one.
+    /// Forgets the address that was not used for longest. Returns whether there was one.
     fn forget_a_shown(&mut self) -> bool {
         let Some(validation) = &self.validation else {
             return false;
@@ -357,7 +361,7 @@ impl Endpoint {
         validation.is_some_and(|validation| validation.shown.remove(&source).is_some())
     }
 
-    /// The peer of a connection of ours wants to know whether we receive here.
+    /// Answers a peer that wants to know whether we receive at our address.
     pub(super) fn answer_challenge(&mut self, path: PathId, asks: &Header) {
         let header = Header {
             source: asks.destination,

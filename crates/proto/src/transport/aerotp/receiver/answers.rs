@@ -1,4 +1,4 @@
-//! What the receiver says: requests first, then acknowledgements and reports.
+//! The receiver's answers: requests first, then acknowledgements and reports.
 
 use super::super::acknowledger::ReceiverState;
 use super::{Receiver, ReceiverTimer};
@@ -43,7 +43,7 @@ impl Receiver {
                 return true;
             }
         }
-        // Another connection of the path may have said it.
+        // Another connection of the path may have sent the report.
         let reports = core::mem::take(&mut self.report_wanted) && report.is_some();
         if self.acks.is_due() || reports {
             let state = ReceiverState {

@@ -1,4 +1,4 @@
-//! What is missing, in modes that may lose data: how long it is waited for, and when it is given up.
+//! Holes in modes that may lose data: the wait for each, and its end.
 
 use super::super::counters::Counters;
 use super::super::patience::Hole;
@@ -9,10 +9,10 @@ use crate::wire::TpduSeq;
 use crate::wire::aerotp::LISTED_NUMBERS_MAX;
 
 impl Receiver {
-    /// Called after whatever arrived: how long the first hole is waited for from now on.
+    /// Sets the wait for the first hole. Called after every arrival.
     pub(super) fn after_arrival(&mut self, now: Instant) {
         if !self.rules.confirms() {
-            // The first tells the path's delay before any queue has grown.
+            // The first report shows the path's delay before any queue has grown.
             let interval = if core::mem::replace(&mut self.has_reported, true) {
                 REPORT_INTERVAL
             } else {
@@ -35,8 +35,8 @@ impl Receiver {
         }
     }
 
-    /// A data TPDU arrived: what the sender sent before it and what came damaged is asked for once more, since
-    /// its copies have passed.
+    /// Asks once more behind the copies of a damaged TPDU. The data TPDU `arrived` shows that the copies of
+    /// earlier TPDUs have passed.
     pub(super) fn ask_behind_copies(&mut self, arrived: TpduSeq) {
         let passed = |awaited: &mut TpduSeq| arrived.distance_from(*awaited) > 0;
         if let Some(seq) = self.copies_awaited.take_if(passed)

@@ -1,4 +1,4 @@
-//! What an answer of the peer means for what is out.
+//! The meaning of the peer's answers for the TPDUs that are out.
 
 use super::super::counters::Counters;
 use super::{Sender, SenderTimer};
@@ -8,15 +8,15 @@ use crate::units::{Duration, Instant};
 use crate::wire::TpduSeq;
 use crate::wire::aerotp::{Acks, Mack, Nack};
 
-/// The share of losses from which on the tail is worth repeating.
+/// The share of losses from which on repeating the tail is worth it.
 const TAIL_LOSS_MIN: f64 = 0.001;
-/// The tail is repeated until a TPDU of it is missing with this probability.
+/// The tail is repeated until the probability that a TPDU of it is missing falls to this.
 const TAIL_MISS_TARGET: f64 = 0.01;
-/// What timestamps count in (wire format, section 2).
+/// The unit of timestamps (`docs/protocol/aerotp.md`, section 2).
 const STAMP_UNIT: Duration = Duration::from_micros(1);
-/// No queue holds a datagram for longer (RFC 9293's MSL, of one minute, twice).
+/// The longest life of a datagram in queues (twice RFC 9293's MSL of one minute).
 const DATAGRAM_LIFE_MAX: Duration = Duration::from_secs(120);
-/// The clocks of two ends count a span alike to one part in so many.
+/// The precision to which the clocks of two ends agree on a span: one part in so many.
 const CLOCKS_AGREE: u32 = 1_000;
 
 impl Sender {
@@ -31,8 +31,8 @@ impl Sender {
         else {
             return false;
         };
-        // It was on its way no longer than the round trip that it shows. Without a hold it shows
-        // none: nothing was received, or too long ago.
+        // It was under way no longer than the round trip that it shows. Without a hold time it
+        // shows none: nothing was received, or too long ago.
         let shown = age_of(now, mack.echo).zip(receiver.hold.to_duration());
         let way_max =
             shown.and_then(|(age, hold)| Some(age.checked_sub(hold)? + hold / CLOCKS_AGREE));
@@ -44,8 +44,8 @@ impl Sender {
         self.advanced_at.is_some()
     }
 
-    /// Whether a request comes from a peer that has forgotten this connection: it asks for what it
-    /// had confirmed.
+    /// Whether a request comes from a peer that has forgotten this connection: it asks for TPDUs
+    /// that it had confirmed.
     pub(in super::super) fn is_forgotten_in(&self, now: Instant, nack: &Nack<'_>) -> bool {
         let mut wanted = nack.wanted();
         wanted
@@ -53,8 +53,8 @@ impl Sender {
             .is_some_and(|first| self.is_taken_back(now, first, age_of(now, nack.echo)))
     }
 
-    /// Whether the peer is without TPDU `missing`, which it confirmed before it sent this; `way_max`
-    /// is how long ago it may have sent it.
+    /// Whether the peer lacks TPDU `missing`, which it confirmed before it sent this answer;
+    /// `way_max` is the longest time since it may have sent the answer.
     fn is_taken_back(&self, now: Instant, missing: TpduSeq, way_max: Option<Duration>) -> bool {
         let Some(advanced_at) = self.advanced_at else {
             return false;
@@ -65,7 +65,7 @@ impl Sender {
             && (later > DATAGRAM_LIFE_MAX || sent_since.is_some_and(|since| since > STAMP_UNIT))
     }
 
-    /// An acknowledgement came. Returns whether it made sense.
+    /// Takes an acknowledgement. Returns whether it made sense.
     pub(in super::super) fn on_mack(
         &mut self,
         now: Instant,
@@ -87,7 +87,8 @@ impl Sender {
             self.rtt.on_sample(sample);
         }
         if !self.rules.confirms() {
-            // An answer to set-up or close; what parity still needs must not be released by it.
+            // This answers the set-up or the close; it must not release payloads that parity still
+            // needs.
             return true;
         }
         let rtt_min = self.rtt.min();
@@ -112,7 +113,7 @@ impl Sender {
             } => {
                 sane = next_expected.distance_from(self.board.next_seq()) <= 0;
                 if sane {
-                    // What is listed beyond does not count: a peer that has forgotten the
+                    // The TPDUs listed beyond do not count: a peer that has forgotten the
                     // connection lists what it received since.
                     if next_expected.distance_from(self.confirmed) > 0 {
                         self.confirmed = *next_expected;
@@ -145,7 +146,7 @@ impl Sender {
         sane
     }
 
-    /// The receiver asks for TPDUs again.
+    /// Takes the receiver's request for retransmissions.
     pub(in super::super) fn on_nack(
         &mut self,
         now: Instant,
@@ -159,7 +160,7 @@ impl Sender {
             return;
         }
         for seq in nack.wanted() {
-            // What is about to leave again anyway answers the request.
+            // A copy that is about to leave anyway answers the request.
             if !self.copies.remain_of(seq) {
                 self.board.on_nack(seq, nack.echo);
             }
@@ -168,7 +169,7 @@ impl Sender {
         self.arm_retransmission(now);
     }
 
-    /// Anything of the peer's shows that the path works.
+    /// Notes that the peer was heard: any TPDU of it shows that the path works.
     fn heard(&mut self, now: Instant, trace: &mut Trace) {
         self.unanswered_since = None;
         self.silences = 0;
@@ -192,13 +193,13 @@ impl Sender {
     }
 }
 
-/// How long ago our own timestamp `stamp` was made; `None` if it lies in the future.
+/// The age of our own timestamp `stamp`; `None` if it lies in the future.
 fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
     let age = now.as_wrapping_micros().wrapping_sub(stamp);
     (age < 1 << 31).then(|| Duration::from_micros(u64::from(age)))
 }
 
-/// How often the tail should be repeated at the loss seen so far.
+/// The number of times that the tail should be repeated at the loss seen so far.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -206,7 +207,7 @@ fn age_of(now: Instant, stamp: u32) -> Option<Duration> {
 )]
 fn tail_repeats_for(counters: &Counters) -> u16 {
     let lost = counters.held_lost_overtaken + counters.held_lost_nack + counters.held_lost_timeout;
-    // A repetition has its copies, too: what counts is how often all of them were lost.
+    // A repetition has its copies, too: the count is of times that all of them were lost.
     let sent =
         (counters.sent_tpdus[0] + counters.sent_tpdus[2]).saturating_sub(counters.copied_tpdus);
     let share = lost as f64 / sent.max(1) as f64;

@@ -1,7 +1,7 @@
 //! The copies that follow a TPDU where each is sent several times.
 //!
-//! Repetition as forward error correction: the simplest, and the dearest (FSO paper, Section 3.1). The copies
-//! belong to the attempt that they follow, so that a TPDU is held lost when its last copy is, and a copy is
+//! Repetition is the simplest and the most expensive forward error correction (FSO paper, Section 3.1). The
+//! copies belong to the attempt that they follow: a TPDU is held lost when its last copy is, and a copy is
 //! saved when an answer to an earlier one comes first.
 
 use super::{Sender, Unit};
@@ -11,21 +11,21 @@ use crate::units::Instant;
 use crate::wire::TpduSeq;
 use core::num::NonZeroU8;
 
-/// What remains to be sent of the TPDU that left last.
+/// The copies that remain to be sent of the TPDU that left last.
 #[derive(Debug)]
 pub(super) struct Copies {
     to_each: NonZeroU8,
-    /// The TPDU, and how many copies of it.
+    /// The TPDU, and the number of its copies.
     due: Option<(TpduSeq, NonZeroU8)>,
 }
 
 impl Copies {
-    /// Each TPDU is sent `to_each` times.
+    /// Copies for a sender that sends each TPDU `to_each` times.
     pub(super) const fn new(to_each: NonZeroU8) -> Self {
         Self { to_each, due: None }
     }
 
-    /// `seq` left; its copies follow.
+    /// Notes that `seq` left, so that its copies follow.
     pub(super) const fn follow(&mut self, seq: TpduSeq) {
         self.due = match NonZeroU8::new(self.to_each.get() - 1) {
             Some(left) => Some((seq, left)),
@@ -33,7 +33,7 @@ impl Copies {
         };
     }
 
-    /// Whether a copy is to be sent of what nothing was said of.
+    /// Whether a copy is to be sent of a TPDU that was not answered yet.
     pub(super) fn are_due(&self, board: &Scoreboard) -> bool {
         self.due.is_some_and(|(seq, _)| board.is_in_flight(seq))
     }
@@ -54,7 +54,7 @@ impl Copies {
 }
 
 impl Sender {
-    /// The next copy of what left last; it counts as sent.
+    /// The next copy of the TPDU that left last; it counts as sent.
     pub(super) fn next_copy(&mut self, now: Instant) -> Option<Unit> {
         let seq = self.copies.take(&self.board)?;
         let entry = self.board.get(seq)?;

@@ -1,4 +1,4 @@
-//! What the sender does when no answer comes: timeouts, and probes of a path that is silent.
+//! The sender without answers: timeouts, and probes of a path that is silent.
 
 use super::super::counters::Counters;
 use super::{Sender, SenderTimer};
@@ -6,17 +6,19 @@ use crate::machine::Deadline;
 use crate::trace::{Record, Trace};
 use crate::units::{Duration, Instant};
 
-/// Acknowledgements are lost too: so many flush times may pass without one before a TPDU's
-/// timeout ...
+/// The number of flush times without an acknowledgement before a TPDU's timeout, since
+/// acknowledgements are lost too.
 const MACKS_LOST_FOR_TIMEOUT: u32 = 4;
-/// ... and so many before the path is taken for down. At 50 % loss, one in a million.
+/// The number of flush times without one before the path counts as down. At 50 % loss that is wrong
+/// one time in a million.
 const MACKS_LOST_FOR_SILENCE: u32 = 20;
 /// Consecutive silent timeouts for one doubling of the timeout: a single lost probe is common on
 /// these links and must not slow recovery.
 const SILENCES_PER_BACK_OFF: u32 = 2;
 
 impl Sender {
-    /// The timeout, with what the peer may wait before it answers and the path may reorder.
+    /// The timeout, including the time that the peer may wait before it answers and the path's
+    /// reordering.
     pub(in super::super) fn rto(&self) -> Duration {
         self.rtt.rto() + self.ack_flush * MACKS_LOST_FOR_TIMEOUT + self.board.reorder_window()
     }
@@ -38,8 +40,8 @@ impl Sender {
         self.note_losses(now, counters, trace);
     }
 
-    /// Nothing answered in time. If nothing at all was heard since the oldest TPDU left, the path
-    /// is taken for down and only probes go out; else just that TPDU's answer is missing.
+    /// Handles a missing answer. If nothing at all was heard since the oldest TPDU left, the path
+    /// counts as down and only probes are sent; else only that TPDU's answer is missing.
     fn on_timeout(&mut self, now: Instant, counters: &mut Counters, trace: &mut Trace) {
         let Some((seq, _)) = self.board.oldest_in_flight() else {
             if self.has_new() {
@@ -72,8 +74,8 @@ impl Sender {
         }
     }
 
-    /// The path works again, as the layer below says. Whether what was out has arrived is not
-    /// known: one TPDU asks.
+    /// Handles the return of the path, as the layer below reports it. Nobody knows whether the
+    /// TPDUs that were out have arrived: one TPDU asks.
     pub(in super::super) fn on_path_back(&mut self, now: Instant) {
         if !self.rules.confirms() {
             return;

@@ -1,4 +1,4 @@
-//! What is lost, by overtaking, by request, by timeout, and what is forgiven.
+//! TPDUs held lost by overtaking, by request and by timeout, and overtaking that is tolerated.
 
 use super::*;
 

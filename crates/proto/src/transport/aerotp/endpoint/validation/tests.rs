@@ -68,7 +68,7 @@ fn opening(source: u16, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The same with other flags, number and timestamp.
+/// A header alone, with other flags, number and timestamp.
 fn bare(source: u16, flags: Flags, token: u64) -> Vec<u8> {
     let header = Header {
         source: Port(source),
@@ -135,7 +135,7 @@ fn who_is_at_a_port_without_a_listener_gets_no_more_octets_than_it_sent() {
     assert_eq!(sent(&mut listener, now), [], "an RST would be longer");
 }
 
-/// The caller's first flight, the question, its answer: when which octets were read.
+/// The caller's first flight, the challenge, its answer: the times at which octets were read.
 #[test]
 fn a_first_flight_arrives_a_round_trip_later_and_need_not_be_sent_again() {
     let (mut caller, id) = caller();
@@ -241,7 +241,7 @@ fn a_token_is_of_one_address_and_of_its_time() {
         listener.handle_datagram_from(now + later, Datagram { path, octets, ecn }, source);
         listener.paths_in_use(now + later) == Some(vec![path])
     };
-    // The path table may have forgotten it in between: the address counts.
+    // The path table may have forgotten the path in between: the address counts.
     assert!(good_after(b"its address", Duration::ZERO));
     assert!(!good_after(b"another one", Duration::ZERO));
     assert!(good_after(
@@ -318,7 +318,7 @@ fn datagrams_without_a_connection_are_taken_of_known_addresses_only() {
     assert_eq!(events(&mut listener).len(), 1);
 }
 
-/// Gives the listener what arrives by `path` from the address `source`.
+/// Gives the listener a datagram that arrives by `path` from the address `source`.
 fn give_from(listener: &mut Endpoint, now: Instant, path: u32, source: &[u8], octets: &[u8]) {
     let (path, ecn) = (PathId(path), Ecn::NotCapable);
     listener.handle_datagram_from(now, Datagram { path, octets, ecn }, source);
@@ -370,7 +370,7 @@ fn paths_are_in_use_while_they_have_connections_and_their_addresses_count_as_sho
     );
     let late = now + SHOWN_FOR;
     assert_eq!(listener.paths_in_use(late), Some(vec![PathId(1)]));
-    // A datagram of the same address by another path: that one is in use from then on.
+    // A datagram from the same address by another path: that path is in use from then on.
     give_from(&mut listener, soon, 9, &[2], &opening(50_001, b"x"));
     assert_eq!(
         listener.paths_in_use(soon),
