@@ -2,7 +2,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`tcp`] | the TCP family: Reno, NewReno, SACK, CUBIC |
+//! | [`tcp`] | the TCP family: Reno, `NewReno`, SACK, CUBIC |
 //! | [`lt_tcp`] | loss-tolerant TCP |
 //! | [`datagram`] | UDP |
 //! | [`link`] | error control on one link: plain, stop-and-wait, go-back-N, selective repeat, LL-ARQ, LL-HARQ, SLACP |

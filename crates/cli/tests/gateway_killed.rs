@@ -47,7 +47,7 @@ fn free_port() -> u16 {
 
 fn start(directory: &Path, which: usize) -> (Running, serde_json::Value) {
     let file = directory.join(format!("{}.toml", NAMES[which]));
-    let arguments = format!("gateway --json --log-format text -c {}", file.display());
+    let arguments = format!("gateway -v --json --log-format text -c {}", file.display());
     let mut running = Running::start(fulmar(&arguments));
     let record = running.record();
     assert_eq!(record["kind"], "start", "{record}");

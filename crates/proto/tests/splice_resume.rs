@@ -51,6 +51,31 @@ fn a_flow_goes_on_where_it_was_when_either_gateway_restarts() {
 }
 
 #[test]
+fn a_gateway_that_restarts_with_less_memory_is_sent_no_more_than_it_allows_now() {
+    let memory = |incarnation, memory| SplicerConfig {
+        flows_max: 4,
+        receive_memory: ByteCount(memory),
+        ..config(incarnation)
+    };
+    let mut pair = Pair::new(&memory(0, 8 << 20), clean(DELAY));
+    pair.sides[1].new_flows_hold = true;
+    let octets = pattern(2_000_000);
+    let id = pair.open(SINK, class(), &octets);
+    // The host at the far side reads nothing: what it was allowed to be sent waits there.
+    pair.run(SECOND);
+    // What every flow is allowed, and hardly more.
+    pair.restart(1, &memory(1, 4 * (16 << 10) + 1));
+    pair.introduce();
+    pair.run(SECOND * 10);
+    assert!(!pair.app(0, id).resumed.is_empty());
+    assert_eq!(pair.reset_code(0, id), None);
+    pair.app(1, id).holds = false;
+    pair.touch(1, id);
+    pair.run(SECOND * 120);
+    assert!(pair.app(1, id).received == octets);
+}
+
+#[test]
 fn a_flow_without_resume_is_reset_when_a_gateway_restarts() {
     for side in 0..2 {
         let mut pair = Pair::new(&config(0), clean(DELAY));

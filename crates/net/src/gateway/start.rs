@@ -240,6 +240,10 @@ fn splicer(config: &GatewayConfig, epoch: u64) -> Result<Splicer, GatewayError> 
         incarnation: u32::try_from((epoch >> EPOCH_FRACTION_BITS) & u64::from(u32::MAX))
             .unwrap_or_default(),
         flows_max: limits.flows.saturating_mul(2),
+        // An outage may end them all unheard.
+        ends_max: SplicerConfig::default()
+            .ends_max
+            .max(limits.flows.saturating_mul(2)),
         receive_memory: limits.memory,
         stream_idle_max: limits.tcp_idle,
         datagram_idle_max: limits.udp_idle,

@@ -104,7 +104,8 @@ impl Outgoing {
         }
         self.accepted = received;
         self.end_sent = false;
-        self.limit = self.limit.max(limit);
+        // One that has restarted may allow less than before; reports of before do not come on this connection.
+        self.limit = limit;
         self.ready = true;
         Ok(())
     }
