@@ -1,4 +1,4 @@
-//! How the command ends: one line on stderr and one documented exit code.
+//! The end of a command: one line on stderr and one documented exit code.
 //!
 //! Libraries return their own errors; a command adds what it was doing (`anyhow::Context`) and, where
 //! 1 is not right, the exit code ([`OrExit::or_exit`]). Nothing else in the binary calls `exit`.
@@ -26,13 +26,13 @@ pub(crate) enum Exit {
     Terminated,
 }
 
-/// The same table for `--help`.
+/// The same table as text for `--help`.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run failed or a stated goal was \
 missed; 2 usage or configuration; 3 peer unreachable or refused; 4 link lost for longer than \
 allowed; 5 permission or device; 130 interrupted; 143 terminated.";
 
 impl Exit {
-    /// What the shell sees.
+    /// The number that the shell sees.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -53,7 +53,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed, and what the shell is told.
+/// The reason why a command failed, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -61,7 +61,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What went wrong and why, in one line; a cause that was said already is not said again.
+    /// The failure and its causes in one line; a cause that the line already has is not repeated.
     pub(crate) fn line(&self) -> String {
         let mut line = String::new();
         for cause in self.cause.chain().map(ToString::to_string) {
@@ -74,7 +74,7 @@ impl Failure {
         line
     }
 
-    /// Says what was being attempted.
+    /// Puts the attempted action before the line.
     pub(crate) fn context(self, attempt: impl Into<String>) -> Self {
         Self {
             exit: self.exit,

@@ -1,16 +1,16 @@
 //! Limits of log lines: neither a stranger nor a link that flaps fills a disk, or hides other lines.
 //!
-//! All lines of a gateway pass here, whichever code writes them, so that no new one can be forgotten.
-//! They are told apart by their event, their peer, the word that says why, and whether they are errors.
+//! All lines of a gateway pass here, whichever code writes them, so that none escapes its limit. They are
+//! told apart by their event, their peer, their reason, and whether they are errors.
 //!
 //! # Promises
-//! - Of one event of one peer for one reason at most [`LINES`]' burst is written, one line more in each of its spans,
-//!   and once in [`SUMMARY_AFTER`] how many were left out. [`FLOW_LINES`] are those of level `debug`,
-//!   which an operator asked for, one for each flow.
-//! - Whatever there is to say, at most [`ALL_LINES`] are written, and as many again of errors, which so are left out for
-//!   errors alone.
-//! - What is left out is counted, and the number is written.
-//! - [`OPERATORS`] have no limit: the configuration says how many of them there are.
+//! - Of one event of one peer for one reason at most [`LINES`]' burst is written, one line more in each of
+//!   its spans, and once in [`SUMMARY_AFTER`] the number of lines that were left out. [`FLOW_LINES`] is the
+//!   limit at level `debug`, which an operator asked for: one line for each flow.
+//! - In all, at most [`ALL_LINES`] are written, and as many errors besides: an error is left out only for
+//!   other errors.
+//! - Lines left out are counted, and the number is written.
+//! - [`OPERATORS`] have no limit: the configuration bounds their number.
 
 use fulmar_net::clock::Clock;
 use fulmar_proto::units::{Duration, Instant};
@@ -24,7 +24,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines at once, and how often one more.
+/// The number of lines at once, and the interval of one more.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     burst: u32,
@@ -41,26 +41,27 @@ const FLOW_LINES: Limit = Limit {
     burst: 1_000,
     each: Duration::from_millis(10),
 };
-/// The limit for all events together, for errors and for others apart, except those at the level `debug`: 256 peers may come at once, and a day
-/// has 86,400 seconds.
+/// The limit for all events together, for errors and for others apart, except those at the level `debug`:
+/// 256 peers may come at once, and a day has 86,400 seconds.
 const ALL_LINES: Limit = Limit {
     burst: 2_000,
     each: Duration::from_secs(1),
 };
 /// The interval after which the left-out lines of one kind are summed up.
 const SUMMARY_AFTER: Duration = Duration::from_secs(60);
-/// Kinds of lines that are told apart; of further ones those of an event share one. Events are some sixty, peers 256 at most.
+/// The most kinds of lines that are told apart; all further kinds of one event share a limit. There are
+/// some sixty events, and at most 256 peers.
 const KINDS_MAX: usize = 4_096;
 
-/// The event that says what was left out.
+/// The event of a summary of left-out lines.
 const SUMMARY: &str = "lines_left_out";
-/// One line for each entry of the configuration, and the summaries.
+/// The events without a limit: one line for each entry of the configuration, and the summaries.
 const OPERATORS: [&str; 4] = ["listening", "open_proxy", "entry_unopened", SUMMARY];
 
 /// A leaky bucket.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// When it will be full again.
+    /// The time at which it will be full again.
     full_at: Instant,
 }
 
@@ -69,7 +70,7 @@ impl Bucket {
         full_at: Instant::START,
     };
 
-    /// Whether there is one left, which is taken.
+    /// Takes one line, if there is one left; returns whether there was.
     fn take(&mut self, now: Instant, limit: Limit) -> bool {
         let from = self.full_at.max(now);
         if from.saturating_since(now) + limit.each > limit.each * limit.burst {
@@ -80,8 +81,8 @@ impl Bucket {
     }
 }
 
-/// The event, the peer, the reason, and whether it is an error: lines are told apart by these. Reasons are words of the program: what others write
-/// is no `reason`, or each of their texts would be a kind of its own.
+/// A kind of lines: the event, the peer, the reason, and whether it is an error. Reasons are words of the
+/// program. Text that others write is no `reason`, or each such text would be a kind of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     is_error: bool,
@@ -94,9 +95,9 @@ struct Kind {
 #[derive(Clone, Debug, Default)]
 struct Line {
     kind: Kind,
-    /// Level `debug` or below.
+    /// Whether the level is `debug` or below.
     is_detail: bool,
-    /// Like ones that whoever wrote it left out himself.
+    /// The number of lines of this kind that their writer left out itself.
     skipped: u64,
 }
 
@@ -104,7 +105,7 @@ struct Line {
 struct State {
     bucket: Bucket,
     left_out: u64,
-    /// When the first of those was left out.
+    /// The time at which the first of those was left out.
     since: Instant,
 }
 
@@ -116,7 +117,7 @@ struct LeftOut {
     within: Duration,
 }
 
-/// Who may write how much. Time is an argument.
+/// The limits of all kinds. Time is an argument.
 #[derive(Debug)]
 struct Limits {
     all: Bucket,
@@ -169,7 +170,7 @@ impl Limits {
         may
     }
 
-    /// When something that was left out is due to be summed up.
+    /// The time at which the next summary of left-out lines is due.
     fn next_summary(&self) -> Option<Instant> {
         let waiting = self.kinds.values().filter(|state| state.left_out > 0);
         waiting.map(|state| state.since + SUMMARY_AFTER).min()
@@ -234,7 +235,7 @@ impl Line {
 struct Shared {
     clock: Clock,
     limits: Mutex<Limits>,
-    /// Something was left out.
+    /// Wakes the thread that writes summaries: a line was left out.
     left_out: Condvar,
 }
 
@@ -258,7 +259,7 @@ impl LineLimit {
         }))
     }
 
-    /// From now on says what was left out, on a thread of its own.
+    /// Writes summaries of left-out lines from now on, on a thread of its own.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -276,7 +277,7 @@ impl LineLimit {
             .map(drop)
     }
 
-    /// Says all that was left out and not said so far: the end.
+    /// Writes all summaries that are not written yet, at the end.
     pub(crate) fn end(&self) {
         let due = self.0.limits().summaries(self.0.clock.now(), true);
         say(&due);
@@ -394,7 +395,7 @@ mod tests {
         u64::from(limit.burst) + more.expect("a short time")
     }
 
-    /// Whoever causes them, in whatever order and at whatever pace: of all events that there are.
+    /// The limit holds for every event, in any order and at any pace.
     #[test]
     fn however_often_something_happens_its_lines_are_few_and_every_one_is_counted() {
         let events: Vec<String> = events().into_iter().collect();

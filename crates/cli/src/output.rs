@@ -1,11 +1,11 @@
-//! Data on stdout. A reader that has gone away is not an error: `fulmar ... | head` ends quietly.
+//! Data on stdout. A reader that has closed it is not an error: `fulmar ... | head` ends quietly.
 
 use crate::exit::{Exit, Failure};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{self, ErrorKind, Write};
 
-/// Whether anyone still reads stdout.
+/// Whether stdout still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     Present,
@@ -20,7 +20,7 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
     watched_text(text).map(|_| ())
 }
 
-/// The same for a command that has nothing to do once nobody reads it.
+/// Prints text, for a command that ends when nobody reads it any more.
 ///
 /// # Errors
 /// As [`line()`].
@@ -45,7 +45,7 @@ pub(crate) fn record(record: &impl Serialize) -> Result<(), Failure> {
     watched_record(record).map(|_| ())
 }
 
-/// The same for a command that has nothing to do once nobody reads its records.
+/// Prints one record of NDJSON, for a command that ends when nobody reads its records any more.
 ///
 /// # Errors
 /// As [`record()`].
@@ -54,7 +54,7 @@ pub(crate) fn watched_record(record: &impl Serialize) -> Result<Reader, Failure>
     watched_text(&text)
 }
 
-/// `part` of `whole`; of nothing, nothing is missing.
+/// `part` of `whole` as a share; zero if `whole` is zero.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0

@@ -13,7 +13,7 @@ use signal_hook::{flag, low_level};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Which signals have come.
+/// The signals that have come.
 #[derive(Clone, Debug)]
 pub(crate) struct Signals {
     interrupted: Arc<AtomicBool>,
@@ -33,7 +33,7 @@ pub(crate) struct ReloadRequest {
 pub(crate) struct Reloads(SignalsInfo<WithOrigin>);
 
 impl Reloads {
-    /// The last one since the last call.
+    /// The latest request since the last call.
     pub(crate) fn take(&mut self) -> Option<ReloadRequest> {
         let last = self.0.pending().last()?;
         Some(ReloadRequest {
@@ -51,8 +51,8 @@ impl Signals {
         Self::catch_with(wakers, true)
     }
 
-    /// The same for a command that never blocks and has something to put back: further signals do
-    /// not end it before that is done.
+    /// Catches both signals for a command that never blocks and has something to put back: further signals
+    /// do not end it before that is done.
     ///
     /// # Errors
     /// As [`Self::catch`].
@@ -95,18 +95,18 @@ impl Signals {
     #[expect(clippy::unused_self, reason = "it goes with the others")]
     pub(crate) fn catch_reload(&self, waker: &Waker) -> Result<Reloads, Failure> {
         let waker = waker.try_clone().context("catching SIGHUP")?;
-        // Before the waker, so that whoever is woken finds the signal.
+        // Before the waker, so that a woken thread finds the signal.
         let reloads = SignalsInfo::<WithOrigin>::new([SIGHUP]).context("catching SIGHUP")?;
         low_level::pipe::register(SIGHUP, waker).context("catching SIGHUP")?;
         Ok(Reloads(reloads))
     }
 
-    /// A request to stop that either signal makes.
+    /// The request to stop that either signal makes.
     pub(crate) fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// How the command should end, if a signal says so.
+    /// The exit of the command, if a signal asks for one.
     pub(crate) fn exit(&self) -> Option<Exit> {
         if self.interrupted.load(Ordering::SeqCst) {
             Some(Exit::Interrupted)

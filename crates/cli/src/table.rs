@@ -1,5 +1,6 @@
-//! Tables for people. A terminal gets what fits it: headings and cells break between words, never within one, and of columns that
-//! still find no room the lightest are left out and named. Elsewhere a table is as wide as what it says, each row on one line.
+//! Tables for people. On a terminal a table fits the width: headings and cells break between words, never
+//! within one, and columns that still find no room are left out, the lightest first, and named. Elsewhere
+//! each row is one line, as wide as its cells.
 
 use crate::exit::{Failure, OrExit};
 use anyhow::anyhow;
@@ -22,12 +23,12 @@ pub(crate) struct Columns {
     pub(crate) columns: Vec<String>,
 }
 
-/// A column: its heading, and how it is shown.
+/// A column: its heading, and its properties.
 struct Column {
     heading: String,
-    /// Another name for it, that records use.
+    /// Another name for it, which records use.
     name: Option<&'static str>,
-    /// Where there is no room, those of least weight give way; of equal ones, the last.
+    /// The weight: where room is short, the columns of least weight are left out; of equal ones, the last.
     weight: u8,
     is_number: bool,
 }
@@ -39,21 +40,22 @@ pub(crate) struct Listing {
     rows: Vec<Vec<String>>,
 }
 
-/// What stands around the text of a column: a blank on both sides, and a border.
+/// The width of the blanks and the border around the text of a column.
 const AROUND: usize = 3;
 const PADDING: u16 = 2;
-/// A column that gives way only to nothing.
+/// The weight of a column that is left out last.
 pub(crate) const HEAVIEST: u8 = u8::MAX;
 /// The weight of a column of numbers that has been given no other.
 const USUAL: u8 = 128;
 
-/// A heading as it is typed: without capitals, with blanks for what joins words.
+/// A heading as a user types it: in lower case, with blanks in place of characters that join words.
 fn typed(text: &str) -> String {
     text.trim().to_lowercase().replace(['-', '_'], " ")
 }
 
 impl Listing {
-    /// An empty one. Columns from `numbers_from` on are aligned to the right; those before name the row, and stay.
+    /// An empty table. Columns from `numbers_from` on are aligned to the right; those before name the row,
+    /// and are never left out.
     pub(crate) fn new(
         headings: impl IntoIterator<Item: Into<String>>,
         numbers_from: usize,
@@ -71,7 +73,7 @@ impl Listing {
         }
     }
 
-    /// With no more than a frame, in ASCII.
+    /// The table with no more than a frame, in ASCII.
     pub(crate) fn plain(self) -> Self {
         Self {
             style: presets::ASCII_BORDERS_ONLY_CONDENSED,
@@ -79,7 +81,7 @@ impl Listing {
         }
     }
 
-    /// Says how much the columns weigh, from the first on.
+    /// Sets the weights of the columns, from the first on.
     pub(crate) fn weigh(mut self, weights: impl IntoIterator<Item = u8>) -> Self {
         for (column, weight) in self.columns.iter_mut().zip(weights) {
             column.weight = weight;
@@ -87,7 +89,7 @@ impl Listing {
         self
     }
 
-    /// Says what records call the last columns.
+    /// Sets the names that records use for the last columns.
     pub(crate) fn name_last(mut self, names: &[&'static str]) -> Self {
         let first = self.columns.len().saturating_sub(names.len());
         for (column, name) in self.columns.iter_mut().skip(first).zip(names) {
@@ -114,7 +116,7 @@ impl Listing {
         Ok(self.keep(&places?))
     }
 
-    /// The column that `wanted` names: as a whole, or else by its beginning.
+    /// The position of the column that `wanted` names: its whole heading, or else the beginning of it.
     fn place(&self, wanted: &str) -> Result<usize, Failure> {
         let text = typed(wanted);
         let is_named = |column: &Column| {
@@ -168,7 +170,7 @@ impl Listing {
         widths
     }
 
-    /// Which columns, of words so wide, go into `width`: the heaviest that fit together, at least one.
+    /// The columns that fit into `width`, given their longest words: the heaviest, at least one.
     fn shown(&self, words: &[usize], width: u16) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.columns.len()).collect();
         let needs = |places: &[usize]| -> usize {
@@ -184,7 +186,7 @@ impl Listing {
         places
     }
 
-    /// The table for a terminal `width` columns wide; for none, as wide as it is.
+    /// The table for a terminal `width` columns wide; without a terminal, as wide as its cells.
     pub(crate) fn fitted(&self, width: Option<u16>) -> String {
         let words = self.words();
         let all: Vec<usize> = (0..words.len()).collect();
@@ -231,7 +233,7 @@ impl Listing {
     }
 }
 
-/// As stdout is: a terminal, or not.
+/// The table as stdout needs it: fitted to a terminal, or not.
 impl Display for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = Term::stdout().size_checked();

@@ -1,8 +1,8 @@
-//! How many threads share the work: `--jobs`.
+//! The number of threads that share the work: `--jobs`.
 
 use clap::builder::RangedU64ValueParser;
 
-/// More threads than any machine has cores only take its memory.
+/// The most threads: more than any machine has cores only take memory.
 const JOBS_MAX: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, clap::Args)]

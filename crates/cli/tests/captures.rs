@@ -1,7 +1,7 @@
 //! Captures of the simulator, the emulator and the gateway, as commands write them.
 //!
-//! Method: run the commands, read their files with another reader than ours, and compare with what
-//! they counted. What Wireshark reads of each layer is `scripts/tests/test_captures.py`'s.
+//! Method: run the commands, read their files with another reader than ours, and compare with what they
+//! counted. Wireshark's reading of each layer is tested by `scripts/tests/test_captures.py`.
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
 use crate::processes::{octets, run, said, until};
@@ -14,8 +14,8 @@ use std::process::Command;
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
 
-/// Whether a program that a test needs works. Says once what is missing, and fails instead where
-/// tests must not be skipped (`CI=true`).
+/// Whether a program that a test needs works. Says once if it does not, and fails instead where tests must
+/// not be skipped (`CI=true`).
 pub(crate) fn works(program: &str, arguments: &[&str]) -> bool {
     let tried = Command::new(program).args(arguments).output();
     let works = tried.is_ok_and(|output| output.status.success());
@@ -155,7 +155,7 @@ fn a_gateway_captures_what_it_sends_receives_refuses_and_opens() {
         assert_eq!(packet.dissector(), "fulmar.inner");
         assert_eq!(packet.comment, "peer ground");
     }
-    // What is sealed is not in clear, what is opened is.
+    // Sealed datagrams are not in clear, opened ones are.
     let clear = &sent[1_000..1_032];
     let has = |name: &str, is_outbound| {
         let mut packets = capture.of(name, is_outbound);
@@ -168,7 +168,7 @@ fn a_gateway_captures_what_it_sends_receives_refuses_and_opens() {
     };
     assert!(has("inner", true) && !has("udp", true));
 
-    // Between the gateways stood the link: what it delivered upwards is what the other end got.
+    // The link stood between the gateways: what it delivered upwards is what the other end received.
     let link = reader::read(&fs::read(directory.path().join("link.pcapng")).unwrap());
     let entered = link.of("up/in", false).count() as u64;
     let lost = link.of("up/in", false);

@@ -1,5 +1,5 @@
-//! `fulmar doctor` says what is wrong and what to do, tells good from bad by its exit code, and leaves
-//! no trace; completions and manual pages tell of every command.
+//! `fulmar doctor` says what is wrong and what to do, tells good from bad by its exit code, and leaves no
+//! trace; completions and manual pages name every command.
 
 use crate::processes::{Running, fulmar, run, said};
 use rustix::process::Signal;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A configuration with that `security`, and a peer of which `peer` says more.
+/// A configuration with that `security`, and a peer with the further lines `peer`.
 fn configuration(place: &Path, name: &str, security: &str, peer: &str) -> PathBuf {
     let file = place.join(format!("{name}.toml"));
     let text = format!(
@@ -20,12 +20,12 @@ fn configuration(place: &Path, name: &str, security: &str, peer: &str) -> PathBu
     file
 }
 
-/// The same without security.
+/// A configuration without security.
 fn bare(place: &Path, name: &str, peer: &str) -> PathBuf {
     configuration(place, name, "kind = \"none\"", peer)
 }
 
-/// The same with the key in the file `name.key`, and the other's public one.
+/// A configuration with the key in the file `name.key`, and the other's public one.
 fn keyed(place: &Path, name: &str, other: &str, peer: &str) -> PathBuf {
     let key = place.join(format!("{name}.key"));
     let security = format!("kind = \"noise\"\nprivate_key_file = \"{}\"", key.display());
@@ -33,7 +33,7 @@ fn keyed(place: &Path, name: &str, other: &str, peer: &str) -> PathBuf {
     configuration(place, name, &security, &peer)
 }
 
-/// A gateway, and what others write to reach it.
+/// A gateway, and the address at which others reach it.
 fn gateway(file: &Path) -> (Running, String) {
     let arguments = format!("gateway --json --log-format json -c {}", file.display());
     let mut gateway = Running::start(fulmar(&arguments));
@@ -41,7 +41,7 @@ fn gateway(file: &Path) -> (Running, String) {
     (gateway, address)
 }
 
-/// Its log, once it was told to end.
+/// A gateway's log, after it was told to end.
 fn log_of(mut gateway: Running) -> String {
     gateway.signal(Signal::TERM);
     gateway.end().1
@@ -56,7 +56,8 @@ fn findings(file: &Path) -> (Option<i32>, Vec<Value>) {
     (output.status.code(), records.collect())
 }
 
-/// Asks about the peer of `file`: the finding has `verdict`, and `says` in its words; the exit code follows.
+/// Asks about the peer of `file`, and asserts that the finding has `verdict` and `says` in its words, and
+/// that the exit code follows.
 #[track_caller]
 fn finds(file: &Path, verdict: &str, says: &str) {
     let (code, found) = findings(file);
@@ -104,7 +105,7 @@ fn keys_that_do_not_fit_are_bad_and_say_which_and_keys_that_fit_leave_no_line_th
         "good",
         "and has our keys",
     );
-    // The key of another gateway for its own.
+    // Another gateway's key in place of its own.
     finds(
         &keyed(place, "air", &other, &address),
         "bad",
@@ -137,7 +138,7 @@ fn verbs() -> Vec<String> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let verbs = listed
         .take_while(|line| !line.is_empty())
-        // A description that goes on stands further in.
+        // The further lines of a description are indented more.
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
         .filter(|verb| verb != "help");

@@ -1,4 +1,4 @@
-//! Recorded power from outside: what scenarios and the emulator make of files, good and broken.
+//! Recorded power from outside: files, good and broken, in scenarios and in the emulator.
 
 use crate::processes;
 use crate::processes::{Place, run, said};
@@ -40,7 +40,7 @@ fn a_recording_is_scaled_and_replayed_by_the_simulator() {
         serde_json::from_str(first).expect("JSON")
     };
     // 1000 writes in 0.8 s, of which the fade takes 0.1 s. A mean of 1e-2 over the second is 0.1 in the
-    // fade, which no packet survives; beside it there is a hundred times the power and no error.
+    // fade, which no packet survives; outside the fade there is a hundred times the power and no error.
     let faded = record("trace power.csv loop ber 1e-2");
     let delivered = faded["delivered_bytes"].as_u64().expect("a number");
     assert!((873_000..=877_000).contains(&delivered), "{faded}");
@@ -91,7 +91,7 @@ fn broken_and_used_up_recordings_are_one_line_and_an_exit_code() {
     }
 }
 
-/// 10 GB that take no room on the disk: octets of zero, behind what is written here.
+/// 10 GB that take no room on the disk: octets of zero, after the written ones.
 fn ten_gigabytes(place: &Place, name: &str, begin: &str) {
     fs::write(place.path(name), begin).expect("room");
     let file = fs::OpenOptions::new().write(true).open(place.path(name));

@@ -1,4 +1,4 @@
-//! `fulmar fit` from outside, and what scenarios and the emulator make of recorded losses.
+//! `fulmar fit` from outside, and the use of recorded losses in scenarios and in the emulator.
 
 use crate::processes;
 use crate::processes::{Place, run, said};
@@ -41,7 +41,7 @@ fn a_table_is_printed_with_the_lines_to_paste() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    // What it prints is a scenario's.
+    // The lines that it prints are valid in a scenario.
     let (_, snippet) = text.split_once("\n[hop]\n").expect("the lines");
     let flow = "[flow]\ntransport = \"udp\"\nbytes = \"50kB\"\n";
     let scenario = format!("[hop]\nrate = \"5mbit\"\n{snippet}{flow}");

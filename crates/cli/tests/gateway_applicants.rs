@@ -1,8 +1,8 @@
 //! A SOCKS client that negotiates outlives `kill -9` of its gateway, wherever its negotiation stands.
 //!
-//! Method: two gateways as processes, as in `gateway_killed`. Each client stops at a stage of its own, the gateway at its
-//! side is killed, each client says a little more, the gateway is started again. In the end each has been answered once
-//! and served by a destination that sends back what it gets.
+//! Method: two gateways as processes, as in `gateway_killed`. Each client stops at a stage of its own, the
+//! gateway at its side is killed, each client sends a little more, the gateway is started again. In the end
+//! each has been answered once and served by a destination that echoes.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -23,7 +23,7 @@ const PASSWORD: &str = "over and out";
 const BEHIND: &[u8] = b"octets behind the request";
 const SUCCEEDED: [u8; 4] = [5, 0, 0, 1];
 
-/// What a client says, message by message, and the answers to all but the last.
+/// The messages of a client, and the answers to all but the last.
 struct Dialogue {
     words: Vec<Vec<u8>>,
     answers: Vec<u8>,
@@ -52,7 +52,7 @@ impl Dialogue {
     }
 }
 
-/// A client that has said some octets of its dialogue.
+/// A client that has sent some octets of its dialogue.
 struct Speaker<'a> {
     stream: TcpStream,
     dialogue: &'a Dialogue,
@@ -73,7 +73,7 @@ impl<'a> Speaker<'a> {
         }
     }
 
-    /// Says as much as makes `until` octets, without waiting for answers.
+    /// Sends up to octet `until` of the dialogue, without waiting for answers.
     fn say(&mut self, until: usize) {
         let all = [self.dialogue.words.concat(), BEHIND.to_vec()].concat();
         let until = until.min(all.len());
@@ -83,7 +83,7 @@ impl<'a> Speaker<'a> {
         }
     }
 
-    /// Hears the answers to the messages that it has said whole, but for the last.
+    /// Reads the answers to the messages that it has sent whole, except the last.
     fn hear(&mut self) {
         let mut end = 0;
         let whole = self.dialogue.words.iter().take_while(|word| {
@@ -96,7 +96,7 @@ impl<'a> Speaker<'a> {
         self.heard.extend_from_slice(&answers);
     }
 
-    /// Says the rest, and hears everything once.
+    /// Sends the rest, and reads every answer once.
     fn end_served(mut self) {
         self.say(usize::MAX);
         self.stream.shutdown(Shutdown::Write).unwrap();
@@ -143,7 +143,7 @@ fn keeper(pair: &Pair) -> u32 {
 fn killed_at_every_octet(login: bool) {
     let (mut pair, dialogue) = pair(login);
     let entry = pair.socks;
-    // Before its first octet, up to behind its request.
+    // Stages from before the first octet to after the request.
     let mut speakers: Vec<Speaker<'_>> = (0..=dialogue.octets() + 1)
         .map(|octets| {
             let mut speaker = Speaker::new(entry, &dialogue);
@@ -155,7 +155,8 @@ fn killed_at_every_octet(login: bool) {
     speakers.last_mut().unwrap().say(usize::MAX);
     for _ in 0..3 {
         pair.kill(AIR);
-        // One of two says more while nobody is there; it may be its whole message, or a part of the next.
+        // Every other client sends more while the gateway is down; it may be its whole message, or a part
+        // of the next.
         for (number, speaker) in speakers.iter_mut().enumerate() {
             let more = speaker.said + number % 2;
             speaker.say(more);
@@ -239,7 +240,7 @@ fn a_client_that_negotiates_is_given_to_the_keeper_that_follows() {
         let now = air.children("gateway-keeper").first().copied();
         now.is_some_and(|now| now != first && sockets(now) >= held)
     });
-    // The new keeper names its own clients, of which none may pass for one of before.
+    // The new keeper names its own clients, none of which may be taken for an earlier one.
     let mut others: Vec<Speaker<'_>> = (0..4)
         .map(|_| {
             let mut speaker = Speaker::new(pair.socks, &dialogue);
@@ -268,7 +269,7 @@ fn a_client_that_negotiates_is_given_to_the_keeper_that_follows() {
 fn a_keeper_forgets_a_client_however_its_negotiation_ends() {
     let (pair, dialogue) = pair(false);
     let keeper = keeper(&pair);
-    // The keeper has accepted it, and so has heard all that was said before.
+    // The keeper has accepted it, and so has read everything before it.
     let mut first = Speaker::new(pair.socks, &dialogue);
     first.say(dialogue.words[0].len());
     first.hear();
@@ -280,7 +281,7 @@ fn a_keeper_forgets_a_client_however_its_negotiation_ends() {
         &[],
         &[5, 2, 0],
         &[5, 1, 0, 5, 1],
-        // Offers no method that is allowed; asks for what there is not.
+        // Offers no method that is allowed; asks for a command that does not exist.
         &[5, 1, 7],
         &[5, 1, 0, 5, 2, 0, 1, 127, 0, 0, 1, 0, 80],
     ];

@@ -1,5 +1,6 @@
-//! A sender cannot see these by itself: the loss on the way there, the fate of its messages, and a link that carries
-//! less than was configured. Two gateways with a lossy link between them, as processes on the loopback.
+//! Figures that a sender cannot see by itself: the loss on the way there, the fate of its messages, and a
+//! link that carries less than was configured. Two gateways with a lossy link between them, as processes on
+//! the loopback.
 
 use crate::gateways::{LOSSY, Pair, client, server, status_at};
 use crate::processes::{moment, until};
@@ -50,7 +51,7 @@ fn both_ends_show_the_loss_of_both_directions_while_one_sends() {
             assert!((lost - 0.2).abs() < 0.05, "{peer} {direction}: {lost}");
         }
     }
-    // The same figure under both names: what has come since may be more, and is never less.
+    // The same figure under both names: it may have grown since, and is never less.
     let (here, there) = (
         passage(&air, "ground", "out"),
         passage(&ground, "air", "in"),
@@ -87,7 +88,7 @@ fn a_sender_of_messages_is_told_which_of_them_arrived() {
         let series = format!("fulmar_{name}{{class=\"video\"}}");
         metric(status, &series).unwrap_or_default()
     };
-    // Every message that the far gateway gave to its host is told of, by reports that are lost like
+    // Every message that the far gateway delivered to its host is reported, by reports that are lost like
     // everything else.
     let mut seen = (0.0, 0.0);
     until("what arrived to be told", || {

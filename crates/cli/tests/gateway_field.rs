@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// For the covering set; `make field` fetches 20 MB.
+/// The file's size in the covering set; `make field` fetches 20 MB.
 const FILE_BYTES: usize = 2_000_000;
 const FIELD_BYTES: usize = 20_000_000;
 

@@ -1,7 +1,7 @@
 //! The first page of the guide works as it is typed.
 //!
-//! Method: the commands and what they print are read out of `docs/guide/gateway.md` and run in a
-//! network namespace of their own, where their ports are free.
+//! Method: the commands and their output are read out of `docs/guide/gateway.md` and run in a network
+//! namespace of their own, where their ports are free.
 
 use crate::processes::until;
 use crate::rig::{Namespace, ready};

@@ -10,10 +10,11 @@ use std::thread;
 const AT_ONCE: usize = 1_000;
 const IN_A_ROW: usize = 3_000;
 const CLIENTS: usize = 4;
-/// Of 5 ms each.
+/// The number of looks, 5 ms apart.
 const LOOKS: usize = 40;
-/// docs/measurements/flows.md: an open flow takes 6.2 kB, so that a leaked one would show as that
-/// much; 0.2 to 0.6 were seen. Half of a leaked one is too much.
+/// The most memory that may stay for a flow that has ended. An open flow takes 6.2 kB
+/// (docs/measurements/flows.md), so a leaked one would show as that much; 0.2 to 0.6 were seen. Half of a
+/// leaked one is too much.
 const KEPT_KB_MAX: f64 = 3.1;
 
 fn exchange(to: SocketAddr) -> TcpStream {
@@ -25,7 +26,7 @@ fn exchange(to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Exchanges by a few clients at once, one behind the other.
+/// Makes exchanges by a few clients at once, one after the other.
 fn in_a_row(entry: SocketAddr) {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
@@ -65,8 +66,8 @@ fn flows_at_once_and_in_a_row_leave_nothing_behind() {
     }
     drop(open);
     until("all to end", || pair.status()["flows"] == 0);
-    // Connections linger for a while after their end. The first row fills the room that those take, the
-    // more the faster the machine is; the second finds it free.
+    // Connections linger for a while after their end (TIME-WAIT). The first row fills the room that those
+    // take, the more the faster the machine is; the second finds it free.
     in_a_row(entry);
     until("the first row to end", || pair.status()["flows"] == 0);
     let closed = pair.taken();

@@ -1,4 +1,4 @@
-//! A killed gateway resets nobody that it can still serve, and what it cannot go on with ends at the far
+//! A killed gateway resets no flow that it can still serve; a flow that it cannot continue ends at the far
 //! gateway, too.
 //!
 //! Method: two gateways as processes, as in `gateway_killed`.
@@ -45,7 +45,8 @@ fn keeper(pair: &Pair, which: usize) -> u32 {
     keeper.expect("it was seen")
 }
 
-/// How many sockets the keeper has, once it has rested: it starts, and lets go, a moment after its gateway says so.
+/// The number of sockets that the keeper has once it is at rest: it starts, and lets go, a moment after its
+/// gateway says so.
 fn at_rest(keeper: u32) -> usize {
     const LOOKS: u32 = 20;
     let (mut seen, mut same) = (0, 0);
@@ -205,7 +206,7 @@ fn a_request_that_a_killed_gateway_gave_to_the_destination_is_not_given_to_it_ag
         client.write_all(b"once").unwrap();
         let mut server = listener.accept().unwrap().0;
         server.read_exact(&mut [0; 4]).unwrap();
-        // What the destination has is reported 50 ms later.
+        // The destination's acknowledgement is reported 50 ms later.
         pair.kill(GROUND);
         pair.start_again(GROUND);
         assert!(is_reset(&client), "{acceptor}");
@@ -286,7 +287,7 @@ fn a_request_whose_note_is_damaged_is_not_given_to_the_destination_again() {
     assert_eq!(notes.len(), 1);
     for path in notes {
         let mut all = fs::read(&path).unwrap();
-        // Past the words that say what kind of file it is.
+        // After the words that say what kind of file it is.
         all.iter_mut().skip(40).for_each(|octet| *octet ^= 1);
         fs::write(&path, all).unwrap();
     }
@@ -359,7 +360,7 @@ fn clients_of_before_a_restart_are_counted_and_reset_when_they_say_nothing() {
 
 #[test]
 fn a_client_is_told_nothing_that_the_keeper_was_not_told_before() {
-    // More notes than wait in the line to a keeper that does not read.
+    // More notes than fit into the line to a keeper that does not read.
     const CLIENTS: usize = 400;
     let served = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&served);
@@ -427,7 +428,7 @@ fn starts_that_fail_at_the_store_leave_the_connections_to_the_next() {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
     };
-    // A file that its group may write is no one that a start goes on with.
+    // A start does not go on with a file that its group may write.
     set_mode(0o660);
     let file = pair.directory.path().join("air.toml");
     let clock = Clock::start();

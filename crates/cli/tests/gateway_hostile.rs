@@ -1,8 +1,8 @@
-//! Two live gateways with traffic between them, an attacker who sees all of it and sends what he
-//! likes, and crowds of strangers: the traffic arrives whole, memory stays, every datagram is counted.
+//! Two live gateways with traffic between them, an attacker who sees all of it and sends forged datagrams,
+//! and crowds of strangers: the traffic arrives whole, memory stays, every datagram is counted.
 //!
 //! Method: the test carries the gateways' datagrams itself, keeps some of them, and sends forged ones from
-//! the same sockets. What the kernel drops before a gateway reads it is counted by the kernel.
+//! the same sockets. The kernel counts the datagrams that it drops before a gateway reads them.
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
 use crate::processes;
@@ -24,26 +24,27 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Datagrams of an attacker, over both ends.
+/// The number of an attacker's datagrams, over both ends.
 const FORGED: u64 = 1_000_000;
-/// Calls of strangers, and from how many addresses.
+/// The number of calls of strangers, and the number of their addresses.
 const CALLS: u64 = 100_000;
 const STRANGERS: u64 = 2_000;
-/// An attacker pauses for a millisecond after so many, so that the kernel's queue holds them.
+/// The number of datagrams after which an attacker pauses for a millisecond, so that the kernel's queue
+/// holds them.
 const BURST: u64 = 60;
-/// What is forged is made of the latest of so many.
+/// The number of the latest datagrams from which the forged ones are made.
 const RECORDED: usize = 500;
-/// Far above what is needed to notice: one octet kept of every twentieth datagram would be more.
+/// The most that memory may grow. One octet kept of every twentieth datagram would be more.
 const GROWTH_MAX: u64 = 4 << 20;
-/// A round of the traffic that runs beside it.
+/// The octets of a round of the traffic that runs beside it.
 const ROUND: usize = 1_000_000;
 
 fn pause() {
     wait(&[], Some(Duration::from_millis(1)), &mut Vec::new()).expect("poll works");
 }
 
-/// The link, as whoever sits on it has it: towards each end a socket, where that end is, and what went
-/// there lately.
+/// The link, as an attacker on it sees it: towards each end a socket, the address of that end, and the
+/// latest datagrams.
 struct Link {
     sockets: [UdpSocket; 2],
     ends: [Mutex<Option<SocketAddr>>; 2],
@@ -65,7 +66,7 @@ impl Link {
         link
     }
 
-    /// Carries what end `from` sends to the other.
+    /// Carries datagrams from the end `from` to the other.
     fn carry(&self, from: usize) {
         let mut buffer = [0; 2_048];
         // ICMP errors of an end that is not there yet.
@@ -78,7 +79,7 @@ impl Link {
             if let Some(to) = to {
                 drop(self.sockets[1 - from].send_to(&buffer[..len], to));
             }
-            // Handshakes may be answered again; the rest must never be taken twice.
+            // Handshakes may be answered again; the rest must never be accepted twice.
             if buffer[0] == 0x10 {
                 let mut seen = self.seen[1 - from].lock().expect("whole");
                 seen.push_back(buffer[..len].to_vec());
@@ -109,7 +110,7 @@ fn with_hec(mut octets: Vec<u8>) -> Vec<u8> {
     octets
 }
 
-/// One of every kind of lie, in turn.
+/// The forged datagram number `nth`: one of every kind, in turn.
 fn forged(rng: &mut Rng, nth: u64, seen: &[Vec<u8>]) -> Vec<u8> {
     let mut octets = seen[index(rng, seen.len())].clone();
     match nth % 5 {
@@ -159,7 +160,7 @@ fn attack(link: &Link, end: usize, count: u64) {
     }
 }
 
-/// Genuine calls for `key` by somebody whom it does not know.
+/// Genuine calls for `key` by callers that it does not know.
 fn calls(key: &str, count: u64) -> Vec<Vec<u8>> {
     let peer = PeerConfig {
         name: "victim".to_owned(),
@@ -203,7 +204,7 @@ fn crowd(key: &str, to: SocketAddr) {
     }
 }
 
-/// What the kernel dropped for want of room, of the socket at this port (proc(5): `net/udp`).
+/// Datagrams that the kernel dropped for want of room at the socket of this port (proc(5): `net/udp`).
 fn kernel_drops(port: u16) -> u64 {
     let tables =
         ["/proc/net/udp", "/proc/net/udp6"].map(|table| fs::read_to_string(table).expect("Linux"));
@@ -218,14 +219,14 @@ fn kernel_drops(port: u16) -> u64 {
         .sum()
 }
 
-/// Datagrams that a gateway refused, for all reasons.
+/// The number of datagrams that a gateway refused, for all reasons.
 fn refused(server: SocketAddr) -> u64 {
     let status = status_at(server);
     let dropped = status["carrier"]["dropped"].as_object().expect("reasons");
     dropped.values().filter_map(serde_json::Value::as_u64).sum()
 }
 
-/// Traffic that goes on until it is told to end; gives how many rounds came back whole.
+/// Traffic that goes on until it is told to end; it counts the rounds that came back whole.
 fn traffic(entry: SocketAddr, go_on: Arc<AtomicBool>, rounds: Arc<AtomicU64>) -> JoinHandle<()> {
     thread::spawn(move || {
         while go_on.load(Ordering::SeqCst) {

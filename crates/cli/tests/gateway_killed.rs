@@ -1,5 +1,5 @@
-//! `kill -9` of either gateway, twenty times during one transfer: what the destination and the client
-//! receive is what the other wrote, and neither connection breaks.
+//! `kill -9` of either gateway, twenty times during one transfer: the destination and the client receive
+//! exactly what the other wrote, and neither connection breaks.
 //!
 //! Method: two gateways as processes with custody on disk and a lossy link between them; one client
 //! and one server, each writing octets of its own while reading. Kills come when the server has
@@ -20,10 +20,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const KILLS: usize = 20;
-/// Far beyond any restart, and short enough that keepers are gone soon after the tests.
+/// Longer than any restart, and short enough that keepers are gone soon after the tests.
 pub(crate) const KEPT: &str = "keep_connections = \"20s\"\n";
 const LINK: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 10%";
-/// Restarts take longer than the usual exchanges of these tests.
+/// The longest wait in these tests: restarts take longer than the usual exchanges.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Two gateways and a link, with the files to start either again.
@@ -196,7 +196,7 @@ fn without_a_keeper(sent: &[u8]) -> (Pair, TcpStream, TcpStream) {
 fn without_a_keeper_the_client_is_reset_and_what_was_taken_still_reaches_the_destination() {
     let sent = octets(3, 2_000_000);
     let (mut pair, mut client, mut server) = without_a_keeper(&sent);
-    // Its end is not said: what comes out may not look complete.
+    // The end of the client's stream is not sent on: the received octets may not look complete.
     let mut first = vec![0; 100_000];
     server.read_exact(&mut first).unwrap();
     pair.kill(AIR);
@@ -267,7 +267,7 @@ fn a_proxy_s_client_hears_one_reply_and_nothing_twice_with_every_octet_synced() 
     assert!(client.join().unwrap().expect("no reset") == down);
 }
 
-/// How many sockets a process has.
+/// The number of sockets that a process has.
 pub(crate) fn sockets(process: u32) -> usize {
     let all = std::fs::read_dir(format!("/proc/{process}/fd"));
     let is_socket = |entry: &std::fs::DirEntry| {
@@ -411,6 +411,6 @@ fn messages_are_answered_again_soon_after_the_far_gateway_was_killed() {
     pair.kill(GROUND);
     pair.start_again(GROUND);
     let needed = answered(0);
-    // Were its numbers taken for those of its life before, as many as before would go unheard.
+    // Were its numbers taken for those of its earlier life, as many messages as before would go unanswered.
     assert!(needed < BEFORE / 2, "{needed} messages until an answer");
 }

@@ -1,7 +1,7 @@
 //! A link that flaps does not fill the log.
 //!
-//! Method: two gateways as processes on the loopback, with a relay between them that gives what comes
-//! from one of them another port each time, so that its peer sees it move with every datagram.
+//! Method: two gateways as processes on the loopback, with a relay between them that sends the datagrams of
+//! one of them from another port each time, so that its peer sees it move with every datagram.
 
 use crate::gateways::{Pair, client, echo, exchange, server, status_at};
 use crate::processes::{Running, fulmar, octets, said};
@@ -13,14 +13,14 @@ use std::thread;
 
 /// The ports by which the peer is seen in turn.
 const PORTS: usize = 8;
-/// More than any UDP payload.
+/// The size of a buffer for any UDP payload.
 const DATAGRAM_BYTES: usize = 65_536;
 
 fn bound() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").expect("a port")
 }
 
-/// Relays what comes to a new port to `to`, from each of several ports in turn, and back.
+/// Relays datagrams that come to a new port to `to`, from each of several ports in turn, and back.
 fn flapping(to: SocketAddr) -> SocketAddr {
     let front = Arc::new(bound());
     let at = front.local_addr().expect("it is bound");

@@ -1,9 +1,9 @@
-//! Two gateways whose link carries shorter packets than their interfaces promise, and tells nobody:
-//! the size is found out, also when the path shrinks under a transfer, and every file is whole.
+//! Two gateways whose link carries shorter packets than their interfaces allow, and says so to nobody: the
+//! path MTU is found, also when the path shrinks under a transfer, and every file is whole.
 //!
 //! Method: two network namespaces, `fulmar emulate --tun` at 10 mbit and 5 ms with interfaces of 1500
-//! octets or more on a link that drops longer packets silently, security on. A sender and a receiver with the
-//! kernel's own TCP compare octets. `/status` and the log say what was found. Needs root.
+//! octets or more on a link that drops longer packets silently, security on. A sender and a receiver with
+//! the kernel's own TCP compare octets. `/status` and the log give the path MTU. Needs root.
 
 use crate::processes::{octets, run};
 use crate::rig::{Namespace, Rig, ready};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const PORT: u16 = 7000;
 const STATUS: u16 = 7001;
-/// Far beyond what the transfer takes; it turns a hang into a failure.
+/// The longest time of a transfer, by far; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn connect(namespace: &Namespace, port: u16) -> TcpStream {
@@ -42,8 +42,8 @@ fn path_mtu(rig: &Rig) -> u64 {
         .expect("octets")
 }
 
-/// Sends `len` octets from ground to air over a link with these properties between gateways whose
-/// peers have these further lines; the path MTU that was found in the end.
+/// Sends `len` octets from ground to air over a link with these properties between gateways whose peers
+/// have these further lines; returns the path MTU that was found in the end.
 fn transfer(link: &str, carrier: IpAddr, peer: &str, len: usize) -> u64 {
     let rig = Rig::start(&format!("--rate 10mbit --delay 5ms {link}"));
     let place = tempfile::tempdir().expect("a directory");
@@ -117,7 +117,7 @@ fn a_path_of_9000_octets_is_found_out_when_it_is_allowed() {
     let larger = "mtu = \"9000B\"\n";
     let found = transfer("--mtu 9000", Rig::AIR[0], larger, 3_000_000);
     assert_eq!(found, 9_000);
-    // The interface itself refuses what is longer.
+    // The interface itself refuses longer packets.
     let found = transfer("--mtu 1500", Rig::AIR[0], larger, 3_000_000);
     assert_eq!(found, 1_500);
 }

@@ -16,7 +16,7 @@ fn configured(place: &Place, address: &str) -> String {
     path
 }
 
-/// Runs a gateway until its log has `wanted` lines with `event`; how it ended then.
+/// Runs a gateway until its log has `wanted` lines with `event`; returns its exit code.
 fn until_said(address: &str, event: &str, wanted: usize) -> Option<i32> {
     let place = Place::with(0);
     let config = configured(&place, address);

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 const SOCKS: &str = "[[socks]]\nlisten = \"127.0.0.1:0\"\n";
-/// Between two tries of a datagram that may have been lost.
+/// The time between two tries of a datagram that may have been lost.
 const RETRY: Duration = Duration::from_millis(300);
 
 fn curl(arguments: &str) -> Output {
@@ -207,7 +207,7 @@ fn associations_count_among_the_flows() {
         let port = u16::from_be_bytes([reply[8], reply[9]]);
         Ok((control, (ip, port).into()))
     };
-    // Each with one destination that answers: who has said nothing would give way.
+    // Each has one destination that answers: an association that has sent nothing would give way.
     let speaking = || {
         let (control, relay) = associate().expect("there is room");
         let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();

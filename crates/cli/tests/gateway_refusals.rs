@@ -19,7 +19,7 @@ fn pause(span: Duration) {
     wait(&[], Some(span), &mut Vec::new()).expect("poll works");
 }
 
-/// What may be said about a peer that is not reached.
+/// The events that may be logged about a peer that is not reached.
 const ABOUT_PEERS: [&str; 4] = [
     "handshake_refused",
     "refused_by_peer",
@@ -62,7 +62,7 @@ impl Gateway {
         Self { child, log }
     }
 
-    /// What it said about its peer.
+    /// The log lines about its peer.
     fn said(&self) -> Vec<serde_json::Value> {
         let text = fs::read_to_string(&self.log).expect("a log");
         let parse = |line| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
@@ -73,7 +73,7 @@ impl Gateway {
         text.lines().map(parse).filter(about).collect()
     }
 
-    /// The one line that it said, which must be this event and hold these words.
+    /// Asserts that it logged one line about its peer, of this event and with these words.
     fn said_once(&self, event: &str, words: &[&str]) {
         let said = self.said();
         let [line] = &said[..] else {
@@ -114,7 +114,7 @@ fn port() -> u16 {
     socket.local_addr().expect("it is bound").port()
 }
 
-/// Two gateways, the first of which calls the second, and what both say in the end.
+/// Two gateways, the first of which calls the second, and the lines of both in the end.
 struct Case {
     caller: (String, String),
     listener: (String, String),
@@ -130,7 +130,7 @@ fn disagree(place: &Path, case: &Case) {
     until("both ends to say something", || {
         !listener.said().is_empty() && !caller.said().is_empty()
     });
-    // What must not be said as well would be by then.
+    // Any further line would be there by then.
     pause(LONG_ENOUGH);
     let words = |of: &(&str, Vec<String>)| of.1.clone();
     for (gateway, says) in [

@@ -70,13 +70,14 @@ impl Gateway {
         whole.lines().map(parse).collect()
     }
 
-    /// Writes another configuration, and waits until the gateway has taken it up or refused it; what it said.
+    /// Writes another configuration, and waits until the gateway has adopted or refused it; returns its log
+    /// lines.
     fn reload(&self, text: &str) -> Vec<Value> {
         fs::write(&self.file, text).expect("room");
         self.read_again()
     }
 
-    /// Asks the gateway to read its configuration, and waits likewise.
+    /// Asks the gateway to read its configuration, and waits in the same way.
     fn read_again(&self) -> Vec<Value> {
         let before = self.lines().len();
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
@@ -109,7 +110,7 @@ fn key(place: &Path, name: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Handshakes that replaced keys: a line of the level `debug`.
+/// The number of handshakes that replaced keys: each is a line of the level `debug`.
 fn rekeys(gateway: &Gateway) -> usize {
     let lines = gateway.lines();
     let rekeyed = lines.iter().filter(|line| line["event"] == "peer_rekeyed");
@@ -163,7 +164,7 @@ fn peers_and_keys_change_under_a_connection_that_goes_on() {
     let mut stream = client(air.entries[0]);
     exchange(&mut stream);
 
-    // What cannot be taken up changes nothing.
+    // A configuration that cannot be adopted changes nothing.
     let wrong = on_ground(&peer("other", &format!("\"{other}\""))).replace("ground.key", "no.key");
     let said = ground.reload(&wrong);
     let line = one(&said, "reload_refused");
@@ -194,7 +195,7 @@ fn peers_and_keys_change_under_a_connection_that_goes_on() {
     assert_eq!(one(&said, "peer_changed")["session_ended"], false);
     exchange(&mut stream);
 
-    // It is taken out, and another comes.
+    // The peer is taken out, and another comes.
     let said = ground.reload(&on_ground(&peer("other", &format!("\"{other}\""))));
     let line = one(&said, "peer_removed");
     assert_eq!(
@@ -214,13 +215,13 @@ fn peers_and_keys_change_under_a_connection_that_goes_on() {
         lines.any(|line| line["event"] == "handshake_refused" && line.to_string().contains(&new))
     });
 
-    // It comes back, and has its place again.
+    // The peer comes back, and has its place again.
     let all = peer("other", &format!("\"{other}\"")) + &peer("air", &format!("\"{new}\""));
     let said = ground.reload(&on_ground(&all));
     assert_eq!(one(&said, "peer_added")["peer"], "air");
     exchange(&mut client(air.entries[0]));
 
-    // What needs a restart is named, and the rest is taken up.
+    // A change that needs a restart is named, and the rest is adopted.
     let said = ground.reload(&on_ground(&all).replace("name = \"ground\"", "name = \"earth\""));
     assert_eq!(
         one(&said, "reload_partial")["needs_restart"],
@@ -261,7 +262,7 @@ fn a_proxys_clients_go_with_the_peer_that_they_were_to_reach() {
     let socks = "[[socks]]\nlisten = \"127.0.0.1:0\"\npeer = \"b\"\n";
     let text = own.clone() + &peer("b", &format!("\"{b}\"")) + &c + socks + EGRESS;
     let air = Gateway::start(place, "air", &text);
-    // One has asked for nothing yet, the other has its association and has sent nothing.
+    // One client has asked for nothing yet, the other has its association and has sent nothing.
     let mut silent = client(air.entries[0]);
     let mut associated = client(air.entries[0]);
     let mut answer = [0; 2];

@@ -1,4 +1,5 @@
-//! What a service manager hears of a gateway: `Type=notify` and `WatchdogSec=` of systemd.service(5).
+//! The notifications of a gateway to a service manager: `Type=notify` and `WatchdogSec=` of
+//! systemd.service(5).
 //!
 //! Method: the test is the manager, with a datagram socket of its own.
 
@@ -8,13 +9,13 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-/// Far beyond what anything here takes; it turns silence into a failure.
+/// The longest wait here, by far; it turns silence into a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Manager(UnixDatagram);
 
 impl Manager {
-    /// Waits for a message that has `line`, and says what came before it.
+    /// Waits for a message that has `line`, and returns the messages before it.
     fn hears(&self, line: &str) -> Vec<String> {
         let mut before = Vec::new();
         loop {

@@ -1,7 +1,8 @@
-//! Two hundred TCP connections of one class get the same share of what the gateways carry.
+//! Two hundred TCP connections of one class get the same share of the gateways' goodput.
 //!
-//! Method: every connection has more to send than passes. What arrived of each is read when all
-//! together have this much, and again when they have that much, so that no clock is asked.
+//! Method: every connection has more to send than passes. The octets that arrived of each are read when all
+//! together have [`SKIPPED_OCTETS`], and again when they have [`COUNTED_OCTETS`] more, so that no clock is
+//! asked.
 
 use crate::gateways::{Pair, client, server};
 use crate::processes::until;
@@ -12,17 +13,18 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 const FLOWS: usize = 200;
-/// Everybody has begun by then: 10 kB of each.
+/// The octets before the count begins, 10 kB of each: every connection has begun by then.
 const SKIPPED_OCTETS: u64 = 2_000_000;
-/// 40 kB of each, some 28 TPDUs: one more or less of each connection costs the index 0.0013.
+/// The octets that are counted, 40 kB of each, some 28 TPDUs: one more or less of each connection costs the
+/// index 0.0013.
 const COUNTED_OCTETS: u64 = 8_000_000;
-/// Issue 7, what must hold.
+/// The least index that counts as fair within a class.
 const JAIN_MIN: f64 = 0.98;
 
-/// Of each connection, by its number, the octets that arrived.
+/// The octets that arrived, by the number of the connection.
 type Arrived = Arc<Mutex<BTreeMap<usize, u64>>>;
 
-/// 1 if all are equal, 1/n if one has everything (Jain, Chiu, Hawe 1984).
+/// Jain's index of fairness: 1 if all are equal, 1/n if one has everything (Jain, Chiu, Hawe 1984).
 fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

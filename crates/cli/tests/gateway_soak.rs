@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const PORT: u16 = 7000;
 
-/// Sends `len` octets from ground to air while the link keeps to `outages`; the longest pauses of
+/// Sends `len` octets from ground to air while the link keeps to `outages`; returns the longest pauses of
 /// the receiver, longest first.
 fn transfer(outages: &str, len: usize) -> Vec<Duration> {
     // The plan's blanks belong to it.

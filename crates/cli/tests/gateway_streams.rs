@@ -123,7 +123,7 @@ fn a_reset_of_either_side_reaches_the_other() {
     assert_eq!(heard.recv().unwrap(), ErrorKind::ConnectionReset);
 }
 
-/// What became of the flows of the only class at the air gateway.
+/// A counter of the flows of the only class at the air gateway.
 fn counted(pair: &Pair, counter: &str) -> u64 {
     let status = pair.status();
     match &status["classes"][0][counter] {
@@ -141,8 +141,8 @@ fn a_reset_after_the_servers_own_end_ends_the_flow() {
     let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
     let to = server(move |stream| {
         stream.shutdown(Shutdown::Write).unwrap();
-        // Everything was delivered then, and the gateway has nothing to write. What is unread makes
-        // the close a reset.
+        // Everything was delivered then, and the gateway has nothing to write. The unread octets make the
+        // close a reset.
         wait.lock().unwrap().recv().unwrap();
     });
     let pair = Pair::start(LOSSY, &forward(to));
@@ -191,7 +191,7 @@ fn what_a_broken_host_never_took_is_not_said_to_be_delivered_and_holds_nobody_up
     let to = server(move |mut stream| {
         rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
         stream.write_all(&said).unwrap();
-        // Reads nothing; when its kernel takes no more, what it took is all that was delivered.
+        // Reads nothing; the octets that its kernel accepted are all that was delivered.
         let mut taken = 0;
         loop {
             for _ in 0..50 {
@@ -203,7 +203,7 @@ fn what_a_broken_host_never_took_is_not_said_to_be_delivered_and_holds_nobody_up
             }
             taken = unread;
         }
-        // What is unread makes the close a reset.
+        // The unread octets make the close a reset.
         drop(stream);
         told.send(taken).unwrap();
     });
@@ -211,7 +211,7 @@ fn what_a_broken_host_never_took_is_not_said_to_be_delivered_and_holds_nobody_up
     let pair = Pair::start(LOSSY, &format!("{}{class}", forward(to)));
     let mut stream = client(pair.entries[0]);
     rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 65_536).unwrap();
-    // Far more than all that waits on the way: it can be written only if nobody keeps it.
+    // Far more than all buffers on the way hold: it can be written only if nobody keeps it.
     stream.write_all(&octets(9, 32_000_000)).unwrap();
     let mut back = vec![0; answer.len()];
     stream.read_exact(&mut back).unwrap();

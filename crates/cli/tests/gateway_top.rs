@@ -1,5 +1,5 @@
-//! `fulmar top` against running gateways: what it shows is what `/status` and `/metrics` say of the
-//! same instant, and it ends cleanly. `scripts/tests/test_live.py` compares the page too.
+//! `fulmar top` against running gateways: it shows what `/status` and `/metrics` say of the same instant,
+//! and it ends cleanly. `scripts/tests/test_live.py` compares the page too.
 
 use crate::gateways::{LOSSY, Pair, client, echo, exchange, nobody, server};
 use crate::processes::{Running, fulmar, octets, run, said, until};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-/// What nothing is lost on.
+/// A link on which nothing is lost.
 const CALM: &str = "--rate 50mbit --delay 1ms";
 
 fn forward(to: std::net::SocketAddr) -> String {

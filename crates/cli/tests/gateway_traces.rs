@@ -31,10 +31,10 @@ fn schema() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     rows.flat_map(row).collect()
 }
 
-/// What lines may have beside the fields of their events.
+/// The fields that lines may have beside those of their events.
 const PLACE: [&str; 4] = ["peer", "class", "flow", "connection"];
 
-/// Reads a trace, of which every line has to be whole and as the guide says.
+/// Reads a trace, every line of which must be whole and as the guide says.
 fn trace(text: &str) -> Vec<Value> {
     let schema = schema();
     let lines: Vec<Value> = text
@@ -79,7 +79,7 @@ fn table(file: &Path) -> String {
     format!("[trace]\nfile = \"{}\"\n", file.display())
 }
 
-/// Asks until nothing of AeroTP was counted between two answers.
+/// Asks again until nothing of AeroTP was counted between two answers.
 fn settled(server: SocketAddr) -> Value {
     let mut last = Value::Null;
     until("the transport to come to rest", || {
@@ -92,7 +92,7 @@ fn settled(server: SocketAddr) -> Value {
     last
 }
 
-/// What was counted by the time of the answer is what lines tell until then.
+/// Checks that the sums over the lines until an answer are the answer's counters.
 fn sums_are_counters(all: &[Value], status: &Value) {
     let name = &status["name"];
     let asked = status["uptime_seconds"].as_f64().unwrap();
@@ -155,7 +155,7 @@ fn sums_are_counters(all: &[Value], status: &Value) {
     assert!(sums[0].0 > 0 && sums[1].0 > 400, "{transport}");
 }
 
-/// One flow, of 600 kB to and fro, and all events of connections are its.
+/// Checks that there is one flow, of 600 kB to and fro, and that all events of connections belong to it.
 fn one_flow(all: &[Value], name: &str, to: SocketAddr) {
     let opened: Vec<_> = all
         .iter()

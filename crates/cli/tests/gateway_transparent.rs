@@ -1,4 +1,4 @@
-//! Clients that know nothing of a proxy, behind a gateway that diverts what it forwards (TPROXY).
+//! Clients that know nothing of a proxy, behind a gateway that diverts forwarded traffic (TPROXY).
 //!
 //! ```text
 //!   client ── veth ── air gateway ══ lossy link ══ ground gateway ── veth ── server
@@ -83,7 +83,7 @@ fn tcp_and_udp_of_both_families_are_diverted_and_come_back_from_where_they_went(
     let script = place.path().join("rules.sh");
     let rules = processes::run(&format!("gateway --print-rules -c {}", air_file.display()));
     fs::write(&script, rules.stdout).unwrap();
-    // Twice, as after an edit: what the first run left is replaced.
+    // Twice, as after an edit: the second run replaces the rules of the first.
     for _ in 0..2 {
         rig.air.must(&format!("sh {}", script.display()));
     }
@@ -93,7 +93,7 @@ fn tcp_and_udp_of_both_families_are_diverted_and_come_back_from_where_they_went(
         let stream = client
             .namespace
             .within(|| TcpStream::connect(to).expect("it is diverted"));
-        // The far end of the client's connection is the server, as far as it can tell.
+        // To the client, the far end of its connection is the server.
         assert_eq!(stream.peer_addr().unwrap(), to);
         let sent = octets(1, 200_000);
         assert!(

@@ -1,4 +1,4 @@
-//! Whoever is interrupted says so to the other side, and nobody waits for what will not come.
+//! An end that is interrupted tells the other end, and nobody waits for data that will not come.
 //!
 //! Method: sender and receiver as processes on the loopback; signals and second senders while a
 //! transfer is in its middle.
@@ -6,7 +6,7 @@
 use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
 use rustix::process::Signal;
 
-/// Slow enough that whatever happens finds the transfer in its middle.
+/// A rate slow enough that every event finds the transfer in its middle.
 const SLOW: &str = "--rate 6mbit";
 
 fn until_something_is_durable(place: &Place) {
@@ -30,7 +30,7 @@ fn a_second_sender_of_the_same_name_is_refused_while_the_first_lives() {
         said.contains("another sender is sending \"file\""),
         "{said}"
     );
-    // The first says that it is not secured.
+    // The first line says that the transfer is not secured.
     assert_eq!(said.lines().count(), 2, "{said}");
     assert_eq!(first.code(), Some(0));
     assert_eq!(receiver.code(), Some(0), "it waited for the first");
@@ -43,7 +43,7 @@ fn a_receiver_that_is_stopped_tells_its_sender_which_ends_at_once() {
         let place = Place::with(1_500_000);
         let mut receiver = receiver(&place, "--checkpoint 100ms");
         let to = receiver.address();
-        // The patience is longer than the test's: only a sender that is told ends in time.
+        // `--give-up` is longer than the test: only a sender that is told ends in time.
         let arguments = format!("send {} {to} {SLOW} --give-up 300s", place.file());
         let mut sender = Running::start(fulmar(&arguments));
         until_something_is_durable(&place);
@@ -53,7 +53,7 @@ fn a_receiver_that_is_stopped_tells_its_sender_which_ends_at_once() {
         let (status, said) = sender.end();
         assert_eq!(status.code(), Some(1), "{said}");
         assert!(said.contains("the receiver was stopped"), "{said}");
-        // The first says that it is not secured.
+        // The first line says that the transfer is not secured.
         assert_eq!(said.lines().count(), 2, "{said}");
         assert!(
             place.path("in/file.fulmar-part").exists(),

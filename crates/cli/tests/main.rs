@@ -1,6 +1,6 @@
 //! The program as its users meet it.
 //!
-//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+//! One program for all of them: it is linked once, and a test that waits leaves its core to another.
 
 mod captures;
 mod doctor;

@@ -70,7 +70,7 @@ fn a_former_trace_is_not_kept_in_the_place_of_what_is_sent() {
 #[test]
 fn a_trace_that_is_replayed_is_not_replaced_by_a_capture() {
     let (place, file) = place_with("a.1", "lost\n0\n1\n");
-    // Refused in any case, for what it would do to itself.
+    // Refused in any case, since it would overwrite its own input.
     let at = nobody();
     for capture in [&file, &place.path("a").display().to_string()] {
         let mut command = fulmar(&format!(

@@ -1,7 +1,7 @@
-//! `fulmar perf` measures what is there: rates, losses before and after repair, delays.
+//! `fulmar perf` measures the path rightly: rates, losses before and after repair, delays.
 //!
-//! Method: client and server as processes, with the emulator between them; what the emulator does is
-//! known, and the figures must be that. Bounds on losses are of binomial laws and stated; delays are
+//! Method: client and server as processes, with the emulator between them. The emulator's faults are known,
+//! and the figures must agree with them. Bounds on losses are of binomial laws and stated; delays are
 //! bounded from below by the link's own, which no scheduling can undercut.
 
 use crate::processes::{Running, fulmar, run, said};
@@ -167,7 +167,7 @@ fn a_server_ends_after_one_test_if_asked_and_survives_a_killed_client_if_not() {
 fn a_server_on_every_address_sends_what_fits_it_and_says_what_does_not() {
     let mut server = Running::start(fulmar("perf -s -p 0 --json --give-up 1s"));
     let port = port(&server.address());
-    // Longer than the patience: the client's signs of life keep it.
+    // Longer than `--give-up`: the client's signs of life keep it.
     let record = measure(&port, "-u -R -b 1M -t 3 --rate 20mbit");
     assert!(number(&record, "received_messages") > 100.0, "{record}");
     let output = run(&format!(
@@ -185,7 +185,7 @@ fn a_test_of_the_servers_messages_that_is_stopped_has_no_figures_of_the_sender()
         "perf -c 127.0.0.1 -p {port} -R --json -u -b 1M -t 30 --rate 20mbit -i 0.2"
     )));
     assert_eq!(server.record()["kind"], "began");
-    // Some of it has come for certain once an interval of the next test could not begin.
+    // Some of the data has come for certain once an interval of the next test could not begin.
     let second = run(&format!("perf -c 127.0.0.1 -p {port} -u -t 1"));
     assert_eq!(second.status.code(), Some(3), "{}", said(&second));
     client.signal(Signal::INT);

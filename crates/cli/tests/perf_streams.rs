@@ -1,4 +1,4 @@
-//! `fulmar perf -P N`: so many streams at once, each with figures of its own, and all of them together.
+//! `fulmar perf -P N`: N streams at once, each with figures of its own, and all of them together.
 //!
 //! Method as in `perf`: processes, and the emulator between them where there is loss.
 
@@ -17,7 +17,7 @@ fn sum_of(all: &[Value], key: &str) -> f64 {
     all.iter().map(|one| number(one, key)).sum()
 }
 
-/// What every record of a test of `count` streams holds.
+/// Asserts the common properties of every record of a test of `count` streams.
 fn assert_adds_up(record: &Value, count: usize) {
     assert_eq!(record["parallel"], count, "{record}");
     let streams = list(record, "streams");
@@ -102,7 +102,7 @@ fn all_streams_end_over_a_lossy_link_and_their_figures_add_up() {
         );
         assert_adds_up(&record, 3);
         assert_eq!(record["sent_messages"], 1_000, "{record}");
-        // Five standard deviations of what 10 % of so many are.
+        // Five standard deviations of a share of 10 % in 1,000 messages.
         let before = number(&record, "loss_before_repair");
         assert!((before - 0.1).abs() < 0.048, "{mode}: {record}");
     }

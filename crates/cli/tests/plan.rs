@@ -56,7 +56,7 @@ fn the_satellite_of_table_1_needs_a_long_window_and_many_blocks() {
 #[test]
 fn received_power_says_as_much_as_the_bit_error_rate_it_means() {
     let by_power = json("--rate 622mbit --distance 500m --power 37.2nW");
-    // 37.2 nW are 1e-6 (spec/protocols.md 4.1), to half of the last digit.
+    // 37.2 nW are 1e-6 at Epple's reference receiver, to half of the last digit.
     assert!((number(&by_power["ber"]) / 1e-6 - 1.0).abs() < 0.05);
     let dark = json("--rate 622mbit --distance 500m --power 0W");
     assert!((number(&dark["ber"]) - 0.5).abs() < 1e-12);
@@ -90,7 +90,7 @@ fn acknowledgements_that_get_lost_count_as_lost_packets() {
         number(&plan["kinds"][2]["packet_loss"])
     };
     assert!((goodput("") - 0.1).abs() < 1e-12);
-    // 40 octets at 1e-4: 3.1 % (spec/protocols.md 1.11).
+    // An acknowledgement of 40 octets at 1e-4 is lost with 3.1 %.
     assert!((goodput("--back-ber 1e-4") - 0.131).abs() < 1e-3);
 }
 

@@ -1,4 +1,4 @@
-//! `fulmar reproduce` from outside: what it writes, and how it ends.
+//! `fulmar reproduce` from outside: its files, and its exit.
 
 use crate::processes::{Running, fulmar, until};
 use assert_cmd::Command;
@@ -39,7 +39,7 @@ fn a_paper_becomes_a_directory_and_few_runs_are_told() {
     a_command_on_the_page_gives_the_numbers_of_its_figure(&page, out);
 }
 
-/// That of a family whose own number of runs is not its scenario's.
+/// The command of a family whose own number of runs is not its scenario's.
 fn a_command_on_the_page_gives_the_numbers_of_its_figure(page: &str, out: &str) {
     let (_, family) = page
         .split_once("<h3>strength-by-amount</h3>")

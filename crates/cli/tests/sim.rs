@@ -1,4 +1,4 @@
-//! `fulmar sim` from outside: what it prints, and how it ends.
+//! `fulmar sim` from outside: its output, and its exit.
 
 use assert_cmd::Command;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What flags and `--set` say together: values that contradict each other or would be ignored are
-//! refused, and short forms can be refined.
+//! Flags and `--set` together: values that contradict each other or would be ignored are refused, and short
+//! forms can be refined.
 
 use crate::processes::{run, said};
 

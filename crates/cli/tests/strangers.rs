@@ -1,8 +1,8 @@
 //! The answers that strangers get from a `perf -s` and a `recv` that anyone can reach, and the service that they
 //! take from others; and the two commands secured by keys.
 //!
-//! Method: real sockets on many addresses of the loopback network, which send what a forger would and answer
-//! nothing, as those would whose addresses were forged.
+//! Method: real sockets on many addresses of the loopback network, which send what a forger would and
+//! answer nothing, as real owners of forged addresses would.
 
 use crate::perf::{measure, number, port, server};
 use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
@@ -83,7 +83,7 @@ fn a_forged_datagram_draws_one_answer_that_is_no_larger() {
     }
 }
 
-/// Sends what opens connections, from many addresses and ports, until it is dropped.
+/// A sender of datagrams that open connections, from many addresses and ports, until it is dropped.
 struct Flood {
     ends: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,

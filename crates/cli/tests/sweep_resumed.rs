@@ -106,7 +106,7 @@ fn a_sweep_killed_at_random_moments_ends_in_the_same_bytes() {
             let length = length();
             in_the_middle += u32::from(length > 0);
             if length > 0 && rng.chance(0.5) {
-                // What the system was made to forget: some of the last octets, half a line mostly.
+                // A failing system forgets some of the last octets, mostly half a line.
                 let file = fs::OpenOptions::new().write(true).open(&records);
                 let kept = length - rng.below(length.min(3000));
                 file.and_then(|file| file.set_len(kept)).expect("a file");
@@ -195,7 +195,7 @@ fn what_belongs_to_another_sweep_is_refused_with_the_field_that_differs() {
             "`build`: another build of fulmar ",
         ),
         (
-            // As a program wrote it that kept none.
+            // As a program wrote it that kept no build digest.
             "\"build\":",
             "\"built\":",
             "go on with that program, name another --out, or remove this file",

@@ -1,4 +1,5 @@
-//! Files over real sockets and a real lossy link arrive whole, whatever is lost or killed.
+//! Files over real sockets and a real lossy link arrive whole, whatever the link loses and whichever end is
+//! killed.
 //!
 //! Method: sender, emulator and receiver as processes on the loopback. The octets that arrive are
 //! compared with those sent, beside the digest that the ends compare themselves. Kills are `SIGKILL`
@@ -150,7 +151,8 @@ fn until_half_is_durable(place: &Place) {
     });
 }
 
-/// The sender continued, and sent little of what the receiver had: what went out before the offer.
+/// Asserts that the sender continued, and sent little of what the receiver had: only what went out before
+/// the offer.
 fn assert_continued(place: &Place, sent: &serde_json::Value) {
     let resumed_at = sent["resumed_at_bytes"].as_u64().expect("a count");
     let source = sent["wire"]["sent_source_bytes"].as_u64().expect("a count");
@@ -179,8 +181,8 @@ fn a_killed_sender_continues_where_it_was_cut_off() {
     assert_eq!(left.len(), 1, "nothing but the file is left: {left:?}");
 }
 
-/// A receiver with the flags `receives` is killed and started again under a sender with the flags `sends`. Behind a
-/// link, the sender is not told that nobody listens meanwhile.
+/// Kills a receiver with the flags `receives` and starts it again under a sender with the flags `sends`.
+/// Behind a link, the sender is not told that nobody listens meanwhile.
 pub(crate) fn a_killed_receiver_is_continued(
     place: &Place,
     (sends, receives): (&str, &str),
@@ -250,7 +252,7 @@ fn pipes_go_in_and_come_out() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Nobody would read it while the sender waits for the verdict.
+    // Nobody would read it while the sender waits for the receiver's report.
     let receiving = std::thread::spawn(move || receiving.wait_with_output().unwrap());
     let mut sending = fulmar(&format!("send - {port} --rate 50mbit"));
     let mut sending = sending

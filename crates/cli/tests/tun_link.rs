@@ -1,4 +1,4 @@
-//! `fulmar emulate --tun` carries any program's IP traffic as the link that it was told to be.
+//! `fulmar emulate --tun` carries any program's IP traffic as the configured link would.
 //!
 //! Method: the binary from outside, with the kernel's own stack at both ends and with ping and
 //! iperf3 as judges. Needs root; without it each test says that it was skipped.
@@ -10,7 +10,7 @@ use crate::rig::{Namespace, Rig, emulate, ready};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// What ping prints between `before` and `after`.
+/// The figure that ping prints between `before` and `after`.
 #[track_caller]
 fn figure(printed: &str, before: &str, after: &str) -> f64 {
     let rest = printed
@@ -41,8 +41,8 @@ fn a_round_trip_takes_the_delay_and_the_time_on_the_link_both_ways() {
         let least_ms = figure(&printed, "mdev = ", "/");
         // IP and ICMP headers and 1000 octets take 0.8 us an octet, each way.
         let expected_ms = 2.0 * (20.0 + f64::from(1000 + header_octets) * 8.0 / 10_000.0);
-        // ping prints whole microseconds. The best of 40 is free of other programs' load: what is
-        // left is ours, and the emulator promises less than a millisecond.
+        // ping prints whole microseconds. The best of 40 is free of other programs' load: the rest is ours,
+        // and the emulator promises less than a millisecond.
         assert!(
             least_ms >= expected_ms - 0.001,
             "{least_ms} < {expected_ms}"
@@ -91,7 +91,8 @@ fn a_capture_has_every_ip_packet_as_it_enters_and_as_it_leaves() {
     let shown = file.display();
     let rig = Rig::start(&format!("--loss 20% --ber 1e-5 --seed 7 --capture {shown}"));
     for there in Rig::AIR {
-        // Without a deadline it waits for twice the longest round trip, which a damaged time makes endless.
+        // Without a deadline ping waits for twice the longest round trip, which a damaged time makes
+        // endless.
         rig.ground
             .must(&format!("ping -w 2 -i 0.002 -s 1000 -q {there}"));
     }
@@ -159,8 +160,8 @@ fn tcp_and_udp_fill_a_link_of_ten_mbit_and_no_more() {
         };
         let (octets, seconds) = (figure("bytes"), figure("seconds"));
         let share = octets * 8.0 / seconds / 10e6 / (payload_octets / packet_octets);
-        // Above 1 by what waited in the queue when the clock stopped: 100 packets of 1.2 ms in 4 s.
-        // Below by that too, and by the control connection and the first round trips.
+        // Above 1 by the packets that waited in the queue when the clock stopped: 100 packets of 1.2 ms in
+        // 4 s. Below by these too, and by the control connection and the first round trips.
         assert!(share < 1.03, "{flags} {there}: {share} of the link");
         assert!(share > 0.94, "{flags} {there}: {share} of the link");
     }
@@ -193,7 +194,7 @@ fn snmp(namespace: &Namespace, counter: &str) -> u64 {
     found.unwrap_or_else(|| panic!("no counter {counter}"))
 }
 
-/// Sends `count` datagrams of [`CONTENT`] from ground to air; those that arrived.
+/// Sends `count` datagrams of [`CONTENT`] from ground to air; returns those that arrived.
 fn datagrams(rig: &Rig, from: IpAddr, to: IpAddr, count: u32) -> Vec<Vec<u8>> {
     let receiver = rig
         .air
@@ -223,8 +224,8 @@ fn datagrams(rig: &Rig, from: IpAddr, to: IpAddr, count: u32) -> Vec<Vec<u8>> {
     })
 }
 
-/// All zeros: every inverted bit shows, and two of them cannot cancel in the kernel's sums, as a one
-/// and a zero in one place of two words would.
+/// The content is all zeros: every inverted bit shows, and two of them cannot cancel in the kernel's sums,
+/// as a one and a zero in one place of two words would.
 const CONTENT: [u8; 1_000] = [0; 1_000];
 
 #[test]
@@ -373,7 +374,7 @@ fn what_was_made_is_gone_at_the_end_and_what_was_there_stays() {
     assert!(said(&taken).contains("left"), "{}", said(&taken));
 
     assert_eq!(link.record()["kind"], "stats");
-    // An impatient user presses Ctrl-C again; what was made shall go all the same.
+    // An impatient user presses Ctrl-C again; the devices must be removed all the same.
     for _ in 0..3 {
         link.signal(rustix::process::Signal::INT);
     }

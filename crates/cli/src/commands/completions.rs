@@ -1,4 +1,4 @@
-//! `fulmar completions`: what a shell completes, made from the arguments themselves.
+//! `fulmar completions`: completions for a shell, made from the arguments themselves.
 
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -45,7 +45,8 @@ fn completed(command: &Command) -> Command {
         .subcommands(shown)
 }
 
-/// A rate, an address or a number is no file, which a shell would offer for what it knows nothing of.
+/// The argument without file completion, if its value is a rate, an address or a number: a shell would
+/// offer files for every value that it does not know.
 fn without_files(argument: Arg) -> Arg {
     let takes_a_value = argument.get_action().takes_values();
     if takes_a_value && argument.get_value_hint() == ValueHint::Unknown {

@@ -1,4 +1,4 @@
-//! The flags that describe an AeroTP connection, and what follows from them.
+//! The flags that describe an AeroTP connection, and the settings that follow from them.
 
 use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
@@ -25,17 +25,18 @@ use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// A block waits no longer than this for its last source, or than a block takes at the link's rate.
+/// The longest wait of a block for its last source; longer only where the link takes longer for a whole
+/// block.
 const BLOCK_CLOSE: Duration = Duration::from_millis(50);
 /// TPDUs in flight at most: 12 MB of the usual size, or 1 s at 100 mbit.
 const WINDOW_TPDUS: u16 = 8_192;
-/// The send buffer holds what is sent in this time, within [`SEND_BUFFER_MIN`] and `_MAX`: several
-/// round trips even over a geostationary satellite, and twice what mode nack keeps for requests.
+/// The time whose octets the send buffer holds, within [`SEND_BUFFER_MIN`] and `_MAX`: several round trips
+/// even over a geostationary satellite, and twice what mode nack keeps for requests.
 const SEND_BUFFER_TIME: Duration = Duration::from_secs(4);
 const SEND_BUFFER_MIN: ByteCount = ByteCount(256 * 1024);
 const SEND_BUFFER_MAX: ByteCount = ByteCount(64 * 1024 * 1024);
 
-/// An MTU: octets, with or without their unit, since nothing else is ever meant.
+/// An MTU: octets, with or without their unit, since no other unit makes sense.
 pub(crate) fn mtu(text: &str) -> Result<ByteCount, String> {
     let parsed = match text.parse::<u64>() {
         Ok(octets) => ByteCount(octets),
@@ -58,7 +59,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Patience with a silent peer. Signs of life come four times in it.
+/// The longest silence of a peer. Signs of life come four times in it.
 pub(crate) fn give_up(text: &str) -> Result<Duration, String> {
     let parsed = parse_duration(text).map_err(|error| error.to_string())?;
     if parsed < Duration::from_secs(1) {
@@ -67,7 +68,7 @@ pub(crate) fn give_up(text: &str) -> Result<Duration, String> {
     Ok(parsed)
 }
 
-/// A rate at which something gets done.
+/// A rate above zero.
 pub(crate) fn rate(text: &str) -> Result<Bitrate, String> {
     let rate: Bitrate = text.parse().map_err(|error| format!("{error}"))?;
     if rate.as_bits_per_second() == 0 {
@@ -124,7 +125,7 @@ pub(crate) fn settings(mtu: ByteCount, overhead: ByteCount, give_up: Duration) -
     }
 }
 
-/// How much the send buffer should hold at `rate`.
+/// The octets that the send buffer should hold at `rate`.
 pub(crate) fn send_buffer_bytes(rate: Bitrate) -> usize {
     rate.bytes_in(SEND_BUFFER_TIME)
         .clamp(SEND_BUFFER_MIN, SEND_BUFFER_MAX)
@@ -145,7 +146,7 @@ pub(crate) enum Carrier {
     Secured(Box<SecuredEndpoint>),
 }
 
-/// The settings that a [`Carrier`] is made from.
+/// The settings from which a [`Carrier`] is made.
 #[derive(Debug)]
 pub(crate) struct CarrierPlan {
     /// The rate at which it sends.
@@ -156,12 +157,13 @@ pub(crate) struct CarrierPlan {
     pub(crate) mtu: ByteCount,
     /// Keys, if there are some.
     pub(crate) credentials: Option<Credentials>,
-    /// Where the other end is; `None` for one that waits.
+    /// The path to the other end; `None` for an end that waits.
     pub(crate) calls: Option<PathId>,
 }
 
 impl Carrier {
-    /// An endpoint as `plan` says. One that anybody can reach asks strangers to show their address.
+    /// An endpoint as `plan` says. One that anybody can reach asks strangers to show that their address is
+    /// theirs.
     ///
     /// # Errors
     /// The kernel has no entropy, or the keys make no session.
@@ -209,7 +211,7 @@ impl Carrier {
         }
     }
 
-    /// By which path the endpoint knows the end that is at `path`, if it calls one.
+    /// The path by which the endpoint knows the end that is at `path`, if it calls one.
     pub(crate) const fn inner_path(&self, path: PathId) -> PathId {
         match self {
             Self::Open(_) => path,
@@ -264,7 +266,8 @@ pub(crate) fn driver_to(
     Ok((driver, path))
 }
 
-/// A loop around a socket that listens at `address`, and where it came to listen. Warnings as in [`complain`].
+/// A loop around a socket that listens at `address`, and the address at which it listens in the end.
+/// Warnings as in [`complain`].
 ///
 /// # Errors
 /// The address cannot be had.
@@ -286,7 +289,7 @@ pub(crate) fn driver_at(
     Ok((driver, listening))
 }
 
-/// An event trace to a file, and what its first line says of whose it is.
+/// An event trace to a file; its first line names the role and the name of the end that it traces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TraceTo<'a> {
     pub(crate) file: Option<&'a Path>,
@@ -294,7 +297,7 @@ pub(crate) struct TraceTo<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Runs `application` to its end, traced if that is wanted.
+/// Runs `application` to its end, traced if that is asked for.
 ///
 /// # Errors
 /// The socket is broken, or the trace cannot begin.
@@ -322,7 +325,7 @@ pub(crate) fn run(
     ran
 }
 
-/// Says what could be better about the machine, and more of it if `verbose`; nothing if `quiet`.
+/// Warns of what could be better about the machine, with more lines if `verbose`; none if `quiet`.
 fn complain(port: &UdpPort, verbose: u8, quiet: bool) {
     if quiet {
         return;
@@ -340,7 +343,8 @@ fn complain(port: &UdpPort, verbose: u8, quiet: bool) {
     }
 }
 
-/// What one connection did, as it appears in JSON. What only the other end can know is null.
+/// The counters of one connection, as they appear in JSON. Counters that only the other end can know are
+/// null.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct WireReport {
     sent_source_bytes: Option<u64>,
@@ -375,7 +379,7 @@ impl WireReport {
         }
     }
 
-    /// Of a connection that sent the file.
+    /// The report of a connection that sent the file.
     pub(crate) fn of_sender(counters: Option<&Counters>) -> Self {
         let recovered = |counters: &Counters| counters.recovered_arq.iter().sum();
         Self {
@@ -384,7 +388,8 @@ impl WireReport {
         }
     }
 
-    /// Of a connection that received it. Where there was none, as for datagrams, nothing is known.
+    /// The report of a connection that received it. Without a connection, as for datagrams, nothing is
+    /// known.
     pub(crate) fn of_receiver(counters: Option<&Counters>) -> Self {
         let count = |field: fn(&Counters) -> u64| counters.map(field);
         Self {

@@ -236,7 +236,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
                 .with_context(|| carrier.name().to_owned())?,
         );
         if signals.exit().is_some() {
-            // What the signal cut off is no result.
+            // A run that the signal cut off is no result.
             rows.retain(|row| row.error.is_none());
             break;
         }

@@ -46,7 +46,7 @@ Stdout carries one JSON record a line: `start` with the address in use, `stats` 
 there are `stats` to print.
 ";
 
-/// What happens to a packet with inverted bits.
+/// The fate of a packet with inverted bits.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Damage {
     /// It arrives damaged, as over UDP-Lite or without a UDP checksum.
@@ -93,7 +93,7 @@ pub(crate) struct EmulateArgs {
     /// The seed of every random decision.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What happens to a datagram (a packet, with --tun) with inverted bits in it.
+    /// Fate of a datagram (a packet, with --tun) with inverted bits in it.
     #[arg(long, value_enum, default_value_t)]
     damage: Damage,
     /// Lower headers of each datagram on the link, in time and in bit errors: 28B for IPv4 and UDP if
@@ -215,7 +215,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     if let Some(failure) = broken {
         return Err(failure);
     }
-    // What was done until then is worth knowing however it ended.
+    // The counters until then are worth knowing, however it ended.
     output::record(&Counted {
         kind: "end",
         report: emulator.report(),
@@ -225,7 +225,7 @@ fn relay(args: &EmulateArgs, listen: &str, to: &str) -> Result<Exit, Failure> {
     Ok(signals.exit().unwrap_or(Exit::Done))
 }
 
-/// Begins a capture, if one is wanted.
+/// Begins a capture, if one is asked for.
 fn tap(
     args: &EmulateArgs,
     clock: Clock,
@@ -285,7 +285,7 @@ fn ticks<R: Serialize>(
         let kind = "stats";
         match output::watched_record(&Counted { kind, report }) {
             Ok(Reader::Present) => {}
-            // `| head` has seen enough: nobody would know of a link that goes on.
+            // `| head` has seen enough: a link that went on would not be noticed.
             Ok(Reader::Gone) => return Watch::Stop,
             Err(failure) => *broken = Some(failure),
         }
@@ -299,7 +299,7 @@ fn ticks<R: Serialize>(
     }
 }
 
-/// Whether what is sent to `to` arrives at the socket that listens at `listening`.
+/// Whether datagrams to `to` arrive at the socket that listens at `listening`.
 fn leads_to(to: SocketAddr, listening: SocketAddr) -> bool {
     // Only an address of this machine can be bound to.
     let is_ours = || UdpSocket::bind((to.ip(), 0)).is_ok();

@@ -32,7 +32,7 @@ Examples:
 Methods, columns and limits: docs/models/fit.md.
 ";
 
-/// Below this a model is not believed.
+/// The level of the test below which a model is not believed.
 const LEVEL: f64 = 0.01;
 
 /// The arguments of `fulmar fit`.
@@ -41,17 +41,17 @@ const LEVEL: f64 = 0.01;
 pub(crate) struct FitArgs {
     /// The recording: CSV, pcap or pcapng; `-` is stdin.
     file: PathBuf,
-    /// Of a capture: the UDP port that the flow's packets were sent to.
+    /// For a capture: the UDP port that the flow's packets were sent to.
     #[arg(long, value_name = "PORT")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Of a capture: whose sequence numbers its packets have.
+    /// For a capture: the protocol whose sequence numbers its packets have.
     #[arg(long, value_name = "NAME", default_value = "rtp", requires = "port")]
     protocol: ProtocolArg,
-    /// Of a capture of RTP with several sources: which one.
+    /// For a capture of RTP with several sources: the source to take.
     #[arg(long, value_name = "SSRC", requires = "port", value_parser = ssrc)]
     ssrc: Option<u32>,
-    /// Of a table: `sequence` has this many bits and begins again at 0.
+    /// For a table: `sequence` has this many bits and begins again at 0.
     #[arg(long, value_name = "BITS", conflicts_with = "port")]
     #[arg(value_parser = clap::value_parser!(u32).range(4..=63))]
     wrap: Option<u32>,
@@ -77,7 +77,7 @@ enum ProtocolArg {
     Aerotp,
 }
 
-/// As tools print it: `0x1234abcd`, or decimal.
+/// An SSRC as tools print it: `0x1234abcd`, or decimal.
 fn ssrc(text: &str) -> Result<u32, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
@@ -230,7 +230,7 @@ fn table(fit: &Fit) -> Listing {
     table
 }
 
-/// The table, what was compared, and the lines to paste.
+/// The table, the compared models, and the lines to paste.
 fn text(fit: &Fit, best: &Fitted, name: &str, table: &Listing) -> anyhow::Result<String> {
     let mut text = String::new();
     let share = 100.0 * output::share(fit.lost, fit.packets);

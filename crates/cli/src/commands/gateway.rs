@@ -46,7 +46,7 @@ Examples:
 docs/guide/gateway.md documents every key; examples/gateway/ has files to begin with.
 ";
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
     /// Text on a terminal, JSON otherwise.
@@ -70,7 +70,7 @@ pub(crate) struct GatewayArgs {
     /// Only print the kernel's rules for transparent entries, as a shell script.
     #[arg(long, conflicts_with = "json")]
     print_rules: bool,
-    /// How log lines on stderr look.
+    /// Format of the log lines on stderr.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     log_format: LogFormat,
     /// Print one JSON record on stdout when the ports are open, with their addresses.
@@ -86,7 +86,7 @@ pub(crate) struct GatewayArgs {
     trace: Option<PathBuf>,
 }
 
-/// What the command line wants recorded, and where.
+/// The recordings that the command line asks for, and their files.
 #[derive(Clone, Debug)]
 struct Recordings {
     capture: Option<PathBuf>,
@@ -121,7 +121,7 @@ struct Start<'a> {
     metrics: Option<SocketAddr>,
 }
 
-/// A configuration from its file, with what the command line wants recorded.
+/// A configuration from its file, with the recordings that the command line asks for.
 fn configuration(path: &Path, recordings: &Recordings) -> Result<GatewayConfig, Failure> {
     let mut config = read(path)?;
     recordings.replace(&mut config);
@@ -192,8 +192,8 @@ pub(super) fn read(path: &Path) -> Result<GatewayConfig, Failure> {
     GatewayConfig::read(&path.display().to_string(), &text).or_exit(Exit::Usage)
 }
 
-/// Refuses to read again what can be read once: whoever opened a pipe without a writer would wait, and
-/// obey no signal meanwhile.
+/// Refuses to read again a file that can be read only once: opening a pipe without a writer would wait, and
+/// no signal would be obeyed meanwhile.
 ///
 /// # Errors
 /// The configuration is no file.
@@ -206,7 +206,7 @@ fn refuse_pipe(path: &Path) -> Result<(), Failure> {
             );
             Err(anyhow::anyhow!(problem)).or_exit(Exit::Usage)
         }
-        // What is wrong with it is said by whoever reads it.
+        // The reader reports what is wrong with it.
         _ => Ok(()),
     }
 }
@@ -223,7 +223,7 @@ fn failure(error: GatewayError) -> Failure {
     }
 }
 
-/// Sets how much is logged.
+/// Sets the log level.
 type SetLevel = Box<dyn Fn(LogLevel) + Send>;
 
 fn level_filter(level: LogLevel, verbose: u8) -> LevelFilter {
@@ -259,7 +259,7 @@ fn begin_logs(format: LogFormat, level: LogLevel, verbose: u8, limit: LineLimit)
     })
 }
 
-/// Who asks for a reload of `file` by a signal.
+/// The process that asks for a reload of `file` by a signal.
 fn asker(sender: Option<Process>, file: &Path) -> Asker {
     let pid = sender.and_then(|process| u32::try_from(process.pid).ok());
     // It may be gone, or not ours to see.
@@ -275,8 +275,7 @@ fn asker(sender: Option<Process>, file: &Path) -> Asker {
     }
 }
 
-/// Turns signals into requests, on a thread of its own: reading the file again must not hold the
-/// gateway up.
+/// Turns signals into requests, on a thread of its own: reading the file again must not delay the gateway.
 fn obey_signals(
     wake_up: WakeUp,
     signals: Signals,
@@ -362,7 +361,7 @@ pub(crate) fn run(args: &GatewayArgs, verbose: u8) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Runs a gateway to its end: the flows that were cut, and the exit.
+/// Runs a gateway to its end. Returns the flows that were cut, and the exit.
 fn serve(
     args: &GatewayArgs,
     clock: Clock,

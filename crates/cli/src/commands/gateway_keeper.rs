@@ -1,4 +1,4 @@
-//! `fulmar gateway-keeper`: what `fulmar gateway` starts to hold its sockets. Not for people.
+//! `fulmar gateway-keeper`: the process that `fulmar gateway` starts to hold its sockets. Not for people.
 
 use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;

@@ -39,7 +39,7 @@ pub(crate) struct KeygenArgs {
 /// Makes a key, or prints the public half of one.
 ///
 /// # Errors
-/// A file is there already, cannot be read or written, or holds no key.
+/// A file exists already, cannot be read or written, or holds no key.
 pub(crate) fn run(args: &KeygenArgs) -> Result<Exit, Failure> {
     if args.public {
         let key = read_secret_key(&args.file).map_err(failure)?;

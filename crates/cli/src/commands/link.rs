@@ -10,7 +10,7 @@ use fulmar_channel::{
 use fulmar_proto::units::{Bitrate, Duration, Probability, parse_duration};
 use std::path::{Path, PathBuf};
 
-/// A bare count is packets, as in `tc`: a count has no unit that could be mistaken.
+/// The limit of a queue. A bare count is packets, as in `tc`: a count has no unit that could be mistaken.
 fn queue(text: &str) -> Result<QueueLimit, TextError> {
     match text.parse::<u32>() {
         Ok(packets) => Ok(QueueLimit::packets(packets)),
@@ -32,7 +32,7 @@ macro_rules! link_args {
             #[arg(id = concat!($prefix, "delay"), long = concat!($prefix, "delay"))]
             #[arg(value_name = "TIME", hide_short_help = $hide, value_parser = parse_duration)]
             delay: Option<Duration>,
-            /// What may wait: 100 (packets), 150kB, '100 packets 150kB' or unlimited.
+            /// Limit of the queue: 100 (packets), 150kB, '100 packets 150kB' or unlimited.
             #[arg(id = concat!($prefix, "queue"), long = concat!($prefix, "queue"))]
             #[arg(value_name = "LIMIT", hide_short_help = $hide, value_parser = queue)]
             queue: Option<QueueLimit>,
@@ -123,7 +123,7 @@ pub(crate) struct LinkArgs {
     down: DownArgs,
 }
 
-/// A link in both directions as meant.
+/// A link in both directions, as checked settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) up: Config,

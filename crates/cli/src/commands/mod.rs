@@ -1,4 +1,4 @@
-//! One module for each verb: its arguments as typed, what they mean, and what is printed.
+//! One module for each verb: its arguments as typed, the settings they mean, and its output.
 
 mod address;
 pub(crate) mod completions;

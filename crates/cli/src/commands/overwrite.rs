@@ -1,4 +1,4 @@
-//! No output takes the place of its own input.
+//! Checks that no output overwrites its own input.
 
 use crate::exit::{Exit, Failure, OrExit};
 use anyhow::anyhow;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Refuses `output`, given by `flag`, if it is the file `input`, by whatever name.
 ///
 /// # Errors
-/// It is. What does not exist yet is no input.
+/// It is. A file that does not exist yet is no input.
 pub(super) fn refuse(flag: &str, output: &Path, input: &Path) -> Result<(), Failure> {
     if !is_same(output, input) {
         return Ok(());
@@ -22,7 +22,7 @@ pub(super) fn refuse(flag: &str, output: &Path, input: &Path) -> Result<(), Fail
     .or_exit(Exit::Usage)
 }
 
-/// Refuses `output` as [`refuse`] does, and also if a former recording there would be kept in the place
+/// Refuses `output` as [`refuse`] does, and also if a former recording there would be kept under the name
 /// of `input`.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub(super) fn refuse_recording(flag: &str, output: &Path, input: &Path) -> Resul
     .or_exit(Exit::Usage)
 }
 
-/// Whether both are one file, to which an overwriting would do harm.
+/// Whether both are one file that overwriting would harm.
 fn is_same(output: &Path, input: &Path) -> bool {
     let (Ok(written), Ok(read)) = (fs::metadata(output), fs::metadata(input)) else {
         return false;

@@ -24,7 +24,7 @@ use fulmar_proto::wire::Mode;
 use fulmar_proto::wire::aerotp::FecStrength;
 use std::net::SocketAddr;
 
-/// How one-way delays are measured.
+/// The assumption on which one-way delays rest.
 const ASSUMPTION: &str = "the fastest question and its answer took equally long each way";
 
 const EXAMPLES: &str = "\
@@ -99,7 +99,7 @@ pub(crate) struct PerfArgs {
     /// Client: reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable.
     #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
-    /// What the link carries, all headers included; of a server, the most that it sends.
+    /// Rate of the link, all headers included; of a server, the most that it sends.
     #[arg(long, value_name = "RATE", value_parser = connection::rate)]
     rate: Option<Bitrate>,
     /// Client: parity in each packet against bit errors, in words of 32 bits.
@@ -121,10 +121,10 @@ pub(crate) struct PerfArgs {
     security: SecurityArgs,
 }
 
-/// A link's rate, where none was named.
+/// A link's rate if none was named.
 const CLIENT_RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);
 const SERVER_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000_000);
-/// As iperf3 has it.
+/// The rate of UDP tests, iperf3's default.
 const UDP_RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000);
 const TIME: Duration = Duration::from_secs(10);
 
@@ -155,7 +155,7 @@ impl PerfArgs {
         self.rate.unwrap_or(default)
     }
 
-    /// What to ask the server for.
+    /// The test that the server is asked for.
     fn test(&self, connection: &ConnectionConfig) -> Result<Test, Failure> {
         let payload = connection
             .payload_bytes()

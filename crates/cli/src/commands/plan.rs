@@ -1,4 +1,4 @@
-//! `fulmar plan`: what the closed forms expect of a link, before anything is sent over it.
+//! `fulmar plan`: a link's goodput by the closed forms, before anything is sent over it.
 
 mod forecast;
 
@@ -27,7 +27,7 @@ Examples:
 Closed forms are bounds: no fading, a link that is always busy, ideal timers (docs/guide/plan.md).
 ";
 
-/// A packet's largest length: the field of IP that says it has 16 bits.
+/// The longest packet: IP's length field has 16 bits.
 const LONGEST: ByteCount = ByteCount(65_535);
 
 /// The arguments of `fulmar plan`.
@@ -76,7 +76,7 @@ pub(crate) struct PlanArgs {
     /// Bits inverted on the way back: a lost acknowledgement then counts as a lost packet.
     #[arg(long, value_name = "SHARE", default_value = "0")]
     back_ber: BitErrorRate,
-    /// How sure the number of blocks shall suffice.
+    /// Probability with which the number of blocks shall suffice.
     #[arg(long, value_name = "SHARE", default_value = "99%")]
     confidence: Probability,
     /// Print one JSON object instead of text.
@@ -87,7 +87,7 @@ pub(crate) struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// What was asked, checked.
+    /// The question as checked settings.
     fn question(&self) -> Result<Question, Failure> {
         let wrong = |problem: String| Err(anyhow!(problem)).or_exit(Exit::Usage);
         if self.rate == Bitrate::ZERO {
@@ -187,7 +187,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Which columns matter: what there is to get, then what the last line explains.
+/// The weights of the columns: goodput first, then the columns that the last line explains.
 const WEIGHTS: [u8; 10] = [HEAVIEST, 40, 45, 60, 100, 95, 80, 70, 90, 85];
 
 fn table(forecast: &Forecast) -> Listing {
@@ -245,7 +245,7 @@ fn text(question: &Question, forecast: &Forecast, table: &Listing) -> anyhow::Re
     Ok(text)
 }
 
-/// The unit a person would take; JSON has the exact figure.
+/// A time in the unit that a person would take; JSON has the exact figure.
 fn shown_time(span: Duration) -> String {
     let seconds = span.as_secs_f64();
     let (unit, size) = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6)]
@@ -255,12 +255,12 @@ fn shown_time(span: Duration) -> String {
     format!("{}{unit}", four_digits(seconds / size))
 }
 
-/// Rounded to four significant digits.
+/// A value rounded to four significant digits.
 fn four_digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// As exact as the equations' assumptions, and more.
+/// A rate rounded to four digits, which is more exact than the equations' assumptions.
 fn to_four_digits(bits_per_second: u64) -> Bitrate {
     let digits = bits_per_second.checked_ilog10().unwrap_or_default();
     let step = 10_u64.pow(digits.saturating_sub(3));

@@ -9,7 +9,7 @@ use std::ops::Range;
 const STYLE: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {rate} {eta_precise}";
 const STYLE_UNKNOWN: &str = "{prefix} {spinner} {bytes} {rate}";
 
-/// In the unit of the link's own rate.
+/// The speed in the unit of the link's own rate.
 fn rate(state: &ProgressState, out: &mut dyn Write) {
     // What cannot be shown is shown a tick later.
     let _ = write!(out, "{:.2} Mbit/s", state.per_sec() * 8.0 / 1e6);
@@ -52,7 +52,7 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Says something without tearing the bar.
+    /// Prints a line without breaking the bar.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
             self.bar.suspend(|| eprintln!("fulmar: {text}"));

@@ -64,7 +64,7 @@ pub(crate) struct RecvArgs {
     /// Give a sender up when it was not heard for so long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
     give_up: Duration,
-    /// How often what arrived is synced to the disk, so that a crash costs no more than that.
+    /// Interval at which arrived octets are synced to the disk, so that a crash costs no more than that.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = connection::span)]
     checkpoint: Duration,
     /// Trace the connection's events to a file, one JSON object a line.
@@ -174,9 +174,9 @@ impl ReceiveObserver for Watcher {
 }
 
 impl Watcher {
-    /// Says what is wrong with the last file, if that was not said yet.
+    /// Reports what is wrong with the last file, if that was not reported yet.
     fn complain(&mut self) {
-        // A record has said it already.
+        // A record has reported it already.
         if self.json {
             return;
         }
@@ -257,7 +257,7 @@ fn chain(error: &(impl std::error::Error + 'static)) -> String {
     causes.join(": ")
 }
 
-/// The share that the link took for good; of a transfer that was cut off there is none to tell.
+/// The share that the link took for good; `None` for a transfer that was cut off.
 fn residual_loss(report: &ReceiveReport) -> Option<f64> {
     let is_over = matches!(report.verdict, Verdict::Complete | Verdict::Incomplete);
     let missing = report.missing.filter(|_| is_over)?;
@@ -303,7 +303,7 @@ fn destination(args: &RecvArgs, waker: Waker) -> Result<Destination, Failure> {
                 cause,
             });
         }
-        // Only itself: a whole path that is missing is more likely a slip of the pen.
+        // Only the directory itself: a whole path that is missing is more likely a typing mistake.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             std::fs::create_dir(&args.dir)
                 .with_context(|| format!("making the directory {dir} (mkdir -p makes its parents)"))
@@ -343,7 +343,7 @@ pub(crate) fn run(args: &RecvArgs, verbose: u8) -> Result<Exit, Failure> {
             error,
             exit_code: exit.code(),
         })?;
-        // The record has said what is wrong.
+        // The record has reported what is wrong.
         return Ok(exit);
     }
     outcome
@@ -431,7 +431,7 @@ fn ended(
 ) -> Result<Exit, Failure> {
     watcher.progress.clear();
     if ran.is_err() {
-        // The exit says what became of the socket, and not of the last file.
+        // The exit tells of the socket, and not of the last file.
         watcher.complain();
     }
     ran?;

@@ -69,7 +69,7 @@ impl ReproduceArgs {
     }
 }
 
-/// What to make.
+/// The papers to make.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     One(&'static Paper),
@@ -138,7 +138,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Exit, Failure> {
     finish(args, &places, made)
 }
 
-/// A line for each figure: the paper's name where there are several, the figure's, its title.
+/// Prints a line for each figure: the paper's name if there are several papers, the figure's name, its
+/// title.
 fn list(papers: &[&'static Paper]) -> Result<Exit, Failure> {
     for paper in papers {
         let of = if papers.len() > 1 { paper.name } else { "" };
@@ -149,16 +150,16 @@ fn list(papers: &[&'static Paper]) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A paper, and where its files go.
+/// A paper, and the directory of its files.
 struct Place {
     reproduction: Reproduction,
     directory: PathBuf,
 }
 
-/// What became of it.
+/// The outcome of a paper.
 struct Made {
     outcome: anyhow::Result<Outcome>,
-    /// How it ended, if it did not go well.
+    /// The exit that it asks for, if it did not go well.
     exit: Exit,
     /// Runs that broke a promise.
     broken: usize,
@@ -206,8 +207,7 @@ impl Place {
         })
     }
 
-    /// Makes the runs, and writes the files as soon as they are over; nothing if an interrupt cut
-    /// them off.
+    /// Makes the runs, and writes the files as soon as they are over; nothing if an interrupt cut them off.
     fn make(&self, args: &ReproduceArgs, progress: &Progress) -> Option<Made> {
         let failed = |problem, exit| {
             Some(Made {
@@ -248,8 +248,8 @@ impl Place {
 }
 
 impl Place {
-    /// Writes the files, the page last. Earlier pages go first, the overview too: what is there
-    /// after an interrupt is whole.
+    /// Writes the files, the page last. Earlier pages are removed first, the overview too: after an
+    /// interrupt, all that is there is whole.
     fn write(&self, args: &ReproduceArgs, files: &[OutputFile]) -> anyhow::Result<()> {
         if matches!(args.paper, Choice::All) {
             OVERVIEW
@@ -266,7 +266,7 @@ impl Place {
     }
 }
 
-/// Writes the overview, and says what there is and what went wrong.
+/// Writes the overview, and reports the files and the failures.
 fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exit, Failure> {
     let mut worst = Exit::Done;
     let mut attempts = Vec::new();
@@ -315,7 +315,7 @@ fn finish(args: &ReproduceArgs, places: &[Place], made: Vec<Made>) -> Result<Exi
     Ok(worst)
 }
 
-/// The command as the page tells it: without what its content does not depend on.
+/// The command as the page gives it: without arguments on which its content does not depend.
 fn command(name: &str, runs: Option<usize>) -> String {
     let runs = runs.map(|runs| format!(" --runs {runs}"));
     format!(
@@ -324,7 +324,8 @@ fn command(name: &str, runs: Option<usize>) -> String {
     )
 }
 
-/// Beside each file while it is written, and to try whether a directory can be written to.
+/// The suffix of a file while it is written, and of the one that tries whether a directory can be written
+/// to.
 const PART: &str = ".part";
 
 /// Makes the directory, and a file in it that is removed again.
@@ -344,13 +345,13 @@ fn write(directory: &Path, file: &OutputFile) -> anyhow::Result<()> {
     std::fs::write(&part, &file.text)
         .and_then(|()| std::fs::rename(&part, &path))
         .inspect_err(|_| {
-            // What could be written of it is of no use.
+            // The part that could be written is of no use.
             drop(std::fs::remove_file(&part));
         })
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// Removes a file of an earlier time, if it is there.
+/// Removes a file of an earlier run, if it is there.
 fn remove(path: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -35,7 +35,7 @@ impl SecurityArgs {
         self.key.is_some() || self.preset.is_some()
     }
 
-    /// Says, unless `quiet`, that there are none.
+    /// Warns, unless `quiet`, that there are none.
     pub(crate) fn warn(&self, quiet: bool) {
         if !self.is_given() && !quiet {
             eprintln!("{UNSECURED}");
@@ -50,16 +50,16 @@ impl SecurityArgs {
             .map(PathBuf::as_path)
     }
 
-    /// Refuses a recording, given by `flag`, in the place of a key.
+    /// Refuses a recording, given by `flag`, that would overwrite a key file.
     ///
     /// # Errors
-    /// It is one.
+    /// It would.
     pub(crate) fn spare(&self, flag: &str, output: &Path) -> Result<(), Failure> {
         let mut files = self.files();
         files.try_for_each(|file| overwrite::refuse_recording(flag, output, file))
     }
 
-    /// The keys, read. An end that `calls` another has one peer.
+    /// Reads the keys. An end that `calls` another has one peer.
     ///
     /// # Errors
     /// A file cannot be used, or there are too many peers.

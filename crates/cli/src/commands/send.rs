@@ -47,7 +47,7 @@ const SCHEMA: &str = "fulmar.send/1";
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct SendArgs {
-    /// What to send; - is stdin.
+    /// The file to send; - is stdin.
     file: PathBuf,
     /// Where a `fulmar recv` listens.
     #[arg(value_name = "HOST:PORT")]
@@ -56,7 +56,7 @@ pub(crate) struct SendArgs {
     /// datagram (some may be missing, and what is missing is known).
     #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
-    /// What the link carries.
+    /// Rate of the link, all headers included.
     #[arg(long, default_value = "5Mbit/s", value_parser = connection::rate)]
     rate: Bitrate,
     /// Parity in each TPDU against bit errors, in words of 32 bits.
@@ -122,7 +122,7 @@ struct Sent<'a> {
     exit_code: u8,
 }
 
-/// A failure of which the receiver sent no report. How much it has, only it knows.
+/// A failure of which the receiver sent no report. Only the receiver knows how much it has.
 #[derive(Serialize)]
 struct NotSent {
     schema: &'static str,
@@ -188,7 +188,7 @@ fn is_pipe(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A directory is no file, but a pipe makes it one.
+/// Refuses a directory, which is no file, though piping it through `tar` makes one.
 fn refuse_directory(args: &SendArgs) -> Result<(), Failure> {
     if !args.file.is_dir() {
         return Ok(());
@@ -267,12 +267,12 @@ pub(crate) fn run(args: &SendArgs, verbose: u8) -> Result<Exit, Failure> {
     }
 }
 
-/// Between two tries, at first and at most.
+/// The pause between two tries: the first, and the longest.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// Sends the file, as often as it takes with `--wait`; of a transfer that was begun and failed, `so_far` says how
-/// far it came.
+/// Sends the file, as often as needed with `--wait`. `so_far` is the progress of a transfer that was begun
+/// and failed.
 fn transfer(
     args: &SendArgs,
     name: &str,
@@ -374,7 +374,7 @@ fn attempt(
         let exit = match error {
             SendError::Unreachable(_) | SendError::PortClosed => Exit::Unreachable,
             SendError::Vanished(_) | SendError::Unsteady(_) => Exit::LinkLost,
-            // Whoever waits for ever waits for the next one, too.
+            // A sender that waits for ever waits for the next receiver, too.
             SendError::ReceiverStopped if args.wait => Exit::LinkLost,
             SendError::Connect(_) => Exit::Usage,
             SendError::Stopped => signals.exit().unwrap_or(Exit::Failed),
@@ -485,13 +485,13 @@ fn last_line(name: &str, report: &SendReport, goodput: Bitrate) -> String {
     )
 }
 
-/// The rate that the link was found to allow, or was said to allow if that is lower.
+/// The rate that the link was found to allow, or the configured one if that is lower.
 fn allowed(report: &SendReport) -> Option<Bitrate> {
     let rate = report.path_rate?;
     Some(rate.link.unwrap_or(rate.declared).min(rate.declared))
 }
 
-/// The share of the file's TPDUs, repeated ones included, that the sender came to hold lost; in modes that
+/// The share of the file's TPDUs, repeated ones included, that the sender held for lost; in modes that
 /// confirm nothing it cannot know.
 fn held_lost(report: &SendReport) -> Option<f64> {
     if !ModeRules::of(report.mode).confirms() {

@@ -1,5 +1,5 @@
-//! What the service manager hears of a gateway: systemd.service(5), `Type=notify` and `WatchdogSec=`,
-//! by the datagrams of `sd_notify(3)`. Where `NOTIFY_SOCKET` is not set nothing is said.
+//! Notifications to the service manager: systemd.service(5), `Type=notify` and `WatchdogSec=`, by the
+//! datagrams of `sd_notify(3)`. Where `NOTIFY_SOCKET` is not set nothing is sent.
 
 use fulmar_net::gateway::Control;
 use fulmar_net::wait::wait;
@@ -14,12 +14,12 @@ fn say(states: &[NotifyState<'_>]) {
     }
 }
 
-/// The ports are open, or a reload is through.
+/// Tells that the ports are open, or that a reload is done.
 pub(super) fn ready() {
     say(&[NotifyState::Ready]);
 }
 
-/// The configuration is being read again.
+/// Tells that the configuration is being read again.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => say(&[NotifyState::Reloading, now]),
@@ -27,13 +27,13 @@ pub(super) fn reloading() {
     }
 }
 
-/// It was asked to end.
+/// Tells that the gateway was asked to end.
 pub(super) fn stopping() {
     say(&[NotifyState::Stopping]);
 }
 
-/// From now on says that all is well for as long as the gateway's loop answers, if the manager wants
-/// to know; a loop that hangs is then restarted by the manager.
+/// Tells from now on that all is well for as long as the gateway's loop answers, if the manager wants to
+/// know; the manager then restarts a loop that hangs.
 ///
 /// # Errors
 /// The system gives no thread.

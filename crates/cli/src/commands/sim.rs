@@ -41,9 +41,9 @@ Examples:
 Ctrl-C prints the runs that were over. Scenarios and records: docs/guide/simulator.md; captures: docs/guide/captures.md.
 ";
 
-/// Ten thousand flows with every key are a tenth of this.
+/// The longest scenario that is read: ten thousand flows with every key are a tenth of this.
 const SCENARIO_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// What could not be written.
+/// The name of the action in errors about stdout.
 const STDOUT: &str = "writing to standard output";
 
 /// The arguments of `fulmar sim`.
@@ -204,7 +204,7 @@ fn sweep(
     Ok(Exit::Done)
 }
 
-/// A reader that has seen enough (`| head`) is no failure.
+/// Accepts a reader that has seen enough (`| head`): that is no failure.
 fn written(outcome: anyhow::Result<()>) -> Result<(), Failure> {
     let broken_pipe = |error: &anyhow::Error| {
         error.chain().any(|cause| {
@@ -221,7 +221,7 @@ fn written(outcome: anyhow::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// The experiment, and a digest of all that its results depend on but the version.
+/// The experiment, and a digest of all that its results depend on except the version.
 fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
     let path = args.scenario.as_deref().unwrap_or(Path::new("-"));
     let name = path.display().to_string();
@@ -284,7 +284,7 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
     Ok((experiment, digest.finalize().to_hex().to_string()))
 }
 
-/// The last of two values would hold, and the other be ignored without a word.
+/// Refuses a value that is given twice: the last would hold, and the other be ignored without a word.
 fn refuse_said_twice(args: &SimArgs) -> Result<(), Failure> {
     let path_of = |set: &str| set.split('=').next().unwrap_or_default().trim().to_owned();
     let flags = [
@@ -306,7 +306,7 @@ fn refuse_said_twice(args: &SimArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a file or stdin says, of bounded length.
+/// The octets of a file or of stdin, of bounded length.
 fn read_octets(path: &Path) -> anyhow::Result<Vec<u8>> {
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
@@ -323,7 +323,7 @@ fn read_octets(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(octets)
 }
 
-/// Runs the experiment with a progress bar: all of it, or what was over when a signal came.
+/// Runs the experiment with a progress bar: all of it, or the runs that were over when a signal came.
 fn compute(
     experiment: &Experiment,
     jobs: usize,

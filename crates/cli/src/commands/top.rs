@@ -40,7 +40,7 @@ pub(crate) struct TopArgs {
     /// Print one JSON record a look, with every figure's name and exact value.
     #[arg(long)]
     json: bool,
-    /// How often to look.
+    /// Interval between two looks.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::connection::span)]
     interval: Duration,
     /// Show a snapshot of before, which the gateway still keeps, by its number.
@@ -60,7 +60,7 @@ fn failure(error: InquiryError) -> Failure {
     }
 }
 
-/// What the gateway says, as JSON that is an object.
+/// The gateway's answer, as JSON that is an object.
 fn look(args: &TopArgs) -> Result<serde_json::Value, Failure> {
     let target = match args.sequence {
         Some(sequence) => format!("/view?sequence={sequence}"),
@@ -82,7 +82,7 @@ fn view(value: serde_json::Value, args: &TopArgs) -> Result<View, Failure> {
     Ok(view?)
 }
 
-/// Colours are for terminals, and for who did not decline them (no-color.org).
+/// Colours, on a terminal whose user has not declined them (no-color.org).
 fn paint() -> Paint {
     let declined = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -96,7 +96,7 @@ fn paint() -> Paint {
 /// Shows a gateway.
 ///
 /// # Errors
-/// Nothing answers, or what does is no gateway.
+/// Nothing answers, or the answer is not a gateway's.
 pub(crate) fn run(args: &TopArgs) -> Result<Exit, Failure> {
     if args.once {
         let value = look(args)?;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let (waker, wake_up) = waker().context("making a waker").or_exit(Exit::Device)?;
-    // The screen is put back whatever comes; no look takes long.
+    // The screen is put back however it ends; no look takes long.
     let signals = Signals::catch_all(&[&waker])?;
     if args.json {
         return records(args, &wake_up, &signals);
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Waits for the next look; says how to end, if a signal came.
+/// Waits for the next look; returns the exit, if a signal came.
 fn rest(args: &TopArgs, wake_up: &WakeUp, signals: &Signals) -> Result<Option<Exit>, Failure> {
     if signals.exit().is_none() {
         let sources = [(wake_up.as_fd(), Interest::Readable)];

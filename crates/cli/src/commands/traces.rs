@@ -21,7 +21,7 @@ pub(crate) struct Traces {
     files: RefCell<Vec<PathBuf>>,
 }
 
-/// What was read, by its name and how it was read, with the digest of what was read of the file.
+/// Traces by name and by the way they were read, each with a digest of the octets that were read.
 type Known<T> = RefCell<BTreeMap<String, (Arc<T>, blake3::Hash)>>;
 
 impl Traces {
@@ -57,7 +57,7 @@ impl Traces {
         Ok(())
     }
 
-    /// Names and contents of all that were read.
+    /// Adds names and contents of all that were read to a digest.
     pub(crate) fn digest(&self, into: &mut blake3::Hasher) {
         let mut known = |name: &str, digest: &blake3::Hash| {
             into.update(format!("{name:?}").as_bytes());
@@ -124,7 +124,7 @@ impl Recordings for Traces {
     }
 }
 
-/// Hashes what is read through it.
+/// A reader that hashes the octets that pass through it.
 struct Hashed<R> {
     reader: R,
     hasher: blake3::Hasher,

@@ -17,10 +17,10 @@ pub(super) fn stoppable(signals: &Signals) -> Progress {
     }
 }
 
-/// How often progress is told where no bar can be drawn.
+/// The interval of progress lines where no bar can be drawn.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// All that there is to do.
+/// The whole amount of work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
     what: &'static str,
@@ -45,8 +45,8 @@ impl Total {
     }
 }
 
-/// The time that is left when `done` of the cost took `elapsed` and `left` of it remains, at the
-/// pace of all that was done; `None` before anything is.
+/// The time that is left when `done` of the cost took `elapsed` and `left` of it remains, at the pace of
+/// all that was done; `None` before anything is done.
 fn time_left(elapsed: Duration, done: u64, left: u64) -> Option<Duration> {
     let seconds = elapsed.as_secs_f64() * left as f64 / done as f64;
     Duration::try_from_secs_f64(seconds).ok()
@@ -62,7 +62,7 @@ pub(super) fn watch<T: Send>(
     let bar = ProgressBar::with_draw_target(Some(cost), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{bar:30} {msg}");
     bar.set_style(style.context("the progress bar's template is malformed")?);
-    // What was there before says nothing of the time that is left.
+    // The cost of earlier work says nothing of the time that is left.
     let before = progress.cost.load(Ordering::Relaxed);
     let mut lines = (!std::io::stderr().is_terminal()).then_some(LINE_EVERY);
     let outcome = std::thread::scope(|scope| {

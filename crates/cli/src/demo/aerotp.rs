@@ -21,13 +21,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Enough for a few tries at every TPDU (several round trips of 20 ms at 5 mbit), and little enough
-/// that the delay is the link's rather than the buffer's.
+/// Enough for a few tries at every TPDU (several round trips of 20 ms at 5 mbit), and little enough that
+/// the delay is the link's rather than the buffer's.
 const SEND_BUFFER: usize = 64 * 1024;
 const GIVE_UP: Duration = Duration::from_secs(20);
 const CHECKPOINT: Duration = Duration::from_secs(1);
 
-/// How long a damaged TPDU that was asked for again is waited for: several tries at it.
+/// The wait for a damaged TPDU that was asked for again: several tries at it.
 const REQUESTED_WAIT: Duration = Duration::from_millis(250);
 
 fn connection(carrier: Carrier, mode: Mode, rate: Bitrate) -> ConnectionConfig {
@@ -39,7 +39,7 @@ fn connection(carrier: Carrier, mode: Mode, rate: Bitrate) -> ConnectionConfig {
             .map_or(Duration::ZERO, |_| defaults.hole_waits.parity),
         ..defaults.hole_waits
     };
-    // Without acknowledgements, what was sent is kept for as long as it may be asked for.
+    // Without acknowledgements, a TPDU is kept for as long as it may be asked for.
     let kept = match mode {
         Mode::HybridNack => rate.bytes_in(REQUESTED_WAIT).as_usize(),
         _ => 0,

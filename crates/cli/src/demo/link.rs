@@ -10,7 +10,7 @@ use fulmar_proto::units::{Duration, Instant};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread::JoinHandle;
 
-/// How long the link looks away from the request to stop.
+/// The interval at which the link checks for the request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Any free port of the loopback.
@@ -66,12 +66,12 @@ impl Link {
         })
     }
 
-    /// Where to send to.
+    /// The address to send to.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it and returns what it did.
+    /// Ends the link and returns its counters.
     pub(crate) fn end(self) -> Result<Report> {
         self.stop.request();
         self.waker.wake().context("stopping the emulator")?;

@@ -1,7 +1,7 @@
 //! The demonstration: a real file over a real (emulated) bad link, in every mode and over plain UDP.
 //!
-//! [`plan`] says what is run, [`link`] is the emulator in a thread, [`aerotp`] and [`plain`] move the
-//! file, [`timeline`] measures, [`row`] is one line of the result.
+//! [`plan`] lists the runs, [`link`] is the emulator in a thread, [`aerotp`] and [`plain`] move the file,
+//! [`timeline`] measures, [`row`] is one line of the result.
 
 pub(crate) mod aerotp;
 pub(crate) mod link;

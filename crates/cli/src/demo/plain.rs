@@ -1,7 +1,7 @@
 //! The file over plain UDP: datagrams at the link's rate, no acknowledgement, no parity.
 //!
-//! The kernel drops what its checksum finds damaged, so the link is told to do the same. Each
-//! datagram starts with its offset, so that what is missing is known; nothing else is added.
+//! The kernel drops datagrams that its checksum finds damaged, so the link is told to do the same. Each
+//! datagram starts with its offset, so that missing ones are known; nothing else is added.
 
 use super::link::{LOOPBACK, Link};
 use super::plan::{Condition, MTU, OVERHEAD};
@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 const OFFSET_BYTES: usize = 8;
-/// After the last datagram was sent, this much silence is the end: 25 times the propagation delay,
-/// and more than the queue holds.
+/// The silence after the last datagram that is taken for the end: 25 times the propagation delay, and more
+/// than the queue holds.
 const SILENCE: Duration = Duration::from_millis(500);
 
 fn receive(

@@ -1,4 +1,4 @@
-//! What the demonstration runs: two conditions of one link, seven modes and plain UDP on each.
+//! The runs of the demonstration: two conditions of one link, seven modes and plain UDP on each.
 
 use core::num::NonZeroU8;
 use fulmar_channel::preset::Preset;
@@ -12,7 +12,7 @@ use fulmar_sim::measure::capacity::{HopLaw, yardsticks};
 
 /// The seed of both links.
 pub(crate) const SEED: u64 = 1;
-/// IPv4 and UDP.
+/// The headers of IPv4 and UDP.
 pub(crate) const OVERHEAD: ByteCount = ByteCount(28);
 /// The whole datagram.
 pub(crate) const MTU: ByteCount = ByteCount(1_500);
@@ -20,9 +20,10 @@ pub(crate) const MTU: ByteCount = ByteCount(1_500);
 const LOSS: f64 = 0.02;
 /// Bits inverted on the bad link: one packet of 1500 octets in nine is hit.
 const BER: f64 = 1e-5;
-/// Corrects 16 octets of a TPDU; at a BER of 1e-5 a TPDU has 0.12 wrong bits on average.
+/// Parity words of a TPDU: they correct 16 octets; at a BER of 1e-5 a TPDU has 0.12 wrong bits on average.
 const FEC_WORDS: u16 = 8;
-/// Repairs every block that loses up to 4 of its 36 TPDUs; 0.7 are lost on average.
+/// A block's sources and repairs: they repair every block that loses up to 4 of its 36 TPDUs; 0.7 are lost
+/// on average.
 const BLOCK: (u8, u8) = (32, 4);
 const BLOCK_CLOSE: Duration = Duration::from_millis(100);
 
@@ -45,7 +46,7 @@ impl Condition {
         }
     }
 
-    /// The airborne preset with 10 ms, both ways.
+    /// The airborne preset with 10 ms of delay, both ways.
     pub(crate) fn config(self) -> Config {
         let mut config = Preset::AirborneFar.config();
         if self == Self::Lossy {
@@ -55,7 +56,7 @@ impl Condition {
         config
     }
 
-    /// What the link could carry, whatever the code.
+    /// The most that any code could carry over the link.
     pub(crate) fn capacity(self) -> Bitrate {
         let config = self.config();
         let (loss, ber) = match self {
@@ -76,7 +77,7 @@ fn ber() -> BitErrorRate {
     BitErrorRate::new(BER).expect("the constant is a share")
 }
 
-/// What moves the file.
+/// The transport that moves the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
     /// The kernel's UDP, at the link's rate.
@@ -86,7 +87,7 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    /// In the order of the table.
+    /// All carriers, in the order of the table.
     pub(crate) const ALL: [Self; 8] = [
         Self::PlainUdp,
         Self::AeroTp(Mode::Datagram),
@@ -113,7 +114,7 @@ impl Carrier {
         }
     }
 
-    /// Parity inside TPDUs: in the modes that are about it.
+    /// Parity inside TPDUs, in the modes that use it.
     pub(crate) fn fec_words(self) -> FecStrength {
         match self {
             Self::AeroTp(Mode::QuasiReliable | Mode::HybridNack | Mode::HybridNackMack) => {

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// What one carrier achieved on one link. Delays are `null` if nothing arrived.
+/// The result of one carrier on one link. Delays are `null` if nothing arrived.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) mode: &'static str,
@@ -39,14 +39,14 @@ pub(crate) struct Row {
     pub(crate) error: Option<String>,
 }
 
-/// What is left when a carrier is done.
+/// The results that a carrier leaves when it is done.
 #[derive(Debug)]
 pub(crate) struct Moved {
-    /// What the link did.
+    /// The link's counters.
     pub(crate) link: Report,
-    /// What was received, if anything.
+    /// The received file, if anything was received.
     pub(crate) copy: Option<PathBuf>,
-    /// Why the transfer ended early.
+    /// The reason why the transfer ended early.
     pub(crate) error: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Row {
         })
     }
 
-    /// Whether the carrier kept what it promises.
+    /// Whether the carrier kept its promise.
     pub(crate) fn is_good(&self) -> bool {
         self.verified && (!self.complete_expected || self.delivered_bytes == self.size_bytes)
     }
@@ -132,7 +132,7 @@ fn agrees(original: &Path, copy: &Path, coverage: &Coverage) -> Result<bool> {
 
 /// The table for people.
 pub(crate) fn table(rows: &[Row]) -> Listing {
-    // What the mode is for goes last: whether everything came, and how fast.
+    // The columns that say whether everything came, and how fast, are left out last.
     const WEIGHTS: [u8; 10] = [HEAVIEST, HEAVIEST, 30, 100, 90, 70, 60, 50, 95, HEAVIEST];
     let headings = [
         "link",

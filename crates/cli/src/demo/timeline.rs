@@ -1,4 +1,4 @@
-//! When each piece of the file was handed to the transport, and when to the receiver.
+//! The times at which each piece of the file was handed to the transport, and to the receiver.
 
 use fulmar_net::transfer::{Coverage, ReceiveObserver, SendObserver};
 use fulmar_proto::units::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(crate) struct Timeline {
     bar: ProgressBar,
 }
 
-/// What a timeline says at the end.
+/// The figures that a timeline gives at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// From the first piece submitted to the last delivered.
@@ -34,7 +34,7 @@ pub(crate) struct Times {
 }
 
 impl Timeline {
-    /// For a file of `size` octets.
+    /// A timeline for a file of `size` octets.
     pub(crate) fn new(size: u64, bar: ProgressBar) -> Arc<Self> {
         let pieces = || {
             (0..size.div_ceil(PIECE))
@@ -80,7 +80,7 @@ impl Timeline {
             .add(range);
     }
 
-    /// What was delivered.
+    /// The octets that were delivered.
     pub(crate) fn coverage(&self) -> Coverage {
         self.coverage
             .lock()

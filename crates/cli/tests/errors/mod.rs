@@ -1,4 +1,4 @@
-//! What goes wrong is said in one clear line, with the documented exit code.
+//! Every failure is reported in one clear line, with the documented exit code.
 //!
 //! Method: the binary from outside. Every case names the code it expects and a word that the line
 //! must contain: the flag, the file or the remedy.
@@ -53,7 +53,7 @@ fn signals_end_every_command_with_their_code() {
         receiver.signal(signal);
         assert_eq!(receiver.code(), Some(code));
         std::fs::remove_file(place.path("in/file.fulmar-part")).unwrap();
-        // There is none if nothing had arrived.
+        // There is no such file if nothing had arrived.
         drop(std::fs::remove_file(place.path("in/file.fulmar-state")));
     }
 }

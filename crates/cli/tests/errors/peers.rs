@@ -47,7 +47,7 @@ fn a_peer_that_listens_and_never_answers_is_unreachable() {
     fails(&arguments, 3, &["nobody answers", "silence for 500ms"]);
 }
 
-/// The words of `send` when its receiver falls silent in the middle of the file.
+/// The output of `send` when its receiver falls silent in the middle of the file.
 fn said_of_a_silent_receiver(flags: &str, from_pipe: bool) -> String {
     let place = Place::with(1_000_000);
     let mut receiver = receiver(&place, "--checkpoint 100ms");

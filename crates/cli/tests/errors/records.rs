@@ -1,4 +1,4 @@
-//! What `--json` says of an end that is none.
+//! The records of `--json` when a command fails.
 
 use crate::processes::{Place, Running, fulmar, receiver, run, said, until};
 use rustix::process::Signal;

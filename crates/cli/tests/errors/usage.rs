@@ -1,4 +1,4 @@
-//! Flags, values and addresses that cannot be meant.
+//! Flags, values and addresses that make no sense.
 
 use super::fails;
 use crate::processes::{Place, run, said};

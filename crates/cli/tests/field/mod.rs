@@ -1,4 +1,4 @@
-//! Real programs on both sides of two gateways: who runs where, and what each of them must achieve.
+//! Real programs on both sides of two gateways: their places, and what each of them must achieve.
 //!
 //! ```text
 //!   client ── veth ── ground gateway ══ lossy link ══ air gateway ── veth ── server
@@ -22,7 +22,7 @@ use std::process::Output;
 use std::thread;
 use std::time::Duration;
 
-/// What the tests need besides what the rig needs.
+/// The programs that the tests need besides the rig's.
 pub(crate) const PROGRAMS: &[&str] = &[
     "nft",
     "curl",
@@ -46,15 +46,15 @@ const V4_OFFSET: u16 = 20_000;
 const V6_OFFSET: u16 = 10_000;
 const PARALLEL: usize = 200;
 const SMALL_BYTES: usize = 5_000;
-/// In 3 s: a tenth of what the worst link carries.
+/// The least that iperf3 must carry in 3 s: a tenth of what the worst link carries.
 const IPERF_BYTES_MIN: u64 = 200_000;
 const RTP_MESSAGES: usize = 300;
 const RTP_BYTES: usize = 172;
 const RTP_EVERY: Duration = Duration::from_millis(3);
-/// What a client may take at most; it turns a hang into a failure.
+/// The longest time that a client may take; it turns a hang into a failure.
 const PATIENCE_SECONDS: &str = "150";
 
-/// How a client reaches the gateway.
+/// The way on which a client reaches the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Forward,
@@ -74,7 +74,7 @@ impl Way {
     }
 }
 
-/// Everything, running.
+/// The whole site, running.
 #[allow(
     dead_code,
     reason = "servers and gateways are stopped when they are dropped"
@@ -249,7 +249,7 @@ impl Site {
         self.rig.ground.must(&format!("sh {}", script.display()));
     }
 
-    /// Where a client of `way` connects to for the server's `port`.
+    /// The address to which a client of `way` connects for the server's `port`.
     fn target(&self, way: Way, v6: bool, port: u16) -> (IpAddr, u16) {
         let server: IpAddr = if v6 {
             self.server.v6.into()
@@ -288,7 +288,7 @@ impl Site {
         self.must(all);
     }
 
-    /// One large file from a web server.
+    /// Fetches one large file from a web server.
     pub(crate) fn web(&self, way: Way, v6: bool) -> Duration {
         let (ip, port) = self.target(way, v6, WEB);
         let out = self.path("got");
@@ -303,7 +303,7 @@ impl Site {
         took
     }
 
-    /// 200 small ones at once.
+    /// Fetches 200 small files at once.
     pub(crate) fn parallel(&self, way: Way, v6: bool) -> Duration {
         let (ip, port) = self.target(way, v6, WEB);
         let directory = self.path("many");
@@ -326,7 +326,7 @@ impl Site {
         took
     }
 
-    /// A copy towards the server by scp, which speaks SFTP.
+    /// Copies a file to the server by scp, which speaks SFTP.
     pub(crate) fn ssh(&self, way: Way, v6: bool) -> Duration {
         let (mut ip, mut port) = self.target(way, v6, SSH);
         if way == Way::Socks {
@@ -364,7 +364,7 @@ impl Site {
         took
     }
 
-    /// iperf3 counts what its server received.
+    /// Runs iperf3; its server counts what it received.
     pub(crate) fn iperf(&self, way: Way, v6: bool) -> Duration {
         let (ip, port) = self.target(way, v6, IPERF);
         let line = format!("iperf3 -J -c {ip} -p {port} -t 3");
@@ -377,7 +377,7 @@ impl Site {
         took
     }
 
-    /// Names resolved over UDP.
+    /// Resolves names over UDP.
     pub(crate) fn dns(&self, way: Way, v6: bool) -> Duration {
         let (ip, port) = self.target(way, v6, DNS);
         let clock = Clock::start();
@@ -388,7 +388,8 @@ impl Site {
         since(clock)
     }
 
-    /// A stream of numbered messages; how many of [`RTP_MESSAGES`] arrived, each once and unaltered.
+    /// Sends a stream of numbered messages. Returns how many of [`RTP_MESSAGES`] arrived, each once and
+    /// unaltered.
     pub(crate) fn rtp(&mut self, way: Way, v6: bool) -> usize {
         self.streams += 1;
         let stream = self.streams;

@@ -1,4 +1,4 @@
-//! SOCKS5 for clients that speak none.
+//! SOCKS5 for clients that do not speak it.
 
 use crate::rig::Namespace;
 use std::io::{Read, Write};

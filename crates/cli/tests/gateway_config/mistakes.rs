@@ -3,7 +3,8 @@
 use super::{BASE, check};
 use std::fs;
 
-/// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
+/// The text to replace, its replacement, and what the error must say: the line, the field, a part of the
+/// remedy.
 const MUTATIONS: [(&str, &str, usize, &str, &str); 44] = [
     ("[gateway]", "[gateway", 1, "", "expected `]`"),
     ("name = \"here\"", "name = \"here", 2, "", "basic string"),

@@ -1,4 +1,4 @@
-//! A right file that this machine, or whoever runs it, does not allow: one line, and its code.
+//! A valid file that this machine or user does not allow: one line, and its exit code.
 
 use super::{BASE, check};
 use crate::processes::{fulmar, run, said};
@@ -12,7 +12,7 @@ fn refused(file: &Path) -> (Option<i32>, String) {
     refused_without(&[], file)
 }
 
-/// The same without some of root's capabilities, as it is for everybody else.
+/// Runs such a gateway without some of root's capabilities, as for every other user.
 fn refused_without(capabilities: &[&str], file: &Path) -> (Option<i32>, String) {
     let mut command = fulmar(&format!("gateway --log-format text -c {}", file.display()));
     if !capabilities.is_empty() && rustix::process::geteuid().is_root() {
@@ -174,7 +174,7 @@ fn an_unreadable_key_is_told_with_its_file_and_code_5() {
     let remedy = format!("fulmar keygen {}", key.display());
     assert!(said.trim_end().ends_with(&remedy), "{said}");
 
-    // Readable by others is as bad, and says what to do.
+    // A file that others can read is as bad, and the error says what to do.
     assert!(run(&format!("keygen {}", key.display())).status.success());
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     let (code, said) = refused(&file);

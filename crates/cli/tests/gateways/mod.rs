@@ -11,10 +11,10 @@ use std::process::Command;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Far beyond what any exchange here takes; it turns a hang into a failure.
+/// The longest exchange here, by far; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the link between the gateways does.
+/// The flags of the link between the gateways.
 pub(crate) const LOSSY: &str = "--rate 50mbit --delay 5ms --queue 200 --loss 20%";
 
 /// A pair of gateways: clients enter at `air`, servers are reached from `ground`.
@@ -23,15 +23,15 @@ pub(crate) struct Pair {
     directory: tempfile::TempDir,
     pub(crate) ground: Running,
     pub(crate) air: Running,
-    /// None where the test carries the datagrams itself.
+    /// The link; `None` where the test carries the datagrams itself.
     link: Option<Running>,
-    /// Where clients enter, in the order of the configuration.
+    /// The addresses where clients enter, in the order of the configuration.
     pub(crate) entries: Vec<SocketAddr>,
-    /// Where the air gateway's carrier is.
+    /// The address of the air gateway's carrier.
     pub(crate) carrier: SocketAddr,
-    /// Where the air gateway tells how it is.
+    /// The address of the air gateway's HTTP server.
     pub(crate) metrics: SocketAddr,
-    /// Where the ground gateway does.
+    /// The address of the ground gateway's HTTP server.
     pub(crate) ground_metrics: SocketAddr,
     /// The ground gateway's public key.
     pub(crate) ground_key: String,
@@ -72,18 +72,18 @@ fn wrapped(wrapper: &[&str], command: Command) -> Command {
 }
 
 impl Pair {
-    /// Starts them over a link with these properties. `entries` are tables of the air gateway's
+    /// Starts two gateways over a link with these properties. `entries` are tables of the air gateway's
     /// configuration, for ports on the loopback that the system chooses.
     pub(crate) fn start(link: &str, entries: &str) -> Self {
         Self::start_wrapped(link, entries, &[])
     }
 
-    /// The same with the air gateway's command wrapped into another.
+    /// As [`Pair::start`], with the air gateway's command wrapped into another.
     pub(crate) fn start_wrapped(link: &str, entries: &str, wrapper: &[&str]) -> Self {
         Self::begin(Self::emulated(link), (entries, ""), wrapper)
     }
 
-    /// The same with tables for the ground gateway's configuration, too.
+    /// As [`Pair::start`], with tables for the ground gateway's configuration, too.
     pub(crate) fn start_both(link: &str, air: &str, ground: &str) -> Self {
         Self::begin(Self::emulated(link), (air, ground), &[])
     }
@@ -97,8 +97,8 @@ impl Pair {
         }
     }
 
-    /// Starts them over a link of the test's own: told where the ground gateway is, it says where the
-    /// air gateway finds it.
+    /// Starts two gateways over a link of the test's own: `link` is told the ground gateway's address, and
+    /// returns the one at which the air gateway finds it.
     pub(crate) fn start_over(
         link: impl FnOnce(SocketAddr) -> (SocketAddr, Option<Running>),
         entries: &str,
@@ -225,7 +225,7 @@ pub(crate) fn client(to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A server that treats each connection with `serve`, on a thread of its own.
+/// A server that handles each connection with `serve`, on a thread of its own.
 pub(crate) fn server(serve: impl Fn(TcpStream) + Send + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let local = listener.local_addr().expect("it is bound");

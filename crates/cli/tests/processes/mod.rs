@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
-/// Far beyond what any run here takes; it turns a hang into a failure.
+/// The longest run of any command here, by far; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Of x86-64 and most others; a larger one would only make growth look smaller.
+/// The page size of x86-64 and most others; a larger one would only make growth look smaller.
 const PAGE_BYTES: u64 = 4_096;
 
 /// The command with these arguments, separated by blanks.
@@ -19,7 +19,7 @@ pub(crate) fn fulmar(arguments: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("fulmar"));
     command
         .args(arguments.split_whitespace())
-        // Of the tests' own, where a configuration names none.
+        // A directory of the tests' own, where a configuration names none.
         .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .env_remove("STATE_DIRECTORY")
         .stdin(Stdio::null());
@@ -31,14 +31,14 @@ pub(crate) fn run(arguments: &str) -> Output {
     fulmar(arguments).output().expect("the binary starts")
 }
 
-/// Octets that nothing compresses or confuses, the same for the same seed.
+/// Octets that cannot be compressed, the same for the same seed.
 pub(crate) fn octets(seed: u64, len: usize) -> Vec<u8> {
     let mut octets = vec![0; len];
     fulmar_proto::rng::Rng::from_seed(seed).fill(&mut octets);
     octets
 }
 
-/// What it said, in one string.
+/// The output of a command, stdout and stderr in one string.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -87,7 +87,7 @@ impl Running {
         Self { child, stdout }
     }
 
-    /// Its children of this name.
+    /// Its children that have this argument.
     pub(crate) fn children(&self, argument: &str) -> Vec<u32> {
         let children = format!("/proc/{0}/task/{0}/children", self.child.id());
         let children = std::fs::read_to_string(children).expect("it runs");
@@ -99,12 +99,12 @@ impl Running {
         ids.filter(is_called).collect()
     }
 
-    /// Its number.
+    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it holds in memory (proc(5): `statm`).
+    /// Its resident memory in octets (proc(5): `statm`).
     pub(crate) fn resident_bytes(&self) -> u64 {
         let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id()));
         let statm = statm.expect("it runs");
@@ -135,7 +135,7 @@ impl Running {
             .collect()
     }
 
-    /// The processor time it has had, in ticks of 10 ms (proc(5): `utime` and `stime`).
+    /// The processor time that it has used, in ticks of 10 ms (proc(5): `utime` and `stime`).
     pub(crate) fn processor_ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
         let stat = stat.expect("it runs");
@@ -153,7 +153,7 @@ impl Running {
         number.and_then(|n| n.parse().ok()).expect("a number")
     }
 
-    /// Its open descriptors.
+    /// The number of its open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         let all = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
         all.expect("it runs").count()
@@ -174,7 +174,7 @@ impl Running {
         kill_process(pid.expect("a pid"), signal).expect("it runs");
     }
 
-    /// Waits for the end: status, and what is left of stderr.
+    /// Waits for the end; returns the status, and the rest of stderr.
     pub(crate) fn end(&mut self) -> (ExitStatus, String) {
         let mut status = None;
         until("a process to end", || {
@@ -239,7 +239,7 @@ impl Place {
         self.path("in").display().to_string()
     }
 
-    /// What arrived under the file's name.
+    /// The octets that arrived under the file's name.
     pub(crate) fn arrived(&self) -> Vec<u8> {
         read(&self.path("in/file"))
     }

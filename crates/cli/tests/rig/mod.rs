@@ -6,9 +6,9 @@
 //!   fd78::2         fd77::1               fd77::2        fd79::2
 //! ```
 //!
-//! Names are unique to the test, so tests run in parallel. Whatever a test started is stopped and
-//! removed when its [`Rig`] is dropped, also by a panic; if the test process is killed, the link
-//! and the programs are stopped by the kernel's parent-death signal (prctl(2)).
+//! Names are unique to the test, so tests run in parallel. Everything that a test started is stopped and
+//! removed when its [`Rig`] is dropped, also by a panic; if the test process is killed, the link and the
+//! programs are stopped by the kernel's parent-death signal (prctl(2)).
 
 use crate::processes::{Running, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,11 +22,11 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Far beyond what any program here takes; it turns a hang into a failure.
+/// The longest run of any program here, by far; it turns a hang into a failure.
 const PATIENCE_SECONDS: &str = "120";
 
-/// Whether a rig can be had, with these programs in it. Says once in one line what is missing, and
-/// fails instead where tests must not be skipped (`CI=true`).
+/// Whether a rig with these programs can be had. Names in one line, once, what is missing, and fails
+/// instead where tests must not be skipped (`CI=true`).
 pub(crate) fn ready(programs: &[&str]) -> bool {
     let root = rustix::process::geteuid().is_root();
     let needed = ["ip", "setpriv", "timeout"];
@@ -66,7 +66,8 @@ fn ip(arguments: &str) {
 fn mortal(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", "--"]).arg(program);
-    // Whoever kills the test's process group, Ctrl-C or timeout(1), leaves the clean-up alive.
+    // In a process group of its own, so that Ctrl-C or timeout(1), which kill the test's group, leave the
+    // clean-up alive.
     command.stdin(Stdio::null()).process_group(0);
     command
 }
@@ -85,7 +86,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// A new one, with its loopback interface up.
+    /// A new namespace, with its loopback interface up.
     pub(crate) fn new(what: &str) -> Self {
         let namespace = Self { name: unique(what) };
         ip(&format!("netns add {}", namespace.name));
@@ -97,7 +98,7 @@ impl Namespace {
         &self.name
     }
 
-    /// Whether it is there.
+    /// Whether the namespace exists.
     pub(crate) fn exists(&self) -> bool {
         self.path().exists()
     }
@@ -106,7 +107,7 @@ impl Namespace {
         Path::new("/run/netns").join(&self.name)
     }
 
-    /// A program inside, to be completed by the caller.
+    /// A program inside; the caller adds arguments.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = mortal("ip");
         command.args(["netns", "exec", &self.name]);
@@ -114,7 +115,7 @@ impl Namespace {
         command
     }
 
-    /// A command line inside, separated by blanks.
+    /// A command line inside, whose words are separated by blanks.
     fn line(&self, line: &str) -> Command {
         let mut words = line.split_whitespace();
         let mut command = self.command(words.next().expect("a program"));
@@ -128,7 +129,7 @@ impl Namespace {
         self.line(&line).output().expect("setpriv is installed")
     }
 
-    /// Runs a command line that must succeed; what it printed.
+    /// Runs a command line that must succeed; returns what it printed.
     #[track_caller]
     pub(crate) fn must(&self, line: &str) -> String {
         let output = self.run(line);
@@ -147,7 +148,8 @@ impl Namespace {
         Running::start(self.line(line))
     }
 
-    /// Starts a gateway with a configuration of this text, kept at `place/name.toml`; it is up.
+    /// Starts a gateway with a configuration of this text, kept at `place/name.toml`, and waits until it is
+    /// up.
     pub(crate) fn gateway(&self, place: &Path, name: &str, text: &str) -> Running {
         let file = place.join(format!("{name}.toml"));
         std::fs::write(&file, text).expect("room");
@@ -219,7 +221,7 @@ pub(crate) struct Host {
 
 /// A lossy link between two namespaces.
 pub(crate) struct Rig {
-    // In this order: the link ends before the namespaces go.
+    // In this order: the link ends before the namespaces are removed.
     link: Running,
     /// The end `a` of the emulator: `10.77.0.1` and `fd77::1`.
     pub(crate) ground: Namespace,
@@ -228,12 +230,13 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Addresses of the link's ends.
+    /// The addresses of the link's end on the ground: IPv4, then IPv6.
     pub(crate) const GROUND: [IpAddr; 2] = ends(1);
-    /// As [`Rig::GROUND`]: IPv4, then IPv6.
+    /// The addresses of the link's end in the air: IPv4, then IPv6.
     pub(crate) const AIR: [IpAddr; 2] = ends(2);
 
-    /// Starts `fulmar emulate --tun` with further flags, separated by blanks; the link is up.
+    /// Starts `fulmar emulate --tun` with further flags, separated by blanks, and waits until the link is
+    /// up.
     pub(crate) fn start(flags: &str) -> Self {
         Self::start_with(&flags.split_whitespace().collect::<Vec<_>>())
     }
@@ -253,7 +256,7 @@ impl Rig {
         Self { link, ground, air }
     }
 
-    /// Stops the link; the final counters.
+    /// Stops the link and returns its final counters.
     pub(crate) fn counters(mut self) -> serde_json::Value {
         self.link.signal(Signal::INT);
         let last = loop {
@@ -266,7 +269,7 @@ impl Rig {
         last
     }
 
-    /// Kills the link, which can then remove nothing.
+    /// Kills the link, which then cannot remove anything.
     pub(crate) fn kill(mut self) -> (Namespace, Namespace) {
         self.link.signal(Signal::KILL);
         self.link.end();
@@ -274,12 +277,12 @@ impl Rig {
     }
 
     /// A machine behind the ground station: `10.78.0.2` and `fd78::2`, routed through `ground`, which
-    /// forwards; the other end of the link knows the way.
+    /// forwards; the other end of the link has a route to it.
     pub(crate) fn host_behind_ground(&self) -> Host {
         host(&self.ground, 78, "ground-host")
     }
 
-    /// The same behind the aircraft: `10.79.0.2` and `fd79::2`.
+    /// A machine behind the aircraft: `10.79.0.2` and `fd79::2`, routed in the same way.
     pub(crate) fn host_behind_air(&self) -> Host {
         host(&self.air, 79, "air-host")
     }

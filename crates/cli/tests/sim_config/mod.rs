@@ -1,8 +1,8 @@
 //! A scenario that cannot be used: every mistake is one line that names the file, the line, the field
 //! and the remedy, and the exit code is 2.
 //!
-//! Method: one scenario with every table, and in each case one mistake in it. What stays right beside a
-//! mistake stands in the same file.
+//! Method: one scenario with every table, and in each case one mistake in it. The text beside a mistake
+//! stays as it is.
 
 mod file;
 mod flow;
@@ -50,7 +50,8 @@ bytes = "10kB"
 "flow.0.mode, flow.0.fec_words" = [["reliable", 0], ["nack-mack", 24]]
 "#;
 
-/// What to replace, by what, and what the error must say: the line, the field, a part of the remedy.
+/// The text to replace, its replacement, and what the error must say: the line, the field, a part of the
+/// remedy.
 type Mistake<'a> = (&'a str, &'a str, usize, &'a str, &'a str);
 
 fn each_is_one_line_with_file_line_field_and_remedy(mistakes: &[Mistake<'_>]) {

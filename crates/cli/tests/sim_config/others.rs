@@ -1,5 +1,5 @@
-//! Settings of a link layer, transport or traffic that the scenario does not have: they are let stand, so
-//! that one file can compare them, but each must say something that whoever has it takes.
+//! Settings of a link layer, transport or traffic that the scenario does not have: they are accepted
+//! without effect, so that one file can compare several, but their values must be valid.
 
 use super::{BASE, each_is_one_line_with_file_line_field_and_remedy};
 use crate::processes::{Place, run, said};
@@ -10,7 +10,7 @@ const UDP: &str = r#"transport = "udp""#;
 
 const BULK: &str = "bytes = \"20kB\"";
 
-/// A line of a link layer, its key, and a part of the remedy.
+/// Lines of link layers, each with its key and a part of the remedy.
 const LAYERS: [(&str, &str, &str); 15] = [
     ("window = 1025", "window", "from 1 to 1024"),
     ("retries = 101", "retries", "from 0 to 100"),
@@ -33,7 +33,7 @@ const LAYERS: [(&str, &str, &str); 15] = [
     ("ack_delay = 5", "ack_delay", "has no unit"),
 ];
 
-/// The same of transports.
+/// Lines of transports, each with its key and a part of the remedy.
 const TRANSPORTS: [(&str, &str, &str); 26] = [
     ("mode = \"fast\"", "mode", "known are datagram"),
     ("fec_words = 257", "fec_words", "from 0 to 256"),
@@ -89,7 +89,7 @@ fn values_that_nobody_would_take_are_mistakes() {
         .each_ref()
         .map(|(flow, field, remedy)| (UDP, flow.as_str(), 29, field.as_str(), *remedy));
     each_is_one_line_with_file_line_field_and_remedy(&cases);
-    // Constant rate's, beside bulk traffic.
+    // A key of constant rate, beside bulk traffic.
     each_is_one_line_with_file_line_field_and_remedy(&[
         (
             BULK,

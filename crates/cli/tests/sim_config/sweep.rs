@@ -154,19 +154,19 @@ fn mistakes_of_sweeps() {
     ]);
 }
 
-/// So many rates.
+/// A sweep of `count` rates.
 fn rates(count: u32) -> String {
     let rates: Vec<String> = (0..count).map(|n| format!("{n}e-9")).collect();
     rates.join(", ")
 }
 
-/// More points than anyone wants.
+/// A sweep of more points than the most.
 fn huge() -> String {
     let rates = rates(1000);
     format!("\"hop.ber\" = [{rates}]\n\"hop.duplicate\" = [{rates}]")
 }
 
-/// Few points with too many runs, as a file says it.
+/// A file with few points and too many runs.
 fn runs() -> String {
     let rates = rates(2000);
     format!("\"run.runs\" = [10000]\n\"hop.ber\" = [{rates}]")

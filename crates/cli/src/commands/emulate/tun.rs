@@ -15,12 +15,12 @@ use fulmar_net::wait::{precise_timers, waker};
 use fulmar_proto::units::ByteCount;
 use serde::Serialize;
 
-/// Of the devices, if nothing is said of it: what Ethernet carries.
+/// The MTU of the devices if none is given: Ethernet's.
 const MTU: u16 = 1500;
-/// RFC 8200, section 5: what every IPv6 link must carry.
+/// The MTU that every IPv6 link must carry (RFC 8200, section 5).
 const IPV6_MTU_MIN: u16 = 1280;
 
-/// Which end, and what was said about it: `a=NAMESPACE/DEVICE:ADDRESS/PREFIX,...`.
+/// An end, and its properties as typed: `a=NAMESPACE/DEVICE:ADDRESS/PREFIX,...`.
 #[derive(Clone, Debug)]
 pub(super) struct EndArg {
     is_b: bool,
@@ -155,7 +155,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     if let Some(failure) = broken {
         return Err(failure);
     }
-    // What was done until then is worth knowing however it ended.
+    // The counters until then are worth knowing, however it ended.
     output::record(&Counted {
         kind: "end",
         report: emulator.report(),
@@ -165,7 +165,7 @@ pub(super) fn run(args: &EmulateArgs, typed: &[EndArg]) -> Result<Exit, Failure>
     Ok(signals.exit().unwrap_or(Exit::Done))
 }
 
-/// Both ends, with defaults for what was not said.
+/// Both ends, with defaults for what was not typed.
 fn ends(typed: &[EndArg], mtu: u16) -> Result<[TunEnd; 2], Failure> {
     let wrong = |cause: &str| Failure {
         exit: Exit::Usage,

@@ -40,7 +40,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How many streams.
+/// The number of streams.
 pub(super) fn streams(text: &str) -> Result<u8, String> {
     let streams = text.trim().parse::<u8>().ok();
     let expected = || format!("`{text}` is out of range: 1 to {STREAMS_MAX} streams at once");

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 const SCHEMA: &str = "fulmar.perf/1";
 
-/// What arrived in an interval, of one stream or of all.
+/// The messages that arrived in an interval, of one stream or of all.
 #[derive(Serialize)]
 struct ArrivalRecord {
     messages: u64,
@@ -28,7 +28,7 @@ impl ArrivalRecord {
     }
 }
 
-/// Of a stream; they count from 1.
+/// The figures of a stream; streams count from 1.
 #[derive(Serialize)]
 struct StreamRecord<T> {
     stream: usize,
@@ -116,7 +116,7 @@ impl ClockRecord {
     }
 }
 
-/// The first line of a server's.
+/// The first line of a server.
 #[derive(Serialize)]
 pub(super) struct Listening {
     schema: &'static str,
@@ -155,7 +155,7 @@ impl Began {
     }
 }
 
-/// What became of a stream's messages, or of those of all together.
+/// The outcome of the messages of one stream, or of all together.
 #[derive(Clone, Serialize)]
 struct OutcomeRecord {
     elapsed_s: f64,
@@ -230,7 +230,7 @@ pub(super) struct Record {
     limit_bytes: Option<u64>,
     parallel: u8,
     stopped: bool,
-    /// The whole test's, as in `sum`.
+    /// The figures of the whole test, as in `sum`.
     #[serde(flatten)]
     whole: OutcomeRecord,
     fairness: Option<f64>,
@@ -243,7 +243,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// `server` is known to the client alone.
+    /// The record of a test; only the client knows `server`.
     pub(super) fn of(server: Option<SocketAddr>, report: &Report, exit: Exit) -> Self {
         let test = &report.test;
         let (limit_s, limit_bytes) = match test.limit {
@@ -303,7 +303,7 @@ impl<'a> Failed<'a> {
     }
 }
 
-/// What was sent of a stream, or of all.
+/// The messages and octets that were sent of a stream, or of all.
 #[derive(Serialize)]
 struct SentRecord {
     sent_messages: u64,
@@ -321,7 +321,7 @@ impl SentRecord {
     }
 }
 
-/// A server's line at the end of a test that it sent the messages of.
+/// A server's line at the end of a test whose messages it sent.
 #[derive(Serialize)]
 pub(super) struct SentOnly {
     schema: &'static str,

@@ -13,7 +13,7 @@ fn name(place: usize) -> String {
     format!("[{:>3}]", place + 1)
 }
 
-/// Before the columns that one stream and several have: the stream, if there are several.
+/// A line with the stream's label before the columns, if there are several streams.
 fn labelled(test: &Test, label: &str, line: &str) -> String {
     if test.streams > 1 {
         format!("{label:>5}  {line}")
@@ -22,12 +22,12 @@ fn labelled(test: &Test, label: &str, line: &str) -> String {
     }
 }
 
-/// Over the lines of intervals.
+/// The heading over the lines of intervals.
 pub(super) fn interval_head(test: &Test) -> String {
     labelled(test, "id", "   from    until         goodput    messages")
 }
 
-/// One interval, in the columns of [`interval_head`]: of each stream, and of all.
+/// One interval, in the columns of [`interval_head`]: a line for each stream, and one for all.
 pub(super) fn interval(test: &Test, interval: &Interval) -> String {
     let line = |label: &str, messages: u64| {
         let columns = format!(
@@ -52,7 +52,7 @@ fn mbit(rate: Bitrate) -> String {
     format!("{:.3} Mbit/s", rate.as_bits_per_second() as f64 / 1e6)
 }
 
-/// What a client asks for, in a line.
+/// The test that a client asks for, in a line.
 pub(super) fn asked(test: &Test) -> String {
     let mode = test.mode().map_or("?", fulmar_proto::wire::Mode::name);
     let way = match test.direction {
@@ -86,7 +86,7 @@ fn count(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
-/// What put things right, and what that took.
+/// The repairs by their means, and the octets that they took.
 fn repairs(outcome: &Outcome) -> Vec<(&'static str, String)> {
     let received = &outcome.received;
     let by_parity = format!(

@@ -9,32 +9,32 @@ use fulmar_sim::theory::{
 };
 use serde::Serialize;
 
-/// How packets are lost.
+/// The way in which packets are lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Loss {
-    /// By any of their bits.
+    /// By any wrong bit.
     OfBits(BitErrorRate),
-    /// Whole.
+    /// As whole packets.
     OfPackets(PacketErrorRate),
 }
 
-/// A link, and what would be sent over it.
+/// A link, and the packets that would be sent over it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
     pub(super) rate: Bitrate,
     pub(super) round_trip: Duration,
     pub(super) loss: Loss,
     pub(super) header: ByteCount,
-    /// Of selective repeat.
+    /// The header of selective repeat.
     pub(super) selective_header: ByteCount,
-    /// `None`: the best of each class.
+    /// The data of a packet; `None` for the best of each class.
     pub(super) data: Option<ByteCount>,
-    /// The longest packet, headers included; above them.
+    /// The longest packet, headers included; longer than each header.
     pub(super) longest: ByteCount,
     pub(super) acknowledgement: ByteCount,
-    /// Of acknowledgements on their way.
+    /// The bit error rate that acknowledgements meet.
     pub(super) back: BitErrorRate,
-    /// Above 0 and below 1.
+    /// The confidence, above 0 and below 1.
     pub(super) confidence: Probability,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct Question {
 pub(super) struct Forecast {
     rate_bps: u64,
     rtt_s: f64,
-    /// `null` where packets are lost whole.
+    /// The bit error rate; `null` where packets are lost whole.
     ber: Option<f64>,
     back_ber: f64,
     ack_bytes: u64,
     pub(super) kinds: Vec<Kind>,
-    /// `null` where every packet is lost.
+    /// The blocks that are needed; `null` where every packet is lost.
     pub(super) blocks: Option<BlocksNeeded>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Kind {
     pub(super) back_channel_share: f64,
 }
 
-/// What an acknowledgement of selective repeat has to name.
+/// The number of blocks that an acknowledgement of selective repeat has to name.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct BlocksNeeded {
     pub(super) mean: f64,

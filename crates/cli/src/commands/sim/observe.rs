@@ -39,12 +39,12 @@ impl Write for Named {
     }
 }
 
-/// Whether somebody wants to look.
+/// Whether a capture or a trace is asked for.
 pub(super) fn is_wanted(args: &SimArgs) -> bool {
     args.capture.is_some() || args.trace.is_some()
 }
 
-/// Refuses what cannot be shown, before anything is read or overwritten.
+/// Refuses recordings that cannot be made, before anything is read or overwritten.
 ///
 /// # Errors
 /// A file is the scenario, or both are one, or stdout.
@@ -77,7 +77,7 @@ pub(super) fn check(args: &SimArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a file is or will be, by one name.
+/// The place of a file that exists or will, by one name.
 fn place(file: &Path) -> PathBuf {
     let directory = file
         .parent()
@@ -115,7 +115,7 @@ fn refuse_several(experiment: &Experiment) -> Result<(), Failure> {
     Err(anyhow!(problem)).or_exit(Exit::Usage)
 }
 
-/// What fixes each axis of the sweep at its first value.
+/// The settings that fix each axis of the sweep at its first value.
 fn axes(experiment: &Experiment) -> Vec<String> {
     let first = experiment.points.first();
     let varied = first.map_or(&[][..], |point| &point.varied).iter();
@@ -164,7 +164,7 @@ pub(super) fn compute(
     Ok((results, tell(args, observed)))
 }
 
-/// Says what is in the files.
+/// Reports the contents of the files.
 fn tell(args: &SimArgs, observed: io::Result<Observed>) -> Result<(), Failure> {
     let observed = observed.or_exit(Exit::Device)?;
     if let Some(file) = &args.capture {

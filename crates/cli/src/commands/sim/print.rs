@@ -11,7 +11,7 @@ use fulmar_sim::report::record::COLUMNS;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// The number of runs is worth less than what they came to.
+/// The weight of the number of runs, which is worth less than their results.
 const N_WEIGHT: u8 = 65;
 
 /// Every record on stdout, one JSON object a line.
@@ -71,7 +71,7 @@ pub(super) fn csv_file(
     Ok(())
 }
 
-/// An empty table: what varies, and the main measures.
+/// An empty table: columns for the swept parameters, and the main measures.
 fn empty(varied: &[String]) -> Listing {
     let measures = COLUMNS.iter().map(|column| column.heading.to_owned());
     let headings = varied.iter().cloned().chain(["n".to_owned()]);
@@ -82,15 +82,15 @@ fn empty(varied: &[String]) -> Listing {
         .name_last(&names)
 }
 
-/// Whether there are such columns: runs may take hours.
+/// Checks that the chosen columns exist, before runs that may take hours.
 ///
 /// # Errors
-/// There is none of a name.
+/// No column has such a name.
 pub(super) fn check_columns(varied: &[String], columns: &Columns) -> Result<(), Failure> {
     empty(varied).chosen(columns).map(|_| ())
 }
 
-/// One row for each point: what varies, and the main measures with their intervals.
+/// One row for each point: the swept parameters, and the main measures with their intervals.
 pub(super) fn table<'a>(
     experiment: &Experiment,
     aggregates: impl IntoIterator<Item = &'a AggregateRecord>,

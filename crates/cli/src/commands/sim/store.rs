@@ -1,11 +1,11 @@
 //! `--out DIR`: records on disk as they come, so that a killed sweep goes on where it was.
 //!
-//! `DIR/runs.ndjson` begins with a head that says which sweep it is; then comes one line for each
-//! run that is over, in the order in which they ended. When the last one is over the file is
-//! replaced, in one step, by the same records in the order of points and seeds, with the summary of
-//! each point behind its runs; `DIR/runs.csv` has the same numbers as a table. What these two say
-//! depends on the scenario and the program alone, not on how often the sweep was killed: the head
-//! has a digest of the program too, so that runs of two builds are not mixed.
+//! `DIR/runs.ndjson` begins with a head that says which sweep it is; then comes one line for each run that
+//! is over, in the order in which they ended. When the last one is over the file is replaced, in one step,
+//! by the same records in the order of points and seeds, with the summary of each point behind its runs;
+//! `DIR/runs.csv` has the same numbers as a table. The contents of these two depend on the scenario and the
+//! program alone, not on how often the sweep was killed: the head has a digest of the program too, so that
+//! runs of two builds are not mixed.
 //!
 //! A line is written by one call and ends with its line feed, so a process that is killed leaves at
 //! most one line without one, the last. That is cut off. Anything else that is no record of this
@@ -27,10 +27,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// The records' file within the directory.
 const RECORDS: &str = "runs.ndjson";
-/// The table's.
+/// The table's file within the directory.
 const ROWS: &str = "runs.csv";
 
-/// A run with thousands of flows has less.
+/// The longest line that is read; a run with thousands of flows has less.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// The first line: which sweep this is.
@@ -39,17 +39,17 @@ struct Head {
     record: String,
     schema: u32,
     version: String,
-    /// Of the program itself: builds of one version may give other numbers.
+    /// A digest of the program itself: builds of one version may give other numbers.
     #[serde(default)]
     build: String,
     scenario: String,
-    /// Of every point's parameters and of the traces they name.
+    /// A digest of every point's parameters and of the traces that they name.
     digest: String,
     points: usize,
     runs: usize,
 }
 
-/// What a line is, as far as finding it again needs.
+/// The fields of a line by which it is found again.
 #[derive(Deserialize)]
 struct Line {
     record: String,
@@ -57,7 +57,7 @@ struct Line {
     run: Option<usize>,
 }
 
-/// Where a record stands in the file.
+/// The place of a record in the file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     at: u64,
@@ -65,7 +65,7 @@ struct Place {
     len: u32,
 }
 
-/// The file of a sweep, and what is in it.
+/// The file of a sweep, and an index of it.
 #[derive(Debug)]
 pub(super) struct Store {
     directory: PathBuf,
@@ -141,7 +141,7 @@ impl Store {
         })
     }
 
-    /// How many runs are over.
+    /// The number of runs that are over.
     pub(super) fn count(&self) -> usize {
         let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         records.places.iter().filter(|place| place.len > 0).count()
@@ -225,7 +225,7 @@ impl Store {
     }
 }
 
-/// What came of a whole sweep.
+/// The result of a whole sweep.
 #[derive(Debug, Default)]
 pub(super) struct Finished {
     pub(super) aggregates: Vec<AggregateRecord>,
@@ -310,7 +310,7 @@ impl Records {
     }
 }
 
-/// What stands under our names, and is not ours, is the user's.
+/// Refuses files under our names that are not ours: they are the user's.
 fn refuse_foreign(directory: &Path) -> anyhow::Result<()> {
     let (records, rows) = (directory.join(RECORDS), directory.join(ROWS));
     match fs::metadata(&records) {
@@ -376,7 +376,7 @@ fn build() -> anyhow::Result<String> {
     Ok(digest.finalize().to_hex().to_string())
 }
 
-/// Which run a line records; none if it is a summary.
+/// The run that a line records; `None` if it is a summary.
 fn run_of(text: &[u8]) -> anyhow::Result<Option<RunIndex>> {
     let line: Result<Line, _> = serde_json::from_slice(text);
     match line {
@@ -392,7 +392,7 @@ fn run_of(text: &[u8]) -> anyhow::Result<Option<RunIndex>> {
     }
 }
 
-/// A file that appears under its name when it is whole.
+/// A file that appears under its name only when it is whole.
 struct Replacement {
     path: PathBuf,
     partial: PathBuf,
@@ -419,7 +419,7 @@ impl Replacement {
             .with_context(|| format!("cannot write {}", self.partial.display()))
     }
 
-    /// After this the file is there even if the power fails.
+    /// Gives the file its name. After this it is there even if the power fails.
     fn publish(mut self) -> anyhow::Result<()> {
         self.out
             .flush()

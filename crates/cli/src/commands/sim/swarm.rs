@@ -82,7 +82,7 @@ pub(super) fn run(count: u64, args: &SimArgs) -> Result<Exit, Failure> {
     Ok(signals.exit().unwrap_or(verdict))
 }
 
-/// The same of link layers alone.
+/// Runs `count` sessions of link layers alone, and reports those that broke a promise.
 fn run_links(seed: u64, count: u64, args: &SimArgs) -> Result<Exit, Failure> {
     let signals = Signals::catch(&[])?;
     let progress = stoppable(&signals);

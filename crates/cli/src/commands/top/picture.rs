@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-/// A terminal's.
+/// The size of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) columns: usize,
@@ -14,18 +14,18 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Where nobody says how wide it is.
+    /// The width where it is not known.
     pub(super) const DEFAULT_COLUMNS: usize = 100;
 }
 
-/// Whether words are coloured.
+/// Whether styles are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
     Colours,
     Plain,
 }
 
-/// How a piece of text looks (ECMA-48, SGR).
+/// The style of a piece of text (ECMA-48, SGR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     Usual,
@@ -49,7 +49,7 @@ impl Style {
     }
 }
 
-/// Of a figure: what it is called, and its value in words.
+/// A figure: its label, and its value in words.
 #[derive(Clone, Debug, Deserialize)]
 struct Figure {
     label: String,
@@ -105,7 +105,7 @@ struct Decision {
     why: String,
 }
 
-/// What is shown of `/view`; what a later version adds is passed over.
+/// The part of `/view` that is shown; fields that a later version adds are ignored.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct View {
     name: String,
@@ -120,10 +120,10 @@ pub(super) struct View {
     decisions: Vec<Decision>,
 }
 
-/// Of the last decisions; the page has all.
+/// The number of the latest decisions that are shown; the page has all.
 const DECISIONS_SHOWN: usize = 8;
 const FLOWS_SHOWN: usize = 20;
-/// A column of figures is no narrower.
+/// The least width of a column of figures.
 const COLUMN: usize = 38;
 const GAP: usize = 2;
 
@@ -263,7 +263,7 @@ fn table(rows: &[Vec<String>], width: usize, paint: Paint, lines: &mut Vec<Strin
     }
 }
 
-/// Since the start, so that it needs no clock of ours.
+/// A time since the gateway's start, so that no clock of ours is needed.
 fn after(seconds: f64) -> String {
     let whole = seconds.clamp(0.0, 1e12).round();
     let (hours, rest) = ((whole / 3_600.0).floor(), whole % 3_600.0);
@@ -374,7 +374,7 @@ pub(super) fn lines(view: &View, width: usize, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// As much of it as fits a screen; `problem` is why it is old.
+/// The part of the picture that fits a screen; `problem` says why it is old.
 pub(super) fn screen(view: &View, problem: Option<&str>, size: Size, paint: Paint) -> Vec<String> {
     let (columns, rows) = (size.columns.max(1), size.rows.max(1));
     let mut all = Vec::new();
@@ -421,7 +421,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// What is seen of a line.
+    /// The visible text of a line.
     fn plain(line: &str) -> String {
         let mut text = String::new();
         let mut pieces = line.split("\x1b[");
