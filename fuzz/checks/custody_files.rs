@@ -1,8 +1,9 @@
-//! What holds for any files in a custody store.
+//! The law for any files in a custody store.
 //!
-//! An input is a list of files: two octets of flags, two of the offset in the name, two of the length, then so
-//! many octets. Flag 1 makes slots of a header out of the first octets, flag 2 records out of what follows
-//! them, flag 4 chooses the flow: otherwise no CRC would ever be right, and nothing behind it reached.
+//! An input is a list of files: two octets of flags, two of the offset in the name, two of the length, then
+//! as many octets as that. Flag 1 makes slots of a header out of the first octets, flag 2 makes records out
+//! of the octets after them, flag 4 chooses the flow. Without these flags no CRC would ever be right, and
+//! nothing behind it be reached.
 
 use fulmar_net::custody::{Store, StoreConfig, SyncPolicy};
 use fulmar_proto::splice::FlowId;
@@ -16,8 +17,8 @@ const SLOT: usize = 512;
 const RECORDS_AT: usize = 1_024;
 const RECORD_HEADER: usize = 24;
 
-/// Opens a store with these files: it opens, a sound flow beside them is whole, and what it takes up can be
-/// read, gone on with and forgotten.
+/// Opens a store with these files, and checks that it opens, that a sound flow beside them is whole, and
+/// that the flows it accepts can be read, continued and forgotten.
 pub(crate) fn check(input: &[u8]) {
     let place = tempfile::tempdir().expect("a directory");
     let open = || {
@@ -96,7 +97,7 @@ fn write_files(directory: &Path, input: &[u8]) {
     }
 }
 
-/// Leaves what is not zero, and makes a slot of it.
+/// Makes a slot: fills in the fields that no input would guess, and leaves the others.
 fn seal_slot(slot: &mut [u8], flow: FlowId) {
     slot[..8].copy_from_slice(b"FulmarCu");
     let format = 1 + u8::from(slot[9] != 1);
@@ -106,7 +107,7 @@ fn seal_slot(slot: &mut [u8], flow: FlowId) {
     slot[508..].copy_from_slice(&crc.to_be_bytes());
 }
 
-/// Makes records of the lengths that are there, for as long as they fit.
+/// Makes records of the lengths found there, for as long as they fit.
 fn seal_records(mut octets: &mut [u8]) {
     while octets.len() > RECORD_HEADER {
         octets[..4].copy_from_slice(&[2, 0, 0, 0]);

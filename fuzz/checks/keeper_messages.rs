@@ -1,8 +1,8 @@
-//! What holds for any packet between gateway and keeper.
+//! The law for any packet between gateway and keeper.
 
 use fulmar_net::keeper::{Message, NoMessage};
 
-/// A message of ours says what it says when it is written again; nothing else is one.
+/// Checks that a message means the same when it is written again, and that nothing else is a message.
 pub(crate) fn check(octets: &[u8]) {
     match Message::decode(octets) {
         Ok(message) => {

@@ -1,4 +1,5 @@
-//! Any files in a custody store: it opens, what it takes up can be used, and the flow beside them is unharmed.
+//! Any files in a custody store: it opens, the flows it accepts can be used, and the flow beside them is
+//! unharmed.
 
 #![no_main]
 

@@ -28,7 +28,7 @@ enum Step {
     Decode,
 }
 
-/// The decoder, what it should be collecting, and whether only that got in.
+/// The decoder, the block that it should collect, and whether only units of that block got in.
 struct Trial<'a> {
     sources: Vec<&'a [u8]>,
     decoder: BlockDecoder,
@@ -43,14 +43,14 @@ impl Trial<'_> {
         made.ok().map(|()| symbol)
     }
 
-    /// Whether the decoder took the source.
+    /// Whether the decoder accepted the source.
     fn feed_source(&mut self, index: u8, payload: &[u8]) -> bool {
         let taken = self.decoder.add_source(index, payload).is_ok();
         self.honest &= !taken || self.sources[usize::from(index)] == payload;
         taken
     }
 
-    /// Whether the decoder took the repair symbol.
+    /// Whether the decoder accepted the repair symbol.
     fn feed_repair(&mut self, index: u8, symbol: &[u8]) -> bool {
         let taken = self.decoder.add_repair(index, symbol).is_ok();
         self.honest &= !taken || self.repair(index).as_deref() == Some(symbol);

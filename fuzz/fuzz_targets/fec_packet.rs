@@ -1,7 +1,7 @@
 //! Any message, any strength, any damage into the packet code.
 //!
-//! Held: no panic; damage within half of each codeword's parity is undone and counted; whatever is
-//! claimed to be corrected is a valid region, which another correction leaves alone.
+//! Held: no panic; damage within half of each codeword's parity is undone and counted; a packet that is
+//! called corrected is a valid region, which another correction leaves alone.
 
 #![no_main]
 

@@ -1,6 +1,7 @@
-//! Two ends of a link layer under an arbitrary list of operations, nonsense and frames that are sound and lie among
-//! them: never a panic, and an end keeps no more than its window allows. As long as nobody lies, what comes out was
-//! offered, comes once and in order, and all that is offered at the end, without faults, comes.
+//! Two ends of a link layer under an arbitrary list of operations, with nonsense and with sound frames that
+//! lie: never a panic, and an end keeps no more than its window allows. As long as no frame lies, packets
+//! that come out were offered, come once and in order, and all packets offered at the end, without faults,
+//! come.
 
 #![no_main]
 
@@ -86,7 +87,7 @@ enum Step {
 #[derive(Arbitrary, Debug)]
 struct Lie {
     kind: u8,
-    /// Of a life: how many before the present one of its side, or any name.
+    /// The life it names: the number of lives before the present one of its side, or any name.
     life: Result<u8, u16>,
     numbers: [u16; 3],
     shape: [u8; 4],
@@ -94,7 +95,7 @@ struct Lie {
 }
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(10_000_000);
-/// One way.
+/// The delay one way.
 const DELAY: Duration = Duration::from_millis(10);
 /// The longest packet that is offered, and the longest frame that lies.
 const LONGEST: usize = 1_600;
@@ -150,7 +151,7 @@ impl LinkDriver for Port {
     }
 }
 
-/// A layer, whether it keeps order, and what an end may keep.
+/// A layer, whether it keeps order, and the most that an end may keep.
 struct Chosen {
     layer: LinkLayer,
     in_order: bool,
@@ -218,7 +219,7 @@ fn machine(layer: &LinkLayer, birth: u64) -> Strict<Link> {
     Strict::new(layer.machine(medium, &mut Rng::from_seed(birth)))
 }
 
-/// What a life of this birth calls itself in SLACP, and in the others.
+/// The names of a life of this birth: in SLACP, and in the other layers.
 fn names(birth: u64) -> (Incarnation, Epoch) {
     let incarnation = u32::try_from(Rng::from_seed(birth).next_u64() >> 32).unwrap_or(u32::MAX);
     let epoch = u16::try_from(Rng::from_seed(birth).below(1 << 16)).unwrap_or_default();
@@ -515,7 +516,7 @@ impl Hop {
         }
     }
 
-    /// Everything that is sent arrives after a way's time, until nothing happens.
+    /// Delivers everything that is sent after a way's time, until nothing happens.
     fn run_out(&mut self) {
         for _ in 0..20_000 {
             let out = self

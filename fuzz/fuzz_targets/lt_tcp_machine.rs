@@ -20,7 +20,7 @@ use stream_pair::{
     addresses_from, forged_run,
 };
 
-/// Answers that wait, and events.
+/// The most that an endpoint takes besides its connections: answers that wait, and events.
 const ENDPOINT_BYTES_MAX: usize = 65_536;
 
 #[derive(Arbitrary, Debug)]
@@ -104,7 +104,7 @@ impl Fuzzed for LtTcpEndpoint {
         let connection = Self::connection_memory_max(config)
             .max(Self::connection_memory_max(&Self::bystander()));
         Limits {
-            // A block may be 256 units for any number of octets, and so may what is sent again.
+            // A block may have 256 units for any number of octets, and its retransmission as many.
             answers: CONNECTIONS_MAX * 64 * 256 + ANSWERS_MAX,
             memory_bytes: CONNECTIONS_MAX * connection + ENDPOINT_BYTES_MAX,
         }

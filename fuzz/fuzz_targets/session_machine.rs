@@ -1,5 +1,5 @@
-//! Two sessions under an arbitrary list of operations: whatever arrives, neither panics, and what comes
-//! out of a protected one was sealed at the other end, for it, and comes out once.
+//! Two sessions under an arbitrary list of operations: whatever arrives, neither panics, and a datagram
+//! that comes out of a protected one was sealed at the other end, for it, and comes out once.
 
 #![no_main]
 
@@ -43,7 +43,7 @@ enum Step {
         forward: bool,
         bit: u16,
     },
-    /// Something of before again, from any address.
+    /// An earlier datagram again, from any address.
     Replay {
         to_b: bool,
         nth: u8,
@@ -54,7 +54,7 @@ enum Step {
         nth: u8,
         len: u16,
     },
-    /// Something of before with other octets from `from` on, and a header that checks.
+    /// An earlier datagram with other octets from `from` on, and a header whose check is right.
     Rewrite {
         to_b: bool,
         nth: u8,
@@ -78,7 +78,7 @@ enum Step {
 }
 
 const PATHS: [PathId; 2] = [PathId(1), PathId(2)];
-/// What is replayed is chosen from so many.
+/// The number of the latest datagrams among which the replayed ones are chosen.
 const RECORDED: usize = 64;
 
 /// Sends numbered messages and keeps those that arrive.
@@ -200,10 +200,10 @@ fn start(config: &SessionConfig, seed: u8, starts: u8) -> Strict<Session<Inner>>
 struct World {
     now: Instant,
     ends: [End; 2],
-    /// On the way to each end.
+    /// Datagrams on the way to each end.
     flying: [VecDeque<Vec<u8>>; 2],
     recorded: [VecDeque<Vec<u8>>; 2],
-    /// What was sent towards each end and has not come out.
+    /// Messages that were sent towards each end and have not come out.
     expected: [BTreeSet<Vec<u8>>; 2],
     secure: bool,
     sent: u32,

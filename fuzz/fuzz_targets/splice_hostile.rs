@@ -1,5 +1,5 @@
-//! A peer that speaks AeroTP soundly and the splice as it likes: any records in any order on many
-//! connections. No panic, no more memory than promised, and every flow ends.
+//! A peer that speaks AeroTP soundly and the splice wrongly: any records in any order on many connections.
+//! No panic, no more memory than promised, and every flow ends.
 
 #![no_main]
 
@@ -137,7 +137,7 @@ fn mode(number: u8) -> Mode {
     Mode::ALL[usize::from(number) % Mode::ALL.len()]
 }
 
-/// The side under test, and what it asks of its driver.
+/// The side under test, and its requests to its driver.
 struct Gateway {
     out: Vec<Vec<u8>>,
     buffer: Vec<u8>,
@@ -201,7 +201,7 @@ struct World {
 }
 
 impl World {
-    /// Carries what is out across, until nothing is.
+    /// Carries datagrams across, until there are none.
     fn settle(&mut self) {
         for _ in 0..64 {
             drain(&mut self.splicer, self.now, &mut self.gateway);
@@ -352,7 +352,7 @@ fuzz_target!(|plan: Plan| {
         assert!(reserved <= 1 << 20, "{reserved}");
         assert!(world.splicer.inner().counters().flows_now <= 8);
     }
-    // The peer falls silent: whatever it began ends.
+    // The peer falls silent: every flow that it began ends.
     for id in core::mem::take(&mut world.peer.connections) {
         world.endpoint.app().abort(world.now, id);
     }

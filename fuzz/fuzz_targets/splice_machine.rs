@@ -1,5 +1,5 @@
-//! Two splicers under an arbitrary list of operations: whatever the medium, the applications and
-//! restarts do, neither panics, and what is read of a stream is a prefix of what its far side says.
+//! Two splicers under an arbitrary list of operations: whatever the medium, the applications and restarts
+//! do, neither panics, and the octets read of a stream are a prefix of those that its far side sends.
 
 #![no_main]
 
@@ -84,7 +84,7 @@ enum Step {
 
 const PEER: PathId = PathId(0);
 
-/// The octet at `offset` of what `side` says in any flow.
+/// The octet at `offset` of those that `side` sends in any flow.
 fn octet(side: usize, offset: u64) -> u8 {
     (offset.wrapping_mul(31) >> 3) as u8 ^ side as u8
 }
@@ -100,9 +100,9 @@ struct App {
     most: u64,
     finished: bool,
     received: u64,
-    /// Of what was received, acknowledged by the local host.
+    /// The received octets that the local host has acknowledged.
     acknowledged: u64,
-    /// Of what was said, acknowledged by the far host.
+    /// The sent octets that the far host has acknowledged.
     delivered: u64,
 }
 
@@ -258,7 +258,7 @@ impl End {
             splicer.accept_datagram(now, id, &message);
             return;
         }
-        // After a resumption the application says again what it has said, and no more.
+        // After a resumption the application sends again what it has sent, and no more.
         let end = if app.finished {
             app.most
         } else {
@@ -290,7 +290,8 @@ impl End {
         splicer.delivered(now, id, app.acknowledged);
     }
 
-    /// What a driver that keeps everything gives to the next start.
+    /// The end after a restart of its gateway, with everything that a driver that keeps everything hands
+    /// on.
     fn restarted(self, side: usize, now: Instant) -> Self {
         let mut new = Self::new(side as u32, self.starts + 1);
         new.gateway.over = self.gateway.over;
@@ -405,7 +406,7 @@ fn act(ends: &mut [End; 2], now: &mut Instant, step: &Step) {
             let Some(id) = end.flow(*flow) else { return };
             let app = end.gateway.apps.get_mut(&id).expect("chosen from it");
             let over = matches!(step, Step::Cut { .. }) || app.kind == FlowKind::Datagrams;
-            // What has to be said again comes before the end.
+            // Octets that have to be sent again come before the end.
             if !over && app.accepted < app.most {
                 return;
             }
@@ -422,7 +423,7 @@ fn act(ends: &mut [End; 2], now: &mut Instant, step: &Step) {
         }
         Step::Restart { side } => {
             let side = usize::from(*side);
-            // Sessions end with a gateway's start: nothing of before is opened after it.
+            // Sessions end with a gateway's start: no datagram from before is opened after it.
             let old = core::mem::replace(&mut ends[side], End::new(2, 0));
             ends[side] = old.restarted(side, *now);
             ends[side].settle(*now);

@@ -1,4 +1,5 @@
-//! Two endpoints of octet streams under an arbitrary list of operations: what `tcp_machine` and `lt_tcp_machine` share.
+//! Two endpoints of octet streams under an arbitrary list of operations: the common part of `tcp_machine`
+//! and `lt_tcp_machine`.
 
 use arbitrary::Arbitrary;
 use fulmar_baseline::StreamEndpoint;
@@ -11,9 +12,9 @@ use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 use std::collections::VecDeque;
 
-/// What differs.
+/// The properties in which the two transports differ.
 pub trait Fuzzed: StreamEndpoint {
-    /// A segment with a sound checksum, a variation of what the forged side sent last.
+    /// A segment with a sound checksum, a variation of the last that the forged side sent.
     type Forgery;
 
     /// A sane configuration with buffers of [`BYSTANDER_BYTES`].
@@ -27,7 +28,7 @@ pub trait Fuzzed: StreamEndpoint {
     fn forge(side: usize, last: &TcpHeader, forgery: &Self::Forgery) -> Vec<u8>;
 }
 
-/// What an input may cost at most.
+/// The most that an input may cost.
 pub struct Limits {
     pub answers: usize,
     pub memory_bytes: usize,
@@ -51,7 +52,7 @@ pub enum Step<F> {
     WaitForDeadline { side: bool },
 }
 
-/// How far a forged number is from the one that was seen: mostly where it may be believed.
+/// The distance of a forged number from the one that was seen: mostly where it may be believed.
 #[derive(Arbitrary, Debug)]
 pub enum Distance {
     Near(i16),
@@ -69,14 +70,14 @@ impl Distance {
     }
 }
 
-/// What every forged segment varies of the last that the forged side sent.
+/// The changes of a forged segment's header to the last that the forged side sent.
 #[derive(Arbitrary, Debug)]
 pub struct ForgedHeader {
     sequence: Distance,
     acknowledgement: Distance,
     flags: u8,
     window: u16,
-    /// Of another SYN.
+    /// The option of another SYN.
     mss: Option<u16>,
     scale: Option<u8>,
 }
@@ -160,7 +161,7 @@ impl<E: Fuzzed> Driver<Strict<E>> for App {
     }
     fn send(&mut self, _now: Instant, transmit: Transmit) {
         self.answers += 1;
-        // Whose address it names does not matter here: the path says where it goes.
+        // The address that it names does not matter here: the path says where it goes.
         let (from, to) = (
             NodeAddress(3 - transmit.path.0),
             NodeAddress(transmit.path.0),
@@ -232,7 +233,7 @@ fn wake_all<E: Fuzzed>(ends: &mut [End<E>; 2], now: Instant, limits: &[Limits; 2
     }
 }
 
-/// Everything that is sent arrives, until nothing is sent.
+/// Delivers everything that is sent, until nothing is sent.
 fn exchange<E: Fuzzed>(ends: &mut [End<E>; 2], now: Instant, limits: &[Limits; 2]) {
     for _ in 0..100 {
         for side in 0..2 {
@@ -246,7 +247,7 @@ fn exchange<E: Fuzzed>(ends: &mut [End<E>; 2], now: Instant, limits: &[Limits; 2
     }
 }
 
-/// Whatever happened to the other connections, octets pass on this one.
+/// Asserts that octets pass on this connection, whatever happened to the others.
 fn assert_bystander_unharmed<E: Fuzzed>(
     ends: &mut [End<E>; 2],
     start: Instant,

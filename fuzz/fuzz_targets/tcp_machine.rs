@@ -50,7 +50,7 @@ pub struct Forgery {
     octets: u16,
 }
 
-/// What an endpoint takes besides its connections: answers, events and lessons.
+/// The most that an endpoint takes besides its connections: answers, events and lessons.
 const ENDPOINT_BYTES_MAX: usize = 65_536;
 
 fn config(settings: &Settings) -> TcpConfig {

@@ -1,5 +1,5 @@
-//! Any octets as a file transfer's conversation: what parses is written and parses to the same, and a stream cut
-//! anywhere gives what the whole gives.
+//! Any octets as a file transfer's conversation: records that parse are written and parse to the same, and
+//! a stream cut anywhere gives the records that the whole gives.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Any octets as a request to a gateway's HTTP server, in one piece and in pieces: the same request, or none; what a page of
-//! the web could send is never taken for a question of this host's own.
+//! Any octets as a request to a gateway's HTTP server, in one piece and in pieces: the same request, or
+//! none; a request that a web page could send is never taken for a request of this host's own.
 
 use fulmar_net::gateway::http::request::{Progress, REQUEST_BYTES_MAX, Request, RequestReader};
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub(crate) fn holds(octets: &[u8]) {
         sent += piece.len();
         match reader.push(piece) {
             Progress::More => assert!(sent < REQUEST_BYTES_MAX + 4),
-            // What follows the end is read in another piece, or not at all.
+            // Octets after the end are read in another piece, or not at all.
             Progress::Done(request) => return assert_eq!(Progress::Done(request), whole),
             // The end may be in the piece that made it too long.
             Progress::TooLong => {

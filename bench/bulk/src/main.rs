@@ -1,8 +1,9 @@
 //! Bulk data for `scripts/speed` and `scripts/side-by-side`: a QUIC stream (quinn) or a TCP connection, both ends in turn.
 //!
-//! The octets are one block of pseudo-random data over and over. A sink counts what comes, and says so as JSON; QUIC's
-//! also when it is interrupted. quinn runs on one thread at each end, with its default congestion control and
-//! TLS_AES_128_GCM (ring), and with flow-control windows wide enough not to matter on a loopback.
+//! The octets are one block of pseudo-random data over and over. A sink counts the octets that come, and
+//! prints the count as JSON; a QUIC sink also when it is interrupted. quinn runs on one thread at each end,
+//! with its default congestion control and TLS_AES_128_GCM (ring), and with flow-control windows wide
+//! enough not to matter on a loopback.
 
 use anyhow::{Context as _, bail};
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt};
@@ -51,7 +52,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Octets that no compression shortens.
+/// Octets that cannot be compressed.
 fn block() -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut octets = Vec::with_capacity(BLOCK_BYTES);
@@ -64,13 +65,13 @@ fn block() -> Vec<u8> {
     octets
 }
 
-/// Says that a sink is ready, so that nobody needs to guess.
+/// Prints that a sink is ready, so that nobody needs to guess.
 fn ready() -> anyhow::Result<()> {
     println!("ready");
     Ok(std::io::stdout().flush()?)
 }
 
-/// The first octet's arrival to the end's.
+/// Prints the octets, and the time from the first octet's arrival to the end's.
 fn report(bytes: u64, first: Option<Instant>) {
     let seconds = first.map_or(0.0, |first| first.elapsed().as_secs_f64());
     println!("{{\"bytes\": {bytes}, \"seconds\": {seconds:.6}}}");
@@ -109,7 +110,7 @@ fn tcp_sink(at: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Octets without a period for as long as the span lasts; says how many they were and their digest.
+/// Sends octets without a period for as long as the span lasts; prints their number and their digest.
 fn hashed_source(to: SocketAddr, span: Duration) -> anyhow::Result<()> {
     let mut stream = TcpStream::connect(to)?;
     let mut block = block();
@@ -172,7 +173,8 @@ fn flows_source(to: SocketAddr, count: usize, span: Duration) -> anyhow::Result<
     Ok(())
 }
 
-/// What of each connection arrives in the counted span, which begins so long after all are there.
+/// Counts the octets of each connection in the span `counted`, which begins `skipped` after all have
+/// connected.
 fn flows_sink(at: SocketAddr, count: usize, skipped: Duration, counted: Duration) -> anyhow::Result<()> {
     let listener = TcpListener::bind(at)?;
     ready()?;
@@ -283,14 +285,14 @@ async fn quic_sink(at: SocketAddr, certificate: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Octets that came in order, and when the first did.
+/// Octets that came in order, and the time of the first.
 #[derive(Default)]
 struct Arrived {
     bytes: u64,
     first: Option<Instant>,
 }
 
-/// One stream to its end; the connection stands afterwards, so that its last acknowledgements go out.
+/// Reads one stream to its end; the connection stays open, so that its last acknowledgements go out.
 async fn receive(endpoint: &Endpoint, arrived: &mut Arrived) -> anyhow::Result<Connection> {
     let connection = endpoint.accept().await.context("no connection")?.await?;
     let mut stream = connection.accept_uni().await?;
