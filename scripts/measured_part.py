@@ -1,6 +1,6 @@
 """The part of a page of docs/measurements that a script measures, between two markers.
 
-What stands around it is written by hand and stays as it is.
+The text around it is written by hand and stays as it is.
 """
 
 
@@ -21,7 +21,7 @@ class MeasuredPart:
         return before, after
 
     def write(self, lines):
-        """Takes the place of what was measured before, and is printed."""
+        """Replaces the part that was measured before, and is printed."""
         before, after = self._around()
         self.page.write_text("\n".join([before + self.begin, *lines, self.end]) + after)
         print("\n".join(lines))

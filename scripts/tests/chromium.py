@@ -17,7 +17,7 @@ import time
 from program import lacks
 
 PROGRAM = shutil.which("chromium")
-# Far beyond what anything here takes: it turns a hang into a failure.
+# Longer than anything here takes, by far: it turns a hang into a failure.
 PATIENCE = 60
 # The browser's calls home are off, most of them. Root has no sandbox.
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking",
@@ -43,7 +43,7 @@ def contrast(ink, ground):
 
 
 def read(descriptor, most, deadline):
-    """What can be read of a pipe or terminal, at the latest at `deadline`."""
+    """The octets that can be read from a pipe or terminal, at the latest at `deadline`."""
     left = deadline - time.monotonic()
     if left <= 0 or not select.select([descriptor], [], [], left)[0]:
         raise AssertionError("nothing more was said in time")
@@ -134,7 +134,7 @@ class Browser:
         return base64.b64decode(told["data"])
 
     def complaints(self):
-        """What it had to complain of: exceptions, the console, violations of the policy."""
+        """The browser's complaints: exceptions, the console, violations of the policy."""
         of = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
         return [event["params"] for event in self.events if event.get("method") in of]
 

@@ -1,7 +1,7 @@
-"""The commands that the documentation shows: where they stand, and what of a line is the command.
+"""The commands that the documentation shows: where they stand, and which part of a line is the command.
 
 A command stands in an indented or fenced block, or between backticks. A block is one of commands if its first line begins with
-a program; behind `$ ` stands a command wherever it is, and the lines below it are then what it prints.
+a program; behind `$ ` stands a command wherever it is, and the lines below it are then its output.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ import subprocess
 
 from program import ROOT
 
-# Beside what this machine has: programs that pages may name and a machine may lack.
+# Programs that pages may name and this machine may lack.
 PROGRAMS = set("""apt apt-get cargo cd chown cp curl docker dpkg export fulmar git ip iperf3 jq make mkdir nc nft npm pip pip3 ping
     podman python3 rustup service setcap ssh start-stop-daemon sudo sysctl systemctl tar tc tshark unzip wget wireshark""".split())
-# What wears a program's name and is a drawing's or a table's.
+# Words that are a program's name, but stand in a drawing or a table.
 WORDS = {"link"}
-# Of lines inside the backticks of running text, only those that begin so are commands; the rest are words.
+# Text between the backticks of running text is a command only if it begins so.
 INLINE = re.compile(r"(?:sudo (?:-E )?)?(fulmar|make|cargo|scripts/\S+|bench/\S+)(?: |$)")
 
 
@@ -43,7 +43,7 @@ def pages():
 
 
 def without_explanation(line):
-    """`line` up to what is said of it: behind three blanks or a `#`."""
+    """`line` without its explanation, which stands behind three blanks or a `#`."""
     return re.split(r"\s{3,}|\s+#\s", line)[0].strip()
 
 

@@ -1,4 +1,4 @@
-"""What the reader of a page has: files to send, recordings of losses, captures of radio links."""
+"""The files that the reader of a page has: files to send, recordings of losses, captures of radio links."""
 
 import random
 import select
@@ -28,7 +28,7 @@ def uneven(generator, packets=20_000):
 
 
 def rtp(generator):
-    """(time, port, payload) of what arrived of an RTP flow."""
+    """(time, port, payload) of each packet of an RTP flow that arrived."""
     for number, lost in enumerate(losses(generator)):
         if not lost:
             yield number * 0.002, 5004, struct.pack(">BBHII", 0x80, 96, number % 65536, number * 160, 7) + bytes(20)

@@ -1,4 +1,4 @@
-"""The release binary that the tests run, where it lies, and what takes it minutes to make.
+"""The release binary that the tests run, its place, and the files that it takes minutes to make.
 
 `python3 scripts/tests/program.py` makes all of it: `make test` has this done while it waits for other tests.
 """
@@ -46,7 +46,7 @@ def pages():
         # Whole or not at all, also where somebody else makes them at the same time.
         with tempfile.TemporaryDirectory(dir=TARGET, prefix="test-pages-") as place:
             command = [FULMAR, "reproduce", "all", "--runs", "1", "--out", place + "/pages"]
-            # Far beyond what every paper takes beside other tests.
+            # Longer than every paper takes beside other tests, by far.
             subprocess.run(command, check=True, timeout=1800, stdin=subprocess.DEVNULL, capture_output=True)
             made.parent.mkdir(exist_ok=True)
             put(pathlib.Path(place, "pages"), made)
@@ -54,7 +54,7 @@ def pages():
 
 
 def lacks(what):
-    """What to raise where `what` is missing: a test is skipped with the reason, or fails where none may be (`CI=true`)."""
+    """The exception where `what` is missing: a test is skipped with the reason, or fails where none may be (`CI=true`)."""
     return AssertionError(f"{what}; CI=true forbids to skip") if CI else unittest.SkipTest(what)
 
 

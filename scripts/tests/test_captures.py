@@ -1,7 +1,7 @@
-"""Wireshark reads the captures that the simulator, the emulator and a gateway write: each layer of each packet, and what was damaged.
+"""Wireshark reads the captures that the simulator, the emulator and a gateway write: each layer of each packet, and each damage.
 
-Method: a short transfer of each transport over each link layer with bit errors, captured; what the channel says it damaged must be
-what the dissectors find damaged. Then real gateways, files and measurements over an emulated link.
+Method: a short transfer of each transport over each link layer with bit errors, captured; the dissectors must find damaged the packets
+that the channel says it damaged. Then real gateways, files and measurements over an emulated link.
 """
 
 import json
@@ -19,7 +19,7 @@ import test_dissectors as dissectors
 from program import FULMAR, build
 
 PATIENCE = 60
-# What shows that a layer was read: each transport, and each link layer.
+# A field that shows that a layer was read, for each transport and each link layer.
 LINKS = {"none": "ip.src", "plain": "fulmar.network.source", "ll-arq": "fulmar.link.number",
          "selective-repeat": "fulmar.link.number", "ll-harq": "fulmar.link.place.packet", "slacp": "fulmar.slacp.lane"}
 TRANSPORTS = {"aerotp": "fulmar.aerotp.mack.window", "tcp": "tcp.seq_raw", "udp": "udp.length", "lt-tcp": "fulmar.lt_tcp.report.block",
@@ -123,7 +123,7 @@ class Captures(unittest.TestCase):
         return process, json.loads(line)
 
     def link(self, to):
-        """An emulated link with a capture of its own; where to send to."""
+        """An emulated link with a capture of its own; returns the address to send to."""
         capture = self.folder / "link.pcapng"
         process = start("emulate", "--listen", "127.0.0.1:0", "--to", to, "--rate", "20mbit", "--delay", "5ms", "--loss", "5%",
                         "--capture", capture, stderr=subprocess.DEVNULL)
@@ -208,7 +208,7 @@ class Captures(unittest.TestCase):
 
 
 def answer(listener):
-    """Takes all that one client says, and says as much."""
+    """Reads all that one client sends, and sends as much."""
     client, _ = listener.accept()
     with client:
         total = 0

@@ -1,6 +1,6 @@
 """Every command that README and the documentation show works as it is shown: it runs here, or `ELSEWHERE` says who runs it.
 
-Method: each block of a page runs as it is written, in a folder with what the page's reader has, and in network and mount
+Method: each block of a page runs as it is written, in a folder with the files that the page's reader has, and in network and mount
 namespaces of its own, where its ports, addresses and names are free. The servers of a block start first and end with Ctrl-C.
 All words, also of commands between backticks and in the program's own help, are compared with what `--help`, the Makefile and
 the manifests know.
@@ -24,10 +24,10 @@ import inputs
 from documents import Command
 from program import CI, FULMAR, ROOT
 
-# Far beyond what anything here takes: it turns a hang into a failure.
+# Longer than anything here takes, by far: it turns a hang into a failure.
 PATIENCE = 180
 AT_ONCE = 4
-# What stands for a name of the reader's own.
+# Words that stand for a name of the reader's own.
 PLACEHOLDERS = {"HOST": "127.0.0.1"}
 # They run until somebody ends them.
 SERVER = re.compile(r"(sudo )?fulmar (recv|emulate(?! --help)|gateway -c|perf -s)|sudo ip netns exec \S+ iperf3 -s")
@@ -49,7 +49,7 @@ CODES = {"fulmar doctor": (0, 1)}
 BY_HAND = "by hand: a measurement, or tools that are not installed here"
 PACKAGE = "scripts/tests/test_package.py:test_a_life_from_installation_to_purge"
 STATIC = "scripts/tests/static/test_static.py:test_its_image_runs_as_its_user_reads_a_configuration_and_finds_names"
-# What is not run here: a test (file:name) or a verb that runs it, or somebody by hand, whose words are compared all the same.
+# Commands that are not run here, and who runs them: a test (file:name), a verb, or somebody by hand. Their words are compared all the same.
 ELSEWHERE = {
     "make test": "make test",
     "make package": PACKAGE,
@@ -188,7 +188,7 @@ def run_page(page, stock):
 
 
 def run_session(session, folder):
-    """Runs the commands of a block, servers first; what went wrong, if anything."""
+    """Runs the commands of a block, servers first; returns the fault, if there is one."""
     place = Place(folder)
     try:
         servers = [command for command in session if SERVER.match(command.text)]
@@ -215,7 +215,7 @@ def run_session(session, folder):
 
 
 def furnish(folder, stock):
-    """What the page's reader has."""
+    """The files that the page's reader has."""
     shutil.copytree(stock, folder, dirs_exist_ok=True)
     for name in ("scenarios", "examples"):
         (folder / name).symlink_to(ROOT / name)
@@ -230,7 +230,7 @@ def furnish(folder, stock):
 
 
 def check_files(session, folder):
-    """What a block sends is what it receives."""
+    """A block receives the octets that it sends."""
     for receive in session:
         into = re.match(r"fulmar recv ([a-z]+)/", receive.text)
         for send in session if into else ():
@@ -259,7 +259,7 @@ def help_of(verb):
 
 
 def check_fulmar(words):
-    """What is wrong with the arguments of a `fulmar` command."""
+    """The fault in the arguments of a `fulmar` command, if there is one."""
     if not words or words[0] in ("-V", "--version", "-h", "--help"):
         return None
     told = help_of(words[0]) if re.fullmatch("[a-z-]+", words[0]) else None
@@ -289,7 +289,7 @@ def check_make(words):
 
 
 def check_cargo(words):
-    """What is wrong with a `cargo` command: its package, target or filter."""
+    """The fault in a `cargo` command, if there is one: its package, target or filter."""
     words = [word for word in words if not word.startswith("+")]
     if words[:2] == ["fuzz", "run"]:
         targets = tomllib.loads((ROOT / "fuzz/Cargo.toml").read_text())["bin"]
@@ -319,7 +319,7 @@ def check_cargo(words):
 
 
 def check_words(text):
-    """What is wrong with the words of a command, if anything."""
+    """The fault in the words of a command, if there is one."""
     if text in NO_COMMANDS:
         return None
     for words in documents.words(text):

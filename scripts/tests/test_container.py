@@ -1,4 +1,4 @@
-"""The Containerfile fits the examples and what `make static` leaves for it, and needs no shell, which its image has not.
+"""The Containerfile fits the examples and the files that `make static` leaves for it, and needs no shell, which its image does not have.
 
 Method: the file is read, not built. Building takes the static binary; `make static` does that, and tries the image.
 """

@@ -1,7 +1,7 @@
-"""Wireshark's dissectors of our wire formats say what our codecs read, notice what is damaged, and stand anything.
+"""Wireshark's dissectors of our wire formats show what our codecs read, notice damage, and survive any octets.
 
-Method: the samples in scripts/tests/wire are what the codecs wrote, with what they read in it (Rust tests hold them to that, and
-to having each kind). They go through tshark in captures of link type 252, whose records name their dissector.
+Method: the samples in scripts/tests/wire are octets that the codecs wrote, with the fields that they read in them (Rust tests hold
+them to that, and to having each kind). They go through tshark in captures of link type 252, whose records name their dissector.
 """
 
 import json
@@ -22,11 +22,11 @@ SAMPLES = ROOT / "scripts/tests/wire"
 GUIDE = (ROOT / "docs/guide/wireshark.md").read_text()
 TSHARK = shutil.which("tshark")
 CI = os.environ.get("CI") == "true"
-# Far beyond what anything here takes: it turns a hang into a failure.
+# Longer than anything here takes, by far: it turns a hang into a failure.
 PATIENCE = 120
 EXPORTED_PDU, RAW_IP = 252, 101
 SEED = 20_261_122
-# What the dissectors show and no codec tells: raw check sequences, lengths, and what follows from them.
+# Fields that the dissectors show and no codec tells: raw check sequences, lengths, and fields derived from them.
 BESIDE = {"fulmar.aerotp.hec", "fulmar.aerotp.crc", "fulmar.aerotp.fec.code", "fulmar.link.check", "fulmar.slacp.check",
           "fulmar.slacp.zero", "fulmar.lt_tcp.offset", "fulmar.lt_tcp.flags", "fulmar.lt_tcp.checksum", "fulmar.network.shape",
           "fulmar.network.zero", "fulmar.network.checksum", "fulmar.splice.flags", "fulmar.splice.flags.reserved",
@@ -34,7 +34,7 @@ BESIDE = {"fulmar.aerotp.hec", "fulmar.aerotp.crc", "fulmar.aerotp.fec.code", "f
           "fulmar.session.zero", "fulmar.transfer.flags"}
 NOTES = ("fulmar.header_check_failed", "fulmar.payload_check_failed", "fulmar.truncated", "fulmar.malformed", "fulmar.unknown",
          "fulmar.unknown_version")
-# No network header in these samples: the dissector of what is carried has its own to say.
+# No network header in these samples: the dissector of the carried packet shows its own fields.
 CARRIED = {"fulmar.link": "fulmar.network", "fulmar.slacp": "fulmar.network", "fulmar.inner": "fulmar.aerotp",
            "fulmar.session": "fulmar.inner"}
 
@@ -93,7 +93,7 @@ def leaves(layers, found):
 
 
 def run(path, *options, install=None):
-    """What tshark prints of a capture, with the plugin given to it or installed by a command."""
+    """The output of tshark for a capture, with the plugin given to it or installed by a command."""
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "LC_ALL": "C.UTF-8"}
         if install:
@@ -178,7 +178,7 @@ class Dissectors(unittest.TestCase):
                     self.assertTrue(found or (name == "aerotp" and "fulmar.truncated" in fields), sorted(fields))
 
     def covered(self, name, sample, length):
-        """How many octets a check covers, from the first on."""
+        """The number of octets that a check covers, from the first on."""
         fields = dict(sample["fields"])
         if name == "aerotp":
             parity = 4 * int(fields.get("fulmar.aerotp.fec.words", 0))
@@ -260,7 +260,7 @@ class Dissectors(unittest.TestCase):
         self.assertEqual(told[0][0], "UDP")
         told = self.columns([udp(damaged, 41_000, 42_000)], "-o", "fulmar.ports:42000", link_type=RAW_IP)
         self.assertEqual(told[0][0], "Fulmar")
-        # What was recognised between two ports before is not doubted.
+        # A protocol that was recognised between two ports before is not doubted.
         told = self.columns([udp(tpdu, 41_000, 4_914), udp(damaged, 41_000, 4_914)], link_type=RAW_IP)
         self.assertIn("header check failed", told[1][1])
 

@@ -2,7 +2,7 @@
 legible, quiet and clear in every state.
 
 Method: two gateways with a lossy link between them carry traffic. Chromium is told through its debugging pipe (DevTools
-protocol) what to open and how wide, and what it has is read out of it in one go, while the traffic goes on. Pictures for
+protocol) what to open and how wide, and its content is read in one go, while the traffic goes on. Pictures for
 people are left in target/live.
 """
 
@@ -138,7 +138,7 @@ def picture(browser, name):
 
 
 class Live(unittest.TestCase):
-    """With traffic over a link that loses every tenth packet."""
+    """Gateways with traffic over a link that loses every tenth packet."""
 
     @classmethod
     def setUpClass(cls):
@@ -192,7 +192,7 @@ class Live(unittest.TestCase):
             self.assertTrue(url.startswith(self.air.url) or url.startswith("data:") or url == "about:blank", url)
 
     def check_agreement(self, gateway, page):
-        """`page` is what the browser has; everything else is asked about that instant."""
+        """`page` is the browser's content; everything else is asked about that instant."""
         sequence = page["sequence"]
         status = gateway.status(f"?sequence={sequence}")
         lines = [line.rsplit(" ", 1) for line in gateway.get(f"metrics?sequence={sequence}").splitlines() if not line.startswith("#")]
@@ -375,7 +375,7 @@ class Terminal(unittest.TestCase):
         self.addCleanup(end, self.gateway.process)
 
     def watch(self, rows, columns, then, seen=lambda: None, **environment):
-        """What it writes until it ends with 130, having shown `then` of two looks; `seen` is called after the first."""
+        """Its output until it ends with 130, having shown `then` of two looks; `seen` is called after the first."""
         master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         surroundings = {**os.environ, "TERM": "xterm", **environment}

@@ -115,7 +115,7 @@ class Readme(unittest.TestCase):
 
     def test_it_quotes_the_page_that_was_measured(self):
         page = table((ROOT / "docs/measurements/side-by-side.md").read_text(), "| loss | reno")
-        # Of what did not finish, the README leaves the octets out.
+        # The README leaves out the octets of a transfer that did not finish.
         wanted = {loss: {ours: re.sub(r", [0-9.]+ MB\*$", "*", row[theirs]) for ours, theirs in self.COLUMNS.items()} for loss, row in page.items()}
         self.assertEqual(table((ROOT / "README.md").read_text(), "| loss | kernel TCP"), wanted)
 

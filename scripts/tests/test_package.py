@@ -1,4 +1,4 @@
-"""The Debian package installs, runs a gateway as its own user, is upgraded without losing what was kept, and leaves nothing.
+"""The Debian package installs, runs a gateway as its own user, is upgraded without losing its data, and leaves nothing.
 
 Method: on this machine, as root, with dpkg itself. Where no systemd runs the gateway is started as docs/guide/operating.md says.
 """

@@ -1,7 +1,7 @@
 """The pages of `fulmar reproduce all` in Chromium, from file://: whole, quiet, legible in light and dark, printable.
 
-Method: one Chromium opens each page, in each window and scheme, and is asked there what the page looks like to it; what it asked
-for and what it had to complain of it says itself. The last cases break a page on purpose, so that each check is seen to fail.
+Method: one Chromium opens each page, in each window and scheme, and is asked there what the page looks like to it. Chromium itself
+lists its requests and its complaints. The last cases break a page on purpose, so that each check is seen to fail.
 """
 
 import json
@@ -42,7 +42,7 @@ PROBE = """(() => {
 
 
 def requests(log):
-    """What the page asked the network for, of Chromium's log: the browser's own requests have no origin."""
+    """The page's requests to the network, from Chromium's log: the browser's own requests have no origin."""
     start = log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
     jobs = [event.get("params", {}) for event in log["events"] if event["type"] == start]
     return [job["url"] for job in jobs if job.get("initiator", "not an origin") != "not an origin"]
@@ -83,7 +83,7 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.complaints(), [], page)
 
     def asked(self, pages):
-        """What a Chromium of its own asks the network for, by its own log, while it shows these pages."""
+        """The requests to the network, by its own log, of a Chromium of its own while it shows these pages."""
         with tempfile.TemporaryDirectory(dir=self.folder) as profile:
             log = pathlib.Path(profile) / "net.json"
             browser = chromium.Browser(profile, NO_NAMES, f"--log-net-log={log}")
@@ -96,7 +96,7 @@ class Page(unittest.TestCase):
                 browser.close()
 
     def check(self, page, width=1280, dark=False):
-        """What holds of every page, in whichever window and scheme; and the page as Chromium has it."""
+        """Checks every page, in whichever window and scheme; returns the page as Chromium has it."""
         self.open(page, width=width, dark=dark)
         told = self.browser.eval(PROBE)
         self.assertEqual(told["foreign"], [])
@@ -170,10 +170,10 @@ class Page(unittest.TestCase):
                 self.check_print(page)
 
     def check_print(self, page):
-        """What holds of every page on paper, of a reader who prefers the dark scheme too."""
+        """Checks every page on paper, also for a reader who prefers the dark scheme."""
         self.open(page, dark=True)
         pdf = self.browser.pdf()
-        # What only paper shows is asked for now.
+        # The content that only paper shows is asked for now.
         self.check_quiet(page)
         self.assertTrue(pdf.startswith(b"%PDF-"))
         figures = len(list(page.parent.glob("*.svg")))

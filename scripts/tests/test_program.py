@@ -1,4 +1,4 @@
-"""What the tests make once and share: whole, or an error where it failed."""
+"""Files that the tests make once and share: whole, or an error where making failed."""
 
 import pathlib
 import tempfile

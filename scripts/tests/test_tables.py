@@ -28,7 +28,7 @@ def piped(command):
 
 
 def shown(command, columns):
-    """What it writes on a terminal so wide."""
+    """Its output on a terminal that is `columns` wide."""
     master, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     said = b""

@@ -150,7 +150,7 @@ class Gateway:
         return self.process.wait(PATIENCE)
 
     def capabilities(self):
-        """Each set of each thread, as numbers."""
+        """Each capability set of each thread, as numbers."""
         found = set()
         for status in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/status"):
             found.update(re.findall(r"^(Cap\w+|NoNewPrivs):\s+(\w+)$", status.read_text(), re.MULTILINE))

@@ -1,6 +1,6 @@
 """The static binary needs nothing of the system, works alone, between two gateways and by names, and runs in its image.
 
-Method: target/static/fulmar as `scripts/static` leaves it; `make static` builds it and then runs this, since the build alone
+Method: target/static/fulmar as `scripts/static` made it; `make static` builds it and then runs this, since the build alone
 takes minutes. The image is built and run by buildah without a registry, an engine or namespaces (`--isolation chroot`).
 Names are answered by a server of ours at an address of the loopback that nobody else uses.
 """
