@@ -1,4 +1,4 @@
-//! From a paper's tables to one experiment, and from its results to files.
+//! The step from a paper's tables to one experiment, and from its results to files.
 
 use crate::claims::Checked;
 use crate::data::{Data, FamilyData};

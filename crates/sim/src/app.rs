@@ -25,12 +25,12 @@ pub enum Traffic {
         write: ByteCount,
         /// Application octets per second of simulated time, as bits.
         rate: Bitrate,
-        /// When the first write is made.
+        /// The time of the first write.
         first: FirstWrite,
     },
 }
 
-/// When a constant-rate source makes its first write.
+/// The time at which a constant-rate source makes its first write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstWrite {
     /// With the start of the flow.

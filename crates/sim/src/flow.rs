@@ -31,7 +31,7 @@ pub(crate) struct Flow {
     pub(crate) next_position: u64,
     /// The first write waits for the connection.
     pub(crate) awaits_connection: bool,
-    /// Why each end's connection closed, where the transport has connections.
+    /// The reasons why the ends' connections closed, where the transport has connections.
     pub(crate) sender_closed: Option<&'static str>,
     pub(crate) receiver_closed: Option<&'static str>,
 }

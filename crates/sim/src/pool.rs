@@ -13,7 +13,7 @@ pub(crate) struct PacketId(u32);
 pub(crate) struct Packet {
     /// Network header and everything behind it.
     pub(crate) octets: Vec<u8>,
-    /// Why the transport sent it.
+    /// The reason why the transport sent it.
     pub(crate) kind: Kind,
     /// The application write that it carries, where a transport's octets do not say so.
     pub(crate) tag: u64,

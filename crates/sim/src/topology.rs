@@ -1,4 +1,4 @@
-//! From a plan to a chain of nodes and hops.
+//! The step from a plan to a chain of nodes and hops.
 //!
 //! ```text
 //! source --lan-- node --hop 0-- node --hop 1-- ... node --lan-- sink

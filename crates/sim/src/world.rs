@@ -461,7 +461,7 @@ impl World {
         violation.or_else(|| Some(self.network.trace_used_up()?.to_string()))
     }
 
-    /// Why the connections of each flow closed, sender first; `None` while open.
+    /// The reasons why the connections of each flow closed, sender first; `None` while open.
     pub fn closings(&self) -> impl Iterator<Item = [Option<&'static str>; 2]> {
         self.flows
             .iter()

@@ -362,8 +362,8 @@ fn no_tcp_beats_the_bound_of_retransmitting_whole_frames() {
     }
 }
 
-/// Where we differ by design, the switch is what makes the difference: with the RFC's side the median
-/// delay is another, beyond the 95 % interval of two medians of 1000 runs.
+/// Differences by design come from the switch alone: with the RFC's side the median delay is another,
+/// beyond the 95 % interval of two medians of 1000 runs.
 #[test]
 fn the_switches_make_the_differences_that_the_model_page_names() {
     const RUNS: u32 = 1000;

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure, OrExit};
 use anyhow::Context;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// As [`resolve`], for an address to send to, which has a port.
+/// The address to send to that `text` stands for, which must have a port; otherwise as [`resolve`].
 ///
 /// # Errors
 /// As [`resolve`], with the code of a peer that is out of reach for a name without an address; or the port is

@@ -51,7 +51,7 @@ pub(crate) struct DemoArgs {
     /// The file to send.
     #[arg(long)]
     file: Option<PathBuf>,
-    /// Where result.json goes.
+    /// The directory for result.json.
     #[arg(long, value_name = "DIR", default_value = "target/demo")]
     out: PathBuf,
     /// Only these modes, by name; plain-udp is one.

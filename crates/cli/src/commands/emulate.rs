@@ -69,10 +69,10 @@ impl From<Damage> for DamagePolicy {
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct EmulateArgs {
-    /// Where clients send to: HOST:PORT, or :PORT for every address; port 0 takes a free one.
+    /// Address where clients send to: HOST:PORT, or :PORT for every address; port 0 takes a free one.
     #[arg(long, value_name = "ADDR", required_unless_present = "tun")]
     listen: Option<String>,
-    /// Where their datagrams go: HOST:PORT.
+    /// Address where their datagrams go: HOST:PORT.
     #[arg(long, value_name = "ADDR", required_unless_present = "tun")]
     to: Option<String>,
     /// Instead of a relay, two TUN devices for any IP traffic (root), each as

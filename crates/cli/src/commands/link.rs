@@ -50,7 +50,7 @@ macro_rules! link_args {
             #[arg(id = concat!($prefix, "fading"), long = concat!($prefix, "fading"))]
             #[arg(value_name = "MODEL", hide_short_help = $hide)]
             fading: Option<Fading>,
-            /// When nothing gets through: 10s+2s (start+length), 'every 30s for 2s' or none.
+            /// Outages, when nothing gets through: 10s+2s (start+length), 'every 30s for 2s' or none.
             #[arg(id = concat!($prefix, "outage"), long = concat!($prefix, "outage"))]
             #[arg(value_name = "PLAN", hide_short_help = $hide)]
             outage: Option<OutagePlan>,

@@ -45,7 +45,7 @@ pub(crate) struct PlanArgs {
     /// Round-trip time, such as 10ms.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     rtt: Option<Duration>,
-    /// With --distance: how long the far end takes to answer.
+    /// With --distance: the time that the far end takes to answer.
     #[arg(long, value_name = "TIME", default_value = "0s", requires = "distance")]
     #[arg(value_parser = parse_duration)]
     processing: Duration,

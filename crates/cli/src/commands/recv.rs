@@ -45,7 +45,7 @@ const SCHEMA: &str = "fulmar.recv/1";
 pub(crate) struct RecvArgs {
     /// The directory for the files, made if its parent exists; - is stdout, for one file.
     dir: PathBuf,
-    /// Where to listen: HOST:PORT, or :PORT for every address; port 0 takes a free one.
+    /// Address to listen at: HOST:PORT, or :PORT for every address; port 0 takes a free one.
     #[arg(long, value_name = "ADDR", default_value = ":4914")]
     listen: String,
     /// End after the first file.

@@ -42,10 +42,10 @@ the papers that are finished, and no overview over half of them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct ReproduceArgs {
-    /// Which paper, or all of them.
+    /// The paper, or all of them.
     #[arg(value_parser = choices())]
     paper: Choice,
-    /// Where the pages go; the directory is made. Files of the same names are replaced.
+    /// The directory for the pages; it is made. Files of the same names are replaced.
     #[arg(long, value_name = "DIR", required_unless_present = "list")]
     out: Option<PathBuf>,
     /// Only this figure, as the page names its data: a picture (SVG) and a CSV, from the runs it needs.

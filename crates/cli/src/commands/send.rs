@@ -49,7 +49,7 @@ const SCHEMA: &str = "fulmar.send/1";
 pub(crate) struct SendArgs {
     /// The file to send; - is stdin.
     file: PathBuf,
-    /// Where a `fulmar recv` listens.
+    /// Address where a `fulmar recv` listens.
     #[arg(value_name = "HOST:PORT")]
     to: String,
     /// reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable,

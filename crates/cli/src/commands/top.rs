@@ -31,7 +31,7 @@ The same picture in a browser: open the URL itself. docs/guide/metrics.md says w
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct TopArgs {
-    /// Where the gateway tells how it is: the `listen` of its `[metrics]`, as `HOST:PORT` or HOST.
+    /// The gateway's HTTP server: the `listen` of its `[metrics]`, as `HOST:PORT` or HOST.
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:9490")]
     url: Server,
     /// Show it once and end.

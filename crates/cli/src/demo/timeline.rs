@@ -25,9 +25,9 @@ pub(crate) struct Timeline {
 /// The figures that a timeline gives at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// From the first piece submitted to the last delivered.
+    /// The time from the first piece submitted to the last delivered.
     pub(crate) span: Duration,
-    /// From submission to delivery, over the pieces that arrived.
+    /// The mean time from submission to delivery, over the pieces that arrived.
     pub(crate) delay_mean: Option<Duration>,
     /// The delay that one piece in a hundred exceeds.
     pub(crate) delay_p99: Option<Duration>,

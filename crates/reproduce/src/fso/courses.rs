@@ -18,7 +18,7 @@ const BINS: usize = 200;
 /// One course of a preset.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
-    /// In each half second: its middle in seconds, the mean and the highest short-term rate.
+    /// Each half second: its middle in seconds, the mean and the highest short-term rate.
     pub(super) bins: Vec<(f64, f64, f64)>,
     /// The lengths of fades, without those that are dark all the time, in seconds.
     pub(super) fades: Vec<f64>,

@@ -376,7 +376,7 @@ fn moderate(view: &View<'_>) -> Option<Finding> {
     })
 }
 
-/// From this share of the data's octets on, acknowledgements are a price.
+/// The share of the data's octets from which on acknowledgements are a price.
 const PRICE: f64 = 0.005;
 
 fn trade(view: &View<'_>) -> Option<Finding> {

@@ -23,7 +23,7 @@ pub struct Promise {
 pub enum Order {
     /// Every octet, in order, once.
     Complete,
-    /// In order and at most once, with holes.
+    /// Octets in order and at most once, with holes.
     Holes,
     /// Out of order, and more than once.
     Any,
@@ -331,28 +331,28 @@ impl FlowMeter {
         self.repeated_pieces
     }
 
-    /// From the start of the flow to the first arrival of data at the receiving transport.
+    /// The time from the start of the flow to the first arrival of data at the receiving transport.
     pub fn first_arrival(&self) -> Option<Duration> {
         self.first_arrival.map(|at| at.saturating_since(self.start))
     }
 
-    /// From the start of the flow to the first delivery.
+    /// The time from the start of the flow to the first delivery.
     pub fn first_delivery(&self) -> Option<Duration> {
         self.first_delivery
             .map(|at| at.saturating_since(self.start))
     }
 
-    /// From the start of the flow to the last delivery.
+    /// The time from the start of the flow to the last delivery.
     pub fn last_delivery(&self) -> Option<Duration> {
         self.last_delivery.map(|at| at.saturating_since(self.start))
     }
 
-    /// When the flow starts, and its last delivery.
+    /// The start of the flow, and its last delivery.
     pub fn lifetime(&self) -> Option<(Instant, Instant)> {
         Some((self.start, self.last_delivery?))
     }
 
-    /// From the first submission to the last delivery.
+    /// The first submission, and the last delivery.
     pub fn span(&self) -> Option<(Instant, Instant)> {
         Some((self.first_submission?, self.last_delivery?))
     }

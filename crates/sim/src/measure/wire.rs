@@ -3,7 +3,7 @@
 use fulmar_proto::machine::Kind;
 use serde::{Deserialize, Serialize};
 
-/// Why a packet did not reach the node at the other end of a hop, or was refused there.
+/// The reason why a packet did not reach the node at the other end of a hop, or was refused there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WireLoss {

@@ -54,12 +54,12 @@ pub struct RunRecord {
 pub struct Metrics {
     /// Whether every octet of every flow was delivered unaltered.
     pub completed: bool,
-    /// Why the run ended.
+    /// The reason why the run ended.
     pub end_reason: Cow<'static, str>,
-    /// When the run ended.
+    /// The time at which the run ended.
     pub duration_s: f64,
-    /// From the start of the first measured flow to the last octet that is delivered to an application of
-    /// any.
+    /// The time from the start of the first measured flow to the last octet that is delivered to an
+    /// application of any flow.
     #[serde(default)]
     pub elapsed_s: Option<f64>,
     /// Application octets the measured flows set out to send.
@@ -118,12 +118,14 @@ pub struct FlowMetrics {
     pub delay_p50_s: Option<f64>,
     /// 99th percentile of the delay of pieces.
     pub delay_p99_s: Option<f64>,
-    /// From the start of the flow to the first arrival of data at the receiving transport, the set-up
-    /// delay; over several flows, the mean.
+    /// The set-up delay: from the start of the flow to the first arrival of data at the receiving
+    /// transport; over several flows, the mean.
     pub first_arrival_s: Option<f64>,
-    /// From the start of the flow to the first delivery to the application; over several flows, the mean.
+    /// The time from the start of the flow to the first delivery to the application; over several flows,
+    /// the mean.
     pub first_delivery_s: Option<f64>,
-    /// From the start of the flow to the last delivery to the application; over several flows, the mean.
+    /// The time from the start of the flow to the last delivery to the application; over several flows, the
+    /// mean.
     pub last_delivery_s: Option<f64>,
     /// Datagrams that were delivered a second time, where the transport permits it.
     pub repeated_pieces: u64,

@@ -20,7 +20,7 @@ pub struct FlowPlan {
     pub transport: TransportPlan,
     /// The amount and the timing of what is sent.
     pub traffic: Traffic,
-    /// When the application asks its transport for a connection, from the start of the run.
+    /// The time at which the application asks its transport for a connection, from the start of the run.
     pub start: Duration,
     /// The end that sends.
     pub direction: AppDirection,

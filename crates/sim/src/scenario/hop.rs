@@ -80,9 +80,9 @@ impl Recordings for NoRecordings {
 /// One measured hop: a channel for each direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopPlan {
-    /// From the source towards the sink.
+    /// The channel from the source towards the sink.
     pub forward: Config,
-    /// From the sink towards the source.
+    /// The channel from the sink towards the source.
     pub reverse: Config,
     /// Whether the link has a frame check of its own and drops damaged packets, as Ethernet and
     /// PPP do. Without one, damage is passed up for the transport to correct.

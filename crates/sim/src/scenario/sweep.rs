@@ -37,7 +37,7 @@ struct Axis {
     levels: Vec<Vec<Tree>>,
 }
 
-/// As [`points_with`], of a document that names no traces.
+/// The points of a document that names no traces, as [`points_with`] lists them.
 ///
 /// # Errors
 /// As [`points_with`].

@@ -77,15 +77,15 @@ pub(crate) struct AdaptationCounts {
 /// TPDUs that were missing or damaged and were put right, by the means of repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Recovered {
-    /// By parity inside the TPDU.
+    /// TPDUs repaired by parity inside the TPDU.
     pub fec_words: u64,
-    /// By parity across TPDUs.
+    /// TPDUs repaired by parity across TPDUs.
     pub fec_block: u64,
-    /// By the first retransmission.
+    /// TPDUs repaired by the first retransmission.
     pub arq_first: u64,
-    /// By the second retransmission.
+    /// TPDUs repaired by the second retransmission.
     pub arq_second: u64,
-    /// By a later retransmission.
+    /// TPDUs repaired by a later retransmission.
     pub arq_later: u64,
 }
 

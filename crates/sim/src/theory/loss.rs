@@ -1,4 +1,4 @@
-//! From bit errors to lost packets: equations 5 and 6.
+//! The step from bit errors to lost packets: equations 5 and 6.
 
 use fulmar_proto::units::{BitErrorRate, ByteCount, PacketErrorRate};
 

@@ -246,7 +246,7 @@ impl Hop {
         }
     }
 
-    /// Far more events than a session has; a machine that wakes itself for ever passes it.
+    /// More events than a session has; only a machine that wakes itself for ever passes it.
     const EVENTS_MAX: u32 = 2_000_000;
 
     fn play(&mut self) {

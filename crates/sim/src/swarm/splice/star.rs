@@ -69,7 +69,7 @@ impl Gateway {
 /// A link between the middle, side 0, and another gateway, side 1.
 #[derive(Debug)]
 struct Link {
-    /// From side 0, from side 1.
+    /// The channels from side 0 and from side 1.
     ways: [Channel; 2],
     /// The number of starts of each side that the other knows of.
     known: [u32; 2],
