@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(written, most);
     }
 
-    /// A layer that counts what comes through.
+    /// A layer that counts the lines that come through.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<Line>>>);
 

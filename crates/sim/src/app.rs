@@ -1,11 +1,11 @@
 //! Traffic: when an application has data to send, and how much.
 //!
-//! Two sources. *Bulk* has everything at once and writes whatever the transport takes. *Constant
-//! rate* makes a write of fixed length at a fixed interval (the papers' and ns-3's `OnOff` source,
-//! always on: 1472 octets 375 times a second are 4.416 Mbit/s); what the transport does not take
-//! yet waits in the application, and its delay counts from when it was made. The number of writes
-//! is the smallest that reaches the asked amount, so the amount is rounded up to whole writes, as
-//! ns-3's `MaxBytes` does: 1 MB in writes of 1472 octets is 680 writes or 1,000,960 octets.
+//! Two sources. *Bulk* has everything at once and writes as much as the transport accepts. *Constant rate*
+//! makes a write of fixed length at a fixed interval (the papers' and ns-3's `OnOff` source, always on:
+//! 1472 octets 375 times a second are 4.416 Mbit/s). Octets that the transport does not accept yet wait in
+//! the application, and their delay counts from when they were made. The number of writes is the smallest
+//! that reaches the asked amount, so the amount is rounded up to whole writes, as ns-3's `MaxBytes` does: 1
+//! MB in writes of 1472 octets is 680 writes or 1,000,960 octets.
 
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 

@@ -45,8 +45,8 @@ pub(crate) fn flow_of(port: Port) -> Option<usize> {
 }
 
 impl Flow {
-    /// Copies what the application wants to send next, at most `max` octets, into `into`, and
-    /// returns its position in the stream.
+    /// Copies the application's next octets, at most `max`, into `into`, and returns their position in the
+    /// stream.
     pub(crate) fn fill(&self, max: u64, into: &mut Vec<u8>) -> u64 {
         let (offset, pending) = self.source.pending();
         into.clear();

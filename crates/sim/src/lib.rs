@@ -9,8 +9,8 @@
 //! # Promises
 //! - The same scenario and seed give the same octets of output, on every platform, for every
 //!   number of worker threads and every order in which nodes are created.
-//! - Nothing is told to a machine that a real driver could not tell it. Damage is inverted bits in
-//!   real octets.
+//! - A machine is told nothing that a real driver could not tell it. Damage is inverted bits in real
+//!   octets.
 //! - No clock, socket, file or entropy; the threads of an experiment share nothing but a counter.
 
 pub mod app;

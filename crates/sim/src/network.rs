@@ -131,7 +131,7 @@ impl Network {
         &self.scratch[self.scratch.len() - len..]
     }
 
-    /// Puts a network header before what a machine wrote and sends the packet on its way.
+    /// Puts a network header before the octets that a machine wrote, and sends the packet on its way.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -229,7 +229,7 @@ impl Network {
         }
     }
 
-    /// Carries out what a channel decided about a packet.
+    /// Carries out a channel's verdict on a packet.
     fn settle(&mut self, now: Instant, id: WayId, packet: PacketId, verdict: Verdict) {
         let way = &self.ways[id.0];
         let far = Far {
@@ -307,7 +307,7 @@ impl Network {
         self.pool.release(packet);
     }
 
-    /// A packet arrived: checks it, forwards what is for others, returns what is for this node.
+    /// Checks an arrived packet. One for others is forwarded, one for this node is returned.
     pub(crate) fn receive(
         &mut self,
         now: Instant,

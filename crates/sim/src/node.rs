@@ -21,7 +21,7 @@ impl WayId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StackId(pub(crate) usize);
 
-/// A node forwards what is not for it and hands the rest to the protocol its header names.
+/// A node. It forwards packets for others and hands the rest to the protocol that their header names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node {
     /// Its address; addresses grow along the chain.

@@ -340,8 +340,8 @@ impl Draw {
         for direction in ["forward", "reverse"] {
             self.line(format_args!("[hop.{direction}]"));
             self.errors(hops);
-            // One direction of one hop is out at a time, so that outages do not add up to more
-            // than the patience of a connection.
+            // One direction of one hop is out at a time, so that outages do not add up to more than the
+            // timeout of a connection.
             if index == 0 && self.rng.chance(0.3) {
                 self.outages(direction);
             }
@@ -371,8 +371,8 @@ impl Draw {
                 self.line(format_args!("loss = \"{loss:.3}%\""));
             }
             2 => {
-                // Bursts count packets, and a stalled sender probes once a second: longer bursts
-                // would be outages beyond the connections' patience of 120 s.
+                // Bursts count packets, and a stalled sender probes once a second: longer bursts would be
+                // outages beyond the connections' timeout of 120 s.
                 let (loss, burst) = (self.scale(0.1, 20.0 / share), self.between(2, 8));
                 self.line(format_args!("loss = \"{loss:.3}% burst {burst}\""));
             }

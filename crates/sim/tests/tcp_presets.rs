@@ -35,7 +35,7 @@ fn every_preset_delivers_everything_under_loss_bursts_outages_copies_and_reorder
             "hop.queue=5 packets",
         ] {
             let preset = format!("tcp.preset={preset}");
-            // A burst counts packets, and timeouts send one at a time: patience is needed.
+            // A burst counts packets, and timeouts send one at a time: many retries are needed.
             let sets = [
                 &preset,
                 fault,

@@ -38,12 +38,12 @@ struct Record<'a> {
     finding: &'a Finding,
 }
 
-/// Looks, and prints what was found and the remedies.
+/// Checks, and prints the findings and the remedies.
 ///
 /// # Errors
 /// The configuration cannot be read.
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
-    // A file that is wrong is told before anything is tried.
+    // A wrong file is reported before anything is tried.
     let config = args.config.as_deref().map(gateway::read).transpose()?;
     let mut findings = doctor::machine();
     if let Some(config) = &config {

@@ -87,7 +87,7 @@ pub(crate) struct EmulateArgs {
     /// Longer packets, lower headers included, vanish without a word to the sender: a black hole.
     #[arg(long, value_name = "BYTES", value_parser = super::connection::mtu)]
     drop_above: Option<ByteCount>,
-    /// With --drop-above: only from so long after the start on, as a path that shrinks.
+    /// With --drop-above: only from this long after the start on, as a path that shrinks.
     #[arg(long, value_name = "TIME", requires = "drop_above", value_parser = parse_duration)]
     drop_above_after: Option<Duration>,
     /// The seed of every random decision.

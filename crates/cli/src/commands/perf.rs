@@ -71,10 +71,11 @@ pub(crate) struct PerfArgs {
     /// Server: end after one test.
     #[arg(short = '1', long, requires = "server")]
     one_off: bool,
-    /// Client: how long, in seconds or with a unit; 10 s unless -n is given.
+    /// Client: length of the test, in seconds or with a unit; 10 s unless -n is given.
     #[arg(short, long, value_name = "TIME", value_parser = amount::time, conflicts_with = "bytes")]
     time: Option<Duration>,
-    /// Client: so many octets of all streams instead, such as 10MB; iperf3's 10M is 10 MiB here too.
+    /// Client: send this many octets instead, over all streams, such as 10MB; iperf3's 10M is 10 MiB here
+    /// too.
     #[arg(short = 'n', long, value_name = "BYTES", value_parser = amount::bytes)]
     bytes: Option<ByteCount>,
     /// Client: rate of the data of all streams, such as 5Mbit/s or iperf3's 5M; without it, all that goes (with -u 1
@@ -87,7 +88,7 @@ pub(crate) struct PerfArgs {
     /// Client: a line for each interval, in seconds or with a unit.
     #[arg(short, long, value_name = "TIME", value_parser = amount::time)]
     interval: Option<Duration>,
-    /// Client: so many streams at once, 1 to 128, each a connection of its own; they share --rate, -b and -n.
+    /// Client: number of streams, 1 to 128, each a connection of its own; they share --rate, -b and -n.
     #[arg(short = 'P', long, value_name = "N", default_value = "1", value_parser = amount::streams)]
     parallel: u8,
     /// Client: without acknowledgements or repair, as iperf3's UDP; the same as --mode unreliable.
@@ -108,10 +109,10 @@ pub(crate) struct PerfArgs {
     /// The largest datagram, IP header included.
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = connection::mtu)]
     mtu: ByteCount,
-    /// Give up when the other end was not heard for so long.
+    /// Give up after hearing nothing from the other end for this long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
     give_up: Duration,
-    /// Client: give up when nobody has answered at all for so long.
+    /// Client: give up if nobody has answered at all for this long.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = connection::span)]
     connect_timeout: Duration,
     /// The result as one JSON object on stdout, errors included; of a server one for each test, a line each.

@@ -61,7 +61,7 @@ pub(crate) struct RecvArgs {
     /// The largest datagram, IP header included.
     #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = connection::mtu)]
     mtu: ByteCount,
-    /// Give a sender up when it was not heard for so long.
+    /// Give a sender up after hearing nothing from it for this long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
     give_up: Duration,
     /// Interval at which arrived octets are synced to the disk, so that a crash costs no more than that.

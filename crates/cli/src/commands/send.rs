@@ -52,8 +52,8 @@ pub(crate) struct SendArgs {
     /// Address where a `fulmar recv` listens.
     #[arg(value_name = "HOST:PORT")]
     to: String,
-    /// reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable,
-    /// datagram (some may be missing, and what is missing is known).
+    /// reliable, nack-mack, near-reliable (everything arrives); nack, quasi-reliable, unreliable, datagram
+    /// (some may be missing, and the receiver knows which).
     #[arg(long, default_value_t = Mode::Reliable, value_parser = connection::mode())]
     mode: Mode,
     /// Rate of the link, all headers included.
@@ -65,8 +65,8 @@ pub(crate) struct SendArgs {
     /// Parity across TPDUs, in mode quasi-reliable: K sources and R repairs to a block.
     #[arg(long, value_name = "K,R", value_parser = connection::block)]
     block: Option<BlockPlan>,
-    /// TPDUs for each acknowledgement of what the receiver says. For the file itself, give it to
-    /// `fulmar recv`.
+    /// TPDUs for each acknowledgement of the receiver's reports. For the file itself, give it to `fulmar
+    /// recv`.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=365))]
     mack: u16,
@@ -76,10 +76,10 @@ pub(crate) struct SendArgs {
     /// The name at the receiver, if not the file's own.
     #[arg(long)]
     name: Option<String>,
-    /// Give up when the receiver was not heard for so long.
+    /// Give up after hearing nothing from the receiver for this long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = connection::give_up)]
     give_up: Duration,
-    /// Give up when nobody has answered at all for so long.
+    /// Give up if nobody has answered at all for this long.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = connection::span)]
     connect_timeout: Duration,
     /// Try for ever, until the file has arrived: while the name has no address, nobody answers, or the link is

@@ -252,7 +252,7 @@ fn read(args: &SimArgs) -> Result<(Experiment, String), Failure> {
                 .or_exit(Exit::Usage)?;
         }
     }
-    // A scenario and its traces lie together; what comes from stdin lies where the user is.
+    // A scenario and its traces lie together; a scenario from stdin lies where the user is.
     let traces = Traces::below(path.parent().unwrap_or(Path::new("")));
     let points = points_with(&document, &traces).or_exit(Exit::Usage)?;
     let mut digest = blake3::Hasher::new();

@@ -43,7 +43,7 @@ pub(crate) struct TopArgs {
     /// Interval between two looks.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::connection::span)]
     interval: Duration,
-    /// Show a snapshot of before, which the gateway still keeps, by its number.
+    /// Show an earlier snapshot, which the gateway still keeps, by its number.
     #[arg(long, value_name = "N", requires = "once")]
     sequence: Option<u64>,
 }

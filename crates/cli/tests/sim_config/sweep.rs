@@ -207,7 +207,7 @@ fn a_value_of_the_command_line_that_the_sweep_replaces_is_refused_and_told_how_t
         assert!(told.contains(&expected) && told.contains(remedy), "{told}");
         assert_eq!(told.lines().count(), 1, "{told}");
     }
-    // What it is told to write, and values beside the swept ones.
+    // The settings that the remedy asks for, and values beside the swept ones.
     for flags in [
         "--set sweep.hop.ber=[1e-4]",
         "--set hop.reverse.ber=1e-4",

@@ -168,7 +168,7 @@ impl Ends {
         self.flows.insert(id, end);
     }
 
-    /// Writes what the application has until the machine takes no more; closes after the last.
+    /// Writes the application's octets until the machine accepts no more; closes after the last.
     fn write(&mut self, now: Instant, machine: &mut Endpoint, index: usize, flow: &mut Flow) {
         let Some(&id) = self.senders.get(&index) else {
             return;

@@ -60,7 +60,7 @@ impl DatagramStack {
 }
 
 impl WriteSide {
-    /// Sends what the application has, piece by piece, until the machine refuses.
+    /// Sends the application's octets, piece by piece, until the machine refuses.
     fn write(
         &mut self,
         now: Instant,

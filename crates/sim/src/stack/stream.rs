@@ -151,7 +151,7 @@ impl StreamStack<TcpEndpoint> {
 }
 
 impl Ends {
-    /// Writes what the application has until the machine takes no more; closes after the last.
+    /// Writes the application's octets until the machine accepts no more; closes after the last.
     fn write<E: SimulatedStream>(
         &mut self,
         now: Instant,

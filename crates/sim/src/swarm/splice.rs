@@ -448,7 +448,7 @@ impl Session {
             ));
         }
         let far_done = far.is_some_and(|far| matches!(far.last, Some(FlowEvent::Closed(_))));
-        // Either end dies with its gateway, or may have been asked afresh.
+        // Either end dies with its gateway, or may have been asked for again.
         let mortal = [OPENER_DURABLE, ACCEPTOR_DURABLE]
             .iter()
             .zip(restarted)

@@ -1,4 +1,4 @@
-//! Closed forms for repetition over links with bit errors: what theory expects of a protocol.
+//! Closed forms for repetition over links with bit errors: a protocol's goodput in theory.
 //!
 //! The thirteen equations of the source, each where its units are types:
 //!

@@ -38,7 +38,7 @@ pub(super) struct Gateway {
     machine: Guarded<Splicer>,
     deadline: Option<Deadline>,
     pub(super) ends: BTreeMap<FlowId, LocalEnd>,
-    /// Ends that died with an earlier start, and whose flow was asked for afresh.
+    /// Ends that died with an earlier start, and whose flow was asked for again.
     pub(super) earlier: Vec<(FlowId, LocalEnd)>,
     pub(super) starts: u32,
 }
