@@ -1,17 +1,18 @@
-//! UDP's stand-in: what goes in comes out, or does not.
+//! A stand-in for UDP: each datagram arrives, or does not.
 //!
-//! The baseline of every comparison. A datagram gets a real UDP header with its checksum and
-//! leaves at once, or at a configured rate; at the far end a datagram whose checksum holds is
-//! delivered, in whatever order and number the path produced. There is no connection, no
-//! acknowledgement and no state but the queue before the pacer. A datagram may be sent several times
-//! over, one copy behind the other: the plainest forward error correction, which costs its share of
-//! the rate whether anything is lost or not.
+//! It is the baseline of every comparison. A datagram gets a real UDP header with its checksum and
+//! leaves at once, or at a configured rate. At the far end every datagram whose checksum holds is
+//! delivered, in the order and number in which the path delivers them. There is no connection, no
+//! acknowledgement and no state except the queue before the pacer. A datagram may be sent several
+//! times over, one copy behind the other: the plainest forward error correction, which costs its
+//! share of the rate whether anything is lost or not.
 //!
 //! # Promises
-//! - The queue is bounded; what does not fit is refused, and [`Event::Writable`] follows.
+//! - The queue is bounded; a datagram that does not fit is refused, and [`Event::Writable`]
+//!   follows.
 //! - A datagram is delivered only if its checksum holds. The Internet checksum has 16 bits and
-//!   overlooks some damage: two inverted bits in the same column cancel in one case of two, so
-//!   that a wrong octet may be delivered (Stone, Partridge, SIGCOMM 2000, measured it in the wild).
+//!   overlooks some damage: two inverted bits in the same column cancel in one case of two. A wrong
+//!   octet may then be delivered (Stone, Partridge, SIGCOMM 2000, measured it in the wild).
 //!
 //! # Sources
 //! RFC 768. Copies: Epple, "Performance optimization of free-space optical communication
@@ -25,12 +26,12 @@ use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 use std::collections::VecDeque;
 
-/// What the endpoint knows of the path, and its bounds.
+/// The settings of the endpoint: its knowledge of the path, and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramConfig {
     /// This node. A remote node's address is the number of its [`PathId`].
     pub local: NodeAddress,
-    /// At most this rate leaves, lower headers included; `None` sends at once.
+    /// The rate at which octets leave, lower headers included; with `None` they leave at once.
     pub rate: Option<Bitrate>,
     /// Headers below UDP's, for the rate.
     pub lower_overhead: ByteCount,
@@ -40,7 +41,7 @@ pub struct DatagramConfig {
     pub queue_max: ByteCount,
 }
 
-/// Counts of one endpoint.
+/// The counters of one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramCounters {
     /// Datagrams sent.
@@ -53,12 +54,12 @@ pub struct DatagramCounters {
     pub length: u64,
 }
 
-/// What the application is told.
+/// An event for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A datagram arrived.
     Received {
-        /// Where it comes from.
+        /// The path it comes from.
         path: PathId,
         /// The sender's port.
         source: Port,
@@ -71,23 +72,23 @@ pub enum Event {
     Writable,
 }
 
-/// Why a datagram was not taken.
+/// The reason why a datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// As much as may wait does; [`Event::Writable`] will follow.
+    /// The queue is full; [`Event::Writable`] will follow.
     #[error("the queue before the pacer is full")]
     QueueFull,
-    /// It is longer than a datagram may be.
+    /// The datagram is too long.
     #[error("{len} octets exceed the {max} of a datagram")]
     TooLong {
-        /// Its length.
+        /// The datagram's length.
         len: usize,
-        /// What would fit.
+        /// The longest length.
         max: usize,
     },
 }
 
-/// From where to where a datagram goes.
+/// The way of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The remote node.
@@ -98,14 +99,14 @@ pub struct Route {
     pub destination: Port,
 }
 
-/// A datagram before the pacer.
+/// A datagram that waits for the pacer.
 #[derive(Debug)]
 struct Waiting {
     route: Route,
     payload: Vec<u8>,
     /// Copies that are still to be sent.
     copies: NonZeroU8,
-    /// One was sent.
+    /// Whether a copy was sent before.
     is_repeated: bool,
 }
 
@@ -123,7 +124,7 @@ pub struct DatagramEndpoint {
     counters: DatagramCounters,
 }
 
-/// Buffers kept for later; more are given back to the allocator.
+/// Buffers kept for reuse; further ones are freed.
 const SPARE_MAX: usize = 64;
 
 impl DatagramEndpoint {
@@ -145,7 +146,7 @@ impl DatagramEndpoint {
     /// Queues one datagram.
     ///
     /// # Errors
-    /// It is too long, or as much as may wait does already.
+    /// The datagram is too long, or the queue is full.
     pub fn send(&mut self, route: Route, payload: &[u8]) -> Result<(), SendError> {
         self.send_copies(route, payload, NonZeroU8::MIN)
     }
@@ -153,7 +154,7 @@ impl DatagramEndpoint {
     /// Queues one datagram to be sent so many times, one behind the other. It takes the room of one.
     ///
     /// # Errors
-    /// It is too long, or as much as may wait does already.
+    /// The datagram is too long, or the queue is full.
     pub fn send_copies(
         &mut self,
         route: Route,

@@ -1,6 +1,6 @@
 //! The protocols that AeroTP is compared with, as sans-IO state machines like those of `fulmar-proto`.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`tcp`] | the TCP family: Reno, `NewReno`, SACK, CUBIC |
 //! | [`lt_tcp`] | loss-tolerant TCP |
@@ -8,7 +8,8 @@
 //! | [`link`] | error control on one link: plain, stop-and-wait, go-back-N, selective repeat, LL-ARQ, LL-HARQ, SLACP |
 //! | [`wire`] | their packets' octets |
 //!
-//! The laboratory runs them in its worlds. Nothing that is deployed depends on this crate.
+//! The laboratory runs them in its simulated networks. Nothing that is deployed depends on this
+//! crate.
 
 mod congestion;
 pub mod datagram;

@@ -1,8 +1,8 @@
-//! What forgers can do to LT-TCP: nothing without a connection's numbers, and with them no more than
-//! its numbers allow.
+//! Forgers against LT-TCP: without a connection's numbers they can do nothing, and with them no more
+//! than its numbers allow.
 //!
-//! Method: beside a transfer, segments with sound checksums are handed to either end. The forger
-//! knows what it says of the numbers: those of what was sent last, near which it guesses.
+//! Method: beside a transfer, segments with right checksums are handed to either end. The test
+//! decides what the forger knows of the numbers: those that were sent last, near which it guesses.
 
 use crate::stream_lab::{Faults, Lab, below, content};
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
@@ -16,12 +16,12 @@ use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 
-/// So narrow that a number that is drawn from all there are is believed once in 32,000 times.
+/// A buffer so narrow that a number drawn from all possible ones is trusted once in 32,000 times.
 const BUFFER: ByteCount = ByteCount(64 << 10);
-/// An endpoint's answers that wait, and events.
+/// Memory for the answers that wait in an endpoint, and for events.
 const ENDPOINT_BYTES_MAX: usize = 65_536;
 
-/// What the forger knows of the numbers that an end believes.
+/// The forger's knowledge of the numbers that an end trusts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Knows {
     Nothing,
@@ -45,13 +45,13 @@ fn lab(seed: u64, faults: Faults, len: usize) -> Lab<LtTcpEndpoint> {
     Lab::<LtTcpEndpoint>::new(seed, faults, content(&mut rng, len), &[config(); 2])
 }
 
-/// From the other end to `to`.
+/// The addresses of a segment from the other end to `to`.
 fn addresses(to: usize) -> AddressPair {
     let ends = [NodeAddress(1), NodeAddress(2)];
     AddressPair::nodes(ends[1 - to], ends[to])
 }
 
-/// What the peer of `to` sent last.
+/// The header and the feedback that the peer of `to` sent last.
 fn seen(lab: &Lab<LtTcpEndpoint>, to: usize) -> (TcpHeader, Option<Feedback>) {
     let octets = &lab.sides[1 - to].app.last;
     let segment = LtSegment::parse(&addresses(to), octets).expect("it was sent");
@@ -80,7 +80,7 @@ fn octet(rng: &mut Rng) -> u8 {
     u8::try_from(rng.below(256)).expect("8 bits")
 }
 
-/// Within `behind` before and `ahead` behind what was seen, if that is known.
+/// A number up to `behind` before and `ahead` behind the one seen, if that is known.
 fn number(rng: &mut Rng, known: Option<TcpSeq>, (behind, ahead): (u32, u32)) -> TcpSeq {
     let Some(seen) = known else {
         return TcpSeq(word(rng));
@@ -109,7 +109,7 @@ fn runs(rng: &mut Rng, ack: TcpSeq) -> Vec<SackBlock> {
         .collect()
 }
 
-/// A unit of a shape that there may be, or now and then of any; its octets are written to `payload`.
+/// A unit of a possible shape, or now and then of any; its octets are written to `payload`.
 fn unit(rng: &mut Rng, payload: &mut Vec<u8>) -> UnitHeader {
     let mut unit = UnitHeader {
         ordinal: short(rng),
@@ -129,8 +129,8 @@ fn unit(rng: &mut Rng, payload: &mut Vec<u8>) -> UnitHeader {
     unit
 }
 
-/// A segment to `to` that passes the checksum, with whatever else. It acknowledges something and is
-/// no SYN, nor a reset, so that it is its numbers and its content that are looked at.
+/// A segment to `to` that passes the checksum, with any other content. It acknowledges something
+/// and is neither a SYN nor a reset, so that its numbers and its content are tested.
 fn forged(rng: &mut Rng, lab: &Lab<LtTcpEndpoint>, to: usize, knows: Knows) -> Vec<u8> {
     let (seen, _) = seen(lab, to);
     let known = |number, by: Knows| (knows == by || knows == Knows::Both).then_some(number);
@@ -164,13 +164,13 @@ fn forged(rng: &mut Rng, lab: &Lab<LtTcpEndpoint>, to: usize, knows: Knows) -> V
     written(&header, &extension, to)
 }
 
-/// Segments whose numbers were not believed, or which were dropped before that.
+/// Counts the segments whose numbers were not trusted, or which were dropped before that.
 fn dropped(lab: &Lab<LtTcpEndpoint>, side: usize) -> u64 {
     let counters = lab.counters(side);
     counters.unbelieved + counters.malformed + counters.strangers
 }
 
-/// Injects `count` segments, a millisecond apart, and says how many of them had to be judged by
+/// Injects `count` segments, a millisecond apart. Returns how many of them had to be judged by
 /// their content.
 fn attack(
     lab: &mut Lab<LtTcpEndpoint>,
@@ -195,10 +195,10 @@ fn attack(
     judged
 }
 
-/// The handshake is over, and data are on their way.
+/// The time after which the handshake is over and data are on their way.
 const UNDER_WAY: Duration = Duration::from_millis(100);
 
-/// As with forgers that do not see the path, or one way of it.
+/// Forgers here do not see the path, or see only one way of it.
 #[test]
 fn without_both_numbers_nothing_is_believed_whatever_it_carries() {
     let ignorant = [Knows::Nothing, Knows::Sequence, Knows::Acknowledgement];
@@ -214,7 +214,7 @@ fn without_both_numbers_nothing_is_believed_whatever_it_carries() {
     }
 }
 
-/// Data from such a forger are data, as TCP's are. What holds is that neither end fails, or grows.
+/// Data from such a forger are data, as TCP's are. The test shows that neither end fails, or grows.
 #[test]
 fn with_both_numbers_neither_end_fails_or_grows_whatever_else_is_forged() {
     let mut judged = 0;
@@ -226,12 +226,12 @@ fn with_both_numbers_neither_end_fails_or_grows_whatever_else_is_forged() {
         lab.faults.loss = 0.1;
         judged += attack(&mut lab, &mut rng, 300, |_| Knows::Both);
     }
-    // A forged FIN may end a connection at once, and what comes then is a stranger's.
+    // A forged FIN may end a connection at once, and segments after it are a stranger's.
     assert!(judged > 40 * 300 / 2, "{judged}");
 }
 
-/// Feedback that acknowledges what was acknowledged and lies about all the rest costs time alone: what
-/// the receiver truly has is said again by what it says next.
+/// Feedback that repeats an acknowledgement and lies about everything else costs nothing but time: the
+/// receiver's next feedback tells what it truly has.
 #[test]
 fn feedback_that_lies_about_units_loses_none() {
     let mut lies = 0;
@@ -274,7 +274,7 @@ fn feedback_that_lies_about_units_loses_none() {
     assert!(lies > 20 * 300 / 2, "{lies}");
 }
 
-/// RFC 5961, section 7.
+/// Tests the limit of RFC 5961, section 7.
 #[test]
 fn what_is_not_believed_is_answered_ten_times_in_a_second_at_most() {
     let mut lab = lab(1, Faults::default(), 20_000_000);
@@ -305,7 +305,7 @@ fn what_is_not_believed_is_answered_ten_times_in_a_second_at_most() {
     assert_eq!(lab.run(), Ok(()));
 }
 
-/// Two ends that disbelieve each other's feedback would never fall silent.
+/// Two ends that answered feedback that they do not trust would never fall silent.
 #[test]
 fn feedback_that_is_not_believed_is_not_answered() {
     let mut lab = lab(1, Faults::default(), 20_000_000);
@@ -326,8 +326,8 @@ fn feedback_that_is_not_believed_is_not_answered() {
     assert_eq!(lab.run(), Ok(()));
 }
 
-/// A SYN of nobody, before the peer's or between the peer's and its acknowledgement, had taken the
-/// place of the peer's numbers.
+/// A stranger's SYN, before the peer's or between the peer's and its acknowledgement, must not
+/// replace the peer's numbers.
 #[test]
 fn forged_syns_before_the_handshake_s_end_do_not_keep_the_peer_out() {
     for after in 0..100 {

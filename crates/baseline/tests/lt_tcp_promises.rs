@@ -1,5 +1,5 @@
-//! What LT-TCP promises beside delivery: loss never shrinks the window, marks do, and no loss takes
-//! no parity.
+//! The promises of LT-TCP beside delivery: loss never shrinks the window, marks do, and without
+//! loss there is no parity.
 
 use crate::stream_lab::{Faults, Lab, content};
 use fulmar_baseline::lt_tcp::{LtTcpConfig, LtTcpEndpoint};
@@ -12,7 +12,7 @@ fn lab(seed: u64, faults: Faults, len: usize) -> Lab<LtTcpEndpoint> {
     let configs = [LtTcpConfig {
         data_retries: 100,
         syn_retries: 60,
-        // So that the window, not the buffer, is what a test looks at.
+        // The buffer is so large that the window, and not the buffer, is what a test sees.
         receive_buffer: ByteCount(16 << 20),
         ..LtTcpConfig::default()
     }; 2];
@@ -64,7 +64,7 @@ fn a_mark_takes_a_fifth_of_the_window_once_in_a_round_trip() {
         before = lab.status(0).unwrap().window;
         lab.run_for(Duration::from_micros(1));
     }
-    // RFC 8511: 4/5 are kept, of what the window was when the mark came, whatever grew with it.
+    // RFC 8511: 4/5 stay of the window at the time of the mark, whatever it grew by afterwards.
     let status = lab.status(0).unwrap();
     let kept = |window: u64| window * 4 / 5;
     let grown = before + 2 * 1_500;
@@ -73,8 +73,8 @@ fn a_mark_takes_a_fifth_of_the_window_once_in_a_round_trip() {
         "{status:?} after {before}"
     );
     assert_eq!(status.threshold, status.window, "{status:?}");
-    // What was on its way then is marked too, and answered no more: the last of it left up to half a
-    // round trip earlier, waiting for the window.
+    // Segments that were on their way then are marked too, and not answered any more: the last of
+    // them left up to half a round trip earlier, waiting for the window.
     lab.run_for(Duration::from_millis(20));
     assert_eq!(lab.counters(0).marks, 1);
     lab.run_for(Duration::from_millis(450));
@@ -114,7 +114,7 @@ fn a_silence_is_survived_and_the_window_comes_back_with_the_path() {
     // Each timeout lets a few units out, not a window.
     assert!(count(&lab, Kind::Repair) + count(&lab, Kind::Retransmission) < 100);
     lab.faults.loss = 0.0;
-    // The longest timeout, and half of it for what leaves then to come back.
+    // The longest timeout, and half of it for answers to the segments sent then.
     let mut after = 0;
     for _ in 0..1_500 {
         lab.run_for(Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! Random sessions of two LT-TCPs: what was written comes out, once, in order, and both ends
+//! Random sessions of two LT-TCPs: all octets written are delivered, once, in order, and both ends
 //! close, whatever the path does.
 
 use crate::stream_lab::{Faults, Lab, below, content};

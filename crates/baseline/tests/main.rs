@@ -1,6 +1,7 @@
-//! The baselines' promises, each file one of them.
+//! The baselines' promises: each file tests one of them.
 //!
-//! One program for all of them: it is linked once, and one that waits leaves its core to another.
+//! One program for all of the tests: it is linked once, and a test that waits leaves its core to
+//! another.
 
 mod lt_tcp_hostile;
 mod lt_tcp_promises;

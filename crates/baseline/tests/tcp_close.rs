@@ -1,4 +1,4 @@
-//! Closing, resets and what RFC 5961 believes, as scripts.
+//! Closing, resets, and the resets that RFC 5961 accepts, as scripts.
 
 use crate::tcp_drill::{ACK, Drill, FIN, RST, SYN, reference};
 use fulmar_baseline::tcp::{TcpCloseReason, TcpEvent, TcpState};
@@ -66,7 +66,8 @@ fn a_passive_close_goes_through_close_wait_and_last_ack() {
     assert_eq!(closed(&drill), Some(TcpCloseReason::Finished));
 }
 
-/// RFC 9293, section 3.10.7.4: the peer left TIME-WAIT while its last acknowledgements were lost.
+/// In RFC 9293, section 3.10.7.4, the peer may have left TIME-WAIT while its last acknowledgements
+/// were lost.
 #[test]
 fn a_reset_where_all_but_our_fin_is_acknowledged_ends_the_connection_as_a_close_does() {
     for (acked, why) in [(11, TcpCloseReason::Finished), (1, TcpCloseReason::Reset)] {
@@ -81,7 +82,7 @@ fn a_reset_where_all_but_our_fin_is_acknowledged_ends_the_connection_as_a_close_
     }
 }
 
-/// A driver that wakes late may bring something else first.
+/// A driver that wakes late may bring other input first.
 #[test]
 fn a_deadline_that_has_passed_is_handled_with_what_comes_first() {
     let mut drill = established();
@@ -161,7 +162,7 @@ fn an_abort_resets_with_the_number_that_the_peer_expects() {
     assert_eq!(closed(&drill), Some(TcpCloseReason::Aborted));
 }
 
-/// RFC 5961, sections 3 to 5.
+/// Tests RFC 5961, sections 3 to 5.
 #[test]
 fn only_what_is_exactly_expected_resets_and_the_rest_is_challenged() {
     let mut drill = established();
@@ -190,7 +191,7 @@ fn challenges_are_rationed() {
     assert_eq!(drill.all_sent().len(), 1);
 }
 
-/// RFC 6191; RFC 9293, section 3.10.7.4.
+/// Tests RFC 6191 and RFC 9293, section 3.10.7.4.
 #[test]
 fn a_new_syn_ends_time_wait_and_an_old_one_does_not() {
     let mut drill = Drill::accepted(reference(|_| {}));
@@ -207,12 +208,13 @@ fn a_new_syn_ends_time_wait_and_an_old_one_does_not() {
     assert_eq!(closed(&drill), Some(TcpCloseReason::Finished));
 }
 
-/// What the hostile peer sends at a relative sequence number; data begin at 1.
+/// The octet that the hostile peer sends at a relative sequence number; data begin at 1.
 fn octet(seq: i64) -> u8 {
     u8::try_from(seq.rem_euclid(251)).expect("below 251")
 }
 
-/// Flags, sequence number, acknowledgement, length, window, and a wait.
+/// A hostile segment: flags, sequence number, acknowledgement, length, window, and the wait before
+/// it.
 type Hostile = (u8, i32, i32, usize, u16, u64);
 
 fn hostile() -> impl Strategy<Value = Hostile> {
@@ -229,7 +231,8 @@ fn hostile() -> impl Strategy<Value = Hostile> {
 
 proptest! {
     /// Segments with right checksums and wrong everything else, near the connection's numbers:
-    /// nothing panics, answers are bounded, and what is delivered is what was sent at its place.
+    /// nothing panics, answers are bounded, and the octets delivered are those sent at their
+    /// places.
     #[test]
     fn hostile_segments_do_no_harm(
         segments in proptest::collection::vec(hostile(), 1..60),

@@ -46,7 +46,7 @@ fn a_syn_is_sent_again_at_doubling_intervals_and_given_up() {
     assert_eq!(closed(&drill), Some(TcpCloseReason::TimedOut));
 }
 
-/// RFC 6298, section 5.7.
+/// Tests RFC 6298, section 5.7.
 #[test]
 fn after_a_lost_syn_data_begin_with_a_timeout_of_three_seconds() {
     let config = reference(|c| c.rto.initial = Duration::from_secs(1));
@@ -148,7 +148,7 @@ fn a_reset_refuses_and_a_wrong_acknowledgement_is_reset() {
     assert_eq!(closed(&drill), Some(TcpCloseReason::Refused));
 }
 
-/// RFC 9293, section 3.10.7.1.
+/// Tests RFC 9293, section 3.10.7.1.
 #[test]
 fn strangers_are_reset_with_numbers_that_they_believe() {
     let mut drill = Drill::new();
@@ -174,7 +174,7 @@ fn a_full_endpoint_drops_syns_and_forgets_nobody() {
     assert_eq!(drill.counters().refused, 2);
 }
 
-/// RFC 3168, section 6.1.1.
+/// Tests RFC 3168, section 6.1.1.
 #[test]
 fn ecn_is_asked_for_agreed_on_and_not_asked_for_again() {
     let both = TcpFlags::ECE | TcpFlags::CWR;
@@ -193,7 +193,7 @@ fn ecn_is_asked_for_agreed_on_and_not_asked_for_again() {
     assert!(answer.has(TcpFlags::ECE) && !answer.has(TcpFlags::CWR));
 }
 
-/// RFC 9293, section 3.10.7.4: a passive open that is reset goes back to listening.
+/// Tests RFC 9293, section 3.10.7.4: a passive open that is reset returns to listening.
 #[test]
 fn an_application_does_not_hear_of_the_end_of_what_it_was_never_told_of() {
     let mut drill = Drill::listening(reference(|_| {}));

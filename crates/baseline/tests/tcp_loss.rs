@@ -1,6 +1,7 @@
-//! What a sender does about loss and windows, rule by rule, as scripts.
+//! A sender's reaction to loss and windows, rule by rule, as scripts.
 //!
-//! Segments have 1000 octets; the reference TCP without timestamps, changed where a test says so.
+//! Segments have 1000 octets. The TCP is the reference TCP without timestamps, changed where a test
+//! says so.
 
 use crate::tcp_drill;
 use crate::tcp_drill::{ACK, Drill, FIN, reference};
@@ -10,7 +11,7 @@ use fulmar_proto::units::Duration;
 
 const MSS: u16 = 1000;
 
-/// A connection with `segments` of 1000 octets out and more to send.
+/// A connection with `segments` of 1000 octets in flight and more to send.
 fn sending(segments: u16, change: impl FnOnce(&mut TcpConfig)) -> Drill {
     let config = reference(|c| {
         c.growth.initial_window = segments;
@@ -23,7 +24,7 @@ fn sending(segments: u16, change: impl FnOnce(&mut TcpConfig)) -> Drill {
     drill
 }
 
-/// Where segment `i` begins.
+/// The position where segment `i` begins.
 fn segment(i: u16) -> u32 {
     1 + 1000 * u32::from(i)
 }
@@ -47,7 +48,7 @@ fn slow_start_answers_each_acknowledgement_with_one_segment_more() {
     assert_eq!(drill.all_sent().len(), 3, "two left, one more");
 }
 
-/// RFC 5681, section 3.2; RFC 6582, section 3.2.
+/// Tests RFC 5681, section 3.2, and RFC 6582, section 3.2.
 #[test]
 fn the_third_duplicate_sends_the_first_segment_again_and_halves_the_window() {
     let mut drill = sending(10, |_| {});
@@ -79,7 +80,7 @@ fn a_partial_acknowledgement_sends_the_next_hole_at_once() {
     assert_eq!(drill.counters().fast_recoveries, 1);
 }
 
-/// RFC 3042.
+/// Tests RFC 3042.
 #[test]
 fn limited_transmit_sends_new_segments_on_the_first_two_duplicates() {
     for (limited, expected) in [(true, 1), (false, 0)] {
@@ -91,16 +92,17 @@ fn limited_transmit_sends_new_segments_on_the_first_two_duplicates() {
             assert!(sent.iter().all(|range| *range == (segment(4 + i), 1000)));
         }
         duplicates(&mut drill, 1);
-        // Three left: without limited transmit, one and the first one again are out.
+        // Three left the network: without limited transmit, one segment and the retransmitted first
+        // one are in flight.
         let expected = [(segment(0), 1000), (segment(4), 1000)];
         let count = if limited { 1 } else { 2 };
         assert_eq!(drill.ranges(), expected[..count]);
-        // Four were out; what the duplicates sent does not count.
+        // Four were in flight; segments that the duplicates sent do not count.
         assert_eq!(window(&drill), 2_000);
     }
 }
 
-/// RFC 6675: `IsLost`, `NextSeg` and the pipe.
+/// Tests RFC 6675: `IsLost`, `NextSeg` and the pipe.
 #[test]
 fn sack_sends_again_exactly_what_is_missing() {
     let mut drill = sending(10, |c| c.recovery.sack = true);
@@ -113,7 +115,8 @@ fn sack_sends_again_exactly_what_is_missing() {
     for i in 6..=9 {
         drill.peer_sacks(1, &[(segment(4), segment(i)), (segment(1), segment(3))]);
     }
-    // Window 5, in the network 0 again, 9 and what is sent now: 3, then new ones.
+    // The window is 5. In the network are the retransmitted 0, segment 9, and those sent now: 3,
+    // then new ones.
     assert_eq!(
         drill.ranges(),
         [(segment(3), 1000), (segment(10), 1000), (segment(11), 1000)]
@@ -123,7 +126,8 @@ fn sack_sends_again_exactly_what_is_missing() {
     assert_eq!(drill.counters().resent, 2);
 }
 
-/// RFC 6675, section 5: a cumulative acknowledgement with news beyond a hole is a duplicate, too.
+/// In RFC 6675, section 5, a cumulative acknowledgement with news beyond a hole is a duplicate,
+/// too.
 #[test]
 fn sack_blocks_on_an_advancing_acknowledgement_count() {
     let mut drill = sending(6, |c| c.recovery.sack = true);
@@ -134,7 +138,7 @@ fn sack_blocks_on_an_advancing_acknowledgement_count() {
     assert_eq!(drill.ranges()[0], (segment(1), 1000));
 }
 
-/// RFC 6675's rule 4.
+/// Tests RFC 6675's rule 4.
 #[test]
 fn the_rescue_sends_the_newest_segment_again_once() {
     for rescue in [true, false] {
@@ -156,11 +160,11 @@ fn the_rescue_sends_the_newest_segment_again_once() {
     }
 }
 
-/// RFC 6298, section 5; RFC 5681, section 3.1.
+/// Tests RFC 6298, section 5, and RFC 5681, section 3.1.
 #[test]
 fn a_timeout_begins_with_one_segment_and_doubles() {
     let mut drill = sending(8, |_| {});
-    // The handshake took 100 ms: 300 ms, and so the minimum.
+    // The handshake took 100 ms, which gives 300 ms, and therefore the minimum.
     drill.advance(999);
     drill.silent();
     drill.advance(1);
@@ -214,7 +218,7 @@ fn a_connection_is_given_up_after_its_retries() {
     );
 }
 
-/// RFC 5682, section 2.1.
+/// Tests RFC 5682, section 2.1.
 #[test]
 fn frto_finds_a_timeout_spurious_when_the_originals_arrive() {
     let mut drill = sending(6, |c| c.recovery.frto = true);
@@ -251,8 +255,9 @@ fn frto_goes_back_to_repeating_at_a_duplicate() {
     assert_eq!(drill.counters().spurious_timeouts, 0);
 }
 
-/// RFC 5681, equation 4; ns-3 and Linux take half of something else. Of a window of ten segments eight
-/// are out, and three duplicates tell that five are in the network.
+/// RFC 5681, equation 4, takes half of the flight; ns-3 and Linux take half of other amounts. With a
+/// window of ten segments, eight are in flight, and three duplicates show that five are in the
+/// network.
 #[test]
 fn the_threshold_is_half_of_the_flight_or_of_the_pipe_or_of_the_window() {
     for (reduce, threshold) in [
@@ -272,8 +277,9 @@ fn the_threshold_is_half_of_the_flight_or_of_the_pipe_or_of_the_window() {
     }
 }
 
-/// RFC 9937 against RFC 6675, with a window of twenty segments of which the first is lost: half of what
-/// arrives leaves from the beginning, or nothing until half of it has, and then as much as arrives.
+/// Compares RFC 9937 with RFC 6675, with a window of twenty segments of which the first is lost. With
+/// RFC 9937 half of the octets that arrive leave from the beginning. With RFC 6675 none leave until
+/// half of the window has arrived, and then as many as arrive.
 #[test]
 fn with_rate_reduction_half_of_what_arrives_leaves_from_the_beginning() {
     let sent_with = |rate_reduction| {
@@ -295,8 +301,9 @@ fn with_rate_reduction_half_of_what_arrives_leaves_from_the_beginning() {
     // After three duplicates 16 segments are in the network, and the threshold is ten.
     let (without, with) = (sent_with(false), sent_with(true));
     assert_eq!(without, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
-    // RecoverFS is 18: the third duplicate tells of one of them. The first segment sent again is one
-    // of those that leave. When the pipe is down to the threshold, what arrives leaves.
+    // RecoverFS is 18: the third duplicate tells of one of them. The retransmitted first segment is
+    // one of those that leave. When the pipe has fallen to the threshold, as many octets leave as
+    // arrive.
     let mut left = 0;
     for (i, &sent) in with.iter().take(11).enumerate() {
         left += sent;
@@ -304,8 +311,8 @@ fn with_rate_reduction_half_of_what_arrives_leaves_from_the_beginning() {
     }
 }
 
-/// RFC 5681, section 3.1: what acknowledges new data opens the window, though it ends a repair. With
-/// ns-3's side a window of one segment stays one.
+/// In RFC 5681, section 3.1, an acknowledgement of new data opens the window, even if it ends a
+/// repair. In ns-3's way a window of one segment stays one.
 #[test]
 fn the_acknowledgement_that_ends_a_repair_opens_the_window_unless_as_in_ns_3() {
     for (grows, segments) in [(true, 2), (false, 1)] {
@@ -318,7 +325,7 @@ fn the_acknowledgement_that_ends_a_repair_opens_the_window_unless_as_in_ns_3() {
     }
 }
 
-/// RFC 5682, section 2.1, step 2b.
+/// Tests RFC 5682, section 2.1, step 2b.
 #[test]
 fn frto_repeats_at_once_when_the_peers_window_has_no_room_for_new_data() {
     let mut drill = sending(6, |c| c.recovery.frto = true);
@@ -333,7 +340,7 @@ fn frto_repeats_at_once_when_the_peers_window_has_no_room_for_new_data() {
     );
 }
 
-/// RFC 5682, section 2.1, step 1: the first timeout's repair is not over.
+/// Tests RFC 5682, section 2.1, step 1: the first timeout's repair is not over.
 #[test]
 fn frto_does_not_begin_again_before_the_first_repair_is_over() {
     let mut drill = sending(6, |c| c.recovery.frto = true);
@@ -350,7 +357,7 @@ fn frto_does_not_begin_again_before_the_first_repair_is_over() {
     );
 }
 
-/// RFC 9293, section 3.8.6: the FIN waits, what fits the window does not.
+/// Tests RFC 9293, section 3.8.6: the FIN waits, while the octets that fit the window do not.
 #[test]
 fn a_window_of_one_segment_holds_back_the_fin_alone() {
     let mut drill = Drill::established(reference(|c| c.growth.initial_window = 1), MSS);
@@ -366,8 +373,8 @@ fn a_window_of_one_segment_holds_back_the_fin_alone() {
     assert_eq!((fin.range(), fin.has(FIN)), ((segment(2), 0), true));
 }
 
-/// RFC 9293, section 3.8.6: the last octets leave up to the window's edge, short as their segment is,
-/// and the FIN follows when it may.
+/// Tests RFC 9293, section 3.8.6: the last octets leave up to the window's edge, however short their
+/// segment is, and the FIN follows when it may.
 #[test]
 fn a_fin_beyond_the_window_holds_back_no_short_last_segment() {
     for nagle in [false, true] {
@@ -396,7 +403,7 @@ fn a_fin_beyond_the_window_holds_back_no_short_last_segment() {
     }
 }
 
-/// RFC 6582, section 3.2, step 1: duplicates of what was sent again in vain are not believed.
+/// Tests RFC 6582, section 3.2, step 1: duplicates caused by needless retransmissions do not count.
 #[test]
 fn a_careful_sender_does_not_take_its_own_repetitions_for_a_loss() {
     for careful in [true, false] {
@@ -412,7 +419,7 @@ fn a_careful_sender_does_not_take_its_own_repetitions_for_a_loss() {
     }
 }
 
-/// RFC 793 as the free-space-optics paper has it.
+/// Tests RFC 793 as the free-space-optics paper has it.
 #[test]
 fn without_congestion_control_only_a_timeout_repeats_and_it_repeats_all() {
     let mut drill = Drill::established(Preset::Rfc793NoCc.config(), MSS);
@@ -427,7 +434,7 @@ fn without_congestion_control_only_a_timeout_repeats_and_it_repeats_all() {
     assert_eq!(drill.ranges(), all);
 }
 
-/// RFC 3168, section 6.1.2.
+/// Tests RFC 3168, section 6.1.2.
 #[test]
 fn a_congestion_mark_halves_once_for_each_window_and_says_so() {
     let mut config = reference(|c| c.growth.initial_window = 8);
@@ -450,7 +457,7 @@ fn a_congestion_mark_halves_once_for_each_window_and_says_so() {
     assert_eq!(drill.counters().marks, 2, "another window");
 }
 
-/// RFC 3168, section 6.1.2: the peer echoes marks until it hears of any reduction.
+/// Tests RFC 3168, section 6.1.2: the peer echoes marks until it hears of any reduction.
 #[test]
 fn a_lost_segment_and_a_timeout_say_that_the_window_was_reduced_where_ecn_is_agreed() {
     for (ecn, times_out) in [(true, false), (true, true), (false, false)] {
@@ -476,7 +483,7 @@ fn a_lost_segment_and_a_timeout_say_that_the_window_was_reduced_where_ecn_is_agr
     }
 }
 
-/// RFC 5681, section 4.1.
+/// Tests RFC 5681, section 4.1.
 #[test]
 fn after_a_silence_the_window_begins_anew() {
     let mut drill = Drill::established(reference(|c| c.growth.initial_window = 2), MSS);
@@ -490,7 +497,7 @@ fn after_a_silence_the_window_begins_anew() {
     assert_eq!(drill.all_sent().len(), 2);
 }
 
-/// RFC 9293, section 3.8.6.1.
+/// Tests RFC 9293, section 3.8.6.1.
 #[test]
 fn a_shut_window_is_probed_for_ever_and_goes_on_when_it_opens() {
     let mut drill = sending(2, |c| c.data_retries = 3);
@@ -512,7 +519,7 @@ fn a_shut_window_is_probed_for_ever_and_goes_on_when_it_opens() {
     assert!(!drill.ranges().is_empty());
 }
 
-/// RFC 9293, section 3.8.6.2.1, and RFC 896.
+/// Tests RFC 9293, section 3.8.6.2.1, and RFC 896.
 #[test]
 fn small_segments_wait_for_room_and_with_nagle_for_acknowledgements() {
     let mut drill = sending(2, |_| {});
@@ -531,7 +538,7 @@ fn small_segments_wait_for_room_and_with_nagle_for_acknowledgements() {
     assert_eq!(nagle.ranges(), [(101, 100)]);
 }
 
-/// RFC 9040; the link-layer paper's CBI.
+/// Tests RFC 9040; the link-layer paper calls it CBI.
 #[test]
 fn a_later_connection_takes_over_the_threshold() {
     for shared in [true, false] {

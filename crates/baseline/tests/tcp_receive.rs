@@ -1,4 +1,4 @@
-//! What a receiver says, and when, as scripts.
+//! A receiver's acknowledgements, and their times, as scripts.
 
 use crate::tcp_drill::{ACK, Drill, SYN, reference};
 use fulmar_baseline::tcp::{Preset, TcpConfig};
@@ -12,7 +12,7 @@ fn receiving(change: impl FnOnce(&mut TcpConfig)) -> Drill {
     Drill::accepted(reference(change))
 }
 
-/// The peer sends segment `i` of 1000 octets.
+/// Sends segment `i` of 1000 octets from the peer.
 fn segment(drill: &mut Drill, i: u32) {
     drill.peer(ACK, at(i), 1, &OCTETS);
 }
@@ -21,7 +21,7 @@ const fn at(i: u32) -> u32 {
     1 + 1000 * i
 }
 
-/// RFC 5681, section 4.2.
+/// Tests RFC 5681, section 4.2.
 #[test]
 fn every_second_segment_is_acknowledged_at_once_and_a_single_one_in_time() {
     let mut drill = receiving(|_| {});
@@ -62,7 +62,7 @@ fn what_leaves_or_fills_a_gap_or_comes_again_is_acknowledged_at_once() {
     assert_eq!(drill.received.len(), 3000);
 }
 
-/// RFC 2760, section 3.2.
+/// Tests RFC 2760, section 3.2.
 #[test]
 fn acknowledgements_are_delayed_only_after_the_first_gap_if_so_configured() {
     let mut drill = receiving(|c| c.acks.after_slow_start = true);
@@ -75,7 +75,7 @@ fn acknowledgements_are_delayed_only_after_the_first_gap_if_so_configured() {
     drill.silent();
 }
 
-/// What ns-3 does.
+/// A listener of ns-3 does this.
 #[test]
 fn a_listener_acknowledges_the_first_segment_at_once_if_so_configured() {
     let mut drill = receiving(|c| c.acks.first_at_once = true);
@@ -94,7 +94,8 @@ fn a_listener_acknowledges_the_first_segment_at_once_if_so_configured() {
     drill.silent();
 }
 
-/// RFC 2018, section 4: the first block holds what came last; the others are the latest told.
+/// Tests RFC 2018, section 4: the first block holds the segment that came last; the others are
+/// those told last.
 #[test]
 fn sack_blocks_begin_with_the_newest() {
     let mut drill = receiving(|c| c.recovery.sack = true);
@@ -165,7 +166,8 @@ fn octets_beyond_the_window_are_not_taken() {
     assert_eq!(drill.sent().ack, 1501);
 }
 
-/// RFC 7323, section 4.3: the echo is that of the segment that the acknowledgement waited for.
+/// Tests RFC 7323, section 4.3: the echo is that of the segment for which the acknowledgement
+/// waited.
 #[test]
 fn a_delayed_acknowledgement_echoes_the_first_timestamp() {
     let mut drill = Drill::listening(Preset::NewReno2005.config());
@@ -183,7 +185,7 @@ fn a_delayed_acknowledgement_echoes_the_first_timestamp() {
     drill.options.timestamps = stamps(40);
     segment(&mut drill, 3);
     assert_eq!(echo(&mut drill), 20, "a gap: as before");
-    // PAWS, section 5: older than what was echoed, and without any.
+    // PAWS, section 5: a timestamp older than the one echoed, and no timestamp at all.
     drill.options.timestamps = stamps(5);
     segment(&mut drill, 2);
     assert_eq!(drill.sent().ack, at(2));
@@ -202,7 +204,7 @@ fn a_go_back_n_receiver_drops_what_is_out_of_order() {
     assert_eq!(drill.sent().ack, at(1));
 }
 
-/// RFC 3168, section 6.1.3.
+/// Tests RFC 3168, section 6.1.3.
 #[test]
 fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
     let mut drill = Drill::listening(reference(|c| c.ecn = true));

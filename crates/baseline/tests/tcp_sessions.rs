@@ -1,5 +1,5 @@
-//! Random sessions of two TCPs over a path that loses, damages, doubles and reorders: what was
-//! written comes out, once, in order, and both ends close.
+//! Random sessions of two TCPs over a path that loses, damages, duplicates and reorders: all octets
+//! written are delivered, once, in order, and both ends close.
 
 use crate::stream_lab::{Faults, Lab, below, content};
 use fulmar_baseline::StreamEndpoint;

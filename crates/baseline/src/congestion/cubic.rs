@@ -1,36 +1,37 @@
 //! CUBIC (RFC 9438).
 //!
 //! `W(t) = C (t - K)^3 + W_max` in segments, with `K = cbrt((W_max - cwnd_epoch) / C)`; where that is
-//! below what Reno would have, Reno's estimate counts (section 4.3). Windows are kept as fractions
-//! of a segment.
+//! below Reno's window, Reno's estimate counts (section 4.3). Windows are kept as fractions of a
+//! segment.
 
 use super::{Acked, CongestionControl, THRESHOLD_SEGMENTS_MIN};
 use fulmar_proto::units::Instant;
 
-/// Section 5: C = 0.4 segments/s^3.
+/// The constant C = 0.4 segments/s^3 (section 5).
 const C: f64 = 0.4;
-/// Section 4.6: the share that stays.
+/// The share of the window that a reduction leaves (section 4.6).
 const BETA: f64 = 0.7;
-/// Section 4.3: what makes Reno's estimate as fast as Reno with beta = 0.5, 3 (1 - b) / (1 + b).
+/// The growth that makes Reno's estimate as fast as Reno with beta = 0.5: 3 (1 - b) / (1 + b)
+/// (section 4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Which text.
+/// The text that is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revision {
     Rfc9438,
     Rfc8312,
 }
 
-/// The window, in segments.
+/// CUBIC's window, in segments.
 #[derive(Clone, Debug)]
 pub(crate) struct Cubic {
     revision: Revision,
-    /// What an acknowledgement adds in slow start, at most.
+    /// The most that an acknowledgement adds in slow start.
     slow_start_step: f64,
     mss: u64,
     window: f64,
     threshold: Option<f64>,
-    /// Section 4.7's `W_max`; 0 after a timeout, when the next stage begins at its own.
+    /// `W_max` of section 4.7; 0 after a timeout, when the next stage begins at its own maximum.
     window_max: f64,
     /// The window before the last reduction, `cwnd_prior`.
     prior: f64,
@@ -38,7 +39,7 @@ pub(crate) struct Cubic {
     before: Before,
 }
 
-/// What a reduction changes.
+/// The state that a reduction changes.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     window: f64,
@@ -130,7 +131,7 @@ impl Cubic {
         let since = acked.now.saturating_since(epoch.start);
         let (k, peak) = (epoch.k, epoch.peak);
         let cubic = |t: f64| C * (t - k).powi(3) + peak;
-        // Section 4.3: from there on Reno's estimate grows by a whole segment for each window.
+        // Section 4.3: from that point on Reno's estimate grows by a whole segment for each window.
         let is_past = epoch.reno >= self.prior && self.revision == Revision::Rfc9438;
         let alpha = if is_past { 1.0 } else { ALPHA };
         epoch.reno += alpha * segments / self.window;
@@ -211,7 +212,7 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    /// The window after `seconds` of a full window acknowledged in each round trip.
+    /// The window after `seconds` in which each round trip acknowledges a full window.
     fn grown(cubic: &mut Cubic, seconds: u64, rtt: Duration) -> f64 {
         let mut now = Instant::START;
         let end = now + Duration::from_secs(seconds);
@@ -256,7 +257,7 @@ mod tests {
         );
     }
 
-    /// Section 4.8.
+    /// Tests section 4.8.
     #[test]
     fn after_a_timeout_the_curve_begins_flat_at_the_threshold() {
         let mut cubic = Cubic::new(MSS, 1000 * MSS, Revision::Rfc9438, false);

@@ -1,6 +1,6 @@
-//! Congestion control: how large the window is.
+//! Congestion control: the size of the window.
 //!
-//! What was lost, and when a recovery begins and ends, is the sender's business; the rules here
+//! The sender decides which segments are lost, and when a recovery begins and ends. The rules here
 //! only answer with a window. All amounts are octets.
 
 mod cubic;
@@ -12,28 +12,28 @@ use fulmar_proto::units::{Duration, Instant};
 use newreno::NewReno;
 use unlimited::Unlimited;
 
-/// The rules by name.
+/// The congestion control rules by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// Slow start and congestion avoidance of RFC 5681.
     NewReno,
     /// RFC 9438.
     Cubic,
-    /// RFC 8312, as implementations have it: whole segments, and Reno's estimate grows by its
-    /// share for ever.
+    /// RFC 8312, as implementations have it: windows are whole segments, and Reno's estimate keeps
+    /// growing by the same share.
     Cubic2018,
     /// No congestion control: the peer's window alone.
     None,
 }
 
-/// Octets were cumulatively acknowledged outside of fast recovery.
+/// Octets that were cumulatively acknowledged outside of fast recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
-    /// When.
+    /// The time.
     pub(crate) now: Instant,
-    /// How many.
+    /// The number of octets.
     pub(crate) octets: u64,
-    /// The smoothed round trip, if there is one.
+    /// The smoothed round-trip time, if there is one.
     pub(crate) rtt: Option<Duration>,
 }
 
@@ -43,34 +43,35 @@ pub(crate) trait CongestionControl: core::fmt::Debug + Send {
     fn window(&self) -> u64;
     /// The slow start threshold; `u64::MAX` until a loss sets it.
     fn threshold(&self) -> u64;
-    /// New octets were acknowledged and the window was used.
+    /// Takes newly acknowledged octets, if the window was used.
     fn on_acked(&mut self, acked: Acked);
-    /// Duplicates, SACK or a congestion mark tell of a loss; `base` is what is reduced. The window
-    /// becomes the threshold.
+    /// Handles a loss that duplicates, SACK or a congestion mark showed; `base` is the amount that
+    /// is reduced. The window becomes the threshold.
     fn on_loss(&mut self, now: Instant, base: u64);
-    /// A timeout: the window becomes one segment. `again`: the same octets timed out before, and
-    /// the threshold stays (RFC 5681, section 3.1).
+    /// Handles a timeout: the window becomes one segment. `again` says that the same octets timed
+    /// out before; the threshold then stays (RFC 5681, section 3.1).
     fn on_timeout(&mut self, now: Instant, base: u64, again: bool);
-    /// The last reduction was a mistake: back to what was before it.
+    /// Undoes the last reduction, which was a mistake.
     fn undo(&mut self, now: Instant);
-    /// Nothing was sent for a timeout: the window is no more than `window` (RFC 5681, section 4.1).
+    /// Handles a timeout's length without sending: the window becomes at most `window` (RFC 5681,
+    /// section 4.1).
     fn on_idle(&mut self, now: Instant, window: u64);
     /// Begins with a threshold known from another connection.
     fn set_threshold(&mut self, threshold: u64);
 }
 
-/// How a window begins and what counts towards its growth.
+/// The first window, and the rule for its growth.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beginning {
-    /// The octets of a segment.
+    /// Octets of a segment.
     pub(crate) mss: u32,
     /// The first window in segments.
     pub(crate) segments: u16,
-    /// Acknowledged octets count, not acknowledgements (RFC 3465).
+    /// Whether octets that are acknowledged count, and not acknowledgements (RFC 3465).
     pub(crate) byte_counting: bool,
 }
 
-/// The rule of that name.
+/// The rule with that name.
 pub(crate) fn start(algorithm: Algorithm, beginning: Beginning) -> Box<dyn CongestionControl> {
     let mss = u64::from(beginning.mss);
     let window = mss * u64::from(beginning.segments);

@@ -10,7 +10,7 @@ pub(crate) struct NewReno {
     window: u64,
     threshold: u64,
     byte_counting: bool,
-    /// Acknowledged octets that no growth was given for.
+    /// Acknowledged octets for which the window has not grown yet.
     uncredited: u64,
     before: (u64, u64),
 }

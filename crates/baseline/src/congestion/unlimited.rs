@@ -3,7 +3,7 @@
 use super::{Acked, CongestionControl};
 use fulmar_proto::units::Instant;
 
-/// The peer's window alone limits what is out.
+/// A rule without a congestion window: the peer's window alone limits the octets in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unlimited;
 

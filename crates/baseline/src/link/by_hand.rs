@@ -1,10 +1,11 @@
-//! Link machines by hand, for tests: which frames leave, which arrive, what comes out.
+//! Link machines driven by hand, for tests: frames that leave, frames that arrive, packets that are
+//! released.
 
 use super::{FlowHash, FrameTransmit, LinkMachine, LinkPacket, Strict};
 use fulmar_proto::machine::{Kind, Priority};
 use fulmar_proto::units::Instant;
 
-/// A thousand octets that tell their number.
+/// A packet of a thousand octets that show its number.
 pub(super) fn packet(number: u8) -> Vec<u8> {
     vec![number; 1_000]
 }
@@ -34,7 +35,7 @@ pub(super) fn frames<M: LinkMachine>(
     .collect()
 }
 
-/// Every packet that comes out.
+/// Every packet that is released.
 pub(super) fn packets<M: LinkMachine>(machine: &mut Strict<M>) -> Vec<Vec<u8>> {
     core::iter::from_fn(|| {
         let mut octets = Vec::new();
@@ -43,7 +44,7 @@ pub(super) fn packets<M: LinkMachine>(machine: &mut Strict<M>) -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// Every packet that comes out when a frame arrives.
+/// Every packet that is released when a frame arrives.
 pub(super) fn arrive<M: LinkMachine>(
     machine: &mut Strict<M>,
     now: Instant,

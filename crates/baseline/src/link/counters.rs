@@ -1,4 +1,4 @@
-//! What a link machine counts.
+//! The counters of a link machine.
 
 use super::FrameClass;
 use crate::wire::link::FrameReject;
@@ -6,18 +6,18 @@ use crate::wire::link::FrameReject;
 /// Frames by [`FrameClass`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounts {
-    /// See [`FrameClass::Data`].
+    /// Frames of [`FrameClass::Data`].
     pub data: u64,
-    /// See [`FrameClass::Again`].
+    /// Frames of [`FrameClass::Again`].
     pub again: u64,
-    /// See [`FrameClass::Parity`].
+    /// Frames of [`FrameClass::Parity`].
     pub parity: u64,
-    /// See [`FrameClass::Control`].
+    /// Frames of [`FrameClass::Control`].
     pub control: u64,
 }
 
 impl FrameCounts {
-    /// Counts `amount` more of `class`.
+    /// Adds `amount` frames to the count of `class`.
     pub const fn add(&mut self, class: FrameClass, amount: u64) {
         let count = match class {
             FrameClass::Data => &mut self.data,
@@ -28,7 +28,7 @@ impl FrameCounts {
         *count = count.saturating_add(amount);
     }
 
-    /// All classes together.
+    /// The sum of all classes.
     pub const fn total(&self) -> u64 {
         self.data + self.again + self.parity + self.control
     }
@@ -41,21 +41,22 @@ pub struct LinkCounters {
     pub offered: u64,
     /// Packets offered out of turn or too long for a frame, and dropped.
     pub refused: u64,
-    /// Packets given up by this end: the persistence was used up.
+    /// Packets that this end gave up, because all tries were used up.
     pub given_up: u64,
     /// Packets handed up.
     pub released: u64,
-    /// Of those, packets that came after a first loss: by parity sent along.
+    /// Released packets that a first loss hit and that parity sent along recovered.
     pub recovered_by_parity: u64,
-    /// Of those, packets that needed a retransmission or a later round of parity.
+    /// Released packets that needed a retransmission or a later round of parity.
     pub recovered_by_arq: u64,
     /// Packets that this end, receiving, knows to be missing and passed over.
     pub skipped: u64,
     /// Frames sent.
     pub frames: FrameCounts,
-    /// Sound frames that brought nothing new.
+    /// Frames that passed their check but brought nothing new.
     pub duplicates: u64,
-    /// Sound frames that fit no state of this end: a restarted peer's, or nonsense.
+    /// Frames that passed their check but fit no state of this end: a restarted peer's, or
+    /// nonsense.
     pub unexpected: u64,
     rejected: [u64; FrameReject::ALL.len()],
 }

@@ -4,7 +4,8 @@ use super::{FrameTransmit, LinkMachine, LinkPacket};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::Instant;
 
-/// What a driver provides to a link machine: the queue above, the node above, and the medium.
+/// The parts that a driver provides to a link machine: the queue above, the node above, and the
+/// medium.
 pub trait LinkDriver {
     /// Takes the next packet off the queue above; `None` if it is empty.
     fn next_packet(&mut self, now: Instant) -> Option<LinkPacket<'_>>;
@@ -26,7 +27,7 @@ pub trait LinkDriver {
     fn send(&mut self, now: Instant, frame: FrameTransmit);
 }
 
-/// A machine that has not settled after this many rounds is in a loop.
+/// The most rounds of one drain; a machine that has not settled after this many is in a loop.
 const DRAIN_ROUNDS_MAX: usize = 100_000;
 
 /// Drains `machine` completely and returns the deadline to wait for.
@@ -35,7 +36,7 @@ const DRAIN_ROUNDS_MAX: usize = 100_000;
 /// none of its own to send: repair goes first, and no new packet waits below the queue.
 ///
 /// # Panics
-/// When the machine does not settle, which is a bug in it.
+/// Panics when the machine does not settle, which is a bug in it.
 pub fn drain<M: LinkMachine>(
     machine: &mut M,
     now: Instant,

@@ -1,4 +1,4 @@
-//! The list of link layers: settings by name, and the machines they become.
+//! The list of link layers: settings by name, and the machines made from them.
 
 use super::arq::{Arq, ArqConfig};
 use super::harq::{HarqConfig, LlHarq};
@@ -9,38 +9,40 @@ use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 
-/// What an end knows of its hop, as a radio knows its own: from its settings, not by measuring.
+/// The knowledge that an end has of its hop, as a radio has of its own: from settings, not by
+/// measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Medium {
-    /// The rate at which this end transmits; `None` takes no time.
+    /// The rate at which this end transmits; with `None` a transmission takes no time.
     pub rate: Option<Bitrate>,
     /// The rate at which the other end transmits.
     pub back_rate: Option<Bitrate>,
     /// Propagation there and back.
     pub round_trip: Duration,
-    /// How long a frame of [`Medium::FRAME`] octets and as long an answer may take from being handed
-    /// over until their last bit has left: transmission, buffers below, waiting for capacity.
+    /// The longest time from handing over a frame of [`Medium::FRAME`] octets, and then an answer of
+    /// the same length, until their last bits have left. It contains transmission, buffers below,
+    /// and waiting for capacity.
     pub access: Duration,
 }
 
 impl Medium {
-    /// The frame that [`Medium::access`] is told of: one with a full Ethernet packet.
+    /// The size of the frame to which [`Medium::access`] refers: one with a full Ethernet packet.
     pub const FRAME: ByteCount = ByteCount(1_500);
 
-    /// What of [`Medium::access`] is not transmission: buffers below, and waiting for capacity. None
-    /// where a frame's transmission begins at once.
+    /// The part of [`Medium::access`] that is not transmission: buffers below, and waiting for
+    /// capacity. Zero where a frame's transmission begins at once.
     pub(super) fn waiting(self) -> Duration {
         let transmission = self.frame_time(Self::FRAME) + self.back_frame_time(Self::FRAME);
         self.access.saturating_sub(transmission)
     }
 
-    /// How long a frame of `octets` occupies the way there.
+    /// The time that a frame of `octets` occupies the way there.
     pub(super) fn frame_time(self, octets: ByteCount) -> Duration {
         self.rate
             .map_or(Duration::ZERO, |rate| rate.time_to_send(octets))
     }
 
-    /// How long a frame of `octets` occupies the way back.
+    /// The time that a frame of `octets` occupies the way back.
     pub(super) fn back_frame_time(self, octets: ByteCount) -> Duration {
         self.back_rate
             .map_or(Duration::ZERO, |rate| rate.time_to_send(octets))
@@ -56,13 +58,13 @@ pub enum LinkLayer {
     Arq(ArqConfig),
     /// Parity, and one more round.
     LlHarq(HarqConfig),
-    /// See [`Slacp`].
+    /// The satellite link layer [`Slacp`].
     Slacp(SlacpConfig),
 }
 
 impl LinkLayer {
-    /// One end of a hop over `medium`. What is random about it is drawn from `rng`, a stream of
-    /// its own.
+    /// One end of a hop over `medium`. Its random numbers are drawn from `rng`, a stream of its
+    /// own.
     pub fn machine(&self, medium: Medium, rng: &mut Rng) -> Link {
         match self {
             Self::Plain => Link::Plain(Plain::default()),
@@ -76,17 +78,17 @@ impl LinkLayer {
 /// A machine of any link layer.
 #[derive(Clone, Debug)]
 pub enum Link {
-    /// See [`Plain`].
+    /// The layer without repair, [`Plain`].
     Plain(Plain),
-    /// See [`Arq`].
+    /// The layer with retransmission, [`Arq`].
     Arq(Box<Arq>),
-    /// See [`LlHarq`].
+    /// The layer with parity and one more round, [`LlHarq`].
     LlHarq(Box<LlHarq>),
-    /// See [`Slacp`].
+    /// The satellite link layer, [`Slacp`].
     Slacp(Box<Slacp>),
 }
 
-/// Calls the method of whichever machine it is.
+/// Calls the method of the machine, whichever it is.
 macro_rules! of_each {
     ($self:expr, $machine:ident => $call:expr) => {
         match $self {

@@ -9,24 +9,24 @@
 //! ```
 //!
 //! A link machine is pulled from below: its driver asks for a frame when the medium takes one, and
-//! takes a packet from the queue above when the machine has none to send. So at most one packet
-//! that was never sent stands in the machine, everything else waits in the queue above, and that
-//! is where a router's marks and drops work.
+//! takes a packet from the queue above when the machine has no frame to send. So the machine holds
+//! at most one packet that was never sent. All other packets wait in the queue above, where a
+//! router's marks and drops work.
 //!
 //! # Promises
-//! - A machine takes whole packets and gives whole packets, octet for octet, none twice. Layers
-//!   that keep order say so.
+//! - A machine takes whole packets and releases whole packets, octet for octet, none twice. Layers
+//!   that keep order say so in their promises.
 //! - The contract of [`fulmar_proto::machine`]: fed one thing, drained completely by [`drain()`], woken at
-//!   the deadline it names. It never fails on input; what it cannot use it counts and drops.
-//! - Memory is bounded by a window; the time for a packet's repair by a persistence.
+//!   the deadline it names. It never fails on input: a frame that it cannot use is counted and dropped.
+//! - Memory is bounded by a window; the time for a packet's repair is bounded by the number of
+//!   tries.
 //!
 //! # Does not
-//! - Look into packets: which flow a packet belongs to, and what it is worth, is said by whoever
-//!   offers it ([`LinkPacket`]).
-//! - Know the channel: what is lost or damaged shows in checks, gaps and timers.
+//! - Look into packets: whoever offers a packet names its flow and its worth ([`LinkPacket`]).
+//! - Know the channel: losses and damage show in checks, gaps and timers.
 //!
 //! # Sources
-//! LT-TCP + LL-HARQ slides; SLACP slides; spec/protocols.md sections 2 and 3; `docs/models/link.md`.
+//! LT-TCP + LL-HARQ slides; SLACP slides (Kojo et al., FDPW 2005); `docs/models/link.md`.
 
 mod arq;
 #[cfg(test)]

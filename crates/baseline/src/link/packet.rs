@@ -1,4 +1,4 @@
-//! What goes into a link machine and comes out of it.
+//! The packets that go into a link machine and come out of it, and its frames.
 
 use super::LinkCounters;
 use fulmar_proto::machine::{Deadline, Kind, Priority};
@@ -9,11 +9,11 @@ pub trait LinkMachine {
     /// Whether the machine may be offered a packet now.
     fn ready(&self) -> bool;
 
-    /// Takes a packet to send. Only when [`LinkMachine::ready`]; otherwise it is dropped and
-    /// counted.
+    /// Takes a packet to send. It is allowed only when [`LinkMachine::ready`]; otherwise the packet
+    /// is dropped and counted.
     fn offer(&mut self, now: Instant, packet: LinkPacket<'_>);
 
-    /// A frame arrived, perhaps damaged. What cannot be used is counted, never an error.
+    /// A frame arrived, perhaps damaged. One that cannot be used is counted; it is never an error.
     fn handle_frame(&mut self, now: Instant, octets: &[u8]);
 
     /// The deadline last named by [`LinkMachine::next_deadline`] has come.
@@ -23,22 +23,22 @@ pub trait LinkMachine {
     /// begins at once: ask only when the medium takes a frame.
     fn poll_frame(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<FrameTransmit>;
 
-    /// Appends the next packet for the node above to `out`, and says how many octets it has.
+    /// Appends the next packet for the node above to `out`, and returns its number of octets.
     fn poll_packet(&mut self, out: &mut Vec<u8>) -> Option<usize>;
 
-    /// When to call [`LinkMachine::handle_deadline`], if nothing arrives before. Meaningful only
-    /// after a complete drain.
+    /// The deadline at which to call [`LinkMachine::handle_deadline`], if nothing arrives before.
+    /// Meaningful only after a complete drain.
     fn next_deadline(&self) -> Option<Deadline>;
 
-    /// Octets of packets, and of parts and combinations of them, that the machine keeps: bounded by its
-    /// settings and the longest packet, whatever the peer sends.
+    /// Octets of packets, and of parts and combinations of packets, that the machine keeps. Its
+    /// settings and the longest packet bound them, whatever the peer sends.
     fn held(&self) -> ByteCount;
 
-    /// What was counted so far.
+    /// The counters so far.
     fn counters(&self) -> &LinkCounters;
 }
 
-/// Which flow a packet belongs to: equal for all packets of one, and decided by whoever offers them.
+/// The flow of a packet: equal for all packets of one flow, and decided by whoever offers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowHash(pub u32);
 
@@ -51,22 +51,23 @@ pub struct LinkPacket<'a> {
     pub flow: FlowHash,
     /// Its precedence, for layers that have lanes.
     pub priority: Priority,
-    /// Why the transport sends it: the share of the wire its first transmission counts to.
+    /// The transport's reason to send it: the share of the wire to which its first transmission
+    /// counts.
     pub kind: Kind,
-    /// When it is no longer worth sending, if that is known.
+    /// The time from which on it is not worth sending, if that is known.
     pub deadline: Option<Instant>,
 }
 
-/// What a frame is for.
+/// The class of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameClass {
     /// A packet or a part of one for the first time.
     Data,
-    /// The same again.
+    /// A packet or a part of one again.
     Again,
     /// Parity.
     Parity,
-    /// Acknowledgements and other talk of the layer's own.
+    /// Acknowledgements and other control frames of the layer.
     Control,
 }
 
@@ -88,18 +89,18 @@ impl FrameClass {
 /// A frame to send: the octets were appended to the buffer given to [`LinkMachine::poll_frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameTransmit {
-    /// How many octets were appended.
+    /// The number of octets appended.
     pub len: usize,
-    /// What it is for.
+    /// The class of the frame.
     pub class: FrameClass,
-    /// The share of the wire it counts to: the packet's own for [`FrameClass::Data`].
+    /// The share of the wire to which it counts: the packet's own for [`FrameClass::Data`].
     pub kind: Kind,
-    /// Precedence, for a medium that queues frames.
+    /// The precedence, for a medium that queues frames.
     pub priority: Priority,
 }
 
 impl FrameTransmit {
-    /// Talk of the layer's own, before everything else.
+    /// A control frame of the layer, which goes before everything else.
     pub(super) const fn control(len: usize) -> Self {
         Self {
             len,

@@ -1,7 +1,8 @@
 //! The layer without repair: a frame around each packet, and damaged frames dropped.
 //!
-//! What a link with a frame check and nothing else does, such as Ethernet or PPP: the yardstick of
-//! the others. Nothing waits here but the one packet whose frame was not asked for yet.
+//! It does what a link with a frame check and nothing else does, such as Ethernet or PPP: the
+//! yardstick of the other layers. Nothing waits here except the one packet whose frame was not
+//! asked for yet.
 
 use super::{FrameClass, FrameTransmit, LinkCounters, LinkMachine, LinkPacket};
 use crate::wire::link::plain;

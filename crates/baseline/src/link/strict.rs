@@ -5,14 +5,15 @@ use core::cell::Cell;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{ByteCount, Instant};
 
-/// A machine that names the same deadline this often at one instant is spinning.
+/// The number of times that a machine may name the same deadline at one instant before it counts as
+/// spinning.
 const SAME_DEADLINE_MAX: u32 = 1_000;
 
-/// Wraps a link machine in tests and debug builds and panics on a breach of the contract: time
-/// going backwards, a frame or a wake-up before the packets of the last were fetched, a packet
-/// offered to a machine that is not ready, a wake-up before its time, a deadline in the past after
-/// a drain, the same deadline 1,000 times over at one instant, a length that does not match what
-/// was written.
+/// A wrapper for a link machine in tests and debug builds. It panics on a breach of the contract:
+/// time that goes backwards; a frame or a wake-up before the packets of the last one were fetched;
+/// a packet offered to a machine that is not ready; a wake-up before its time; a deadline in the
+/// past after a drain; the same deadline 1,000 times over at one instant; a length that does not
+/// match the octets written.
 #[derive(Debug)]
 pub struct Strict<M> {
     machine: M,
@@ -34,7 +35,7 @@ impl<M: LinkMachine> Strict<M> {
         }
     }
 
-    /// The machine, to look at.
+    /// The machine, for reading.
     pub const fn inner(&self) -> &M {
         &self.machine
     }

@@ -1,32 +1,32 @@
-//! A block that was begun and is not acknowledged: what the sender knows of it.
+//! A block that was begun and is not acknowledged, as the sender knows it.
 
 use super::granulation::Shape;
 use crate::wire::lt_tcp::UnitHeader;
 
-/// Units of a block, in all.
+/// Units of a block in all, at most.
 const UNITS: u16 = 256;
 
 /// A row of the sender's state table.
 #[derive(Clone, Debug)]
 pub(super) struct SentBlock {
-    /// Blocks count up from 0.
+    /// The block's number; blocks count up from 0.
     pub(super) number: u64,
-    /// Where it begins in the stream.
+    /// The position in the stream where it begins.
     pub(super) start: u64,
     pub(super) shape: Shape,
     /// The next unit that was never sent; 256 when all were.
     pub(super) next_index: u16,
     /// RFEC units that wait to leave.
     pub(super) queued: u16,
-    /// Units of which it is open whether they arrived.
+    /// Units that may or may not have arrived.
     pub(super) open: u16,
-    /// Of these, those sent in answer to feedback: the round that is outstanding.
+    /// Units among these that were sent in answer to feedback: the round that is outstanding.
     pub(super) round: u16,
     /// Units that the receiver still needs, by its newest feedback.
     pub(super) needed: u8,
     /// Whether the newest feedback tells of the block, or that there is nothing to tell.
     pub(super) known: bool,
-    /// Where the last source unit was sent again from, when parity ran out.
+    /// The last source unit that was retransmitted, when parity ran out.
     cursor: u8,
 }
 
@@ -46,7 +46,7 @@ impl SentBlock {
         }
     }
 
-    /// One past its last octet.
+    /// The position behind its last octet.
     pub(super) fn end(&self) -> u64 {
         self.start + u64::from(self.shape.length)
     }
@@ -62,7 +62,7 @@ impl SentBlock {
         u16::from(self.shape.n).saturating_sub(self.next_index)
     }
 
-    /// The header of unit `index`, but for the ordinal.
+    /// The header of unit `index`, without the ordinal.
     pub(super) const fn unit(&self, index: u8) -> UnitHeader {
         UnitHeader {
             ordinal: 0,

@@ -1,19 +1,19 @@
-//! What a user may choose of an LT-TCP, and what is sane.
+//! The settings of an LT-TCP connection, and their check.
 
 use crate::tcp::{RtoBounds, TcpConfigError};
 use crate::wire::lt_tcp::{REPAIR_PREFIX_BYTES, UNIT_EXTENSION_BYTES};
 use fulmar_proto::units::{ByteCount, Duration, Probability};
 
-/// How much parity, and by what estimate.
+/// The amount of parity, and the estimate that it follows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LtFec {
-    /// The chance that a block needs no feedback, which PFEC is sized for; zero sends none.
+    /// The probability that a block needs no feedback, for which PFEC is sized; zero sends none.
     pub proactive: Probability,
-    /// The chance that one round of RFEC completes a block.
+    /// The probability that one round of RFEC completes a block.
     pub reactive: Probability,
-    /// How many mean deviations the loss is taken to lie above its estimate.
+    /// The number of mean deviations by which the loss is assumed to lie above its estimate.
     pub deviations: f64,
-    /// Below this estimate no PFEC is sent.
+    /// The estimate below which no PFEC is sent.
     pub floor: Probability,
     /// The weight of the newest loss ratio in the estimate.
     pub gain: Probability,
@@ -24,25 +24,25 @@ pub struct LtFec {
 pub struct LtTcpConfig {
     /// The longest segment behind the TCP header: MTU less 40 for IPv4.
     pub mss: u16,
-    /// Units are not made shorter than this.
+    /// The least length of units.
     pub unit_min: u16,
-    /// Units that a window has at the least, while that leaves them `unit_min` (G).
+    /// The least number of units in a window (G), while that leaves them `unit_min`.
     pub granularity: u8,
-    /// Units that a block has at the most, parity included.
+    /// The most units of a block, parity included.
     pub units_max: u8,
-    /// Parity.
+    /// The settings of parity.
     pub fec: LtFec,
     /// The first window in segments of `mss`.
     pub initial_window: u16,
-    /// Units in order to one feedback, at least 1.
+    /// Units received in order for one feedback, at least 1.
     pub ack_every: u8,
-    /// The longest wait for another unit.
+    /// The longest time that feedback waits for another unit.
     pub ack_delay: Duration,
-    /// ECN (RFC 3168), if the peer has it too.
+    /// Whether to use ECN (RFC 3168), if the peer has it too.
     pub ecn: bool,
-    /// Timeouts.
+    /// The bounds of the timeout.
     pub rto: RtoBounds,
-    /// SYNs sent again before the connection is given up.
+    /// Retransmissions of the SYN before the connection is given up.
     pub syn_retries: u8,
     /// Timeouts in a row after which the connection is given up, less one.
     pub data_retries: u8,
@@ -50,12 +50,12 @@ pub struct LtTcpConfig {
     pub receive_buffer: ByteCount,
     /// Octets written and not acknowledged, at most.
     pub send_buffer: ByteCount,
-    /// How long the side that closed first answers late copies.
+    /// The time for which the side that closed first answers late copies.
     pub time_wait: Duration,
 }
 
 impl Default for LtTcpConfig {
-    /// For an MTU of 1500 octets. `docs/models/lt-tcp.md` has the reasons.
+    /// The defaults for an MTU of 1500 octets. `docs/models/lt-tcp.md` has the reasons.
     fn default() -> Self {
         let share = |value| Probability::new(value).unwrap_or_default();
         Self {
@@ -88,12 +88,14 @@ impl Default for LtTcpConfig {
     }
 }
 
-/// A unit of 64 octets has half of its packet in headers already.
+/// The least length of units that may be set: a unit of 64 octets has half of its packet in headers
+/// already.
 const UNIT_MIN: u16 = 64;
 const BUFFER_MAX: u64 = 1 << 30;
-/// With half of a block's 256 units kept for RFEC, repair at 60 % loss does not run out of them.
+/// The most units of a block that may be set. Half of a block's 256 units stay for RFEC, so repair
+/// at 60 % loss does not run out of them.
 const UNITS_MAX: u8 = 160;
-/// Beyond this chance, parity grows without an end.
+/// The greatest probability that may be set: beyond it parity grows without bound.
 const CHANCE_MAX: f64 = 0.9999;
 const DEVIATIONS_MAX: f64 = 10.0;
 
@@ -105,10 +107,10 @@ impl LtTcpConfig {
             .saturating_sub(u16::try_from(taken).unwrap_or(u16::MAX))
     }
 
-    /// Whether the settings are sane.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first that is not, and what would be.
+    /// The first setting that cannot work, and the values allowed.
     pub fn check(&self) -> Result<(), TcpConfigError> {
         let error = |field, problem: String| Err(TcpConfigError { field, problem });
         if self.unit_min < UNIT_MIN || self.unit_min > self.unit_max() {

@@ -1,8 +1,8 @@
-//! One connection: routes what happens to its parts.
+//! One connection: routes events to its parts.
 //!
 //! Sequence numbers exist on the wire alone. Inside, both directions count positions of their
-//! stream from 0 in 64 bits, a SYN lies before position 0 and a FIN takes the position after the
-//! last octet; translation is `parts::stream`'s and done in the two files beside this.
+//! stream from 0 in 64 bits; a SYN lies before position 0, and a FIN takes the position after the
+//! last octet. `crate::stream` translates, called from the two files beside this one.
 
 mod arrivals;
 mod departures;
@@ -17,14 +17,14 @@ use crate::wire::tcp::TcpHeader;
 
 /// The longest segment that a network layer hands over.
 const SEGMENT_MAX: usize = 65_535;
-/// Events that wait for the endpoint, and SYNs of which one is the peer's.
+/// Memory for events that wait for the endpoint, and for SYNs of which one is the peer's.
 const OTHER_BYTES_MAX: usize = 4_096;
 
-/// What both SYNs agreed on.
+/// The values that both SYNs agreed on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Agreed {
     ecn: bool,
-    /// The shift of windows that we advertise, and of the peer's.
+    /// The shifts of windows: of those that we advertise, and of the peer's.
     shifts: (u8, u8),
 }
 
@@ -33,19 +33,20 @@ struct Agreed {
 pub(super) struct Connection {
     states: States,
     config: LtTcpConfig,
-    /// SYNs that came to the listener and may be the peer's, the newest last. Which of them is shows
-    /// with the first segment that acknowledges ours, for which a forger must see the path.
+    /// SYNs that came to the listener and may be the peer's, the newest last. The first segment that
+    /// acknowledges ours shows which of them is the peer's; to forge it, a forger must see the path.
     syns: Vec<TcpHeader>,
     numbers: Numbers,
     sender: Sender,
     receiver: Receiver,
-    /// A SYN asks for ours: that is no try of ours.
+    /// Whether a SYN asks for ours; sending it then does not count as a try.
     syn_asked: bool,
-    /// Ours was sent more than once: no sample of the round trip (Karn).
+    /// Whether our SYN was sent more than once, so that it gives no sample of the round trip
+    /// (Karn).
     syn_sent_again: bool,
     agreed: Agreed,
     challenges: Challenges,
-    /// Segments that came and that the peer cannot mean.
+    /// Segments that arrived with numbers that the peer cannot mean.
     unbelieved: u64,
     octets: Vec<u8>,
     scratch: Vec<u8>,
@@ -54,7 +55,7 @@ pub(super) struct Connection {
 stream_connection!(Connection, LtTcpCounters, owes "delayed feedback");
 
 impl Connection {
-    /// A connection in SYN-SENT, its SYN due.
+    /// A connection in SYN-SENT whose SYN is due.
     pub(super) fn open(id: TcpConnectionId, key: Key, config: &LtTcpConfig, iss: u32) -> Self {
         Self {
             states: States::new(id, key, config.time_wait),
@@ -73,22 +74,22 @@ impl Connection {
         }
     }
 
-    /// The send side, to look at.
+    /// The send side, for reading.
     pub(super) const fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// The receive side, to look at.
+    /// The receive side, for reading.
     pub(super) const fn receiver(&self) -> &Receiver {
         &self.receiver
     }
 
-    /// Segments that came and that the peer cannot mean.
+    /// Counts the segments that arrived with numbers that the peer cannot mean.
     pub(super) const fn unbelieved(&self) -> u64 {
         self.unbelieved
     }
 
-    /// Octets of memory taken.
+    /// Octets of memory allocated.
     pub(super) fn memory_bytes(&self) -> usize {
         let parts = self.sender.memory_bytes() + self.receiver.memory_bytes();
         let syns = self.syns.capacity() * size_of::<TcpHeader>();

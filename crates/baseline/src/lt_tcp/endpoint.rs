@@ -13,19 +13,19 @@ use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 
-/// What was counted, over all connections.
+/// Counters over all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LtTcpCounters {
     /// Segments dropped because their checksum does not match.
     pub checksum: u64,
     /// Segments dropped because header or extension are impossible.
     pub malformed: u64,
-    /// Segments of a connection with numbers that its peer cannot mean, and SYNs and resets that it
-    /// would not send now.
+    /// Segments of a connection with numbers that its peer cannot mean, and SYNs and resets that
+    /// the peer would not send now.
     pub unbelieved: u64,
     /// Resets sent to segments without a connection.
     pub strangers: u64,
-    /// SYNs dropped because there are as many connections as may be.
+    /// SYNs dropped because there are as many connections as allowed.
     pub refused: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -37,13 +37,13 @@ pub struct LtTcpCounters {
     pub proactive: u64,
     /// Parity units sent in answer to feedback.
     pub reactive: u64,
-    /// Source units sent again.
+    /// Source units that were retransmitted.
     pub resent: u64,
     /// Source units rebuilt from parity.
     pub recovered: u64,
 }
 
-/// A look at a connection.
+/// The state of a connection and its figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LtTcpStatus {
     /// Its state.
@@ -52,11 +52,11 @@ pub struct LtTcpStatus {
     pub window: u64,
     /// The slow start threshold in octets; `u64::MAX` before a mark or timeout.
     pub threshold: u64,
-    /// Octets in the network.
+    /// Octets in flight.
     pub pipe: u64,
     /// The receiver's loss estimate, in 0..=1.
     pub loss: f64,
-    /// The smoothed round trip, if there was a sample.
+    /// The smoothed round-trip time, if there was a sample.
     pub rtt: Option<Duration>,
     /// The retransmission timeout.
     pub rto: Duration,
@@ -64,7 +64,7 @@ pub struct LtTcpStatus {
     pub all_acked: bool,
 }
 
-/// One node's LT-TCP.
+/// The LT-TCP endpoint of one node.
 #[derive(Debug)]
 pub struct LtTcpEndpoint {
     config: TcpEndpointConfig,
@@ -94,7 +94,7 @@ impl LtTcpEndpoint {
             .add(key, |id| Connection::open(id, key, config, iss))
     }
 
-    /// A look at a connection, unless it is over.
+    /// The state and figures of a connection, unless it is over.
     pub fn status(&self, id: TcpConnectionId) -> Option<LtTcpStatus> {
         let connection = self.table.get(id)?;
         let sender = connection.sender();
@@ -111,18 +111,18 @@ impl LtTcpEndpoint {
         })
     }
 
-    /// Octets of memory that connections and answers that wait take.
+    /// Octets of memory of connections and of answers that wait.
     pub fn memory_bytes(&self) -> usize {
         let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
         connections + self.table.memory_bytes()
     }
 
-    /// What a connection with `config` takes at most, whatever its peer sends and asks for.
+    /// The most memory that a connection with `config` takes, whatever its peer sends and asks for.
     pub fn connection_memory_max(config: &LtTcpConfig) -> usize {
         Connection::memory_max(config)
     }
 
-    /// The counters, those of open connections included.
+    /// The counters, including those of open connections.
     pub fn counters(&self) -> LtTcpCounters {
         let mut counters = self.table.ledger;
         for connection in self.table.iter() {

@@ -1,18 +1,21 @@
-//! Which transmissions are in the network.
+//! Transmissions in flight.
 //!
-//! Each has a number of its own, and feedback says which number is the newest that arrived: what
-//! was sent before it has left the network, by arriving or not. So the pipe is exact on a path
-//! that keeps the order, and no acknowledgement is needed twice.
+//! Each transmission has a number of its own, and feedback tells the newest number that arrived.
+//! Transmissions sent before it have left the network, whether they arrived or not. So the octets
+//! in flight are known exactly on a path that keeps the order, and no acknowledgement is needed
+//! twice.
 //!
-//! Whether one that left was lost is settled a little later, when three that were sent after it
-//! left as well, or when a quarter of a round trip passed: the path may have changed the order.
+//! A transmission that left may be lost. That is settled a little later, when three that were sent
+//! after it left as well, or when a quarter of a round trip passed: the path may have changed the
+//! order.
 
 use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
-/// As RFC 5681's duplicate acknowledgements.
+/// The number of later transmissions that settle one, like RFC 5681's duplicate acknowledgements.
 const REORDERING: u64 = 3;
-/// Transmissions that may be unsettled: a quarter of what 16 bits can tell apart.
+/// Transmissions that may be unsettled, at most: a quarter of the number that 16 bits can tell
+/// apart.
 pub(super) const UNSETTLED_MAX: usize = 1 << 14;
 
 /// One transmission.
@@ -27,16 +30,16 @@ pub(super) struct Sent {
     pub(super) reactive: bool,
 }
 
-/// What feedback changed.
+/// The changes that feedback made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Left {
     /// Whether it tells of a newer arrival than before.
     pub(super) advanced: bool,
     /// Transmissions that left the network.
     pub(super) count: u64,
-    /// Their octets.
+    /// The octets of these transmissions.
     pub(super) octets: u64,
-    /// When the newest of them was sent.
+    /// The time at which the newest of them was sent.
     pub(super) sent_at: Option<Instant>,
 }
 
@@ -46,16 +49,16 @@ pub(super) struct Flight {
     sent: VecDeque<Sent>,
     /// The next number.
     next: u64,
-    /// One past the newest that is known to have arrived.
+    /// The number behind the newest that is known to have arrived.
     end: u64,
-    /// What was sent before this was given up by a timeout.
+    /// The number before which a timeout gave up all transmissions.
     given_up: u64,
-    /// Octets in the network.
+    /// Octets in flight.
     pipe: u64,
 }
 
 impl Flight {
-    /// Octets in the network.
+    /// Octets in flight.
     pub(super) const fn pipe(&self) -> u64 {
         self.pipe
     }
@@ -65,22 +68,22 @@ impl Flight {
         self.next
     }
 
-    /// One past the newest that is known to have arrived.
+    /// The number behind the newest that is known to have arrived.
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// How many are not settled.
+    /// The number of transmissions that are not settled.
     pub(super) fn unsettled(&self) -> usize {
         self.sent.len()
     }
 
-    /// Octets of memory taken, used or not.
+    /// Octets of memory allocated, used or not.
     pub(super) fn memory_bytes(&self) -> usize {
         self.sent.capacity() * size_of::<Sent>()
     }
 
-    /// What it takes at most.
+    /// The most memory that it takes.
     pub(super) const fn memory_max() -> usize {
         2 * UNSETTLED_MAX * size_of::<Sent>()
     }
@@ -106,13 +109,13 @@ impl Flight {
         low(number)
     }
 
-    /// What has left the network: all before this number.
+    /// The number before which all transmissions have left the network.
     fn gone(&self) -> u64 {
         self.end.max(self.given_up)
     }
 
-    /// Feedback says that `end` is one past the newest that arrived. `None` if it is older than
-    /// what is known, or tells of what was never sent.
+    /// Takes feedback that the newest transmission that arrived is the one before `end`. `None` if
+    /// it is older than what is known, or names transmissions that were never sent.
     pub(super) fn on_feedback(&mut self, end: u16) -> Option<Left> {
         let ahead = end.wrapping_sub(low(self.end)).cast_signed();
         let end = self.end.checked_add_signed(i64::from(ahead))?;
@@ -138,19 +141,19 @@ impl Flight {
         Some(left)
     }
 
-    /// Whether an answer to something may still come.
+    /// Whether an answer to a transmission may still come.
     pub(super) fn is_out(&self) -> bool {
         self.gone() < self.next
     }
 
-    /// Whether some that left are not settled.
+    /// Whether there are transmissions that left and are not settled.
     pub(super) fn has_doubtful(&self) -> bool {
         let gone = self.gone();
         self.sent.front().is_some_and(|sent| sent.number < gone)
     }
 
-    /// The next transmission to settle: among those that three later ones show to have left or,
-    /// if `in_time`, all that left.
+    /// The next transmission to settle: one that three later ones show to have left or, if
+    /// `in_time`, any that left.
     pub(super) fn settle(&mut self, in_time: bool) -> Option<Sent> {
         let margin = if in_time { 0 } else { REORDERING };
         let front = *self.sent.front()?;
@@ -161,7 +164,7 @@ impl Flight {
         Some(front)
     }
 
-    /// A timeout: what was sent is taken to be in the network no more.
+    /// Handles a timeout: all transmissions count as no longer in flight.
     pub(super) const fn give_up(&mut self) {
         self.given_up = self.next;
         self.pipe = 0;
@@ -211,7 +214,7 @@ mod tests {
         flight.give_up();
         assert_eq!(flight.pipe(), 0);
         assert_eq!(core::iter::from_fn(|| flight.settle(true)).count(), 4);
-        // The timeout was too early: what comes back is still heard.
+        // The timeout was too early: feedback that comes later still counts.
         let late = flight.on_feedback(8).unwrap();
         assert!(late.advanced && late.count == 0);
     }

@@ -1,13 +1,13 @@
-//! Adaptive granulation: how long units and blocks are in a window.
+//! Adaptive granulation: the length of units and blocks in a window.
 //!
-//! A window has G units at the least, so that a small window still has something to protect and
-//! something to protect it with: when the window shrinks, so do its units. A block is a window's
-//! worth: larger ones would wait longer for their parity than for feedback.
+//! A window has at least G units, so that even a small window has data to protect and parity to
+//! protect it with: when the window shrinks, so do its units. A block is as large as a window:
+//! larger blocks would wait longer for their parity than for feedback.
 
 use super::config::LtTcpConfig;
 use super::redundancy::{proactive, reactive};
 
-/// What a block shall be.
+/// The shape of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Octets of the stream.
@@ -29,7 +29,7 @@ pub(super) fn grain(config: &LtTcpConfig, window: u64) -> (u32, u32) {
     (unit, units.clamp(least, u32::from(config.units_max)))
 }
 
-/// The shape of the next block: `available` octets may leave, `loss` is what to expect.
+/// The shape of the next block: `available` octets may leave, and `loss` is expected.
 pub(super) fn shape(config: &LtTcpConfig, window: u64, available: u64, loss: f64) -> Shape {
     let (unit, units) = grain(config, window);
     let protects = loss >= config.fec.floor.value() && !config.fec.proactive.is_zero();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use fulmar_proto::units::Probability;
 
-    /// The defaults, with the chance of the spec's rule.
+    /// The defaults, but with a probability of 97 % that a block needs no feedback.
     fn config() -> LtTcpConfig {
         let mut config = LtTcpConfig::default();
         config.fec.proactive = Probability::new(0.97).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     fn a_short_block_is_protected_no_less() {
         let config = config();
         let short = shape(&config, 28_920, 100, 0.1);
-        // One of two arrives with 0.99.
+        // One of two arrives with a probability of 0.99.
         assert_eq!((short.length, short.k, short.n), (100, 1, 2));
         let two = shape(&config, 28_920, 1_447, 0.0);
         assert_eq!((two.length, two.k, two.n), (1_447, 2, 2));

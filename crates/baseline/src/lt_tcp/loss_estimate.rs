@@ -1,13 +1,13 @@
-//! The receiver's estimate of what the path loses.
+//! The receiver's estimate of the path's loss.
 //!
-//! Every transmission has a number of its own, so the numbers that are missing between two blocks
-//! are what was lost meanwhile, whatever it was. The loss ratio of each block's time moves an
-//! exponentially weighted mean E and its mean deviation V (spec, section 2.3).
+//! Every transmission has a number of its own, so the numbers missing between two blocks are those
+//! of lost transmissions of any kind. The loss ratio in each block's time moves an exponentially
+//! weighted mean E, as the slides ask, and its mean deviation V, which is ours.
 
-/// Late arrivals are told from doubled ones this far back.
+/// The number of recent arrivals among which late ones are told from duplicates.
 const REMEMBERED: u64 = 128;
 
-/// Counts arrivals and estimates loss.
+/// An estimator that counts arrivals.
 #[derive(Clone, Debug)]
 pub(super) struct LossEstimate {
     gain: f64,
@@ -18,7 +18,7 @@ pub(super) struct LossEstimate {
     /// Bit i: whether number `end` - 1 - i arrived.
     seen: u128,
     arrivals: u64,
-    /// Where the present ratio begins, and what arrived since.
+    /// The number at which the present ratio begins, and the arrivals since.
     from: u64,
     arrived: u64,
     loss: f64,
@@ -40,8 +40,9 @@ impl LossEstimate {
         }
     }
 
-    /// The transmission of this number, modulo 2^16, arrived; `begins_block` if it is the first of
-    /// a newer block than before. `false` if it arrived before, or too late to tell.
+    /// Takes the arrival of the transmission with this number, modulo 2^16; `begins_block` if it is
+    /// the first of a newer block than before. Returns `false` if it arrived before, or too late to
+    /// tell.
     pub(super) fn on_arrival(&mut self, ordinal: u16, begins_block: bool) -> bool {
         let ahead = ordinal.wrapping_sub(low(self.end)).cast_signed();
         let Some(number) = self.end.checked_add_signed(i64::from(ahead)) else {
@@ -67,7 +68,7 @@ impl LossEstimate {
         true
     }
 
-    /// The ratio up to `number` is complete.
+    /// Completes the ratio up to `number`.
     fn close(&mut self, number: u64) {
         let span = (number - self.from) as f64;
         let ratio = (1.0 - self.arrived as f64 / span).clamp(0.0, 1.0);
@@ -82,17 +83,17 @@ impl LossEstimate {
         low(self.end)
     }
 
-    /// How many arrived in all, modulo 2^16.
+    /// The number of arrivals in all, modulo 2^16.
     pub(super) const fn arrivals(&self) -> u16 {
         low(self.arrivals)
     }
 
-    /// E.
+    /// The mean E.
     pub(super) const fn loss(&self) -> f64 {
         self.loss
     }
 
-    /// E and V in units of 1/65535.
+    /// The mean E and the deviation V in units of 1/65535.
     pub(super) fn told(&self) -> (u16, u16) {
         (told(self.loss), told(self.deviation))
     }
@@ -112,7 +113,7 @@ fn told(share: f64) -> u16 {
     (share * f64::from(u16::MAX)).round() as u16
 }
 
-/// What [`LossEstimate::told`] stands for.
+/// The share that [`LossEstimate::told`] stands for.
 pub(super) fn share(told: u16) -> f64 {
     f64::from(told) / f64::from(u16::MAX)
 }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
     use fulmar_proto::rng::Rng;
 
-    /// Blocks of ten, of which `lost` are lost.
+    /// Feeds blocks of ten, of which `lost` are lost.
     fn blocks(estimate: &mut LossEstimate, from: u16, blocks: u16, lost: u16) -> u16 {
         for block in 0..blocks {
             let first = from.wrapping_add(block * 10);

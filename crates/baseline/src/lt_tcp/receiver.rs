@@ -1,4 +1,4 @@
-//! The receive side: units to octets, the window, and when to send feedback.
+//! The receive side: units to octets, the window, and the time of feedback.
 //!
 //! Source units go straight into the reassembly, so that parity costs no time while nothing is
 //! missing; a block's units are kept beside it until the block is whole.
@@ -16,28 +16,29 @@ use fulmar_proto::units::{Duration, Instant};
 use incoming::{Incoming, Taken};
 use std::collections::BTreeMap;
 
-/// Blocks under reconstruction, at most. A sender of ours has no more of them out.
+/// Blocks that are being rebuilt, at most. A sender of ours has no more of them in flight.
 pub(super) const BLOCKS_MAX: usize = 64;
-/// A vector that holds something has eight octets at least.
+/// The least octets of a vector that is not empty.
 const UNIT_HEAP_MIN: usize = 8;
-/// Above this loss each unit is answered (docs/models/lt-tcp.md, "Feedback").
+/// The loss above which each unit is answered (docs/models/lt-tcp.md, "Feedback").
 const LOSS_OF_EACH: f64 = 0.1;
 
-/// What was received, and what to say about it. Positions are octets of the peer's stream.
+/// The octets received, and the answers due. Positions are octets of the peer's stream.
 #[derive(Debug)]
 pub(super) struct Receiver {
     reassembly: StreamReassembly,
-    /// Blocks by where they begin. They do not overlap and end beyond what is expected next.
+    /// Blocks by the position where they begin. They do not overlap, and end beyond the position
+    /// expected next.
     blocks: BTreeMap<u64, Incoming>,
     estimate: LossEstimate,
-    /// Where the newest block begins.
+    /// The position where the newest block begins.
     newest: Option<u64>,
     fin_at: Option<u64>,
     finished: bool,
     every: u8,
     delay: Duration,
     buffer: u64,
-    /// What is owed to the peer.
+    /// The answer that is owed to the peer.
     pub(super) answers: Answers,
     /// The window that was told last.
     told: u64,
@@ -62,12 +63,12 @@ impl Receiver {
         }
     }
 
-    /// The position expected next, the FIN's included.
+    /// The position expected next; the FIN's counts too.
     pub(super) const fn next(&self) -> u64 {
         self.reassembly.next() + if self.finished { 1 } else { 0 }
     }
 
-    /// One past the last octet that there is room for.
+    /// The position behind the last octet that there is room for.
     pub(super) const fn window_end(&self) -> u64 {
         self.reassembly.next() + self.reassembly.room() as u64
     }
@@ -77,7 +78,7 @@ impl Receiver {
         self.window_end().saturating_sub(self.next())
     }
 
-    /// Whether the stream has come to its end.
+    /// Whether the stream has ended.
     pub(super) const fn is_finished(&self) -> bool {
         self.finished
     }
@@ -87,14 +88,14 @@ impl Receiver {
         self.reassembly.is_readable()
     }
 
-    /// Octets of memory taken.
+    /// Octets of memory allocated.
     pub(super) fn memory_bytes(&self) -> usize {
         let blocks = self.blocks.values().map(Incoming::memory_bytes);
         self.reassembly.memory_bytes() + blocks.sum::<usize>()
     }
 
-    /// What a receiver with room for `buffer` octets takes at most. Blocks lie apart within that room,
-    /// and each keeps at most as many units as it has sources, all of one length.
+    /// The most memory that a receiver with room for `buffer` octets takes. Blocks lie apart within
+    /// that room, and each keeps at most as many units as it has sources, all of one length.
     pub(super) const fn memory_max(buffer: usize) -> usize {
         let units = UNITS_MAX * (size_of::<Vec<u8>>() + LENGTH_PREFIX + UNIT_HEAP_MIN);
         let blocks = BLOCKS_MAX * (size_of::<Incoming>() + units);
@@ -106,7 +107,7 @@ impl Receiver {
         self.recovered
     }
 
-    /// A unit arrived; `position` is what its sequence number stands for.
+    /// Takes a unit; `position` is the position of its sequence number.
     pub(super) fn on_unit(
         &mut self,
         now: Instant,
@@ -184,8 +185,8 @@ impl Receiver {
         match block.take(&mut self.reassembly, unit, octets) {
             Taken::Kept => {}
             Taken::Rebuilt(sources) => self.recovered += sources,
-            // Its units contradict each other, or the reassembly is too cut up: as if none had
-            // come.
+            // Its units contradict each other, or the reassembly has too many pieces: the block
+            // begins again as if no unit had come.
             Taken::Spoiled => {
                 self.blocks.remove(&start);
             }
@@ -198,8 +199,8 @@ impl Receiver {
         }
     }
 
-    /// Units to one feedback. Where many units are lost, feedback may be, too, and a window without
-    /// any stands still until a timeout.
+    /// The number of units for one feedback. Where many units are lost, feedback may be lost too,
+    /// and a window without any stands still until a timeout.
     fn feedback_every(&self) -> u8 {
         if self.estimate.loss() > LOSS_OF_EACH {
             1
@@ -213,7 +214,7 @@ impl Receiver {
         self.answers.wait(now, every, self.delay, false);
     }
 
-    /// What has become of the blocks beyond what is expected next, oldest first.
+    /// The state of the blocks beyond the position expected next, oldest first.
     pub(super) fn reports(&self) -> Vec<BlockReport> {
         let blocks = self.blocks.values().take(REPORTS_MAX);
         blocks.map(Incoming::report).collect()
@@ -224,12 +225,12 @@ impl Receiver {
         self.reassembly.runs().take(RUNS_MAX).cloned()
     }
 
-    /// What arrived, and the loss that is estimated from it.
+    /// The estimate: arrivals, and the loss that follows from them.
     pub(super) const fn estimate(&self) -> &LossEstimate {
         &self.estimate
     }
 
-    /// Feedback with the present window left.
+    /// Notes that feedback with the present window was sent.
     pub(super) const fn on_feedback_sent(&mut self) {
         self.told = self.window_end();
         self.answers.on_sent();

@@ -1,20 +1,21 @@
-//! How many parity units: the binomial law.
+//! The number of parity units: the binomial law.
 //!
-//! Both questions are about independent losses. Bursts make the answer too small, which is what
-//! the deviation in the estimate, and the next round of RFEC, are for.
+//! Both questions assume independent losses. Bursts make the answers too small; the deviation in
+//! the estimate and the next round of RFEC are there for that.
 
-/// Taken for the highest loss that parity is sized for: beyond it, more parity takes more of the
-/// window than it gives.
+/// The highest loss that parity is sized for: beyond it, more parity takes more of the window than
+/// it gives.
 pub(super) const LOSS_MAX: f64 = 0.75;
-/// A block has no more units than this in all.
+/// The most units of a block in all.
 const UNITS_MAX: u32 = 256;
 
-/// The smallest P such that of `units` units, parity included, no more than P are lost with a
-/// chance of at least `chance`. At most `units` - 1.
+/// The smallest number P of parity units with which a block needs no feedback: of `units` units,
+/// parity included, no more than P are lost with a probability of at least `chance`. At most
+/// `units` - 1.
 pub(super) fn proactive(units: u32, loss: f64, chance: f64) -> u32 {
     let loss = loss.clamp(0.0, LOSS_MAX);
     let arrives = 1.0 - loss;
-    // The chance that exactly `lost` are lost, from 0 on.
+    // The probability that exactly `lost` are lost, from 0 on.
     let mut exactly = arrives.powi(units.min(UNITS_MAX).cast_signed());
     let mut at_most = exactly;
     let mut lost = 0;
@@ -26,14 +27,14 @@ pub(super) fn proactive(units: u32, loss: f64, chance: f64) -> u32 {
     lost
 }
 
-/// The smallest number of units of which at least `needed` arrive with a chance of at least
+/// The smallest number of units of which at least `needed` arrive with a probability of at least
 /// `chance`.
 pub(super) fn reactive(needed: u32, loss: f64, chance: f64) -> u32 {
     if needed == 0 {
         return 0;
     }
     let loss = loss.clamp(0.0, LOSS_MAX);
-    // The chance that the last one that is needed comes with exactly this unit.
+    // The probability that the last unit needed comes with exactly this one.
     let mut with_this = (1.0 - loss).powi(needed.min(UNITS_MAX).cast_signed());
     let mut by_now = with_this;
     let mut units = needed;

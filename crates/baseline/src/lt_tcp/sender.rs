@@ -1,9 +1,9 @@
-//! The send side: blocks, repair, and what may leave.
+//! The send side: blocks, repair, and the segments that may leave.
 //!
-//! Positions count octets of the stream; the FIN takes the position after the last. The window
-//! is compared with the octets in the network, whatever they are: source, parity and what is sent
-//! again share it. It grows as TCP's does (slow start and congestion avoidance of RFC 5681, by
-//! octets that arrive, RFC 3465) and shrinks when a mark is echoed.
+//! Positions count octets of the stream; the FIN takes the position after the last one. The window
+//! is compared with all octets in flight: source units, parity and retransmissions share it. It
+//! grows as TCP's does (slow start and congestion avoidance of RFC 5681, by octets that arrive,
+//! RFC 3465) and shrinks when a mark is echoed.
 
 mod departures;
 mod feedback;
@@ -25,7 +25,7 @@ pub(super) use departures::Planned;
 pub(super) use feedback::FeedbackArrival;
 use timers::Timer;
 
-/// What was counted.
+/// The counters of the send side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendCounts {
     pub(super) blocks: u64,
@@ -36,18 +36,19 @@ pub(super) struct SendCounts {
     pub(super) marks: u64,
 }
 
-/// The state after a timeout: nothing came back since.
+/// The state after a timeout, until something comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Silence {
     /// Units that may still leave before the next timeout.
     allowance: u8,
-    /// Source units to send again uncoded, before any parity.
+    /// Source units to retransmit uncoded, before any parity.
     uncoded: u8,
-    /// No mark came before it, so that the window may be what it was if none comes after it.
+    /// Whether no mark came before it; if none comes after it either, the window returns to its
+    /// former value.
     unmarked: bool,
 }
 
-/// One direction's sending.
+/// The sending side of one direction.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "facts without a common order"
@@ -62,47 +63,48 @@ pub(super) struct Sender {
     blocks: VecDeque<SentBlock>,
     next_block: u64,
     una: u64,
-    /// Where the next block begins.
+    /// The position where the next block begins.
     next: u64,
-    /// One past the last position the peer's window allows.
+    /// The position behind the last one that the peer's window allows.
     edge: u64,
     /// The receiver's estimate and its deviation.
     loss: (f64, f64),
-    /// How many transmissions the receiver had in all, modulo 2^16.
+    /// The number of transmissions that the receiver got in all, modulo 2^16.
     arrivals: u16,
-    /// What is known to have arrived beyond the first hole.
+    /// The octets that are known to have arrived beyond the first hole.
     runs: Vec<Range<u64>>,
     fin_at: Option<u64>,
-    /// The FIN left, at least once.
+    /// Whether the FIN was sent at least once.
     fin_sent: bool,
-    /// The FIN is in the network.
+    /// Whether the FIN is in flight.
     fin_out: bool,
-    /// The last time that the window kept something from leaving.
+    /// Whether the window last kept something from leaving.
     limited: bool,
     timer: Option<Timer>,
-    /// What left may be late: settled at this instant.
+    /// The time at which transmissions that left, and may be late, are settled.
     settle_at: Option<Instant>,
     persist: Option<Instant>,
     persist_count: u32,
-    /// Probes that are to leave.
+    /// Probes that are to be sent.
     probes_due: u8,
-    /// They left since the last progress.
+    /// Whether probes were sent since the last progress.
     probed: bool,
     tries: u32,
     silence: Option<Silence>,
-    /// A mark was answered; no other is until feedback on this transmission is here.
+    /// The transmission whose feedback has to arrive before another mark is answered, since one was
+    /// answered.
     reduced_until: Option<u64>,
     marked_at: Option<Instant>,
-    /// Units that still have to say that the window was reduced.
+    /// Units that still have to tell that the window was reduced.
     tell_reduced: u8,
     scratch: Vec<u8>,
     counts: SendCounts,
 }
 
-/// The clock's grain in RFC 6298, G.
+/// The clock's granularity G in RFC 6298.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// The timeout's limits as the estimator takes them.
+/// The timeout's limits in the estimator's form.
 fn rto_limits(config: &LtTcpConfig) -> RtoLimits {
     RtoLimits {
         initial: config.rto.initial,
@@ -159,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// The peer takes segments of `mss` only.
+    /// Notes that the peer takes segments of at most `mss`.
     pub(super) fn agree(&mut self, mss: u16) {
         let shortest = self.config.unit_min + self.config.mss - self.config.unit_max();
         self.config.mss = self.config.mss.min(mss.max(shortest));
@@ -170,12 +172,12 @@ impl Sender {
         self.buffer.write(octets)
     }
 
-    /// How many octets fit.
+    /// The number of octets that fit.
     pub(super) fn room_to_write(&self) -> usize {
         self.buffer.free()
     }
 
-    /// No octet follows those written.
+    /// Notes that no octet follows those written.
     pub(super) fn finish(&mut self) {
         self.fin_at.get_or_insert(self.buffer.end());
     }
@@ -199,20 +201,20 @@ impl Sender {
         self.una
     }
 
-    /// One past the last position sent, the FIN's included.
+    /// The position behind the last one sent; the FIN's counts too.
     pub(super) fn sent_end(&self) -> u64 {
         let fin = self.fin_at.filter(|_| self.fin_sent);
         fin.map_or(self.next, |fin| fin + 1)
     }
 
-    /// Octets of memory taken, used or not.
+    /// Octets of memory allocated, used or not.
     pub(super) fn memory_bytes(&self) -> usize {
         let blocks = self.blocks.capacity() * size_of::<SentBlock>();
         let runs = self.runs.capacity() * size_of::<Range<u64>>();
         self.buffer.memory_bytes() + self.flight.memory_bytes() + blocks + runs
     }
 
-    /// What a sender with room for `buffer` octets takes at most.
+    /// The most memory that a sender with room for `buffer` octets takes.
     pub(super) const fn memory_max(buffer: usize) -> usize {
         let blocks = 2 * BLOCKS_MAX * size_of::<SentBlock>();
         2 * buffer + Flight::memory_max() + blocks + 2 * RUNS_MAX * size_of::<Range<u64>>()
@@ -240,7 +242,7 @@ impl Sender {
         (self.control.window(), self.control.threshold())
     }
 
-    /// Octets in the network.
+    /// Octets in flight.
     pub(super) const fn pipe(&self) -> u64 {
         self.flight.pipe()
     }

@@ -1,26 +1,27 @@
-//! Whether and when a receiver owes its peer an answer.
+//! The answer that a receiver owes its peer, and its time.
 
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{Duration, Instant};
 
-/// Whether and when an answer is owed.
+/// The time at which an answer is owed, if one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owed {
-    /// Nothing to say.
+    /// No answer is owed.
     Nothing,
-    /// With the next segment, or at this instant.
+    /// An answer is owed with the next segment, or at this instant.
     At(Instant),
-    /// At once.
+    /// An answer is owed at once.
     Now,
 }
 
-/// What is owed, and whether it echoes a congestion mark.
+/// The answer that is owed, and whether it echoes a congestion mark.
 #[derive(Debug)]
 pub(crate) struct Answers {
     owed: Owed,
-    /// Segments that came in order since the last answer.
+    /// Segments that arrived in order since the last answer.
     waiting: u8,
-    /// Congestion was marked and the sender has not said that it knows (RFC 3168, section 6.1.3).
+    /// Whether congestion was marked and the sender has not told yet that it knows (RFC 3168,
+    /// section 6.1.3).
     echo_congestion: bool,
 }
 
@@ -33,8 +34,8 @@ impl Answers {
         }
     }
 
-    /// A segment came in order: it is answered together with others, `every` of them, or after
-    /// `time`; at once if `at_once`.
+    /// Notes a segment that arrived in order. It is answered together with others, `every` of them,
+    /// or after `time`; at once if `at_once`.
     pub(crate) fn wait(&mut self, now: Instant, every: u8, time: Duration, at_once: bool) {
         self.waiting = self.waiting.saturating_add(1);
         self.owed = match self.owed {
@@ -44,12 +45,12 @@ impl Answers {
         };
     }
 
-    /// As if `count` segments waited already.
+    /// Counts `count` segments as if they waited already.
     pub(crate) const fn expect(&mut self, count: u8) {
         self.waiting = count;
     }
 
-    /// Congestion marks: `reduced` is the sender's answer to the echo.
+    /// Takes congestion marks; `reduced` is the sender's answer to the echo.
     pub(crate) fn on_ecn(&mut self, ecn: Ecn, reduced: bool) {
         if reduced {
             self.echo_congestion = false;
@@ -65,13 +66,13 @@ impl Answers {
         self.echo_congestion
     }
 
-    /// Something must be answered at once.
+    /// Makes an answer due at once.
     pub(crate) const fn owe_now(&mut self) {
         self.owed = Owed::Now;
     }
 
-    /// The application read, and the window of which the peer knows `told` is `window` now: one that
-    /// was almost shut and opens is told, for the peer waits for that.
+    /// Notes that the application has read. The window is `window` now, and the peer knows `told`. A
+    /// window that was almost shut and opens is told at once, because the peer waits for that.
     pub(crate) const fn on_read(&mut self, told: u64, window: u64, buffer: u64) {
         if told < buffer / 2 && window >= told + buffer / 2 {
             self.owed = Owed::Now;
@@ -83,14 +84,14 @@ impl Answers {
         self.owed
     }
 
-    /// A delayed answer's time may have come.
+    /// Makes a delayed answer due if its time has come.
     pub(crate) fn handle_deadline(&mut self, now: Instant) {
         if matches!(self.owed, Owed::At(at) if at <= now) {
             self.owed = Owed::Now;
         }
     }
 
-    /// An answer left.
+    /// Notes that an answer was sent.
     pub(crate) const fn on_sent(&mut self) {
         self.owed = Owed::Nothing;
         self.waiting = 0;

@@ -1,17 +1,17 @@
-//! How often segments that cannot be accepted are answered (RFC 5961, section 7).
+//! A limit on answers to segments that cannot be accepted (RFC 5961, section 7).
 //!
-//! Such a segment is answered, for its sender may be a peer that lost what the answer says. A forger
-//! could make an end send as many answers as it likes, to a peer that did not ask; so there is a
-//! ration. It is each connection's own: one that all share would tell a forger, by what is left of
-//! it, of connections that it does not see.
+//! Such a segment is answered, because its sender may be a peer that lost the information in the
+//! answer. A forger could make an end send as many answers as it likes, to a peer that did not ask;
+//! so their number is limited. Each connection has its own limit. From a limit that all connections
+//! share, a forger could learn of connections that it does not see.
 
 use fulmar_proto::units::{Duration, Instant};
 
-/// Answers in a [`SPAN`], at most: RFC 5961's example.
+/// The most answers in a [`SPAN`]: RFC 5961's example.
 const ANSWERS_MAX: u8 = 10;
 const SPAN: Duration = Duration::from_secs(1);
 
-/// A connection's ration.
+/// The limit of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Challenges {
     since: Instant,
@@ -26,7 +26,7 @@ impl Challenges {
         }
     }
 
-    /// Whether one more may be answered at `now`; it counts if so.
+    /// Whether one more segment may be answered at `now`; if so, it is counted.
     pub(crate) fn permits(&mut self, now: Instant) -> bool {
         if now.saturating_since(self.since) >= SPAN {
             (self.since, self.answers) = (now, 0);

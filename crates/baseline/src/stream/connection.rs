@@ -1,6 +1,6 @@
-//! How a connection routes what an application asks, and what timers say, to its halves.
+//! The way from an application's calls, and from timers, to the halves of a connection.
 
-/// What the endpoint should do about a segment besides draining the connection.
+/// The endpoint's reaction to a segment, besides draining the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// Nothing.
@@ -9,13 +9,13 @@ pub(crate) enum Reply {
     Reset,
 }
 
-/// Implements [`StreamConnection`](super::StreamConnection), and what an application asks of a
-/// connection with `states`, a `config`, a `sender` and a `receiver`, whose types differ; `owes` says
-/// what it owes its peer when it waits for more to answer.
+/// Implements [`StreamConnection`](super::StreamConnection), and an application's calls, for a
+/// connection with `states`, a `config`, a `sender` and a `receiver`, whose types differ. `owes` is
+/// the reason for its deadline when it waits for more segments to answer.
 macro_rules! stream_connection {
     ($connection:ty, $ledger:ty, owes $owes:literal) => {
         impl $connection {
-            /// Writes as much of `octets` as there is room for.
+            /// Writes as much of `octets` as fits.
             pub(super) fn write(
                 &mut self,
                 octets: &[u8],
@@ -38,14 +38,14 @@ macro_rules! stream_connection {
                 self.receiver.recycle(octets);
             }
 
-            /// No more will be written.
+            /// Notes that no more will be written.
             pub(super) fn close(&mut self) {
                 if self.states.close(self.sender.is_all_acked()) {
                     self.sender.finish();
                 }
             }
 
-            /// Lets an application hear that the peer's stream is over, once all of it was read.
+            /// Tells the application that the peer's stream is over, once all of it was read.
             fn tell_finish(&mut self) {
                 if self.receiver.is_finished() && !self.receiver.is_readable() {
                     self.states.tell_finish();

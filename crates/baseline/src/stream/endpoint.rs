@@ -1,4 +1,4 @@
-//! What an application asks of an endpoint of octet streams.
+//! An application's calls to an endpoint of octet streams.
 
 use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEndpointConfig, TcpEvent, TcpWriteError};
 use fulmar_proto::machine::{Machine, PathId};
@@ -8,7 +8,7 @@ use fulmar_proto::wire::Port;
 
 /// An endpoint whose connections carry octets in order, as TCP's do: TCP itself, and LT-TCP.
 pub trait StreamEndpoint: Machine<Event = TcpEvent> + Sized {
-    /// One connection's settings.
+    /// The settings of one connection.
     type Settings: Copy;
 
     /// An endpoint with nothing to do. Initial sequence numbers come from `rng`.
@@ -32,14 +32,15 @@ pub trait StreamEndpoint: Machine<Event = TcpEvent> + Sized {
         settings: Self::Settings,
     ) -> Result<TcpConnectionId, TcpConnectError>;
 
-    /// Writes as much of `octets` as there is room for and says how much that was;
-    /// [`TcpEvent::Writable`] follows when it was less than all.
+    /// Writes as much of `octets` as fits and returns that length; [`TcpEvent::Writable`] follows
+    /// when it was less than all.
     ///
     /// # Errors
     /// The connection is over, or was closed for writing.
     fn write(&mut self, id: TcpConnectionId, octets: &[u8]) -> Result<usize, TcpWriteError>;
 
-    /// How many octets [`StreamEndpoint::write`] would take; 0 of a connection that is over.
+    /// The number of octets that [`StreamEndpoint::write`] would take; 0 for a connection that is
+    /// over.
     fn room(&self, id: TcpConnectionId) -> usize;
 
     /// Takes the next octets in order. Give the vector back with [`StreamEndpoint::recycle`].
@@ -48,18 +49,18 @@ pub trait StreamEndpoint: Machine<Event = TcpEvent> + Sized {
     /// Takes back a vector that was read.
     fn recycle(&mut self, id: TcpConnectionId, octets: Vec<u8>);
 
-    /// Closes the connection for writing. What was written is still sent.
+    /// Closes the connection for writing. Octets written before are still sent.
     fn close(&mut self, id: TcpConnectionId);
 
     /// Ends the connection at once, with a reset.
     fn abort(&mut self, now: Instant, id: TcpConnectionId);
 
-    /// Connections that are not over.
+    /// The number of connections that are not over.
     fn connections(&self) -> usize;
 }
 
-/// Implements [`StreamEndpoint`] for an endpoint with a `table`, a way to `add` to it, and the
-/// `addresses_to` a path.
+/// Implements [`StreamEndpoint`] for an endpoint that has a `table`, a method `add` for
+/// connections, and a method `addresses_to` for a path's addresses.
 macro_rules! stream_endpoint {
     ($endpoint:ty, $settings:ty) => {
         impl $crate::stream::StreamEndpoint for $endpoint {

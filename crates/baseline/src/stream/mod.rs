@@ -1,14 +1,14 @@
-//! What transports of octet streams that open and close as TCP does (RFC 9293) have in common.
+//! The common parts of transports of octet streams that open and close as TCP does (RFC 9293).
 //!
-//! | part | what it does |
+//! | part | work |
 //! |---|---|
-//! | `endpoint` | what an application asks |
-//! | `connection` | how a connection hands that, and its timers, to its halves |
-//! | `table` | a node's connections: listeners, who may send, who is due, resets |
-//! | `states` | RFC 9293's states from the SYN to TIME-WAIT, and what the application is told |
+//! | `endpoint` | an application's calls |
+//! | `connection` | hands these calls, and timers, to the halves of a connection |
+//! | `table` | a node's connections: listeners, turns to send, deadlines, resets |
+//! | `states` | RFC 9293's states from the SYN to TIME-WAIT, and the events for the application |
 //! | `numbers` | sequence numbers of both directions, as positions of their streams |
-//! | `answers` | whether and when something is owed to the peer |
-//! | `challenges` | how often what cannot be accepted is answered |
+//! | `answers` | the answer owed to the peer, and its time |
+//! | `challenges` | the limit on answers to segments that cannot be accepted |
 
 mod answers;
 mod challenges;

@@ -10,17 +10,17 @@ use fulmar_proto::units::ByteCount;
 /// The largest shift of a window (RFC 7323, section 2.3).
 pub(crate) const SHIFT_MAX: u8 = 14;
 
-/// Where both directions' numbers begin.
+/// The numbers at which both directions begin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
-    /// Our SYN's.
+    /// The number of our SYN.
     pub(crate) ours: TcpSeq,
-    /// The peer's SYN's.
+    /// The number of the peer's SYN.
     pub(crate) theirs: TcpSeq,
 }
 
 impl Numbers {
-    /// Ours begin at `ours`; the peer's are not known.
+    /// Numbers that begin at `ours`; the peer's are not known.
     pub(crate) const fn new(ours: u32) -> Self {
         Self {
             ours: TcpSeq(ours),
@@ -38,17 +38,17 @@ impl Numbers {
         self.theirs.plus(1).plus(wire(position))
     }
 
-    /// The peer's position of `seq`, near `next`; -1 is its SYN.
+    /// The peer's position for `seq`, near `next`; -1 is its SYN.
     pub(crate) fn position(self, seq: TcpSeq, next: u64) -> i64 {
         next.cast_signed() + i64::from(seq.distance_from(self.their_seq(next)))
     }
 
-    /// Our position that `ack` stands for, near `una`; -1 is our SYN.
+    /// Our position for `ack`, near `una`; -1 is our SYN.
     pub(crate) fn acked_by(self, ack: TcpSeq, una: u64) -> i64 {
         una.cast_signed() + i64::from(ack.distance_from(self.our_seq(una)))
     }
 
-    /// Blocks that the peer tells, as runs of our positions near `una`.
+    /// The peer's blocks as runs of our positions near `una`.
     pub(crate) fn runs_of(self, blocks: &[SackBlock], una: u64) -> Vec<Range<u64>> {
         let ranges = blocks.iter().filter_map(|block| {
             let start = u64::try_from(self.acked_by(block.start, una)).ok()?;
@@ -73,7 +73,7 @@ pub(crate) const fn wire(position: u64) -> u32 {
     position as u32
 }
 
-/// The shift that lets 16 bits tell a window of the whole `buffer`.
+/// The shift with which 16 bits can tell a window of the whole `buffer`.
 pub(crate) fn shift_for(buffer: ByteCount) -> u8 {
     let fits = |shift: &u8| u16::try_from(buffer.0 >> shift).is_ok();
     (0..=SHIFT_MAX).find(fits).unwrap_or(SHIFT_MAX)

@@ -1,4 +1,4 @@
-//! RFC 9293's states from the SYN to TIME-WAIT, and what the application is told of them.
+//! RFC 9293's states from the SYN to TIME-WAIT, and the events they give the application.
 
 use super::Owed;
 use crate::tcp::{TcpCloseReason, TcpConnectionId, TcpEvent, TcpState, TcpWriteError};
@@ -7,7 +7,7 @@ use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Port;
 use std::collections::VecDeque;
 
-/// Which connection: its path and ports.
+/// The key of a connection: its path and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) path: PathId,
@@ -15,21 +15,21 @@ pub(crate) struct Key {
     pub(crate) remote: Port,
 }
 
-/// What [`States::handle_deadline`] found.
+/// The timer that [`States::handle_deadline`] found to have run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed {
-    /// Nothing of the states' own.
+    /// No timer of the states.
     Nothing,
-    /// Our SYN is to be sent again.
+    /// The SYN's: our SYN is to be retransmitted.
     Syn,
-    /// The connection is over.
+    /// The last: the connection is over.
     End,
 }
 
 /// The handshake of our side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handshake {
-    /// Our SYN is to be sent.
+    /// Whether our SYN is to be sent.
     pub(crate) due: bool,
     pub(crate) tries: u8,
     pub(crate) sent_at: Option<Instant>,
@@ -42,10 +42,10 @@ pub(crate) struct States {
     id: TcpConnectionId,
     key: Key,
     state: TcpState,
-    /// It came to a listener.
+    /// Whether it came to a listener.
     passive: bool,
     pub(crate) handshake: Handshake,
-    /// How long TIME-WAIT lasts, and until when.
+    /// The duration of TIME-WAIT, and its end.
     waits: Duration,
     time_wait: Option<Instant>,
     write_refused: bool,
@@ -54,7 +54,7 @@ pub(crate) struct States {
 }
 
 impl States {
-    /// SYN-SENT, the SYN due; TIME-WAIT will last for `waits`.
+    /// A connection in SYN-SENT whose SYN is due; TIME-WAIT will last for `waits`.
     pub(crate) const fn new(id: TcpConnectionId, key: Key, waits: Duration) -> Self {
         Self {
             id,
@@ -83,7 +83,7 @@ impl States {
         self.key
     }
 
-    /// Whether it came to a listener.
+    /// Whether the connection came to a listener.
     pub(crate) const fn is_passive(&self) -> bool {
         self.passive
     }
@@ -97,19 +97,20 @@ impl States {
         self.events.capacity() * size_of::<TcpEvent>()
     }
 
-    /// It is the answer to a SYN that came to a listener.
+    /// Makes the connection the answer to a SYN that came to a listener.
     pub(crate) const fn accept(&mut self) {
         self.passive = true;
         self.state = TcpState::SynReceived;
     }
 
-    /// Both sides' SYNs crossed.
+    /// Notes that both sides' SYNs crossed.
     pub(crate) const fn cross(&mut self) {
         self.state = TcpState::SynReceived;
         self.handshake.due = true;
     }
 
-    /// Our SYN is acknowledged; `finishing` if no more will be written. What the handshake was.
+    /// Establishes the connection: our SYN is acknowledged; `finishing` if no more will be written.
+    /// Returns the handshake.
     pub(crate) fn establish(&mut self, finishing: bool) -> Handshake {
         self.state = if finishing {
             TcpState::FinWait1
@@ -135,7 +136,7 @@ impl States {
         core::mem::take(&mut self.handshake)
     }
 
-    /// Whether something may be written; `finishing` if the end of the stream is known.
+    /// Checks whether anything may be written; `finishing` if the end of the stream is known.
     pub(crate) const fn check_write(&self, finishing: bool) -> Result<(), TcpWriteError> {
         match self.state {
             TcpState::Closed | TcpState::TimeWait => Err(TcpWriteError::Closed),
@@ -144,12 +145,12 @@ impl States {
         }
     }
 
-    /// Of `offered` octets `taken` were written.
+    /// Notes that `taken` of `offered` octets were written.
     pub(crate) const fn on_written(&mut self, taken: usize, offered: usize) {
         self.write_refused = taken < offered;
     }
 
-    /// An application that was refused may write on.
+    /// Tells an application that was refused that it may write again.
     pub(crate) fn tell_room(&mut self, wants_writing: bool) {
         if self.write_refused && wants_writing {
             self.write_refused = false;
@@ -157,12 +158,12 @@ impl States {
         }
     }
 
-    /// There is something to read that was not there before.
+    /// Tells the application that there is something new to read.
     pub(crate) fn tell_readable(&mut self) {
         self.events.push_back(TcpEvent::Readable(self.id));
     }
 
-    /// The peer's stream was read to its end.
+    /// Tells the application that the peer's stream was read to its end.
     pub(crate) fn tell_finish(&mut self) {
         if !self.finish_told {
             self.finish_told = true;
@@ -170,9 +171,10 @@ impl States {
         }
     }
 
-    /// The application will write no more (RFC 9293, section 3.10.4). `true` if the stream ends with
-    /// what was written: that is still sent before there was an answer to the SYN, where the RFC
-    /// would drop it. A connection with nothing to send (`all_acked`) is forgotten then.
+    /// Notes that the application will write no more (RFC 9293, section 3.10.4). Returns `true` if
+    /// the stream ends with the octets written. These are sent even if there was no answer to the
+    /// SYN yet, where the RFC would drop them. A connection with nothing to send (`all_acked`) is
+    /// then forgotten.
     pub(crate) fn close(&mut self, all_acked: bool) -> bool {
         match self.state {
             TcpState::SynSent if all_acked => {
@@ -192,7 +194,7 @@ impl States {
         }
     }
 
-    /// Ends it at once. `true` if the peer should hear of it.
+    /// Ends the connection at once. Returns `true` if the peer should hear of it.
     pub(crate) fn abort(&mut self) -> bool {
         let peer_knows = !matches!(
             self.state,
@@ -202,7 +204,7 @@ impl States {
         peer_knows
     }
 
-    /// It is over.
+    /// Ends the connection.
     pub(crate) fn end(&mut self, why: TcpCloseReason) {
         // An application that was never told of a connection does not hear of its end.
         let told = !self.passive || self.state != TcpState::SynReceived;
@@ -214,7 +216,7 @@ impl States {
         self.time_wait = None;
     }
 
-    /// The peer acknowledged our FIN.
+    /// Notes that the peer acknowledged our FIN.
     pub(crate) fn on_fin_acked(&mut self, now: Instant) {
         match self.state {
             TcpState::FinWait1 => self.state = TcpState::FinWait2,
@@ -224,13 +226,13 @@ impl States {
         }
     }
 
-    /// The peer's stream is whole.
+    /// Notes that the peer's stream is complete.
     pub(crate) fn on_peer_finished(&mut self, now: Instant) {
         match self.state {
             TcpState::Established => self.state = TcpState::CloseWait,
             TcpState::FinWait1 => self.state = TcpState::Closing,
             TcpState::FinWait2 => self.wait(now),
-            // A late copy: the peer may not have heard.
+            // This is a late copy: the peer may not have heard our answer.
             TcpState::TimeWait => self.restart_wait(now),
             _ => {}
         }
@@ -241,7 +243,7 @@ impl States {
         self.time_wait = Some(now + self.waits);
     }
 
-    /// The peer sent its FIN again: TIME-WAIT, if it is that, begins anew.
+    /// Notes that the peer sent its FIN again: TIME-WAIT, if that is the state, begins anew.
     pub(crate) fn restart_wait(&mut self, now: Instant) {
         if self.time_wait.is_some() {
             self.time_wait = Some(now + self.waits);
@@ -253,8 +255,8 @@ impl States {
         self.events.pop_front()
     }
 
-    /// The first of the states' own timers, the answer that is owed, which is for `why`, and the
-    /// sender's.
+    /// The earliest of the states' own timers, of the answer that is owed, whose reason is `why`,
+    /// and of the sender's timers.
     pub(crate) fn next_deadline(
         &self,
         owed: Owed,
@@ -277,7 +279,7 @@ impl States {
         Deadline::earlier(own, sender.filter(|_| self.state.may_send()))
     }
 
-    /// A timer may have run out; a SYN may be sent `retries` times more than once.
+    /// Handles the timers that have run out; a SYN may be retransmitted `retries` times.
     pub(crate) fn handle_deadline(&mut self, now: Instant, retries: u8) -> Passed {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if self.is_closed() {

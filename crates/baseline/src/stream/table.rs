@@ -1,4 +1,4 @@
-//! A node's connections: listeners, who may have something to send, who is due, resets.
+//! The connections of a node: listeners, turns to send, deadlines, resets.
 
 use super::{Key, States};
 use crate::tcp::{TcpConnectError, TcpConnectionId, TcpEvent};
@@ -8,7 +8,7 @@ use fulmar_proto::units::Instant;
 use fulmar_proto::wire::Port;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What was written, for the network header.
+/// A datagram that was written, with fields for the network header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub(crate) len: usize,
@@ -37,23 +37,23 @@ impl Departure {
     }
 }
 
-/// What the table asks of a connection.
+/// The methods of a connection that the table calls.
 pub(crate) trait StreamConnection {
-    /// What is kept of connections that are over.
+    /// The sums that are kept of connections that are over.
     type Ledger: Default;
 
     fn states(&self) -> &States;
     fn states_mut(&mut self) -> &mut States;
     fn next_deadline(&self) -> Option<Deadline>;
     fn handle_deadline(&mut self, now: Instant);
-    /// It is over.
+    /// Adds the figures of the connection, which is over, to `ledger`.
     fn book(&self, ledger: &mut Self::Ledger);
 }
 
 #[derive(Debug)]
 struct Slot<C> {
     connection: C,
-    /// Whether it is in the queue of those that may have something to send.
+    /// Whether it is in the queue of connections that may have something to send.
     is_ready: bool,
     /// The deadline under which it is filed.
     filed: Option<Instant>,
@@ -79,7 +79,7 @@ pub(crate) struct Table<C: StreamConnection, S> {
 }
 
 impl<C: StreamConnection, S: Copy> Table<C, S> {
-    /// No connection; there will be `connections_max` at most.
+    /// A table without connections; it will have at most `connections_max`.
     pub(crate) fn new(connections_max: usize) -> Self {
         Self {
             connections_max,
@@ -95,7 +95,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         }
     }
 
-    /// Connections to `port` are accepted with `settings`.
+    /// Accepts connections to `port` with `settings` from now on.
     pub(crate) fn listen(&mut self, port: Port, settings: S) {
         self.listeners.insert(port, settings);
     }
@@ -105,12 +105,12 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         self.listeners.get(&port).copied()
     }
 
-    /// Whether there are as many connections as may be.
+    /// Whether there are as many connections as allowed.
     pub(crate) fn is_full(&self) -> bool {
         self.connections.len() >= self.connections_max
     }
 
-    /// Whether another connection may be opened.
+    /// Checks that another connection may be opened.
     pub(crate) fn check_vacant(&self, key: Key) -> Result<(), TcpConnectError> {
         if self.is_full() {
             return Err(TcpConnectError::TooMany(self.connections_max));
@@ -148,7 +148,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         self.connections.get(&id).map(|slot| &slot.connection)
     }
 
-    /// A connection, to do what changes neither what it may send nor when it is due.
+    /// A connection, for changes that affect neither the segments it may send nor its deadline.
     pub(crate) fn get_mut(&mut self, id: TcpConnectionId) -> Option<&mut C> {
         let slot = self.connections.get_mut(&id);
         slot.map(|slot| &mut slot.connection)
@@ -158,7 +158,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         self.connections.values().map(|slot| &slot.connection)
     }
 
-    /// Runs `call` on a connection and notices what it changed.
+    /// Runs `call` on a connection and brings the table up to date.
     pub(crate) fn with<T>(
         &mut self,
         id: TcpConnectionId,
@@ -212,7 +212,8 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         slot.connection.book(&mut self.ledger);
     }
 
-    /// Lets every connection that is due handle its deadline, each once: that moves it on.
+    /// Lets every connection that is due handle its deadline, each once, so that the deadline moves
+    /// on.
     pub(crate) fn handle_deadline(&mut self, now: Instant) {
         let due: Vec<TcpConnectionId> = self
             .deadlines
@@ -225,7 +226,7 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         }
     }
 
-    /// When to call [`Table::handle_deadline`].
+    /// The deadline at which to call [`Table::handle_deadline`].
     pub(crate) fn next_deadline(&self) -> Option<Deadline> {
         let (_, id) = self.deadlines.first()?;
         self.get(*id)?.next_deadline()
@@ -235,14 +236,14 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         self.events.pop_front()
     }
 
-    /// The next reset, or what `poll` has of the connections in turn.
+    /// The next reset, or the segment that `poll` gets from the connections in turn.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
         out: &mut Vec<u8>,
         mut poll: impl FnMut(&mut C, &mut Vec<u8>) -> Option<Departure>,
     ) -> Option<Transmit> {
-        // A driver that wakes late may bring something else first.
+        // A driver that wakes late may bring other input first.
         if self.deadlines.first().is_some_and(|(at, _)| *at <= now) {
             self.handle_deadline(now);
         }
@@ -263,14 +264,14 @@ impl<C: StreamConnection, S: Copy> Table<C, S> {
         None
     }
 
-    /// A reset waits to be sent.
+    /// Queues a reset to be sent.
     pub(crate) fn queue_reset(&mut self, path: PathId, octets: Vec<u8>) {
         if self.resets.len() < RESETS_MAX {
             self.resets.push_back((path, octets));
         }
     }
 
-    /// The answer to a segment of `len` sequence numbers without a connection (RFC 9293, section
+    /// Answers a segment of `len` sequence numbers that has no connection (RFC 9293, section
     /// 3.10.7.1).
     pub(crate) fn reset_stranger(
         &mut self,

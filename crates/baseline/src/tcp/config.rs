@@ -1,4 +1,4 @@
-//! What a user may choose of a TCP, and what is sane.
+//! The settings of a TCP connection, and their check.
 
 use crate::congestion::Algorithm;
 use core::num::NonZeroU8;
@@ -7,48 +7,48 @@ use fulmar_proto::units::{ByteCount, Duration};
 /// Bounds of the retransmission timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoBounds {
-    /// Before the first sample: of the SYN, and of data when there was none by then.
+    /// The timeout before the first sample: of the SYN, and of data when there was none by then.
     pub initial: Duration,
-    /// Never less.
+    /// The least timeout.
     pub min: Duration,
-    /// Never more, backed off or not.
+    /// The greatest timeout, backed off or not.
     pub max: Duration,
 }
 
-/// How the retransmission timeout follows from the round trip, within its [`RtoBounds`].
+/// The rule for the retransmission timeout from the round-trip time, within its [`RtoBounds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoRule {
-    /// The clock's grain, the G of RFC 6298: added at the least.
+    /// The clock's granularity, the G of RFC 6298: at least this is added.
     pub granularity: Duration,
-    /// How many variations are added, its K.
+    /// The number of variations that are added, its K.
     pub variations: u8,
-    /// How many smoothed round trips are added at the least.
+    /// The least number of smoothed round trips that is added.
     pub round_trips: u8,
 }
 
 impl RtoRule {
-    /// SRTT + max(G, 4 RTTVAR) with G of 1 ms.
+    /// The RFC's rule: SRTT + max(G, 4 RTTVAR) with G of 1 ms.
     pub const RFC_6298: Self = Self {
         granularity: Duration::from_millis(1),
         variations: 4,
         round_trips: 0,
     };
-    /// Hardly above the round trip: SRTT + max(10 us, RTTVAR). The free-space-optics paper's "aggressive"
-    /// calculation (section 4.1.1), which it does not give.
+    /// A timeout hardly above the round trip: SRTT + max(10 us, RTTVAR). It stands for the "aggressive"
+    /// calculation of the free-space-optics paper (section 4.1.1), which gives no formula.
     pub const AGGRESSIVE: Self = Self {
         granularity: Duration::from_micros(10),
         variations: 1,
         round_trips: 0,
     };
-    /// One that "tends to overestimate" (the same): SRTT + max(10 us, 4 RTTVAR, SRTT), twice the round
-    /// trip at least as by RFC 793 with its largest beta.
+    /// A timeout that "tends to overestimate" (the same section): SRTT + max(10 us, 4 RTTVAR, SRTT).
+    /// It is at least twice the round trip, as by RFC 793 with its largest beta.
     pub const CONSERVATIVE: Self = Self {
         granularity: Duration::from_micros(10),
         variations: 4,
         round_trips: 1,
     };
 
-    /// All of them by name.
+    /// Every rule by name.
     pub const ALL: [(&'static str, Self); 3] = [
         ("rfc6298", Self::RFC_6298),
         ("aggressive", Self::AGGRESSIVE),
@@ -56,94 +56,97 @@ impl RtoRule {
     ];
 }
 
-/// When a receiver acknowledges what comes in order.
+/// The rule by which a receiver acknowledges segments that arrive in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAcks {
     /// The longest wait for another segment; zero acknowledges each at once.
     pub time: Duration,
     /// Segments to one acknowledgement, at least 1.
     pub every: u8,
-    /// Delayed acknowledgements after slow start (RFC 2760, section 3.2): each segment is
-    /// acknowledged at once until the first gap shows that the peer's slow start has ended.
+    /// Whether acknowledgements are delayed only after slow start (RFC 2760, section 3.2): each
+    /// segment is acknowledged at once until the first gap shows that the peer's slow start has
+    /// ended.
     pub after_slow_start: bool,
-    /// A listener's end acknowledges the first segment at once, as ns-3 does.
+    /// Whether a listener's end acknowledges the first segment at once, as ns-3 does.
     pub first_at_once: bool,
 }
 
-/// How a sender tells loss and what it does then.
+/// The rules by which a sender detects loss and reacts to it.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a published option of its own"
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// Selective acknowledgements (RFC 2018, RFC 6675), if the peer has them too.
+    /// Whether to use selective acknowledgements (RFC 2018, RFC 6675), if the peer has them too.
     pub sack: bool,
-    /// Duplicate acknowledgements that tell a loss; zero tells losses by timeouts alone, as
-    /// RFC 793 does.
+    /// The number of duplicate acknowledgements that shows a loss; with zero only timeouts do, as
+    /// in RFC 793.
     pub duplicates: u8,
-    /// New segments on the first duplicate acknowledgements (RFC 3042).
+    /// Whether the first duplicate acknowledgements send new segments (RFC 3042).
     pub limited_transmit: bool,
-    /// In fast recovery with SACK the newest segment is sent again when there is nothing else to
-    /// send (RFC 6675, `NextSeg`, rule 4).
+    /// Whether, in fast recovery with SACK, the newest segment is retransmitted when there is
+    /// nothing else to send (RFC 6675, `NextSeg`, rule 4).
     pub rescue: bool,
-    /// In fast recovery what leaves follows what arrives (RFC 9937).
+    /// Whether, in fast recovery, the octets that leave follow those that arrive (RFC 9937).
     pub rate_reduction: bool,
-    /// Detection of spurious timeouts (RFC 5682).
+    /// Whether to detect spurious timeouts (RFC 5682).
     pub frto: bool,
-    /// After a timeout without SACK, duplicates count again only when something sent after it was
-    /// acknowledged (RFC 6582, section 3.2, step 1); otherwise with the last that was sent before.
+    /// The start of counting duplicates after a timeout without SACK. If set, they count again only
+    /// when data sent after the timeout was acknowledged (RFC 6582, section 3.2, step 1); otherwise
+    /// with the last data sent before it.
     pub careful: bool,
-    /// What is taken by half (or by CUBIC's share) at a loss.
+    /// The amount that is halved (or multiplied by CUBIC's share) at a loss.
     pub reduce: ReduceFrom,
 }
 
-/// What "half of the flight" is half of.
+/// The amount of which "half of the flight" is half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceFrom {
-    /// What was sent and is not cumulatively acknowledged (RFC 5681, equation 4).
+    /// The octets sent and not cumulatively acknowledged (RFC 5681, equation 4).
     Flight,
-    /// What is thought to be in the network still: the flight less what duplicates or SACK tell to
-    /// have left it. The choice of ns-3.
+    /// The octets that are probably still in the network: the flight less the octets that
+    /// duplicates or SACK show to have left it. ns-3's choice.
     Pipe,
     /// The congestion window, whether it was used or not, as Linux does.
     Window,
 }
 
-/// How a congestion window grows.
+/// The rules by which a congestion window grows.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a published option of its own"
 )]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// The rule.
+    /// The congestion control rule.
     pub algorithm: Algorithm,
     /// The first window in segments.
     pub initial_window: u16,
-    /// Acknowledged octets count, not acknowledgements: a segment for each window's worth in
-    /// congestion avoidance, up to two for each acknowledgement in slow start (RFC 3465).
+    /// Whether acknowledged octets count, and not acknowledgements. The window then grows by a
+    /// segment for each window's worth in congestion avoidance, and by up to two for each
+    /// acknowledgement in slow start (RFC 3465).
     pub byte_counting: bool,
-    /// A window that is not used does not grow (RFC 7661, section 4.3, in its plainest form).
+    /// Whether only a window that is used grows (RFC 7661, section 4.3, in its plainest form).
     pub validation: bool,
-    /// The acknowledgement that ends a fast recovery lets the window grow, too: ns-3 does so, RFC
-    /// 6582 leaves it at the threshold.
+    /// Whether the acknowledgement that ends a fast recovery lets the window grow, too. ns-3 does
+    /// so; RFC 6582 leaves the window at the threshold.
     pub at_recovery_end: bool,
-    /// The acknowledgement that ends the repair after a timeout lets the window grow, as any other
-    /// of new data does (RFC 5681, equations 2 and 3). Otherwise it does by the whole segments above
-    /// what was sent before the timeout, as in ns-3: a window of one segment then stays one for as
-    /// long as each is repaired by a timeout.
+    /// Whether the acknowledgement that ends the repair after a timeout lets the window grow like
+    /// any other acknowledgement of new data (RFC 5681, equations 2 and 3). Otherwise it grows by
+    /// the whole segments above those sent before the timeout, as in ns-3: a window of one segment
+    /// then stays one for as long as each segment is repaired by a timeout.
     pub at_repair_end: bool,
-    /// After a silence of a timeout the window begins anew (RFC 5681, section 4.1).
+    /// Whether the window begins anew after a timeout's length of silence (RFC 5681, section 4.1).
     pub restart_after_idle: bool,
 }
 
-/// What connections to the same host take over from those before (RFC 9040).
+/// The values that connections take over from earlier ones to the same host (RFC 9040).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharing {
-    /// The slow start threshold.
+    /// Whether they take over the slow start threshold.
     pub ssthresh: bool,
-    /// The round trip and its variation.
+    /// Whether they take over the round-trip time and its variation.
     pub rtt: bool,
 }
 
@@ -156,71 +159,74 @@ pub struct Sharing {
 pub struct TcpConfig {
     /// The longest segment in octets of payload and options (RFC 6691): MTU less 40 for IPv4.
     pub mss: u16,
-    /// Acknowledgements.
+    /// The rules for acknowledgements.
     pub acks: DelayedAcks,
-    /// Loss.
+    /// The rules for losses.
     pub recovery: Recovery,
-    /// The congestion window.
+    /// The rules for the congestion window.
     pub growth: Growth,
-    /// What is shared with other connections.
+    /// The values shared with other connections.
     pub sharing: Sharing,
-    /// Timeouts.
+    /// The bounds of the timeout.
     pub rto: RtoBounds,
-    /// Within them.
+    /// The rule for the timeout within them.
     pub rto_rule: RtoRule,
-    /// With timestamps, data sent again give a sample of the round trip, too (RFC 6298, section 3);
-    /// otherwise Karn's rule holds. A SYN sent again always gives one.
+    /// Whether retransmitted data give samples of the round trip, too, if there are timestamps (RFC
+    /// 6298, section 3). Otherwise Karn's rule holds. A retransmitted SYN always gives a sample.
     pub samples_of_retransmissions: bool,
-    /// SYNs sent again before the connection is given up.
+    /// Retransmissions of the SYN before the connection is given up.
     pub syn_retries: u8,
     /// Timeouts in a row after which the connection is given up, less one.
     pub data_retries: u8,
-    /// Window scaling (RFC 7323).
+    /// Whether to use window scaling (RFC 7323).
     pub window_scaling: bool,
-    /// Timestamps and protection against wrapped sequence numbers (RFC 7323).
+    /// Whether to use timestamps and protection against wrapped sequence numbers (RFC 7323).
     pub timestamps: bool,
-    /// ECN (RFC 3168).
+    /// Whether to use ECN (RFC 3168).
     pub ecn: bool,
-    /// Small segments wait for acknowledgements of earlier ones (RFC 896).
+    /// Whether small segments wait for acknowledgements of earlier ones (RFC 896).
     pub nagle: bool,
-    /// The receiver keeps what comes out of order. Without, the transfer is a go-back-N.
+    /// Whether the receiver keeps segments that arrive out of order. Without that, the transfer is
+    /// a go-back-N.
     pub keep_out_of_order: bool,
-    /// Runs beyond the first hole that the receiver keeps, at most, if that is a limit: what would begin
-    /// another is dropped, as by a receiver that keeps no more than it can tell in one segment's SACK
-    /// option (four blocks, three beside timestamps; free-space-optics paper, section 4.1.2).
+    /// The most runs beyond the first hole that the receiver keeps, if that is limited. A segment that
+    /// would begin another run is dropped, as by a receiver that keeps no more than it can tell in one
+    /// segment's SACK option (four blocks, three beside timestamps; free-space-optics paper, section
+    /// 4.1.2).
     pub runs_kept_max: Option<NonZeroU8>,
     /// Octets received and not read, at most.
     pub receive_buffer: ByteCount,
     /// Octets written and not acknowledged, at most.
     pub send_buffer: ByteCount,
-    /// Of these, octets that were never sent, at most, if that is a limit of its own: what Linux
-    /// calls `TCP_NOTSENT_LOWAT`. Less waits, and less memory is taken; half of it has to suffice
-    /// until the application writes on.
+    /// The most octets among these that were never sent, if they have a limit of their own: Linux
+    /// calls it `TCP_NOTSENT_LOWAT`. With it fewer octets wait and less memory is used; half of it
+    /// has to suffice until the application writes again.
     pub unsent_max: Option<ByteCount>,
-    /// Twice the maximum segment lifetime: how long TIME-WAIT lasts.
+    /// The duration of TIME-WAIT: twice the maximum segment lifetime.
     pub time_wait: Duration,
 }
 
-/// Why a configuration cannot work: the field, and what it allows.
+/// The error about a configuration that cannot work: the field, and the values it allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
 pub struct TcpConfigError {
     /// The setting's name.
     pub field: &'static str,
-    /// What would be right.
+    /// The values that would be right.
     pub problem: String,
 }
 
-/// Timestamps and three SACK blocks take 36 octets of a segment; RFC 9293's default is 536.
+/// The least segment size: timestamps and three SACK blocks take 36 octets of a segment; RFC 9293's
+/// default is 536.
 const MSS_MIN: u16 = 64;
-/// The largest window that the largest shift can tell (RFC 7323, section 2.3).
+/// The largest window that the largest shift can express (RFC 7323, section 2.3).
 const BUFFER_MAX: u64 = 1 << 30;
 
 impl TcpConfig {
-    /// Whether the settings are sane.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first that is not, and what would be.
+    /// The first setting that cannot work, and the values allowed.
     pub fn check(&self) -> Result<(), TcpConfigError> {
         let error = |field, problem: String| Err(TcpConfigError { field, problem });
         if self.mss < MSS_MIN {

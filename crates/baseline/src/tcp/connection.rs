@@ -1,8 +1,8 @@
-//! One connection: routes what happens to its parts.
+//! One connection: routes events to its parts.
 //!
 //! Sequence numbers exist on the wire alone. Inside, both directions count positions of their
-//! stream from 0 in 64 bits, a SYN lies before position 0 and a FIN takes the position after the
-//! last octet; translation is `parts::stream`'s and done in the two files beside this.
+//! stream from 0 in 64 bits; a SYN lies before position 0, and a FIN takes the position after the
+//! last octet. `crate::stream` translates, called from the two files beside this one.
 
 mod arrivals;
 mod departures;
@@ -19,20 +19,21 @@ use fulmar_proto::bytes::StreamReassembly;
 use fulmar_proto::transport::parts::RttEstimator;
 use fulmar_proto::units::{Duration, Instant};
 
-/// What connections on a path learn from each other (RFC 9040).
+/// The values that connections on a path learn from each other (RFC 9040).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Learned {
     pub(super) threshold: Option<u64>,
     pub(super) rtt: Option<(Duration, Duration)>,
 }
 
-/// What both SYNs agreed on.
+/// The values that both SYNs agreed on.
 #[derive(Clone, Copy, Debug)]
 struct Agreed {
     timestamps: bool,
     sack: bool,
     ecn: bool,
-    /// The shift of windows that we advertise, and of the peer's; `None` without scaling.
+    /// The shifts of windows: of those that we advertise, and of the peer's; `None` without
+    /// scaling.
     shifts: Option<(u8, u8)>,
     mss: u32,
 }
@@ -47,12 +48,12 @@ pub(super) struct Connection {
     receiver: Receiver,
     agreed: Agreed,
     learned: Learned,
-    /// Our timestamps' distance from the run's clock, so that they do not tell it.
+    /// The distance of our timestamps from the run's clock, so that they do not reveal it.
     clock_offset: u32,
     ts_recent: Option<(u32, Instant)>,
     /// The position of the last acknowledgement sent.
     acked_position: u64,
-    /// The segment the window was last taken from: its position and its acknowledgement.
+    /// The segment from which the window was last taken: its position and its acknowledgement.
     window_from: (u64, u64),
     challenges: Challenges,
     scratch: Vec<u8>,
@@ -60,17 +61,18 @@ pub(super) struct Connection {
 
 /// The longest segment that a network layer hands over.
 const SEGMENT_MAX: usize = 65_535;
-/// Events that wait for the endpoint, and options.
+/// Memory for events that wait for the endpoint, and for options.
 const OTHER_BYTES_MAX: usize = 4_096;
-/// Without the option a peer takes this (RFC 9293, section 3.7.1).
+/// The segment size that a peer takes without the option (RFC 9293, section 3.7.1).
 const MSS_DEFAULT: u32 = 536;
-/// RFC 6298, section 5.7: a SYN that had to be sent again says that the path is slow.
+/// The timeout after a SYN was retransmitted: that shows that the path is slow (RFC 6298, section
+/// 5.7).
 const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
 
 stream_connection!(Connection, Ledger, owes "delayed acknowledgement");
 
 impl Connection {
-    /// A connection in SYN-SENT, its SYN due.
+    /// A connection in SYN-SENT whose SYN is due.
     pub(super) fn open(
         id: TcpConnectionId,
         key: Key,
@@ -108,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// Octets of memory taken.
+    /// Octets of memory allocated.
     pub(super) fn memory_bytes(&self) -> usize {
         let events = self.states.memory_bytes();
         let parts = self.sender.memory_bytes() + self.receiver.memory_bytes();
@@ -125,12 +127,12 @@ impl Connection {
         size_of::<Self>() + sender + StreamReassembly::memory_max(receive) + OTHER_BYTES_MAX
     }
 
-    /// The send side, to look at.
+    /// The send side, for reading.
     pub(super) const fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// What other connections on the path may use.
+    /// The values that other connections on the path may use.
     pub(super) fn lessons(&self) -> Learned {
         let (_, threshold) = self.sender.windows();
         let rtt = self.sender.rtt();
@@ -145,12 +147,12 @@ impl Connection {
         seq.distance_from(self.numbers.their_seq(self.receiver.next())) > 0
     }
 
-    /// TIME-WAIT ends early.
+    /// Ends TIME-WAIT early.
     pub(super) fn make_way(&mut self) {
         self.states.end(TcpCloseReason::Finished);
     }
 
-    /// Lets an application write on that was refused.
+    /// Tells an application that was refused that it may write again.
     fn tell_room(&mut self) {
         let wants = !self.sender.is_finishing() && self.sender.wants_writing();
         self.states.tell_room(wants);

@@ -24,7 +24,7 @@ pub struct TcpEndpointConfig {
     pub connections_max: usize,
 }
 
-/// What was counted, over all connections.
+/// Counters over all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpCounters {
     /// Segments dropped because their checksum does not match.
@@ -33,23 +33,23 @@ pub struct TcpCounters {
     pub malformed: u64,
     /// Resets sent to segments without a connection.
     pub strangers: u64,
-    /// SYNs dropped because there are as many connections as may be.
+    /// SYNs dropped because there are as many connections as allowed.
     pub refused: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Of these, those that began a repair: nothing that timed out before was still missing.
+    /// Timeouts that began a repair: nothing that timed out before was still missing.
     pub timeout_repairs: u64,
-    /// Of these, found to be spurious by F-RTO.
+    /// Timeouts that F-RTO found to be spurious.
     pub spurious_timeouts: u64,
     /// Fast recoveries begun.
     pub fast_recoveries: u64,
-    /// Segments with data or a FIN sent again.
+    /// Segments with data or a FIN that were retransmitted.
     pub resent: u64,
     /// Reductions for congestion marks.
     pub marks: u64,
 }
 
-/// A look at a connection.
+/// The state of a connection and its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpStatus {
     /// Its state.
@@ -58,7 +58,7 @@ pub struct TcpStatus {
     pub window: u64,
     /// The slow start threshold in octets; `u64::MAX` before a loss.
     pub threshold: u64,
-    /// The smoothed round trip, if there was a sample.
+    /// The smoothed round-trip time, if there was a sample.
     pub rtt: Option<Duration>,
     /// The retransmission timeout.
     pub rto: Duration,
@@ -66,10 +66,10 @@ pub struct TcpStatus {
     pub all_acked: bool,
 }
 
-/// Paths whose lessons are kept.
+/// Paths whose learned values are kept.
 const LESSONS_MAX: usize = 1024;
 
-/// One node's TCP.
+/// The TCP endpoint of one node.
 #[derive(Debug)]
 pub struct TcpEndpoint {
     config: TcpEndpointConfig,
@@ -90,8 +90,8 @@ impl TcpEndpoint {
         }
     }
 
-    /// Says which addresses belong to segments sent to `path`: for IPv6, or when the path's number
-    /// is not the remote's IPv4 address.
+    /// Sets the addresses of segments sent to `path`: for IPv6, or when the path's number is not
+    /// the remote's IPv4 address.
     pub fn set_addresses(&mut self, path: PathId, addresses: AddressPair) {
         self.addresses.insert(path, addresses);
     }
@@ -114,7 +114,7 @@ impl TcpEndpoint {
         u32::try_from(self.rng.below(1 << 32)).unwrap_or_default()
     }
 
-    /// A look at a connection, unless it is over.
+    /// The state and figures of a connection, unless it is over.
     pub fn status(&self, id: TcpConnectionId) -> Option<TcpStatus> {
         let connection = self.table.get(id)?;
         let sender = connection.sender();
@@ -129,19 +129,19 @@ impl TcpEndpoint {
         })
     }
 
-    /// Octets of memory that connections, answers that wait and lessons take.
+    /// Octets of memory of connections, of answers that wait, and of learned values.
     pub fn memory_bytes(&self) -> usize {
         let connections: usize = self.table.iter().map(Connection::memory_bytes).sum();
         let lessons = self.table.ledger.lessons.len() * size_of::<(PathId, Learned)>();
         connections + self.table.memory_bytes() + lessons
     }
 
-    /// What a connection with `config` takes at most, whatever its peer sends and asks for.
+    /// The most memory that a connection with `config` takes, whatever its peer sends and asks for.
     pub fn connection_memory_max(config: &TcpConfig) -> usize {
         Connection::memory_max(config)
     }
 
-    /// The counters, those of open connections included.
+    /// The counters, including those of open connections.
     pub fn counters(&self) -> TcpCounters {
         let mut counters = self.table.ledger.counters;
         for connection in self.table.iter() {
@@ -161,7 +161,7 @@ fn addresses_to(
     known.get(&path).copied().unwrap_or(nodes)
 }
 
-/// What is kept of connections that are over.
+/// The sums that are kept of connections that are over.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pub(super) counters: TcpCounters,
@@ -169,7 +169,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// `connection` is over.
+    /// Adds the figures of `connection`, which is over.
     pub(super) fn book(&mut self, connection: &Connection) {
         self.counters.add(connection);
         let path = connection.states().key().path;

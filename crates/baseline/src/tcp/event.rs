@@ -1,4 +1,4 @@
-//! What an application asks and is told.
+//! The events for an application, and the errors of its calls.
 
 use super::config::TcpConfigError;
 use fulmar_proto::machine::PathId;
@@ -8,7 +8,7 @@ use fulmar_proto::wire::Port;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TcpConnectionId(pub u64);
 
-/// The states of RFC 9293, figure 5, but for LISTEN, which is the endpoint's.
+/// The states of RFC 9293, figure 5, without LISTEN, which is the endpoint's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpState {
     /// SYN sent, nothing heard.
@@ -29,12 +29,12 @@ pub enum TcpState {
     LastAck,
     /// Both ends are closed; late copies are still answered.
     TimeWait,
-    /// Over.
+    /// The connection is over.
     Closed,
 }
 
 impl TcpState {
-    /// The RFC's name.
+    /// The state's name in the RFC.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SynSent => "SYN-SENT",
@@ -69,29 +69,29 @@ impl TcpState {
     }
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpCloseReason {
     /// Both directions were closed and acknowledged.
     Finished,
     /// This side aborted.
     Aborted,
-    /// The peer refused it.
+    /// The peer refused the connection.
     Refused,
-    /// The peer reset it.
+    /// The peer reset the connection.
     Reset,
-    /// Everything that may be tried was, and nothing came back.
+    /// Every allowed try was made, and nothing came back.
     TimedOut,
 }
 
-/// What the application is told.
+/// An event for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TcpEvent {
     /// A listener has a new connection, established.
     Incoming {
         /// The new connection.
         id: TcpConnectionId,
-        /// Where it comes from.
+        /// The path it comes from.
         path: PathId,
         /// The local port.
         local: Port,
@@ -108,14 +108,14 @@ pub enum TcpEvent {
     PeerFinished(TcpConnectionId),
     /// The connection is over.
     Closed {
-        /// Which.
+        /// The connection.
         id: TcpConnectionId,
-        /// Why.
+        /// The reason.
         why: TcpCloseReason,
     },
 }
 
-/// Why a connection cannot be opened.
+/// The reason why a connection cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TcpConnectError {
     /// A setting is out of range.
@@ -129,10 +129,10 @@ pub enum TcpConnectError {
     InUse(Port, Port),
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TcpWriteError {
-    /// The connection is over or was never there.
+    /// The connection is over or never existed.
     #[error("the connection is closed")]
     Closed,
     /// `close` was called before.

@@ -1,16 +1,16 @@
-//! TCP, from what RFC 793 had to what hosts run today.
+//! TCP, from RFC 793 to the versions that hosts run today.
 //!
-//! One machine with real segments; what makes a TCP of 1981, 2005 or today is a setting
-//! ([`TcpConfig`]), and the sets that papers and systems use have names ([`Preset`]).
+//! There is one machine with real segments. Settings ([`TcpConfig`]) make it a TCP of 1981, 2005 or
+//! today, and the sets that papers and systems use have names ([`Preset`]).
 //!
-//! | part | what it does |
+//! | part | work |
 //! |---|---|
 //! | `endpoint` | ports, listeners, resets for strangers; the [`fulmar_proto::machine::Machine`] |
 //! | `connection` | RFC 9293's states; translates sequence numbers into positions |
-//! | `sender` | what leaves, what is lost, timers (RFC 6298, 6582, 6675, 3042, 5682, 9937, 3168) |
-//! | `receiver` | reassembly, window, when to acknowledge (RFC 5681, 2018) |
-//! | `scoreboard` | which segments are out, arrived, lost |
-//! | `parts::congestion` | the window: RFC 5681, RFC 9438 and 8312, none |
+//! | `sender` | segments to send, losses, timers (RFC 6298, 6582, 6675, 3042, 5682, 9937, 3168) |
+//! | `receiver` | reassembly, window, the time of acknowledgements (RFC 5681, 2018) |
+//! | `scoreboard` | segments in flight, arrived, lost |
+//! | `crate::congestion` | the window: RFC 5681, RFC 9438 and 8312, none |
 //!
 //! # Does not
 //! - Pace: a window's segments leave at once.
@@ -20,7 +20,7 @@
 //!
 //! # Sources
 //! The RFCs above; RFC 7323 for window scale and timestamps, RFC 5961 for challenges, RFC 9040 for
-//! what connections share; `docs/models/tcp.md` for what agrees with ns-3 and what does not.
+//! values that connections share; `docs/models/tcp.md` for the agreement with ns-3 and its limits.
 
 mod config;
 mod connection;

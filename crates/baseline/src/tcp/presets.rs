@@ -1,4 +1,4 @@
-//! TCPs by name.
+//! TCP presets by name.
 
 use super::config::{
     DelayedAcks, Growth, Recovery, ReduceFrom, RtoBounds, RtoRule, Sharing, TcpConfig,
@@ -6,30 +6,32 @@ use super::config::{
 use crate::congestion::Algorithm;
 use fulmar_proto::units::{ByteCount, Duration};
 
-/// A TCP of some paper, time or system.
+/// A TCP of a paper, a time or a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// The link-layer paper's reference TCP (FDPW 2005): initial window 1, RFC 2581, `NewReno`
     /// (RFC 2582), delayed acknowledgements of 200 ms, no SACK.
     Reference,
-    /// The same paper's enhanced TCP: initial window 4, SACK, window scaling, Limited Transmit,
-    /// F-RTO, delayed acknowledgements after slow start. Reuse of ssthresh was applied to a part
-    /// of its tests and is a setting.
+    /// The link-layer paper's enhanced TCP: initial window 4, SACK, window scaling, Limited
+    /// Transmit, F-RTO, delayed acknowledgements after slow start. Reuse of ssthresh was applied to
+    /// a part of its tests and is a setting.
     Enhanced,
-    /// What hosts had in 2005: RFC 2988's 3 s, `NewReno` with window scaling and timestamps,
+    /// The TCP of hosts in 2005: RFC 2988's 3 s, `NewReno` with window scaling and timestamps,
     /// Limited Transmit, initial window 2.
     NewReno2005,
-    /// Like Linux: CUBIC, SACK, initial window 10, 200 ms minimum timeout, ECN not asked for.
+    /// A TCP like Linux's: CUBIC, SACK, initial window 10, 200 ms minimum timeout, ECN not asked
+    /// for.
     LinuxLike,
     /// RFC 793 without congestion control, a go-back-N (free-space-optics paper).
     Rfc793NoCc,
-    /// The same paper's selective repeat: SACK without congestion control. It keeps every run; four
-    /// (three with timestamps) is [`TcpConfig::runs_kept_max`].
+    /// The free-space-optics paper's selective repeat: SACK without congestion control. It keeps
+    /// every run; the paper's limit of four (three with timestamps) is
+    /// [`TcpConfig::runs_kept_max`].
     SackNoCc,
 }
 
 impl Preset {
-    /// All of them by name.
+    /// Every preset by name.
     pub const ALL: [(&'static str, Self); 6] = [
         ("reference", Self::Reference),
         ("enhanced", Self::Enhanced),

@@ -1,7 +1,8 @@
-//! The receive side: reassembly, the window, and when to acknowledge.
+//! The receive side: reassembly, the window, and the time of acknowledgements.
 //!
 //! An acknowledgement is owed at once when a segment leaves or fills a gap, comes again, or ends
-//! the stream; what comes in order waits for company (RFC 5681, section 4.2).
+//! the stream. A segment that arrives in order waits for others to be acknowledged with (RFC 5681,
+//! section 4.2).
 
 use super::config::TcpConfig;
 use crate::stream::Answers;
@@ -10,25 +11,25 @@ use core::ops::Range;
 use fulmar_proto::bytes::StreamReassembly;
 use fulmar_proto::units::Instant;
 
-/// Blocks told in one acknowledgement, at most, and so remembered.
+/// Blocks told in one acknowledgement, at most, and therefore remembered.
 const REMEMBERED: usize = 4;
 
-/// What was received, and what to say about it. Positions are octets of the peer's stream.
+/// The octets received, and the answers due. Positions are octets of the peer's stream.
 #[derive(Debug)]
 pub(super) struct Receiver {
     reassembly: StreamReassembly,
-    /// Where the peer's stream ends, once its FIN was seen.
+    /// The end of the peer's stream, once its FIN was seen.
     end: Option<u64>,
-    /// The FIN was reached: the stream is whole.
+    /// Whether the FIN was reached, so that the stream is complete.
     finished: bool,
-    /// One past the last position that the peer was told it may send.
+    /// The position behind the last one that the peer was told it may send.
     edge: u64,
     mss: u64,
     buffer: u64,
     acks: super::config::DelayedAcks,
     keep_out_of_order: bool,
     runs_kept_max: Option<NonZeroU8>,
-    /// What is owed to the peer.
+    /// The answer that is owed to the peer.
     pub(super) answers: Answers,
     gap_seen: bool,
     /// Positions in runs beyond a hole, most recent first.
@@ -58,12 +59,12 @@ impl Receiver {
         self.reassembly.memory_bytes()
     }
 
-    /// The position expected next, the FIN's included.
+    /// The position expected next; the FIN's counts too.
     pub(super) const fn next(&self) -> u64 {
         self.reassembly.next() + if self.finished { 1 } else { 0 }
     }
 
-    /// One past the last position that is acceptable.
+    /// The position behind the last one that is acceptable.
     pub(super) fn window_end(&self) -> u64 {
         self.edge
             .max(self.reassembly.next() + self.reassembly.room() as u64)
@@ -82,7 +83,7 @@ impl Receiver {
         edge.saturating_sub(self.next())
     }
 
-    /// Whether the stream has come to its end.
+    /// Whether the stream has ended.
     pub(super) const fn is_finished(&self) -> bool {
         self.finished
     }
@@ -92,7 +93,7 @@ impl Receiver {
         self.reassembly.is_readable()
     }
 
-    /// Octets at `position` arrived, and the FIN behind them if `fin`.
+    /// Takes octets at `position`, and the FIN behind them if `fin`.
     pub(super) fn on_segment(&mut self, now: Instant, position: u64, octets: &[u8], fin: bool) {
         if fin {
             self.end.get_or_insert(position + octets.len() as u64);
@@ -129,7 +130,7 @@ impl Receiver {
         }
     }
 
-    /// Whether octets beyond the first hole are kept: they belong to a run that is there, or there is
+    /// Whether octets beyond the first hole are kept: they belong to an existing run, or there is
     /// room for another run.
     fn keeps(&self, position: u64, len: u64) -> bool {
         let Some(most) = self.runs_kept_max else {
@@ -142,7 +143,7 @@ impl Receiver {
             && (belongs || self.reassembly.runs().len() < usize::from(most.get()))
     }
 
-    /// The handshake is over, and the peer opened it.
+    /// Notes that the handshake is over, and that the peer began it.
     pub(super) fn expect_first(&mut self) {
         if self.acks.first_at_once {
             self.answers.expect(self.acks.every.saturating_sub(1));
@@ -155,7 +156,7 @@ impl Receiver {
             .wait(now, self.acks.every, self.acks.time, at_once);
     }
 
-    /// The segment at `position` is beyond a hole, new or not: its run is told first (RFC 2018,
+    /// Notes a segment at `position` beyond a hole, new or not: its run is told first (RFC 2018,
     /// section 4).
     fn remember(&mut self, position: u64) {
         let Some(run) = self.reassembly.run_at(position).cloned() else {
@@ -172,7 +173,7 @@ impl Receiver {
         runs.filter_map(|&position| self.reassembly.run_at(position).cloned())
     }
 
-    /// A segment with an acknowledgement and the present window left.
+    /// Notes that a segment with an acknowledgement and the present window was sent.
     pub(super) fn on_acknowledged(&mut self) {
         self.edge = self.edge.max(self.next() + self.window());
         self.answers.on_sent();

@@ -1,8 +1,8 @@
-//! The scoreboard: which segments are out, which arrived, which are lost (RFC 6675).
+//! The scoreboard: segments that are in flight, that arrived, and that are lost (RFC 6675).
 //!
-//! Positions are those of the stream, counted from 0 without a wrap; a FIN takes the position
-//! after the last octet. Segments keep the limits they were sent with until a retransmission
-//! joins or cuts them.
+//! Positions are those of the stream, counted from 0 without wrapping; a FIN takes the position
+//! after the last octet. Segments keep the limits they were sent with until a retransmission joins
+//! or cuts them.
 
 use core::ops::Range;
 use fulmar_proto::units::Instant;
@@ -18,12 +18,12 @@ struct Sent {
     start: u64,
     end: u64,
     at: Instant,
-    /// The receiver said that it has it.
+    /// Whether the receiver said that it has it.
     sacked: bool,
     lost: bool,
-    /// It was sent again since it was last held lost.
+    /// Whether it was retransmitted since it was last held lost.
     resent: bool,
-    /// It was ever sent again: no sample of the round trip (Karn).
+    /// Whether it was ever retransmitted, so that it gives no sample of the round trip (Karn).
     ever_resent: bool,
 }
 
@@ -32,7 +32,7 @@ impl Sent {
         self.end - self.start
     }
 
-    /// Its share of the pipe: octets thought to be in the network.
+    /// Its share of the pipe: octets that are probably in the network.
     const fn in_network(&self) -> u64 {
         if self.sacked || (self.lost && !self.resent) {
             0
@@ -46,12 +46,12 @@ impl Sent {
     }
 }
 
-/// What a cumulative acknowledgement covers.
+/// The segments that a cumulative acknowledgement covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Covered {
-    /// When the newest covered segment was sent, if none that it covers was sent twice.
+    /// The time at which the newest covered segment was sent, if none of them was sent twice.
     pub(super) sent_at: Option<Instant>,
-    /// Whether it covers something that was sent once only.
+    /// Whether it covers a segment that was sent only once.
     pub(super) any_original: bool,
 }
 
@@ -64,27 +64,27 @@ pub(super) struct Scoreboard {
     sacked: u64,
 }
 
-/// A receiver that tells odd limits may cut segments until there are this many.
+/// The number of segments up to which a receiver that tells odd limits may cut them.
 const CUTS_MAX: usize = 65_536;
 
 impl Scoreboard {
-    /// Octets thought to be in the network.
+    /// Octets that are probably in the network.
     pub(super) const fn pipe(&self) -> u64 {
         self.pipe
     }
 
-    /// Octets of memory taken, used or not.
+    /// Octets of memory allocated, used or not.
     pub(super) fn memory_bytes(&self) -> usize {
         self.segments.capacity() * size_of::<Sent>()
     }
 
-    /// What it takes at most for `octets` of a stream that are out: each may be a segment, and room
-    /// is taken by doubling.
+    /// The most memory for `octets` of a stream in flight: each octet may be a segment, and memory
+    /// grows by doubling.
     pub(super) const fn memory_max(octets: usize) -> usize {
         2 * (octets + 2) * size_of::<Sent>()
     }
 
-    /// Whether something lost waits to be sent again.
+    /// Whether a lost segment waits for retransmission.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost_waiting > 0
     }
@@ -94,7 +94,7 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Whether the oldest segment was sent again since it was last held lost.
+    /// Whether the oldest segment was retransmitted since it was last held lost.
     pub(super) fn is_head_resent(&self) -> bool {
         self.segments.front().is_some_and(|head| head.resent)
     }
@@ -137,7 +137,7 @@ impl Scoreboard {
         self.segments.partition_point(|s| s.end <= position)
     }
 
-    /// New octets were sent.
+    /// Notes that new octets were sent.
     pub(super) fn on_sent(&mut self, now: Instant, range: Range<u64>) {
         let segment = Sent {
             start: range.start,
@@ -165,7 +165,7 @@ impl Scoreboard {
         }
     }
 
-    /// Old octets were sent again.
+    /// Notes that octets were retransmitted.
     pub(super) fn on_resent(&mut self, now: Instant, range: &Range<u64>) {
         self.cut(range.start);
         self.cut(range.end);
@@ -182,7 +182,7 @@ impl Scoreboard {
         self.join(first, index);
     }
 
-    /// Makes one segment of `from..to`, which were sent as one.
+    /// Joins the segments `from..to`, which were sent as one.
     fn join(&mut self, from: usize, to: usize) {
         let Some(last) = to.checked_sub(1).filter(|&last| last > from) else {
             return;
@@ -203,7 +203,7 @@ impl Scoreboard {
         self.segments.drain(from + 1..to);
     }
 
-    /// Everything before `position` arrived.
+    /// Notes that everything before `position` arrived.
     pub(super) fn on_acked_before(&mut self, position: u64) -> Covered {
         let mut covered = Covered::default();
         let mut ambiguous = false;
@@ -224,7 +224,8 @@ impl Scoreboard {
         covered
     }
 
-    /// The receiver has `range`, beyond a hole. Returns how many octets of that are news.
+    /// Notes that the receiver has `range`, beyond a hole. Returns how many of its octets were not
+    /// known to have arrived.
     pub(super) fn on_sacked(&mut self, range: &Range<u64>) -> u64 {
         let before = self.sacked;
         if self.segments.len() < CUTS_MAX {
@@ -244,7 +245,7 @@ impl Scoreboard {
         self.sacked - before
     }
 
-    /// Without SACK: one segment after the oldest arrived. Which one is a guess.
+    /// Guesses, without SACK, which segment after the oldest arrived.
     pub(super) fn guess_sacked(&mut self) {
         let segments = self.segments.iter().enumerate().skip(1);
         let mut candidates = segments.filter(|(_, s)| !s.sacked && !s.lost);
@@ -253,7 +254,7 @@ impl Scoreboard {
         }
     }
 
-    /// Forgets what the receiver said (RFC 2018, section 8: it may take it back).
+    /// Forgets the receiver's reports (RFC 2018, section 8: it may take them back).
     pub(super) fn forget_sacks(&mut self) {
         if self.sacked == 0 {
             return;
@@ -263,8 +264,9 @@ impl Scoreboard {
         }
     }
 
-    /// Holds lost what has `duplicates` segments above it that arrived (RFC 6675, `IsLost`, which
-    /// leaves open whether segments or octets are counted; segments are, for they may be short).
+    /// Holds segments lost that have `duplicates` segments above them that arrived (RFC 6675,
+    /// `IsLost`). The RFC leaves open whether segments or octets are counted; here segments are,
+    /// because they may be short.
     pub(super) fn detect_lost(&mut self, duplicates: usize) {
         if self.sacked == 0 || duplicates == 0 {
             return;
@@ -292,17 +294,17 @@ impl Scoreboard {
         self.segments.front().is_some_and(|head| head.sacked)
     }
 
-    /// Holds the oldest segment lost, and anew if it was sent again and that is lost, too.
+    /// Holds the oldest segment lost, also when it was retransmitted and is lost again.
     pub(super) fn hold_head_lost(&mut self) {
         self.change(0, |s| {
-            // If it had arrived, it would be acknowledged: a guess was wrong.
+            // If it had arrived, it would be acknowledged: the guess was wrong.
             s.sacked = false;
             s.lost = true;
             s.resent = false;
         });
     }
 
-    /// After a timeout: whatever has not arrived is lost.
+    /// Holds every segment lost that has not arrived, after a timeout.
     pub(super) fn hold_all_lost(&mut self) {
         for index in 0..self.segments.len() {
             self.change(index, |s| {
@@ -312,14 +314,15 @@ impl Scoreboard {
         }
     }
 
-    /// The timeout was spurious: what was not sent again is in the network after all.
+    /// Undoes that after a spurious timeout: segments that were not retransmitted are in the
+    /// network after all.
     pub(super) fn hold_none_lost(&mut self) {
         for index in 0..self.segments.len() {
             self.change(index, |s| s.lost = s.lost && s.resent);
         }
     }
 
-    /// The oldest octets that are lost and not sent again, at most `max` in one piece.
+    /// The oldest octets that are lost and not retransmitted, at most `max` in one piece.
     pub(super) fn next_lost(&self, max: u64) -> Option<Range<u64>> {
         if !self.has_lost() {
             return None;
@@ -332,8 +335,8 @@ impl Scoreboard {
         Some(first.start..end.min(limit))
     }
 
-    /// RFC 6675's third rule: the oldest octets below the highest that arrived which are neither
-    /// held lost nor sent again.
+    /// The oldest octets below the highest arrival that are neither held lost nor retransmitted:
+    /// RFC 6675's third rule.
     pub(super) fn next_doubtful(&self, max: u64) -> Option<Range<u64>> {
         let highest = self.segments.iter().rposition(|s| s.sacked)?;
         let doubtful = |s: &&Sent| !s.sacked && !s.lost && !s.resent;

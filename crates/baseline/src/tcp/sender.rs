@@ -1,16 +1,17 @@
-//! The send side: what may leave, what is lost, when the timer runs.
+//! The send side: segments that may leave, losses, and the timer.
 //!
-//! Positions count octets of the stream; the FIN takes the position after the last. The window is
-//! the congestion control's; how it is counted against what is out follows the stage:
+//! Positions count octets of the stream; the FIN takes the position after the last one. Congestion
+//! control sets the window; the octets that count against it depend on the stage.
 //!
-//! The window is compared with the pipe: what is thought to be in the network (RFC 6675). Without
-//! SACK each duplicate acknowledgement tells that one segment left it; which one is a guess, and
-//! its length is that of the oldest that may have. For segments of full length that is RFC 6582's
-//! inflated window; for short ones it is less, where the RFC's would burst. Limited Transmit (RFC
-//! 3042) follows by itself; without it, the first duplicates do not count.
+//! The window is compared with the pipe: the octets that are probably in the network (RFC 6675).
+//! Without SACK each duplicate acknowledgement shows that one segment left it. Which one is a
+//! guess, and its length is that of the oldest that may have left. For segments of full length that
+//! is RFC 6582's inflated window; for short ones it is less, where the RFC's window would cause a
+//! burst. Limited Transmit (RFC 3042) follows by itself; without it, the first duplicates do not
+//! count.
 //!
-//! After a timeout everything that is not known to have arrived is lost, and leaves again as the
-//! window allows.
+//! After a timeout every segment that is not known to have arrived is lost, and is retransmitted as
+//! the window allows.
 
 mod acks;
 mod rate_reduction;
@@ -27,25 +28,25 @@ use rate_reduction::RateReduction;
 
 pub(super) use acks::AckArrival;
 
-/// Where a sender stands in the repair of losses.
+/// The stage of a sender in the repair of losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Nothing is known to be missing.
     Open,
     /// Fast recovery until `until` is acknowledged.
     Recovery {
-        /// Everything sent when it began.
+        /// The position behind everything sent when it began.
         until: u64,
         /// Whether a partial acknowledgement came.
         partial: bool,
-        /// Whether RFC 6675's rescue was made.
+        /// Whether RFC 6675's rescue retransmission was sent.
         rescued: bool,
-        /// Without it, the window is the threshold at once.
+        /// The rate reduction; without it, the window is the threshold at once.
         reduction: Option<RateReduction>,
     },
-    /// After a timeout, until `until` is acknowledged.
+    /// The repair after a timeout, until `until` is acknowledged.
     Loss {
-        /// Everything sent when it passed.
+        /// The position behind everything sent when the timeout passed.
         until: u64,
         /// F-RTO's next step.
         frto: Frto,
@@ -55,18 +56,18 @@ enum Stage {
 /// F-RTO (RFC 5682, section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frto {
-    /// Not, or no longer, in doubt.
+    /// F-RTO is not, or no longer, in doubt.
     Off,
-    /// The first acknowledgement after the timeout decides whether to try.
+    /// The first acknowledgement after the timeout decides whether F-RTO tries.
     First,
-    /// New data went out; the next acknowledgement decides.
+    /// New data was sent; the next acknowledgement decides.
     Second,
 }
 
 /// A segment to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Positions, the FIN's included.
+    /// The positions; the FIN's counts too.
     pub(super) range: Range<u64>,
     /// Whether the FIN is the last of them.
     pub(super) fin: bool,
@@ -74,7 +75,7 @@ pub(super) struct Plan {
     pub(super) again: bool,
 }
 
-/// Why no new segment leaves.
+/// The reason why no new segment leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     /// The congestion window has no room.
@@ -83,7 +84,7 @@ enum Held {
     ByOthers,
 }
 
-/// What was counted.
+/// The counters of the send side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendCounts {
     pub(super) timeouts: u64,
@@ -94,7 +95,7 @@ pub(super) struct SendCounts {
     pub(super) marks: u64,
 }
 
-/// One direction's sending.
+/// The sending side of one direction.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "four facts without a common order"
@@ -112,17 +113,18 @@ pub(super) struct Sender {
     mss: u64,
     una: u64,
     next: u64,
-    /// One past the last position the peer's window allows.
+    /// The position behind the last one that the peer's window allows.
     edge: u64,
     window_max: u64,
     duplicates: u32,
-    /// Octets sent because of duplicates, beyond the window.
+    /// Octets beyond the window that were sent because of duplicates.
     extra_sent: u64,
-    /// What `next` was at the last timeout: duplicates below may be our own doing.
+    /// The value of `next` at the last timeout: this sender may itself have caused duplicates below
+    /// it.
     recover: u64,
     resend_now: Option<Range<u64>>,
     fin_at: Option<u64>,
-    /// The last time that the window kept something from leaving.
+    /// Whether the window last kept something from leaving.
     limited: bool,
     timer: Option<Instant>,
     persist: Option<Instant>,
@@ -130,13 +132,14 @@ pub(super) struct Sender {
     probe_now: bool,
     tries: u32,
     last_sent: Instant,
-    /// A mark was answered; no other is until this is acknowledged.
+    /// The position whose acknowledgement has to arrive before another mark is answered, since one
+    /// was answered.
     reduced_until: Option<u64>,
     tell_reduced: bool,
     counts: SendCounts,
 }
 
-/// The timeout's limits as the estimator takes them.
+/// The timeout's limits in the estimator's form.
 pub(super) fn rto_limits(config: &TcpConfig) -> RtoLimits {
     RtoLimits {
         initial: config.rto.initial,
@@ -192,7 +195,7 @@ impl Sender {
         }
     }
 
-    /// What the handshake agreed on, when data were written before.
+    /// Takes the values that the handshake agreed on, when data were written before it.
     pub(super) fn agree(&mut self, mss: u32, sack: bool, threshold: Option<u64>) {
         self.mss = u64::from(mss);
         self.sack = sack;
@@ -207,7 +210,7 @@ impl Sender {
         self.buffer.write(octets.get(..taken).unwrap_or_default())
     }
 
-    /// How many octets fit.
+    /// The number of octets that fit.
     pub(super) fn room_to_write(&self) -> usize {
         let free = self.buffer.free();
         self.config.unsent_max.map_or(free, |limit| {
@@ -216,14 +219,14 @@ impl Sender {
         })
     }
 
-    /// Whether an application that was refused should write on.
+    /// Whether an application that was refused should write again.
     pub(super) fn wants_writing(&self) -> bool {
         let unsent = self.buffer.end().saturating_sub(self.next);
         let runs_low = |limit: ByteCount| unsent <= limit.0 / 2;
         self.buffer.free() > 0 && self.config.unsent_max.is_none_or(runs_low)
     }
 
-    /// No octet follows those written.
+    /// Notes that no octet follows those written.
     pub(super) fn finish(&mut self) {
         self.fin_at.get_or_insert(self.buffer.end());
     }
@@ -242,7 +245,7 @@ impl Sender {
         self.una >= self.buffer.end()
     }
 
-    /// Octets of memory that buffer and scoreboard take.
+    /// Octets of memory of buffer and scoreboard.
     pub(super) fn memory_bytes(&self) -> usize {
         self.buffer.memory_bytes() + self.board.memory_bytes()
     }
@@ -271,7 +274,7 @@ impl Sender {
         &mut self.rtt
     }
 
-    /// The retransmission timeout: what a wrong sample asks for has the same bound as backing off.
+    /// The retransmission timeout. A wrong sample cannot raise it above the bound of backing off.
     pub(super) fn rto(&self) -> Duration {
         self.rtt.rto().min(self.config.rto.max)
     }
@@ -291,12 +294,12 @@ impl Sender {
         self.next - self.una
     }
 
-    /// One past the last position to send: the last octet, or the FIN.
+    /// The position behind the last one to send: that of the last octet, or of the FIN.
     fn end(&self) -> u64 {
         self.buffer.end() + u64::from(self.fin_at.is_some())
     }
 
-    /// How much more the congestion window lets out.
+    /// The number of octets that the congestion window still lets out.
     fn room(&self) -> u64 {
         let limited = self.config.recovery.limited_transmit;
         let out = if self.stage == Stage::Open && self.duplicates > 0 && !limited {
@@ -314,7 +317,7 @@ impl Sender {
         window.saturating_sub(out)
     }
 
-    /// What may leave at `now`.
+    /// The segment that may leave at `now`, if there is one.
     pub(super) fn next_plan(&mut self, now: Instant) -> Option<Plan> {
         if let Some(range) = self.resend_now.clone() {
             return Some(self.plan(range, true));
@@ -334,7 +337,7 @@ impl Sender {
         new.ok().or_else(|| self.third_and_fourth_rule(room))
     }
 
-    /// F-RTO sends new data instead of what may not be lost.
+    /// Whether F-RTO sends new data in place of segments that may not be lost.
     const fn prefers_new_data(&self) -> bool {
         matches!(
             self.stage,
@@ -353,8 +356,8 @@ impl Sender {
         }
     }
 
-    /// The next segment that was never sent. A FIN that finds no place in the peer's window follows by
-    /// itself; it holds nothing back.
+    /// The next segment that was never sent. A FIN that has no place in the peer's window follows
+    /// later by itself; it holds nothing back.
     fn new_data(&self, room: u64) -> Result<Plan, Held> {
         if self.end() <= self.next {
             return Err(Held::ByOthers);
@@ -374,7 +377,7 @@ impl Sender {
         if len > room {
             return Err(Held::ByCongestion);
         }
-        // After the last octets nothing comes that a short segment could wait for.
+        // Nothing comes after the last octets that a short segment could wait for.
         let is_last = self.is_finishing() && len == octets;
         let small = len < self.mss && !is_last;
         if small && self.config.nagle && self.flight() > 0 {
@@ -383,8 +386,8 @@ impl Sender {
         Ok(self.plan(self.next..self.next + len + fin, false))
     }
 
-    /// The peer's window is too small for the segment: a part of it leaves if that is at least half
-    /// of the largest window (RFC 9293, section 3.8.6.2.1), else a timer waits.
+    /// Handles a peer's window that is too small for the segment. A part of the segment leaves if
+    /// it is at least half of the largest window (RFC 9293, section 3.8.6.2.1); else a timer waits.
     fn squeezed(&self, room: u64, peer: u64) -> Result<Plan, Held> {
         if peer > 0 && peer >= self.window_max / 2 && peer <= room {
             return Ok(self.plan(self.next..self.next + peer, false));
@@ -392,7 +395,8 @@ impl Sender {
         Err(Held::ByOthers)
     }
 
-    /// RFC 6675's rules 3 and 4, in fast recovery with SACK when there is nothing else to send.
+    /// The segment by RFC 6675's rules 3 and 4, in fast recovery with SACK when there is nothing
+    /// else to send.
     fn third_and_fourth_rule(&mut self, room: u64) -> Option<Plan> {
         let Stage::Recovery { rescued, .. } = self.stage else {
             return None;
@@ -413,8 +417,8 @@ impl Sender {
         Some(self.plan(range, true))
     }
 
-    /// What fits a small window that will not grow by itself, or one octet beyond a shut one (RFC
-    /// 9293, sections 3.8.6.1 and 3.8.6.2.1). From then on the retransmission timer asks.
+    /// The octets that fit a small window that will not grow by itself, or one octet beyond a shut
+    /// one (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1). From then on the retransmission timer asks.
     fn probe(&self) -> Option<Plan> {
         let unsent = self.end().saturating_sub(self.next);
         let len = self.edge.saturating_sub(self.next).clamp(1, self.mss);
@@ -440,7 +444,7 @@ impl Sender {
         self.buffer.slice(plan.range.start, len, scratch)
     }
 
-    /// Whether the segment with this plan says that the window was reduced.
+    /// Whether the segment with this plan tells that the window was reduced.
     pub(super) const fn tells_reduced(&mut self, plan: &Plan) -> bool {
         if plan.again || !self.tell_reduced {
             return false;
@@ -449,7 +453,7 @@ impl Sender {
         true
     }
 
-    /// A plan left.
+    /// Notes that the segment of a plan was sent.
     pub(super) fn on_sent(&mut self, now: Instant, plan: &Plan) {
         self.last_sent = now;
         if let Stage::Recovery {
@@ -475,7 +479,7 @@ impl Sender {
         }
     }
 
-    /// Whether a segment with data ends what was written so far: it is pushed.
+    /// Whether a segment with data ends the octets written so far, so that it is pushed.
     pub(super) fn is_pushed(&self, plan: &Plan) -> bool {
         plan.range.end >= self.buffer.end()
     }

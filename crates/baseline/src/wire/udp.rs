@@ -1,5 +1,5 @@
-//! UDP's header, for the plain-UDP baseline in the simulator: its checksum covers the payload, so a
-//! damaged datagram is noticed and dropped, as a kernel would.
+//! UDP's header, for the plain-UDP baseline in the simulator. Its checksum covers the payload, so a
+//! damaged datagram is noticed and dropped, as a kernel would do.
 //!
 //! # Sources
 //! RFC 768; the pseudo header as in IPv4, over [`NodeAddress`]es.
@@ -11,11 +11,11 @@ use fulmar_proto::wire::network::{NodeAddress, Protocol};
 /// The header's length.
 pub const UDP_HEADER_BYTES: usize = 8;
 
-/// Why a datagram is dropped.
+/// The reason why a datagram is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum UdpReject {
-    /// Shorter than its header, or than the length the header states.
+    /// The datagram is shorter than its header, or than the length the header states.
     #[error("shorter than its UDP header says")]
     Truncated,
     /// The stated length is below the header's.
@@ -37,7 +37,7 @@ impl UdpReject {
     }
 }
 
-/// Which nodes a datagram travels between: the network header's share of the checksum.
+/// The nodes between which a datagram travels: the network header's share of the checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Between {
     /// The sending node.
@@ -62,7 +62,7 @@ pub struct UdpDatagram<'a> {
     pub header: UdpHeader,
     /// The payload.
     pub payload: &'a [u8],
-    /// Whether a checksum vouches for it; a sender may leave it out.
+    /// Whether a checksum covers it; a sender may leave the checksum out.
     pub checked: bool,
 }
 
@@ -81,7 +81,7 @@ impl UdpHeader {
             .and(payload)
             .finish()
         {
-            // Zero would say "not computed"; its other representation is all ones.
+            // Zero would mean "not computed"; its other representation is all ones.
             0 => 0xFFFF,
             sum => sum,
         };

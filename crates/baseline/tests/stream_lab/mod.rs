@@ -1,4 +1,5 @@
-//! Two endpoints of octet streams over a path that loses, damages, doubles, reorders and marks as a test wants.
+//! Two endpoints of octet streams over a path that loses, damages, duplicates, reorders and marks as a test
+//! wants.
 
 use fulmar_baseline::StreamEndpoint;
 use fulmar_baseline::lt_tcp::{LtTcpCounters, LtTcpEndpoint, LtTcpStatus};
@@ -12,7 +13,7 @@ use fulmar_proto::wire::Port;
 use fulmar_proto::wire::network::NodeAddress;
 use std::collections::BTreeMap;
 
-/// What the path does, in shares of the segments.
+/// The path's faults, in shares of the segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) loss: f64,
@@ -24,18 +25,18 @@ pub(crate) struct Faults {
     pub(crate) mark: f64,
 }
 
-/// One way, each direction.
+/// The delay of one way, in each direction.
 pub(crate) const DELAY: Duration = Duration::from_millis(20);
-/// Between two segments of a side.
+/// The time between two segments of a side.
 const SPACING: Duration = Duration::from_micros(20);
 
 pub(crate) struct Side<E: StreamEndpoint> {
     machine: Strict<E>,
     pub(crate) app: App,
     deadline: Option<Deadline>,
-    /// The last segment was lost: bursts go on.
+    /// Whether the last segment was lost, so that a burst may continue.
     losing: bool,
-    /// When the last segment will have left.
+    /// The time at which the last segment will have left.
     busy_until: Instant,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct App {
     pub(crate) closed: Option<TcpCloseReason>,
     /// Segments sent, by kind.
     pub(crate) sent_kinds: BTreeMap<Kind, u64>,
-    /// The application does not read.
+    /// Whether the application does not read.
     pub(crate) deaf: bool,
     /// The last segment sent.
     pub(crate) last: Vec<u8>,
@@ -112,7 +113,7 @@ pub(crate) struct Lab<E: StreamEndpoint> {
     pub(crate) faults: Faults,
     pub(crate) sides: [Side<E>; 2],
     pub(crate) now: Instant,
-    /// Segments on their way, by arrival: to whom, their octets and marks.
+    /// Segments on their way, by arrival: the receiving side, their octets and marks.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>, Ecn)>,
     flown: u64,
 }
@@ -162,7 +163,7 @@ impl<E: StreamEndpoint> Lab<E> {
         lab
     }
 
-    /// The application of `side` reads again.
+    /// Makes the application of `side` read again.
     pub(crate) fn listen_up(&mut self, side: usize) {
         let Side { machine, app, .. } = &mut self.sides[side];
         app.deaf = false;
@@ -210,7 +211,7 @@ impl<E: StreamEndpoint> Lab<E> {
         }
     }
 
-    /// Lets the next thing happen; `false` if nothing will.
+    /// Makes the next event happen; `false` if there is none.
     pub(crate) fn step(&mut self) -> bool {
         let arrival = self.flying.keys().next().map(|(at, _)| *at);
         let wakes = self.sides.iter().filter_map(|s| Some(s.deadline?.at));
@@ -240,7 +241,7 @@ impl<E: StreamEndpoint> Lab<E> {
         true
     }
 
-    /// Lets `span` pass.
+    /// Runs for `span`.
     pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
@@ -251,7 +252,7 @@ impl<E: StreamEndpoint> Lab<E> {
         }
     }
 
-    /// Runs to the end and says what broke.
+    /// Runs to the end. The error is the promise that was broken.
     pub(crate) fn run(&mut self) -> Result<(), String> {
         let end = self.now + Duration::from_secs(48 * 3600);
         loop {
@@ -293,7 +294,7 @@ impl Lab<LtTcpEndpoint> {
     }
 }
 
-/// Independent losses, or bursts of a mean length with the same share.
+/// Draws a loss: independent, or in bursts of a mean length with the same share.
 fn is_lost(rng: &mut Rng, faults: &Faults, losing: &mut bool) -> bool {
     if faults.burst <= 1.0 {
         return rng.chance(faults.loss);

@@ -1,4 +1,4 @@
-//! Scripts for one TCP: segments in, segments out, at stated times, as packetdrill has them.
+//! Scripts for one TCP: segments in, segments out, at stated times, as in packetdrill.
 //!
 //! The peer is the script. Sequence numbers in scripts are relative: ours count from our SYN (0),
 //! the peer's from its SYN (0); data begin at 1.
@@ -22,7 +22,7 @@ pub(crate) const THEIRS: NodeAddress = NodeAddress(0x0A00_0002);
 pub(crate) const PATH: PathId = PathId(THEIRS.0);
 pub(crate) const PORT: Port = Port(80);
 pub(crate) const PEER_PORT: Port = Port(5000);
-/// Where the peer's sequence numbers begin: they wrap within the first kilobyte.
+/// The peer's first sequence number, so that its numbers wrap within the first kilobyte.
 const PEER_ISS: TcpSeq = TcpSeq(u32::MAX - 500);
 
 pub(crate) const SYN: TcpFlags = TcpFlags::SYN;
@@ -34,10 +34,10 @@ pub(crate) const RST: TcpFlags = TcpFlags::RST;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) flags: TcpFlags,
-    /// From our SYN on.
+    /// The sequence number, counted from our SYN.
     pub(crate) seq: u32,
     pub(crate) len: usize,
-    /// From the peer's SYN on; 0 without ACK.
+    /// The acknowledgement, counted from the peer's SYN; 0 without ACK.
     pub(crate) ack: u32,
     pub(crate) window: u16,
     pub(crate) options: TcpOptions,
@@ -47,7 +47,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// First octet and length.
+    /// The first octet and the length.
     pub(crate) fn range(&self) -> (u32, usize) {
         (self.seq, self.len)
     }
@@ -67,7 +67,7 @@ pub(crate) struct Drill {
     pub(crate) events: Vec<TcpEvent>,
     pub(crate) received: Vec<u8>,
     pub(crate) reads: bool,
-    /// What the peer's next segment carries besides.
+    /// The options of the peer's next segment.
     pub(crate) options: TcpOptions,
     pub(crate) window: u16,
     pub(crate) ecn: Ecn,
@@ -113,8 +113,8 @@ impl Drill {
         self.drain();
     }
 
-    /// An established connection to a peer that offers `mss` and, if we ask for them, SACK, and
-    /// the first round trip of which took 100 ms.
+    /// An established connection to a peer that offers `mss` and, if we ask for it, SACK. Its first
+    /// round trip took 100 ms.
     pub(crate) fn established(config: TcpConfig, mss: u16) -> Self {
         let mut drill = Self::connect(config);
         let syn = drill.sent();
@@ -156,7 +156,7 @@ impl Drill {
         drill
     }
 
-    /// The peer sends a segment; numbers are relative.
+    /// Sends a segment from the peer; numbers are relative.
     pub(crate) fn peer(&mut self, flags: TcpFlags, seq: u32, ack: u32, payload: &[u8]) {
         let ours = self.our_iss.unwrap_or(TcpSeq(0));
         self.peer_absolute(flags, PEER_ISS.plus(seq), ours.plus(ack), payload);
@@ -184,7 +184,7 @@ impl Drill {
         self.drain();
     }
 
-    /// A bare acknowledgement with SACK blocks.
+    /// Sends an acknowledgement without data from the peer, with SACK blocks.
     pub(crate) fn peer_sacks(&mut self, ack: u32, blocks: &[(u32, u32)]) {
         let ours = self.our_iss.expect("a SYN went out");
         for &(start, end) in blocks {
@@ -223,7 +223,7 @@ impl Drill {
         self.drain();
     }
 
-    /// Reads all that is there.
+    /// Reads all octets that are there.
     pub(crate) fn read_all(&mut self) {
         let id = self.id();
         while let Some(chunk) = self.machine.app().read(id) {
@@ -308,13 +308,13 @@ impl Drill {
         self.all_sent().iter().map(Seen::range).collect()
     }
 
-    /// Nothing goes out.
+    /// Asserts that nothing is sent.
     #[track_caller]
     pub(crate) fn silent(&mut self) {
         assert_eq!(self.all_sent(), [], "at {}", self.now);
     }
 
-    /// Lets `millis` pass, with every deadline on the way.
+    /// Runs for `millis`, with every deadline on the way.
     pub(crate) fn advance(&mut self, millis: u64) {
         let end = self.now + Duration::from_millis(millis);
         while let Some(deadline) = self.machine.next_deadline().filter(|d| d.at <= end) {

@@ -1,4 +1,4 @@
-//! Frames of plain, ARQ and LL-HARQ.
+//! Samples of the frames of plain, ARQ and LL-HARQ.
 
 use super::sample::{Sample, hold};
 use fulmar_baseline::wire::link::arq::{ArqFrame, Epoch};

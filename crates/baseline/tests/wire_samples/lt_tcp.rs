@@ -1,4 +1,4 @@
-//! LT-TCP's segments.
+//! Samples of LT-TCP's segments.
 
 use super::sample::{Sample, hold};
 use fulmar_baseline::wire::lt_tcp::{
@@ -265,7 +265,7 @@ fn every_extension_of_lt_tcp_that_the_codec_knows_has_a_sample() {
         .filter_map(|(_, octets)| kind_of(octets))
         .collect();
     let is_known = |kind: &u8| {
-        // One of no block, one without lists, and one of neither length.
+        // A unit of no block, feedback without lists, and a length of neither kind.
         [12, 10, 11].into_iter().any(|length| {
             let mut body = vec![0; length];
             body[0] = *kind;

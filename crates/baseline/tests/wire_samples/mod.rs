@@ -1,4 +1,5 @@
-//! Each kind of packet of the baselines with and without each optional part, as `wire_samples` of the core does it.
+//! Samples of each kind of packet of the baselines with and without each optional part, as in `wire_samples` of the
+//! core.
 
 mod link;
 mod lt_tcp;

@@ -1,4 +1,4 @@
-//! The lab's packets, with TCP and UDP in them: these are read by Wireshark's own dissectors.
+//! Samples of the lab's packets with TCP and UDP in them: Wireshark's own dissectors read them.
 
 use super::lt_tcp::options;
 use super::sample::{Sample, hold};

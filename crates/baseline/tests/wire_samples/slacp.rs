@@ -1,4 +1,4 @@
-//! SLACP's frames.
+//! Samples of SLACP's frames.
 
 use super::sample::{Sample, hold};
 use fulmar_baseline::wire::link::slacp::{
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const LIFE: Incarnation = Incarnation(0x1234_5678);
 const PEER: Incarnation = Incarnation(0x9ABC_DEF0);
 
-/// One sample as it is made.
+/// A function that makes one sample.
 type Make = fn(&mut Vec<u8>);
 
 fn all() -> Vec<(&'static str, Vec<u8>)> {
@@ -62,7 +62,7 @@ fn all() -> Vec<(&'static str, Vec<u8>)> {
         .to_vec()
 }
 
-/// Adds the fields of frames with lanes; gives the lane.
+/// Adds the fields of frames with lanes. Returns the lane.
 fn read_packets(sample: &mut Sample, frame: &SlacpFrame<'_>) -> Option<Lane> {
     let mut carried = None;
     let mut field = |name: &str, value: u32| sample.field(&format!("fulmar.slacp.{name}"), value);

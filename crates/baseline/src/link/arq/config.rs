@@ -3,15 +3,15 @@
 use crate::link::Medium;
 use fulmar_proto::units::{ByteCount, Duration};
 
-/// Which frames are outstanding at once, and which are sent again.
+/// The scheme: the frames that are outstanding at once, and those that are retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArqScheme {
     /// One frame at a time.
     StopAndWait,
-    /// A window of frames; after a loss everything from the lost one on again. The receiver keeps
-    /// nothing that is out of order.
+    /// A window of frames; after a loss the lost frame and all frames behind it are retransmitted.
+    /// The receiver keeps no frame that is out of order.
     GoBackN,
-    /// A window of frames; the lost ones again.
+    /// A window of frames; only lost frames are retransmitted.
     SelectiveRepeat,
 }
 
@@ -22,24 +22,25 @@ pub struct ArqConfig {
     pub scheme: ArqScheme,
     /// Frames outstanding at once, 1 to [`ArqConfig::WINDOW_MAX`]; stop-and-wait has 1.
     pub window: u16,
-    /// How often a frame is sent again before it is given up.
+    /// The number of retransmissions of a frame before it is given up.
     pub retries: u8,
     /// Whether a packet waits for those before it. Go-back-N keeps order anyway.
     pub in_order: bool,
-    /// When a frame that was not acknowledged is sent again, from the start of its transmission.
-    /// By default the way there and back and a quarter more, or three frames on a slow way back, and what
-    /// both may wait for capacity.
+    /// The time from the start of a frame's transmission to its retransmission, if it is not
+    /// acknowledged. By default it is the way there and back and a quarter more, or three frames on a
+    /// slow way back, and the time that both may wait for capacity.
     pub retransmit_after: Option<Duration>,
 }
 
 impl ArqConfig {
-    /// The largest window: its acknowledgement has 128 octets.
+    /// The largest window, whose acknowledgement has 128 octets.
     pub const WINDOW_MAX: u16 = 1_024;
 
-    /// LL-ARQ of the LT-TCP + LL-HARQ slides: selective repeat in order, seven retransmissions
-    /// (spec/protocols.md 2.2, B2). The window is the least power of two that keeps their hop busy while
-    /// nothing is lost, 26 frames of 1051 octets: were it wider, a frame's long way would cost no goodput,
-    /// which they say it does (`docs/models/link.md`).
+    /// LL-ARQ of the LT-TCP + LL-HARQ slides: selective repeat in order, with seven retransmissions. The
+    /// slides give no parameters; these reproduce the latencies of their Table I. The window is the least
+    /// power of two that keeps their hop busy while nothing is lost, 26 frames of 1051 octets. With a
+    /// wider window a frame's long way would cost no goodput, but the slides say that it does
+    /// (`docs/models/link.md`).
     pub const LL_ARQ: Self = Self {
         scheme: ArqScheme::SelectiveRepeat,
         window: 32,
@@ -48,28 +49,29 @@ impl ArqConfig {
         retransmit_after: None,
     };
 
-    /// One frame at a time, as often as LL-ARQ tries.
+    /// Stop-and-wait: one frame at a time, with as many retransmissions as LL-ARQ.
     pub const STOP_AND_WAIT: Self = Self {
         scheme: ArqScheme::StopAndWait,
         window: 1,
         ..Self::LL_ARQ
     };
 
-    /// Go-back-N with a window that never limits at 10 Mbit/s and 10 ms, and LL-ARQ's persistence.
+    /// Go-back-N with a window that never limits at 10 Mbit/s and 10 ms, and with as many
+    /// retransmissions as LL-ARQ.
     pub const GO_BACK_N: Self = Self {
         scheme: ArqScheme::GoBackN,
         window: 512,
         ..Self::LL_ARQ
     };
 
-    /// Selective repeat with such a window, packets released as they come.
+    /// Selective repeat with such a window; packets are released as they come.
     pub const SELECTIVE_REPEAT: Self = Self {
         window: 512,
         in_order: false,
         ..Self::LL_ARQ
     };
 
-    /// The window that counts.
+    /// The window in effect.
     pub(super) fn effective_window(&self) -> u16 {
         match self.scheme {
             ArqScheme::StopAndWait => 1,
@@ -79,17 +81,17 @@ impl ArqConfig {
         }
     }
 
-    /// Whether packets come out in order.
+    /// Whether packets are released in order.
     pub const fn keeps_order(&self) -> bool {
         self.in_order || !matches!(self.scheme, ArqScheme::SelectiveRepeat)
     }
 
-    /// When a frame is sent again, where the hop's longest frame has `longest` octets: its own
-    /// time, the way there and back, and room for the answer: a quarter of that at the least; and on a
-    /// slow way back as long as three frames take, one in the way of the acknowledgement, that itself,
-    /// and the next one, should it be lost. Where capacity is assigned on demand, both may wait for it. At
-    /// 10 Mbit/s, 10 ms and 1040 octets 26.05 ms, which reproduces the slides' latencies
-    /// (`docs/models/link.md`).
+    /// The time after which a frame is retransmitted, where the hop's longest frame has `longest` octets.
+    /// It contains the frame's own time, the way there and back, and room for the answer. The room is a
+    /// quarter of these at the least. On a slow way back it is the time of three frames: one that the
+    /// acknowledgement waits for, the acknowledgement itself, and the next one in case it is lost. Where
+    /// capacity is assigned on demand, frame and answer may have to wait for it. At 10 Mbit/s, 10 ms and
+    /// 1040 octets the time is 26.05 ms, which reproduces the slides' latencies (`docs/models/link.md`).
     pub(super) fn timeout(&self, medium: Medium, longest: ByteCount) -> Duration {
         self.retransmit_after.unwrap_or_else(|| {
             let there = medium.frame_time(longest);
@@ -100,5 +102,6 @@ impl ArqConfig {
     }
 }
 
-/// Added to every derived time, so that on a medium that takes no time an answer is there first.
+/// The time added to every derived time, so that an answer comes first even on a medium that takes
+/// no time.
 const CLOCK_STEP: Duration = Duration::from_micros(1);

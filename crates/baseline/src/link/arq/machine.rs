@@ -16,7 +16,8 @@ pub struct Arq {
     config: ArqConfig,
     medium: Medium,
     epoch: Epoch,
-    /// The longest frame that went either way: what an acknowledgement may have to wait for.
+    /// The longest frame that went either way: an acknowledgement may have to wait for such a
+    /// frame.
     longest: ByteCount,
     sender: Sender,
     receiver: Receiver,
@@ -24,7 +25,7 @@ pub struct Arq {
 }
 
 impl Arq {
-    /// An end over `medium`, whose life gets a name and a first number from `rng`.
+    /// An end over `medium`, whose life gets its name and its first number from `rng`.
     pub fn new(config: ArqConfig, medium: Medium, rng: &mut Rng) -> Self {
         // Below 2^16.
         let mut drawn = || u16::try_from(rng.below(1 << 16)).unwrap_or_default();
@@ -44,7 +45,7 @@ impl Arq {
         self.config.timeout(self.medium, self.longest)
     }
 
-    /// Says which life this is, if the peer has asked.
+    /// Names this life, if the peer has asked.
     fn poll_answer(&mut self, out: &mut Vec<u8>) -> Option<FrameTransmit> {
         let challenge = self.receiver.poll_answer()?;
         let start = out.len();
@@ -57,8 +58,8 @@ impl Arq {
         Some(FrameTransmit::control(out.len() - start))
     }
 
-    /// How long a packet waits for one before it at most: as long as the peer may try to send that,
-    /// and half as long again, for frames that had to wait for others.
+    /// The longest time that a packet waits for one before it: the time in which the peer may send
+    /// that packet, and half as long again for frames that had to wait for others.
     fn hold(&self) -> Duration {
         let tries = u32::from(self.config.retries) + 1;
         self.timeout() * (tries + tries / 2 + 1)

@@ -1,4 +1,4 @@
-//! The receiving half: what is released, and what is acknowledged.
+//! The receiving half: releases packets and acknowledges frames.
 
 use super::ArqConfig;
 use super::ArqScheme;
@@ -20,7 +20,7 @@ pub(super) struct Arrival<'a> {
     pub(super) packet: &'a [u8],
 }
 
-/// The same, kept until its sender is believed.
+/// An arrival that is kept until its sender is trusted.
 #[derive(Clone, Debug)]
 struct Waiting {
     number: FrameNumber,
@@ -33,16 +33,16 @@ struct Waiting {
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
     config: ArqConfig,
-    /// The peer's life whose numbers are counted.
+    /// The peer's life that is followed, with its numbers.
     peer: Acquaintance<Waiting>,
     window: ReleaseWindow,
     ack_due: bool,
-    /// When the first packet that waits is released in spite of the hole before it.
+    /// The time at which the first waiting packet is released in spite of the hole before it.
     release_at: Option<Instant>,
 }
 
 impl Receiver {
-    /// Nobody is known; challenges are drawn from `rng`.
+    /// A receiver that knows no peer; challenges are drawn from `rng`.
     pub(super) fn new(config: ArqConfig, rng: &mut Rng) -> Self {
         let size = config.effective_window();
         Self {
@@ -54,13 +54,15 @@ impl Receiver {
         }
     }
 
-    /// Whether a sender that we follow may have this base: it is at most a window away. One that is
-    /// farther gave up more than that unheard, or is another of the same name.
+    /// Whether the sender that is followed may have this base: at most a window away. A sender
+    /// whose base is farther away gave up more frames than that without being heard, or is another
+    /// one of the same name.
     fn is_near(&self, base: FrameNumber) -> bool {
         is_near(base, self.window.next())
     }
 
-    /// Whether a frame with this base is of the life that is followed: the first that is heard of.
+    /// Whether a frame with this base belongs to the life that is followed. The first life heard of
+    /// is followed.
     fn knows(&mut self, epoch: Epoch, base: FrameNumber) -> bool {
         match self.peer.known() {
             None => {
@@ -147,7 +149,7 @@ impl Receiver {
         }
     }
 
-    /// The peer says that it is `epoch`, and what its base is.
+    /// Takes the peer's answer that it is `epoch`, with its base.
     pub(super) fn answer(
         &mut self,
         now: Instant,
@@ -161,17 +163,18 @@ impl Receiver {
             return;
         };
         let waited = self.peer.take(epoch);
-        // The sender we follow is at most a window behind what we had when we asked.
+        // The sender that is followed is at most a window behind the number that was next when it
+        // was asked.
         let is_other = base.is_behind(asked_at) && asked_at.ahead_of(base) > ArqConfig::WINDOW_MAX;
         let next = self.window.next();
         let is_far = !base.is_behind(next) && base.ahead_of(next) > ArqConfig::WINDOW_MAX;
         if self.peer.known() == Some(epoch) && !is_other && !is_far {
-            // What waited was of another time.
+            // The frames that waited belong to another time.
             return;
         }
         self.peer.follow(epoch);
-        // The sender may have given up since what it had when it sent this; what has waited longer
-        // than a packet may, it has.
+        // The sender may have given frames up since it sent this one. It has given up those that
+        // waited for longer than a packet may.
         let is_of_now = |(since, waiting): &(Instant, Waiting)| {
             is_near(waiting.base, base) && *since + hold >= now
         };
@@ -199,12 +202,12 @@ impl Receiver {
         self.set_release(hold);
     }
 
-    /// The peer asks who this end is.
+    /// Takes the peer's question who this end is.
     pub(super) fn challenged(&mut self, challenge: Challenge) {
         self.peer.challenged(challenge);
     }
 
-    /// What this end is asked to answer.
+    /// The challenge that this end is asked to answer.
     pub(super) fn poll_answer(&mut self) -> Option<Challenge> {
         self.peer.poll_answer()
     }
@@ -230,7 +233,7 @@ impl Receiver {
         self.release_at.map(|at| Deadline { at, why: "release" })
     }
 
-    /// A challenge or an acknowledgement, if one is due.
+    /// Appends a challenge or an acknowledgement, if one is due.
     pub(super) fn poll(&mut self, out: &mut Vec<u8>) -> Option<FrameTransmit> {
         let start = out.len();
         if let Some(challenge) = self.peer.poll_challenge() {
@@ -241,7 +244,7 @@ impl Receiver {
         Some(FrameTransmit::control(out.len() - start))
     }
 
-    /// Everything that is known, if it is due.
+    /// Appends an acknowledgement of everything that is known, if it is due.
     fn acknowledge(&mut self, out: &mut Vec<u8>) -> Option<()> {
         let epoch = self.peer.known()?;
         if !core::mem::take(&mut self.ack_due) {

@@ -1,4 +1,4 @@
-//! The sending half: numbers, timers, retransmissions, and giving up.
+//! The sending half: numbers, timers, retransmissions, and frames given up.
 
 use super::{ArqConfig, ArqScheme};
 use crate::link::{FrameClass, FrameTransmit, LinkCounters, LinkPacket};
@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 struct Outstanding {
     octets: Vec<u8>,
     priority: Priority,
-    /// Transmissions so far; tells a timer of an earlier one from the current.
+    /// The number of transmissions so far; it tells a timer of an earlier one from the current one.
     sent: u16,
-    /// Timers that ran out on it.
+    /// The number of its timers that ran out.
     timeouts: u8,
     state: State,
 }
@@ -22,7 +22,7 @@ struct Outstanding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     InFlight,
-    /// To be sent again.
+    /// To be retransmitted.
     Due,
     /// Acknowledged or given up.
     Done,
@@ -42,10 +42,10 @@ struct Timer {
     sent: u16,
 }
 
-/// Telling the receiver that the base moved over frames that were given up.
+/// An announcement to the receiver that the base moved over frames that were given up.
 #[derive(Clone, Copy, Debug)]
 struct Announcement {
-    /// When to say it again; now if `None`.
+    /// The time to repeat it; now if `None`.
     next: Option<Instant>,
     left: u8,
 }
@@ -59,9 +59,10 @@ pub(super) struct Sender {
     /// The frames from `base` on; at most a window.
     frames: VecDeque<Outstanding>,
     fresh: Option<Fresh>,
-    /// In the order of expiry; entries of frames that were acknowledged or sent again are stale.
+    /// Timers in the order of expiry; entries of frames that were acknowledged or retransmitted are
+    /// stale.
     timers: VecDeque<Timer>,
-    /// Numbers to send again, in order; entries whose frame is not due any more are stale.
+    /// Numbers to retransmit, in order; entries whose frame is not due any more are stale.
     due: VecDeque<FrameNumber>,
     announcement: Option<Announcement>,
 }
@@ -104,8 +105,8 @@ impl Sender {
         });
     }
 
-    /// Everything that has arrived: numbers below `next`, and behind it those whose bit is set.
-    /// `false` if these are no numbers of ours.
+    /// Takes an acknowledgement: numbers below `next` have arrived, and behind it those whose bit
+    /// is set. Returns `false` if these are not numbers of ours.
     pub(super) fn acknowledge(&mut self, next: FrameNumber, bits: &[u8]) -> bool {
         if next.is_behind(self.base) {
             // An acknowledgement that was overtaken by a later one.
@@ -127,7 +128,7 @@ impl Sender {
             }
         }
         self.move_base();
-        // The receiver waits for nothing that was given up.
+        // The receiver waits for no frame that was given up.
         self.announcement = None;
         self.forget_stale_timers();
         true
@@ -201,7 +202,7 @@ impl Sender {
         }
     }
 
-    /// Everything that is outstanding is sent again.
+    /// Retransmits every outstanding frame.
     fn go_back(&mut self) {
         self.due.clear();
         let mut number = self.base;
@@ -214,8 +215,8 @@ impl Sender {
         }
     }
 
-    /// The next frame: what is sent again, then what was given up, then what is new. `timeout` is
-    /// how long to wait for its acknowledgement.
+    /// Appends the next frame: a retransmission, else an announcement of frames given up, else a
+    /// new frame. `timeout` is the time to wait for its acknowledgement.
     pub(super) fn poll(
         &mut self,
         now: Instant,
@@ -315,7 +316,8 @@ impl Sender {
         Some((FrameClass::Control, Kind::Control, Priority(u8::MAX)))
     }
 
-    /// Every frame says the base, so an announcement counts as made with each.
+    /// Starts a frame's timer. Every frame carries the base, so an announcement counts as made with
+    /// each.
     fn start_timer(&mut self, at: Instant, number: FrameNumber, sent: u16) {
         // Timers run out in the order of transmission even where a longer frame raised the timeout.
         let at = self.timers.back().map_or(at, |last| at.max(last.at));

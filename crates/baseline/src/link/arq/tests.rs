@@ -1,4 +1,4 @@
-//! Two ends, frame by frame: each case says which frames arrive.
+//! Two ends, frame by frame: each case decides which frames arrive.
 
 use super::{Arq, ArqConfig};
 use crate::link::by_hand::{self, arrive, offer, packet, packets};
@@ -34,7 +34,7 @@ fn send(machine: &mut Strict<Arq>, now: Instant, number: u8) -> Vec<u8> {
     sent.remove(0)
 }
 
-/// What the receiver asks and the sender answers, until both are silent.
+/// Exchanges the receiver's questions and the sender's answers, until both are silent.
 fn talk(sender: &mut Strict<Arq>, receiver: &mut Strict<Arq>, now: Instant) -> Vec<Vec<u8>> {
     let mut released = Vec::new();
     loop {
@@ -67,7 +67,7 @@ fn a_restarted_peer_is_followed_when_it_answers_and_none_of_its_packets_is_lost_
         let frame = send(&mut sender, NOW, 2);
         assert!(arrive(&mut receiver, NOW, &frame).is_empty());
         assert_eq!(talk(&mut sender, &mut receiver, NOW), [packet(2)]);
-        // What the medium held up of the life that is over changes nothing.
+        // Frames of the former life that the medium held up change nothing.
         assert!(arrive(&mut receiver, NOW, &former).is_empty());
         assert!(talk(&mut sender, &mut receiver, NOW).is_empty());
         let frame = send(&mut sender, NOW, 3);
@@ -89,7 +89,7 @@ fn a_life_that_is_over_before_it_is_heard_of_does_not_stop_the_present_one() {
     assert_eq!(arrive(&mut receiver, NOW, &frame), [packet(3)]);
 }
 
-/// Two lives of one name are told apart by their numbers, unless these are within a window.
+/// Numbers tell two lives of one name apart, unless they are within a window of each other.
 #[test]
 fn a_life_of_a_former_ones_name_is_known_by_its_numbers() {
     let config = ArqConfig::LL_ARQ;
@@ -166,8 +166,8 @@ fn a_peer_that_never_answers_costs_a_window_and_an_unheard_one_another() {
     assert!(sender.held() <= ByteCount(8 * 1_000));
 }
 
-/// The bound that `docs/models/link.md` gives is reached: a window's last frame waits for the tries of
-/// all before it, where only the first's timer counts.
+/// The bound in `docs/models/link.md` is reached: a window's last frame waits for the tries of all
+/// frames before it, where only the first frame's timer counts.
 #[test]
 fn a_dead_hop_gives_up_a_go_back_n_window_one_after_another_and_others_at_once() {
     for (preset, factor) in [(ArqConfig::GO_BACK_N, 4), (ArqConfig::LL_ARQ, 1)] {
@@ -207,7 +207,7 @@ fn what_came_behind_a_hole_leaves_when_the_hold_is_over_though_the_sender_is_gon
     let _lost = send(&mut sender, NOW, 1);
     let behind = send(&mut sender, NOW, 2);
     assert!(arrive(&mut receiver, NOW, &behind).is_empty());
-    // Three tries of the sender, and half as long again and one more.
+    // Three tries of the sender, half as long again, and one more.
     let at = receiver.next_deadline().expect("it waits").at;
     assert_eq!(at.saturating_since(NOW), Duration::from_millis(30) * 5);
     receiver.handle_deadline(at);
@@ -253,7 +253,7 @@ fn acknowledgement(epoch: Epoch, next: FrameNumber) -> Vec<u8> {
     out
 }
 
-/// Its sender's life, its number, and its base.
+/// The life of the frame's sender, its number, and its base.
 fn numbers(frame: &[u8]) -> (Epoch, FrameNumber, FrameNumber) {
     match ArqFrame::parse(frame) {
         Ok(ArqFrame::Data {
@@ -275,7 +275,7 @@ fn an_acknowledgement_of_another_life_or_of_what_was_never_sent_confirms_nothing
     for (unexpected, frame) in [
         (1, acknowledgement(other, number.plus(1))),
         (2, acknowledgement(epoch, number.plus(2))),
-        // Overtaken by a later one.
+        // A later one has overtaken it.
         (2, acknowledgement(epoch, number.plus(u16::MAX))),
     ] {
         assert!(arrive(&mut sender, NOW, &frame).is_empty());
@@ -323,7 +323,7 @@ fn a_packet_that_is_given_up_holds_up_no_other_though_nothing_is_sent_after_them
     assert_eq!(released, [packet(2)]);
 }
 
-/// Its sender has given it up: it would come out later than a packet may.
+/// Its sender has given it up: it would be released later than a packet may.
 #[test]
 fn what_waited_for_an_answer_longer_than_a_packet_may_does_not_come_out() {
     let config = ArqConfig::LL_ARQ;

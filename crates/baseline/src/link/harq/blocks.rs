@@ -1,7 +1,7 @@
-//! The blocks under way at a receiver: rebuilding, and release in order.
+//! The blocks under way at a receiver: they are rebuilt, and their packets released in order.
 //!
-//! A packet leaves as soon as all its parts are there and all packets before it left or were passed
-//! over; its block need not be complete.
+//! A packet leaves as soon as all its parts have arrived and all packets before it left or were
+//! passed over; its block need not be complete.
 
 use super::HarqConfig;
 use super::sender::{FIRST_PART, LAST_PART, PACKET_NUMBER};
@@ -12,38 +12,38 @@ use fulmar_proto::fec::block::SpanDecoder;
 use fulmar_proto::wire::checksum::crc32;
 use std::collections::{BTreeMap, VecDeque};
 
-/// More octets than a block and its parity have; bounds what one can hold.
+/// A bound on the octets that one block holds, above those that a block and its parity have.
 const BLOCK_OCTETS_MAX: usize = 400_000;
 
 /// A block that has begun and was not released.
 #[derive(Clone, Debug, Default)]
 struct Block {
     decoder: SpanDecoder,
-    /// Sources that were heard of.
+    /// The sources that are known to exist.
     span: u8,
-    /// Sources that it has, once that is known.
+    /// The block's number of sources, once that is known.
     total: Option<u8>,
-    /// Bit i: source i arrived as such.
+    /// The sources that arrived as such: bit i is source i.
     arrived: u64,
-    /// It was asked for.
+    /// Whether its second round was asked for.
     asked: bool,
-    /// Nothing more comes of it.
+    /// Whether the block was passed over, so that nothing more comes of it.
     passed: bool,
-    /// Sources that were handed on.
+    /// Sources that were taken out in order.
     released: u8,
-    /// Packets that were handed on or are missing.
+    /// Packets that were released or are missing.
     packets: u8,
-    /// Packets of which a part was there.
+    /// Packets of which a part arrived.
     heard: u8,
-    /// The parts of the packet that is being put together, if its first was there.
+    /// The parts of the packet under assembly, if its first part arrived.
     assembly: Option<Vec<u8>>,
-    /// A part of it had to be rebuilt.
+    /// Whether a part of that packet had to be rebuilt.
     rebuilt: bool,
 }
 
 impl Block {
-    /// Whether every source is there: units that damage made contradict each other may be enough
-    /// in number and rebuild nothing.
+    /// Whether every source is there. Units that contradict each other because of damage may be
+    /// enough in number and still rebuild nothing.
     fn is_complete(&self) -> bool {
         let is_there = |index| self.decoder.source(index).is_some();
         self.total.is_some_and(|total| (0..total).all(is_there))
@@ -55,7 +55,7 @@ impl Block {
             .is_none_or(|last| self.decoder.source(last).is_none())
     }
 
-    /// Takes a part of a packet; the packet, if this was its last.
+    /// Adds a part of a packet. Returns the packet, if this was its last part.
     fn put(&mut self, part: &[u8]) -> Option<Vec<u8>> {
         let (&place, octets) = part.split_first()?;
         if place & FIRST_PART != 0 {
@@ -81,9 +81,9 @@ impl Block {
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     size: u16,
-    /// The lowest block that was not released.
+    /// The lowest block that was not released completely.
     next: FrameNumber,
-    /// By number. Never iterated in the order of keys, which wrap.
+    /// Blocks by number. The map is never iterated in the order of its keys, because they wrap.
     begun: BTreeMap<u16, Block>,
     outbox: VecDeque<Vec<u8>>,
 }
@@ -98,7 +98,7 @@ impl Blocks {
         }
     }
 
-    /// The lowest block that is still waited for.
+    /// The lowest block that the receiver still waits for.
     pub(super) const fn next(&self) -> FrameNumber {
         self.next
     }
@@ -107,7 +107,7 @@ impl Blocks {
         self.size
     }
 
-    /// Whether something more of this block is waited for.
+    /// Whether the receiver still waits for units of this block.
     pub(super) fn is_open(&self, number: FrameNumber) -> bool {
         number.ahead_of(self.next) < self.size
             && self
@@ -116,26 +116,26 @@ impl Blocks {
                 .is_none_or(|block| !block.passed && !block.is_complete())
     }
 
-    /// The sources that were heard of, and the symbols that are needed for those.
+    /// The sources that are known to exist, and the number of symbols that are needed for them.
     pub(super) fn needs(&self, number: FrameNumber) -> (u8, usize) {
         self.begun.get(&number.0).map_or((0, 0), |block| {
             (block.span, block.decoder.needed(block.span))
         })
     }
 
-    /// Whether all of the block is known to be there.
+    /// Whether the whole block is known to be there.
     pub(super) fn is_complete(&self, number: FrameNumber) -> bool {
         number.is_behind(self.next) || self.begun.get(&number.0).is_some_and(Block::is_complete)
     }
 
-    /// Whether the block's second round is asked for.
+    /// Notes whether the block's second round is asked for.
     pub(super) fn ask(&mut self, number: FrameNumber, asked: bool) {
         if let Some(block) = self.begun.get_mut(&number.0) {
             block.asked = asked;
         }
     }
 
-    /// The block has so many sources, unless more were heard of.
+    /// Sets the block's number of sources, unless more are known to exist.
     pub(super) fn set_total(&mut self, number: FrameNumber, total: u8) {
         if total == 0 || total > HarqConfig::FRAGMENTS_MAX || !self.is_open(number) {
             return;
@@ -147,7 +147,7 @@ impl Blocks {
         }
     }
 
-    /// Takes a unit's octets for an open block. `false` if they bring nothing new.
+    /// Takes a unit's octets for an open block. Returns `false` if they bring nothing new.
     pub(super) fn take(&mut self, number: FrameNumber, kind: UnitKind, octets: &[u8]) -> bool {
         if !self.is_open(number) {
             return false;
@@ -171,14 +171,14 @@ impl Blocks {
         }
     }
 
-    /// Nothing more comes of this block.
+    /// Notes that nothing more comes of this block.
     pub(super) fn pass_over(&mut self, number: FrameNumber) {
         if number.ahead_of(self.next) < self.size {
             self.begun.entry(number.0).or_default().passed = true;
         }
     }
 
-    /// Hands on what is next in order, as far as it is there.
+    /// Releases the packets that are next in order, as far as they are there.
     pub(super) fn release(&mut self, counters: &mut LinkCounters) {
         while let Some(block) = self.begun.get_mut(&self.next.0) {
             let end = block.total.unwrap_or(block.span);
@@ -207,7 +207,7 @@ impl Blocks {
             if block.total.is_none() && !block.passed {
                 return;
             }
-            // How many were lost behind the last one that was heard of is not known.
+            // The number of packets lost behind the last one that was heard of is not known.
             let unfinished = block.heard.saturating_sub(block.packets);
             let lost = unfinished.max(u8::from(block.ends_with_a_hole(end)));
             counters.skipped += u64::from(lost);
@@ -216,7 +216,7 @@ impl Blocks {
         }
     }
 
-    /// Goes on at `next`, passing over everything before it.
+    /// Continues at `next` and passes over everything before it.
     pub(super) fn advance_to(&mut self, next: FrameNumber, counters: &mut LinkCounters) {
         while self.next.is_behind(next) {
             self.begun.entry(self.next.0).or_default().passed = true;

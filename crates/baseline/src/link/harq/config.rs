@@ -6,48 +6,49 @@ use fulmar_proto::units::{PacketErrorRate, Probability};
 /// The settings of one hop's LL-HARQ, the same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HarqConfig {
-    /// Parts that a long packet is cut into, 1 to [`HarqConfig::FRAGMENTS_MAX`].
+    /// The number of parts that a long packet is cut into, 1 to [`HarqConfig::FRAGMENTS_MAX`].
     pub fragments: u8,
-    /// Units of a block's first round, parity included: it takes no packet with which there would be
-    /// more. One packet it has at the least, and [`HarqConfig::FRAGMENTS_MAX`] parts at the most.
+    /// Units of a block's first round, parity included. A block takes no packet that would make them
+    /// more. It has at least one packet, and at most [`HarqConfig::FRAGMENTS_MAX`] parts.
     pub units: u8,
-    /// This share of the blocks is to need its second round.
+    /// The share of blocks that is to need a second round.
     pub failure: Probability,
-    /// This share of the second rounds is to fail.
+    /// The share of second rounds that is to fail.
     pub repair_failure: Probability,
-    /// The units over which the loss estimate forgets.
+    /// The number of units over which the loss estimate forgets.
     pub memory: u32,
     /// Blocks under way at once, 1 to [`HarqConfig::WINDOW_MAX`].
     pub window: u16,
 }
 
 impl HarqConfig {
-    /// The parts of a block at the most: those that its parity can span.
+    /// The most parts of a block: those that its parity can span.
     pub const FRAGMENTS_MAX: u8 = SPAN_MAX;
-    /// The units of a block's first round at the most: its parts, and what parity there is.
+    /// The most units of a block's first round: its parts and its parity.
     pub const UNITS_MAX: u8 = 192;
-    /// The most blocks that one feedback speaks of.
+    /// The most blocks that one feedback reports on.
     pub const WINDOW_MAX: u16 = 256;
 
-    /// No parity while the estimate is at or below this: spec/protocols.md 2.3's 0.1 %.
+    /// The estimate up to which no parity is sent, 0.1 %: the slides provision no FEC when there is
+    /// no loss.
     pub(super) fn floor() -> PacketErrorRate {
         PacketErrorRate::new(0.001).unwrap_or_default()
     }
 
-    /// The window that counts.
+    /// The window in effect.
     pub(super) fn effective_window(&self) -> u16 {
         self.window.clamp(1, Self::WINDOW_MAX)
     }
 
-    /// The parts that count.
+    /// The number of parts in effect.
     pub(super) fn effective_fragments(&self) -> u8 {
         self.fragments.clamp(1, Self::FRAGMENTS_MAX)
     }
 }
 
 impl Default for HarqConfig {
-    /// Packets in two parts, blocks of 64 units; 15 % and 1 % for the rounds; a memory of 1000 units
-    /// (docs/models/link.md has the grid they were taken from).
+    /// Packets in two parts, blocks of 64 units; 15 % and 1 % for the rounds; a memory of 1000
+    /// units. docs/models/link.md has the grid that they were chosen from.
     fn default() -> Self {
         Self {
             fragments: 2,

@@ -1,9 +1,10 @@
-//! What is believed: 16 bits of check overlook damage, and a medium may hold units up until their
-//! sender's life is over.
+//! The trust in arriving units: a check of 16 bits overlooks some damage, and a medium may hold
+//! units up until their sender's life is over.
 //!
-//! A unit of a block that is coming, was, or comes next is taken. One of a later block says that those
-//! between were lost whole: it waits for a second one that says so too. One of another life, or of a
-//! block so old that it may be of one with the same name, waits until its sender has answered.
+//! A unit is taken if its block is under way, is over, or comes next. A unit of a later block means
+//! that the blocks between were lost whole: it waits for a second unit that means the same. A unit of
+//! another life, or of a block so old that it may belong to another life of the same name, waits until
+//! its sender has answered.
 
 use super::FIRST_BLOCKS_APART;
 use super::receiver::{ANSWER_SLACK_UNITS, Receiver, Waiting};
@@ -13,20 +14,22 @@ use crate::wire::link::harq::{Unit, UnitKind};
 use crate::wire::link::{Challenge, FrameNumber};
 use fulmar_proto::units::Instant;
 
-/// Two units make each other credible, should they be of blocks ahead, if these are as near.
+/// The greatest distance of two blocks ahead whose units make each other credible.
 const CREDIBLE: u16 = 4;
-/// Unit times that a block may take: its first round, its second and one of another that goes before
-/// that, each of as many units as the code has, and what may stand before feedback and answer.
+/// The unit times that a block may take: its first round, its second round, and a round of another
+/// block that is sent before that, each of as many units as the code has, and the units that
+/// feedback and answer may have to wait for.
 const BLOCK_UNIT_TIMES_MAX: u32 = 3 * 255 + ANSWER_SLACK_UNITS;
 
-/// How a unit stands to what is known.
+/// The standing of a unit, by what is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Of a block that is coming, was, or comes next.
+    /// Its block is under way, is over, or comes next.
     Expected,
-    /// Of a later block: those between were lost whole, or the check overlooked damage.
+    /// Its block is a later one: the blocks between were lost whole, or the check overlooked
+    /// damage.
     Ahead,
-    /// Of another life, or of one so old that it may be.
+    /// It is of another life, or so old that it may be.
     Foreign,
 }
 
@@ -50,8 +53,8 @@ impl Receiver {
         }
     }
 
-    /// The first life that is heard of. One of its first blocks says where it began; another one has
-    /// to be seconded.
+    /// Meets the first life that is heard of. A unit of one of the life's first blocks shows where
+    /// it began; any other unit needs a second one.
     pub(super) fn meet(
         &mut self,
         now: Instant,
@@ -95,8 +98,8 @@ impl Receiver {
         }
     }
 
-    /// A unit of a block that begins while others before it did not: 16 bits of check are not
-    /// enough to give those up, so it waits for a second one.
+    /// Takes a unit of a block that begins while blocks before it have not begun. 16 bits of check
+    /// are not enough to give those up, so the unit waits for a second one.
     fn ahead(&mut self, now: Instant, unit: Unit, octets: &[u8], counters: &mut LinkCounters) {
         if let Some(seconds) = self.seconds(now, unit, octets) {
             for Waiting { unit, octets } in &seconds {
@@ -106,10 +109,10 @@ impl Receiver {
         }
     }
 
-    /// What waited for a unit like this one; without that, it waits itself.
+    /// The units that waited for one like this. If there are none, this unit waits itself.
     fn seconds(&mut self, now: Instant, unit: Unit, octets: &[u8]) -> Option<Vec<Waiting>> {
         let makes_credible = |waiting: &Waiting| {
-            // A medium that repeats a damaged unit does not make it sound.
+            // A medium that repeats a damaged unit does not make it credible.
             is_near(waiting.unit.block, unit.block, CREDIBLE)
                 && (waiting.unit.block, waiting.unit.kind) != (unit.block, unit.kind)
         };
@@ -125,7 +128,7 @@ impl Receiver {
         Some(seconds)
     }
 
-    /// The peer says that it is `epoch`, and what its lowest block is.
+    /// Takes the peer's answer that it is `epoch`, with its lowest block.
     pub(super) fn answer(
         &mut self,
         now: Instant,
@@ -138,15 +141,16 @@ impl Receiver {
             return;
         };
         let waited = self.peer.take(epoch);
-        // The sender we follow is at most a window behind what we had when we asked.
+        // The sender that is followed is at most a window behind the number that was next when it
+        // was asked.
         let is_other = base.is_behind(asked_at) && asked_at.ahead_of(base) > self.blocks.size();
         let next = self.blocks.next();
         let is_far = !base.is_behind(next) && base.ahead_of(next) > self.blocks.size();
         if self.peer.known() == Some(epoch) && !is_other && !is_far {
-            // What waited was of another time.
+            // The units that waited belong to another time.
             return;
         }
-        // What has waited longer than a block may is given up by its sender.
+        // The sender has given up a block whose units waited for longer than a block may take.
         let longest = self.round_trip + self.unit_time * BLOCK_UNIT_TIMES_MAX;
         let is_of_now = |(since, waiting): &(Instant, Waiting)| {
             is_near(waiting.unit.block, base, self.blocks.size()) && *since + longest >= now
@@ -166,8 +170,9 @@ impl Receiver {
     }
 }
 
-/// Whether a block's first round may begin with it, if one unit was lost before. Damage in a block's
-/// number makes a unit of the next one, which would stand where that one's own belongs.
+/// Whether a block's first round may begin with this unit, even if one unit was lost before it.
+/// Damage in a block's number may turn a unit into one of the next block, where it would take the
+/// place of that block's own unit.
 fn begins_a_block(unit: Unit) -> bool {
     match unit.kind {
         UnitKind::Source { index } => index <= 1,
@@ -175,7 +180,7 @@ fn begins_a_block(unit: Unit) -> bool {
     }
 }
 
-/// Whether at most `distance` lies between them.
+/// Whether the two numbers are at most `distance` apart.
 fn is_near(number: FrameNumber, other: FrameNumber, distance: u16) -> bool {
     number.ahead_of(other) <= distance || other.ahead_of(number) <= distance
 }

@@ -1,8 +1,8 @@
-//! The first round of the block that is being filled: which of its units leaves next.
+//! The first round of the block that is being filled: the choice of the unit that leaves next.
 //!
 //! A packet's parts leave as soon as it comes. Parity for a whole block follows in step with them,
-//! between packets, less a share that is kept for the block's end, where nothing else protects the
-//! last packets. The block ends when it is full, or when the medium is free and no packet is there.
+//! between packets. A share of it is kept for the block's end, where nothing else protects the last
+//! packets. The block ends when it is full, or when the medium is free and there is no packet.
 
 use super::sender::{FIRST_ROWS_MAX, Sizing};
 use crate::wire::link::harq::LEFT_OPEN;
@@ -11,42 +11,42 @@ use fulmar_proto::units::Instant;
 /// The share of a block's parity that is kept for its end (docs/models/link.md).
 const KEPT_FOR_THE_END: f64 = 0.2;
 
-/// What leaves next.
+/// The unit that leaves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// This source.
+    /// The source with this index.
     Source(u8),
     /// A row over the sources so far.
     Parity {
-        /// As the unit says it.
+        /// The rows left in the round, as the unit tells them.
         left: u8,
     },
 }
 
-/// A first round that is going out.
+/// A first round under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Filling {
-    /// Sources of the block so far.
+    /// The sources of the block so far.
     span: u8,
-    /// Those that left.
+    /// The sources that left.
     sent: u8,
-    /// Rows that left.
+    /// The rows that left.
     rows: u8,
-    /// Rows that are due, in part.
+    /// The rows that are due; a fraction is part of a row.
     credit: f64,
-    /// Rows that leave at the end, once that has come.
+    /// The rows that leave at the end, once the end has come.
     tail: Option<u8>,
-    /// Since when the medium is free and there is nothing to send.
+    /// The time since when the medium is free and there is nothing to send.
     idle: Option<Instant>,
 }
 
 impl Filling {
-    /// Whether another packet may come in now.
+    /// Whether the block may take another packet now.
     pub(super) fn takes_packets(&self) -> bool {
         self.tail.is_none() && !self.has_more()
     }
 
-    /// Whether something of what came in is still to leave.
+    /// Whether a unit of the packets taken is still to leave.
     pub(super) fn has_more(&self) -> bool {
         self.sent < self.span || self.credit >= 1.0
     }
@@ -56,7 +56,7 @@ impl Filling {
         self.tail == Some(0) && self.sent == self.span
     }
 
-    /// A packet of `parts` came in, which makes `span` sources; a block of such packets has `whole`.
+    /// Takes a packet of `parts`, which makes `span` sources; a block of such packets has `whole`.
     pub(super) fn on_packet(
         &mut self,
         sizing: Sizing,
@@ -75,17 +75,17 @@ impl Filling {
         }
     }
 
-    /// No packet comes in any more.
+    /// Closes the block: it takes no further packet.
     pub(super) fn close(&mut self, sizing: Sizing) {
         let rows = sizing.rows(self.span);
-        // What ends the round says so.
+        // The unit that ends the round tells so.
         let least = u8::from(rows > 0);
         let tail = rows.saturating_sub(self.rows).max(least);
         self.tail = Some(tail.min(FIRST_ROWS_MAX - self.rows));
         self.idle = None;
     }
 
-    /// Since when the block waits for packets that the medium could take.
+    /// The time since when the block waits for packets that the medium could take.
     pub(super) const fn idle_since(&self) -> Option<Instant> {
         self.idle
     }
@@ -94,7 +94,7 @@ impl Filling {
         self.idle.is_some_and(|since| since <= now)
     }
 
-    /// Takes what leaves at `now`.
+    /// Takes the unit that leaves at `now`.
     pub(super) fn next(&mut self, now: Instant) -> Option<Next> {
         if self.sent < self.span {
             let index = self.sent;
@@ -111,7 +111,7 @@ impl Filling {
             self.rows += 1;
             return Some(Next::Parity { left: LEFT_OPEN });
         }
-        // The code's last rows are the end's.
+        // The code's last rows are kept for the end.
         self.credit = self.credit.fract();
         self.idle = Some(now);
         None

@@ -11,13 +11,14 @@ use fulmar_proto::machine::Deadline;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
-/// Added to every derived time, so that on a medium that takes no time an answer is there first.
+/// The time added to every derived time, so that an answer comes first even on a medium that takes
+/// no time.
 const CLOCK_STEP: Duration = Duration::from_micros(20);
-/// Frame times of the way back until a feedback is here: of what stands before it, its own, and that
-/// of the next one, should it be lost.
+/// The frame times of the way back until a feedback has arrived: of the frame before it, its own,
+/// and that of the next feedback in case it is lost.
 const FEEDBACK_FRAMES: u32 = 3;
-/// Times of the receiver's, each with its step, between a last unit and its feedback: the unit's, the
-/// gap, and the repetition.
+/// The receiver's delays between a last unit and its feedback, each with its step: the unit's, the
+/// gap's, and the repetition's.
 const FEEDBACK_STEPS: u32 = 3;
 
 /// The longest packet that a block takes: a network packet's length has 16 bits.
@@ -28,7 +29,7 @@ const PACKET_BYTES_MAX: usize = 65_535;
 pub struct LlHarq {
     medium: Medium,
     epoch: Epoch,
-    /// The longest frame that went either way: what feedback may have to wait for.
+    /// The longest frame that went either way: feedback may have to wait for such a frame.
     longest: ByteCount,
     sender: Sender,
     receiver: Receiver,
@@ -36,7 +37,7 @@ pub struct LlHarq {
 }
 
 impl LlHarq {
-    /// An end over `medium`, whose life gets a name and a first number from `rng`.
+    /// An end over `medium`, whose life gets its name and its first number from `rng`.
     pub fn new(config: HarqConfig, medium: Medium, rng: &mut Rng) -> Self {
         // Below 2^16.
         let mut drawn = || u16::try_from(rng.below(1 << 16)).unwrap_or_default();
@@ -53,7 +54,7 @@ impl LlHarq {
         }
     }
 
-    /// Says which life this is, if the peer has asked.
+    /// Names this life, if the peer has asked.
     fn poll_answer(&mut self, out: &mut Vec<u8>) -> Option<FrameTransmit> {
         let challenge = self.receiver.poll_answer()?;
         let start = out.len();
@@ -66,9 +67,10 @@ impl LlHarq {
         Some(FrameTransmit::control(out.len() - start))
     }
 
-    /// From the start of a block's last unit to its feedback at the latest: the way there and back,
-    /// the gap that the receiver waits for, feedback that was lost and repeated as often as it is, and
-    /// what the medium may hold up: the last unit, and what the gap is told by.
+    /// The longest time from the start of a block's last unit to its feedback. It contains the way
+    /// there and back, the gap that the receiver waits for, and the repetitions of feedback that was
+    /// lost. It also contains the time for which the medium may hold up the last unit, and the unit
+    /// that shows the gap.
     fn patience(&self) -> Duration {
         let there = self.medium.frame_time(self.longest);
         let back = self.medium.back_frame_time(self.longest);

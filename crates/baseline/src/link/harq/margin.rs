@@ -1,28 +1,29 @@
-//! How many units a round has: the loss estimate, and a margin that is learned from failures.
+//! The number of units in a round: the loss estimate, and a margin that is learned from failures.
 //!
 //! Until `needed` units have arrived, needed / (1 - p) must be sent on the average, with a deviation
-//! of sqrt(needed p) / (1 - p), if losses are independent (negative binomial law). They come in
-//! bursts, so how many deviations must be added for a share of the rounds to fail is not computed
-//! but steered: a failure adds to the margin, a success takes off, in such a ratio that they balance
-//! at that share.
+//! of sqrt(needed p) / (1 - p), if losses are independent (negative binomial law). Losses come in
+//! bursts, so the number of deviations to add, for a given share of the rounds to fail, is not
+//! computed but controlled: a failure raises the margin and a success lowers it, in such a ratio
+//! that they balance at that share.
 //!
 //! # Sources
-//! Outer-loop link adaptation steers a block error rate so (Sampath, Sarath Kumar and Holtzman, "On
-//! setting reverse link target SIR in a CDMA system", VTC 1997). The slides leave the sizing open.
+//! Outer-loop link adaptation controls a block error rate in this way (Sampath, Sarath Kumar and
+//! Holtzman, "On setting reverse link target SIR in a CDMA system", VTC 1997). The slides leave the
+//! sizing open.
 
 use super::HarqConfig;
 use fulmar_proto::units::{PacketErrorRate, Probability};
 
-/// What a failure and a success move the margin by together, in deviations.
+/// The change of the margin by one failure and one success together, in deviations.
 const STEP: f64 = 0.5;
-/// As many deviations are sent for losses that double within a round.
+/// The greatest margin: as many deviations are sent for losses that double within a round.
 const DEVIATIONS_MAX: f64 = 12.0;
-/// A told margin is in sixteenths.
+/// The units in which a margin is told: sixteenths.
 const TOLD: f64 = 16.0;
-/// What a margin is before anything was learned.
+/// The margin before anything was learned.
 const BEGINNING: f64 = 2.0;
 
-/// A margin on its way to where a share of the rounds fails.
+/// A margin that moves to where a given share of the rounds fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Margin {
     deviations: f64,
@@ -30,7 +31,7 @@ pub(super) struct Margin {
 }
 
 impl Margin {
-    /// `target` is the share of rounds that may fail.
+    /// A margin at its start; `target` is the share of rounds that may fail.
     pub(super) fn new(target: Probability) -> Self {
         Self {
             deviations: BEGINNING,
@@ -38,7 +39,7 @@ impl Margin {
         }
     }
 
-    /// A round is over.
+    /// Takes the outcome of a round.
     pub(super) fn observe(&mut self, failed: bool) {
         self.deviations += if failed {
             STEP * (1.0 - self.target)
@@ -48,7 +49,7 @@ impl Margin {
         self.deviations = self.deviations.clamp(0.0, DEVIATIONS_MAX);
     }
 
-    /// As a frame says it.
+    /// The margin as a frame tells it.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -81,7 +82,7 @@ pub(super) fn units_for(needed: u32, loss: PacketErrorRate, margin: f64) -> u32 
     units.max(needed)
 }
 
-/// Beyond this, parity would take more of the link than it gives.
+/// The greatest loss: beyond it, parity would take more of the link than it gives.
 const LOSS_MAX: f64 = 0.9;
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_margin_settles_where_the_share_of_failures_is_the_target() {
-        // A round fails with 0.5^deviations, whatever the law really is.
+        // A round fails with the probability 0.5^deviations: the control works whatever the law is.
         let target = 0.1;
         let mut margin = Margin::new(Probability::new(target).unwrap());
         let mut rng = Rng::from_seed(1);

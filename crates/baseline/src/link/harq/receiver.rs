@@ -1,4 +1,4 @@
-//! The receiving half: when rounds are over, the loss estimate and the margins.
+//! The receiving half: the ends of rounds, the loss estimate and the margins.
 
 mod feedback;
 
@@ -17,40 +17,41 @@ use std::collections::VecDeque;
 
 pub(super) use feedback::{REPEAT_UNITS, repeats};
 
-/// Unit times that pass beyond a round's last unit before it counts as over (spec 2.4).
+/// Unit times that pass beyond a round's last unit before the round counts as over. The slides give
+/// no value.
 pub(super) const GAP_UNITS: u32 = 2;
-/// Unit times of what may stand before a feedback and before its answer.
+/// Unit times of the frames that a feedback and its answer may have to wait for.
 pub(super) const ANSWER_SLACK_UNITS: u32 = 10;
-/// A serial number farther ahead than this is an old one.
+/// The greatest distance of a serial number ahead: a number farther ahead is an old one.
 const SERIALS_AHEAD_MAX: u8 = u8::MAX / 2;
 
-/// Units that are kept until their sender is believed: twenty packets, or more.
+/// Units that are kept until their sender is trusted: those of twenty packets, or more.
 const UNITS_WAITING_MAX: usize = 1_024;
 
-/// A unit that is not believed yet.
+/// A unit that is not trusted yet.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) unit: Unit,
     pub(super) octets: Vec<u8>,
 }
 
-/// What feedback is due.
+/// The feedback that is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Owed {
     #[default]
     Nothing,
-    /// What was said before, or little more.
+    /// Feedback as before, or with little more.
     Again,
-    /// A round ended.
+    /// Feedback with news: a round ended.
     News,
 }
 
-/// A block that was asked for, and when it is passed over.
+/// A block whose second round was asked for, and the time at which it is passed over.
 #[derive(Clone, Copy, Debug)]
 struct Verdict {
     at: Instant,
     block: FrameNumber,
-    /// The first round of the block is over for certain.
+    /// Whether the first round of the block is over for certain.
     is_certain: bool,
 }
 
@@ -59,34 +60,35 @@ struct Verdict {
 pub(super) struct Receiver {
     config: HarqConfig,
     pub(super) peer: Acquaintance<Waiting>,
-    /// The newest unit's number.
+    /// The serial number of the newest unit.
     serial: Option<u8>,
     pub(super) blocks: Blocks,
     /// One more than the highest block that has begun.
     pub(super) horizon: FrameNumber,
     /// Whether the highest block's first round seems to be over.
     ended: bool,
-    /// Whether that is certain, and was judged.
+    /// Whether that is certain, and the round was judged.
     judged: bool,
     estimate: LossEstimate,
     margin: Margin,
     answer_margin: Margin,
     owed: Owed,
-    /// How often feedback is still repeated though it asks for nothing: it may be lost.
+    /// The number of times that feedback without a request is still repeated, because it may be
+    /// lost.
     repeats: u32,
     gap_at: Option<Instant>,
     repeat_at: Option<Instant>,
-    /// In order, of time and of blocks.
+    /// The verdicts in order, both of time and of blocks.
     verdicts: VecDeque<Verdict>,
     pub(super) unit_time: Duration,
-    /// From feedback to its answer at the latest, transmission aside.
+    /// The longest time from feedback to its answer, without transmission.
     pub(super) round_trip: Duration,
-    /// How long the medium may hold up what follows a unit, transmission aside.
+    /// The time for which the medium may hold up the units behind one, without transmission.
     pause: Duration,
 }
 
 impl Receiver {
-    /// Nobody is known; challenges are drawn from `rng`.
+    /// A receiver that knows no peer; challenges are drawn from `rng`.
     pub(super) fn new(config: HarqConfig, medium: Medium, rng: &mut Rng) -> Self {
         Self {
             config,
@@ -110,7 +112,7 @@ impl Receiver {
         }
     }
 
-    /// From now on the life `epoch` is followed, from block `first` on.
+    /// Follows the life `epoch` from now on, from block `first` on.
     pub(super) fn follow(
         &mut self,
         (epoch, first): (Epoch, FrameNumber),
@@ -144,12 +146,12 @@ impl Receiver {
         }
     }
 
-    /// The peer asks who this end is.
+    /// Takes the peer's question who this end is.
     pub(super) fn challenged(&mut self, challenge: Challenge) {
         self.peer.challenged(challenge);
     }
 
-    /// What this end is asked to answer.
+    /// The challenge that this end is asked to answer.
     pub(super) fn poll_answer(&mut self) -> Option<Challenge> {
         self.peer.poll_answer()
     }
@@ -160,7 +162,7 @@ impl Receiver {
         self.blocks.held_octets() + waiting.sum::<usize>()
     }
 
-    /// A unit of the life that is followed.
+    /// Takes a unit of the life that is followed.
     pub(super) fn believe(
         &mut self,
         now: Instant,
@@ -172,7 +174,7 @@ impl Receiver {
         let next = self.blocks.next();
         let is_ahead = !unit.block.is_behind(next) || !unit.block.is_behind(self.horizon);
         if is_ahead && unit.block.ahead_of(next) >= self.blocks.size() {
-            // The sender is done with what we wait for.
+            // The sender is done with the blocks that we wait for.
             let first = unit.block.plus(1).plus(self.blocks.size().wrapping_neg());
             self.blocks.advance_to(first, counters);
         }
@@ -185,7 +187,7 @@ impl Receiver {
         self.forget_settled(now);
     }
 
-    /// The units between this one and the newest before it were lost.
+    /// Counts the units between this one and the newest before it as lost.
     fn measure(&mut self, serial: u8) {
         let ahead = match self.serial {
             Some(newest) => serial.wrapping_sub(newest),
@@ -198,15 +200,15 @@ impl Receiver {
         }
     }
 
-    /// A unit of a block is here: the rounds before it are over.
+    /// Begins the block of a unit, if it is new: the rounds before it are over.
     fn begin(&mut self, now: Instant, unit: Unit) {
         self.blocks
             .set_total(unit.block.plus(u16::MAX), unit.before);
         if unit.block.is_behind(self.horizon) {
             return;
         }
-        // The link keeps order, so what was coming will not come any more; nor will what was lost
-        // whole. A window at most, for farther blocks were passed over.
+        // The link keeps order, so units of earlier rounds will not come any more, nor will blocks
+        // that were lost whole. They are at most a window, because farther blocks were passed over.
         self.end(now, true);
         if self.horizon.is_behind(self.blocks.next()) {
             self.horizon = self.blocks.next();
@@ -222,7 +224,7 @@ impl Receiver {
         }
     }
 
-    /// What the unit says of its round.
+    /// Takes the unit's word on its round.
     fn follow_round(&mut self, now: Instant, unit: Unit) {
         let is_newest = unit.block.plus(1) == self.horizon;
         let left = match unit.kind {
@@ -235,7 +237,7 @@ impl Receiver {
         if matches!(unit.kind, UnitKind::Parity { answers: true, .. }) {
             self.follow_answer(now, unit.block, left.unwrap_or_default());
             if !is_newest && let Some(at) = self.gap_at {
-                // It went between two units of the block that is coming.
+                // It was sent between two units of the block that is under way.
                 self.gap_at = Some(at.max(now) + self.unit_time);
             }
             return;
@@ -244,7 +246,7 @@ impl Receiver {
             return;
         }
         if self.ended {
-            // The gap was not the end.
+            // The gap was not the round's end.
             self.ended = false;
             if self
                 .verdicts
@@ -264,7 +266,7 @@ impl Receiver {
         }
     }
 
-    /// A unit of a second round is here, and `left` follow.
+    /// Takes a unit of a second round; `left` units of it follow.
     fn follow_answer(&mut self, now: Instant, block: FrameNumber, left: u32) {
         if block.plus(1) == self.horizon {
             if !self.judged {
@@ -284,21 +286,21 @@ impl Receiver {
             self.verdicts.remove(index);
             self.answer_margin.observe(false);
         } else if left == 0 {
-            // The only answer is over.
+            // The only answer to the block is over.
             self.verdicts.remove(index);
             self.answer_margin.observe(true);
             self.blocks.pass_over(block);
         } else if index == 0 {
             let at = now + self.pause + self.unit_time * (left + GAP_UNITS);
             for (place, verdict) in self.verdicts.iter_mut().enumerate() {
-                // Those after it come after it.
+                // The answers to blocks behind it come after it.
                 verdict.at = if place == 0 { at } else { verdict.at.max(at) };
             }
         }
     }
 
-    /// The newest block's first round is over, or seems to be: what it lacks is asked for, and if
-    /// it is certain it is judged.
+    /// Ends the newest block's first round, which is over or seems to be: the receiver asks for the
+    /// symbols that it lacks, and judges the round if its end is certain.
     fn end(&mut self, now: Instant, is_certain: bool) {
         let block = self.horizon.plus(u16::MAX);
         self.gap_at = None;
@@ -348,8 +350,8 @@ impl Receiver {
         {
             self.verdicts.pop_front();
         }
-        // Nothing waits for ever for a block whose rounds are over, whatever damage that the check
-        // overlooked made of it.
+        // No packet waits for ever for a block whose rounds are over, whatever the damage that its
+        // check overlooked.
         let next = self.blocks.next();
         let is_over = next.is_behind(self.horizon) && (self.ended || next.plus(1) != self.horizon);
         if is_over
@@ -364,7 +366,7 @@ impl Receiver {
                 is_certain: false,
             });
         }
-        // An answer that came may have let the first wait for others longer than it should.
+        // An answer that came may have let the first one wait longer for others than it should.
         if let Some(first) = self.verdicts.front_mut() {
             first.at = first.at.max(now);
         }
@@ -408,7 +410,7 @@ impl Receiver {
         .fold(None, Deadline::earlier)
     }
 
-    /// The estimated loss of the way here.
+    /// The estimated loss of the way to this end.
     pub(super) fn loss(&self) -> PacketErrorRate {
         self.estimate.value()
     }

@@ -1,4 +1,4 @@
-//! The sending half: blocks that are filled, their parity, and one answer to each.
+//! The sending half: blocks that are being filled, their parity, and one answer to each.
 
 use super::HarqConfig;
 use super::filling::{Filling, Next};
@@ -13,20 +13,21 @@ use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 use fulmar_proto::wire::checksum::crc32;
 use std::collections::VecDeque;
 
-/// A shorter packet is cut into fewer parts: a unit's header has ten octets.
+/// The least octets of a part: a shorter packet is cut into fewer parts, because a unit's header
+/// has ten octets.
 const PART_BYTES_MIN: usize = 50;
-/// A block takes no further packet when it has these octets: bounds what an end holds.
+/// The octets from which on a block takes no further packet, which bounds the memory of an end.
 const BLOCK_OCTETS_MAX: usize = 70_000;
-/// Rows of a first round: a third of the code's stay for the second.
+/// The most rows of a first round: a third of the code's rows stay for the second.
 pub(super) const FIRST_ROWS_MAX: u8 = ROWS_MAX / 3 * 2;
 
-/// A part is its packet's first, its last.
+/// The bits that mark a packet's first part and its last part.
 pub(super) const FIRST_PART: u8 = 0x80;
 pub(super) const LAST_PART: u8 = 0x40;
-/// The packet's number in its block.
+/// The bits with the packet's number in its block.
 pub(super) const PACKET_NUMBER: u8 = 0x3F;
 
-/// What both rounds are sized by.
+/// The estimates that both rounds are sized by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizing {
     loss: PacketErrorRate,
@@ -42,8 +43,8 @@ impl Sizing {
         u8::try_from(rows).unwrap_or(u8::MAX).min(FIRST_ROWS_MAX)
     }
 
-    /// The sources of a block that has no more than so many units, parity included; in whole packets
-    /// of `parts`, of which it has one at the least.
+    /// The sources of a block that has no more than so many units, parity included. They make whole
+    /// packets of `parts`, and at least one.
     pub(super) fn sources(self, units: u8, parts: u8) -> u8 {
         let step = usize::from(parts.max(1));
         let fits = |&sources: &u8| sources.saturating_add(self.rows(sources)) <= units;
@@ -51,7 +52,7 @@ impl Sizing {
         counts.take_while(fits).last().unwrap_or(parts)
     }
 
-    /// Units that answer a need.
+    /// The number of units that answer a need.
     fn answer(self, need: u8) -> u8 {
         let units = units_for(u32::from(need), self.loss, self.answer_margin);
         u8::try_from(units).unwrap_or(u8::MAX)
@@ -68,22 +69,22 @@ struct Block {
     kind: Kind,
     priority: Priority,
     state: State,
-    /// Feedback before this cannot know of the first round's end.
+    /// The time before which feedback cannot know of the first round's end.
     heard_from: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The first round is going out.
+    /// The first round is being sent.
     Sending,
     /// Feedback is awaited.
     Sent,
-    /// The second round is going out.
+    /// The second round is being sent.
     Answering,
     Done,
 }
 
-/// A second round that is going out.
+/// A second round under way.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     block: FrameNumber,
@@ -100,12 +101,12 @@ pub(super) struct Sender {
     base: FrameNumber,
     /// The blocks from `base` on; at most a window.
     blocks: VecDeque<Block>,
-    /// The first round of the newest block, while it is going out.
+    /// The first round of the newest block, while it is being sent.
     filling: Option<Filling>,
-    /// How many sources the block before `base` had.
+    /// The number of sources in the block before `base`.
     before_base: u8,
     answers: VecDeque<Answer>,
-    /// By when each block's feedback should be there, in order.
+    /// The time by which each block's feedback should have arrived, in order.
     awaited: VecDeque<(Instant, FrameNumber)>,
     sizing: Sizing,
 }
@@ -136,7 +137,7 @@ impl Sender {
         self.base
     }
 
-    /// The loss of the way there, as the receiver says it.
+    /// The loss of the way there, as the receiver reports it.
     pub(super) const fn loss(&self) -> PacketErrorRate {
         self.sizing.loss
     }
@@ -183,7 +184,7 @@ impl Sender {
             place |= if at == last { LAST_PART } else { 0 };
             let mut source = vec![place];
             source.extend_from_slice(part);
-            // There is room: a block is closed before a packet of the most parts would not fit.
+            // There is room: a block is closed before a packet with the most parts would not fit.
             block.sources.push(&source);
         }
         block.kind = packet.kind;
@@ -210,7 +211,7 @@ impl Sender {
         self.base.plus(count).plus(u16::MAX)
     }
 
-    /// What the receiver has and needs; `false` if these are no blocks of ours.
+    /// Takes the receiver's feedback. Returns `false` if it is not on blocks of ours.
     pub(super) fn feedback(&mut self, now: Instant, feedback: &Feedback) -> bool {
         let next = feedback.next;
         // The receiver may still wait for blocks that had their answer here.
@@ -229,7 +230,7 @@ impl Sender {
             answer_margin: heard(feedback.answer_margin),
         };
         for block in self.blocks.iter_mut().take(arrived) {
-            // A block is not over for the receiver before its first round was on its way.
+            // For the receiver a block is not over before its first round was on its way.
             if block.state != State::Sending {
                 block.state = State::Done;
             }
@@ -239,7 +240,7 @@ impl Sender {
         for report in feedback.reports.iter().skip(answered).take(told) {
             if let (&BlockReport::Heard { span, need }, Some(block)) = (report, self.block(number))
             {
-                // Of the sources behind those that it heard of it has none.
+                // The receiver has none of the sources behind those that it heard of.
                 let rest = block.sources.span().saturating_sub(span);
                 if now >= block.heard_from {
                     self.answer(number, need.saturating_add(rest));
@@ -284,8 +285,8 @@ impl Sender {
         }
     }
 
-    /// A block of which nothing was heard is answered as if nothing had arrived; one that waits for
-    /// packets while the medium is free is closed.
+    /// Answers a block whose feedback is missing as if nothing had arrived. Closes a block that
+    /// waits for packets while the medium is free.
     pub(super) fn handle_deadline(&mut self, now: Instant) {
         self.tidy();
         while let Some(&(at, number)) = self.awaited.front()
@@ -316,7 +317,8 @@ impl Sender {
         Deadline::earlier(awaited, idle)
     }
 
-    /// The next unit: answers first. A block whose first round ends is awaited for `patience`.
+    /// Appends the next unit: answers first. When a block's first round ends, its feedback is
+    /// awaited for `patience`.
     pub(super) fn poll(
         &mut self,
         now: Instant,
@@ -375,8 +377,9 @@ impl Sender {
         self.tidy();
     }
 
-    /// After a block's last unit an answer goes out: the receiver, should it miss the last, takes it
-    /// for one within the block, and waits for as long.
+    /// Waits longer for the newest feedback when an answer is sent behind a block's last unit. A
+    /// receiver that misses the last unit takes the answer for one within the block, and waits that
+    /// much longer.
     fn await_longer(&mut self, unit_time: Duration) {
         let begun = self.filling.is_some();
         if let Some((at, _)) = self.awaited.back_mut().filter(|_| !begun) {

@@ -1,4 +1,4 @@
-//! Two ends, frame by frame: each case says which frames arrive.
+//! Two ends, frame by frame: each case decides which frames arrive.
 
 mod damage;
 
@@ -19,7 +19,7 @@ struct Pair {
     receiver: Strict<LlHarq>,
 }
 
-/// A frame and what it is for.
+/// A frame and its class.
 type Sent = (FrameClass, Vec<u8>);
 
 fn end(config: HarqConfig, name: &str) -> Strict<LlHarq> {
@@ -57,7 +57,7 @@ impl Pair {
         sent
     }
 
-    /// No packet comes: the block is closed.
+    /// Closes the block, because no packet comes.
     fn close(&mut self) -> Vec<Sent> {
         let sent = frames(&mut self.sender, self.now);
         assert!(sent.is_empty(), "the medium was free");
@@ -82,7 +82,7 @@ impl Pair {
             .collect()
     }
 
-    /// Waits until the receiver's next deadline and hands over what it then says.
+    /// Waits until the receiver's next deadline. Returns the packets that it then releases.
     fn receiver_waits(&mut self) -> Vec<Vec<u8>> {
         let deadline = self.receiver.next_deadline().expect("it waits for a block");
         self.now = self.now.max(deadline.at);
@@ -90,7 +90,7 @@ impl Pair {
         packets(&mut self.receiver)
     }
 
-    /// Hands the receiver's feedback to the sender, `times` over; what it answers.
+    /// Hands the receiver's feedback to the sender, `times` over. Returns the sender's answer.
     fn feed_back(&mut self, times: usize) -> Vec<Sent> {
         let feedback = frames(&mut self.receiver, self.now);
         assert_eq!(feedback.len(), 1, "one feedback says everything");
@@ -126,7 +126,7 @@ fn a_block_has_one_answer_however_often_it_is_asked_for() {
     let mut pair = Pair::new();
     let sent = pair.send(7);
     assert!(pair.arrive(&sent[1..]).is_empty());
-    // The first is lost: the gap tells.
+    // The first unit is lost: the gap shows it.
     assert!(pair.receiver_waits().is_empty());
     let answer = pair.feed_back(3);
     // The estimate's first unit is the one that arrived, so it knows of no loss.
@@ -212,7 +212,7 @@ fn feedback_about_later_blocks_is_heard_while_an_answer_is_on_its_way() {
     // Block 0 is answered, which ends the sender's part in it.
     let answer = pair.feed_back(1);
     assert!(!answer.is_empty());
-    // The receiver still waits for block 0 when it says that block 1 is complete.
+    // The receiver still waits for block 0 when it reports that block 1 is complete.
     assert!(pair.arrive(&later[1..]).is_empty());
     pair.now += Duration::from_millis(2);
     pair.receiver.handle_deadline(pair.now);
@@ -242,7 +242,7 @@ fn parity_comes_with_loss_and_goes_with_it() {
     let mut lossy = 0;
     for number in 0..200 {
         let sent = pair.send(number);
-        // The first of each block.
+        // The first unit of each block is lost.
         pair.arrive(&sent[1..]);
         for (_, feedback) in frames(&mut pair.receiver, pair.now) {
             pair.sender.handle_frame(pair.now, &feedback);
@@ -251,7 +251,7 @@ fn parity_comes_with_loss_and_goes_with_it() {
         }
         lossy = sent.len();
     }
-    // Never more than for a loss of one in two with the largest margin.
+    // The answer is never more than for a loss of one in two with the largest margin.
     let half = PacketErrorRate::new(0.5).unwrap();
     let most = units_for(2, half, 12.0);
     assert!(parts < lossy && lossy <= usize::try_from(most).unwrap());

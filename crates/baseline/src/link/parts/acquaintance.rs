@@ -1,13 +1,13 @@
-//! Which life of the peer is believed: frames of a former one that were held up must not be.
+//! The life of the peer that is trusted: frames of a former life that were held up must not be.
 //!
-//! The first life that is heard of is believed. Frames of another one wait here until it has
-//! answered a challenge, and then count as if they had come late: nothing that a peer sent after its
-//! restart is lost for it. Each challenge is believed once, and the next is made after that. So
-//! whoever answers was alive after the life that is followed was first believed, and lives are
-//! followed in the order in which they were lived, whatever the medium does to frames.
+//! The first life that is heard of is trusted. Frames of another life wait here until it has
+//! answered a challenge, and then count as if they had come late: no frame that a peer sent after
+//! its restart is lost because of that. Each challenge is accepted once, and the next one is made
+//! after that. So a life that answers was alive after the life that is followed was first trusted,
+//! and lives are followed in the order in which they were lived, whatever the medium does to frames.
 //!
 //! # Does not
-//! - Tell two lives of one name apart: the frames' numbers may.
+//! - Tell two lives of one name apart: the frames' numbers may do that.
 
 use crate::wire::link::arq::Epoch;
 use crate::wire::link::{Challenge, FrameNumber};
@@ -15,23 +15,24 @@ use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
-/// The names of a peer's lives, and `T`: its frames that are not believed yet.
+/// The names of a peer's lives, and its frames, of type `T`, that are not trusted yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Acquaintance<T> {
     known: Option<Epoch>,
     challenge: Challenge,
     seed: u32,
     challenge_due: bool,
-    /// What was next when the present challenge was first made.
+    /// The number that was next when the present challenge was first made.
     asked_at: Option<FrameNumber>,
-    /// What the peer wants to hear from this end.
+    /// The challenge that the peer wants this end to answer.
     answer_due: Option<Challenge>,
     waiting: VecDeque<(Epoch, Instant, T)>,
     waiting_max: usize,
 }
 
 impl<T> Acquaintance<T> {
-    /// Nobody is known; at most `waiting_max` frames wait. Challenges are drawn from `rng`.
+    /// An acquaintance with nobody; at most `waiting_max` frames wait. Challenges are drawn from
+    /// `rng`.
     pub(crate) fn new(rng: &mut Rng, waiting_max: usize) -> Self {
         let seed = u32::try_from(rng.next_u64() >> 32).unwrap_or_default();
         Self {
@@ -51,13 +52,13 @@ impl<T> Acquaintance<T> {
         self.known
     }
 
-    /// From now on `epoch` is followed.
+    /// Follows `epoch` from now on.
     pub(crate) fn follow(&mut self, epoch: Epoch) {
         self.known = Some(epoch);
     }
 
-    /// A frame came that the life which is followed may not have sent, while its number `next` is
-    /// waited for. It waits, and its sender is asked.
+    /// Keeps a frame that the life which is followed may not have sent, while its number `next` is
+    /// awaited. The frame waits, and its sender is asked.
     pub(crate) fn doubt(
         &mut self,
         now: Instant,
@@ -70,7 +71,8 @@ impl<T> Acquaintance<T> {
         self.keep(now, epoch, frame);
     }
 
-    /// A frame waits for another that makes it credible. The oldest makes room for it.
+    /// Keeps a frame that waits for another one that makes it credible. The oldest frame makes room
+    /// for it.
     pub(crate) fn keep(&mut self, now: Instant, epoch: Epoch, frame: Option<T>) {
         if let Some(frame) = frame {
             self.waiting.push_back((epoch, now, frame));
@@ -91,8 +93,8 @@ impl<T> Acquaintance<T> {
         came.collect()
     }
 
-    /// If `answer` is one to the present challenge, which is thereby over: the number that was waited
-    /// for when it was first made. The answer was given after that.
+    /// The number that was awaited when the present challenge was first made, if `answer` answers it;
+    /// the challenge is then over. The answer was given after that time.
     pub(crate) fn believes(&mut self, answer: Challenge) -> Option<FrameNumber> {
         if answer != self.challenge {
             return None;
@@ -102,7 +104,7 @@ impl<T> Acquaintance<T> {
         self.asked_at.take()
     }
 
-    /// The peer wants to know whether this end's life is of now.
+    /// Takes the peer's question whether this end's life is the present one.
     pub(crate) fn challenged(&mut self, challenge: Challenge) {
         self.answer_due = Some(challenge);
     }
@@ -112,12 +114,12 @@ impl<T> Acquaintance<T> {
         core::mem::take(&mut self.challenge_due).then_some(self.challenge)
     }
 
-    /// The challenge to answer, if one is.
+    /// The challenge to answer, if there is one.
     pub(crate) fn poll_answer(&mut self) -> Option<Challenge> {
         self.answer_due.take()
     }
 
-    /// The frames that wait, of whatever life.
+    /// The frames that wait, of all lives.
     pub(crate) fn all_waiting(&self) -> impl Iterator<Item = &T> {
         self.waiting.iter().map(|(_, _, frame)| frame)
     }

@@ -1,11 +1,11 @@
 //! The share of units that a hop loses, as an exponentially weighted moving average over units.
 //!
-//! Each unit's fate moves the average by 1 / `memory`; a block of n units by what n such steps with
-//! the block's mean fate would. So long blocks count more than short ones, and the average
+//! Each unit's fate moves the average by 1 / `memory`. A block of n units moves it as n such steps
+//! with the block's mean fate would. So long blocks count more than short ones, and the average
 //! forgets by traffic, not by time.
 //!
 //! # Sources
-//! LT-TCP + LL-HARQ slides: "loss estimation using EWMA". The weight is not in them
+//! LT-TCP + LL-HARQ slides: "loss estimation using EWMA". They give no weight
 //! (docs/models/link.md).
 
 use fulmar_proto::units::PacketErrorRate;
@@ -18,7 +18,7 @@ pub(crate) struct LossEstimate {
 }
 
 impl LossEstimate {
-    /// No loss so far; `memory` units' worth of weight, at least one.
+    /// An estimate of no loss; `memory` is its weight in units, at least one.
     pub(crate) fn new(memory: u32) -> Self {
         Self {
             share: 0.0,
@@ -26,7 +26,7 @@ impl LossEstimate {
         }
     }
 
-    /// Of `sent` units `lost` were lost.
+    /// Takes the fate of `sent` units, of which `lost` were lost.
     pub(crate) fn observe(&mut self, sent: u32, lost: u32) {
         if sent == 0 {
             return;

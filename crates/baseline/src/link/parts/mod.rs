@@ -1,4 +1,4 @@
-//! What several link layers need: each part owns its state and its tests.
+//! Parts that several link layers need: each owns its state and its tests.
 
 mod acquaintance;
 mod loss_estimate;

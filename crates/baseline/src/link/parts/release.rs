@@ -1,21 +1,21 @@
-//! Release upwards: packets by number, in order or as they come, each once.
+//! The release of packets upwards: by number, in order or as they come, each once.
 //!
-//! A window begins at the lowest number still waited for. In order, a packet is held until all
-//! before it were released or passed over; as they come, only its number is remembered. Holes are
-//! passed over when the layer says that nothing more can come of them.
+//! A window begins at the lowest number still awaited. In order, a packet is held until all before
+//! it were released or passed over; without order, only its number is remembered. Holes are passed
+//! over when the layer says that no packet can fill them any more.
 
 use crate::wire::link::FrameNumber;
 use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// It will be released.
+    /// The packet will be released.
     Taken,
-    /// It was here before, or its turn has passed.
+    /// The packet was here before, or its turn has passed.
     Known,
-    /// Its number is beyond the window.
+    /// The packet's number is beyond the window.
     Beyond,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct ReleaseWindow {
     in_order: bool,
     size: u16,
     next: FrameNumber,
-    /// What is known of the numbers from `next` on; at most `size`.
+    /// The state of the numbers from `next` on; at most `size`.
     slots: VecDeque<Slot>,
     outbox: VecDeque<Vec<u8>>,
     passed_over: u64,
@@ -55,7 +55,7 @@ impl ReleaseWindow {
         }
     }
 
-    /// The lowest number still waited for.
+    /// The lowest number still awaited.
     pub(crate) const fn next(&self) -> FrameNumber {
         self.next
     }
@@ -65,14 +65,14 @@ impl ReleaseWindow {
         self.passed_over
     }
 
-    /// Whether `number` is in the window and still waited for.
+    /// Whether `number` is in the window and still awaited.
     pub(crate) fn is_open(&self, number: FrameNumber) -> bool {
         let index = usize::from(number.ahead_of(self.next));
         index < usize::from(self.size)
             && matches!(self.slots.get(index), None | Some(Slot::Missing))
     }
 
-    /// What would become of a packet of this number.
+    /// The fate that a packet of this number would have.
     pub(crate) fn look(&self, number: FrameNumber) -> Placed {
         if number.is_behind(self.next) {
             Placed::Known
@@ -101,8 +101,8 @@ impl ReleaseWindow {
         placed
     }
 
-    /// Nothing more can come of the numbers before `base`: holes among them are passed over. A base
-    /// that lies behind changes nothing.
+    /// Notes that no packet can come any more for the numbers before `base`: holes among them are
+    /// passed over. A base that lies behind changes nothing.
     pub(crate) fn advance_to(&mut self, base: FrameNumber) {
         if base.is_behind(self.next) {
             return;
@@ -121,7 +121,7 @@ impl ReleaseWindow {
         self.settle();
     }
 
-    /// Releases all that is held, passing over every hole, and goes on at `next`.
+    /// Releases all packets that are held, passes over every hole, and continues at `next`.
     pub(crate) fn restart_at(&mut self, next: FrameNumber) {
         for slot in core::mem::take(&mut self.slots) {
             match slot {
@@ -148,14 +148,15 @@ impl ReleaseWindow {
         self.slots.iter().map(slot).chain(outbox).sum()
     }
 
-    /// Packets held and to be fetched, for bounds.
+    /// The number of packets held and to be fetched, for bounds.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         let held = |slot: &&Slot| matches!(slot, Slot::Held { .. });
         self.slots.iter().filter(held).count() + self.outbox.len()
     }
 
-    /// Since when the packet has been waiting that came first of those held behind holes.
+    /// The time since when the packet that came first among those held behind holes has been
+    /// waiting.
     pub(crate) fn blocked_since(&self) -> Option<Instant> {
         let since = |slot: &Slot| match slot {
             Slot::Held { since, .. } => Some(*since),
@@ -174,8 +175,8 @@ impl ReleaseWindow {
         }
     }
 
-    /// Whether the number `distance` behind the lowest one waited for has arrived, or was passed
-    /// over, for all distances there are, from 1.
+    /// Whether each number behind the lowest awaited one, in turn from distance 1 on, has arrived
+    /// or was passed over.
     pub(crate) fn beyond_next(&self) -> impl Iterator<Item = bool> {
         self.slots
             .iter()
@@ -280,7 +281,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever arrives and is passed over: never twice, in order if asked for, within bounds.
+        /// Whatever arrives and is passed over, packets are released never twice, in order if asked
+        /// for, and within bounds.
         #[test]
         fn releases_are_unique_ordered_and_bounded(
             in_order: bool,

@@ -1,20 +1,20 @@
-//! Blocks of retransmissions as they arrive, and what their parity rebuilds.
+//! Blocks of retransmissions as they arrive, and the packets that their parity rebuilds.
 
 use crate::wire::link::slacp::{BlockPlace, FrameSeq};
 use core::num::NonZeroU8;
 use fulmar_proto::fec::block::BlockDecoder;
 use std::collections::VecDeque;
 
-/// Blocks of a lane that are remembered: several may be under way when acknowledgements follow each
+/// Blocks of a lane that are remembered. Several may be under way when acknowledgements follow each
 /// other closely.
 const BLOCKS_MAX: usize = 4;
 
 #[derive(Clone, Debug)]
 enum Progress {
-    /// How many sources there are is not known before the first parity: index and symbol of each.
+    /// Index and symbol of each source, before the first parity tells the number of sources.
     Sources(Vec<(u8, Vec<u8>)>),
     Decoding(BlockDecoder),
-    /// Everything came or was rebuilt, or contradicted itself.
+    /// Everything came or was rebuilt, or the units contradicted each other.
     Over,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Collector {
     blocks: VecDeque<Block>,
 }
 
-/// A packet that parity brought back.
+/// A packet that parity rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rebuilt {
     pub(super) seq: FrameSeq,
@@ -48,7 +48,7 @@ impl Collector {
         self.blocks.iter().map(block).sum()
     }
 
-    /// Takes a retransmission, and gives what it allows to rebuild.
+    /// Takes a retransmission. Returns the packets that can now be rebuilt.
     pub(super) fn again(
         &mut self,
         place: BlockPlace,
@@ -77,7 +77,8 @@ impl Collector {
         }
     }
 
-    /// Takes a repair symbol of a block of `sources` packets, and gives what it allows to rebuild.
+    /// Takes a repair symbol of a block of `sources` packets. Returns the packets that can now be
+    /// rebuilt.
     pub(super) fn parity(&mut self, place: BlockPlace, sources: u8, symbol: &[u8]) -> Vec<Rebuilt> {
         let Some(k) = NonZeroU8::new(sources) else {
             return Vec::new();
@@ -87,7 +88,7 @@ impl Collector {
             let mut decoder = BlockDecoder::new(k);
             for (index, source) in held {
                 if decoder.add_source(*index, source).is_err() {
-                    // Of another block that had this number, or nonsense.
+                    // The symbol is of another block that had this number, or is nonsense.
                     block.progress = Progress::Over;
                     return Vec::new();
                 }

@@ -1,4 +1,4 @@
-//! SLACP's settings.
+//! The settings of SLACP.
 
 use crate::link::Medium;
 use fulmar_proto::units::{Duration, Probability};
@@ -6,55 +6,56 @@ use fulmar_proto::units::{Duration, Probability};
 /// The error control of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneSettings {
-    /// Whether lost packets are asked for again. Without, packets are handed up as they come.
+    /// Whether lost packets are asked for again. Without ARQ, packets are handed up as they come.
     pub arq: bool,
     /// Whether retransmissions are accompanied by parity.
     pub fec: bool,
-    /// How often a packet is sent again, 0 to 4.
+    /// The number of retransmissions of a packet, 0 to 4.
     pub persistence: u8,
 }
 
 impl LaneSettings {
-    /// With ARQ and FEC, two retransmissions at most.
+    /// Settings with ARQ and FEC, and two retransmissions at most.
     pub const REPAIRED: Self = Self {
         arq: true,
         fec: true,
         persistence: 2,
     };
 
-    /// Without error control.
+    /// Settings without error control.
     pub const BARE: Self = Self {
         arq: false,
         fec: false,
         persistence: 0,
     };
 
-    /// Whether anything is ever sent again.
+    /// Whether any packet is ever retransmitted.
     pub(super) const fn repairs(self) -> bool {
         self.arq && self.persistence > 0
     }
 }
 
-/// SLACP at both ends of a hop.
+/// The settings of SLACP at both ends of a hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlacpConfig {
     /// Lanes for ordinary packets, 1 to 7; flows are spread over them.
     pub lanes: u8,
-    /// Their error control.
+    /// The error control of these lanes.
     pub ordinary: LaneSettings,
     /// The error control of packets with precedence, which have a lane of their own.
     pub urgent: LaneSettings,
-    /// Parity symbols of a block's first round, as a share of its packets; at least one. In later
-    /// rounds there are as many as packets.
+    /// Parity symbols of a block's first round, as a share of its packets; at least one. Later
+    /// rounds have as many symbols as packets.
     pub redundancy: Probability,
-    /// How long the receiver collects before it acknowledges what came in order.
+    /// The time for which the receiver collects packets that came in order before it acknowledges
+    /// them.
     pub ack_delay: Duration,
 }
 
 impl Default for SlacpConfig {
-    /// One lane, so that ordinary packets keep their order on the hop; parity for a quarter of
-    /// a block; acknowledgements after the time of a 1450-octet frame at 128 kbit/s and 100 ms
-    /// (spec/protocols.md 3.1).
+    /// The defaults: one lane, so that ordinary packets keep their order on the hop; parity for a
+    /// quarter of a block; acknowledgements after the time of a 1450-octet frame at 128 kbit/s and
+    /// 100 ms. The slides give none of these (`docs/models/slacp.md`).
     fn default() -> Self {
         Self {
             lanes: 1,
@@ -66,23 +67,24 @@ impl Default for SlacpConfig {
     }
 }
 
-/// A setting out of range.
+/// The error about a setting out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} must be {allowed}")]
 pub struct SlacpConfigError {
-    /// Which setting.
+    /// The setting.
     pub field: &'static str,
-    /// What would be accepted.
+    /// The values accepted.
     pub allowed: &'static str,
 }
 
-/// How much longer than a round trip an end waits for what should have come (spec/protocols.md 3.1).
+/// The time beyond a round trip that an end waits for a frame that should have come. The slides give
+/// none.
 const SLACK: Duration = Duration::from_millis(50);
 
 impl SlacpConfig {
-    /// From the first transmission of an ordinary packet to its release at most, but for the time
-    /// in which its frame is on the way: as long as it may go out again, and as long as a packet
-    /// that came waits for those before it.
+    /// The longest time from the first transmission of an ordinary packet to its release, without
+    /// the time that its frame is on the way. It contains the time in which the packet may be
+    /// retransmitted, and the time for which a packet that came waits for those before it.
     pub fn delay_max(&self, medium: Medium) -> Duration {
         let timing = Timing::new(self, medium);
         let persistence = self.ordinary.persistence;
@@ -108,14 +110,15 @@ impl SlacpConfig {
     }
 }
 
-/// The spans that follow from the settings and the hop.
+/// The times that follow from the settings and the hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
-    /// From sending a frame to the arrival of an acknowledgement that could tell of it, at most.
+    /// The longest time from sending a frame to the arrival of an acknowledgement that could tell
+    /// of it.
     pub(super) round_trip: Duration,
-    /// From the receiver's first look at a packet in order to its acknowledgement.
+    /// The time from the receiver's first look at a packet in order to its acknowledgement.
     pub(super) ack_delay: Duration,
-    /// Between acknowledgements while nothing comes.
+    /// The time between acknowledgements while nothing comes.
     pub(super) repeat: Duration,
 }
 
@@ -129,14 +132,15 @@ impl Timing {
         }
     }
 
-    /// How long after its first transmission a packet may go out again: as long as the receiver's
-    /// timer may ask for it. What is asked for later was only missed when later packets came.
+    /// The time after its first transmission in which a packet may be retransmitted: as long as the
+    /// receiver's timer may ask for it. A packet that is asked for later was only missed when later
+    /// packets came.
     pub(super) fn lifetime(&self, persistence: u8) -> Duration {
         self.ack_delay + self.repeat * (u32::from(persistence) + 2) + self.round_trip
     }
 
-    /// How long the receiver waits for a packet: each round may need a repeated request, and the
-    /// first one an acknowledgement that was lost.
+    /// The time for which the receiver waits for a packet: each round may need a repeated request,
+    /// and the first round may also have to replace a lost acknowledgement.
     pub(super) fn patience(&self, persistence: u8) -> Duration {
         (self.repeat + self.ack_delay) * (u32::from(persistence) + 1)
     }

@@ -1,6 +1,6 @@
-//! One end of a hop: routes frames to lanes, and decides what goes out next.
+//! One end of a hop: routes frames to lanes, and decides which frame is sent next.
 //!
-//! Control goes before retransmissions, and those before anything new: what the slides call the
+//! Control goes before retransmissions, and these before new packets: the slides call this the
 //! control channel of high priority.
 
 use super::collector::{Collector, Rebuilt};
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 /// The lane of packets with precedence.
 const URGENT: u8 = 7;
-/// The longest packet: number and packet are a symbol, whose length has 16 bits.
+/// The longest packet: number and packet together are a symbol, whose length has 16 bits.
 const PACKET_MAX: usize = 65_533;
 
 #[derive(Clone, Debug)]
@@ -31,16 +31,16 @@ struct Waiting {
     priority: Priority,
 }
 
-/// How far this end has introduced itself.
+/// The state of this end's introduction to the peer.
 #[derive(Clone, Debug)]
 struct Introduction {
     me: Incarnation,
-    /// A hello goes out before the next frame.
+    /// Whether a hello is sent before the next frame.
     due: bool,
-    /// It goes out even if there is no other frame.
+    /// Whether it is sent even if there is no other frame.
     asked: bool,
     last: Option<Instant>,
-    /// What the peer wants to hear in it.
+    /// The challenge that the peer wants answered in it.
     answer: Challenge,
 }
 
@@ -51,16 +51,17 @@ pub struct Slacp {
     timing: Timing,
     introduction: Introduction,
     peer: Incarnation,
-    /// What a hello of another life has to answer; it changes when one did.
+    /// The challenge that a hello of another life has to answer; it changes when one did.
     challenge: Challenge,
-    /// A challenge goes out.
+    /// Whether a challenge is to be sent.
     challenge_due: bool,
     pub(super) senders: Vec<LaneSender>,
     pub(super) receivers: Vec<LaneReceiver>,
     collectors: Vec<Collector>,
     pub(super) retransmissions: Retransmissions,
     waiting: Option<Waiting>,
-    /// When to answer a frame that failed its check: it may be of a life that is not known here.
+    /// The time to answer a frame that failed its check: it may be of a life that is not known
+    /// here.
     doubt: Option<Instant>,
     inbox: VecDeque<Vec<u8>>,
     counters: LinkCounters,
@@ -132,8 +133,8 @@ impl Slacp {
         }
     }
 
-    /// A hello of a life that is not the known one. It may have been held up since that life was
-    /// over; only one that answers the present challenge is believed.
+    /// Takes a hello of a life that is not the known one. It may have been held up since that life
+    /// was over; only a hello that answers the present challenge is trusted.
     fn hello(
         &mut self,
         now: Instant,
@@ -142,7 +143,7 @@ impl Slacp {
         starts: [FrameSeq; LANES],
     ) {
         if incarnation == self.peer {
-            // It may not have understood what this end acknowledged before.
+            // The new life may not have understood what this end acknowledged before.
             for (lane, receiver) in Lane::all().zip(&mut self.receivers) {
                 receiver.ack_due |= under_way.contains(lane);
             }
@@ -164,7 +165,7 @@ impl Slacp {
             self.settle(outcome);
             let mut receiver = LaneReceiver::new(settings(&self.config, lane), start);
             if under_way.contains(lane) {
-                // What came before this hello was not understood.
+                // The new life did not understand frames that came before this hello.
                 receiver.acknowledge_by(now, &self.timing);
                 receiver.ack_due = true;
             }
@@ -175,8 +176,8 @@ impl Slacp {
 
     fn acknowledged(&mut self, now: Instant, lane: Lane, ack: &Ack<'_>) {
         if ack.peer != self.introduction.me {
-            // It has not heard of this life, or has forgotten it. What is under way is asked for again
-            // when it has, as far as that is still worth sending.
+            // The peer has not heard of this life, or has forgotten it. When it has heard of it,
+            // packets under way are asked for again, as far as they are still worth sending.
             self.introduce(now);
             return;
         }
@@ -191,7 +192,7 @@ impl Slacp {
         self.retransmissions.extend(lane, &answer.wanted, fec);
     }
 
-    /// Says hello, but not more often than an answer to it takes.
+    /// Sends a hello, but not more often than an answer to it takes.
     fn introduce(&mut self, now: Instant) {
         let introduction = &mut self.introduction;
         let recent = |last: Instant| last + self.timing.round_trip > now;
@@ -236,7 +237,7 @@ impl Slacp {
         slacp::encode_hello(me, answer, under_way, starts, out);
     }
 
-    /// A challenge, an acknowledgement or a floor, if one is due.
+    /// Appends a challenge, an acknowledgement or a floor, if one is due.
     fn write_control(&mut self, out: &mut Vec<u8>) -> bool {
         let me = self.introduction.me;
         if core::mem::take(&mut self.challenge_due) {
@@ -368,8 +369,9 @@ impl LinkMachine for Slacp {
         }
         if self.doubt.is_some_and(|at| at <= now) {
             self.doubt = None;
-            // Says whom this end knows, so that a sender that is another one introduces itself; and who
-            // this end is, for such a sender may not know that either, and then reads only a hello.
+            // This tells whom this end knows, so that a sender that is somebody else introduces itself.
+            // It also tells who this end is, since such a sender may not know that either, and then
+            // reads only a hello.
             self.receivers[0].ack_due = true;
             self.introduce(now);
         }
@@ -397,7 +399,7 @@ impl LinkMachine for Slacp {
             let waiting = self.waiting.take()?;
             (kind, priority) = (waiting.kind, waiting.priority);
             let lane = waiting.lane;
-            // The packet is framed before it is kept: its number is that of the lane's next.
+            // The packet is framed before it is kept: its number is the lane's next one.
             let me = self.introduction.me;
             let sender = &mut self.senders[lane.index()];
             slacp::encode_data(me, lane, sender.next(), &waiting.octets, out);

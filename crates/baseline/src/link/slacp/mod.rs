@@ -1,4 +1,4 @@
-//! SLACP: a link layer for satellite links that spares TCP what it would misread, and no more.
+//! SLACP: a link layer for satellite links that hides from TCP the losses it would misread.
 //!
 //! ```text
 //! packets     lane by flow and urgency          in order within each lane, none twice
@@ -10,19 +10,20 @@
 //!             frames ---------------------------------
 //! ```
 //!
-//! A packet goes out once without parity. The receiver asks at once when a number is skipped, and its
-//! timer repeats the last acknowledgement; the sender has no timer. What is asked for goes out again
-//! before anything new, as a block with parity over it, at most [`LaneSettings::persistence`]
-//! times. Then both ends go on without it.
+//! A packet is sent once without parity. The receiver asks at once when a number is skipped, and its
+//! timer repeats the last acknowledgement; the sender has no timer. Packets that are asked for are
+//! retransmitted before new ones, as a block with parity over it, at most
+//! [`LaneSettings::persistence`] times. Then both ends continue without them.
 //!
 //! # Promises
-//! - Each lane gives its packets in order and none twice; a hole on one holds up no other.
+//! - Each lane hands up its packets in order and none twice; a hole in one lane holds up no other.
 //! - A packet waits at most for `persistence` + 1 repairs; memory is bounded by a window and a few blocks.
-//! - Restarted ends, repeated, late and alien frames are told apart by the incarnation in the check.
+//! - Frames of restarted ends, and repeated, late and alien frames, are told apart by the
+//!   incarnation in the check.
 //!
 //! # Sources
-//! SLACP slides (Kojo, FDPW 2005); spec/protocols.md 3.1; `docs/models/slacp.md` has what the slides
-//! leave open and how it is decided here.
+//! SLACP slides (Kojo et al., FDPW 2005); `docs/models/slacp.md` has what the slides leave open and
+//! how it is decided here.
 
 mod collector;
 mod config;
@@ -34,9 +35,9 @@ mod sender;
 pub use config::{LaneSettings, SlacpConfig, SlacpConfigError};
 pub use machine::Slacp;
 
-/// The furthest that a lane's numbers reach beyond the oldest packet awaited. Larger than what any
-/// link here has on the way (10 Mbit/s times 2 s are 1,667 full packets), and far below half the
-/// numbers.
+/// The furthest that a lane's numbers reach beyond the oldest packet awaited. It is larger than the
+/// number of packets that any link here has on the way (10 Mbit/s times 2 s are 1,667 full
+/// packets), and far below half the numbers.
 const WINDOW: u16 = 4_096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The receiving side of a lane: order, holes, and when to say what.
+//! The receiving side of a lane: order, holes, and the time and content of its acknowledgements.
 
 use super::WINDOW;
 use super::config::{LaneSettings, Timing};
@@ -6,7 +6,7 @@ use crate::wire::link::slacp::{FrameSeq, Missing};
 use fulmar_proto::units::Instant;
 use std::collections::VecDeque;
 
-/// How a packet came.
+/// The way in which a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     First,
@@ -21,13 +21,13 @@ pub(super) struct Released {
     pub(super) way: Way,
 }
 
-/// What came of an input.
+/// The outcome of an input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) released: Vec<Released>,
     /// Packets that are no longer awaited.
     pub(super) skipped: u64,
-    /// It had come before, or is no longer awaited.
+    /// Whether the packet had come before, or is no longer awaited.
     pub(super) duplicate: bool,
 }
 
@@ -37,17 +37,17 @@ enum Place {
     Held(Released),
 }
 
-/// Packets from `expected` on; the first place is missing, or there is none.
+/// The receiver of a lane: packets from `expected` on, of which the first is missing.
 #[derive(Clone, Debug)]
 pub(super) struct LaneReceiver {
     settings: LaneSettings,
     expected: FrameSeq,
     places: VecDeque<Place>,
-    /// An acknowledgement is to go out with the next frame.
+    /// Whether an acknowledgement is to be sent with the next frame.
     pub(super) ack_due: bool,
-    /// When the timer makes it due.
+    /// The time at which the timer makes an acknowledgement due.
     ack_at: Option<Instant>,
-    /// How often the timer still repeats an acknowledgement that has no news.
+    /// The number of times that the timer still repeats an acknowledgement without news.
     repeats: u8,
 }
 
@@ -100,7 +100,7 @@ impl LaneReceiver {
         })
     }
 
-    /// A packet came.
+    /// Takes a packet.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -122,11 +122,11 @@ impl LaneReceiver {
             return outcome;
         }
         if offset >= WINDOW {
-            // The sender keeps no more than a window, so what is before it will not come.
+            // The sender keeps no more than a window, so packets before it will not come.
             self.pass(offset - WINDOW + 1, &mut outcome);
         }
         let offset = usize::from(seq.offset_from(self.expected));
-        // Whatever was skipped since the last packet: ask at once.
+        // If a number was skipped since the last packet, the receiver asks at once.
         self.ack_due |= offset > self.places.len();
         while self.places.len() <= offset {
             self.places.push_back(Place::Missing { since: now });
@@ -140,7 +140,7 @@ impl LaneReceiver {
         outcome
     }
 
-    /// The sender will send nothing before `floor` again.
+    /// Notes that the sender will retransmit no packet before `floor`.
     pub(super) fn floor(&mut self, floor: FrameSeq) -> Outcome {
         let mut outcome = Outcome::default();
         let offset = floor.offset_from(self.expected);
@@ -151,7 +151,7 @@ impl LaneReceiver {
         outcome
     }
 
-    /// Everything that is held, without waiting: the sender has begun anew.
+    /// Hands up everything that is held, without waiting: the sender has begun anew.
     pub(super) fn give_all(&mut self) -> Outcome {
         let mut outcome = Outcome::default();
         let count = u16::try_from(self.places.len()).unwrap_or(u16::MAX);
@@ -180,7 +180,7 @@ impl LaneReceiver {
         {
             self.pass(1, &mut outcome);
             self.release(&mut outcome);
-            // The sender need not go on with it.
+            // The sender need not retransmit it any more.
             self.ack_due = true;
         }
         if self.ack_at.is_some_and(|at| at <= now) {
@@ -192,8 +192,8 @@ impl LaneReceiver {
         outcome
     }
 
-    /// Acknowledges soon, and repeats it a few times should nothing more come: as often as the last
-    /// packets may be lost, and once for an acknowledgement that is.
+    /// Acknowledges soon, and repeats that a few times if nothing more comes: as often as the last
+    /// packets may be lost, and once more for a lost acknowledgement.
     pub(super) fn acknowledge_by(&mut self, now: Instant, timing: &Timing) {
         if !self.settings.repairs() {
             return;
@@ -203,7 +203,7 @@ impl LaneReceiver {
         self.repeats = self.settings.persistence.saturating_add(2);
     }
 
-    /// Goes `count` numbers on; what is held of them is handed up.
+    /// Moves `count` numbers on; packets held among them are handed up.
     fn pass(&mut self, count: u16, outcome: &mut Outcome) {
         self.expected = self.expected.plus(count);
         for _ in 0..count {

@@ -1,8 +1,8 @@
 //! Retransmissions in blocks, each followed by parity over it.
 //!
-//! A source stands in its block as number and packet, so that a rebuilt one says which it is.
-//! Packets of different lengths are coded as they are: an octet beyond a packet's end takes no part
-//! in its column (`fec::block`), so a column is a word of as many sources as reach it.
+//! A source is its packet's number and the packet, so that a rebuilt source shows which packet it
+//! is. Packets of different lengths are coded as they are: an octet beyond a packet's end takes no
+//! part in its column (`fec::block`), so a column is a word of as many sources as reach it.
 
 use super::sender::Wanted;
 use crate::wire::link::slacp::{BlockPlace, FrameSeq, LANES, Lane};
@@ -19,9 +19,9 @@ const WAITING_MAX: usize = 512;
 struct Block {
     lane: Lane,
     id: u8,
-    /// Number and packet of each source.
+    /// The number and packet of each source.
     sources: Vec<Vec<u8>>,
-    /// When each of them is no longer worth sending.
+    /// The time from which on each of them is not worth sending.
     until: Vec<Instant>,
     next_source: u8,
     parity: u8,
@@ -64,7 +64,7 @@ impl Retransmissions {
         }
     }
 
-    /// How many more packets may be asked for.
+    /// The number of further packets that may be asked for.
     pub(super) const fn room(&self) -> usize {
         WAITING_MAX.saturating_sub(self.waiting)
     }
@@ -79,7 +79,7 @@ impl Retransmissions {
         self.blocks.is_empty()
     }
 
-    /// Puts packets of a lane into blocks, those of one round together.
+    /// Puts packets of a lane into blocks; packets of one round go together.
     pub(super) fn extend(&mut self, lane: Lane, wanted: &[Wanted], with_parity: bool) {
         let mut rounds: Vec<u8> = wanted.iter().map(|wanted| wanted.round).collect();
         rounds.sort_unstable();
@@ -108,7 +108,8 @@ impl Retransmissions {
         }
     }
 
-    /// A share of the block the first time, as many as packets later (spec/protocols.md 3.1).
+    /// The number of parity symbols: a share of the block in its first round, as many as packets in
+    /// later ones.
     fn parity(&self, sources: usize, round: u8) -> u8 {
         let sources = u8::try_from(sources).unwrap_or(u8::MAX);
         if round > 1 {

@@ -1,4 +1,4 @@
-//! The sending side of a lane: what was sent and is not settled.
+//! The sending side of a lane: packets that were sent and are not settled.
 
 use super::WINDOW;
 use super::config::{LaneSettings, Timing};
@@ -8,45 +8,45 @@ use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 struct Sent {
-    /// `None` once it is known to have come, or given up.
+    /// The packet; `None` once it is known to have come, or is given up.
     packet: Option<Vec<u8>>,
-    /// When it went out first.
+    /// The time at which it was first sent.
     since: Instant,
-    /// When it went out last.
+    /// The time at which it was last sent.
     at: Instant,
-    /// The number that the lane's next new packet had then: when a packet with this number or a
-    /// later one has come, and this one has not, it is lost, because the medium keeps order.
+    /// The number that the lane's next new packet had then. When a packet with this number or a
+    /// later one has come, and this one has not, this one is lost, because the medium keeps order.
     before: FrameSeq,
     tries: u8,
-    /// Waits to be sent again.
+    /// Whether it waits to be retransmitted.
     queued: bool,
 }
 
-/// A packet that has to go out again.
+/// A packet that has to be retransmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) seq: FrameSeq,
     pub(super) packet: Vec<u8>,
-    /// How often it was asked for, this time included.
+    /// The number of times it was asked for, this time included.
     pub(super) round: u8,
-    /// When it is no longer worth sending.
+    /// The time from which on it is not worth sending.
     pub(super) until: Instant,
 }
 
-/// What became of an acknowledgement.
+/// The outcome of an acknowledgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) wanted: Vec<Wanted>,
     pub(super) given_up: u64,
 }
 
-/// Packets from `base` on, in order, that the receiver may still ask for.
+/// The sender of a lane: packets from `base` on, in order, that the receiver may still ask for.
 #[derive(Clone, Debug)]
 pub(super) struct LaneSender {
     settings: LaneSettings,
     base: FrameSeq,
     sent: VecDeque<Sent>,
-    /// The receiver waits for something before `base`.
+    /// Whether the receiver waits for a packet before `base`.
     pub(super) floor_due: bool,
 }
 
@@ -60,7 +60,7 @@ impl LaneSender {
         }
     }
 
-    /// Nothing before this goes out again.
+    /// The number before which no packet is retransmitted.
     pub(super) const fn floor(&self) -> FrameSeq {
         self.base
     }
@@ -82,7 +82,7 @@ impl LaneSender {
             .plus(u16::try_from(self.sent.len()).unwrap_or(u16::MAX))
     }
 
-    /// The next packet goes out now. Says how many older ones are given up for it.
+    /// Sends the next packet. Returns the number of older ones that are given up for it.
     pub(super) fn send(&mut self, now: Instant, packet: Vec<u8>) -> u64 {
         self.sent.push_back(Sent {
             packet: self.settings.repairs().then_some(packet),
@@ -102,7 +102,7 @@ impl LaneSender {
         given_up
     }
 
-    /// Packets at the front that nobody will ask for.
+    /// Drops packets at the front that nobody will ask for.
     fn pass_settled(&mut self) {
         while self.sent.front().is_some_and(|sent| sent.packet.is_none()) {
             self.sent.pop_front();
@@ -110,7 +110,7 @@ impl LaneSender {
         }
     }
 
-    /// Retransmission `seq` goes out now.
+    /// Notes that retransmission `seq` is sent now.
     pub(super) fn sent_again(&mut self, now: Instant, seq: FrameSeq) {
         let before = self.next();
         let offset = usize::from(seq.offset_from(self.base));
@@ -121,8 +121,8 @@ impl LaneSender {
         }
     }
 
-    /// Takes an acknowledgement; `None` if it speaks of what was never sent. Packets that went out
-    /// less than a round trip ago are not taken for lost unless later ones have come. At most
+    /// Takes an acknowledgement; `None` if it names packets that were never sent. Packets that were
+    /// sent less than a round trip ago are not held for lost unless later ones have come. At most
     /// `room` packets are asked for.
     pub(super) fn acknowledge(
         &mut self,
@@ -136,7 +136,7 @@ impl LaneSender {
             self.floor_due = true;
         }
         let behind = if behind > WINDOW { 0 } else { behind };
-        // Both as distances from `base`; before it nothing is kept.
+        // Both are distances from `base`; nothing is kept before it.
         let expected = ack.expected.plus(behind).offset_from(self.base);
         let end = if behind > ack.end.offset_from(ack.expected) {
             0

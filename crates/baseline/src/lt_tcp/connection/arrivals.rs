@@ -9,18 +9,19 @@ use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSeq};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::Instant;
 
-/// SYNs between which the first acknowledgement decides; older ones are forgotten.
+/// SYNs that are kept until the first acknowledgement decides between them; older ones are
+/// forgotten.
 const SYNS_MAX: usize = 8;
 
 impl Connection {
-    /// Becomes the answer to a SYN that came to a listener.
+    /// Makes this connection the answer to a SYN that came to a listener.
     pub(in crate::lt_tcp) fn accept(&mut self, syn: &TcpHeader) {
         self.states.accept();
         self.answer(syn);
     }
 
-    /// Answers a SYN that came to the listener: any may be the peer's, or nobody's (RFC 9293,
-    /// section 3.10.7.4, would hold to the first, which lets a forger keep the peer out).
+    /// Answers a SYN that came to the listener. Any of them may be the peer's, or nobody's. (RFC
+    /// 9293, section 3.10.7.4, would keep to the first one, which lets a forger keep the peer out.)
     fn answer(&mut self, syn: &TcpHeader) {
         self.syns.retain(|known| known.seq != syn.seq);
         if self.syns.len() >= SYNS_MAX {
@@ -30,8 +31,8 @@ impl Connection {
         self.take_syn(syn);
     }
 
-    /// The SYN behind which a segment may lie that acknowledges ours. The peer has sent nothing that
-    /// we could have acknowledged, so it is within the first window.
+    /// Picks the SYN to which a segment that acknowledges ours may belong. The peer has sent nothing
+    /// that we could have acknowledged, so the segment is within the first window.
     fn take_peer(&mut self, header: &TcpHeader) -> bool {
         let window = self.config.receive_buffer.0;
         let is_peer = |syn: &&TcpHeader| {
@@ -47,12 +48,12 @@ impl Connection {
         true
     }
 
-    /// The peer's position of `seq`, near what is expected; -1 is its SYN.
+    /// The peer's position for `seq`, near the one expected; -1 is its SYN.
     fn position(&self, seq: TcpSeq) -> i64 {
         self.numbers.position(seq, self.receiver.next())
     }
 
-    /// Our position that `ack` stands for, -1 for our SYN.
+    /// Our position for `ack`; -1 is our SYN.
     fn acked_by(&self, ack: TcpSeq) -> i64 {
         self.numbers.acked_by(ack, self.sender.una())
     }
@@ -61,7 +62,7 @@ impl Connection {
         self.acked_by(ack) > self.sender.sent_end().cast_signed()
     }
 
-    /// A segment of this connection arrived.
+    /// Takes a segment of this connection.
     pub(in crate::lt_tcp) fn on_segment(
         &mut self,
         now: Instant,
@@ -79,7 +80,7 @@ impl Connection {
         let header = &segment.header;
         let acks = header.flags.has(TcpFlags::ACK);
         let resets = header.flags.has(TcpFlags::RST);
-        // Nothing but the SYN was sent.
+        // Only the SYN was sent.
         if acks && header.ack != self.numbers.our_seq(0) {
             return if resets { Reply::None } else { Reply::Reset };
         }
@@ -98,8 +99,8 @@ impl Connection {
         Reply::None
     }
 
-    /// What the peer's SYN says about its numbers and what our answer to it must say. Another SYN
-    /// may take its place.
+    /// Takes from the peer's SYN its numbers and what our answer must say. Another SYN may take its
+    /// place.
     fn take_syn(&mut self, syn: &TcpHeader) {
         self.numbers.theirs = syn.seq;
         self.agreed.ecn = asks_for_ecn(syn) && self.config.ecn;
@@ -109,7 +110,7 @@ impl Connection {
         };
     }
 
-    /// What the peer's SYN says about its limits; only the peer's may.
+    /// Takes from the peer's SYN its limits; the SYN must be the peer's.
     fn agree(&mut self, syn: &TcpHeader) {
         if let Some(mss) = syn.options.mss {
             self.sender.agree(mss);
@@ -117,7 +118,7 @@ impl Connection {
         self.sender.set_peer_window(u64::from(syn.window));
     }
 
-    /// Our SYN is acknowledged.
+    /// Establishes the connection: our SYN is acknowledged.
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let handshake = self.states.establish(self.sender.is_finishing());
         let rtt = self.sender.rtt_mut();
@@ -129,7 +130,7 @@ impl Connection {
         self.sender.set_peer_window(window);
     }
 
-    /// The peer's window in octets. Those of SYNs are not shifted.
+    /// The peer's window in octets. Windows in SYNs are not shifted.
     fn window_of(&self, header: &TcpHeader) -> u64 {
         let shift = if header.flags.has(TcpFlags::SYN) {
             0
@@ -153,12 +154,12 @@ impl Connection {
         }
         if flags.has(TcpFlags::SYN) {
             if self.states.state() == TcpState::SynReceived {
-                // Ours got lost; or one of them is nobody's.
+                // Our SYN got lost, or one of the SYNs is nobody's.
                 self.answer(header);
                 self.states.handshake.due = true;
                 self.syn_asked = true;
             } else {
-                // The peer did not get our answer to its SYN, or it is a stranger's: then the
+                // The peer did not get our answer to its SYN. Or the SYN is a stranger's: then the
                 // answer makes its sender reset (RFC 5961, section 4).
                 self.challenge(now);
             }
@@ -198,8 +199,8 @@ impl Connection {
         Reply::None
     }
 
-    /// The acknowledgement as a position, if it is one that the peer can mean: not beyond what was
-    /// sent, and no older than what a send buffer holds (RFC 5961, section 5).
+    /// The acknowledgement as a position, if the peer can mean it: not beyond the octets sent, and
+    /// no older than those that a send buffer holds (RFC 5961, section 5).
     fn acceptable_ack(&self, header: &TcpHeader) -> Option<u64> {
         let ack = self.acked_by(header.ack);
         let oldest = self.sender.una().saturating_sub(self.config.send_buffer.0);
@@ -209,8 +210,8 @@ impl Connection {
         Some(u64::try_from(ack).unwrap_or(0))
     }
 
-    /// The position of a segment, if the window or what was received lately has it. Behind the window
-    /// a FIN may stand, and feedback behind that.
+    /// The position of a segment, if it is within the window or was received lately. A FIN may stand
+    /// behind the window, and feedback behind that.
     fn acceptable_position(&self, position: i64) -> Option<u64> {
         let position = u64::try_from(position).ok()?;
         let oldest = self
@@ -222,8 +223,8 @@ impl Connection {
             .then_some(position)
     }
 
-    /// A segment has numbers that the peer cannot mean. Feedback is not answered, or two ends that do
-    /// not believe each other would never fall silent.
+    /// Handles a segment whose numbers the peer cannot mean. Feedback is not answered, or two ends
+    /// that do not trust each other would never fall silent.
     fn disbelieve(&mut self, now: Instant, extension: &Extension<'_>) {
         match extension {
             Extension::Unit(..) => self.challenge(now),
@@ -231,8 +232,8 @@ impl Connection {
         }
     }
 
-    /// An answer to what is not believed, not too often: if the peer sent it, it learns from the
-    /// answer where this end stands.
+    /// Answers a segment that is not trusted, but not too often: if the peer sent it, the answer
+    /// shows it where this end stands.
     fn challenge(&mut self, now: Instant) {
         self.unbelieved += 1;
         if self.challenges.permits(now) {
@@ -240,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// The peer knows nothing of the SYN before `seq`; another may be its own.
+    /// Drops the SYN before `seq`, of which the peer knows nothing; another one may be the peer's.
     fn refuse(&mut self, seq: TcpSeq) {
         self.syns.retain(|syn| syn.seq.plus(1) != seq);
         match self.syns.last().copied() {
@@ -249,14 +250,15 @@ impl Connection {
         }
     }
 
-    /// RFC 5961, section 3: only what is exactly expected resets; else an answer asks again.
+    /// Handles a reset (RFC 5961, section 3): only the number that is exactly expected resets; else
+    /// an answer asks again.
     fn on_reset(&mut self, now: Instant, position: i64) {
         if position != self.receiver.next().cast_signed() {
             self.challenge(now);
             return;
         }
         self.states.end(match self.states.state() {
-            // Everything of both sides is acknowledged but a FIN (RFC 9293, section 3.10.7.4).
+            // Everything of both sides except a FIN is acknowledged (RFC 9293, section 3.10.7.4).
             TcpState::Closing | TcpState::LastAck | TcpState::TimeWait => TcpCloseReason::Finished,
             _ => TcpCloseReason::Reset,
         });
@@ -283,7 +285,7 @@ impl Connection {
         }
     }
 
-    /// Takes a unit and the FIN.
+    /// Takes a unit, and the FIN if there is one.
     fn take_unit(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Segments that leave.
+//! Segments to send.
 
 use super::Connection;
 use crate::lt_tcp::sender::Planned;
@@ -75,8 +75,8 @@ impl Connection {
             header.flags = header.flags.with(TcpFlags::ECE, self.agreed.ecn);
         } else {
             header.ack = TcpSeq(0);
-            // A SYN that is sent again does not ask for ECN: it may be what stops it (RFC 3168,
-            // section 6.1.1.1). Here that would leave the window without any signal, so only
+            // A SYN that is retransmitted does not ask for ECN, which may be what stops it (RFC
+            // 3168, section 6.1.1.1). Here that would leave the window without any signal, so only
             // after a third try.
             let asks = self.config.ecn && self.states.handshake.tries < 3;
             header.flags = TcpFlags::SYN.with(TcpFlags::ECE | TcpFlags::CWR, asks);

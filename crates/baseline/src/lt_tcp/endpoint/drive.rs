@@ -89,7 +89,7 @@ impl LtTcpEndpoint {
         self.table.with(id, |connection| connection.accept(header));
     }
 
-    /// RFC 9293, section 3.10.7.1: the answer to a segment without a connection.
+    /// Answers a segment without a connection (RFC 9293, section 3.10.7.1).
     fn reset_stranger(&mut self, path: PathId, header: &TcpHeader, octets: usize) {
         self.table.ledger.strangers += 1;
         let flag = |bit| u32::from(header.flags.has(bit));

@@ -1,18 +1,18 @@
-//! A block under reconstruction.
+//! A block that is being rebuilt.
 
 use crate::wire::lt_tcp::{BlockReport, UnitHeader};
 use core::num::NonZeroU8;
 use fulmar_proto::bytes::StreamReassembly;
 use fulmar_proto::fec::block::BlockDecoder;
 
-/// What became of a unit.
+/// The outcome of taking a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is kept, or was of no use.
+    /// The unit is kept, or was of no use.
     Kept,
-    /// It completed the block, and so many sources were rebuilt.
+    /// The unit completed the block, and so many sources were rebuilt.
     Rebuilt(u64),
-    /// The block cannot go on like this.
+    /// The block cannot continue like this.
     Spoiled,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Taken {
 #[derive(Debug)]
 pub(super) struct Incoming {
     start: u64,
-    /// One past its last octet.
+    /// The position behind its last octet.
     pub(super) end: u64,
     shape: UnitHeader,
     /// `None` when the block is whole.
@@ -31,7 +31,7 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// The block that `unit` is of.
+    /// The block to which `unit` belongs.
     pub(super) fn new(start: u64, unit: &UnitHeader) -> Option<Self> {
         Some(Self {
             start,
@@ -43,13 +43,13 @@ impl Incoming {
         })
     }
 
-    /// Octets of memory taken.
+    /// Octets of memory allocated.
     pub(super) fn memory_bytes(&self) -> usize {
         let units = self.decoder.as_ref().map_or(0, BlockDecoder::memory_bytes);
         size_of::<Self>() + units
     }
 
-    /// Takes a unit, and rebuilds what is missing as soon as that can be done.
+    /// Takes a unit, and rebuilds missing sources as soon as that is possible.
     pub(super) fn take(
         &mut self,
         reassembly: &mut StreamReassembly,
@@ -95,7 +95,7 @@ impl Incoming {
         Taken::Rebuilt(count)
     }
 
-    /// What the sender should know.
+    /// The report on the block for the sender.
     pub(super) fn report(&self) -> BlockReport {
         let narrow = |count: usize| u8::try_from(count).unwrap_or(u8::MAX);
         let received = usize::from(self.received);
@@ -109,7 +109,7 @@ impl Incoming {
     }
 }
 
-/// Whether the octets are in the reassembly, now or before.
+/// Puts the octets into the reassembly, unless they are there. Returns whether they are.
 fn placed(reassembly: &mut StreamReassembly, start: u64, octets: &[u8]) -> bool {
     let end = start + octets.len() as u64;
     end <= reassembly.next() || !reassembly.insert(start, octets).is_empty()

@@ -109,7 +109,7 @@ fn blocks_that_overlap_or_lie_beyond_the_window_take_no_memory() {
 fn a_block_whose_units_contradict_each_other_begins_anew() {
     let mut receiver = receiver();
     source(&mut receiver, 0, 0, 0);
-    // Parity of other sources: what it rebuilds is no symbol.
+    // Parity of other sources: the symbol that it rebuilds is none.
     let mut wrong = Vec::new();
     encode_repair(&[&[9; 10], &[9; 10], &[9; 9]], 0, &mut wrong).unwrap();
     wrong[1] ^= 0x55;

@@ -1,7 +1,7 @@
-//! What may leave, in which order.
+//! The order in which segments leave.
 //!
-//! RFEC of the oldest block first, for a hole there holds everything up; then the rest of the
-//! block that was begun; then a new one, then the FIN, then probes.
+//! RFEC of the oldest block comes first, because a hole there holds everything up; then the rest of
+//! the block that was begun; then a new block, the FIN, and probes.
 
 use super::super::block::SentBlock;
 use super::super::flight::UNSETTLED_MAX;
@@ -15,12 +15,12 @@ use fulmar_proto::units::Instant;
 /// A segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::lt_tcp) struct Planned {
-    /// What its sequence number stands for.
+    /// The position of its sequence number.
     pub(in crate::lt_tcp) position: u64,
     pub(in crate::lt_tcp) unit: UnitHeader,
     pub(in crate::lt_tcp) fin: bool,
     pub(in crate::lt_tcp) kind: Kind,
-    /// It says that the window was reduced.
+    /// Whether it tells that the window was reduced.
     pub(in crate::lt_tcp) reduced: bool,
 }
 
@@ -59,7 +59,7 @@ impl Sender {
         self.unit_of(now, index, out)
     }
 
-    /// The block that a unit is to leave of: the oldest with RFEC, or the one that was begun.
+    /// The block whose unit is to leave: the oldest with RFEC, or the one that was begun.
     fn next_repaired(&self) -> Option<usize> {
         let waits = |block: &SentBlock| block.queued > 0 || block.unsent() > 0;
         self.blocks.iter().position(waits)
@@ -74,8 +74,8 @@ impl Sender {
         }
         let window = self.control.window();
         let (unit, _) = grain(&self.config, window);
-        // A part of a unit that the peer's window allows waits for more (RFC 9293, section
-        // 3.8.6.2.1), as long as something is out that will bring an answer.
+        // A unit that the peer's window allows only in part waits for more room (RFC 9293, section
+        // 3.8.6.2.1), as long as something is in flight that will bring an answer.
         if available < unsent && available < u64::from(unit) && self.flight.pipe() > 0 {
             return false;
         }
@@ -104,7 +104,7 @@ impl Sender {
         let again = block.next_index == before;
         self.runs = runs;
         let Some(unit_index) = unit_index else {
-            // Everything arrived after all; feedback will tell.
+            // Everything arrived after all; feedback will show it.
             self.blocks.get_mut(index)?.queued = 0;
             return None;
         };
@@ -165,7 +165,7 @@ impl Sender {
         })
     }
 
-    /// After a timeout the oldest missing source leaves again as it is: the last resort.
+    /// After a timeout the oldest missing source is retransmitted as it is: the last resort.
     fn uncoded(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Planned> {
         let silence = self.silence.as_mut().filter(|s| s.uncoded > 0)?;
         silence.uncoded -= 1;
@@ -182,7 +182,7 @@ impl Sender {
     /// The FIN, once everything before it left.
     fn fin(&mut self, now: Instant) -> Option<Planned> {
         let fin = self.fin_at?;
-        // Sent again only when it is all that is missing: then it was lost.
+        // It is retransmitted only when nothing else is missing: then it was lost.
         let is_due = !self.fin_sent || (!self.fin_out && self.una == fin);
         if self.next < fin || !is_due {
             return None;

@@ -1,4 +1,4 @@
-//! What feedback does to a sender.
+//! The effect of feedback on a sender.
 
 use super::super::loss_estimate::share;
 use super::super::redundancy::{LOSS_MAX, reactive};
@@ -13,9 +13,9 @@ use fulmar_proto::units::Instant;
 pub(in crate::lt_tcp) struct FeedbackArrival {
     /// The position expected next.
     pub(in crate::lt_tcp) ack: u64,
-    /// The window, from there.
+    /// The window, counted from that position.
     pub(in crate::lt_tcp) window: u64,
-    /// What it says of units.
+    /// The feedback on units.
     pub(in crate::lt_tcp) feedback: Feedback,
     /// Its runs as positions.
     pub(in crate::lt_tcp) runs: Vec<Range<u64>>,
@@ -23,19 +23,20 @@ pub(in crate::lt_tcp) struct FeedbackArrival {
     pub(in crate::lt_tcp) echoes_congestion: bool,
 }
 
-/// A segment that says that the window was reduced may be lost; so many say it.
+/// The number of segments that tell that the window was reduced, because any may be lost.
 const REDUCED_TOLD: u8 = 3;
-/// What a mark leaves of the window: 4/5, as RFC 8511 recommends, since a queue that marks is far
-/// from overflowing.
+/// The share of the window that stays after a mark: 4/5, as RFC 8511 recommends, since a queue that
+/// marks is far from overflowing.
 const MARK_KEEPS: (u64, u64) = (4, 5);
-/// The chance that what leaves after a timeout brings an answer, if the way back loses as much.
+/// The probability that the units sent after a timeout bring an answer, if the way back loses as
+/// much.
 const ANSWERED: f64 = 0.9;
-/// At the least one unit as it was and one of parity.
+/// The fewest units sent after a timeout: one as it was, and one of parity.
 const SILENT_UNITS_MIN: u8 = 2;
 
 impl Sender {
-    /// Takes feedback whose acknowledgement lies between `una` and what was sent, and says how many
-    /// octets it acknowledges newly.
+    /// Takes feedback whose acknowledgement lies between `una` and the last position sent. Returns
+    /// the number of octets newly acknowledged.
     pub(in crate::lt_tcp) fn on_feedback(&mut self, now: Instant, arrival: FeedbackArrival) -> u64 {
         let acked = self.on_ack(now, arrival.ack, arrival.window);
         let Some(left) = self.flight.on_feedback(arrival.feedback.arrived_end) else {
@@ -50,7 +51,7 @@ impl Sender {
         self.arrivals = arrival.feedback.arrivals;
         if left.advanced {
             if self.silence.is_some_and(|silence| silence.unmarked) && !arrival.echoes_congestion {
-                // What was lost was lost to errors: a queue would have marked what came through.
+                // The losses were errors: a queue would have marked the segments that came through.
                 self.control.undo(now);
             }
             self.on_progress(now);
@@ -62,7 +63,7 @@ impl Sender {
             self.reduced_until = None;
         }
         if left.count > 0 {
-            // Those that arrived have their share of the octets that left.
+            // The units that arrived have their share of the octets that left.
             let arrived = u64::from(arrived).min(left.count);
             self.grow(now, left.octets * arrived / left.count);
         }
@@ -80,7 +81,7 @@ impl Sender {
         acked
     }
 
-    /// Takes the acknowledgement and the window of any segment; says how many octets are newly
+    /// Takes the acknowledgement and the window of any segment. Returns the number of octets newly
     /// acknowledged.
     pub(in crate::lt_tcp) fn on_ack(&mut self, now: Instant, ack: u64, window: u64) -> u64 {
         let acked = ack.saturating_sub(self.una);
@@ -94,7 +95,7 @@ impl Sender {
         while self.blocks.front().is_some_and(|b| b.end() <= self.una) {
             self.blocks.pop_front();
         }
-        // Parity is made of whole blocks.
+        // Parity is made from whole blocks.
         let keep = self.blocks.front().map_or(self.next, |block| block.start);
         self.buffer.release(keep.min(self.una));
         self.on_progress(now);
@@ -102,7 +103,7 @@ impl Sender {
         acked
     }
 
-    /// Something new came back.
+    /// Notes that something new came back.
     fn on_progress(&mut self, now: Instant) {
         self.tries = 0;
         self.probed = false;
@@ -121,10 +122,10 @@ impl Sender {
         }
     }
 
-    /// What the receiver has of each block.
+    /// Takes the receiver's reports on blocks.
     fn take_reports(&mut self, feedback: &Feedback) {
-        // The oldest blocks are reported first: of one that is left out before another, or where
-        // there was room for more, nothing arrived.
+        // The oldest blocks are reported first. If a block is left out before another one, or where
+        // there was room for more, none of its units arrived.
         let mut told = feedback.reports.len() < REPORTS_MAX;
         for block in self.blocks.iter_mut().rev() {
             let id = block.id();
@@ -141,13 +142,13 @@ impl Sender {
         }
     }
 
-    /// The window shrinks, once in a round trip (RFC 3168).
+    /// Shrinks the window, once in a round trip (RFC 3168).
     fn on_mark(&mut self, now: Instant) {
         if self.reduced_until.is_some() {
             return;
         }
         self.counts.marks += 1;
-        // The control halves what it is told to reduce.
+        // The control halves the amount that it is told to reduce.
         let kept = 2 * MARK_KEEPS.0 * self.control.window() / MARK_KEEPS.1;
         self.control.on_loss(now, kept);
         self.reduced_until = Some(self.flight.next());
@@ -155,11 +156,11 @@ impl Sender {
         self.tell_reduced = REDUCED_TOLD;
     }
 
-    /// Settles what left, and asks for parity where that shows that too little will come.
+    /// Settles transmissions that left, and asks for parity where too little will come.
     pub(super) fn settle(&mut self, now: Instant, in_time: bool) {
         while let Some(sent) = self.flight.settle(in_time) {
             let Some(number) = sent.block else {
-                // A FIN that arrived is acknowledged as soon as all before it is here.
+                // A FIN that arrived is acknowledged as soon as everything before it has arrived.
                 self.fin_out = false;
                 continue;
             };
@@ -179,7 +180,7 @@ impl Sender {
         };
     }
 
-    /// One round of RFEC for each block that cannot be whole with what is out.
+    /// Plans one round of RFEC for each block that cannot be completed by the units in flight.
     pub(super) fn plan_repair(&mut self) {
         let loss = self.expected_loss().max(self.loss.0);
         let chance = self.config.fec.reactive.value();
@@ -194,15 +195,15 @@ impl Sender {
         }
     }
 
-    /// How many units make an answer likely.
+    /// The number of units that make an answer likely.
     pub(super) fn units_until_answer(&self) -> u8 {
-        // Whether a unit brings an answer takes two ways.
+        // A unit brings an answer only if it and the answer arrive.
         let arrives = 1.0 - self.loss.0.min(LOSS_MAX);
         let units = reactive(1, 1.0 - arrives * arrives, ANSWERED);
         u8::try_from(units).unwrap_or(u8::MAX)
     }
 
-    /// A silence begins or goes on: little leaves.
+    /// Begins or continues a silence: few units leave.
     pub(super) fn fall_silent(&mut self, unmarked: bool) {
         self.silence = Some(Silence {
             allowance: self.units_until_answer().max(SILENT_UNITS_MIN),

@@ -4,22 +4,22 @@ use super::Sender;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{Duration, Instant};
 
-/// What runs out.
+/// The retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timer {
     at: Instant,
-    /// Nothing is taken for lost yet: an answer is asked for.
+    /// Whether it is for a probe: nothing is held for lost yet, and an answer is asked for.
     probes: bool,
 }
 
-/// What the oldest block sends after a timeout, if nothing is known of it; the silence's allowance
-/// is mostly less.
+/// The units that the oldest block sends after a timeout, if nothing is known of it; the silence's
+/// allowance is mostly smaller.
 const SILENT_QUEUE: u8 = 16;
-/// As many doublings of any timeout reach its maximum.
+/// The number of doublings with which any timeout reaches its maximum.
 const DOUBLINGS_MAX: u32 = 16;
 
 impl Sender {
-    /// When to call [`Sender::handle_deadline`].
+    /// The deadline at which to call [`Sender::handle_deadline`].
     pub(in crate::lt_tcp) fn next_deadline(&self) -> Option<Deadline> {
         let named = |at: Option<Instant>, why| at.map(|at| Deadline { at, why });
         let timer = self.timer.map(|timer| Deadline {
@@ -54,12 +54,12 @@ impl Sender {
         });
     }
 
-    /// How long what was overtaken may be late.
+    /// The time for which a transmission that was overtaken may still arrive.
     pub(super) fn reordering_window(&self) -> Duration {
         self.rtt.smoothed().unwrap_or(self.config.rto.initial) / 4
     }
 
-    /// Starts the persist timer if the peer's window is all that holds data back.
+    /// Starts the persist timer if only the peer's window holds data back.
     pub(in crate::lt_tcp) fn wait_for_window(&mut self, now: Instant) {
         let waits = self.buffer.end() > self.next
             && self.edge <= self.next
@@ -77,8 +77,8 @@ impl Sender {
         }
     }
 
-    /// A timer may have run out. `false`: nothing came back for so many tries that the connection
-    /// should be given up.
+    /// Handles the timers that have run out. Returns `false` if nothing came back for so many tries
+    /// that the connection should be given up.
     pub(in crate::lt_tcp) fn handle_deadline(&mut self, now: Instant) -> bool {
         if self.settle_at.is_some_and(|at| at <= now) {
             self.settle_at = None;
@@ -115,7 +115,7 @@ impl Sender {
         let window = self.control.window();
         let marked = self.was_marked_lately(now);
         if self.silence.is_none() {
-            // Without a mark one halving must do, until it is known what the silence was.
+            // Without a mark one halving must do, until the reason for the silence is known.
             if marked {
                 self.control.on_timeout(now, window, false);
             } else {
@@ -130,7 +130,7 @@ impl Sender {
         self.settle(now, true);
         self.fin_out = false;
         self.fall_silent(!marked);
-        // The oldest block leaves again, whatever was heard of it.
+        // The oldest block is sent again, whatever feedback said of it.
         if let Some(block) = self.blocks.front_mut() {
             block.queued = block.queued.max(u16::from(SILENT_QUEUE));
         } else {

@@ -8,29 +8,29 @@ use crate::wire::tcp::{TcpFlags, TcpHeader, TcpSegment, TcpSeq};
 use fulmar_proto::machine::Ecn;
 use fulmar_proto::units::{Duration, Instant};
 
-/// A silence after which a remembered timestamp may have wrapped (RFC 7323, section 5.5).
+/// The silence after which a remembered timestamp may have wrapped (RFC 7323, section 5.5).
 const TIMESTAMP_TRUST: Duration = Duration::from_secs(24 * 24 * 3600);
-/// A payload that leaves room for the longest options (RFC 6691).
+/// The least payload; it leaves room for the longest options (RFC 6691).
 const PAYLOAD_MIN: u32 = 24;
 
 impl Connection {
-    /// Becomes the answer to a SYN that came to a listener.
+    /// Makes this connection the answer to a SYN that came to a listener.
     pub(in crate::tcp) fn accept(&mut self, now: Instant, syn: &TcpHeader) {
         self.states.accept();
         self.take_syn(now, syn);
     }
 
-    /// The peer's position of `seq`, near what is expected; -1 is its SYN.
+    /// The peer's position for `seq`, near the one expected; -1 is its SYN.
     fn position(&self, seq: TcpSeq) -> i64 {
         self.numbers.position(seq, self.receiver.next())
     }
 
-    /// Our position that `ack` stands for, -1 for our SYN.
+    /// Our position for `ack`; -1 is our SYN.
     fn acked_by(&self, ack: TcpSeq) -> i64 {
         self.numbers.acked_by(ack, self.sender.una())
     }
 
-    /// A segment of this connection arrived.
+    /// Takes a segment of this connection.
     pub(in crate::tcp) fn on_segment(
         &mut self,
         now: Instant,
@@ -47,7 +47,7 @@ impl Connection {
     fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &TcpSegment<'_>) -> Reply {
         let header = &segment.header;
         let acks = header.flags.has(TcpFlags::ACK);
-        // Nothing but the SYN was sent.
+        // Only the SYN was sent.
         if acks && header.ack != self.numbers.our_seq(0) {
             return reset_unless(header.flags.has(TcpFlags::RST));
         }
@@ -65,13 +65,13 @@ impl Connection {
             self.establish(now, header);
             self.receiver.answers.owe_now();
         } else {
-            // Simultaneous open.
+            // A simultaneous open.
             self.states.cross();
         }
         Reply::None
     }
 
-    /// What the peer's SYN says.
+    /// Takes the values in the peer's SYN.
     fn take_syn(&mut self, now: Instant, syn: &TcpHeader) {
         let options = &syn.options;
         self.numbers.theirs = syn.seq;
@@ -96,7 +96,7 @@ impl Connection {
         self.sender.set_peer_window(u64::from(syn.window));
     }
 
-    /// Our SYN is acknowledged.
+    /// Establishes the connection: our SYN is acknowledged.
     fn establish(&mut self, now: Instant, header: &TcpHeader) {
         let echo_age = self.echo_age(now, header);
         let handshake = self.states.establish(self.sender.is_finishing());
@@ -113,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// The peer's window in octets. Those of SYNs are not shifted.
+    /// The peer's window in octets. Windows in SYNs are not shifted.
     fn window_of(&self, header: &TcpHeader) -> u64 {
         let shift = match self.agreed.shifts {
             Some((_, peer)) if !header.flags.has(TcpFlags::SYN) => peer,
@@ -122,14 +122,14 @@ impl Connection {
         u64::from(header.window) << shift
     }
 
-    /// How old the timestamp is that the peer echoes.
+    /// The age of the timestamp that the peer echoes.
     fn echo_age(&self, now: Instant, header: &TcpHeader) -> Option<Duration> {
         let stamps = header.options.timestamps?;
         if !self.agreed.timestamps || stamps.echo == 0 {
             return None;
         }
         let age = self.clock(now).wrapping_sub(stamps.echo);
-        // An echo from the future is none of ours.
+        // An echo from the future is not ours.
         (age < 1 << 31).then(|| Duration::from_millis(u64::from(age)))
     }
 
@@ -198,8 +198,9 @@ impl Connection {
         self.acked_by(ack) > self.sender.next().cast_signed()
     }
 
-    /// RFC 9293, section 3.4, with one allowance: what begins where it should is acceptable even
-    /// when the window is shut, for its acknowledgement counts.
+    /// Whether a segment is acceptable (RFC 9293, section 3.4), with one allowance: one that begins
+    /// at the position expected is acceptable even when the window is shut, because its
+    /// acknowledgement counts.
     fn is_acceptable(&self, position: i64, len: u64) -> bool {
         let next = self.receiver.next().cast_signed();
         let end = self
@@ -217,7 +218,8 @@ impl Connection {
         position < end && position.saturating_add(len) > next
     }
 
-    /// RFC 7323, sections 3.2 and 5.3: protection against wrapped sequence numbers.
+    /// Whether the timestamp passes the protection against wrapped sequence numbers (RFC 7323,
+    /// sections 3.2 and 5.3).
     fn has_good_timestamp(&self, now: Instant, header: &TcpHeader) -> bool {
         if !self.agreed.timestamps || header.flags.has(TcpFlags::RST) {
             return true;
@@ -231,8 +233,8 @@ impl Connection {
         })
     }
 
-    /// RFC 7323, section 4.3: the timestamp that is echoed is that of the segment the last
-    /// acknowledgement waited for.
+    /// Notes the timestamp to echo: that of the segment for which the last acknowledgement waited
+    /// (RFC 7323, section 4.3).
     fn note_timestamp(&mut self, now: Instant, header: &TcpHeader, position: i64) {
         if let Some(stamps) = header.options.timestamps
             && self.agreed.timestamps
@@ -242,15 +244,15 @@ impl Connection {
         }
     }
 
-    /// An answer to what cannot be accepted. Data are answered each time: their sender repeats them
-    /// until it hears that they were here.
+    /// Answers a segment that cannot be accepted. Data is answered each time: its sender repeats it
+    /// until it hears that it arrived.
     fn challenge(&mut self, now: Instant, segment: &TcpSegment<'_>) {
         if !segment.payload.is_empty() || self.challenges.permits(now) {
             self.receiver.answers.owe_now();
         }
     }
 
-    /// RFC 5961, section 3: only what is exactly expected resets.
+    /// Handles a reset (RFC 5961, section 3): only the number that is exactly expected resets.
     fn on_reset(&mut self, now: Instant, position: i64, segment: &TcpSegment<'_>) {
         if position != self.receiver.next().cast_signed() {
             self.challenge(now, segment);
@@ -259,8 +261,8 @@ impl Connection {
         self.states.end(match self.states.state() {
             TcpState::SynReceived => TcpCloseReason::Refused,
             TcpState::TimeWait => TcpCloseReason::Finished,
-            // Everything of both sides is acknowledged but our FIN, and the peer is gone because it
-            // said its last acknowledgement often enough (RFC 9293, section 3.10.7.4).
+            // Everything of both sides is acknowledged except our FIN. The peer is gone because it
+            // sent its last acknowledgement often enough (RFC 9293, section 3.10.7.4).
             TcpState::Closing | TcpState::LastAck if self.sender.is_all_acked() => {
                 TcpCloseReason::Finished
             }
@@ -268,7 +270,7 @@ impl Connection {
         });
     }
 
-    /// Takes the acknowledgement; `false` if the segment is to be dropped.
+    /// Takes the acknowledgement. Returns `false` if the segment is to be dropped.
     fn take_ack(&mut self, now: Instant, segment: &TcpSegment<'_>, position: i64) -> bool {
         let header = &segment.header;
         let (ack, una) = (self.acked_by(header.ack), self.sender.una());
@@ -309,14 +311,14 @@ impl Connection {
         true
     }
 
-    /// Takes octets and FIN.
+    /// Takes the octets, and the FIN if there is one.
     fn take_octets(&mut self, now: Instant, segment: &TcpSegment<'_>, position: i64) {
         let fin = segment.header.flags.has(TcpFlags::FIN);
         if segment.payload.is_empty() && !fin {
             return;
         }
-        // Position -1 would be the peer's SYN, which is not acceptable here any more; what begins
-        // before the stream is cut to it.
+        // Position -1 would be the peer's SYN, which is not acceptable here any more. A segment
+        // that begins before the stream is cut to the stream's beginning.
         let before = usize::try_from(position.min(0).unsigned_abs()).unwrap_or(usize::MAX);
         let octets = segment.payload.get(before..).unwrap_or_default();
         let start = u64::try_from(position).unwrap_or(0);

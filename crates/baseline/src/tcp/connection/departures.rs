@@ -1,4 +1,4 @@
-//! Segments that leave.
+//! Segments to send.
 
 use super::Connection;
 use crate::stream::{Departure, Owed, shift_for, wire};
@@ -31,7 +31,8 @@ impl Connection {
         if !self.states.state().is_synchronized() {
             return None;
         }
-        // What tells of a hole goes by itself, or it would not count as a duplicate.
+        // An acknowledgement that shows a hole goes by itself, or it would not count as a
+        // duplicate.
         let owed = self.receiver.answers.owed() == Owed::Now;
         if owed && self.receiver.blocks().next().is_some() {
             return Some(self.send_ack(now, addresses, out));
@@ -86,8 +87,8 @@ impl Connection {
             header.options.window_scale = config
                 .window_scaling
                 .then(|| shift_for(config.receive_buffer));
-            // A SYN that is sent again does not ask for ECN: it may be what stops it (RFC 3168,
-            // section 6.1.1.1).
+            // A SYN that is retransmitted does not ask for ECN, which may be what stops it (RFC
+            // 3168, section 6.1.1.1).
             let asks = config.ecn && self.states.handshake.tries == 0;
             header.flags = TcpFlags::SYN.with(TcpFlags::ECE | TcpFlags::CWR, asks);
         }
@@ -145,7 +146,7 @@ impl Connection {
         self.sender.on_sent(now, plan);
         self.tell_room();
         self.note_acknowledged();
-        // Retransmissions are not marked (RFC 3168, section 6.1.5), nor are bare FINs.
+        // Retransmissions are not marked (RFC 3168, section 6.1.5), nor are FINs without data.
         let capable = self.agreed.ecn && !plan.again && carries;
         Departure {
             len,
@@ -162,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Appends a reset that the peer will believe.
+    /// Appends a reset that the peer will accept.
     pub(in crate::tcp) fn write_reset(
         &self,
         now: Instant,

@@ -64,7 +64,7 @@ impl Machine for TcpEndpoint {
 }
 
 impl TcpEndpoint {
-    /// A connection in TIME-WAIT makes way for a SYN beyond it (RFC 6191; RFC 9293, section
+    /// Makes a connection in TIME-WAIT give way to a SYN beyond it (RFC 6191; RFC 9293, section
     /// 3.10.7.4), if someone listens.
     fn makes_way(&mut self, id: TcpConnectionId, segment: &TcpSegment<'_>) -> bool {
         let header = &segment.header;
@@ -101,7 +101,7 @@ impl TcpEndpoint {
             .with(id, |connection| connection.accept(now, header));
     }
 
-    /// RFC 9293, section 3.10.7.1: the answer to a segment without a connection.
+    /// Answers a segment without a connection (RFC 9293, section 3.10.7.1).
     fn reset_stranger(&mut self, path: PathId, segment: &TcpSegment<'_>) {
         self.table.ledger.counters.strangers += 1;
         let len = u32::try_from(segment.sequence_len()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What an acknowledgement does to a sender.
+//! The effect of an acknowledgement on a sender.
 
 use super::rate_reduction::RateReduction;
 use super::{Frto, Sender, Stage};
@@ -12,7 +12,7 @@ use fulmar_proto::units::{Duration, Instant};
 pub(in crate::tcp) struct AckArrival {
     /// The position expected next.
     pub(in crate::tcp) ack: u64,
-    /// The window, from there.
+    /// The window, counted from that position.
     pub(in crate::tcp) window: u64,
     /// Whether the segment has neither data nor FIN.
     pub(in crate::tcp) bare: bool,
@@ -22,15 +22,15 @@ pub(in crate::tcp) struct AckArrival {
     pub(in crate::tcp) echo_age: Option<Duration>,
     /// Whether a congestion mark is echoed.
     pub(in crate::tcp) echoes_congestion: bool,
-    /// Whether the window field is news (RFC 9293's WL1 and WL2).
+    /// Whether the window field is newer than the one known (RFC 9293's WL1 and WL2).
     pub(in crate::tcp) updates_window: bool,
 }
 
 impl Sender {
-    /// Takes an acknowledgement between `una` and `next`, and says how many octets it acknowledges
-    /// newly.
+    /// Takes an acknowledgement between `una` and `next`. Returns the number of octets newly
+    /// acknowledged.
     pub(in crate::tcp) fn on_ack(&mut self, now: Instant, arrival: &AckArrival) -> u64 {
-        // What arrived in all: what is acknowledged, and what is said to be here beyond a hole.
+        // All arrivals: octets that are acknowledged, and octets reported beyond a hole.
         let delivered_before = self.una + self.board.sacked();
         let mut news = 0;
         if self.sack {
@@ -45,8 +45,8 @@ impl Sender {
         if acked > 0 {
             self.on_advance(now, arrival, acked);
         }
-        // RFC 6675 counts what says something new, though it may advance, too; RFC 5681 what says
-        // nothing new.
+        // RFC 6675 counts acknowledgements that tell something new, though they may advance, too;
+        // RFC 5681 counts those that tell nothing new.
         let duplicate = if self.sack {
             news > 0
         } else {
@@ -63,7 +63,7 @@ impl Sender {
             self.set_peer_window(arrival.window);
         }
         if arrival.window == 0 {
-            // A shut window that is told of is patience asked for, not silence.
+            // A peer that tells of a shut window asks for patience; it is not silent.
             self.tries = 0;
         }
         self.wait_for_window(now);
@@ -120,7 +120,7 @@ impl Sender {
         }
     }
 
-    /// Growth with an acknowledgement that came in the repair after a timeout.
+    /// Grows the window for an acknowledgement that came in the repair after a timeout.
     fn grow_after_timeout(&mut self, now: Instant, octets: u64, until: u64) {
         let above = self.una.saturating_sub(until);
         if self.una < until || self.config.growth.at_repair_end {
@@ -135,7 +135,7 @@ impl Sender {
         self.control.on_acked(Acked { now, octets, rtt });
     }
 
-    /// Takes a sample of the round trip if one is to be had.
+    /// Takes a sample of the round trip, if there is one.
     fn sample(&mut self, now: Instant, sent_at: Option<Instant>, echo_age: Option<Duration>) {
         if let Some(sent_at) = sent_at {
             self.rtt.on_sample(now.saturating_since(sent_at));
@@ -148,7 +148,7 @@ impl Sender {
         }
     }
 
-    /// A partial acknowledgement: the next hole is lost, too.
+    /// Handles a partial acknowledgement: the next hole is lost, too.
     fn on_partial(&mut self) {
         if let Stage::Recovery { partial, .. } = &mut self.stage {
             *partial = true;
@@ -160,8 +160,8 @@ impl Sender {
         }
     }
 
-    /// The oldest segment is lost and leaves again, whatever the window. Without SACK nothing is
-    /// known of what follows, and a full segment leaves from there.
+    /// Retransmits the oldest segment, which is lost, whatever the window. Without SACK nothing is
+    /// known of the segments behind it, and a full segment is sent from there.
     fn resend_head(&mut self) {
         self.board.hold_head_lost();
         self.resend_now = if self.sack {
@@ -171,14 +171,14 @@ impl Sender {
         };
     }
 
-    /// Without SACK: what duplicates told of is over.
+    /// Forgets, without SACK, the guesses that duplicates led to.
     fn forget_guesses(&mut self) {
         if !self.sack {
             self.board.forget_sacks();
         }
     }
 
-    /// What is lost by what arrived above it.
+    /// Holds segments lost by the arrivals above them.
     fn detect_lost(&mut self) {
         if self.sack {
             let duplicates = usize::from(self.config.recovery.duplicates);
@@ -191,8 +191,8 @@ impl Sender {
         if threshold == 0 {
             return;
         }
-        // Duplicates after a timeout may answer what was sent again in vain (RFC 6582, section 4);
-        // and they end F-RTO's doubts (RFC 5682, steps 2a and 3a).
+        // Duplicates after a timeout may answer retransmissions that were not needed (RFC 6582,
+        // section 4). They also end F-RTO's doubts (RFC 5682, steps 2a and 3a).
         if let Stage::Loss { frto, .. } = &mut self.stage {
             *frto = Frto::Off;
             return;
@@ -214,7 +214,7 @@ impl Sender {
     fn enter_recovery(&mut self, now: Instant, delivered_before: u64) {
         self.counts.fast_recoveries += 1;
         let reduces = self.config.recovery.rate_reduction;
-        // What this acknowledgement tells of counts as delivered in the recovery.
+        // The octets of this acknowledgement count as delivered in the recovery.
         let flight = self.next.saturating_sub(delivered_before);
         let base = self.reduction_base();
         if self.reduced_until.is_none() {
@@ -233,7 +233,7 @@ impl Sender {
         self.timer = Some(now + self.rto());
     }
 
-    /// In a recovery with rate reduction: an acknowledgement was taken.
+    /// Updates the rate reduction of a recovery after an acknowledgement.
     fn reduce_in_proportion(&mut self, delivered_before: u64, is_safe: bool) {
         let delivered = (self.una + self.board.sacked()).saturating_sub(delivered_before);
         let (pipe, mss) = (self.board.pipe(), self.mss);
@@ -247,10 +247,10 @@ impl Sender {
         }
     }
 
-    /// What a reduction takes its share of.
+    /// The amount of which a reduction takes its share.
     pub(super) fn reduction_base(&self) -> u64 {
         match self.config.recovery.reduce {
-            // What Limited Transmit sent does not count (RFC 5681, section 3.2, step 2).
+            // Octets sent by Limited Transmit do not count (RFC 5681, section 3.2, step 2).
             ReduceFrom::Flight => self.flight().saturating_sub(self.extra_sent),
             ReduceFrom::Window => self.control.window(),
             ReduceFrom::Pipe => self.board.pipe(),
@@ -268,13 +268,13 @@ impl Sender {
         self.tell_reduced = true;
     }
 
-    /// The first acknowledgements after a timeout (RFC 5682, section 2.1).
+    /// Handles the first acknowledgements after a timeout (RFC 5682, section 2.1).
     fn doubt_timeout(&mut self, now: Instant, until: u64, step: Frto, any_original: bool) {
         let next_step = match step {
             // Step 2b: it advances, but does not cover everything: send new data, if there are any
             // and the windows let them out.
             Frto::First if self.una < until && self.new_data(self.room()).is_ok() => Frto::Second,
-            // Step 3b: what was sent once arrives, so the timeout was spurious.
+            // Step 3b: a segment that was sent only once arrives, so the timeout was spurious.
             Frto::Second if any_original => {
                 self.counts.spurious_timeouts += 1;
                 self.board.hold_none_lost();

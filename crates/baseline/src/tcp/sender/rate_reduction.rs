@@ -1,20 +1,21 @@
-//! Proportional rate reduction: in fast recovery what leaves follows what arrives (RFC 9937).
+//! Proportional rate reduction: in fast recovery, octets leave in proportion to those that arrive
+//! (RFC 9937).
 
-/// The state of RFC 9937, section 6, in octets.
+/// The rate reduction's state (RFC 9937, section 6), in octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RateReduction {
-    /// What arrived since recovery began.
+    /// The octets that arrived since recovery began.
     delivered: u64,
-    /// What left since.
+    /// The octets that left since recovery began.
     sent: u64,
-    /// What was out when it began and had not arrived: `RecoverFS`.
+    /// The octets in flight when it began that had not arrived: `RecoverFS`.
     flight: u64,
     /// The window until the next acknowledgement.
     window: u64,
 }
 
 impl RateReduction {
-    /// Recovery begins with `flight` octets out that had not arrived before this acknowledgement.
+    /// Begins with `flight` octets in flight that had not arrived before this acknowledgement.
     pub(super) const fn begin(flight: u64) -> Self {
         Self {
             delivered: 0,
@@ -24,8 +25,8 @@ impl RateReduction {
         }
     }
 
-    /// An acknowledgement told of `delivered` octets; `is_safe` if it acknowledges what was sent
-    /// again and tells of no further loss.
+    /// Takes an acknowledgement of `delivered` octets; `is_safe` if it acknowledges retransmissions
+    /// and tells of no further loss.
     pub(super) fn on_ack(
         &mut self,
         delivered: u64,
@@ -49,7 +50,7 @@ impl RateReduction {
         self.window = pipe + count;
     }
 
-    /// `len` octets left.
+    /// Notes that `len` octets left.
     pub(super) const fn on_sent(&mut self, len: u64) {
         self.sent += len;
     }

@@ -4,11 +4,11 @@ use super::{Frto, Sender, Stage};
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{Duration, Instant};
 
-/// As many doublings of any timeout reach its maximum.
+/// The number of doublings with which any timeout reaches its maximum.
 const PERSIST_DOUBLINGS_MAX: u32 = 16;
 
 impl Sender {
-    /// When to call [`Sender::handle_deadline`].
+    /// The deadline at which to call [`Sender::handle_deadline`].
     pub(in crate::tcp) fn next_deadline(&self) -> Option<Deadline> {
         let retransmit = self.timer.map(|at| Deadline {
             at,
@@ -21,7 +21,7 @@ impl Sender {
         Deadline::earlier(retransmit, persist)
     }
 
-    /// Starts the persist timer if the peer's window is all that holds data back.
+    /// Starts the persist timer if only the peer's window holds data back.
     pub(in crate::tcp) fn wait_for_window(&mut self, now: Instant) {
         let wanted = self.end().saturating_sub(self.next);
         let peer = self.edge.saturating_sub(self.next);
@@ -39,8 +39,8 @@ impl Sender {
         wait.min(self.config.rto.max)
     }
 
-    /// A timer may have run out. `false`: nothing new came for so many tries that the connection
-    /// should be given up.
+    /// Handles the timers that have run out. Returns `false` if nothing new came for so many tries
+    /// that the connection should be given up.
     pub(in crate::tcp) fn handle_deadline(&mut self, now: Instant) -> bool {
         if self.persist.is_some_and(|at| at <= now) {
             self.persist_count += 1;
@@ -75,7 +75,7 @@ impl Sender {
             self.tell_reduced = true;
         }
         if !self.sack || self.board.is_head_sacked() {
-            // The receiver took back what it said it had (RFC 2018, section 8), or it was a guess.
+            // The receiver took its reports back (RFC 2018, section 8), or they were guesses.
             self.board.forget_sacks();
         }
         self.board.hold_all_lost();

@@ -8,20 +8,20 @@
 //! answer     0x25 | epoch 16 | base 16 | challenge 32 | CRC-32
 //! ```
 //!
-//! `epoch` is drawn by the sending end at its birth, and so is its first number: the frames of a
-//! restarted end are not taken for those of its former life. `base` is the lowest number that the sender may still send:
-//! lower ones are confirmed or given up. `next` is the lowest number the receiver still waits for;
-//! bit i of the bits (most significant first) says whether number `next` + 1 + i has arrived.
+//! `epoch` is drawn by the sending end at its birth, and so is its first number: frames of a restarted end can be told
+//! from those of its former life. `base` is the lowest number that the sender may still send: lower ones are confirmed
+//! or given up. `next` is the lowest number the receiver still waits for; bit i of the bits (most significant first)
+//! says whether number `next` + 1 + i has arrived.
 
 use super::{Challenge, FrameNumber, FrameReject, LinkKind, open, seal};
 
 /// Octets around a packet.
 pub const ARQ_OVERHEAD_BYTES: usize = 11;
 
-/// The longest bit list: a window of 1,024.
+/// The longest bit list, for a window of 1,024.
 pub const ARQ_BITS_MAX: usize = 128;
 
-/// Which life of a sending end a number belongs to.
+/// The life of a sending end that a number belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Epoch(pub u16);
 
@@ -41,31 +41,33 @@ pub enum ArqFrame<'a> {
         /// The packet; not empty.
         packet: &'a [u8],
     },
-    /// What the sender gave up, when it has no data to say so with.
+    /// An announcement of the frames that the sender gave up, when it has no data that could carry
+    /// it.
     Advance {
         /// The sender's life.
         epoch: Epoch,
         /// The lowest number the sender may still send.
         base: FrameNumber,
     },
-    /// What has arrived.
+    /// An acknowledgement of the frames that have arrived.
     Ack {
-        /// Whose numbers these are.
+        /// The life whose numbers these are.
         epoch: Epoch,
         /// The lowest number that is missing.
         next: FrameNumber,
-        /// Which of those behind it have arrived.
+        /// The frames behind it that have arrived.
         bits: &'a [u8],
     },
-    /// Frames came of a life that is not the known one: is it of now?
+    /// A question, after frames came of a life that is not the known one: is that life the present
+    /// one?
     Challenge(Challenge),
-    /// A sender says who it is.
+    /// A sender's answer with its name.
     Answer {
         /// The sender's life.
         epoch: Epoch,
         /// The lowest number the sender may still send.
         base: FrameNumber,
-        /// What is answered.
+        /// The challenge that is answered.
         challenge: Challenge,
     },
 }

@@ -1,14 +1,15 @@
 //! A number that only an end that is alive can answer.
 
-/// A number that only who hears it can answer: proof that what answers it is of now.
+/// A number that only an end that hears it can answer: proof that the life which answers is the
+/// present one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Challenge(pub u32);
 
 impl Challenge {
-    /// What answers none.
+    /// The challenge that nobody answers.
     pub const NONE: Self = Self(0);
 
-    /// Another one, never [`Challenge::NONE`], in steps that `seed` gives.
+    /// The next challenge, never [`Challenge::NONE`], in steps that `seed` gives.
     #[must_use]
     pub const fn after(self, seed: u32) -> Self {
         let next = self.0.wrapping_add(seed | 1);

@@ -5,11 +5,11 @@ use fulmar_proto::wire::checksum::crc32;
 /// Octets of the CRC-32 at a frame's end.
 const FRAME_CHECK_BYTES: usize = 4;
 
-/// Why a frame cannot be used.
+/// The reason why a frame cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameReject {
-    /// Shorter than any frame of its kind.
+    /// The frame is shorter than any frame of its kind.
     #[error("shorter than a frame of its kind")]
     Truncated,
     /// The check does not match.
@@ -47,25 +47,25 @@ impl LinkKind {
     pub const PLAIN_DATA: Self = Self(0x10);
     /// A packet of ARQ, for the first time.
     pub const ARQ_DATA: Self = Self(0x20);
-    /// The same again.
+    /// A packet of ARQ that is retransmitted.
     pub const ARQ_AGAIN: Self = Self(0x21);
-    /// What an ARQ sender gave up.
+    /// The frames that an ARQ sender gave up.
     pub const ARQ_ADVANCE: Self = Self(0x22);
-    /// What has arrived at an ARQ receiver.
+    /// An acknowledgement by an ARQ receiver.
     pub const ARQ_ACK: Self = Self(0x23);
-    /// An ARQ receiver asks which life of its peer is of now.
+    /// An ARQ receiver's question: which life of its peer is the present one?
     pub const ARQ_CHALLENGE: Self = Self(0x24);
-    /// An ARQ sender says which it is.
+    /// An ARQ sender's answer with its name.
     pub const ARQ_ANSWER: Self = Self(0x25);
     /// A source of LL-HARQ.
     pub const HARQ_SOURCE: Self = Self(0x30);
     /// A repair symbol of its first round.
     pub const HARQ_PARITY: Self = Self(0x31);
-    /// What a receiver of LL-HARQ needs.
+    /// The needs of a receiver of LL-HARQ.
     pub const HARQ_FEEDBACK: Self = Self(0x32);
-    /// An LL-HARQ receiver asks which life of its peer is of now.
+    /// An LL-HARQ receiver's question: which life of its peer is the present one?
     pub const HARQ_CHALLENGE: Self = Self(0x33);
-    /// An LL-HARQ sender says which it is.
+    /// An LL-HARQ sender's answer with its name.
     pub const HARQ_ANSWER: Self = Self(0x34);
     /// A repair symbol of LL-HARQ's second round.
     pub const HARQ_SECOND: Self = Self(0x35);

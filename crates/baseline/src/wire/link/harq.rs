@@ -10,44 +10,45 @@
 //! answer    0x34 | epoch 16 | base 16 | challenge 32 | CRC-32
 //! ```
 //!
-//! A source's octets are its place and a part of a packet and its CRC-32; the place is 0x80 if the
-//! part is the packet's first, 0x40 if it is its last, and the packet's number in its block. A symbol
-//! is a row of parity over the block's first `span` sources. `serial` counts the units of a life, all
-//! of them; `before` is how many sources the block before has, 0 if there is none. `left` is how many
-//! units of the round follow, 255 if that is open. `loss` is the receiver's estimate times 65,535;
-//! margins are in sixteenths of a deviation. A report says how many of a block's sources were heard
-//! of, and how many symbols are needed for those; 255 for a block that is still coming.
+//! A source's octets are its place, a part of a packet, and its CRC-32. The place is 0x80 if the
+//! part is the packet's first, 0x40 if it is its last, and the packet's number in its block. A
+//! symbol is a row of parity over the block's first `span` sources. `serial` counts all units of a
+//! life. `before` is the number of sources in the block before, 0 if there is none. `left` is the
+//! number of units of the round that follow, 255 if that is open. `loss` is the receiver's estimate
+//! times 65,535; margins are in sixteenths of a deviation. A report has the number of the block's
+//! sources that are known to exist, and the number of symbols that are needed for them; 255 for a
+//! block whose first round is not over.
 //!
 //! A unit's check is the HEC polynomial's, two octets because units are short; the packet's own
 //! CRC-32 catches what it overlooks.
 //!
 //! # Sources
-//! spec/protocols.md 2.4 (block, index, n); the rest is ours.
+//! The slides show no frame; the format is ours.
 
 use super::arq::Epoch;
 use super::{Challenge, FrameNumber, FrameReject, LinkKind, open, seal};
 use fulmar_proto::wire::checksum::hec;
 
-/// The blocks that one feedback can speak of.
+/// The most blocks on which one feedback reports.
 pub const HARQ_REPORTS_MAX: usize = 256;
 
-/// How many units follow is open.
+/// The value of `left` while the number of units that follow is open.
 pub const LEFT_OPEN: u8 = u8::MAX;
 
 /// The need of a block that is still coming.
 const STILL_COMING: u8 = u8::MAX;
 
-/// What a unit carries.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
-    /// A source, its place among its packet's parts coded with it.
+    /// A source, which is coded together with its place among its packet's parts.
     Source {
-        /// Which of the block's sources.
+        /// The index among the block's sources.
         index: u8,
     },
     /// A repair symbol.
     Parity {
-        /// Which of the block's rows.
+        /// The index among the block's rows.
         row: u8,
         /// The sources it spans, at least 1.
         span: u8,
@@ -69,20 +70,20 @@ pub struct Unit {
     pub block: FrameNumber,
     /// The sources of the block before; 0 if there is none.
     pub before: u8,
-    /// What it carries.
+    /// The unit's kind.
     pub kind: UnitKind,
 }
 
-/// What a receiver says of a block.
+/// The receiver's report on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockReport {
-    /// Its first round is going on.
+    /// The block's first round is not over.
     Coming,
-    /// Its first round seems to be over.
+    /// The block's first round seems to be over.
     Heard {
-        /// The sources that were heard of: the block may have more.
+        /// The sources that are known to exist: the block may have more.
         span: u8,
-        /// The symbols that are needed for those, at most 254.
+        /// The symbols that are needed for these sources, at most 254.
         need: u8,
     },
 }
@@ -92,35 +93,36 @@ pub enum BlockReport {
 pub enum HarqFrame<'a> {
     /// A unit and its octets.
     Unit(Unit, &'a [u8]),
-    /// What is needed.
+    /// A receiver's needs.
     Feedback(Feedback),
-    /// Units came of a life that is not the known one: is it of now?
+    /// A question, after units came of a life that is not the known one: is that life the present
+    /// one?
     Challenge(Challenge),
-    /// A sender says who it is.
+    /// A sender's answer with its name.
     Answer {
         /// The sender's life.
         epoch: Epoch,
         /// The lowest block that is not over for the sender.
         base: FrameNumber,
-        /// What is answered.
+        /// The challenge that is answered.
         challenge: Challenge,
     },
 }
 
-/// What is needed.
+/// The needs of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
-    /// Whose blocks these are.
+    /// The life whose blocks these are.
     pub epoch: Epoch,
-    /// The lowest block still waited for.
+    /// The lowest block that is still awaited.
     pub next: FrameNumber,
     /// The estimated share of lost units, times 65,535.
     pub loss: u16,
     /// The margin of a first round, in sixteenths of a deviation.
     pub margin: u8,
-    /// That of a second round.
+    /// The margin of a second round, in the same units.
     pub answer_margin: u8,
-    /// What is known of the blocks from `next` on.
+    /// The reports on the blocks from `next` on.
     pub reports: Vec<BlockReport>,
 }
 

@@ -5,8 +5,8 @@
 pub struct FrameNumber(pub u16);
 
 impl FrameNumber {
-    /// How far this number is ahead of `base`, going upwards: 0 to 65,535. Windows are at most a
-    /// quarter of that, so whatever is further than half lies behind.
+    /// The distance of this number ahead of `base`, going upwards: 0 to 65,535. Windows are at most
+    /// a quarter of that, so a number farther ahead than half lies behind.
     pub const fn ahead_of(self, base: Self) -> u16 {
         self.0.wrapping_sub(base.0)
     }

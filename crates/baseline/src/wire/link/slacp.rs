@@ -11,15 +11,15 @@
 //!             first | 0   2 | challenge 4 |   check 4    form 2: challenge
 //! ```
 //!
-//! Seven octets around a packet, nine around a retransmission. The check is a CRC-32 over the sender's
-//! *incarnation*, a number drawn at its birth, and the frame: what a restarted end's predecessor
-//! sent fails the check, as damage does. A hello says the number, under incarnation zero. A hello may
-//! itself be one of a former life that was held up: whoever knows another life challenges it, also under
-//! incarnation zero, and believes a hello that answers.
+//! There are seven octets around a packet, and nine around a retransmission. The check is a CRC-32 over
+//! the sender's *incarnation*, a number drawn at its birth, and the frame. So frames of a restarted
+//! end's predecessor fail the check, as damaged ones do. A hello tells the number, under incarnation
+//! zero. A hello may itself belong to a former life and have been held up. So an end that knows another
+//! life challenges it, also under incarnation zero, and trusts a hello that answers.
 //!
 //! # Source
-//! spec/protocols.md 3.1 infers 7 octets with a length and a CRC-16, since the slides show none. A
-//! medium delimits frames, so the length's two octets are better spent on the check.
+//! The slides show no frame. A length field is left out because the medium delimits frames: its two
+//! octets are better spent on the check.
 
 use super::{Challenge, FrameReject};
 use fulmar_proto::wire::checksum::crc32_after;
@@ -59,7 +59,7 @@ impl Lane {
 pub struct LaneSet(u8);
 
 impl LaneSet {
-    /// The same with `lane`.
+    /// The same set with `lane` added.
     #[must_use]
     pub const fn with(self, lane: Lane) -> Self {
         Self(self.0 | 1 << lane.0)
@@ -82,18 +82,18 @@ impl FrameSeq {
         Self(self.0.wrapping_add(count))
     }
 
-    /// How many steps lead from `base` forward to this number, wrapping.
+    /// The number of steps from `base` forward to this number, wrapping.
     pub const fn offset_from(self, base: Self) -> u16 {
         self.0.wrapping_sub(base.0)
     }
 }
 
-/// Which life of an end speaks: drawn at its birth, never zero.
+/// The name of an end's life: drawn at its birth, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Incarnation(pub u32);
 
 impl Incarnation {
-    /// What an end is taken for that has not said hello.
+    /// The incarnation that stands for an end that has not said hello.
     pub const UNKNOWN: Self = Self(0);
 }
 
@@ -106,12 +106,12 @@ pub struct BlockPlace {
     pub index: u8,
 }
 
-/// Consecutive packets that have not come.
+/// Consecutive packets that have not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The first.
+    /// The first of them.
     pub start: FrameSeq,
-    /// How many; at least one.
+    /// The number of packets; at least one.
     pub count: u16,
 }
 
@@ -120,9 +120,9 @@ pub struct Missing {
 pub struct Ack<'a> {
     /// The sender that is acknowledged; [`Incarnation::UNKNOWN`] asks it to say hello.
     pub peer: Incarnation,
-    /// Every packet before this came, or is no longer awaited.
+    /// The packet before which every packet arrived, or is no longer awaited.
     pub expected: FrameSeq,
-    /// The packet after the last that came.
+    /// The packet behind the last one that arrived.
     pub end: FrameSeq,
     ranges: &'a [u8],
 }
@@ -142,18 +142,18 @@ impl Ack<'_> {
 pub enum SlacpFrame<'a> {
     /// A packet for the first time.
     Data {
-        /// Its lane.
+        /// The packet's lane.
         lane: Lane,
-        /// Its number on it.
+        /// The packet's number on its lane.
         seq: FrameSeq,
         /// The packet.
         packet: &'a [u8],
     },
-    /// A packet again.
+    /// A packet that is retransmitted.
     Again {
-        /// Its lane.
+        /// The packet's lane.
         lane: Lane,
-        /// Its number on it.
+        /// The packet's number on its lane.
         seq: FrameSeq,
         /// The block it is sent in.
         place: BlockPlace,
@@ -164,41 +164,41 @@ pub enum SlacpFrame<'a> {
     Parity {
         /// The block's lane.
         lane: Lane,
-        /// How many packets the block has; at least one.
+        /// The number of packets in the block; at least one.
         sources: u8,
         /// The block, and the index of the symbol.
         place: BlockPlace,
-        /// The symbol; a source stands in it as number and packet.
+        /// The symbol; a source in it is a packet's number and the packet.
         symbol: &'a [u8],
     },
-    /// What came.
+    /// An acknowledgement.
     Ack {
-        /// The lane it is about.
+        /// The lane that is acknowledged.
         lane: Lane,
-        /// See [`Ack`].
+        /// The acknowledgement itself, [`Ack`].
         ack: Ack<'a>,
     },
-    /// What the sender will not send again.
+    /// The packets that the sender will not retransmit.
     Floor {
-        /// The lane it is about.
+        /// The packets' lane.
         lane: Lane,
-        /// Nothing before this is sent again.
+        /// The number before which no packet is retransmitted.
         floor: FrameSeq,
     },
-    /// A sender says who it is.
+    /// A sender's hello, with its name.
     Hello {
-        /// Its incarnation.
+        /// The sender's incarnation.
         incarnation: Incarnation,
-        /// The last challenge it heard.
+        /// The last challenge that it heard.
         answer: Challenge,
         /// The lanes on which packets are under way that nobody has acknowledged.
         under_way: LaneSet,
-        /// Where each lane's numbers go on.
+        /// The numbers at which the lanes continue.
         starts: [FrameSeq; LANES],
     },
-    /// A hello was heard of another life than the known one: is it of now?
+    /// A question, after a hello of a life that is not the known one: is that life the present one?
     Challenge {
-        /// What is to be answered.
+        /// The challenge to be answered.
         challenge: Challenge,
     },
 }
@@ -216,7 +216,7 @@ fn first(kind: u8, lane: Lane, form: u8) -> u8 {
     kind << 5 | lane.0 << 2 | form
 }
 
-/// A frame in the making at the end of a buffer.
+/// A frame under construction at the end of a buffer.
 struct Draft<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
@@ -330,8 +330,8 @@ pub fn encode_challenge(challenge: Challenge, out: &mut Vec<u8>) {
         .seal(Incarnation::UNKNOWN);
 }
 
-/// Reads a frame of the end that is known as `from`. Until it has said hello nothing else of it
-/// passes the check.
+/// Reads a frame of the end that is known as `from`. Until that end has said hello, no other frame
+/// of it passes the check.
 ///
 /// # Errors
 /// See [`FrameReject`].

@@ -1,40 +1,41 @@
-//! What a receiver says about units.
+//! The receiver's feedback on units.
 
 use crate::wire::tcp::{SackBlock, TcpSeq};
 
-/// Blocks told of in one feedback, at most: their number has four bits.
+/// Blocks reported in one feedback, at most: their number has four bits.
 pub const REPORTS_MAX: usize = 15;
-/// Runs told of in one feedback, at most.
+/// Runs reported in one feedback, at most.
 pub const RUNS_MAX: usize = 4;
 
-/// What has become of one block that is not wholly below the acknowledgement.
+/// The state of one block that is not wholly below the acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockReport {
     /// The block, modulo 2^16.
     pub block: u16,
     /// Units received, up to 255.
     pub received: u8,
-    /// Units, any of the block's, that are still needed; 0 when it is whole.
+    /// Units, any of the block's, that are still needed; 0 when the block is complete.
     pub needed: u8,
-    /// Units missing below the highest index that came, up to 255.
+    /// Units missing below the highest index that arrived, up to 255.
     pub lost: u8,
 }
 
 /// The receiver's feedback. Counters are cumulative, so that lost feedback loses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// One past the newest ordinal that arrived, modulo 2^16.
+    /// The ordinal behind the newest that arrived, modulo 2^16.
     pub arrived_end: u16,
-    /// How many transmissions arrived in all, modulo 2^16.
+    /// The number of transmissions that arrived in all, modulo 2^16.
     pub arrivals: u16,
     /// The loss estimate in units of 1/65535.
     pub loss: u16,
     /// Its mean deviation in the same units.
     pub deviation: u16,
-    /// Blocks above the acknowledgement of which something arrived, oldest first. Fewer than
-    /// [`REPORTS_MAX`] are all there are.
+    /// Blocks above the acknowledgement of which units arrived, oldest first. If there are fewer
+    /// than [`REPORTS_MAX`], no such block is left out.
     pub reports: Vec<BlockReport>,
-    /// Octets beyond the first hole, lowest first: SACK (RFC 2018) for what is sent uncoded.
+    /// Octets beyond the first hole, lowest first: SACK (RFC 2018) for octets that are sent
+    /// uncoded.
     pub runs: Vec<SackBlock>,
 }
 
@@ -62,7 +63,7 @@ impl Feedback {
         }
     }
 
-    /// Reads what follows the extension's kind; nothing may follow it.
+    /// Reads the octets behind the extension's kind; none may follow.
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
         let (head, rest) = body.split_first_chunk::<FIXED>()?;
         let [counts, e0, e1, a0, a1, l0, l1, d0, d1] = *head;

@@ -15,11 +15,11 @@
 //! # Promises
 //! - Parsing never panics and reads nothing before the checksum matches; it allocates for the
 //!   lists of a feedback only, 15 entries each at most.
-//! - A unit that parses has the payload length that its header says, so that nothing later
+//! - A unit that parses has the payload length that its header states, so that no later step
 //!   depends on the peer's word for it.
 //!
 //! # Sources
-//! Spec, section 2.3 (what feedback and units must say); the layout is ours:
+//! LT-TCP + LL-HARQ slides (units needed, as feedback); the layout is ours:
 //! `docs/protocol/lt-tcp.md`.
 
 mod feedback;

@@ -7,22 +7,22 @@ use crate::wire::tcp::{AddressPair, TcpHeader, TcpReject, TcpSegment};
 const UNIT: u8 = 1;
 const FEEDBACK: u8 = 2;
 
-/// Why a segment is dropped.
+/// The reason why a segment is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LtReject {
     /// The TCP header is wrong.
     #[error(transparent)]
     Tcp(#[from] TcpReject),
-    /// No extension of this protocol, or one that contradicts itself or its payload.
+    /// There is no extension of this protocol, or one that contradicts itself or its payload.
     #[error("impossible LT-TCP extension")]
     Extension,
 }
 
-/// What stands behind the TCP header.
+/// The part of a segment behind the TCP header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extension<'a> {
-    /// Nothing: handshake and reset.
+    /// No extension: handshake and reset.
     None,
     /// A unit and its octets.
     Unit(UnitHeader, &'a [u8]),
@@ -35,7 +35,7 @@ pub enum Extension<'a> {
 pub struct LtSegment<'a> {
     /// TCP's header.
     pub header: TcpHeader,
-    /// What stands behind it.
+    /// The extension behind it.
     pub extension: Extension<'a>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> LtSegment<'a> {
     /// Reads the segment in `octets`.
     ///
     /// # Errors
-    /// [`LtReject`]; nothing is believed before the checksum matches.
+    /// [`LtReject`]; nothing is trusted before the checksum matches.
     pub fn parse(addresses: &AddressPair, octets: &'a [u8]) -> Result<Self, LtReject> {
         let TcpSegment { header, payload } = TcpHeader::parse(addresses, octets)?;
         let extension = match payload.split_first() {

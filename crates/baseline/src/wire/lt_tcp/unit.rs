@@ -1,8 +1,8 @@
-//! Which unit of which block a segment carries.
+//! The unit that a segment carries, and its block.
 
 /// Octets of the unit extension.
 pub const UNIT_EXTENSION_BYTES: usize = 12;
-/// A repair unit is longer than its block's units by the code's length prefix.
+/// Octets by which a repair unit is longer than its block's units: the code's length prefix.
 pub const REPAIR_PREFIX_BYTES: usize = 2;
 /// The longest block: 255 units of the longest packet.
 pub const BLOCK_OCTETS_MAX: u32 = 1 << 24;
@@ -16,11 +16,11 @@ pub struct UnitHeader {
     pub block: u16,
     /// The unit in it: below `k` a source, from there on a repair unit.
     pub index: u8,
-    /// How many source units the block has.
+    /// The number of source units in the block.
     pub k: u8,
-    /// How many units are sent before any feedback: sources and PFEC.
+    /// The number of units sent before any feedback: sources and PFEC.
     pub n: u8,
-    /// How many octets of the stream the block has.
+    /// The number of octets of the stream in the block.
     pub length: u32,
 }
 
@@ -30,12 +30,12 @@ impl UnitHeader {
         self.k > 0
     }
 
-    /// Whether the payload is octets of the stream.
+    /// Whether the payload consists of octets of the stream.
     pub const fn is_source(&self) -> bool {
         self.index < self.k
     }
 
-    /// Octets of every source unit but the last, which may be shorter.
+    /// Octets of every source unit except the last, which may be shorter.
     pub const fn unit_len(&self) -> u32 {
         if self.k == 0 {
             0
@@ -44,7 +44,7 @@ impl UnitHeader {
         }
     }
 
-    /// Where source unit `index` begins in the block.
+    /// The offset of source unit `index` in the block.
     pub const fn offset_of(&self, index: u8) -> u32 {
         index as u32 * self.unit_len()
     }
@@ -56,7 +56,7 @@ impl UnitHeader {
         if rest < unit { rest } else { unit }
     }
 
-    /// The payload that this unit must have.
+    /// The length of the payload that this unit must have.
     pub const fn payload_len(&self) -> usize {
         if !self.is_coded() {
             0
@@ -67,8 +67,8 @@ impl UnitHeader {
         }
     }
 
-    /// Whether such a block exists: every source unit has an octet at least, and the unit is one
-    /// of the 256 that a block can have.
+    /// Whether such a block can exist: every source unit has at least one octet, and the unit is
+    /// one of the 256 that a block can have.
     pub(super) const fn is_possible(&self) -> bool {
         if self.k == 0 {
             return self.block == 0 && self.index == 0 && self.n == 0 && self.length == 0;
@@ -87,7 +87,7 @@ impl UnitHeader {
         out.extend_from_slice(&self.length.to_be_bytes());
     }
 
-    /// Reads what follows the extension's kind.
+    /// Reads the octets behind the extension's kind.
     pub(super) const fn parse(body: &[u8; UNIT_EXTENSION_BYTES - 1]) -> Option<Self> {
         let [index, o0, o1, b0, b1, k, n, l0, l1, l2, l3] = *body;
         let unit = Self {

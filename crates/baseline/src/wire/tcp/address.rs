@@ -3,7 +3,7 @@
 use fulmar_proto::wire::checksum::InternetSum;
 use fulmar_proto::wire::network::{NodeAddress, Protocol};
 
-/// From where to where a segment goes, as the pseudo header needs it.
+/// The addresses of a segment, as the pseudo header needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressPair {
     /// IPv4 (RFC 9293, section 3.1), and the lab's nodes, whose addresses have the same form.
@@ -23,7 +23,7 @@ pub enum AddressPair {
 }
 
 impl AddressPair {
-    /// Between two nodes of the lab, or two IPv4 addresses as numbers.
+    /// The addresses of two nodes of the lab, or two IPv4 addresses as numbers.
     pub const fn nodes(source: NodeAddress, destination: NodeAddress) -> Self {
         Self::V4 {
             source: source.0.to_be_bytes(),
@@ -31,7 +31,7 @@ impl AddressPair {
         }
     }
 
-    /// The pair of the way back.
+    /// The addresses for the way back.
     #[must_use]
     pub const fn reversed(self) -> Self {
         match self {

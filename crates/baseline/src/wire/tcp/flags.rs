@@ -8,23 +8,23 @@ use core::ops::BitOr;
 pub struct TcpFlags(pub u8);
 
 impl TcpFlags {
-    /// No bit.
+    /// No bit set.
     pub const NONE: Self = Self(0);
-    /// No more octets from the sender.
+    /// FIN: no more octets from the sender.
     pub const FIN: Self = Self(0x01);
-    /// Synchronise sequence numbers.
+    /// SYN: synchronise sequence numbers.
     pub const SYN: Self = Self(0x02);
-    /// Reset the connection.
+    /// RST: reset the connection.
     pub const RST: Self = Self(0x04);
-    /// Push.
+    /// PSH: push.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement field is significant.
+    /// ACK: the acknowledgement field is significant.
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer is significant.
+    /// URG: the urgent pointer is significant.
     pub const URG: Self = Self(0x20);
-    /// ECN echo.
+    /// ECE: congestion is echoed (RFC 3168).
     pub const ECE: Self = Self(0x40);
-    /// Congestion window reduced.
+    /// CWR: the congestion window was reduced (RFC 3168).
     pub const CWR: Self = Self(0x80);
 
     /// Whether every bit of `bits` is set.
@@ -32,7 +32,7 @@ impl TcpFlags {
         self.0 & bits.0 == bits.0
     }
 
-    /// These, and `bits` if `wanted`.
+    /// These bits, and `bits` if `wanted`.
     #[must_use]
     pub const fn with(self, bits: Self, wanted: bool) -> Self {
         if wanted { Self(self.0 | bits.0) } else { self }
@@ -58,7 +58,7 @@ const NAMES: [(TcpFlags, char); 8] = [
 ];
 
 impl fmt::Debug for TcpFlags {
-    /// As tcpdump prints them: `S.` is a SYN with an acknowledgement.
+    /// Prints the bits as tcpdump does: `S.` is a SYN with an acknowledgement.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = NAMES.iter().filter(|(flag, _)| self.has(*flag));
         let text: String = set.map(|(_, name)| *name).collect();

@@ -9,11 +9,11 @@ use fulmar_proto::wire::Port;
 /// The header's length without options.
 pub const TCP_HEADER_BYTES: usize = 20;
 
-/// Why a segment is dropped.
+/// The reason why a segment is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TcpReject {
-    /// Shorter than its header.
+    /// The segment is shorter than its header.
     #[error("shorter than its TCP header says")]
     Truncated,
     /// The data offset is below the fixed header's length.
@@ -110,7 +110,7 @@ impl TcpHeader {
     /// Reads the segment in `octets`.
     ///
     /// # Errors
-    /// See [`TcpReject`]; nothing is believed before the checksum matches.
+    /// See [`TcpReject`]; nothing is trusted before the checksum matches.
     pub fn parse<'a>(
         addresses: &AddressPair,
         octets: &'a [u8],

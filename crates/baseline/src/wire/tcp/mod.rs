@@ -1,11 +1,11 @@
 //! TCP segments: header, options, checksum.
 //!
-//! The codec knows octets and nothing of connections. It does not care which network header is
-//! below: [`AddressPair`] gives the share of IPv4's or IPv6's addresses in the checksum.
+//! The codec knows octets and nothing of connections. It works above any network header:
+//! [`AddressPair`] gives the share of IPv4's or IPv6's addresses in the checksum.
 //!
 //! # Does not
 //! - Encode again what it parsed to the same octets: options come in any order, and unknown ones
-//!   are skipped. What it encodes itself it parses to the same header.
+//!   are skipped. A header that it encoded itself parses to the same header.
 //! - Treat urgent data in any way: the pointer is carried, its octets are part of the stream
 //!   (RFC 6093).
 //!

@@ -3,9 +3,10 @@
 use super::header::TcpReject;
 use super::seq::TcpSeq;
 
-/// The data offset has four bits: 60 octets of header, 40 of options.
+/// Octets of options, at most: the data offset has four bits, so 60 octets of header, 40 of them
+/// options.
 pub const TCP_OPTIONS_MAX: usize = 40;
-/// As many blocks of eight octets fit into 40 octets beside kind and length.
+/// SACK blocks, at most: so many blocks of eight octets fit into 40 octets beside kind and length.
 pub const SACK_BLOCKS_MAX: usize = 4;
 
 const END: u8 = 0;
@@ -21,7 +22,7 @@ const TIMESTAMPS: u8 = 8;
 pub struct SackBlock {
     /// Its first octet.
     pub start: TcpSeq,
-    /// One past its last.
+    /// The number behind its last octet.
     pub end: TcpSeq,
 }
 
@@ -50,7 +51,7 @@ impl SackBlocks {
             .unwrap_or(&self.blocks)
     }
 
-    /// Whether there is none.
+    /// Whether there are no blocks.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -61,18 +62,18 @@ impl SackBlocks {
 pub struct Timestamps {
     /// The sender's clock.
     pub value: u32,
-    /// What is echoed of the receiver's.
+    /// The echoed value of the receiver's clock.
     pub echo: u32,
 }
 
-/// The options that mean something here.
+/// The options that this TCP uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// The longest payload the sender takes, without options (RFC 6691). SYN only.
     pub mss: Option<u16>,
-    /// By how many bits windows are shifted. SYN only.
+    /// The number of bits by which windows are shifted. SYN only.
     pub window_scale: Option<u8>,
-    /// Selective acknowledgements are understood. SYN only.
+    /// Whether selective acknowledgements are understood. SYN only.
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
@@ -95,12 +96,12 @@ impl TcpOptions {
         len.next_multiple_of(4)
     }
 
-    /// Whether there is none.
+    /// Whether there are no options.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many SACK blocks fit beside the other options.
+    /// The number of SACK blocks that fit beside the other options.
     pub fn sack_room(&self) -> usize {
         let others = Self {
             sack: SackBlocks::default(),
@@ -160,7 +161,7 @@ impl TcpOptions {
         }
     }
 
-    /// An option with a length that is not its own says nothing.
+    /// Takes an option. One with a length that is not its own is ignored.
     fn take(&mut self, kind: u8, body: &[u8]) {
         match (kind, body) {
             (MSS, &[high, low]) => self.mss = Some(u16::from_be_bytes([high, low])),

@@ -15,7 +15,7 @@ impl TcpSeq {
         Self(self.0.wrapping_add(count))
     }
 
-    /// How far this number lies after `other`; negative if it lies before.
+    /// The distance of this number behind `other`; negative if it lies before.
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
     }

@@ -1,4 +1,4 @@
-//! Feedback: what each block still needs, the estimate and the margins, and how often it is said.
+//! Feedback: each block's needs, the estimate and the margins, and the number of repetitions.
 
 use super::{Owed, Receiver};
 use crate::link::FrameTransmit;
@@ -7,17 +7,17 @@ use crate::wire::link::FrameNumber;
 use crate::wire::link::harq::{BlockReport, Feedback, HarqFrame};
 use fulmar_proto::units::{Duration, Instant, PacketErrorRate};
 
-/// Unit times after which feedback that asks for something is repeated.
+/// Unit times after which feedback with a request is repeated.
 pub(in crate::link::harq) const REPEAT_UNITS: u32 = 4;
-/// Feedback may stay unheard of with this chance, and is repeated as often as that takes: then its
-/// block is answered in vain.
+/// The greatest probability that feedback stays unheard: it is repeated as often as that takes. If
+/// it stays unheard, its block is answered in vain.
 const UNHEARD: f64 = 0.01;
 const REPEATS_MAX: u32 = 6;
-/// Feedback is repeated no earlier than this, so that on a medium that takes no time an answer is there
-/// first; less than what a sender adds to its patience for it.
+/// The least time before feedback is repeated, so that an answer comes first even on a medium that
+/// takes no time. It is less than the time that a sender adds to its wait for feedback.
 const REPEAT_STEP: Duration = Duration::from_micros(10);
 
-/// How often feedback is repeated over a way that loses this share of the frames.
+/// The number of repetitions of feedback over a way that loses this share of the frames.
 pub(in crate::link::harq) fn repeats(loss: PacketErrorRate) -> u32 {
     if loss <= HarqConfig::floor() {
         return 0;
@@ -32,7 +32,7 @@ pub(in crate::link::harq) fn repeats(loss: PacketErrorRate) -> u32 {
 }
 
 impl Receiver {
-    /// A challenge or feedback, if one is due; `loss` is that of the way back.
+    /// Appends a challenge or feedback, if one is due; `loss` is that of the way back.
     pub(in crate::link::harq) fn poll(
         &mut self,
         now: Instant,
@@ -48,7 +48,7 @@ impl Receiver {
         Some(FrameTransmit::control(out.len() - start))
     }
 
-    /// Everything that is known, if it is due.
+    /// The feedback on everything that is known, if it is due.
     fn feed_back(&mut self, now: Instant, loss: PacketErrorRate) -> Option<Feedback> {
         let epoch = self.peer.known()?;
         match core::mem::take(&mut self.owed) {

@@ -1,5 +1,5 @@
-//! Damage that the checks overlooked, units and feedback of other lives, and blocks without an end: none stops the hop, and what
-//! is kept of them has a bound.
+//! Damage that the checks overlooked, units and feedback of other lives, and blocks without an end: none of these stops
+//! the hop, and the memory for them is bounded.
 
 use super::{HarqConfig, Pair, ROUND_TRIP, Sent, end, frames};
 use crate::link::LinkMachine;
@@ -21,7 +21,8 @@ fn damaged(frame: &Sent, damage: impl Fn(&mut Unit)) -> Vec<u8> {
     out
 }
 
-/// What the receiver's challenge and the sender's answer to it lead to.
+/// Exchanges the receiver's challenge and the sender's answer. Returns the packets that are then
+/// released.
 fn introduce(pair: &mut Pair) -> Vec<Vec<u8>> {
     let challenge = frames(&mut pair.receiver, pair.now);
     for (_, octets) in &challenge {
@@ -34,7 +35,7 @@ fn introduce(pair: &mut Pair) -> Vec<Vec<u8>> {
 
 #[test]
 fn damage_that_the_check_overlooked_stops_nothing() {
-    // Every bit of epoch and block, also in a frame that the medium repeats.
+    // Every bit of epoch and block is inverted, also in a frame that the medium repeats.
     for bit in 0..16 {
         let mut pair = Pair::new();
         let sent = pair.send(1);
@@ -75,7 +76,7 @@ fn nor_does_damage_to_the_very_first_unit() {
             came.extend(pair.arrive(&sent));
             came.extend(introduce(&mut pair));
         }
-        // At worst those that came wait for blocks that never were.
+        // At worst the packets that came wait for blocks that never were.
         while pair.receiver.next_deadline().is_some() {
             came.extend(pair.receiver_waits());
             frames(&mut pair.receiver, pair.now);
@@ -111,7 +112,7 @@ fn a_restarted_peer_is_followed_when_it_answers_and_none_of_its_packets_is_lost_
     let sent = pair.send(2);
     assert!(pair.arrive(&sent).is_empty());
     assert_eq!(introduce(&mut pair), [packet(2)]);
-    // What the medium held up of the life that is over changes nothing.
+    // Units of the former life that the medium held up change nothing.
     assert!(pair.arrive(&former).is_empty());
     assert!(introduce(&mut pair).is_empty());
     let sent = pair.send(3);
@@ -133,7 +134,7 @@ fn units_of_a_life_that_never_answers_are_kept_up_to_a_bound_and_come_to_nothing
         assert!(packets(&mut pair.receiver).is_empty());
     }
     let unit = 1_004 / 2 + 1;
-    // And the block that came, whose end is not known.
+    // The block that came is held as well, since its end is not known.
     assert!(pair.receiver.held() <= ByteCount(unit * 1_024 + 2 * (unit + 2)));
     let sent = pair.send(2);
     assert_eq!(pair.arrive(&sent), [packet(2)]);
@@ -158,7 +159,7 @@ fn a_block_of_the_longest_packets_is_closed_by_its_octets() {
     assert_eq!(sender.held(), ByteCount(4 * (65_535 + 4)));
 }
 
-/// A unit of a life that only says it, with a sound check.
+/// A unit of a life that it only claims, with a right check.
 fn unit_frame(serial: u8, kind: UnitKind, octets: &[u8]) -> Vec<u8> {
     let unit = Unit {
         epoch: Epoch(7),
@@ -190,7 +191,7 @@ fn of_a_block_with_endless_units_no_more_than_its_octets_are_kept() {
         assert!(arrive(&mut pair.receiver, pair.now, &parity).is_empty());
     }
     let held = pair.receiver.held();
-    // Six of them fit what a block may hold.
+    // Six of them are as many as a block may hold.
     assert!(held >= ByteCount(6 * 60_000), "{held}");
     assert!(held <= ByteCount(400_000), "{held}");
 }
@@ -225,7 +226,7 @@ fn feedback_of_another_life_or_on_blocks_that_were_never_sent_changes_nothing() 
     for (unexpected, epoch, ahead, kept) in [
         (1, other, 1, held),
         (2, unit.epoch, 2, held),
-        // Overtaken by a later one.
+        // A later one has overtaken it.
         (2, unit.epoch, u16::MAX, held),
         (2, unit.epoch, 1, ByteCount::ZERO),
     ] {
@@ -271,7 +272,7 @@ fn a_block_that_was_answered_is_answered_no_more_while_one_before_it_is_open() {
     }
 }
 
-/// Its sender has given it up: it would come out later than a packet may.
+/// Its sender has given it up: it would be released later than a packet may.
 #[test]
 fn what_waited_for_an_answer_longer_than_a_block_may_does_not_come_out() {
     for (waits, expected) in [(Duration::from_millis(10), 1), (Duration::from_secs(60), 0)] {

@@ -1,4 +1,4 @@
-//! What an end keeps: each bound at its edge, and what is kept is let go.
+//! The memory of an end: each bound is reached exactly, and the memory is freed.
 
 use super::pair::{MEDIUM, Pair, intact, packets};
 use crate::link::LinkMachine;
@@ -13,7 +13,7 @@ use crate::wire::link::slacp::{BlockPlace, FrameSeq, Lane};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::{ByteCount, Duration, Instant, Probability};
 
-/// The sender keeps a window, so what is before the last one of it that came will not come any more.
+/// The sender keeps a window, so packets before the last window that came will not come any more.
 #[test]
 fn behind_a_hole_that_never_fills_a_receiver_holds_a_window_and_then_goes_on() {
     let timing = Timing::new(&SlacpConfig::default(), MEDIUM);
@@ -72,7 +72,8 @@ fn however_many_are_missing_no_more_than_five_hundred_and_twelve_wait_to_go_agai
     let mut pair = Pair::new(SlacpConfig::default(), 1);
     pair.offer(0, 0, 0, vec![small(0)]);
     pair.run_out();
-    // All but the last of what leaves while the lost ones are young enough to be sent again.
+    // All but the last of the packets that leave while the lost ones are young enough to be
+    // retransmitted.
     let mut data = 0;
     pair.fate = Box::new(move |from, _, frame| {
         data += u32::from(from == 0 && frame[0] >> 5 == super::DATA);
@@ -87,10 +88,10 @@ fn however_many_are_missing_no_more_than_five_hundred_and_twelve_wait_to_go_agai
     while pair.run_for(Duration::from_millis(10)) {
         most = most.max(pair.machine(0).retransmissions.held_octets());
     }
-    // Each stands with its number. One was on its way when the others were looked at.
+    // Each packet stands with its number. One was on its way when the others were looked at.
     let bound = 512 * (LEN + 2);
     assert!((bound / 2..=bound).contains(&most), "{most} of {bound}");
-    // As many were asked for again as room was made.
+    // Each time that room was made, as many packets were asked for again.
     assert!(pair.frames(0, super::AGAIN) > 512);
     assert_eq!(pair.machine(0).retransmissions.held_octets(), 0);
 }
@@ -120,7 +121,8 @@ fn a_packet_that_is_longer_than_a_symbol_may_be_is_refused() {
     assert_eq!(machine.held(), ByteCount::from_usize(longest));
 }
 
-/// On a link that is slower than the losses, what was asked for may wait for its turn too long.
+/// On a link that is slower than the losses, a packet that was asked for may wait too long for its
+/// turn.
 #[test]
 fn what_waits_to_go_again_until_it_is_no_longer_worth_it_does_not_go() {
     let until = Instant::START + Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! Frames of lives: what one sent counts for no other, and only a challenge makes a new one believed.
+//! Frames of several lives: a frame of one life counts for no other, and only a challenge makes a new
+//! life trusted.
 
 use super::pair::MEDIUM;
 use crate::link::{LinkMachine, Slacp, SlacpConfig, Strict, by_hand};
@@ -23,14 +24,14 @@ fn lane() -> Lane {
     Lane::new(0)
 }
 
-/// What comes out when a frame that `write` writes arrives.
+/// The packets released when a frame that `write` writes arrives.
 fn arrive(machine: &mut Strict<Slacp>, write: impl FnOnce(&mut Vec<u8>)) -> Vec<Vec<u8>> {
     let mut frame = Vec::new();
     write(&mut frame);
     by_hand::arrive(machine, NOW, &frame)
 }
 
-/// `life` says hello, its numbers from `start` on.
+/// Hands the machine a hello of `life`, whose numbers begin at `start`.
 fn hello(
     machine: &mut Strict<Slacp>,
     life: Incarnation,
@@ -43,7 +44,7 @@ fn hello(
     })
 }
 
-/// What the machine has to say, and the challenge that is part of it.
+/// Takes the machine's frames, and returns the challenge among them.
 fn challenge(machine: &mut Strict<Slacp>) -> Option<Challenge> {
     let said = by_hand::frames(machine, NOW);
     said.iter().find_map(
@@ -90,7 +91,7 @@ fn a_hello_is_believed_that_answers_the_present_challenge_and_none_twice() {
     let asked = challenge(&mut machine).expect("it does not know this life");
     hello(&mut machine, PRESENT, asked, FrameSeq(100));
     assert_eq!(data(&mut machine, PRESENT, FrameSeq(100), b"two"), [b"two"]);
-    // Held up since the former life was over, with an answer to what was asked then.
+    // The hello was held up since the former life was over; it answers the challenge of that time.
     hello(&mut machine, FORMER, asked, FrameSeq(0));
     assert!(data(&mut machine, FORMER, FrameSeq(0), b"one").is_empty());
     assert_eq!(data(&mut machine, PRESENT, FrameSeq(101), b"3"), [b"3"]);
@@ -121,7 +122,7 @@ fn a_known_life_s_hello_that_comes_again_brings_nothing_back() {
     }
 }
 
-/// Blocks are told apart by eight bits, which both lives begin at 0.
+/// Blocks are told apart by eight bits, and both lives begin them at 0.
 #[test]
 fn parity_of_a_new_life_meets_no_packets_of_a_former_one() {
     let mut machine = receiver();
@@ -183,7 +184,7 @@ fn an_acknowledgement_of_another_life_or_of_what_was_never_sent_confirms_nothing
     }
 }
 
-/// Two ends that do not know each other would else talk of nothing else.
+/// Without this limit two ends that do not know each other would send hellos and nothing else.
 #[test]
 fn whoever_asks_often_who_this_end_is_hears_it_once_in_a_round_trip() {
     let mut machine = receiver();

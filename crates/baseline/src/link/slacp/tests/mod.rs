@@ -1,4 +1,4 @@
-//! SLACP between two ends: what is lost comes back, in order, once, or is given up in time.
+//! SLACP between two ends: lost packets come back, in order, once, or are given up in time.
 
 mod bounds;
 mod lives;
@@ -12,7 +12,7 @@ use pair::{DELAY, Pair, intact, packets};
 use proptest::prelude::*;
 use sessions::{Weather, in_order_and_once, storm};
 
-/// Types of frames, as in their first octet.
+/// Types of frames, as in a frame's first octet.
 const DATA: u8 = 0;
 const AGAIN: u8 = 1;
 const PARITY: u8 = 2;
@@ -54,7 +54,7 @@ fn a_lost_packet_is_asked_for_at_the_next_one_and_comes_with_parity() {
     assert_eq!(pair.released(1), packets(0, 10));
     assert_eq!((pair.frames(0, AGAIN), pair.frames(0, PARITY)), (1, 1));
     assert_eq!(pair.machine(1).counters().recovered_by_arq, 1);
-    // The request goes out when the fifth packet is there, one way later it is answered.
+    // The request is sent when the fifth packet is there; one way later it is answered.
     let again = pair.log.iter().find(|f| f.1 == AGAIN).map(|f| f.2);
     assert!(
         again.unwrap_or(Instant::FAR_FUTURE)
@@ -100,7 +100,7 @@ fn what_never_gets_through_is_given_up_after_its_retransmissions() {
         let mut pair = Pair::new(config, 1);
         let victim = packets(3, 1).remove(0);
         pair.fate = Box::new(move |_, _, frame| {
-            // In its own frames and in any parity over it.
+            // The packet is in its own frames and in any parity over it.
             let carries = frame.windows(victim.len()).any(|part| part == victim);
             if carries || frame[0] >> 5 == PARITY {
                 Vec::new()
@@ -191,7 +191,8 @@ fn retransmissions_go_before_anything_new() {
         .position(|f| f.1 == AGAIN)
         .unwrap_or_default();
     let between = pair.log[asked..again].iter().filter(|f| f.0 == 0).count();
-    // What the wire held when the request was under way: 100 ms at 1 Mbit/s are at most 60 frames.
+    // The frames on the wire when the request was under way: 100 ms at 1 Mbit/s are at most 60
+    // frames.
     assert!(between < 60, "{between} new frames went before the answer");
     assert_eq!(pair.log[again + 1].1, PARITY);
 }
@@ -300,7 +301,8 @@ proptest! {
         }
         pair.run_out();
         pair.fate = Box::new(|_, _, _| intact());
-        // The storm may have taken every word about the first end's existence: one exchange.
+        // The storm may have dropped every frame that told of the first end's existence: one
+        // exchange.
         pair.offer(0, 0, 0, packets(4_000, 1));
         pair.run_out();
         for flow in 0..4_u32 {

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, VecDeque};
 /// Octets of a frame's check, behind the packet.
 const CHECK: usize = 4;
 
-/// One way.
+/// The delay of one way.
 pub(super) const DELAY: Duration = Duration::from_millis(100);
 const RATE: Bitrate = Bitrate::from_bits_per_second(1_000_000);
 
-/// What the ends know of the wire.
+/// The ends' knowledge of the wire.
 pub(super) const MEDIUM: Medium = Medium {
     rate: Some(RATE),
     back_rate: Some(RATE),
@@ -25,13 +25,14 @@ pub(super) const MEDIUM: Medium = Medium {
     access: Duration::from_millis(30),
 };
 
-/// What becomes of a frame: when its copies arrive, after [`DELAY`] and the time given here.
+/// The fate of a frame: the times at which its copies arrive, after [`DELAY`] and the time given
+/// here.
 pub(super) type Fate = Vec<Duration>;
 
-/// Decides about each frame by the end that sends it, its number, and its octets.
+/// A rule that decides each frame's fate by the end that sends it, its number, and its octets.
 type Oracle = dyn FnMut(usize, u64, &mut Vec<u8>) -> Fate;
 
-/// Arrives once, in time.
+/// The fate of a frame that arrives once, in time.
 pub(super) fn intact() -> Fate {
     vec![Duration::ZERO]
 }
@@ -53,20 +54,21 @@ struct End {
     births: u64,
 }
 
-/// The simulation.
+/// The two ends and the wire.
 pub(super) struct Pair {
     pub(super) now: Instant,
     config: SlacpConfig,
     seed: u64,
     ends: [End; 2],
-    /// Arrivals by time and order of sending: to which end.
+    /// Frames under way, by time of arrival and order of sending, each with the end it goes to.
     flying: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     sent: u64,
-    /// When each packet first came to end 1 in a frame of its own.
+    /// The time at which each packet first came to end 1 in a frame of its own.
     pub(super) arrived: BTreeMap<Vec<u8>, Instant>,
-    /// Every frame that was sent, by the end that sent it: its first octet's type, and when.
+    /// Every frame that was sent: the end that sent it, its first octet's type, and the time.
     pub(super) log: Vec<(usize, u8, Instant)>,
-    /// Decides about each frame: which end sends it, its number, its octets.
+    /// The rule that decides each frame's fate by the end that sends it, its number, and its
+    /// octets.
     pub(super) fate: Box<Oracle>,
 }
 
@@ -154,8 +156,8 @@ impl Pair {
         pair
     }
 
-    /// An end begins anew, without memory, and so does the node above it: what it was given before
-    /// is forgotten.
+    /// Restarts an end without memory, and the node above it too: packets that it got before are
+    /// forgotten.
     pub(super) fn restart(&mut self, end: usize) {
         let births = self.ends[end].births;
         let mut rng = Rng::from_seed(self.seed).child(&format!("end-{end}/{births}"));
@@ -167,7 +169,7 @@ impl Pair {
         self.ends[end].wake = None;
     }
 
-    /// Packets for `end` to send, of a flow and a precedence.
+    /// Gives `end` packets to send, of a flow and a precedence.
     pub(super) fn offer(&mut self, end: usize, flow: u32, priority: u8, packets: Vec<Vec<u8>>) {
         let offered = packets.into_iter().map(|octets| Offered {
             octets,
@@ -178,7 +180,7 @@ impl Pair {
         self.drain(end);
     }
 
-    /// A frame out of nowhere.
+    /// Hands `end` a frame that no end sent.
     pub(super) fn inject(&mut self, end: usize, octets: &[u8]) {
         let before = match (end, octets.first().map(|first| first >> 5)) {
             (1, Some(0)) => Some(SLACP_OVERHEAD_BYTES - CHECK),
@@ -212,7 +214,7 @@ impl Pair {
         self.ends[end].machine = Some(machine);
     }
 
-    /// Lets things happen until `until`. Says whether something was still to come.
+    /// Runs until `until`. Returns whether something was still to come.
     pub(super) fn run_until(&mut self, until: Instant) -> bool {
         loop {
             let arrival = self.flying.first_key_value().map(|(&(at, _), _)| at);
@@ -245,12 +247,12 @@ impl Pair {
         }
     }
 
-    /// Lets things happen for `span`.
+    /// Runs for `span`.
     pub(super) fn run_for(&mut self, span: Duration) -> bool {
         self.run_until(self.now + span)
     }
 
-    /// Lets things happen until nothing does; fails when that takes more than ten minutes.
+    /// Runs until nothing happens any more; fails when that takes more than ten minutes.
     pub(super) fn run_out(&mut self) {
         let more = self.run_for(Duration::from_secs(600));
         assert!(
@@ -264,7 +266,7 @@ impl Pair {
         &self.ends[end].released
     }
 
-    /// When each of them was.
+    /// The time at which each packet was released.
     pub(super) fn released_at(&self, end: usize) -> &[Instant] {
         &self.ends[end].released_at
     }
@@ -277,7 +279,7 @@ impl Pair {
             .inner()
     }
 
-    /// How many frames of a type an end has sent.
+    /// Counts the frames of a type that an end has sent.
     pub(super) fn frames(&self, end: usize, kind: u8) -> usize {
         self.log
             .iter()

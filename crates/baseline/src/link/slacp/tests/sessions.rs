@@ -1,4 +1,4 @@
-//! Random sessions: whatever the medium and the ends do, what is promised holds.
+//! Random sessions: whatever the medium and the ends do, the promises hold.
 
 use super::pair::{MEDIUM, Pair, intact, packets};
 use crate::link::LinkMachine;
@@ -7,7 +7,7 @@ use crate::link::slacp::{LaneSettings, SlacpConfig, WINDOW};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Duration;
 
-/// Packets carry their number in front.
+/// Whether the packets, which carry their number in front, are in order and none twice.
 pub(super) fn in_order_and_once(released: &[Vec<u8>]) -> bool {
     let number = |packet: &Vec<u8>| packet.get(..4).map(<[u8]>::to_vec);
     released
@@ -15,7 +15,7 @@ pub(super) fn in_order_and_once(released: &[Vec<u8>]) -> bool {
         .all(|two| number(&two[0]) < number(&two[1]))
 }
 
-/// How a random medium treats frames.
+/// The treatment of frames by a random medium.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
     pub(super) loss: f64,
@@ -48,7 +48,7 @@ pub(super) fn storm(pair: &mut Pair, weather: Weather, seed: u64) {
     });
 }
 
-/// Of a random kind.
+/// Weather of a random kind.
 fn any_weather(rng: &mut Rng) -> Weather {
     Weather {
         loss: rng.unit_f64() * 0.6,
@@ -71,7 +71,7 @@ fn any_config(rng: &mut Rng) -> SlacpConfig {
     }
 }
 
-/// What either end keeps is bounded.
+/// Asserts that the memory of either end is bounded.
 fn assert_bounded(pair: &Pair, seed: u64) {
     for end in 0..2 {
         let machine = pair.machine(end);
@@ -86,8 +86,8 @@ fn assert_bounded(pair: &Pair, seed: u64) {
     }
 }
 
-/// Frames are lost, repeated, late and damaged, ends restart, octets come out of nowhere; then the
-/// medium heals.
+/// Runs a session: frames are lost, repeated, late and damaged, ends restart, and octets come out
+/// of nowhere; then the medium heals.
 fn session(seed: u64) {
     let mut rng = Rng::from_seed(seed);
     let mut pair = Pair::new(any_config(&mut rng), seed);
@@ -110,7 +110,8 @@ fn session(seed: u64) {
     }
     pair.run_out();
     pair.fate = Box::new(|_, _, _| intact());
-    // The storm may have taken every word about an end's existence: one exchange each way.
+    // The storm may have dropped every frame that told of an end's existence: one exchange each
+    // way.
     pair.offer(0, 0, 0, packets(900, 1));
     pair.offer(1, 0, 0, packets(900, 1));
     pair.run_out();
@@ -145,7 +146,7 @@ fn ten_thousand_random_sessions_keep_what_is_promised() {
     }
 }
 
-/// Of the packets that arrive, none waits longer for those before it than the receiver's patience.
+/// No packet that arrives waits longer for those before it than the receiver's patience.
 #[test]
 fn persistence_bounds_how_long_a_packet_waits_for_those_before_it() {
     for seed in 0..1_000 {
@@ -171,7 +172,7 @@ fn persistence_bounds_how_long_a_packet_waits_for_those_before_it() {
             .iter()
             .zip(pair.released_at(1))
             .map(|(packet, at)| {
-                // What parity brought back came in no frame of its own.
+                // A packet that parity rebuilt came in no frame of its own.
                 let arrived = pair.arrived.get(packet).copied().unwrap_or(*at);
                 at.saturating_since(arrived)
             });
@@ -183,7 +184,7 @@ fn persistence_bounds_how_long_a_packet_waits_for_those_before_it() {
     }
 }
 
-/// What nobody understood for long does not go out again, so that what is new comes in time.
+/// Packets that nobody understood for long are not retransmitted, so that new ones come in time.
 #[test]
 fn a_backlog_that_nobody_heard_is_given_up_when_the_peer_is_met() {
     let mut pair = Pair::new(SlacpConfig::default(), 1);
@@ -208,7 +209,7 @@ fn packets_for_an_end_that_restarted_come_when_it_has_been_met_again() {
         pair.offer(1, 0, 0, packets(0, 20));
         pair.run_out();
         assert_eq!(pair.released(1), packets(0, 20));
-        // Whatever it says first is lost.
+        // The first frames that it sends are lost.
         pair.fate = Box::new(|_, _, _| Vec::new());
         pair.restart(restarted);
         pair.run_for(Duration::from_secs(1));

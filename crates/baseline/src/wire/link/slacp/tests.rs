@@ -49,7 +49,7 @@ fn what_contradicts_itself_is_refused() {
         parse(&ack, ME).err()
     };
     assert_eq!(refused(10, 9), None);
-    // The last packet before the end came, or the end would be another.
+    // The last packet before `end` must have come, or `end` would be another number.
     assert_eq!(refused(10, 10), Some(FrameReject::Shape));
     assert_eq!(refused(9, 1), Some(FrameReject::Shape));
     assert_eq!(refused(12, 0), Some(FrameReject::Shape));
@@ -80,7 +80,7 @@ fn frames_of_another_incarnation_fail_the_check_and_a_hello_does_not() {
     let hello =
         written(|out| encode_hello(ME, Challenge::NONE, LaneSet(4), [FrameSeq(0); LANES], out));
     assert!(parse(&hello, Incarnation(5)).is_ok());
-    // Not even what was sealed under zero passes for a data frame.
+    // Even a frame that was sealed under zero does not pass as a data frame.
     let forged = written(|out| encode_data(Incarnation::UNKNOWN, LANE, FrameSeq(0), b"x", out));
     assert_eq!(
         parse(&forged, Incarnation::UNKNOWN),

@@ -1,4 +1,4 @@
-//! Golden octets, round trips, and what hostile octets do.
+//! Golden octets, round trips, and hostile octets.
 
 use super::*;
 use crate::wire::tcp::{SackBlock, SackBlocks, Timestamps};
