@@ -1,4 +1,4 @@
-//! TPDUs.
+//! Samples of TPDUs.
 
 use super::sample::{Sample, hold};
 use core::time::Duration;
@@ -340,7 +340,7 @@ fn the_samples_of_tpdus_are_what_the_codec_writes_and_reads() {
     hold("aerotp", &samples);
 }
 
-/// Mode, flags and kind of what parses, with data's payload flags left out.
+/// The mode, flags and kind of a TPDU that parses, with data's payload flags left out.
 fn shape(octets: &[u8]) -> Option<(&'static str, bool, bool, bool)> {
     let tpdu = parse(octets).ok()?;
     let flags = tpdu.header.flags;

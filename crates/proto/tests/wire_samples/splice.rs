@@ -1,4 +1,4 @@
-//! The splice's records.
+//! Samples of the splice's records.
 
 use super::sample::{Sample, hold};
 use core::net::{IpAddr, SocketAddr};
