@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 pub struct Tree {
     /// The node itself: a text, a list or a table.
     pub node: Node,
-    /// Where it stands.
+    /// The place where it stands.
     pub origin: Origin,
 }
 
@@ -294,8 +294,8 @@ fn put_below(
     }
 }
 
-/// The key or the table's name on the line of `at`, if that is where it stands; what a syntax error
-/// is about.
+/// The key or the table's name on the line of `at`, if one stands there: the field that a syntax
+/// error names.
 fn key_near(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or(text);
     let line = text[before.rfind('\n').map_or(0, |end| end + 1)..]

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A line of a file, counted from one.

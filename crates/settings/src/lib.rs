@@ -2,8 +2,8 @@
 //!
 //! [`document`] is a file as written, [`TableReader`] reads one of its tables and refuses keys that
 //! it does not know, and [`SettingsError`] names the place, the field and the remedy in one line.
-//! The simulator's scenarios and the gateway's configuration are both read with it; what the keys
-//! mean is known there.
+//! The simulator's scenarios and the gateway's configuration are both read with it, and know
+//! what the keys mean.
 
 pub mod document;
 pub mod error;
