@@ -9,8 +9,8 @@
 //! ```
 //!
 //! # Promises
-//! - No files: whoever has one hands over a reader. Input is read as a stream; what is kept is
-//!   bounded (one bit and, where there are times, a few octets for a packet), and so is a line.
+//! - No files: whoever has one hands over a reader. Input is read as a stream; the memory for it
+//!   is bounded (one bit and, where there are times, a few octets for a packet), and so is a line.
 //! - Whatever is in a file, the answer is a value or a [`TraceError`] that names place, field and
 //!   remedy; nothing panics.
 //! - A fit says how well it fits, and what else was tried.

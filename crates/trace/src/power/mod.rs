@@ -5,7 +5,7 @@
 //! MATLAB .mat, level 5 --- matlab -+--> collect: checks, part, bound --> PowerTrace
 //! ```
 //!
-//! Files are read as a stream: what is kept is four octets for each sample that is used, at most
+//! Files are read as a stream: memory is taken for four octets for each sample that is used, at most
 //! [`fulmar_channel::fading::PowerTrace::SAMPLES_MAX`] of them, however long the file is.
 
 mod collect;
