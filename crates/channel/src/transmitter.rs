@@ -35,7 +35,7 @@ impl QueueLimit {
         bytes: None,
     };
 
-    /// At most `packets` waiting.
+    /// A limit of `packets` waiting.
     pub const fn packets(packets: u32) -> Self {
         Self {
             packets: Some(packets),
@@ -43,7 +43,7 @@ impl QueueLimit {
         }
     }
 
-    /// At most `bytes` waiting.
+    /// A limit of `bytes` waiting.
     pub const fn bytes(bytes: ByteCount) -> Self {
         Self {
             packets: None,

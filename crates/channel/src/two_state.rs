@@ -24,7 +24,7 @@ const CYCLES_FOLLOWED_MAX: u64 = 16_384;
 /// The distribution of the time spent in a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sojourn {
-    /// Always the mean; only the phase is random.
+    /// Fixed at the mean; only the phase is random.
     #[default]
     Fixed,
     /// Exponential: a Markov process in time.

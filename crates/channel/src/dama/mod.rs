@@ -12,7 +12,7 @@
 //! for it.
 //!
 //! # Sources
-//! EN 301 790 6.6.1 (capacity categories); sns3 and `OpenSAND` (how terminals compute requests);
+//! EN 301 790 6.6.1 (capacity categories); sns3 and `OpenSAND` (how terminals compute requests).
 //! `docs/models/dama.md` has the model, its parameters, and the assumptions where these sources are
 //! silent.
 
