@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 /// The settings of the endpoint: its knowledge of the path, and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramConfig {
-    /// This node. A remote node's address is the number of its [`PathId`].
+    /// The address of this node. A remote node's address is the number of its [`PathId`].
     pub local: NodeAddress,
     /// The rate at which octets leave, lower headers included; with `None` they leave at once.
     pub rate: Option<Bitrate>,

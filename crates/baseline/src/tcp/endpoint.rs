@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// The endpoint's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpEndpointConfig {
-    /// This node, or its IPv4 address as a number. A remote node's address is the number of its
+    /// The address of this node, or its IPv4 address as a number. A remote node's address is the number of its
     /// [`PathId`], unless [`TcpEndpoint::set_addresses`] says otherwise.
     pub local: NodeAddress,
     /// Connections at once, at most; SYNs that would open more are dropped.

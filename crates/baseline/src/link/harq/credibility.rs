@@ -29,7 +29,7 @@ enum Standing {
     /// Its block is a later one: the blocks between were lost whole, or the check overlooked
     /// damage.
     Ahead,
-    /// It is of another life, or so old that it may be.
+    /// The unit is of another life, or so old that it may be.
     Foreign,
 }
 
