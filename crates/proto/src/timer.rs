@@ -13,7 +13,7 @@ pub trait TimerKind: Copy + 'static {
     fn why(self) -> &'static str;
 }
 
-/// At most one pending instant for each timer of a set.
+/// A table with at most one pending instant for each timer of a set.
 #[derive(Clone, Debug)]
 pub struct TimerTable<K> {
     pending: Vec<Option<(Instant, K)>>,

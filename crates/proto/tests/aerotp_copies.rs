@@ -66,7 +66,7 @@ fn by_copy(mut fate: impl FnMut(u64) -> Fate + 'static) -> Script {
     by_copy_of(move |_, count| fate(count))
 }
 
-/// Such a pipe, which also knows the number of the TPDU.
+/// A pipe that decides by the number of the TPDU, too.
 fn by_copy_of(mut fate: impl FnMut(TpduSeq, u64) -> Fate + 'static) -> Script {
     let mut seen = BTreeMap::<u32, u64>::new();
     Box::new(move |_, _, _, octets| {

@@ -182,7 +182,7 @@ impl Reassembly {
         }
     }
 
-    /// Whether `seq` lies within what was seen and has neither come nor been given up.
+    /// Whether `seq` lies before the newest TPDU seen and has neither arrived nor been given up.
     pub fn is_missing(&self, seq: TpduSeq) -> bool {
         let slot = self.index(seq).ok().and_then(|index| self.slots.get(index));
         matches!(slot, Some(Slot::Missing { .. }))

@@ -47,7 +47,7 @@ pub struct PathId(pub u32);
 /// The ECN codepoint of the network header (RFC 3168, section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
-    /// Not ECN-capable.
+    /// The transport is not ECN-capable.
     #[default]
     NotCapable,
     /// ECN-capable transport: may be marked instead of dropped. ECT(0).

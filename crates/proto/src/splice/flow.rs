@@ -1,4 +1,4 @@
-//! One flow at one gateway: its phase, its way over AeroTP, and what both mean for its octets.
+//! One flow at one gateway: its phase, its connection over AeroTP, and the effect of both on its octets.
 //!
 //! # Phases and their exits
 //! | phase | left by | at the latest after |

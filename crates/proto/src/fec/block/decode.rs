@@ -178,7 +178,7 @@ impl BlockDecoder {
     /// Rebuilds the lost sources. Returns index and payload of each, in order; empty when none is
     /// lost.
     ///
-    /// Afterwards the block is complete, and the decoder keeps none of what it returned.
+    /// Afterwards the block is complete, and the decoder keeps none of the sources that it returned.
     ///
     /// # Errors
     /// [`Undecodable`]. If units are missing, the decoder is as before.

@@ -69,7 +69,7 @@ static INVERSE: [u8; 256] = {
     table
 };
 
-/// For each factor the products with 0..16, then those with 0, 16, .. 240: the two look-ups of a
+/// The products of each factor with 0..16, then those with 0, 16, .. 240: the two look-ups of a
 /// byte shuffle.
 #[cfg(target_arch = "x86_64")]
 pub(super) static NIBBLES: [[[u8; 16]; 2]; 256] = {
@@ -87,7 +87,7 @@ pub(super) static NIBBLES: [[[u8; 16]; 2]; 256] = {
     table
 };
 
-/// For each factor the 8 x 8 bit matrix that multiplies by it, in the layout of the GFNI affine
+/// The 8 x 8 bit matrix of each factor that multiplies by it, in the layout of the GFNI affine
 /// instructions: the row of result bit i is octet 7 - i.
 #[cfg(target_arch = "x86_64")]
 pub(super) static AFFINE: [u64; 256] = {

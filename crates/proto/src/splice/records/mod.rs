@@ -81,7 +81,7 @@ pub enum Record<'a> {
     Delivered(Delivered),
     /// A datagram flow's message, or a part of one.
     Message(Message<'a>),
-    /// In datagram mode: the flow of the records behind it.
+    /// The flow of the records behind it, in datagram mode.
     Flow(FlowId),
     /// The flow that is to be resumed has ended, complete.
     Finished,
@@ -157,7 +157,7 @@ pub struct Open {
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hearer {
-    /// At most the present start: there was no other since the first opening left.
+    /// The present start, at most: there was no other since the first opening left.
     Present,
     /// A start before the present one, too.
     Earlier,

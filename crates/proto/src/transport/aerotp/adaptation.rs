@@ -49,7 +49,7 @@ struct Outlook {
     shapes: Vec<TpduShape>,
     /// Each shape's use of the link, by quarter octaves of the rate; computed when a rate occurs.
     uses: Vec<Option<Box<[f32]>>>,
-    /// For each shape, over the time that is remembered: the sum of its use times the span, in coherence
+    /// Sums for each shape, over the time that is remembered: of its use times the span, in coherence
     /// times.
     remembered: Vec<f64>,
     /// The time that is remembered, in coherence times.

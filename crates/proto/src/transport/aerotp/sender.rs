@@ -34,7 +34,7 @@ pub(super) struct Unit {
     pub(super) len: usize,
     /// Whether it follows the same TPDU at once.
     pub(super) is_copy: bool,
-    /// Set for repair symbols, whose octets are in the sender's scratch buffer.
+    /// The block, for repair symbols, whose octets are in the sender's scratch buffer.
     pub(super) repair: Option<BlockDescriptor>,
 }
 

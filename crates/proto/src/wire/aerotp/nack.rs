@@ -12,9 +12,9 @@ use crate::wire::TpduSeq;
 /// The reason why a receiver asks for TPDUs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NackCause {
-    /// They arrived damaged beyond repair: explicit loss by error, no sign of congestion (ELN).
+    /// The TPDUs arrived damaged beyond repair: explicit loss by error, no sign of congestion (ELN).
     Damaged,
-    /// They are missing while later ones arrived (SNACK).
+    /// The TPDUs are missing while later ones arrived (SNACK).
     Missing,
 }
 

@@ -65,7 +65,7 @@ impl fmt::Debug for AddressKey {
 /// The octets of an address, or of the number of a path where addresses are not known.
 type Source = Box<[u8]>;
 
-/// One stranger, and what it sent.
+/// One stranger, and the datagrams that it sent.
 #[derive(Debug)]
 struct Visitor {
     since: Instant,
