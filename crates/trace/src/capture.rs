@@ -124,7 +124,7 @@ pub fn read_capture<R: Read + Send>(
     };
     let mut blocks = create_reader(1 << 16, reader).map_err(|error| capture.broken(&error))?;
     let mut capacity = 1 << 16;
-    // A reader that cannot go on says `Incomplete` again at the same place.
+    // A reader that cannot continue returns `Incomplete` again at the same place.
     let mut stuck = None;
     loop {
         match blocks.next() {
@@ -375,7 +375,7 @@ fn udp(link: Linktype, data: &[u8], port: u16) -> Option<(Endpoint, IpAddr, &[u8
     (udp.destination_port() == port).then(|| ((from, udp.source_port()), to, udp.payload()))
 }
 
-/// Number and synchronisation source (RFC 3550, 5.1); none of RTCP beside it (RFC 5761, 4).
+/// Number and synchronisation source (RFC 3550, 5.1); none for RTCP on the same port (RFC 5761, 4).
 fn rtp(payload: &[u8]) -> Option<(u64, u32)> {
     const VERSION: u8 = 2;
     let head: &[u8; 12] = payload.first_chunk()?;
