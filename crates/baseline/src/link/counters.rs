@@ -39,7 +39,7 @@ impl FrameCounts {
 pub struct LinkCounters {
     /// Packets taken from above.
     pub offered: u64,
-    /// Packets offered out of turn or too long for a frame, and dropped.
+    /// Packets dropped because the machine was not ready, or because they are too long for a frame.
     pub refused: u64,
     /// Packets that this end gave up, because all tries were used up.
     pub given_up: u64,
