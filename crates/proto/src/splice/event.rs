@@ -36,7 +36,7 @@ pub enum FlowEvent {
         /// The acceptor's own address towards the destination.
         bound: SocketAddr,
     },
-    /// Opener: the flow was not opened. Last.
+    /// Opener: the flow was not opened. The flow's last event.
     Refused {
         /// The flow.
         flow: FlowId,
@@ -71,7 +71,7 @@ pub enum FlowEvent {
         /// The offset of the next octet to give to `accept`.
         from: u64,
     },
-    /// The flow was cut off: by the far side, or because it cannot go on. Last.
+    /// The flow was cut off: by the far side, or because it cannot continue. The flow's last event.
     Reset {
         /// The flow.
         flow: FlowId,

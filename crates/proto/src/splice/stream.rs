@@ -104,7 +104,7 @@ impl Outgoing {
         }
         self.accepted = received;
         self.end_sent = false;
-        // One that has restarted may allow less than before; reports of before do not come on this connection.
+        // A far side that has restarted may allow less than before; earlier reports do not come on this connection.
         self.limit = limit;
         self.ready = true;
         Ok(())

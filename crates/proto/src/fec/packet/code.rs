@@ -77,8 +77,9 @@ impl PacketCode {
     }
 
     /// Corrects `octets`, a message with its parity of `words` behind it, in place.
-    ///  It is meant for packets whose CRC is wrong; check the CRC again afterwards, because with few
-    ///  parity octets a badly damaged codeword can be taken for another one.
+    ///
+    /// It is meant for packets whose CRC is wrong; check the CRC again afterwards, because with few
+    /// parity octets a badly damaged codeword can be taken for another one.
     ///
     /// # Errors
     /// [`Uncorrectable`] if damage remains.

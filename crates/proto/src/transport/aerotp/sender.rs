@@ -101,7 +101,7 @@ pub(super) struct Sender {
     silences: u32,
     probe: Option<TpduSeq>,
     window_probe: bool,
-    /// The time since when TPDUs are out and nothing at all was heard.
+    /// The time since when TPDUs are in flight and nothing at all was heard.
     unanswered_since: Option<Instant>,
     /// The end of what a MACK that says "everything before" confirmed.
     confirmed: TpduSeq,
@@ -301,7 +301,7 @@ impl Sender {
         &self.rtt
     }
 
-    /// Whether TPDUs are out that the peer should answer.
+    /// Whether TPDUs are in flight that the peer should answer.
     pub(super) fn awaits_answer(&self) -> bool {
         self.rules.confirms() && !self.board.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The scoreboard: which TPDUs are out, and which of them are lost.
+//! The scoreboard: which TPDUs are in flight, and which of them are lost.
 //!
 //! A TPDU is held for lost when a transmission *later* than its own is known to have arrived
 //! (the time-based rule of RFC 8985, on the TPDU timestamp that acknowledgements echo), when the
@@ -229,7 +229,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether `seq` is out and neither known to have arrived nor held lost.
+    /// Whether `seq` was sent and is neither known to have arrived nor held lost.
     pub fn is_in_flight(&self, seq: TpduSeq) -> bool {
         self.in_flight_index(seq).is_some()
     }

@@ -1,4 +1,4 @@
-//! The meaning of the peer's answers for the TPDUs that are out.
+//! The meaning of the peer's answers for the TPDUs in flight.
 
 use super::super::counters::Counters;
 use super::{Sender, SenderTimer};
