@@ -185,7 +185,7 @@ pub(super) struct ChannelReport {
 
 /// The factor by which a rate has to rise or fall for the sender to be told at once.
 const TOLD_FACTOR: f64 = 2.0;
-/// The rate above which the sender is told at once: below it hardly a TPDU of any length is lost.
+/// The rate up to which the sender is not told at once: hardly a TPDU of any length is lost there.
 const TOLD_MIN: f64 = 1e-7;
 
 impl ChannelReport {

@@ -15,7 +15,7 @@ const BLOCK_SLACK: Duration = Duration::from_millis(100);
 /// The number of TPDUs without one repair symbol that shows that the peer sends no blocks: two of
 /// the largest blocks.
 const TPDUS_WITHOUT_PARITY: u32 = 512;
-/// The divisor of the share by which a shorter block lowers the expectation.
+/// The divisor of the difference to a shorter block, which lowers the expectation by that part.
 const SHORTENING: u32 = 128;
 
 /// The knowledge of the peer's parity across TPDUs.

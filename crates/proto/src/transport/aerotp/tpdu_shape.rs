@@ -72,7 +72,7 @@ impl TpduShape {
         arrives(rate.value(), self.tpdu_bytes(), self.fec_words)
     }
 
-    /// Its octets without those of a repair TPDU or block.
+    /// Its octets with headers and CRC-32, without a block descriptor.
     fn tpdu_bytes(self) -> usize {
         let room = usize::from(u16::MAX);
         self.payload + (room - payload_max(room, self.fec_words, true, false))

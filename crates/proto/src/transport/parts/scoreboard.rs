@@ -98,8 +98,8 @@ struct NewestArrival {
     learned_at: Instant,
 }
 
-/// The numerator of a share of the shortest round trip: a sooner acknowledgement answers an earlier
-/// attempt.
+/// The share of the shortest round trip, as a fraction, below which an acknowledgement answers an
+/// earlier attempt.
 const SPURIOUS_RTT_NUMERATOR: u32 = 3;
 const SPURIOUS_RTT_DENOMINATOR: u32 = 4;
 

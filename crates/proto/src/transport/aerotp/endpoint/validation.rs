@@ -40,8 +40,8 @@ const ENTRY_BYTES: usize = 64;
 const VISITOR_BYTES: usize = 352;
 /// The time after which a stranger's attempt counts as failed, and its datagrams are dropped.
 const WAITING_MAX: Duration = Duration::from_secs(3);
-/// The first TPDUs of a stranger that are all answered, since any may be lost. Later, every TPDU of
-/// that number is answered.
+/// The first TPDUs of a stranger that are all answered, since any may be lost. Of later ones, one in
+/// so many is answered.
 const ALL_CHALLENGED: u32 = 4;
 const CHALLENGED_EVERY: u32 = 16;
 
