@@ -27,7 +27,7 @@ pub(super) fn code_point(stream: &TcpStream) -> Option<Dscp> {
     u8::try_from(tos).ok().map(Dscp::from_tos)
 }
 
-/// What a client wants.
+/// A client's wish for a flow.
 #[derive(Debug)]
 pub(super) struct Wish {
     pub(super) peer: usize,

@@ -1,4 +1,4 @@
-//! What other threads may ask of a running gateway.
+//! Requests of other threads to a running gateway.
 
 use super::reload::Reload;
 use super::status::Status;
@@ -69,12 +69,12 @@ impl Control {
         let _ = self.send(Command::Stop);
     }
 
-    /// How things are; `None` if the gateway has ended or is stuck.
+    /// The gateway's status; `None` if it has ended or is stuck.
     pub fn status(&self) -> Option<Status> {
         self.ask().ok()
     }
 
-    /// How things are, or why that is not known.
+    /// The gateway's status, or the reason why it does not answer.
     pub(super) fn ask(&self) -> Result<Status, Silence> {
         let (reply, answer) = sync_channel(1);
         if !self.send(Command::Status(reply)) {

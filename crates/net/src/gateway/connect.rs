@@ -27,7 +27,7 @@ pub(super) struct Connecting {
     failure: RefuseCode,
 }
 
-/// How far it is.
+/// The state of connecting.
 #[derive(Debug)]
 pub(super) enum Progress {
     /// Call again when a socket is ready or the deadline has come.

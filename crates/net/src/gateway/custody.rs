@@ -29,7 +29,7 @@ pub trait Custody: core::fmt::Debug {
     /// Everything before offset `to` is needed no more.
     fn release(&mut self, to: u64);
 
-    /// How many octets [`Custody::append`] would take now.
+    /// The octets that [`Custody::append`] would take now.
     fn room(&self) -> usize;
 
     /// The offset of the first octet kept.

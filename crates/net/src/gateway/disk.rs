@@ -24,7 +24,8 @@ pub(super) struct DiskCustody {
 }
 
 impl DiskCustody {
-    /// Of a flow that may keep `limit` octets; `kept` is what was found of it.
+    /// The custody of a flow that may keep `limit` octets; `kept` is the flow's part of the store, if it was found
+    /// there.
     pub(super) fn new(
         store: Rc<Store>,
         (flow, record): (FlowId, FlowRecord),

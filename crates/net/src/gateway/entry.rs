@@ -38,7 +38,7 @@ impl Way {
     }
 }
 
-/// What an entry does with its clients.
+/// An entry's rule for its clients.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub(super) protocol: Protocol,

@@ -83,7 +83,7 @@ pub enum GatewayError {
     /// The system gives no descriptor, thread or entropy.
     #[error("{what}")]
     System {
-        /// What was asked for.
+        /// The attempt.
         what: &'static str,
         /// Why.
         source: io::Error,

@@ -17,7 +17,7 @@ use fulmar_proto::transport::parts::LinkReport;
 use fulmar_proto::units::Instant;
 use std::net::{SocketAddr, TcpStream};
 
-/// What a peer's client wants.
+/// A peer's wish for a flow, on behalf of its client.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) kind: FlowKind,
@@ -88,8 +88,8 @@ impl Running {
         }
     }
 
-    /// What is known of the peer's link: the rate configured, and the round trip that the session
-    /// measured, so that flows that begin need not find it out.
+    /// Reports what is known of the peer's link to the transport: the rate configured, and the round trip that the
+    /// session measured. So flows that begin need not measure them again.
     pub(super) fn report_link(&self, now: Instant, link: &mut Link, peer: usize) {
         if let Some(settings) = self.config.peers.get(peer) {
             let path = PathId(u32::try_from(peer).unwrap_or(u32::MAX));

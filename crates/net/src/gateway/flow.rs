@@ -31,7 +31,7 @@ pub(super) enum Messages {
     Association(Token),
 }
 
-/// What a flow is doing.
+/// The state of a flow.
 #[derive(Debug)]
 pub(super) enum Body {
     /// Exit: its destination's name is being resolved.
@@ -56,14 +56,14 @@ pub(super) struct Flow {
     /// Its client came in here.
     pub(super) entered: bool,
     pub(super) began: Instant,
-    /// What an event trace calls it.
+    /// The flow's number in an event trace.
     pub(super) number: Option<u64>,
     /// Octets of messages from and to the local side.
     pub(super) moved: (u64, u64),
     /// Messages moved, in both directions.
     pub(super) messages: u64,
     pub(super) body: Body,
-    /// What its sockets are watched as.
+    /// The name by which the poller watches its sockets.
     pub(super) token: Option<Token>,
     /// Datagram flows of entries: the client they are found by.
     pub(super) client: Option<ClientKey>,
@@ -74,7 +74,7 @@ pub(super) struct Flow {
     patience: Option<Instant>,
 }
 
-/// What a datagram flow of an entry is found by.
+/// The key under which a datagram flow of an entry is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ClientKey {
     pub(super) port: Token,
@@ -112,7 +112,7 @@ impl Flow {
         }
     }
 
-    /// What its clients speak.
+    /// The protocol of its clients.
     pub(super) const fn protocol(&self) -> &'static str {
         match self.kind {
             FlowKind::Stream => "tcp",
@@ -134,7 +134,7 @@ impl Flow {
     }
 }
 
-/// What a new flow is.
+/// The properties of a new flow.
 #[derive(Debug)]
 pub(super) struct NewFlow {
     pub(super) kind: FlowKind,

@@ -1,4 +1,4 @@
-//! What is written down of a flow, so that the next gateway can go on with it.
+//! The record of a flow on the disk, from which the next gateway goes on with it.
 
 use core::net::{IpAddr, SocketAddr};
 use fulmar_proto::fec::block::BlockPlan;
@@ -8,7 +8,7 @@ use fulmar_proto::units::{ByteCount, Duration};
 use fulmar_proto::wire::aerotp::FecStrength;
 use serde::{Deserialize, Serialize};
 
-/// How long a peer's name may be, since it is kept with each of its flows.
+/// The longest name of a peer, which is kept with each of its flows.
 pub(super) const PEER_NAME_BYTES_MAX: usize = 64;
 
 /// A flow, without its octets.
@@ -20,13 +20,13 @@ pub(super) struct FlowRecord {
     pub(super) peer: String,
     /// Where the acceptor connects to.
     pub(super) destination: Destination,
-    /// How it is treated.
+    /// Its class.
     pub(super) class: FlowClass,
     /// Acceptor: its address towards the destination.
     pub(super) bound: Option<SocketAddr>,
     /// Octets from the far side that our host has acknowledged, as the far side was told.
     pub(super) received: u64,
-    /// What we say to the client before the flow's octets.
+    /// Octets that we say to the client before the flow's.
     pub(super) preface: Vec<u8>,
     /// Its client waits for a proxy's reply.
     pub(super) held: bool,

@@ -8,16 +8,16 @@ use super::tally::{PeerWindow, Tally, Window};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// How often to look, in seconds.
+/// The seconds between two samples.
 pub(super) const FINE_SECONDS: f64 = 1.0;
 /// Samples of the last five minutes; one more than spans between them.
 const FINE_MAX: usize = 301;
 const COARSE_SECONDS: f64 = 10.0;
 /// Samples of the last hour.
 const COARSE_MAX: usize = 361;
-/// Of a timer that is late once and early the next time.
+/// The tolerance for a timer that is late once and early the next time.
 const JITTER_SECONDS: f64 = 0.5;
-/// Rates and shares are told of so many seconds.
+/// The span over which rates and shares are computed.
 const WINDOW_SECONDS: f64 = 10.0;
 
 /// The name of the record at `/history`.
@@ -160,7 +160,7 @@ fn columns() -> Vec<Column> {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     schema: &'static str,
-    /// Of the last sample.
+    /// The uptime at the last sample.
     uptime_seconds: f64,
     peer: String,
     columns: Vec<Column>,
@@ -192,7 +192,7 @@ impl History {
         (now.at >= first.at + JITTER_SECONDS).then(|| Window::between(first, now))?
     }
 
-    /// What was with one peer.
+    /// The samples of one peer.
     pub(super) fn report(&self, peer: usize, name: &str) -> Report {
         let begin = self.fine.front().map_or(f64::INFINITY, |tally| tally.at);
         let coarse = self.coarse.iter().filter(|tally| tally.at < begin);

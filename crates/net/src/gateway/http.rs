@@ -40,16 +40,16 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 
-/// A client has so long to ask, in however many pieces.
+/// The time that a client has to ask, in however many pieces.
 const ASKS_WITHIN: Duration = Duration::from_secs(5);
-/// From its arrival on, a client is served no longer.
+/// The longest time for which a client is served, from its arrival on.
 const SERVED_WITHIN: Duration = Duration::from_secs(10);
-/// What a client says beyond its request is read in no more pieces.
+/// The most pieces in which octets behind a client's request are read.
 const PIECES_BEYOND_MAX: usize = 256;
-/// How long to rest when the system is short of something.
+/// The pause after the system was short of something.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// What is sent back.
+/// The answer to a request.
 struct Answer {
     status: &'static str,
     kind: &'static str,
@@ -67,7 +67,7 @@ fn answer(kind: &'static str, body: String) -> Answer {
     }
 }
 
-/// Since when a client is served.
+/// The time at which a client arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     clock: Clock,
@@ -80,7 +80,7 @@ impl Arrival {
         Self { clock, at }
     }
 
-    /// What is left of `span`; an error once it is over.
+    /// The rest of `span` since the arrival; an error once it is over.
     fn left(&self, span: Duration) -> io::Result<Duration> {
         let left = span.saturating_sub(self.clock.now().saturating_since(self.at));
         if left.is_zero() {
@@ -327,7 +327,7 @@ fn say(
 struct Record<'a> {
     #[serde(flatten)]
     status: &'a Status,
-    /// Of the snapshot: `?sequence=` asks for it again.
+    /// The number of the snapshot: `?sequence=` asks for it again.
     sequence: u64,
     metrics: BTreeMap<String, Value>,
 }
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
     use crate::wait::waker;
 
-    /// What a client is answered that asks properly.
+    /// The answer to a client whose request is well formed.
     fn asked(server: SocketAddr, target: &str) -> String {
         let mut client = TcpStream::connect(server).unwrap();
         write!(client, "GET {target} HTTP/1.0\r\n\r\n").unwrap();

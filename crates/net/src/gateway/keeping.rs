@@ -1,4 +1,4 @@
-//! What outlives the gateway: octets in a store, sockets at a keeper.
+//! The parts that outlive the gateway: octets in a store, sockets at a keeper.
 
 mod line;
 
@@ -34,7 +34,7 @@ const KEEPERS_MAX: u32 = 4;
 /// Clients given to another keeper are named by numbers from here on: ports have small ones, and those that it gives
 /// itself begin beyond.
 const FIRST_GIVEN_AGAIN: u64 = 1 << 62;
-/// How often a keeper is looked after.
+/// The time between two looks at a keeper.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The store and the keeper, if the configuration has custody on disk.
@@ -42,18 +42,18 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Keeping {
     store: Option<Rc<Store>>,
     keeper: Option<Keeper>,
-    /// Where it listens, and for how long it stays alone.
+    /// The keeper's place, and the time for which it stays without a gateway.
     place: Option<(PathBuf, KeeperConfig)>,
-    /// What it was told, for one that takes its place.
+    /// The sockets that the keeper has, for a keeper that takes its place.
     kept: BTreeMap<FlowId, SocketRecord>,
-    /// The same of listening ports.
+    /// The listening ports that the keeper has.
     ports: KeptPorts,
     /// The client that is being seen to, until it is a flow's or an applicant's.
     client: Option<KeptClient>,
     /// Replies to proxies' clients that wait until the keeper knows of them.
     unsaid: Vec<(FlowId, Vec<u8>)>,
     died: u32,
-    /// It is watched whether the keeper ends.
+    /// Whether the poller watches for the keeper's end.
     watched: bool,
     next_look: Instant,
     /// When something that waits for the keeper is tried again.
@@ -68,7 +68,7 @@ pub(super) struct KeptClient {
     record: SocketRecord,
 }
 
-/// What the gateway before left.
+/// The flows and sockets that the gateway before left.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) recovery: Recovery,
@@ -372,7 +372,7 @@ fn keeper_command() -> Command {
 }
 
 impl Running {
-    /// What is written down of a flow that begins.
+    /// The record of a flow that begins.
     pub(super) fn record(&self, role: Role, wish: &super::clients::Wish) -> FlowRecord {
         FlowRecord {
             role,

@@ -1,4 +1,4 @@
-//! What only the kernel knows of a TCP connection, and how to end one.
+//! Facts of a TCP connection that only the kernel knows, and a way to end one.
 
 pub(super) use crate::keeper::unacknowledged;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -11,10 +11,10 @@ const DOCUMENT: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// Of a nonce: 128 bits (Content Security Policy Level 3, section 7.1).
+/// The octets of a nonce: 128 bits (Content Security Policy Level 3, section 7.1).
 const NONCE_BYTES: usize = 16;
 
-/// What the page says of a figure when asked.
+/// The page's explanation of a figure.
 #[derive(Serialize)]
 struct Words {
     name: String,

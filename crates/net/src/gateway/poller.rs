@@ -10,11 +10,11 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What a ready socket is called.
+/// The name of a watched socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Token(pub(super) u64);
 
-/// What happened to a socket.
+/// An event at a socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
     pub(super) token: Token,
@@ -82,7 +82,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, socket, data, flags)?)
     }
 
-    /// What happened since the last call, without waiting. `true` if there may be more.
+    /// Collects the events since the last call, without waiting. `true` if there may be more.
     pub(super) fn collect(&mut self, into: &mut Vec<Came>) -> io::Result<bool> {
         self.events.clear();
         let now = Timespec {

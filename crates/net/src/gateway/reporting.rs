@@ -74,7 +74,7 @@ impl Running {
         }
     }
 
-    /// How things are.
+    /// The status of the gateway now.
     pub(super) fn status(&mut self, now: Instant, link: &Link) -> Status {
         self.note_rates(now, link);
         let counters = link.inner().counters();

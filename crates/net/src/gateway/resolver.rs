@@ -22,20 +22,20 @@ const WAITING_MAX: usize = 64;
 /// A name that somebody waits for.
 #[derive(Debug)]
 pub(super) struct Question<T> {
-    /// Whose client asks, or whose name it is.
+    /// The peer whose client asks, or whose name it is.
     pub(super) peer: usize,
-    /// By what the answer is recognised.
+    /// The mark by which the answer is recognised.
     pub(super) tag: T,
     pub(super) name: String,
     pub(super) port: u16,
 }
 
-/// What became of a name.
+/// The answer for a name.
 #[derive(Debug)]
 pub(super) struct Answer<T> {
-    /// The question's.
+    /// The question's mark.
     pub(super) tag: T,
-    /// In the order of the system's preference; none if the name is unknown.
+    /// The addresses in the system's order of preference; none if the name is unknown.
     pub(super) addresses: io::Result<Vec<SocketAddr>>,
 }
 

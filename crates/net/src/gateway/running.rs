@@ -36,16 +36,16 @@ pub(super) type Link = Session<Splicer>;
 
 /// Octets read from a socket at once.
 const SCRATCH_BYTES: usize = 256 * 1024;
-/// Flows that are not over this long after a stop are cut off.
+/// The time after a stop at which flows that are not over are cut off.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
-/// What was said last must have left before the loop ends.
+/// The time in which the last words must have left before the loop ends.
 const FAREWELL: Duration = Duration::from_millis(200);
-/// How long an entry rests when the system has no descriptor left.
+/// The pause of an entry when the system has no descriptor left.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// A proxy's client has this long to say what it wants.
+/// The time that a proxy's client has to say what it wants.
 pub(super) const NEGOTIATION_MAX: Duration = Duration::from_secs(30);
 
-/// Who a ready socket belongs to.
+/// The owner of a ready socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     Entry,
@@ -56,13 +56,13 @@ pub(super) enum Target {
     Keeper,
 }
 
-/// How far the end is.
+/// The progress towards the end of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     No,
-    /// No new flows; those there are may finish until then.
+    /// No new flows; the present ones may finish until then.
     Finishing(Instant),
-    /// Everything was said; what is queued leaves until then.
+    /// Everything was said; queued datagrams leave until then.
     Leaving(Instant),
 }
 
@@ -90,25 +90,25 @@ pub(super) struct Running {
     pub(super) scratch: Vec<u8>,
     pub(super) resting: Option<(Instant, Vec<Token>)>,
     pub(super) cut: usize,
-    /// Flows of the gateway before that could not go on: as many as its store and its keeper had.
+    /// Flows of the gateway before that could not go on; its store and its keeper bound their number.
     pub(super) given_up: BTreeSet<FlowId>,
-    /// Flows were left to the next gateway.
+    /// Whether flows were left to the next gateway.
     pub(super) left: bool,
     pub(super) ending: Ending,
     inbox: Receiver<Command>,
     came: Vec<Came>,
     source_ready: bool,
-    /// There is more to do at once; the link gets its turn first.
+    /// Whether there is more to do at once; the link gets its turn first.
     more: bool,
     next_token: u64,
-    /// Where the last datagram came from.
+    /// The path and address of the last datagram.
     pub(super) heard: Option<(PathId, SocketAddr)>,
     /// A capture, and the tap of what the carrier sends.
     pub(super) capture: Option<(Capture, SessionTap)>,
     pub(super) trace: Option<GatewayTrace>,
 }
 
-/// What a running gateway is made of.
+/// The parts of a running gateway.
 pub(super) struct Parts {
     pub(super) config: GatewayConfig,
     pub(super) poller: Poller,

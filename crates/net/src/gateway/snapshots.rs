@@ -19,21 +19,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// So many can be asked for again.
+/// The most snapshots that can be asked for again.
 pub(super) const SNAPSHOTS_MAX: usize = 32;
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Questions that come faster wait for each other and share an answer.
+/// The shortest time between two questions; those that come faster share an answer.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// How everything was at one instant.
+/// The state of everything at one instant.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     /// Snapshots before this one since the start.
     pub(super) sequence: u64,
     pub(super) status: Status,
-    /// What the last seconds brought; `None` in the first of them.
+    /// The rates and shares of the last seconds; `None` in the first of them.
     pub(super) window: Option<Window>,
 }
 
@@ -129,7 +129,7 @@ impl Snapshots {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it is now; `None` if the gateway does not answer.
+    /// The present snapshot; `None` if the gateway does not answer.
     pub(super) fn take(&self) -> Option<Arc<Snapshot>> {
         let came = self.clock.now();
         // What a panic elsewhere left is still the last question.

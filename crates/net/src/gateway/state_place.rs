@@ -1,4 +1,4 @@
-//! Where a gateway keeps what must survive a restart.
+//! The place where a gateway keeps what must survive a restart.
 
 use super::config::GatewayConfig;
 use super::error::GatewayError;
@@ -7,12 +7,11 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Of a key's hash: two gateways of one machine share no directory by accident.
+/// The octets of a key's hash: two gateways of one machine share no directory by accident.
 const FINGERPRINT_BYTES: usize = 8;
 
-/// The directory for the state of all gateways of this user, where none is configured: what systemd
-/// made for the service, else the user's (XDG Base Directory Specification 0.8), for root the
-/// machine's.
+/// The directory for the state of all gateways of this user, where none is configured. It is the one that systemd
+/// made for the service, else the user's (XDG Base Directory Specification 0.8), for root the machine's.
 pub(super) fn default_base(
     variable: impl Fn(&str) -> Option<OsString>,
     is_root: bool,

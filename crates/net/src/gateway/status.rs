@@ -1,5 +1,5 @@
-//! How a gateway is at one instant: the answer to `/status`, and what the [registry](super::registry)
-//! reads its values from.
+//! The state of a gateway at one instant: the answer to `/status`, and the source of the
+//! [registry](super::registry)'s values.
 
 use super::decisions::Decision;
 use crate::session::Passage;
@@ -18,11 +18,11 @@ pub struct PeerReport {
     pub name: String,
     /// Whether datagrams pass: `up`, `down`, `connecting`.
     pub link: String,
-    /// For how long nothing has come back, while the link is held for down.
+    /// The seconds since anything came back, while the link is held for down.
     pub down_seconds: Option<f64>,
     /// The smoothed round trip.
     pub rtt_seconds: Option<f64>,
-    /// Of the last round trips, as measured.
+    /// Quantiles of the last round trips.
     pub rtt_quantiles_seconds: Option<Quantiles>,
     /// The largest IP packet that is known to arrive.
     pub path_mtu_bytes: u64,
@@ -40,22 +40,22 @@ pub struct PeerReport {
     pub inward: DirectionReport,
     /// TPDUs from here that it put right or gave up, as it told.
     pub told: ToldReport,
-    /// Times that the link was held for down.
+    /// The times that the link was held for down.
     pub outages: OutageReport,
-    /// Flows now.
+    /// The present flows.
     pub flows: u64,
-    /// What AeroTP did.
+    /// AeroTP's counters.
     pub transport: TransportReport,
-    /// The same for each class that had flows with it.
+    /// AeroTP's counters for each class that had flows with it.
     pub classes: BTreeMap<String, TransportReport>,
 }
 
 /// Datagrams of one direction up to the last report about it: TPDUs, pieces of them, and heartbeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DirectionReport {
-    /// Those that left.
+    /// Datagrams that left.
     pub sent_datagrams: u64,
-    /// Those of them that arrived.
+    /// Datagrams of them that arrived.
     pub arrived_datagrams: u64,
 }
 
@@ -89,7 +89,7 @@ impl From<RepairTotals> for ToldReport {
 /// Quantiles of the last measurements, without interpolation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// How many measurements.
+    /// The number of measurements.
     pub samples: u64,
     /// The median.
     pub p50: f64,
@@ -102,13 +102,13 @@ pub struct Quantiles {
 /// The rate that is kept towards one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RateReport {
-    /// What is used.
+    /// The rate in use.
     pub current_bits_per_second: u64,
-    /// Why that: `declared`, `marks`, `link`, `draining`.
+    /// The reason for it: `declared`, `marks`, `link`, `draining`.
     pub reason: &'static str,
-    /// What the link was found to carry, where that is less than configured.
+    /// The rate that the link was found to carry, where that is less than configured.
     pub link_bits_per_second: Option<u64>,
-    /// What arrived lately, as the peer reports.
+    /// The rate that arrived lately, as the peer reports.
     pub delivered_bits_per_second: Option<u64>,
     /// Whether the link has carried less than 0.8 of what is configured for seconds.
     pub declared_wrong: bool,
@@ -139,15 +139,15 @@ impl From<PathRate> for RateReport {
 /// The outages of one peer's link that are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct OutageReport {
-    /// How many, the present one included.
+    /// Their number, the present one included.
     pub count: u64,
-    /// How long those that are over lasted.
+    /// The seconds that those that are over lasted.
     pub seconds: f64,
     /// The longest of them.
     pub longest_seconds: f64,
 }
 
-/// What AeroTP did towards and from one peer: lost on the wire, recovered, and lost for good are
+/// AeroTP's counters towards and from one peer: lost on the wire, recovered, and lost for good are
 /// counted apart, in TPDUs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TransportReport {
@@ -272,13 +272,13 @@ pub struct CarrierReport {
     pub received_datagrams: u64,
     /// Times a link was held for down.
     pub outages: u64,
-    /// How long outages that are over have lasted.
+    /// The seconds that outages that are over have lasted.
     pub outage_seconds: f64,
     /// Times a peer was followed to another address.
     pub moves: u64,
     /// Handshakes completed.
     pub handshakes: u64,
-    /// Of these, while older keys were still in use.
+    /// Handshakes of them that renewed keys while older ones were still in use.
     pub rekeys: u64,
     /// Datagrams made for a larger path that left in pieces.
     pub fragmented_datagrams: u64,
@@ -305,9 +305,9 @@ pub struct CarrierReport {
 /// One flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
-    /// What logs call it.
+    /// Its name in logs.
     pub id: String,
-    /// Whose it is.
+    /// The peer's name.
     pub peer: String,
     /// Its class here.
     pub class: String,
@@ -315,17 +315,17 @@ pub struct FlowReport {
     pub protocol: &'static str,
     /// Whether its client came in here: `in`; else its server is reached from here: `out`.
     pub direction: &'static str,
-    /// Where the client wanted to go.
+    /// The destination that the client asked for.
     pub destination: String,
     /// Octets taken from the local socket.
     pub sent_bytes: u64,
     /// Octets given to the local socket.
     pub received_bytes: u64,
-    /// Since it began.
+    /// The seconds since it began.
     pub seconds: f64,
 }
 
-/// At most so many flows are listed, the oldest first.
+/// The most flows that are listed, the oldest first.
 pub const FLOWS_LISTED_MAX: usize = 200;
 
 /// The whole answer.
@@ -335,9 +335,9 @@ pub struct Status {
     pub schema: &'static str,
     /// The gateway's name.
     pub name: String,
-    /// Since its start.
+    /// The seconds since its start.
     pub uptime_seconds: f64,
-    /// Flows now.
+    /// The present flows.
     pub flows: u64,
     /// Octets kept in custody now.
     pub custody_bytes: u64,
@@ -347,13 +347,13 @@ pub struct Status {
     pub peers: Vec<PeerReport>,
     /// Classes that had flows.
     pub classes: Vec<ClassReport>,
-    /// Below the flows.
+    /// The carrier's socket and the session.
     pub carrier: CarrierReport,
     /// Records of peers that made no sense.
     pub malformed_records: u64,
     /// The oldest flows, at most [`FLOWS_LISTED_MAX`].
     pub flow_list: Vec<FlowReport>,
-    /// What was decided lately and why, the latest last.
+    /// The latest decisions and their reasons, the last one last.
     pub decisions: Vec<Decision>,
 }
 

@@ -22,11 +22,11 @@ use std::net::{Shutdown, TcpStream};
 
 /// Octets moved each way in one turn, so that one flow's abundance delays no other flow for long.
 const TURN_BYTES: usize = 256 * 1024;
-/// How soon the kernel is asked again what was acknowledged, at first and at most.
+/// The first and the longest pause before the kernel is asked again what was acknowledged.
 const CHECK_MIN: Duration = Duration::from_millis(2);
 const CHECK_MAX: Duration = Duration::from_millis(50);
 
-/// What became of a turn.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Nothing more to do until something happens.
@@ -44,7 +44,7 @@ pub(super) enum Turn {
     reason = "each end of each direction has its own state"
 )]
 pub(super) struct Stream {
-    /// None if it was lost with the gateway before; what custody holds is then all there is.
+    /// `None` if it was lost with the gateway before: custody then holds all that is left.
     socket: Option<TcpStream>,
     readable: bool,
     writable: bool,
@@ -57,21 +57,21 @@ pub(super) struct Stream {
     custody: Option<Box<dyn Custody>>,
     /// The local side sends no more.
     ended: bool,
-    /// And the flow was told.
+    /// Whether the flow was told of that end.
     finished: bool,
     /// The far side sends no more, and everything was consumed.
     far_finished: bool,
-    /// And the local host was told.
+    /// Whether the local host was told of that end.
     shut: bool,
     /// The socket is broken; custody drains first.
     broken: bool,
     /// The far side's host is gone: what comes from ours reaches nobody.
     unheard: bool,
-    /// Something could be read, but custody is full: of what others keep, perhaps.
+    /// Something could be read, but custody is full, perhaps of other flows' octets.
     starved: bool,
     /// Octets written to the socket, without the preface.
     written: u64,
-    /// Of these, acknowledged by the local host, as far as reported.
+    /// Octets of those written that the local host has acknowledged, as far as reported.
     delivered: u64,
     /// Octets read from the local side. With durable custody, octets are appended first.
     read: u64,
@@ -137,7 +137,7 @@ impl Stream {
         self.ahead
     }
 
-    /// What is kept, from this and to this offset.
+    /// The first offset in custody, and the offset after the last.
     pub(super) fn custody_range(&self) -> (u64, u64) {
         let range = |custody: &dyn Custody| (custody.start(), custody.end());
         self.custody.as_deref().map_or((0, 0), range)
@@ -424,7 +424,7 @@ impl Stream {
     }
 }
 
-/// What ends a stream. The difference is the operator's: a host went away, or a disk failed.
+/// A fault that ends a stream. The operator needs the difference: a host went away, or a disk failed.
 #[derive(Debug)]
 enum Fault {
     Socket(io::Error),

@@ -8,7 +8,7 @@ use fulmar_proto::transport::parts::DelaySpread;
 
 const BITS: f64 = 8.0;
 
-/// What is remembered of a status to take differences from.
+/// The figures of a status from which differences are taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     /// The gateway's uptime, in seconds.
@@ -22,11 +22,11 @@ pub(super) struct Tally {
 struct PeerTally {
     /// Octets of TPDUs sent, of all kinds.
     sent_bytes: u64,
-    /// Of these, parity and what was sent again.
+    /// Octets of those sent that are parity or retransmissions.
     repair_bytes: u64,
     /// TPDUs sent, of all kinds.
     sent_tpdus: u64,
-    /// What surrounds each now, in octets. It changes with the path.
+    /// The headers around each now, in octets. It changes with the path.
     overhead_bytes: u64,
     /// A bound on the rate, bits a second.
     rate: u64,
@@ -87,10 +87,10 @@ impl Tally {
     }
 }
 
-/// What happened between two tallies.
+/// The changes between two tallies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Window {
-    /// How long, in seconds.
+    /// The span in seconds.
     pub(super) seconds: f64,
     /// Octets that far hosts acknowledged, as bits a second.
     pub(super) delivered_rate: f64,
@@ -100,7 +100,7 @@ pub(super) struct Window {
     pub(super) peers: Vec<PeerWindow>,
 }
 
-/// What happened with one peer.
+/// The changes between two tallies for one peer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct PeerWindow {
     /// Packets to it, headers included, as bits a second.
@@ -111,21 +111,21 @@ pub(super) struct PeerWindow {
     pub(super) confirmed_rate: f64,
     /// From first transmissions to their confirmations.
     pub(super) confirmed_after: DelaySpread,
-    /// Parity and repetitions, of all octets of TPDUs sent.
+    /// The share of parity and retransmissions in the octets of TPDUs sent.
     pub(super) repair_share: Option<f64>,
-    /// The wire rate, of the configured one.
+    /// The wire rate as a share of the configured rate.
     pub(super) capacity_share: Option<f64>,
-    /// Holes noticed, of TPDUs that became whole or were given up.
+    /// The share of holes noticed in the TPDUs that became whole or were given up.
     pub(super) loss_share: Option<f64>,
-    /// TPDUs given up, likewise.
+    /// The share of TPDUs given up in the TPDUs that became whole or were given up.
     pub(super) residual_share: Option<f64>,
-    /// TPDUs a second.
+    /// TPDUs lost on the wire, a second.
     pub(super) lost_rate: f64,
-    /// Likewise, put right by parity.
+    /// TPDUs put right by parity, a second.
     pub(super) fec_rate: f64,
-    /// Likewise, put right by repetition, as the sender counts.
+    /// TPDUs put right by retransmission, a second, as the sender counts.
     pub(super) arq_rate: f64,
-    /// Likewise, given up.
+    /// TPDUs given up, a second.
     pub(super) residual_rate: f64,
     /// Datagrams from here to it.
     pub(super) outward: Loss,

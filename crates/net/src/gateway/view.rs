@@ -1,4 +1,4 @@
-//! What people are shown of a snapshot: which figures, in which order, in which words. The page and
+//! The figures of a snapshot that people are shown, their order and their words. The page and
 //! `fulmar top` draw it as it is, so that both say the same.
 
 use super::decisions::Decision;
@@ -15,7 +15,7 @@ pub(super) const SCHEMA: &str = "fulmar.gateway.view.v1";
 /// One figure.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Figure {
-    /// What the registry calls it, with the labels that were chosen; summed over all others.
+    /// The registry's name for it, with the labels that were chosen; summed over all others.
     pub(super) series: String,
     label: String,
     /// `null` if nothing was counted for it.
@@ -36,7 +36,7 @@ struct PeerView {
     name: String,
     link: String,
     secure: bool,
-    /// How it is, in a sentence.
+    /// Its state, in a sentence.
     says: String,
     groups: Vec<Group>,
 }

@@ -1,4 +1,4 @@
-//! What a reload may change, and what needs a restart.
+//! Changes that a reload takes up, and those that need a restart.
 
 use super::class::Custody;
 use super::settings::{GatewayConfig, PeerSettings};

@@ -32,11 +32,11 @@ pub enum Custody {
 pub struct ClassSettings {
     /// Its name.
     pub name: String,
-    /// What travels with every flow of it.
+    /// The settings that travel with every flow of it.
     pub flow: FlowClass,
-    /// What the ingress keeps.
+    /// The place where the ingress keeps octets.
     pub custody: Custody,
-    /// How much of one flow is kept in custody, at most.
+    /// The most octets of one flow in custody.
     pub keep: ByteCount,
 }
 
@@ -104,7 +104,7 @@ const CUSTODIES: [(&str, Custody); 3] = [
     ("disk", Custody::Disk),
 ];
 
-/// What a stream may run ahead of its destination: a geostationary round trip at 50 mbit.
+/// The octets by which a stream may run ahead of its destination: a geostationary round trip at 50 mbit.
 const WINDOW: ByteCount = ByteCount(4 << 20);
 const WINDOW_MIN: ByteCount = ByteCount(4 << 10);
 const WINDOW_MAX: ByteCount = ByteCount(1 << 30);

@@ -125,7 +125,7 @@ fn size(amount: ByteCount) -> String {
     amount.to_string()
 }
 
-/// What a class promises, in one line.
+/// The promises of a class, in one line.
 pub fn describe_class(class: &ClassSettings) -> String {
     let flow = &class.flow;
     let promise = match flow.mode {

@@ -1,4 +1,4 @@
-//! How addresses, ports, code points and permissions are written in a configuration.
+//! The notation of addresses, ports, code points and permissions in a configuration.
 
 use core::fmt;
 use core::ops::RangeInclusive;

@@ -68,7 +68,7 @@ const CLASSES_MAX: usize = 255;
 /// The carrier's usual port.
 const LISTEN: &str = ":4914";
 const MTU: ByteCount = ByteCount(1_500);
-/// What every IPv6 link carries (RFC 8200, section 5).
+/// The IPv6 packet that every link carries (RFC 8200, section 5).
 pub(super) const MTU_MIN: ByteCount = ByteCount(1_280);
 const MTU_MAX: ByteCount = ByteCount(9_216);
 /// The usual group commit of custody on disk.

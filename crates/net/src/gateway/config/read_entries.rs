@@ -16,7 +16,7 @@ const SOCKS: Keys = &[ROUTE, &["udp_class", "user", "password_file"]];
 const TRANSPARENT: Keys = &[ROUTE, &["protocol", "only_dscp"]];
 const PROTOCOLS: [(&str, Protocol); 2] = [("tcp", Protocol::Tcp), ("udp", Protocol::Udp)];
 
-/// What rules may refer to.
+/// The names that rules may refer to.
 pub(super) struct Names<'a> {
     pub(super) peers: &'a [PeerSettings],
     pub(super) classes: &'a [ClassSettings],

@@ -10,10 +10,10 @@ use fulmar_proto::units::{Bitrate, ByteCount, FecStrength};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// How much is logged.
+/// The detail of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// What needs somebody.
+    /// Faults that somebody must mend.
     Error,
     /// And what may.
     Warn,
@@ -23,7 +23,7 @@ pub enum LogLevel {
     Debug,
 }
 
-/// How gateways know each other.
+/// The way in which gateways know each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecurityKind {
     /// Static key pairs; the file holds ours.
@@ -66,7 +66,7 @@ pub struct PeerSettings {
     pub public_key: Option<String>,
     /// Another that is its own, too, while it changes its key.
     pub other_public_key: Option<String>,
-    /// What the link towards it carries at most, IP headers included.
+    /// The most that the link towards it carries, IP headers included.
     pub rate: Bitrate,
     /// The largest IP packet towards it.
     pub mtu: ByteCount,
@@ -84,7 +84,7 @@ impl PeerSettings {
     }
 }
 
-/// What is proxied.
+/// The protocol that is proxied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protocol {
     /// Streams.
@@ -114,7 +114,7 @@ pub struct Forward {
     pub to: Destination,
     /// Index of the peer.
     pub peer: usize,
-    /// How its flows are treated.
+    /// The classes of its flows.
     pub classes: ClassRules,
 }
 
@@ -140,7 +140,7 @@ pub struct Socks {
     pub listen: SocketAddr,
     /// Index of the peer.
     pub peer: usize,
-    /// How its flows are treated.
+    /// The classes of its TCP flows.
     pub tcp: ClassRules,
     /// The same for UDP associations.
     pub udp: ClassRules,
@@ -157,7 +157,7 @@ pub struct Transparent {
     pub listen: SocketAddr,
     /// Index of the peer.
     pub peer: usize,
-    /// How its flows are treated.
+    /// The classes of its flows.
     pub classes: ClassRules,
     /// Code points that are diverted; empty for all.
     pub only_dscp: Vec<Dscp>,
@@ -168,7 +168,7 @@ pub struct Transparent {
 pub struct Egress {
     /// Permissions; nothing else is connected to.
     pub allow: Vec<Allow>,
-    /// How long a destination may take to answer.
+    /// The time that a destination has to answer.
     pub connect_timeout: Duration,
 }
 
@@ -179,9 +179,9 @@ pub struct CustodySettings {
     pub limit: ByteCount,
     /// Where, for classes with custody on disk.
     pub directory: Option<PathBuf>,
-    /// What a power cut may take.
+    /// The octets that a power cut may take.
     pub sync: SyncPolicy,
-    /// How long clients' connections stand after this gateway was killed; none without a keeper.
+    /// The time for which clients' connections outlive this gateway's death; none without a keeper.
     pub keep_for: Option<Duration>,
 }
 
@@ -222,9 +222,9 @@ pub struct GatewayConfig {
     pub state_dir: Option<PathBuf>,
     /// Parity behind every datagram, for carriers that deliver damaged ones.
     pub fec_words: FecStrength,
-    /// How much is logged.
+    /// The detail of the log.
     pub log: LogLevel,
-    /// How gateways know each other.
+    /// The way in which gateways know each other.
     pub security: SecurityKind,
     /// The peers.
     pub peers: Vec<PeerSettings>,
@@ -236,9 +236,9 @@ pub struct GatewayConfig {
     pub socks: Vec<Socks>,
     /// Transparent entries.
     pub transparent: Vec<Transparent>,
-    /// What may be reached from here.
+    /// The destinations that may be reached from here.
     pub egress: Egress,
-    /// What is kept.
+    /// The settings of custody.
     pub custody: CustodySettings,
     /// Bounds.
     pub limits: Limits,

@@ -7,7 +7,7 @@ use crate::keeper::Keeper;
 use fulmar_proto::splice::FlowId;
 use fulmar_proto::units::{Duration, Instant};
 
-/// How soon a full line is tried again.
+/// The pause before a full line is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 impl Keeping {

@@ -5,7 +5,7 @@ use super::PREFIX;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// How a value behaves.
+/// The behaviour of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows, from 0 at the start of the gateway.
@@ -24,7 +24,7 @@ impl Kind {
     }
 }
 
-/// What a value counts. Base units only.
+/// The unit of a value. Base units only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Flows.
@@ -206,19 +206,19 @@ pub(in crate::gateway) struct Sample {
 pub struct Entry {
     /// Without the prefix, and without the `_total` of counters.
     pub name: &'static str,
-    /// How it behaves.
+    /// Its behaviour.
     pub kind: Kind,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
-    /// What it is told apart by.
+    /// The labels that tell its series apart.
     pub labels: &'static [&'static str],
     /// Where it is counted.
     pub point: Point,
-    /// What the page and `top` call it.
+    /// Its name on the page and in `top`.
     pub label: &'static str,
-    /// What it means: a sentence without its full stop.
+    /// Its meaning: a sentence without its full stop.
     pub help: &'static str,
-    /// How it is computed from others; empty if it is counted.
+    /// The formula that computes it from others; empty if it is counted.
     pub formula: &'static str,
     pub(super) read: fn(&Snapshot) -> Vec<Sample>,
 }

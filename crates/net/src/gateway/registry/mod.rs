@@ -16,7 +16,7 @@ pub(super) use entry::escaped;
 pub use entry::{Entry, Kind, Point, Unit};
 pub(super) use entry::{Sample, Value};
 
-/// What every name begins with.
+/// The beginning of every name.
 pub const PREFIX: &str = "fulmar";
 
 /// The groups in report order, each with what heads it.

@@ -1,4 +1,4 @@
-//! What AeroTP did for each class with each peer: lost on the wire, recovered, and lost for good apart.
+//! AeroTP's figures for each class with each peer: lost on the wire, recovered, and lost for good are told apart.
 
 use super::entry::{Entry, Kind, Point, Unit};
 use super::select::{of_transports, of_transports_by};

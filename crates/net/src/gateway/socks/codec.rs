@@ -12,7 +12,7 @@ const NO_LOGIN: u8 = 0;
 const PASSWORD: u8 = 2;
 const NO_METHOD: u8 = 0xFF;
 
-/// What reading gave.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read<T> {
     /// Not all of it has come.
@@ -23,7 +23,7 @@ pub enum Read<T> {
     Wrong(&'static str),
 }
 
-/// What a client asks for.
+/// The service that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// A TCP connection.
@@ -37,9 +37,9 @@ pub enum Command {
 /// A client's request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
-    /// For what.
+    /// The service asked for.
     pub command: Command,
-    /// Where to.
+    /// The destination asked for.
     pub destination: Destination,
 }
 

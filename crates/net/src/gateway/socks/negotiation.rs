@@ -1,7 +1,8 @@
 //! A SOCKS client's connection before its flow begins.
 //!
-//! A message is looked at, answered, and only then taken out of the socket, up to its last octet. So the octets that were
-//! taken and given, which the kernel counts, tell the next gateway how far a killed one had come:
+//! A message is looked at, answered, and only then taken out of the socket, up to its last octet. So the octets that
+//! were taken out and those that were given to the client, which the kernel counts, tell the next gateway how far a
+//! killed one had come:
 //!
 //! | taken | given | stands at |
 //! |---|---|---|
@@ -10,8 +11,8 @@
 //! | some | 2 | the login where one is wanted, else the request |
 //! | some | 4 | the login, which is answered, if one is next in the socket, else the request |
 //!
-//! What was refused is never taken out, so that nobody passes for one who was let in. The request is left to whom it
-//! is for: it is not answered here. Whoever refuses ends the connection before anything is thrown away.
+//! A refused message is never taken out, so that nobody passes for one who was let in. The request is not answered
+//! here, but where its flow or association begins. Whoever refuses ends the connection before anything is thrown away.
 
 use super::codec::{self, Command, Read, Reply, Request};
 use crate::gateway::kernel;
@@ -57,7 +58,7 @@ enum Stage {
     Request,
 }
 
-/// Octets that were taken out of a client's socket, and given to it.
+/// The octets taken out of a client's socket, and those given to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::gateway) struct Moved {
     pub(in crate::gateway) taken: u64,
@@ -70,11 +71,11 @@ pub(in crate::gateway) struct Negotiation {
     stream: TcpStream,
     credentials: Option<Credentials>,
     stage: Stage,
-    /// The message of this stage has its answer, of a gateway before.
+    /// Whether a gateway before has answered the message of this stage.
     answered: bool,
 }
 
-/// How far it is.
+/// The progress of a negotiation.
 #[derive(Debug)]
 pub(in crate::gateway) enum Step {
     /// More must come.
