@@ -1,4 +1,4 @@
-//! What seals datagrams: the AEADs, their keys and nonces, and which of them two ends use.
+//! The seal of datagrams: the AEADs, their keys and nonces, and the choice between them for two ends.
 //!
 //! Handshakes are always Noise's with `ChaChaPoly`. Data goes under the keys of its `Split()` with the
 //! same AEAD, or, if both ends said in their hellos that their processors are made for it, under
@@ -31,7 +31,7 @@ const AES_BLOCKS_MAX: u64 = 1 << 35;
 /// ChaCha20-Poly1305, and more for AES-256-GCM.
 pub(super) const FORGED_MAX: u64 = 1 << 36;
 
-/// What to say in a hello so that data is sealed by AES-256-GCM, if the peer says the same. For
+/// The word in a hello for data sealed by AES-256-GCM, which is used if the peer says the same. For
 /// processors with instructions for it: there it takes less than half of ChaCha20-Poly1305's time,
 /// and without them several times as much.
 pub fn fast_cipher() -> Option<Capability> {
@@ -65,7 +65,7 @@ pub(super) enum Suite {
 }
 
 impl Suite {
-    /// What two ends use that said this in their hellos.
+    /// The suite of two ends that said this in their hellos.
     pub(super) fn of(ours: &Hello, theirs: &Hello) -> Self {
         let wants = |hello: &Hello| {
             let mut said = hello.capabilities.iter();
@@ -123,7 +123,7 @@ pub(super) struct Aead {
     theirs: LessSafeKey,
 }
 
-/// What seals and opens the datagrams of one handshake.
+/// The AEAD that seals and opens the datagrams of one handshake.
 pub(super) enum Cipher {
     /// Under the keys of a Noise handshake; the nonce is the packet counter.
     Aead(Box<Aead>),

@@ -1,4 +1,4 @@
-//! What a session is told at birth.
+//! The configuration of a session, fixed at its start.
 
 use super::keys::{PresetKey, PublicKey, SecretKey};
 use super::wire::{Capability, Hello, HelloError};
@@ -16,7 +16,7 @@ impl PeerIndex {
     }
 }
 
-/// How a peer is recognised and its datagrams are protected.
+/// The way in which a peer is recognised and its datagrams are protected.
 #[derive(Clone, Debug)]
 pub enum Security {
     /// Static keys on both sides: `Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s`.
@@ -52,11 +52,11 @@ impl Security {
 pub struct PeerConfig {
     /// The user's name for it, for logs.
     pub name: String,
-    /// How it is recognised.
+    /// The way in which it is recognised.
     pub security: Security,
     /// Outer paths where it may be found, tried in turn. Empty: it must come to us.
     pub endpoints: Vec<PathId>,
-    /// How large packets towards it may be.
+    /// The sizes of packets towards it.
     pub mtu: MtuConfig,
 }
 
@@ -115,14 +115,14 @@ impl Default for LivenessConfig {
     }
 }
 
-/// How large IP packets may be.
+/// The sizes of IP packets towards a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct MtuConfig {
     /// Octets that every path carries: 1280, IPv6's minimum (RFC 8200, section 5).
     pub start: ByteCount,
     /// Octets tried at most; at `start`, nothing is tried.
     pub max: ByteCount,
-    /// What the link carries, so that probes take a small part of it.
+    /// The rate of the link, so that probes take a small part of it.
     pub rate: Option<Bitrate>,
 }
 
@@ -147,7 +147,7 @@ impl Default for MtuConfig {
     }
 }
 
-/// How much work strangers can cause.
+/// The limits on the work that strangers can cause.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardConfig {
     /// Initiations that are looked into, a second. From half of it on, cookies are asked for.
@@ -186,7 +186,7 @@ pub struct SessionConfig {
     pub identity: Option<SecretKey>,
     /// All peers, in the order of their [`PeerIndex`].
     pub peers: Vec<PeerConfig>,
-    /// What we say about ourselves.
+    /// Our capabilities, as we tell them to peers.
     pub capabilities: Vec<Capability>,
     /// Larger than at any earlier start with the same keys: see [`super::next_boot_epoch`].
     pub boot_epoch: u64,
@@ -202,7 +202,7 @@ pub struct SessionConfig {
     pub rekey: RekeyPolicy,
     /// When a link is held for down.
     pub liveness: LivenessConfig,
-    /// How much work strangers can cause.
+    /// The limits on the work that strangers can cause.
     pub guard: GuardConfig,
 }
 

@@ -1,4 +1,4 @@
-//! What a session counts.
+//! The counters of a session.
 
 use fulmar_proto::units::Duration;
 
@@ -85,11 +85,11 @@ pub struct SessionCounters {
     dropped: [u64; DropReason::ALL.len()],
     /// Inner datagrams sealed and sent.
     pub sent: u64,
-    /// Of these, under a preset key alone.
+    /// Inner datagrams of them that left under a preset key alone.
     pub sent_early: u64,
     /// Inner datagrams that arrived genuine.
     pub received: u64,
-    /// Of these, under a preset key alone.
+    /// Inner datagrams of them that came under a preset key alone.
     pub received_early: u64,
     /// Inner datagrams for a peer whose link is down or not yet up, while another's was up.
     pub unsent: u64,
@@ -103,7 +103,7 @@ pub struct SessionCounters {
     pub notices_sent: u64,
     /// Handshakes completed, either way.
     pub handshakes: u64,
-    /// Of these, while older keys were still in use.
+    /// Handshakes of them that renewed keys while older ones were still in use.
     pub rekeys: u64,
     /// Octets that parity put right.
     pub corrected_symbols: u64,
@@ -111,7 +111,7 @@ pub struct SessionCounters {
     pub uncorrected: u64,
     /// Times a link was held for down.
     pub outages: u64,
-    /// How long, over all peers, outages that are over have lasted.
+    /// The sum, over all peers, of the outages that are over.
     pub outage_time: Duration,
     /// Times a peer was followed to another path.
     pub moves: u64,
@@ -130,7 +130,7 @@ impl SessionCounters {
         }
     }
 
-    /// How many datagrams were dropped for `reason`.
+    /// The number of datagrams that were dropped for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped.get(reason as usize).copied().unwrap_or(0)
     }

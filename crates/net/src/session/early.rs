@@ -17,7 +17,7 @@ const RANDOM_BYTES: usize = 16;
 /// Octets of a salt: epoch, then random octets.
 pub(super) const SALT_BYTES: usize = 8 + RANDOM_BYTES;
 
-/// What makes a key its own.
+/// The octets that make a key of early data differ from every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Salt([u8; SALT_BYTES]);
 
@@ -45,7 +45,7 @@ impl Salt {
     }
 }
 
-/// What a header names instead of a session index: which preset key.
+/// The number of a preset key, which a header carries instead of a session index.
 pub(super) fn key_id(preset: &PresetKey) -> u32 {
     let derived = blake3::derive_key("fulmar 2026-11-21 session early id", preset.octets());
     let [i0, i1, i2, i3, ..] = derived;

@@ -12,19 +12,20 @@ use std::collections::VecDeque;
 const PARTIAL_MAX: usize = 16;
 /// Pieces of one datagram.
 const PIECES_MAX: u8 = 64;
-/// Octets of one datagram.
+/// The most octets of one datagram.
 const OCTETS_MAX: usize = 65_000;
-/// Numbers come in order but for what the network reorders; what lies so far behind is over.
+/// The distance behind the newest number at which a datagram's pieces are too old. Numbers come in order, but for
+/// reordering by the network.
 const BEHIND_MAX: u32 = 256;
 
 /// One piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fragment<'a> {
-    /// Of the whole, the same in all pieces.
+    /// The number of the whole datagram, the same in all pieces.
     pub(super) id: u32,
-    /// Which piece, from 0.
+    /// The number of this piece, from 0.
     pub(super) index: u8,
-    /// How many there are, 2 at least.
+    /// The number of pieces, 2 at least.
     pub(super) count: u8,
     /// Its octets.
     pub(super) octets: &'a [u8],
@@ -55,7 +56,7 @@ struct Partial {
     octets: usize,
 }
 
-/// What arrived of datagrams that are not whole yet.
+/// The pieces that arrived of datagrams that are not whole yet.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     partial: VecDeque<Partial>,

@@ -18,10 +18,10 @@ use fulmar_proto::units::{Duration, Instant};
 pub(super) const MAC_BYTES: usize = 16;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
-/// What follows the header in a cookie datagram.
+/// Octets behind the header in a cookie datagram.
 pub(super) const COOKIE_BODY_BYTES: usize = NONCE_BYTES + MAC_BYTES + TAG_BYTES;
 
-/// A cookie is good for this long, and for as long again under the secret before.
+/// The time for which a cookie is good; it is good for as long again under the secret before.
 pub(super) const COOKIE_LIFE: Duration = Duration::from_secs(120);
 
 /// A 16-octet check or cookie.
@@ -56,12 +56,12 @@ impl GuardKeys {
         }
     }
 
-    /// Of whoever has this public key.
+    /// The keys of the end that has this public key.
     pub(super) fn of_public(key: &PublicKey) -> Self {
         Self::derive(&[b"noise", &key.octets()[..]].concat())
     }
 
-    /// Of the end that we reach under `security`.
+    /// The keys of the end that we reach under `security`.
     pub(super) fn of(security: &Security) -> Self {
         match security {
             Security::Noise { peer, .. } => Self::of_public(peer),
@@ -136,14 +136,14 @@ pub(super) fn second(work: &mut Work, cookie: &Mac, first: &Mac) -> Mac {
     hash(work, &SECOND_KEY, &octets)
 }
 
-/// What an initiation may do.
+/// The verdict on an initiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// Be read.
+    /// It may be read.
     Granted,
-    /// Get a cookie first: this one.
+    /// It gets this cookie first.
     Prove(Mac),
-    /// Nothing.
+    /// It is dropped.
     Refused,
 }
 

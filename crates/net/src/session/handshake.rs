@@ -29,13 +29,13 @@ const PROLOGUE: &[u8] = b"fulmar session 1";
 const TAG_BYTES: usize = 16;
 const CRC_BYTES: usize = 4;
 
-/// What follows the header in an initiation, before its two checks.
+/// Octets behind the header in an initiation, before its two checks.
 pub(super) const IK_INITIATION_BYTES: usize =
     KEY_BYTES + (KEY_BYTES + TAG_BYTES) + HELLO_BYTES + TAG_BYTES;
 pub(super) const NN_INITIATION_BYTES: usize = KEY_BYTES + HELLO_BYTES + TAG_BYTES;
 pub(super) const CLEAR_INITIATION_BYTES: usize = HELLO_BYTES + CRC_BYTES;
 
-/// Where the pre-shared key comes in, in the pattern's counting.
+/// The place of the pre-shared key, in the pattern's counting.
 const IK_PSK: u8 = 2;
 const NN_PSK: u8 = 0;
 
@@ -244,9 +244,9 @@ impl Initiator {
 /// Our side of a handshake that the peer began, with its first message read.
 pub(super) struct Responder {
     state: State,
-    /// What the peer said.
+    /// The peer's hello.
     pub(super) hello: Hello,
-    /// Who it is, where keys tell.
+    /// The peer's public key, where keys tell who it is.
     pub(super) key: Option<PublicKey>,
 }
 

@@ -20,57 +20,57 @@ pub enum KeyFileError {
     /// It is not there.
     #[error("there is no key file {path}; make it with: fulmar keygen {flag}{path}", path = .path.display())]
     Missing {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What `fulmar keygen` is told for this kind of key.
+        /// The option of `fulmar keygen` for this kind of key.
         flag: &'static str,
     },
     /// It cannot be opened or read.
     #[error("reading the key file {}", .path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// Others may read or change it.
     #[error("the key file {path} is open to others (mode {mode:03o}); run: chmod 600 {path}", path = .path.display())]
     Mode {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// What it holds is no key.
+    /// A line of it is no key.
     #[error("the key file {}, line {line}", .path.display())]
     Key {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The line's fault.
         source: KeyError,
     },
     /// It holds no key, or more than one.
     #[error("the key file {} holds {found} keys; it must hold one", .path.display())]
     Count {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// How many were found.
+        /// The number of keys found.
         found: usize,
     },
     /// A file of that name is there already.
     #[error("{} exists and is left as it is; choose another name, or move it away first", .path.display())]
     Exists {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
     /// It cannot be written.
     #[error("writing the key file {}", .path.display())]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
 }

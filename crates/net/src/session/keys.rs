@@ -47,7 +47,7 @@ fn decode(text: &str) -> Result<[u8; KEY_BYTES], KeyError> {
     Ok(octets)
 }
 
-/// What others know a gateway by.
+/// The key by which others know a gateway.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; KEY_BYTES]);
 

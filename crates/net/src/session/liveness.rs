@@ -21,7 +21,7 @@ const BEATS: u32 = 4;
 /// Weight of a new sample of the usual silence; that of RFC 6298 for round trips.
 const GAIN: u32 = 8;
 
-/// What is due.
+/// The thing to do at a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Heartbeat,
@@ -113,7 +113,7 @@ impl Liveness {
         outage.map(|since| now.saturating_since(since))
     }
 
-    /// How long a silence must be to be an outage.
+    /// The shortest silence that is an outage.
     pub(super) fn down_after(&self) -> Duration {
         let Some(rtt) = self.rtt else {
             return self.config.down_after_max;
@@ -129,7 +129,7 @@ impl Liveness {
         self.config.down_after_min / BEATS
     }
 
-    /// How long after the silence began, and after the last probe, one leaves.
+    /// The time after which a probe leaves, counted from the beginning of a silence and from the last probe.
     fn probe_after(&self) -> Duration {
         self.beat().max(self.rtt.unwrap_or_default() * 3 / 2)
     }
@@ -212,7 +212,7 @@ mod tests {
         Liveness::new(LivenessConfig::default(), at(0))
     }
 
-    /// What becomes due up to `until`, with when.
+    /// The things that become due up to `until`, each with its time.
     fn run(liveness: &mut Liveness, until: u64) -> Vec<(u64, Due)> {
         let mut log = Vec::new();
         while let Some(deadline) = liveness.next_deadline().filter(|d| d.at <= at(until)) {

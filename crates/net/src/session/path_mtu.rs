@@ -1,7 +1,7 @@
-//! How large a packet the path carries: found out with padded probes, after RFC 8899 (DPLPMTUD).
+//! The search for the largest packet that the path carries, with padded probes, after RFC 8899 (DPLPMTUD).
 //!
-//! A size is tried by a probe padded to it together with one of a size that is known to pass. On a
-//! lossy link a lost probe says nothing; but when several of the known size were answered and not one
+//! A size is tried by two probes: one padded to it, and one of a size that is known to pass. On a lossy
+//! link a single lost probe says nothing. But when several probes of the known size were answered and none
 //! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
 //! # Order
@@ -25,19 +25,19 @@ use fulmar_proto::units::{ByteCount, Duration, Instant};
 /// where a quarter of the probes is answered, a wrong judgement has probability 0.43^8 = 0.1 %
 /// (eight times in a row only the known one is answered, or neither).
 const ANSWERS_TO_RULE_OUT: u32 = 8;
-/// And before the size in use is: 0.43^12 = 0.004 %, for it is asked about much more often.
+/// The same before the size in use is given up: 0.43^12 = 0.004 %, for it is tried much more often.
 const ANSWERS_TO_FALL_BACK: u32 = 12;
 /// A search ends when the answer is this certain.
 const GRAIN: u64 = 4;
-/// What Ethernet carries.
+/// The packets that Ethernet carries.
 const USUAL: ByteCount = ByteCount(1_500);
-/// Between two tries, unless a quarter of a round trip is longer.
+/// The pause between two tries, unless a quarter of a round trip is longer.
 const PACE: Duration = Duration::from_millis(25);
-/// The same while no round trip was measured.
+/// The pause between two tries while no round trip was measured.
 const PACE_UNKNOWN: Duration = Duration::from_millis(100);
-/// A search takes at most one in so many octets that the link carries.
+/// A search takes at most one in so many of the octets that the link carries.
 const SEARCH_SHARE: u32 = 10;
-/// Confirmations do.
+/// A confirmation takes at most one in so many.
 const CONFIRM_SHARE: u32 = 100;
 /// Tries at that pace, enough at 50 % loss each way; then so many times more slowly.
 const TRIES_AT_PACE: u32 = 64;
@@ -45,21 +45,21 @@ const SLOWER: u32 = 20;
 /// Tries without any answer to the known size, after which that size is in doubt: at 50 % loss each
 /// way, 0.75^24 = 0.1 %.
 const TRIES_UNANSWERED: u32 = 24;
-/// The size in use is confirmed this often while it is used.
+/// The time between two confirmations of the size in use while it is used.
 const CONFIRM_EVERY: Duration = Duration::from_secs(2);
-/// Silence is a reason to confirm it sooner, but not sooner than this.
+/// The shortest time between two confirmations: silence is a reason to confirm sooner than usual.
 const CONFIRM_AGAIN: Duration = Duration::from_millis(250);
-/// A larger one is tried again this often (RFC 8899, section 5.1.1: `PMTU_RAISE_TIMER`).
+/// The pause before a larger size is tried again (RFC 8899, section 5.1.1: `PMTU_RAISE_TIMER`).
 const RAISE_EVERY: Duration = Duration::from_secs(600);
 
 /// A try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Try {
-    /// Of the padded probe.
+    /// The size of the padded probe's packet.
     pub(super) packet: ByteCount,
     /// The number of the padded probe; the one of known size has the next.
     pub(super) id: u32,
-    /// Of the probe that is known to pass, if one goes along.
+    /// The size of the probe that is known to pass, if one goes along.
     pub(super) known: Option<ByteCount>,
 }
 
@@ -189,7 +189,7 @@ impl PathMtu {
         self.used |= packet > self.config.start && !self.is_fixed();
     }
 
-    /// What was sent is not answered: it may have been too large.
+    /// Sent packets are not answered: one may have been too large.
     pub(super) fn on_silence(&mut self, now: Instant) {
         if self.aim == Aim::Rest && self.used {
             let soon = self.confirmed_at + CONFIRM_AGAIN;

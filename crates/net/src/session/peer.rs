@@ -1,4 +1,4 @@
-//! What is remembered of one peer. Of constant size, made at birth.
+//! The state of one peer. Of constant size, made at birth.
 
 use super::config::{EarlyData, PeerConfig, PeerIndex, Security, SessionConfig};
 use super::correction::Corrections;
@@ -107,13 +107,13 @@ pub(super) struct Answered {
     pub(super) count: u32,
 }
 
-/// What came with the initiation that the offered keys belong to.
+/// The contents of the initiation that the offered keys belong to.
 pub(super) struct Offer {
     pub(super) boot: u64,
     pub(super) epoch: u64,
     pub(super) capabilities: Vec<Capability>,
     pub(super) since: Instant,
-    /// The peer's, where keys tell who it is.
+    /// The peer's public key, where keys tell who it is.
     pub(super) key: Option<PublicKey>,
 }
 
@@ -173,14 +173,14 @@ impl Complaints {
     }
 }
 
-/// What a user may want to know of a peer.
+/// The state of a peer, for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerStatus {
     /// The configured name.
     pub name: String,
-    /// How its link is.
+    /// The state of its link.
     pub link: LinkState,
-    /// Where it is.
+    /// The path to it.
     pub path: Option<PathId>,
     /// The session's own round trips, smoothed.
     pub rtt: Option<Duration>,
@@ -190,15 +190,15 @@ pub struct PeerStatus {
     pub outward: Passage,
     /// Datagrams from it to here.
     pub inward: Passage,
-    /// How large what goes to it may be.
+    /// The sizes of what goes to it.
     pub sizes: Sizes,
-    /// What it said about itself.
+    /// Its capabilities, as it told them.
     pub capabilities: Vec<Capability>,
     /// Whether its datagrams are authenticated.
     pub secure: bool,
 }
 
-/// How the link to a peer is.
+/// The state of the link to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// No keys yet, or not any more.
@@ -220,9 +220,9 @@ pub(super) const fn public_key(security: &Security) -> Option<PublicKey> {
 pub(super) struct Peer {
     pub(super) index: PeerIndex,
     pub(super) config: PeerConfig,
-    /// For checks of what we send to it.
+    /// The keys for the checks of our initiations to it.
     pub(super) guard_keys: GuardKeys,
-    /// Another public key of it, while it changes its own. The one that it is called by is in `config`.
+    /// A second public key of it, while it changes its own. The key that it is called by is in `config`.
     pub(super) also: Option<PublicKey>,
     /// The public key that the keys in use were agreed on with.
     pub(super) key_in_use: Option<PublicKey>,
@@ -235,23 +235,23 @@ pub(super) struct Peer {
     pub(super) cookie: Option<(Mac, Instant)>,
     pub(super) answered: Option<Answered>,
     pub(super) epoch_seen: u64,
-    /// The highest of an initiation that was answered.
+    /// The highest epoch of an initiation that was answered.
     pub(super) epoch_offered: u64,
-    /// The one that the application knows.
+    /// The epoch that the application knows.
     pub(super) epoch_said: u64,
-    /// Of our early data, since the first handshake of this start began.
+    /// The key of our early data, since the first handshake of this start began.
     pub(super) early: Option<EarlyKey>,
     pub(super) early_intake: EarlyIntake,
-    /// What early data names the preset key by.
+    /// The number of the preset key in early data.
     pub(super) early_id: Option<u32>,
     pub(super) liveness: Liveness,
     pub(super) round_trips: RoundTrips,
     pub(super) reports: Reports,
     pub(super) mtu: PathMtu,
-    /// Around each datagram on the path in use.
+    /// The headers around each datagram on the path in use.
     pub(super) headers: NetworkHeaders,
     pub(super) reassembly: Reassembly,
-    /// Of the last inner datagram that left in pieces.
+    /// The number of the last inner datagram that left in pieces.
     pub(super) fragment_id: u32,
     pub(super) boot: Option<u64>,
     pub(super) capabilities: Vec<Capability>,

@@ -1,15 +1,15 @@
-//! The last round trips as they were measured: what a mean hides.
+//! The last round trips as they were measured, for quantiles: a mean hides the slow ones.
 
 use fulmar_proto::units::Duration;
 use std::collections::VecDeque;
 
-/// So many are kept; an idle link has one measured in ten seconds.
+/// The most round trips that are kept; an idle link has one measured in ten seconds.
 const KEPT: usize = 256;
 
 /// Quantiles of the last round trips, each one of them (nearest rank, without interpolation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripQuantiles {
-    /// Of how many.
+    /// The number of round trips.
     pub samples: usize,
     /// The median.
     pub p50: Duration,

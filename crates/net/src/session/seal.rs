@@ -6,7 +6,7 @@ use fulmar_proto::units::Instant;
 
 /// Sealing stops here, far below where nonces end (2^64 - 1 is Noise's own).
 const COUNTER_MAX: u64 = u64::MAX - (1 << 16);
-/// What may be under way, and as much again: 1 gbit of full datagrams for 12 s.
+/// The datagrams that may be under way, and as many again: 1 gbit of full datagrams for 12 s.
 const LATELY: u32 = 1 << 20;
 
 /// Why a sealed datagram does not open.

@@ -1,4 +1,4 @@
-//! What a packet of a path holds: the headers around a TPDU, by the family of the addresses.
+//! The room in a packet of a path: the headers around a TPDU, by the family of the addresses.
 
 use super::early::SALT_BYTES;
 use super::machine::SESSION_OVERHEAD;
@@ -21,14 +21,14 @@ impl NetworkHeaders {
     /// The larger ones, for a path of which nothing was heard.
     pub(super) const UNKNOWN: Self = Self(V6_HEADERS);
 
-    /// Of packets to and from `source`; of a source in no known form, the larger ones.
+    /// The headers of packets to and from `source`; for a source in no known form, the larger ones.
     pub(super) fn of_source(source: &[u8]) -> Self {
         let v4 = source.len() == SOURCE_BYTES && source.starts_with(&MAPPED);
         Self(if v4 { V4_HEADERS } else { V6_HEADERS })
     }
 }
 
-/// How large what goes to a peer may be, layer by layer, in octets.
+/// The sizes of what goes to a peer, layer by layer, in octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// The IP packet that is known to arrive.
@@ -40,7 +40,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Of packets of `packet` octets with `parity` octets behind each datagram.
+    /// The sizes in packets of `packet` octets with `parity` octets behind each datagram.
     pub(super) fn new(
         packet: ByteCount,
         headers: NetworkHeaders,
@@ -57,7 +57,7 @@ impl Sizes {
         }
     }
 
-    /// What surrounds an inner datagram in its packet.
+    /// Octets around an inner datagram in its packet.
     pub fn overhead(&self) -> ByteCount {
         self.packet.saturating_sub(self.payload)
     }

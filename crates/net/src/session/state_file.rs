@@ -33,25 +33,25 @@ pub enum StateFileError {
     /// It cannot be read.
     #[error("reading {}", .path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// It cannot be written, or its directory not be made.
     #[error("writing {}", .path.display())]
     Write {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// Others may have put it there or changed it.
     #[error("{} {problem}", .path.display())]
     Untrusted {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it, and the remedy.
+        /// The fault, and the remedy.
         problem: String,
     },
 }
@@ -126,7 +126,7 @@ impl StateDirectory {
     }
 
     /// What the file says; `None` if there is none.
-    ///
+    /// The file's content; `None` if there is none.
     /// # Errors
     /// [`StateFileError`]: it cannot be read, or is not ours.
     pub fn read(&self, name: &str) -> Result<Option<String>, StateFileError> {

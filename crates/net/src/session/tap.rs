@@ -1,8 +1,8 @@
-//! Where a session's datagrams are captured: sealed, and opened.
+//! The places where a session's datagrams are captured: sealed, and opened.
 //!
-//! Of what arrives, the sealed datagram is captured before its content, with the reason if it was
-//! refused; an answer that is sealed meanwhile comes before both. Of what leaves, the content is captured when it is sealed; the sealed datagram is the
-//! driver's to show, which knows the address it goes to ([`SessionTap::sent`]).
+//! An arriving datagram is captured sealed before its content, with the reason if it was refused. An answer that is
+//! sealed meanwhile comes before both. The content of a leaving datagram is captured when it is sealed. The sealed
+//! datagram is the driver's to show, which knows the address it goes to ([`SessionTap::sent`]).
 
 use super::counters::DropReason;
 use crate::capture::{Recorder, Seen};
@@ -16,11 +16,11 @@ pub struct SessionTap {
     recorder: Recorder,
     outer: InterfaceId,
     inner: InterfaceId,
-    /// Where the carrier listens.
+    /// The address where the carrier listens.
     local: SocketAddr,
-    /// What is said of each peer's content.
+    /// The comment on each peer's content.
     peers: Vec<Comment>,
-    /// Content of the datagram that is being taken, and whose it is.
+    /// Contents of the datagram that is being taken in, each with its peer.
     opened: Vec<(usize, Vec<u8>)>,
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use fulmar_proto::rng::Rng;
 use fulmar_proto::units::Bitrate;
 
-/// Of each way's delay; answers come two of them later.
+/// The delay of each way; answers come after two of them.
 const DELAY: Duration = Duration::from_millis(5);
 
 /// A path that carries packets up to `limit`, and loses probes or answers with probability `loss`.

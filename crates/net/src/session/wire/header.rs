@@ -15,7 +15,7 @@ pub(in crate::session) const HEADER_BYTES: usize = 12;
 /// The version of this format.
 pub const SESSION_VERSION: u8 = 1;
 
-/// What follows the header.
+/// The type of a datagram, which tells what is behind the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum DatagramType {
     /// A sealed TPDU or control message.

@@ -1,4 +1,4 @@
-//! What the ends tell each other in the handshake: version, boot, epoch, capabilities.
+//! The words of the ends to each other in the handshake: version, boot, epoch, capabilities.
 //!
 //! Always [`HELLO_BYTES`] long, so that its length says nothing and a response is never larger than
 //! the initiation.

@@ -1,4 +1,4 @@
-//! What is inside a sealed datagram: one octet that says what, then a TPDU or a few fields.
+//! The content of a sealed datagram: one octet that names its kind, then a TPDU or a few fields.
 
 use crate::session::fragments::Fragment;
 

@@ -1,4 +1,4 @@
-//! What an end tells a stranger about a datagram that it cannot take: a hint for the other end's log,
+//! The notice of an end to a stranger about a datagram that it cannot take: a hint for the other end's log,
 //! smaller than the datagram, and proof of nothing.
 //!
 //! ```text
@@ -14,7 +14,7 @@ const OTHER_SECURITY: u8 = 3;
 const SUPERSEDED: u8 = 4;
 const NO_SESSION: u8 = 5;
 
-/// What is wrong, as far as the end knows that was called.
+/// The fault, as far as the end knows that was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum Notice {
     /// The initiation's first check was made with a key that is not ours.

@@ -1,6 +1,6 @@
 //! Datagrams and messages of each kind, for the dissectors (`scripts/tests/wire`, as in `proto`).
 //!
-//! What is sealed stands as it is long: a dissector without keys sees no more of it.
+//! A sealed part stands for its length alone: a dissector without keys sees no more of it.
 
 use super::super::cipher::{Cipher, TAG_BYTES};
 use super::super::guard::COOKIE_BODY_BYTES;
