@@ -45,7 +45,7 @@ impl Coverage {
         Some(added)
     }
 
-    /// How many octets are there.
+    /// The octets covered.
     pub const fn covered(&self) -> u64 {
         self.covered
     }

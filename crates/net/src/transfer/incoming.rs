@@ -23,12 +23,12 @@ use introduction::Contest;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// A connection must introduce a file within this. One that was opened by the middle of a stream,
+/// The time in which a connection must introduce a file. A connection that was opened by the middle of a stream,
 /// because we were restarted, never does.
 const HELLO_PATIENCE: Duration = Duration::from_secs(5);
-/// How long the sender may take to confirm our last words.
+/// The time that the sender has to confirm our last words.
 const LEAVING_MAX: Duration = Duration::from_secs(5);
-/// How long the sender's own end is answered once it has confirmed ours.
+/// The time for which the sender's own end is answered once it has confirmed ours.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// Whether a turn changed anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum Phase {
     Over,
 }
 
-/// Where the octets go.
+/// The place where the octets go.
 #[derive(Debug)]
 enum Sink {
     Part(Box<Part>),
@@ -62,7 +62,7 @@ enum Sink {
     },
 }
 
-/// What the sender said about the file.
+/// The sender's description of the file.
 #[derive(Debug)]
 struct File {
     name: String,
@@ -153,7 +153,7 @@ impl Transfer {
         self.held.extend_from_slice(octets);
     }
 
-    /// What was kept, once it can be understood.
+    /// The octets that were kept, once they can be understood.
     pub(super) fn take_held(&mut self) -> Option<Vec<u8>> {
         let ready = !self.held.is_empty() && !self.must_wait();
         ready.then(|| std::mem::take(&mut self.held))

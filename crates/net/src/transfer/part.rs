@@ -39,11 +39,11 @@ const STATE_BYTES_MAX: u64 = 200;
 #[derive(Debug, thiserror::Error)]
 #[error("{attempt} {}", path.display())]
 pub struct StorageError {
-    /// What was being done: "writing", "creating".
+    /// The attempt: "writing", "creating".
     pub attempt: &'static str,
-    /// To which file.
+    /// The file.
     pub path: PathBuf,
-    /// What the system says.
+    /// The system's reason.
     #[source]
     pub source: io::Error,
 }
@@ -231,7 +231,7 @@ impl Part {
         Ok(())
     }
 
-    /// How many octets are there, in order.
+    /// The octets that are here, in order.
     pub(super) const fn written(&self) -> u64 {
         self.written
     }

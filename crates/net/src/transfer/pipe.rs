@@ -10,7 +10,7 @@ const PIECE: usize = 1 << 16;
 /// Pieces in the queue: with [`PIECE`], a megabyte.
 const PIECES: usize = 16;
 
-/// What a pipe has to give.
+/// The next octets of a pipe, if there are any.
 #[derive(Debug)]
 pub(super) enum Pulled {
     /// The next octets, never none.
@@ -72,7 +72,7 @@ pub(super) struct PipeSink {
     outcome: Outcome,
 }
 
-/// What became of the writing, once it is over.
+/// The outcome of the writing, once it is over.
 type Outcome = Arc<Mutex<Option<io::Result<()>>>>;
 
 impl PipeSink {

@@ -17,7 +17,7 @@ pub(super) struct Present {
     path: PathBuf,
     size: u64,
     identity: Identity,
-    /// It has changed a moment ago: from then on a further change would show.
+    /// The time from which on a further change would show, for a file that changed a moment ago.
     quiet_at: Instant,
     hasher: blake3::Hasher,
     verified: Verified,

@@ -52,7 +52,7 @@ pub enum Destination {
     Stdout(Waker),
 }
 
-/// What to receive and how.
+/// The plan of a receiver.
 #[derive(Debug)]
 pub struct ReceivePlan {
     /// Where files go.
@@ -61,7 +61,7 @@ pub struct ReceivePlan {
     pub connection: ConnectionConfig,
     /// Whether to stop after the first file, whatever became of it.
     pub once: bool,
-    /// How often what arrived is made durable.
+    /// The time between two moments at which what arrived is made durable.
     pub checkpoint_every: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the two ends of a file transfer say to each other, and the octets it is said in.
+//! The words of the two ends of a file transfer to each other, and their octets.
 //!
 //! A conversation is a stream of records in each direction:
 //!

@@ -1,4 +1,4 @@
-//! How a transfer ended.
+//! The outcome of a transfer.
 
 use super::part::StorageError;
 use super::record::{BadRecord, RefuseReason};
@@ -9,45 +9,45 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// What the sender knows at the end.
+/// The sender's knowledge at the end.
 #[derive(Clone, Debug)]
 pub struct SendReport {
     /// The mode.
     pub mode: Mode,
     /// Octets of the file.
     pub size: u64,
-    /// How many of them the receiver had before.
+    /// Octets of them that the receiver had before.
     pub resumed_at: u64,
-    /// How many of them it has.
+    /// Octets of them that the receiver has.
     pub delivered: u64,
-    /// How many of them it lacks.
+    /// Octets of them that the receiver lacks.
     pub missing: u64,
     /// Whether its file has the right BLAKE3 digest.
     pub intact: bool,
     /// From the first octet handed to the transport to the receiver's verdict.
     pub elapsed: Duration,
-    /// What the connection with the octets counted.
+    /// The counters of the connection with the octets.
     pub counters: Counters,
     /// The rate of the path at the end, and its reason.
     pub path_rate: Option<PathRate>,
-    /// How often the connection had to be opened again.
+    /// The times that the connection had to be opened again.
     pub reconnections: u32,
 }
 
-/// What the sender knows of a transfer that failed. How much the receiver has, it does not.
+/// The sender's knowledge of a transfer that failed. It does not know how much the receiver has.
 #[derive(Clone, Copy, Debug)]
 pub struct SentSoFar {
     /// Octets of the file, where known.
     pub size: Option<u64>,
-    /// How many of them the receiver had before.
+    /// Octets of them that the receiver had before.
     pub resumed_at: u64,
-    /// How many were handed to the transport, those before included.
+    /// Octets of them that were handed to the transport, those that the receiver had before included.
     pub submitted: u64,
     /// Octets of these that were confirmed or, in modes that confirm nothing, sent.
     pub confirmed: u64,
-    /// What the last connection with the octets counted, if there was one.
+    /// The counters of the last connection with the octets, if there was one.
     pub counters: Option<Counters>,
-    /// How often the connection had to be opened again.
+    /// The times that the connection had to be opened again.
     pub reconnections: u32,
 }
 
@@ -81,9 +81,9 @@ pub enum SendError {
     /// The receiver does not want it, or cannot take it.
     #[error("the receiver refuses: {text}")]
     Refused {
-        /// Why, as a class.
+        /// The class of the reason.
         reason: RefuseReason,
-        /// Why, in its words.
+        /// The reason, in the receiver's words.
         text: String,
     },
     /// The file cannot be read to its end.
@@ -106,7 +106,7 @@ pub enum SendError {
     Stopped,
 }
 
-/// How a received file turned out.
+/// The outcome for a received file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every octet is there and the digest is right.
@@ -125,10 +125,10 @@ pub enum Verdict {
     Failed,
 }
 
-/// What the receiver knows of one file at the end.
+/// The receiver's knowledge of one file at the end.
 #[derive(Debug)]
 pub struct ReceiveReport {
-    /// How it turned out.
+    /// The outcome.
     pub verdict: Verdict,
     /// The name that the sender gave, safe to print.
     pub name: String,
@@ -138,21 +138,21 @@ pub struct ReceiveReport {
     pub path: Option<PathBuf>,
     /// Octets of the file, where known.
     pub size: Option<u64>,
-    /// How many were here before.
+    /// Octets of it that were here before.
     pub resumed_at: u64,
-    /// How many are here.
+    /// Octets of it that are here.
     pub delivered: u64,
-    /// How many are not, where known.
+    /// Octets of it that are missing, where known.
     pub missing: Option<u64>,
-    /// Where those are, the first of them; `None` for a transfer that was cut off.
+    /// The first of the missing ranges; `None` for a transfer that was cut off.
     pub missing_ranges: Option<Vec<Range<u64>>>,
-    /// How many ranges are missing in all; `None` for a transfer that was cut off.
+    /// The number of all missing ranges; `None` for a transfer that was cut off.
     pub missing_range_count: Option<u64>,
     /// From the sender's first record to the verdict.
     pub elapsed: Duration,
-    /// What the connection with the octets counted; `None` if there was none, as for datagrams.
+    /// The counters of the connection with the octets; `None` if there was none, as for datagrams.
     pub counters: Option<Counters>,
-    /// What went wrong here, for [`Verdict::Failed`].
+    /// The fault here, for [`Verdict::Failed`].
     pub error: Option<ReceiveError>,
 }
 
@@ -173,7 +173,7 @@ pub enum ReceiveError {
         /// The rule it breaks.
         why: super::name::UnsafeName,
     },
-    /// Another sender is at it, and lives.
+    /// Another sender, which is still there, is sending this file.
     #[error("another sender is sending {0:?} right now; wait for it, or give another --name")]
     Busy(String),
     /// Another sender took over from this one, which did not answer.
@@ -194,7 +194,7 @@ pub enum ReceiveError {
 }
 
 impl ReceiveError {
-    /// What the sender is told: what and why, but not where on our disk.
+    /// The words for the sender: what and why, but not where on our disk.
     pub(super) fn for_the_sender(&self) -> String {
         match self {
             Self::Storage(error) => format!("{} the file there: {}", error.attempt, error.source),

@@ -34,17 +34,17 @@ use fulmar_proto::wire::Mode;
 use patience::Patience;
 use std::ops::Range;
 
-/// How long the last acknowledgements may take once the verdict is known.
+/// The time that the last acknowledgements may take once the verdict is known.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
-/// What to send and how.
+/// The plan of a sender.
 #[derive(Clone, Debug)]
 pub struct SendPlan {
     /// The name for the receiver.
     pub name: String,
     /// The connection's settings, the mode among them.
     pub connection: ConnectionConfig,
-    /// How long to try before anything was heard.
+    /// The time to try before anything was heard.
     pub connect_timeout: Duration,
     /// Names this transfer; unpredictable.
     pub id: u64,
@@ -77,7 +77,7 @@ enum Phase {
     Ended,
 }
 
-/// What happens to the data's own connection, in modes that may lose some.
+/// The state of the data's own connection, in modes that may lose some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     Open(ConnectionId),
@@ -160,12 +160,12 @@ impl<O: SendObserver> Sender<O> {
         }
     }
 
-    /// How it ended; `None` while it runs.
+    /// The outcome; `None` while the transfer runs.
     pub fn take_outcome(&mut self) -> Option<Result<SendReport, SendError>> {
         self.outcome.take()
     }
 
-    /// What is known while there is no report.
+    /// The sender's knowledge while there is no report.
     pub fn so_far(&self) -> SentSoFar {
         SentSoFar {
             size: self.source.size(),

@@ -1,4 +1,4 @@
-//! What is sent: a file, which can be sought, or a pipe, which cannot.
+//! The octets to be sent: a file, which can be sought, or a pipe, which cannot.
 
 use super::pipe::{PipeSource, Pulled};
 use super::record::Digest;
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 /// Octets hashed at once while a prefix is verified: some milliseconds of work.
 const VERIFY_STEP: usize = 1 << 20;
 
-/// Where the octets come from.
+/// The origin of the octets.
 #[derive(Debug)]
 pub struct Source {
     origin: Origin,
@@ -33,7 +33,7 @@ enum Origin {
     },
 }
 
-/// What [`Source::fill`] found.
+/// The result of [`Source::fill`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filled {
     /// So many octets were appended.
@@ -106,7 +106,7 @@ impl Source {
         matches!(self.origin, Origin::File { .. })
     }
 
-    /// How many octets have been taken.
+    /// The octets that have been taken.
     pub(super) const fn position(&self) -> u64 {
         self.position
     }

@@ -51,7 +51,7 @@ impl Transfer {
         Ok(Some(written..written + fresh.len() as u64))
     }
 
-    /// How many octets are here.
+    /// The octets that are here.
     pub(super) fn written(&self) -> u64 {
         match &self.sink {
             Some(Sink::Part(_)) if self.is_lossy() => self.coverage.covered(),

@@ -1,4 +1,4 @@
-//! What a sender does when nobody answers, or when those who answered no longer know it.
+//! A sender's behaviour when nobody answers, or when those who answered no longer know the transfer.
 
 use super::super::report::SendError;
 use super::{Phase, SendObserver, Sender};
@@ -8,15 +8,15 @@ use fulmar_proto::units::{Duration, Instant};
 
 /// The network's word that nobody listens is believed after this: a receiver may be just starting.
 const CLOSED_PORT_PATIENCE: Duration = Duration::from_secs(1);
-/// Between a lost connection and the next attempt.
+/// The pause between a lost connection and the next attempt.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How long connections have been lost without anything gained between.
+/// The time for which connections have been lost without progress between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
-    /// Since when the network says that nobody listens, before anyone was heard.
+    /// The time since which the network says that nobody listens, before anyone was heard.
     closed_since: Option<Instant>,
-    /// When the current connection was offered a place to continue.
+    /// The time at which the current connection was offered a place to continue.
     offered_at: Option<Instant>,
     /// The furthest place that was ever offered.
     furthest: u64,
