@@ -35,11 +35,11 @@ pub enum KeeperError {
     /// The system refuses.
     #[error("keeper: cannot {what} {path}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
 }
@@ -49,7 +49,7 @@ pub enum KeeperError {
 pub struct Taken {
     /// Its flow.
     pub flow: FlowId,
-    /// What was noted about it.
+    /// The record about it.
     pub record: SocketRecord,
     /// The connection, which the keeper still has too.
     pub socket: TcpStream,
@@ -62,7 +62,7 @@ pub struct Taken {
 #[derive(Debug)]
 pub struct Keeper {
     connection: OwnedFd,
-    /// What did not fit into the line.
+    /// Messages that did not fit into the line.
     pending: VecDeque<(Vec<u8>, Option<OwnedFd>)>,
     /// If we started it.
     child: Option<Child>,
@@ -81,7 +81,7 @@ pub struct Accepted {
     pub socket: TcpStream,
 }
 
-/// How long a keeper may take to answer.
+/// The time that a keeper has to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same where the gateway's traffic waits meanwhile.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(1);
@@ -198,12 +198,13 @@ impl Keeper {
         self.send(&message, Some(socket.as_fd()))
     }
 
-    /// Lets the keeper accept the next client at a port that it was given under the name `port`: it has the connection
-    /// before we do, so that no kill of ours resets it. Waits for the answer, as the only call that does. `None` if the
-    /// keeper is of a program that cannot.
+    /// Lets the keeper accept the next client at a port that it was given under the name `port`. The keeper has the
+    /// connection before we do, so that no kill of ours resets it. Waits for the answer, as no other call does.
+    /// `None` if
+    /// the keeper is of a program that cannot.
     ///
     /// # Errors
-    /// What `accept` says, with [`ErrorKind::WouldBlock`] where nobody waits there; [`ErrorKind::BrokenPipe`]
+    /// `accept`'s error, with [`ErrorKind::WouldBlock`] where nobody waits there; [`ErrorKind::BrokenPipe`]
     /// if the keeper is gone or does not answer.
     pub fn accept(&mut self, port: FlowId, record: &SocketRecord) -> io::Result<Option<Accepted>> {
         if !self.accepts {

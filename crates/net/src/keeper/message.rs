@@ -1,4 +1,4 @@
-//! What gateway and keeper say to each other: one packet each, sockets travel beside them.
+//! The words of gateway and keeper to each other: one packet each, sockets travel beside them.
 //!
 //! Octet 0 is the version, octet 1 the kind, then the body. Both are the same program most of the
 //! time; after an upgrade the version tells.
@@ -7,7 +7,7 @@ use super::record::{RECORD_BYTES_MAX, SocketRecord};
 use core::time::Duration;
 use fulmar_proto::splice::FlowId;
 
-/// Of this protocol.
+/// The version of this protocol.
 pub(super) const VERSION: u8 = 1;
 /// The longest message.
 pub(super) const MESSAGE_BYTES_MAX: usize = 2 + 2 * 16 + RECORD_BYTES_MAX;

@@ -49,11 +49,11 @@ pub struct Position {
     pub closed: bool,
 }
 
-/// How often the counters are read until two readings agree; each takes microseconds.
+/// The most readings of the counters until two agree; each takes microseconds.
 const READINGS_MAX: usize = 1000;
 
 impl Baseline {
-    /// Of a connection that nothing was read from or written to.
+    /// The baseline of a connection that nothing was read from or written to.
     pub const fn fresh(role: Role) -> Self {
         let syn = match role {
             Role::Acceptor => 1,
@@ -66,8 +66,8 @@ impl Baseline {
         }
     }
 
-    /// Of a connection that is established, as it stands. The acceptor of a flow connects, its
-    /// opener was connected to.
+    /// The baseline of an established connection, as it stands. The acceptor of a flow connects to the destination; a
+    /// client connects to the opener.
     ///
     /// # Errors
     /// The socket is not TCP, the kernel older than 4.19, or its counters do not stand still ([`ErrorKind::WouldBlock`]).

@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 /// A keeper's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeeperConfig {
-    /// How long it stays without a gateway, until one said otherwise.
+    /// The time for which it stays without a gateway, until one said otherwise.
     pub keep_for: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for KeeperConfig {
     }
 }
 
-/// How long a gateway that takes its sockets may not read.
+/// The time for which a gateway that takes its sockets may not read.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages in one turn: more than the line holds, so that a dead gateway's are all heard.
 const MESSAGES_PER_TURN: usize = 65_536;
@@ -45,7 +45,7 @@ struct Held {
     record: SocketRecord,
 }
 
-/// What became of the connection with the gateway.
+/// The outcome of a look at the connection with the gateway.
 #[derive(PartialEq, Eq)]
 enum Heard {
     /// It is there.

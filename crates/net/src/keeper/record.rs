@@ -1,17 +1,17 @@
-//! What the keeper remembers of a socket besides the socket.
+//! The keeper's record of a socket.
 
 use super::position::Baseline;
 use fulmar_proto::splice::Role;
 
-/// How long [`SocketRecord::note`] may be.
+/// The longest [`SocketRecord::note`].
 pub const NOTE_BYTES_MAX: usize = 2048;
 
-/// What the next gateway must know to go on with a socket.
+/// The facts that the next gateway must know to go on with a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketRecord {
     /// Whose connection it is: our client's, or ours to the destination.
     pub role: Role,
-    /// What the kernel's counters said at its birth.
+    /// The kernel's counters at its birth.
     pub baseline: Baseline,
     /// The gateway's own words, at most [`NOTE_BYTES_MAX`] octets.
     pub note: Vec<u8>,

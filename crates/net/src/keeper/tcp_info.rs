@@ -1,4 +1,4 @@
-//! What the kernel counts of a TCP connection.
+//! The kernel's counters of a TCP connection.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
