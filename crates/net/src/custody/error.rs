@@ -1,4 +1,4 @@
-//! What can go wrong with a store, and with one flow in it.
+//! The faults of a store, and of one flow in it.
 
 use std::io;
 use std::path::PathBuf;
@@ -39,11 +39,11 @@ pub enum StoreError {
     /// The system refuses.
     #[error("custody store: cannot {what} {path}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
 }
@@ -64,9 +64,9 @@ pub enum FlowFault {
     /// The system refuses, and not for lack of space.
     #[error("custody store: cannot {what}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempt.
         what: &'static str,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
     /// The octets on disk are not those that were written.

@@ -17,7 +17,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the flows of a store share.
+/// The state that the flows of a store share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) directory: PathBuf,
@@ -176,7 +176,7 @@ impl FlowStore {
         self.header.flow
     }
 
-    /// What the driver noted about it.
+    /// The driver's record of it.
     pub fn record(&self) -> &[u8] {
         &self.header.record
     }
@@ -206,12 +206,12 @@ impl FlowStore {
         self.progress.safe()
     }
 
-    /// How many octets the flow has, once [`FlowStore::finish`] was called.
+    /// The octets of the whole flow, once [`FlowStore::finish`] was called.
     pub const fn finished(&self) -> Option<u64> {
         self.header.finished
     }
 
-    /// How many octets the store's limit leaves. The disk may have less.
+    /// The octets that the store's limit leaves. The disk may have less.
     pub fn room(&self) -> usize {
         let header = RECORD_HEADER_BYTES as u64;
         let left = self.shared.space.left().saturating_sub(header);

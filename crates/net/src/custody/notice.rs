@@ -1,4 +1,4 @@
-//! What a store has to tell its operator, once each.
+//! The words of a store to its operator, once each.
 
 use super::directory::ASIDE;
 use core::fmt;
@@ -19,7 +19,7 @@ pub enum StoreNotice {
     DiskFull {
         /// The store.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         why: String,
     },
     /// There is room again.
@@ -59,7 +59,7 @@ pub enum StoreNotice {
     SyncFailed {
         /// The store.
         directory: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         why: String,
     },
 }

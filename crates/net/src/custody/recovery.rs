@@ -1,8 +1,8 @@
-//! What a store finds at its start: flows that go on, and flows that cannot.
+//! The finds of a store at its start: flows that go on, and flows that cannot.
 //!
-//! A flow's segments are taken up in order for as long as each begins where the one before ended. What
-//! comes after damage or a gap is set aside; what lies before it is good, and goes on: to its end, which
-//! then is no clean one.
+//! A flow's segments are taken up in order for as long as each begins where the one before ended. Segments that
+//! come after damage or a gap are set aside. Octets before it are good, and the flow goes on to their end, which is
+//! then no clean one.
 
 use super::disk::{self, DiskFile};
 use super::error::StoreError;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// What a store held when it was opened.
+/// The content of a store when it was opened.
 #[derive(Debug, Default)]
 pub struct Recovery {
     /// Flows that go on, in the order of their names.
@@ -44,7 +44,7 @@ pub struct Recovered {
 pub struct Damaged {
     /// Its name.
     pub flow: FlowId,
-    /// What the driver noted about it, if that can be read.
+    /// The driver's record of it, if that can be read.
     pub record: Option<Vec<u8>>,
     /// The file, and what is wrong with it.
     pub why: String,

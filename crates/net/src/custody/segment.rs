@@ -35,7 +35,7 @@ pub(super) const HEADER_BYTES: usize = 2 * SLOT_BYTES;
 pub(super) const RECORD_HEADER_BYTES: usize = 24;
 /// Octets in one record, at most: what one `peek` of a socket gives.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 65_536;
-/// How long the driver's record of a flow may be.
+/// The longest record that a driver may keep of a flow.
 pub const RECORD_BYTES_MAX: usize = CRC_AT - RECORD_AT;
 
 const MAGIC: &[u8; 8] = b"FulmarCu";
@@ -105,7 +105,7 @@ pub(super) struct Header {
     pub(super) flow: FlowId,
     /// The offset of the segment's first octet.
     pub(super) start: u64,
-    /// How many octets the whole flow has, once that is known.
+    /// The octets of the whole flow, once that is known.
     pub(super) finished: Option<u64>,
     /// The flow is over, and its files are being deleted.
     pub(super) ended: bool,

@@ -23,7 +23,7 @@ struct Told {
     notices: VecDeque<StoreNotice>,
 }
 
-/// What there is no room in. Said to be over only when there is some to spare, since a store that
+/// The place that has no room. Said to be over only when there is some to spare, since a store that
 /// drains as fast as it fills would otherwise say so all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Full {

@@ -23,7 +23,7 @@ pub struct StoreConfig {
     pub directory: PathBuf,
     /// Octets of files, at most, but for 1,024 for each flow. Damaged files may take as much again.
     pub limit: ByteCount,
-    /// What a power cut may take.
+    /// The octets that a power cut may take.
     pub sync: SyncPolicy,
 }
 

@@ -14,18 +14,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// What a power cut may take. The death of the process takes nothing under any of them.
+/// The octets that a power cut may take. The death of the process takes none under any policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
     /// Nothing that was taken from a client's socket: octets stay there until the disk has them.
     Always,
-    /// What was taken within this time before it, and while a sync ran.
+    /// Octets taken within this time before the power cut, and those taken while a sync ran.
     Every(Duration),
-    /// What the system had not written back by itself, usually the last 30 s.
+    /// Octets that the system had not written back by itself, usually those of the last 30 s.
     Never,
 }
 
-/// How far one flow is on the disk. Shared between the flow and the thread.
+/// The progress of one flow on the disk. Shared between the flow and the thread.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// The flow's end, as appended.
