@@ -37,7 +37,7 @@ impl<'a> Train<'a> {
         empty.into_iter().chain(self.octets.chunks(self.stride))
     }
 
-    /// How many datagrams, and their octets.
+    /// The number of datagrams, and their octets.
     pub(super) const fn counts(&self) -> (u64, u64) {
         let octets = self.octets.len() as u64;
         let datagrams = octets.div_ceil(self.stride as u64);
@@ -69,7 +69,7 @@ impl Batch {
         Ok(())
     }
 
-    /// What was received, in order of arrival. The kernel's GRO makes trains of several datagrams.
+    /// The datagrams received, in order of arrival. The kernel's GRO makes trains of several datagrams.
     pub fn trains(&self) -> impl Iterator<Item = Train<'_>> {
         let rooms = self.octets.chunks_exact(TRAIN_OCTETS_MAX);
         let trains = self.trains.iter().zip(rooms).take(self.filled);

@@ -28,10 +28,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Batches read before deadlines get their turn again.
 const BATCHES_PER_TURN: usize = 4;
 
-/// How long to wait at least for a full send queue to take something again.
+/// The shortest wait for a full send queue to take something again.
 const BLOCKED_WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// What an application wants after [`Application::work`].
+/// The wish of an application after [`Application::work`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing to do before the next event, datagram, deadline or wake-up.
@@ -42,7 +42,7 @@ pub enum Step {
     Stop,
 }
 
-/// What sits on top of a machine: files, pipes, a user.
+/// The program on top of a machine: files, pipes, a user.
 pub trait Application<M: Machine> {
     /// Takes an event. May call the machine.
     fn deliver(&mut self, now: Instant, machine: &mut M, event: M::Event);

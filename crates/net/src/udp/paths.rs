@@ -18,9 +18,9 @@ use std::net::{IpAddr, SocketAddr};
 /// Bounds of a [`PathTable`].
 #[derive(Clone, Copy, Debug)]
 pub struct PathTableConfig {
-    /// How many addresses are remembered.
+    /// The most addresses that are remembered.
     pub paths_max: usize,
-    /// How long an answered address may be silent before a new one takes its place.
+    /// The longest silence of an answered address before a new one takes its place.
     pub stale_after: Duration,
 }
 
@@ -49,7 +49,7 @@ struct Entry {
     standing: Standing,
 }
 
-/// How well we know an address; what gives way first is first.
+/// The standing of an address, lowest first: the lowest gives way first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     /// It came.
@@ -84,7 +84,7 @@ impl PathTable {
         }
     }
 
-    /// How many addresses are remembered.
+    /// The number of addresses remembered.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -94,7 +94,7 @@ impl PathTable {
         self.entries.is_empty()
     }
 
-    /// How many datagrams came from addresses for which there was no room.
+    /// The number of datagrams from addresses for which there was no room.
     pub const fn refused(&self) -> u64 {
         self.refused
     }

@@ -24,17 +24,18 @@ const FLUSH_AT: usize = 65_536;
 const BURST_MIN: usize = 16;
 /// And at most: of 1500 octets, 43 fill what the kernel takes.
 const BURST_MAX: usize = 64;
-/// How far the pacer of an endpoint on a [`UdpPort`] may run ahead: fast links wake once for many datagrams, and no
+/// The span by which the pacer of an endpoint on a [`UdpPort`] may run ahead: fast links wake once for many
+/// datagrams, and no
 /// queue on the way has to hold more than this. System calls carry as much, which changes nothing on the wire.
 pub const BURST_TIME: Duration = Duration::from_micros(500);
 const BURST_PACKET: ByteCount = ByteCount(1500);
 
-/// How a [`UdpPort`] is set up.
+/// The settings of a [`UdpPort`].
 #[derive(Clone, Copy, Debug)]
 pub struct PortConfig {
-    /// What to ask of the kernel for each of the two socket buffers. 4 MiB hold 30 ms at 1 gbit/s.
+    /// The octets to ask of the kernel for each of the two socket buffers. 4 MiB hold 30 ms at 1 gbit/s.
     pub buffer: ByteCount,
-    /// How many datagrams may leave back to back in one system call; 1 turns GSO off.
+    /// The most datagrams that leave back to back in one system call; 1 turns GSO off.
     pub burst: usize,
 }
 
@@ -59,10 +60,10 @@ impl PortConfig {
     }
 }
 
-/// What the kernel granted, which its limits (`net.core.rmem_max`, `wmem_max`) may have cut.
+/// The buffers that the kernel granted. Its limits (`net.core.rmem_max`, `wmem_max`) may have cut them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffers {
-    /// What was asked for each.
+    /// The octets that were asked for each.
     pub asked: ByteCount,
     /// For arriving datagrams.
     pub receive: ByteCount,
@@ -86,7 +87,7 @@ pub struct Offloads {
     pub receive_segments: usize,
 }
 
-/// What a port saw, in datagrams unless named otherwise.
+/// The counters of a port, in datagrams unless named otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortCounters {
     /// Handed to the kernel.
@@ -180,18 +181,18 @@ impl UdpPort {
         self.peer
     }
 
-    /// What was seen so far.
+    /// The counters so far.
     pub const fn counters(&self) -> PortCounters {
         self.counters
     }
 
-    /// What the kernel granted.
+    /// The buffers that the kernel granted.
     pub const fn buffers(&self) -> SocketBuffers {
         self.buffers
     }
 
-    /// How many datagrams of one size the kernel takes in one piece (GSO), and how many of one flow it
-    /// hands over in one (GRO); 1 without the offload.
+    /// The number of datagrams of one size that the kernel takes in one piece (GSO), and the number of one flow
+    /// that it hands over in one (GRO); 1 without the offload.
     pub fn offloads(&self) -> Offloads {
         Offloads {
             send_segments: self.state.max_gso_segments(),
@@ -393,7 +394,7 @@ mod tests {
         }
     }
 
-    /// What has arrived at `port`, in datagrams that begin with their number.
+    /// The datagrams that have arrived at `port`, which begin with their number.
     fn numbers(port: &mut UdpPort, batch: &mut Batch) -> Vec<(u32, usize)> {
         let mut numbers = Vec::new();
         while port.receive(batch).unwrap() {
