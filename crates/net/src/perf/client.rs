@@ -25,21 +25,21 @@ use fulmar_proto::transport::aerotp::{
 };
 use fulmar_proto::units::{Duration, Instant};
 
-/// How long the last acknowledgements may take.
+/// The time that the last acknowledgements may take.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
-/// A day of tenths of a second of one stream; of several streams, fewer intervals.
+/// The most intervals kept: a day of tenths of a second for one stream, fewer for several streams.
 const INTERVALS_MAX: usize = 864_000;
-/// How often the server hears that the client is there.
+/// The time between two signs of life to the server.
 pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
 
-/// What to ask for and how.
+/// The plan of a client.
 #[derive(Clone, Debug)]
 pub struct ClientPlan {
     /// The test.
     pub test: Test,
     /// The connections' settings but for mode, parity and priority.
     pub connection: ConnectionConfig,
-    /// How long to try before anything was heard.
+    /// The time to try before anything was heard.
     pub connect_timeout: Duration,
 }
 
@@ -75,14 +75,14 @@ pub struct Client<O> {
     outbox: Vec<u8>,
     started: Option<Instant>,
     heard: bool,
-    /// When the server said something last.
+    /// The time at which the server said something last.
     heard_at: Instant,
     token: u64,
     clocks: Option<ClockOffset>,
     pub(super) flows: Flows,
-    /// What was sent of each stream, once all of it was.
+    /// The sender's figures of each stream, once all of it was sent.
     sent: Option<Vec<Sent>>,
-    /// What the server says of what it received: of each stream, and of all together.
+    /// The server's word on what it received: of each stream, and of all together.
     results: PerStream<Measured>,
     result: Option<Measured>,
     intervals: Vec<Interval>,
@@ -117,7 +117,7 @@ impl<O: Observer> Client<O> {
         }
     }
 
-    /// How it ended; `None` while it runs.
+    /// The outcome; `None` while the test runs.
     pub fn take_outcome(&mut self) -> Option<Result<Report, PerfError>> {
         self.outcome.take()
     }
@@ -225,8 +225,8 @@ impl<O: Observer> Client<O> {
         Ok(if busy { Step::Again } else { Step::Wait })
     }
 
-    /// How long a server that was heard may owe us its next word, before and between messages: the transport does
-    /// not mind its silence.
+    /// The time until which a server that was heard may owe us its next word, before and between messages. The
+    /// transport does not mind its silence.
     fn patience_ends(&self) -> Option<Deadline> {
         let is_owed = matches!(
             self.phase,

@@ -1,27 +1,27 @@
-//! How far two clocks are apart, from questions and answers (the method of NTP, RFC 5905 section 8).
+//! The offset between two clocks, from questions and answers (the method of NTP, RFC 5905 section 8).
 //!
-//! The fastest of several exchanges is taken: what it spent waiting is least. Where its two ways took
-//! equally long the offset is exact; however they differ, it is wrong by half their sum at most.
+//! The fastest of several exchanges is taken, since it waited least on the way. Where its two ways took equally
+//! long the offset is exact. However they differ, it is wrong by half their sum at most.
 
 use fulmar_proto::units::{Duration, Instant};
 
 /// Exchanges before a test.
 pub(super) const EXCHANGES: u32 = 10;
 
-/// What is known of the other clock.
+/// Our knowledge of the other clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// How far the server's clock is ahead of the client's, in nanoseconds.
+    /// The nanoseconds by which the server's clock is ahead of the client's.
     pub ahead: i64,
     /// The round trip of the fastest exchange, without the time at the server. The offset is exact if
     /// it took half of that each way, and else wrong by half of it at most.
     pub round_trip: Duration,
-    /// How many exchanges there were.
+    /// The number of exchanges.
     pub exchanges: u32,
 }
 
 impl ClockOffset {
-    /// How wrong one-way delays can be.
+    /// The largest error of one-way delays.
     pub fn uncertainty(&self) -> Duration {
         self.round_trip / 2
     }

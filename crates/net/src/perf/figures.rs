@@ -1,11 +1,11 @@
-//! What the ends count of a test's messages, and what follows from it.
+//! The ends' counts of a test's messages, and what follows from them.
 
 use super::test::Test;
 use fulmar_proto::transport::aerotp::Counters;
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
-/// What arrived in an interval.
+/// The messages that arrived in an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// Its begin, from the arrival of the first message.
@@ -34,7 +34,7 @@ impl Interval {
 pub struct Spread {
     /// Messages.
     pub count: u64,
-    /// Of these, how many would have arrived before they were sent, by the clocks; counted as 0.
+    /// Messages of them that arrived before they were sent, by the clocks; counted as 0.
     pub early: u64,
     /// The shortest delay.
     pub min: u64,
@@ -42,26 +42,26 @@ pub struct Spread {
     pub mean: f64,
     /// The median.
     pub p50: u64,
-    /// Of ten messages nine take no longer.
+    /// Nine messages in ten take no longer.
     pub p90: u64,
-    /// Of a hundred ninety-nine.
+    /// Ninety-nine messages in a hundred take no longer.
     pub p99: u64,
-    /// Of a thousand all but one.
+    /// All but one message in a thousand take no longer.
     pub p999: u64,
     /// The longest.
     pub max: u64,
 }
 
-/// What the end that received the messages knows.
+/// The knowledge of the end that received the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Whole messages.
     pub messages: u64,
     /// Their octets.
     pub bytes: u64,
-    /// Those behind one with a higher number.
+    /// Messages behind one with a higher number.
     pub reordered: u64,
-    /// From when the first was handed over to when the last had arrived.
+    /// The time from the handing over of the first to the arrival of the last.
     pub elapsed: Duration,
     /// TPDUs accepted.
     pub accepted_tpdus: u64,
@@ -79,7 +79,7 @@ pub struct Measured {
     pub delay: Option<Spread>,
 }
 
-/// What the end that sent the messages knows.
+/// The knowledge of the end that sent the messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Messages handed over.
@@ -90,7 +90,7 @@ pub struct Sent {
     pub wire_bytes: [u64; 4],
     /// TPDUs confirmed after one, two, or more retransmissions.
     pub recovered_arq_tpdus: [u64; 3],
-    /// Whole timeouts passed in silence.
+    /// Times that a whole timeout passed in silence.
     pub stalls: u64,
 }
 
@@ -106,7 +106,7 @@ impl Sent {
         }
     }
 
-    /// What several streams sent. A peer's numbers may be anything: the largest stands for more.
+    /// The sum over several streams. A peer's numbers may be anything: a sum that overflows is the largest number.
     pub fn sum(all: &[Self]) -> Self {
         let mut sum = Self::default();
         for one in all {
@@ -138,7 +138,7 @@ impl Sent {
     }
 }
 
-/// What became of one stream's messages, or of all streams' together.
+/// The outcome for one stream's messages, or for all streams' together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// The end that sent them; not known where a test was stopped before that end said it.

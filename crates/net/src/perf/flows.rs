@@ -6,7 +6,7 @@ use fulmar_proto::machine::Deadline;
 use fulmar_proto::transport::aerotp::{Endpoint, Event};
 use fulmar_proto::units::Instant;
 
-/// What goes out and what comes in, while it does.
+/// The messages that go out and those that come in, while they do.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     pub(super) outgoing: Option<Outgoing>,

@@ -12,7 +12,7 @@ use fulmar_proto::transport::aerotp::{
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::{Mode, Port};
 
-/// How long messages may still come once the sender has said that it sent the last.
+/// The time for which messages may still come once the sender has said that it sent the last.
 const STRAGGLING_MAX: Duration = Duration::from_secs(1);
 
 /// All streams' messages as they come.
@@ -20,9 +20,9 @@ const STRAGGLING_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Incoming {
     test: Test,
     streams: Vec<Stream>,
-    /// What the sender says that it sent.
+    /// The sender's word on what it sent.
     ends: PerStream<Sent>,
-    /// Until when messages may still come, once that is known of every stream.
+    /// The time until which messages may still come, once that is known of every stream.
     until: Option<Instant>,
     current: Option<Current>,
 }
@@ -45,7 +45,7 @@ struct Stream {
     /// The connection brings no more.
     is_over: bool,
     meter: Meter,
-    /// What the connection counted when it was over: the machine forgets that when there are many.
+    /// The connection's counters when it was over: the machine forgets them when there are many.
     counters: Option<Counters>,
 }
 
@@ -188,7 +188,7 @@ impl Incoming {
         (over > 0).then(|| self.end_interval(begin + span * over))?
     }
 
-    /// What came since the last interval, if anything.
+    /// The messages that came since the last interval, if any.
     pub(super) fn take_last_interval(&mut self) -> Option<Interval> {
         self.test.interval?;
         let current = self.current.as_ref()?;
@@ -232,7 +232,7 @@ impl Incoming {
         )
     }
 
-    /// What came of each stream, and of all together.
+    /// The figures of what came: of each stream, and of all together.
     pub(super) fn measured(&self, machine: &Endpoint) -> (Vec<Measured>, Measured) {
         let (mut sum, mut counters) = (Meter::new(self.test.clone(), 0), Counters::default());
         let each = self.streams.iter().map(|stream| {
@@ -245,7 +245,7 @@ impl Incoming {
         (each, sum.measured(&counters))
     }
 
-    /// What this end knows of the test.
+    /// The report of this end's knowledge of the test.
     pub(super) fn report(&self, machine: &Endpoint) -> Report {
         let (each, sum) = self.measured(machine);
         Report::new(self.test.clone(), self.ends.each().zip(each), sum)

@@ -5,14 +5,14 @@ use fulmar_proto::units::Instant;
 /// The head of a message.
 pub(super) const HEAD_BYTES: usize = 20;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Of the test.
+    /// The test's number.
     pub(super) id: u32,
-    /// From 0, without a gap.
+    /// The message's number, from 0, without a gap.
     pub(super) sequence: u64,
-    /// By the sender's clock.
+    /// The time of sending, by the sender's clock.
     pub(super) sent: Instant,
 }
 

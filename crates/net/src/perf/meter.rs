@@ -1,4 +1,4 @@
-//! What arrives of one stream: counts and delays.
+//! The arrivals of one stream: counts and delays.
 
 use super::figures::{Measured, Spread};
 use super::message::{Cutter, Head};
@@ -19,12 +19,12 @@ pub(super) struct Meter {
     test: Test,
     /// In modes that deliver a stream.
     cutter: Option<Cutter>,
-    /// How far our clock is ahead of the sender's, in nanoseconds.
+    /// The nanoseconds by which our clock is ahead of the sender's.
     ahead: i64,
     messages: u64,
     reordered: u64,
     highest: u64,
-    /// When the first message was handed over, by our clock.
+    /// The time at which the first message was handed over, by our clock.
     begun: Option<Instant>,
     last_arrival: Instant,
     delays: Histogram<u64>,

@@ -12,8 +12,7 @@ use fulmar_proto::units::{Bitrate, Duration, Instant};
 
 /// Messages handed over before the socket gets its turn, of all streams together.
 const MESSAGES_PER_TURN: usize = 64;
-/// How long the end of a connection with messages may take once the last was written, at most, in modes that
-/// confirm nothing.
+/// The longest end of a connection with messages once the last was written, in modes that confirm nothing.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 /// The settings of the conversation's connection: ahead of the messages.
@@ -159,7 +158,7 @@ impl Outgoing {
             .all(|stream| stream.phase == Phase::Over)
     }
 
-    /// What each stream sent.
+    /// The figures of what each stream sent.
     pub(super) fn sent(&self, machine: &Endpoint) -> Vec<Sent> {
         let bytes = self.schedule.test.message_bytes;
         let sent = |stream: &Stream| {
@@ -178,7 +177,7 @@ impl Outgoing {
     }
 }
 
-/// How a stream's messages end.
+/// The phase of a stream's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Writing,
@@ -204,7 +203,7 @@ struct Stream {
     /// Writing waits for room, not for the time.
     blocked: bool,
     phase: Phase,
-    /// What the connection counted when it was over: the machine forgets that when there are many.
+    /// The connection's counters when it was over: the machine forgets them when there are many.
     counters: Option<Counters>,
 }
 

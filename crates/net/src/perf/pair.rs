@@ -20,11 +20,11 @@ use proptest::prelude::*;
 const PATH: PathId = PathId(1);
 const DELAY: Duration = Duration::from_millis(5);
 const RATE: Bitrate = Bitrate::from_bits_per_second(20_000_000);
-/// Of virtual time, from which on a test hangs.
+/// The virtual time from which on a test hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Many times what any test here takes.
 const STEPS_MAX: u32 = 1_000_000;
-/// What an end's observer was told.
+/// The reports that an end's observer got.
 #[derive(Debug, Default)]
 struct Told {
     intervals: Vec<Interval>,
@@ -46,7 +46,7 @@ impl Observer for Told {
     }
 }
 
-/// What an end hands over while it is drained.
+/// The things that an end hands over while it is drained.
 struct Turn<'a, A> {
     app: &'a mut A,
     buffer: Vec<u8>,
@@ -204,7 +204,7 @@ impl Pair {
     }
 }
 
-/// What must add up, whatever was lost.
+/// Checks the sums that must hold, whatever was lost.
 fn assert_adds_up(report: &Report) {
     let count = |of: fn(&super::Outcome) -> u64| report.streams.iter().map(of).sum::<u64>();
     let sum = &report.sum;

@@ -1,13 +1,13 @@
-//! What the two ends say to each other, and the octets it is said in: a 16-bit length, big-endian,
-//! and as many octets of postcard.
+//! The words of the two ends to each other, and their octets: a 16-bit length, big-endian, and as many octets of
+//! postcard.
 //!
 //! ```text
 //!  client  HELLO(test)            PROBE..     BEGIN(token, offset)    [END..]
 //!  server          ACCEPT(token)         ECHO..               GO  INTERVAL..  RESULT..
 //! ```
 //!
-//! END is of the end that sends the messages, INTERVAL and RESULT of the one that receives them. Of every record the
-//! first octet is its type, and of every HELLO the second its version, whatever the version.
+//! END comes from the end that sends the messages, INTERVAL and RESULT from the one that receives them. The first
+//! octet of every record is its type, and the second octet of every HELLO its version, whatever the version.
 
 use super::figures::{Interval, Measured, Sent};
 use super::test::{Test, VERSION};
@@ -20,29 +20,29 @@ const TEXT_BYTES_MAX: usize = 500;
 /// The type of HELLO.
 const HELLO: u8 = 0;
 
-/// One thing said.
+/// One record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Record {
     Hello(Test),
-    /// To be repeated from here on: who knows it receives where it says it does.
+    /// The token is to be repeated from here on: who knows it receives at the address that it claims.
     Accept {
         token: u64,
     },
     Refuse {
         text: String,
     },
-    /// The client's clock when it said this.
+    /// A question, with the client's clock when it left.
     Probe {
         token: u64,
         sent: u64,
     },
-    /// The probe's, and the server's clock when it came and when this was said.
+    /// The answer: the probe's clock, and the server's clock when the probe came and when this left.
     Echo {
         sent: u64,
         came: u64,
         answered: u64,
     },
-    /// How far the server's clock is ahead of the client's, in nanoseconds.
+    /// The order to begin, with the nanoseconds by which the server's clock is ahead of the client's.
     Begin {
         token: u64,
         ahead: i64,
@@ -50,12 +50,12 @@ pub(super) enum Record {
     /// The server expects the messages.
     Go,
     Interval(Interval),
-    /// Of each stream one, once all have sent their last.
+    /// The sender's figures of one stream; one for each, once all have sent their last.
     End {
         stream: u8,
         sent: Sent,
     },
-    /// Of each stream one, and one without a stream: of all together.
+    /// The receiver's figures of one stream; one for each, and one without a stream for all together.
     Result {
         stream: Option<u8>,
         measured: Measured,

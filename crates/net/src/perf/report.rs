@@ -1,4 +1,4 @@
-//! How a test ended.
+//! The outcome of a test.
 
 use super::clocks::ClockOffset;
 use super::figures::{Interval, Measured, Outcome, Sent, jain};
@@ -7,14 +7,14 @@ use super::test::Test;
 use fulmar_proto::transport::aerotp::ConnectError;
 use fulmar_proto::units::Duration;
 
-/// What both ends know of a test.
+/// The knowledge of both ends of a test.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was asked for.
+    /// The test that was asked for.
     pub test: Test,
-    /// What became of each stream.
+    /// The outcome of each stream.
     pub streams: Vec<Outcome>,
-    /// Of all together.
+    /// The outcome of all together.
     pub sum: Outcome,
     /// The clocks; only the client knows.
     pub clocks: Option<ClockOffset>,
@@ -25,7 +25,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of each stream what was sent, where that is known, and received; and what was received of all.
+    /// The report of the streams, each with what was sent, where that is known, and what was received; and of what was
+    /// received of all.
     pub(super) fn new(
         test: Test,
         streams: impl Iterator<Item = (Option<Sent>, Measured)>,
@@ -90,17 +91,17 @@ pub enum PerfError {
     /// The other end tells of a stream that was not asked for.
     #[error("the other end speaks of stream {} in a test of {streams}", u16::from(*stream) + 1)]
     Stream {
-        /// Which, from 0.
+        /// The stream's number, from 0.
         stream: u8,
-        /// How many there are.
+        /// The number of streams.
         streams: u8,
     },
     /// The other end tells of another number of streams.
     #[error("the other end tells of {told} streams in a test of {streams}")]
     Streams {
-        /// How many.
+        /// The number told.
         told: usize,
-        /// How many there are.
+        /// The number of streams.
         streams: u8,
     },
     /// The server dropped the conversation at its first word.

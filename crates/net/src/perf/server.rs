@@ -23,14 +23,14 @@ use std::net::SocketAddr;
 
 /// Conversations at once. All but the one with a test give way ([`crate::places`]).
 const CONVERSATIONS_MAX: usize = 32;
-/// A conversation that has not come to a test by then is reset.
+/// The time after which a conversation that has not come to a test is reset.
 const INTRODUCTION_MAX: Duration = Duration::from_secs(30);
-/// What waits to be said to a client, at most, before more is read of it or an interval is told.
+/// The most octets that wait to be said to a client before more is read of it or an interval is told.
 const OUTBOX_BYTES_MAX: usize = 1_024;
-/// How long the last acknowledgements may take.
+/// The time that the last acknowledgements may take.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
-/// How to serve.
+/// The plan of a server.
 #[derive(Clone, Debug)]
 pub struct ServerPlan {
     /// The connections' settings but for mode, parity and priority.
@@ -41,7 +41,7 @@ pub struct ServerPlan {
     pub once: bool,
 }
 
-/// What came of the last conversation with a client.
+/// The state of the last conversation with a client.
 #[derive(Debug)]
 struct Conversation {
     path: PathId,
@@ -217,7 +217,7 @@ impl<O: Observer> Server<O> {
         busy
     }
 
-    /// How long a client may be silent: several of its signs of life may be lost.
+    /// The time for which a client may be silent: several of its signs of life may be lost.
     fn patience(&self) -> Duration {
         self.plan.connection.give_up_after.max(4 * PROBE_EVERY)
     }

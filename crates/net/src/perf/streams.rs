@@ -1,5 +1,4 @@
-//! The streams of a test: how many there may be, which port each goes to, how its connection is set, and what is
-//! said of each.
+//! The streams of a test: their number, the port of each, the settings of its connection, and what is said of each.
 
 use super::PERF_DATA_PORT;
 use super::report::PerfError;
@@ -12,20 +11,20 @@ use fulmar_proto::wire::Port;
 /// Streams of one test, at most; iperf3 has the same bound.
 pub const STREAMS_MAX: u8 = 128;
 pub(super) const STREAMS: RangeInclusive<u8> = 1..=STREAMS_MAX;
-/// What may wait to be sent for the first time: as much as the streams together send in this, or two packets of
-/// each. It is part of the delay.
+/// The span whose octets may wait to be sent for the first time: as much as the streams together send in it, or two
+/// packets of each. It is part of the delay.
 const AHEAD: Duration = Duration::from_millis(2);
 /// The streams share one connection's window and send buffer, but none has less of them than this: enough for
 /// 300 kB in flight each.
 const WINDOW_TPDUS_MIN: u16 = 256;
 const SEND_BUFFER_BYTES_MIN: usize = 256 << 10;
 
-/// Where the messages of `stream` go.
+/// The port to which the messages of `stream` go.
 pub(super) const fn port_of(stream: u8) -> Port {
     Port(PERF_DATA_PORT.0 + stream as u16)
 }
 
-/// Whose messages come to `port`, in a test of `streams`.
+/// The stream whose messages come to `port`, in a test of `streams`.
 pub(super) fn stream_at(port: Port, streams: u8) -> Option<u8> {
     let stream = port.0.checked_sub(PERF_DATA_PORT.0)?;
     let stream = u8::try_from(stream).ok()?;
@@ -48,7 +47,7 @@ pub(super) fn lane_config(test: &Test, rate: Bitrate, base: ConnectionConfig) ->
     }
 }
 
-/// What is said of each stream, as it comes.
+/// The word on each stream, as it comes.
 #[derive(Debug)]
 pub(super) struct PerStream<T> {
     said: Vec<Option<T>>,
@@ -65,7 +64,7 @@ impl<T: Copy> PerStream<T> {
     /// Takes what the record `name` says of `stream`.
     ///
     /// # Errors
-    /// There is no such stream, or of it this was said already.
+    /// There is no such stream, or this was said of it already.
     pub(super) fn put(
         &mut self,
         stream: u8,
@@ -82,12 +81,12 @@ impl<T: Copy> PerStream<T> {
         Ok(())
     }
 
-    /// Of each stream what is known.
+    /// The value of each stream, where it is known.
     pub(super) fn each(&self) -> impl Iterator<Item = Option<T>> + '_ {
         self.said.iter().copied()
     }
 
-    /// Of each stream what was said, once it was of all.
+    /// The values of all streams, once all are known.
     pub(super) fn all(&self) -> Option<Vec<T>> {
         self.each().collect()
     }

@@ -1,4 +1,4 @@
-//! What is to be measured, as the client asks for it.
+//! The test, as the client asks for it.
 
 use super::streams::STREAMS;
 use core::ops::RangeInclusive;
@@ -28,10 +28,10 @@ pub enum Limit {
     Bytes(u64),
 }
 
-/// What is measured, as the client asks for it.
+/// The test, as the client asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Test {
-    /// What tells versions apart, and therefore first.
+    /// The version of the format, and therefore first.
     pub(super) version: u8,
     pub(super) id: u32,
     pub(super) mode: u8,
@@ -41,11 +41,11 @@ pub struct Test {
     pub message_bytes: u32,
     /// The rate of the messages in bit/s; without it, as much as the transport takes.
     pub rate_bps: Option<u64>,
-    /// What the link carries, in bit/s, all headers included.
+    /// The rate of the link, in bit/s, all headers included.
     pub link_bps: u64,
     /// When it is over.
     pub limit: Limit,
-    /// How often to tell how it goes.
+    /// The time between two reports of progress.
     pub interval: Option<Duration>,
     /// Parity in each TPDU, in words of 32 bits.
     pub fec_words: u16,
@@ -57,7 +57,7 @@ pub struct Test {
 const MESSAGE_BYTES: RangeInclusive<u32> = 20..=65_000;
 const INTERVAL: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3_600);
 const TIME: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
-/// What is over a day at any rate that we reach.
+/// The octets that take over a day at any rate that we reach.
 const BYTES_MAX: u64 = 1 << 50;
 
 impl Test {
@@ -100,7 +100,7 @@ impl Test {
     /// Whether it can be done.
     ///
     /// # Errors
-    /// What is wrong, for the user.
+    /// The fault, for the user.
     pub fn check(&self) -> Result<(), String> {
         let between =
             |what: &str, low: String, high: String| Err(format!("{what} must be {low} to {high}"));
@@ -137,7 +137,7 @@ impl Test {
         }
     }
 
-    /// What the link carries.
+    /// The rate of the link.
     pub fn link_rate(&self) -> Bitrate {
         Bitrate::from_bits_per_second(self.link_bps)
     }
@@ -160,7 +160,7 @@ impl Test {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How many messages of all streams are enough, where octets decide.
+    /// The messages of all streams that are enough, where octets decide.
     pub(super) fn messages_max(&self) -> Option<u64> {
         match self.limit {
             Limit::Time(_) => None,

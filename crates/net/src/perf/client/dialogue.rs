@@ -1,4 +1,4 @@
-//! What a client makes of what its server says.
+//! A client's reactions to the words of its server.
 
 use super::{Client, PROBE_EVERY, Phase};
 use crate::perf::Observer;

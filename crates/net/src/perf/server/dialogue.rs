@@ -1,4 +1,4 @@
-//! What a server makes of what its clients say.
+//! A server's reactions to the words of its clients.
 
 use super::{Running, Server, ServerPlan};
 use crate::entropy;
