@@ -1,11 +1,11 @@
-//! What an emulated link is.
+//! The configuration of an emulated link.
 
 use crate::tun::TunEnd;
 use fulmar_channel::Config;
 use fulmar_proto::units::{ByteCount, Duration};
 use std::net::SocketAddr;
 
-/// What happens to a packet with inverted bits in its payload.
+/// The fate of a packet with inverted bits in its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DamagePolicy {
     /// It arrives damaged, as over UDP-Lite or UDP without a checksum.
@@ -18,9 +18,9 @@ pub enum DamagePolicy {
 /// A path that carries no longer packets, and says so to nobody: a black hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargestPacket {
-    /// Of a packet that still passes, lower headers included.
+    /// The octets of the largest packet that still passes, lower headers included.
     pub octets: ByteCount,
-    /// Since when after the start; before, all pass.
+    /// The time after the start from which the limit holds; before, all pass.
     pub after: Duration,
 }
 
@@ -30,23 +30,23 @@ const HELD_MAX: ByteCount = ByteCount(256 * 1024 * 1024);
 /// A link in each direction, and the addresses it joins.
 #[derive(Clone, Debug)]
 pub struct EmulatorConfig {
-    /// Where clients send to; port 0 takes any free one.
+    /// The address where clients send to; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Where their datagrams go.
+    /// The address where their datagrams go.
     pub to: SocketAddr,
-    /// From the clients to the target.
+    /// The link from the clients to the target.
     pub up: Config,
-    /// From the target to the clients.
+    /// The link from the target to the clients.
     pub down: Config,
     /// The seed of every random decision.
     pub seed: u64,
-    /// What happens to damaged payloads.
+    /// The fate of damaged payloads.
     pub damage: DamagePolicy,
     /// Network and carrier headers of each datagram on the link: 28 for IPv4 and UDP.
     pub overhead: ByteCount,
-    /// What is longer vanishes, both ways.
+    /// The limit on packets: longer ones vanish, both ways.
     pub largest: Option<LargestPacket>,
-    /// Clients at once.
+    /// The most clients at once.
     pub flows_max: usize,
     /// A client that was silent for so long is forgotten when its place is wanted.
     pub idle_after: Duration,
@@ -82,18 +82,18 @@ pub struct TunLinkConfig {
     pub b: TunEnd,
     /// The longest IP packet on either device, in octets.
     pub mtu: u16,
-    /// From a to b.
+    /// The link from a to b.
     pub up: Config,
-    /// From b to a.
+    /// The link from b to a.
     pub down: Config,
     /// The seed of every random decision.
     pub seed: u64,
-    /// What happens to damaged packets: delivered, the kernel's checksums see to them; dropped, the
-    /// link has a frame check of its own.
+    /// The fate of damaged packets. Delivered ones meet the kernel's checksums; dropping stands for a link with a
+    /// frame check of its own.
     pub damage: DamagePolicy,
     /// Octets that the link adds to each IP packet, in time and in bit errors.
     pub overhead: ByteCount,
-    /// What is longer vanishes, both ways; on its device it may be as long as `mtu`.
+    /// The limit on packets: longer ones vanish, both ways. On its device a packet may be as long as `mtu`.
     pub largest: Option<LargestPacket>,
     /// Octets in flight at most, beyond any queue limit; what exceeds it is dropped.
     pub held_max: ByteCount,

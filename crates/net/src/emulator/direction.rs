@@ -12,15 +12,15 @@ use fulmar_proto::units::{ByteCount, Instant};
 /// A datagram that will arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When its last octet is there.
+    /// The time at which its last octet is there.
     pub at: Instant,
     /// Its payload, bit errors included.
     pub octets: Vec<u8>,
-    /// What its network header says on arrival.
+    /// The mark in its network header on arrival.
     pub ecn: Ecn,
 }
 
-/// What one datagram becomes: nothing, one arrival, or two.
+/// The arrivals of one datagram: none, one, or two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals {
     /// The datagram itself.
@@ -44,7 +44,7 @@ pub struct Direction {
     arrived_packets: u64,
     arrived_bytes: u64,
     marked_packets: u64,
-    /// What was done with the last packet, if somebody captures.
+    /// The channel's acts on the last packet, if somebody captures.
     comment: Option<Comment>,
 }
 
@@ -90,7 +90,7 @@ impl Direction {
         self.comment = Some(Comment::NONE);
     }
 
-    /// What was done with the last packet; nothing if that is not kept.
+    /// The channel's acts on the last packet; nothing if that is not kept.
     pub(super) fn take_comment(&mut self) -> Comment {
         self.comment
             .as_mut()
@@ -186,7 +186,7 @@ impl Direction {
         }
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn report(&self) -> DirectionReport {
         let link = self.channel.counters();
         let dropped_packets = DropReport {

@@ -21,7 +21,7 @@ pub enum EmulatorError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's reason.
         #[source]
         source: io::Error,
     },

@@ -75,7 +75,7 @@ impl Emulator {
         self.tap = Some(tap);
     }
 
-    /// What is captured, and how much.
+    /// The tap, with its counters, if there is a capture.
     pub const fn tap(&self) -> Option<&EmulatorTap> {
         self.tap.as_ref()
     }
@@ -122,7 +122,7 @@ impl Emulator {
         Ok(())
     }
 
-    /// What was done so far.
+    /// The report so far.
     pub fn report(&self) -> Report {
         Report {
             schema: SCHEMA,

@@ -1,4 +1,4 @@
-//! What the emulator did, as it appears in JSON. Base units; a share of nothing is `null`, never NaN.
+//! The emulator's report, as it appears in JSON. Base units; a share of nothing is `null`, never NaN.
 
 use serde::Serialize;
 
@@ -66,12 +66,12 @@ pub struct FlowReport {
     pub refused_packets: u64,
 }
 
-/// How well the machine kept up; the fields of this stand beside the others in JSON.
+/// The machine's punctuality; the fields of this stand beside the others in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Punctuality {
     /// Packets dropped because too many octets were in flight.
     pub overflow_packets: u64,
-    /// How late packets were passed on, on average; `null` before the first.
+    /// The mean lateness of packets that were passed on; `null` before the first.
     pub lateness_mean_s: Option<f64>,
     /// The worst of them.
     pub lateness_max_s: f64,
@@ -98,7 +98,7 @@ pub struct Report {
     pub unsent_packets: u64,
     /// ICMP errors from the target: nobody listens there.
     pub target_refused: u64,
-    /// How well the machine kept up.
+    /// The machine's punctuality.
     #[serde(flatten)]
     pub punctuality: Punctuality,
 }
@@ -122,7 +122,7 @@ pub struct TunReport {
     /// Packets that arrived and the kernel refused: damaged beyond the name of IP, or the interface
     /// was taken down.
     pub unsent_packets: u64,
-    /// How well the machine kept up.
+    /// The machine's punctuality.
     #[serde(flatten)]
     pub punctuality: Punctuality,
 }

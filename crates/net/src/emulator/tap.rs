@@ -1,5 +1,4 @@
-//! What an emulated link carries, captured: as it enters, with what the link does to it, and as it
-//! leaves.
+//! The capture of an emulated link: each packet as it enters, with what the link does to it, and as it leaves.
 
 use super::direction::Direction;
 use crate::capture::{Capture, Seen};
@@ -60,7 +59,7 @@ impl EmulatorTap {
         })
     }
 
-    /// What was captured so far.
+    /// The counters so far.
     pub fn counters(&self) -> RecordingCounters {
         self.capture.recorder().counters()
     }

@@ -77,7 +77,7 @@ impl TunLink {
         self.tap = Some(tap);
     }
 
-    /// What is captured, and how much.
+    /// The tap, with its counters, if there is a capture.
     pub const fn tap(&self) -> Option<&EmulatorTap> {
         self.tap.as_ref()
     }
@@ -138,7 +138,7 @@ impl TunLink {
         Ok(())
     }
 
-    /// What was done so far.
+    /// The report so far.
     pub fn report(&self) -> TunReport {
         let unread = |port: &TunPort| port.unread();
         TunReport {

@@ -1,8 +1,8 @@
-//! What the one who starts an emulator exchanges with it.
+//! The exchange between an emulator and the one who starts it.
 
 use fulmar_proto::units::Instant;
 
-/// What the one who started the emulator wants next.
+/// The next wish of the one who started the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
     /// Ask again at this instant, or when the waker is called.
