@@ -29,19 +29,19 @@ pub enum RecordingError {
     /// The file cannot be made.
     #[error("cannot write the {kind} {}", file.display())]
     File {
-        /// What was to be in it: `capture` or `trace`.
+        /// The kind of its content: `capture` or `trace`.
         kind: &'static str,
-        /// Which one.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// There is no thread to write it.
     #[error("starting the thread of the {kind}")]
     Thread {
-        /// What it was to write.
+        /// The kind of its content.
         kind: &'static str,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
 }
@@ -55,14 +55,14 @@ pub enum RecordingEnd {
     Disk(String),
 }
 
-/// That a recording ended, for one line of a log.
+/// The end of a recording, for one line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndOfRecording {
-    /// What it is: `capture` or `trace`.
+    /// The kind of recording: `capture` or `trace`.
     pub kind: &'static str,
     /// The file.
     pub file: PathBuf,
-    /// Why.
+    /// The system's reason.
     pub why: RecordingEnd,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Recording<F: Format> {
     ended: mpsc::Receiver<Infallible>,
 }
 
-/// Who drops a recording waits so long for its file, which may be a pipe that nobody reads.
+/// The time for which the one who drops a recording waits for its file, which may be a pipe that nobody reads.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 /// Octets written between two looks at the disk.
 const WRITE_MAX: usize = 64 << 10;
@@ -93,7 +93,7 @@ const RESERVE_SHARE: u64 = 20;
 /// ... but no more than this.
 const RESERVE_MAX: ByteCount = ByteCount(256 << 20);
 
-/// What a former file at `path` is called once there is a new one.
+/// The name of a former file at `path` once there is a new one.
 pub fn former(path: &Path) -> PathBuf {
     let mut former = path.as_os_str().to_owned();
     former.push(".1");
@@ -213,7 +213,7 @@ fn write_out<F: Format>(spool: &Spool<F>, mut file: File) -> Option<RecordingEnd
 
 /// Why a recording ends before the disk is full.
 const SHORT: &str = "the rest of the disk is left to others";
-/// What a file did that is none.
+/// The fault of a file that takes no octets without an error.
 const ZERO: &str = "it takes nothing";
 
 /// Cuts a file behind its last whole entry, when only `written` octets of those `encoded` at `length`

@@ -1,4 +1,4 @@
-//! What happens, written down in real time: encoded where it passes, written out by a thread of its own.
+//! Recordings of events in real time: encoded where they happen, written out by a thread of their own.
 //!
 //! ```text
 //!  traffic --Spool--> bounded buffer of whole entries --thread--> file

@@ -8,32 +8,32 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Octets that wait for the file at most: of a capture, 70 ms at 1 gbit/s.
 const WAITING_MAX: usize = 8 << 20;
-/// From here on the writer is called.
+/// The octets from which on the writer is called.
 const WRITE_FROM: usize = 64 << 10;
-/// What waits less is written after so long.
+/// The time after which less than that is written.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
 
-/// How entries become octets.
+/// The encoding of entries as octets.
 pub(crate) trait Format: fmt::Debug + Send + 'static {
-    /// What a recording of it is called.
+    /// The name of a recording of it.
     const KIND: &'static str;
     /// Octets kept free below the largest size for [`Format::ends_at_size`].
     const END_OCTETS: u64;
 
-    /// What was encoded and not taken yet.
+    /// The octets that were encoded and not taken yet.
     fn out(&mut self) -> &mut Vec<u8>;
     /// Octets encoded since the beginning.
     fn octets(&self) -> u64;
     /// Encodes the last word of a recording that has its largest size, in at most
     /// [`Format::END_OCTETS`].
     fn ends_at_size(&mut self) {}
-    /// How many entries are in octets that are whole.
+    /// The number of entries in octets that are whole.
     fn entries(octets: &[u8]) -> u64;
-    /// How many of the first `written` of these octets, which begin with an entry, are whole entries.
+    /// The length of the whole entries in the first `written` of these octets, which begin with an entry.
     fn whole_octets(octets: &[u8], written: usize) -> usize;
 }
 
-/// What a recording did.
+/// The counters of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingCounters {
     /// Entries that got into the file.
@@ -133,7 +133,7 @@ impl<F: Format> Spool<F> {
         self.lock().miss(entries);
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub(crate) fn counters(&self) -> RecordingCounters {
         self.lock().counters
     }
