@@ -3,7 +3,7 @@
 use core::error::Error;
 use serde::Serialize;
 
-/// How well the machine does.
+/// The quality of the machine for a purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -11,20 +11,20 @@ pub enum Verdict {
     Good,
     /// It works, but slower or less exactly, or some other use would not work.
     Poor,
-    /// What was asked for cannot work.
+    /// The thing asked for cannot work.
     Bad,
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// The thing that was looked at.
     pub check: String,
-    /// How it is.
+    /// Its quality.
     pub verdict: Verdict,
-    /// What was seen, with its unit.
+    /// The value seen, with its unit.
     pub found: String,
-    /// What to do about it; present unless the verdict is good.
+    /// The cure; present unless the verdict is good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What one gateway's configuration needs of this machine and of the way to its peers.
+//! The needs of one gateway's configuration: of this machine, and of the way to its peers.
 
 use super::finding::{Finding, chain};
 use super::{peers, privileges};

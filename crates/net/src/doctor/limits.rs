@@ -1,4 +1,4 @@
-//! What the kernel and the administrator allow.
+//! The limits of the kernel and of the administrator.
 
 use super::finding::Finding;
 use crate::descriptors;
@@ -19,7 +19,7 @@ pub(super) fn kernel() -> Vec<Finding> {
     vec![Finding::good("kernel", found)]
 }
 
-/// How many files and sockets this process may have.
+/// The limit on files and sockets of this process.
 pub(super) fn open_files() -> Finding {
     descriptors::raise_limit();
     judge_open_files(getrlimit(Resource::Nofile).maximum)

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 /// Loopback answers within microseconds.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What a socket of ours gets, and what passes through two.
+/// The offers of the kernel to a socket of ours, and the marks that pass between two.
 pub(super) fn socket() -> Vec<Finding> {
     match pair() {
         Ok((sender, receiver)) => {

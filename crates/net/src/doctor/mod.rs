@@ -1,4 +1,4 @@
-//! What this machine lacks for a good link, and the cure of each: `fulmar doctor`.
+//! The deficits of this machine for a good link, and the cure of each: `fulmar doctor`.
 //!
 //! Each check is a try, not a guess from a version number, wherever trying changes nothing.
 //! [`machine`] looks at the kernel and the process, [`gateway()`] at what one configuration needs.
@@ -15,7 +15,7 @@ mod timing;
 pub use finding::{Finding, Verdict};
 pub use gateway::gateway;
 
-/// What holds for every use of this machine.
+/// The findings that hold for every use of this machine.
 pub fn machine() -> Vec<Finding> {
     let mut findings = limits::kernel();
     findings.extend(loopback::socket());

@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 /// An answer has 12 octets or, about keys, 28; a longer datagram is none.
 const ROOM: usize = 64;
 
-/// What came of a question.
+/// The outcome of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard<T> {
-    /// An answer, so long after the question.
+    /// An answer, and the time that it took.
     Answer(T, Duration),
     /// Its host says that nobody listens.
     Refused,

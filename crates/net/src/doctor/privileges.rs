@@ -1,4 +1,4 @@
-//! What the process may do beyond sockets: TUN devices, transparent entries.
+//! The rights of the process beyond sockets: TUN devices, transparent entries.
 
 use super::finding::Finding;
 use crate::tun;
@@ -31,7 +31,7 @@ pub(super) fn devices() -> Vec<Finding> {
     vec![tun, transparent]
 }
 
-/// What stands between this process and `[[transparent]]`: what was found, and the remedy.
+/// The obstacle between this process and `[[transparent]]`: what was found, and the remedy.
 pub(super) fn transparent_socket() -> Result<(), (String, &'static str)> {
     let tried = || -> io::Result<()> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;

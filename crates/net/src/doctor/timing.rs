@@ -1,4 +1,4 @@
-//! How late a sleeping thread is woken: what a pacer's gaps and the emulator's delays rest on.
+//! The lateness of a sleeping thread's wake-up, on which a pacer's gaps and the emulator's delays rest.
 
 use super::finding::Finding;
 use crate::clock::Clock;
