@@ -123,7 +123,7 @@ impl EventTrace {
         self.0.spool().close();
     }
 
-    /// What was done so far, in lines.
+    /// The counters so far, in lines.
     pub fn counters(&self) -> RecordingCounters {
         self.0.spool().counters()
     }

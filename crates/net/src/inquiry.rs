@@ -164,7 +164,7 @@ impl InquiryError {
     }
 }
 
-/// Of what a server says, as much as fits a line of an error.
+/// As much of a server's words as fits a line of an error.
 fn words(text: &str) -> String {
     let readable = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().map(readable).take(200).collect()
@@ -194,8 +194,8 @@ impl Deadline {
 }
 
 impl Server {
-    /// What the host's name stands for. The system's resolver has no limit of ours: a thread waits for it, and ends when
-    /// it does.
+    /// The addresses of the host's name. The system's resolver has no limit of ours: a thread waits for it, and ends
+    /// when the resolver does.
     fn addresses(&self, deadline: Deadline) -> io::Result<Vec<SocketAddr>> {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, self.port)]);
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// What a server that says `answer` is taken for.
+    /// The result for a server that says `answer`.
     fn told(answer: &'static [u8]) -> Result<String, InquiryError> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let server: Server = listener.local_addr().unwrap().to_string().parse().unwrap();

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// What to wait for on a socket.
+/// The events to wait for on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Something can be read.
@@ -20,7 +20,7 @@ pub enum Interest {
     ReadableOrWritable,
 }
 
-/// What came.
+/// The events that came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
     /// There is something to read, or an error to fetch.

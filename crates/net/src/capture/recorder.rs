@@ -16,19 +16,19 @@ const TAG_OCTETS_MAX: usize = 1_024;
 /// A packet as it was seen.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Where.
+    /// The interface at which it was seen.
     pub interface: InterfaceId,
-    /// When.
+    /// The time at which it was seen.
     pub at: Instant,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
-    /// What its octets are.
+    /// The protocol of its octets.
     pub dissector: Dissector,
     /// The ends it travels between, where the octets do not say so.
     pub ends: Option<Ends>,
-    /// All of it.
+    /// The whole packet.
     pub octets: &'a [u8],
-    /// What is to be said about it.
+    /// The comment on it.
     pub comment: &'a Comment,
 }
 
@@ -75,7 +75,7 @@ impl Recorder {
         });
     }
 
-    /// What was done so far, in packets.
+    /// The counters so far, in packets.
     pub fn counters(&self) -> RecordingCounters {
         self.0.counters()
     }

@@ -125,8 +125,8 @@ impl StateDirectory {
         self.path.join(name)
     }
 
-    /// What the file says; `None` if there is none.
     /// The file's content; `None` if there is none.
+    ///
     /// # Errors
     /// [`StateFileError`]: it cannot be read, or is not ours.
     pub fn read(&self, name: &str) -> Result<Option<String>, StateFileError> {

@@ -24,7 +24,7 @@ pub enum TunError {
         "{name:?} cannot name {what}: letters, digits, '.', '_' and '-' only, at most {longest}"
     )]
     Name {
-        /// What was to be named.
+        /// The thing that was to be named.
         what: &'static str,
         /// The name.
         name: String,
@@ -36,7 +36,7 @@ pub enum TunError {
     Device {
         /// Its name.
         device: String,
-        /// What the system says.
+        /// The system's reason.
         #[source]
         source: io::Error,
     },
@@ -45,7 +45,7 @@ pub enum TunError {
     Namespace {
         /// Its name.
         name: String,
-        /// What the system says.
+        /// The system's reason.
         #[source]
         source: io::Error,
     },

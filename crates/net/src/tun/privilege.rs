@@ -1,4 +1,4 @@
-//! What the process may do, asked before anything is made.
+//! The rights of the process, asked before anything is made.
 
 use super::error::TunError;
 use rustix::thread::{CapabilitySet, capabilities};
