@@ -1,4 +1,4 @@
-//! What a session costs a datagram: sealing at one end and opening at the other.
+//! The cost of a session for a datagram: sealing at one end and opening at the other.
 
 #[path = "../tests/session_pair/mod.rs"]
 mod session_pair;

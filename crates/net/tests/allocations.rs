@@ -1,4 +1,4 @@
-//! What two gateways allocate while octets flow: a program of its own, since it counts with an
+//! The allocations of two gateways while octets flow: a program of its own, since it counts with an
 //! allocator of its own.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread;
 
-/// Of what passes, no datagram has more.
+/// The most octets of a datagram between the gateways.
 const DATAGRAM_OCTETS_MAX: u64 = 1_472;
 
 /// For the gateway `own`, which calls `peer` if it has its address.

@@ -138,7 +138,7 @@ fn kills_wanted() -> u64 {
     wanted.map_or(KILLS, |kills| kills.expect("a number of kills"))
 }
 
-/// What a child said of one flow.
+/// A child's word on one flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     end: u64,

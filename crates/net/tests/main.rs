@@ -1,4 +1,4 @@
-//! What sockets, gateways and sessions promise.
+//! The promises of sockets, gateways and sessions.
 //!
 //! One program for all of them: it is linked once, and one that waits leaves its core to another.
 

@@ -1,4 +1,4 @@
-//! What the link does to a session: outages, other addresses, a peer that restarts, damaged bits.
+//! The effects of the link on a session: outages, other addresses, a peer that restarts, damaged bits.
 //!
 //! Method: two sessions with AeroTP inside, in virtual time, on a medium that the test scripts.
 

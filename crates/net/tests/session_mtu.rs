@@ -1,4 +1,4 @@
-//! How large packets may be: found out, given back when the path shrinks, and followed by AeroTP.
+//! The largest packets of a path: found out, given back when the path shrinks, and followed by AeroTP.
 //!
 //! Method: two sessions with AeroTP inside, in virtual time, on a medium that carries packets up to a
 //! limit and says nothing of longer ones.

@@ -11,7 +11,7 @@ use fulmar_proto::wire::checksum::hec;
 
 const DELAY: Duration = Duration::from_millis(5);
 
-/// What both ends say within a minute, which must not bring them together.
+/// The words of both ends within a minute, which must not bring them together.
 fn said(configs: [SessionConfig; 2]) -> [Vec<SessionEvent<()>>; 2] {
     let mut pair = Pair::new(configs, lossy(DELAY, 0.0, 1));
     pair.run(Duration::from_secs(59));

@@ -23,7 +23,7 @@ const DELAY: Duration = Duration::from_millis(2);
 const ATTACKER: u32 = 1_000;
 const RECORDED: usize = 500;
 
-/// What the process holds in memory.
+/// The octets that the process holds in memory.
 fn resident_bytes() -> usize {
     const PAGE: usize = 4_096;
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");

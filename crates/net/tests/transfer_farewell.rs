@@ -145,7 +145,7 @@ fn connection(mode: Mode) -> ConnectionConfig {
     }
 }
 
-/// How a transfer that is stopped after two seconds ends.
+/// The ends of a transfer that is stopped after two seconds.
 struct Ends {
     sender: Option<SendError>,
     introduced: bool,

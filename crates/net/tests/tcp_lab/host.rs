@@ -36,7 +36,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 )]
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// What it sends, and how much of it TCP has taken.
+    /// The octets that it sends; `written` counts those that TCP has taken.
     pub(crate) octets: Vec<u8>,
     pub(crate) written: usize,
     /// Closes once everything is written.
@@ -131,7 +131,7 @@ impl Way {
     }
 }
 
-/// What the drain hands over.
+/// The places for what the drain hands over.
 #[derive(Debug)]
 struct Ends {
     buffer: Vec<u8>,
@@ -259,13 +259,13 @@ impl Host {
         self.tcp.inner().counters()
     }
 
-    /// What we sent, and what became of it.
+    /// The segments that we sent, and what became of them.
     pub(crate) fn sent(&self) -> (Seen, Counters) {
         let way = &self.ends.to_kernel;
         (way.seen, *way.channel.counters())
     }
 
-    /// What the kernel sent, and what became of it.
+    /// The segments that the kernel sent, and what became of them.
     pub(crate) fn heard(&self) -> (Seen, Counters) {
         let way = &self.from_kernel;
         (way.seen, *way.channel.counters())

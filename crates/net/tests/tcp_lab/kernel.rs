@@ -20,7 +20,7 @@ pub(crate) struct Kernel {
     pub(super) ours: IpAddr,
 }
 
-/// What the kernel's TCP asks for and agrees to.
+/// The options that the kernel's TCP asks for and agrees to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     pub(crate) sack: bool,
@@ -111,7 +111,7 @@ impl Kernel {
     /// Connects to `port` of ours.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(crate) fn connect(
         &self,
         port: u16,

@@ -1,4 +1,4 @@
-//! What crossed the link in one direction, as a bystander would count it.
+//! The traffic that crossed the link in one direction, as a bystander would count it.
 
 use fulmar_baseline::wire::tcp::{AddressPair, TcpFlags, TcpHeader, TcpOptions, TcpSeq};
 
