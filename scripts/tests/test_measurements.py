@@ -111,7 +111,7 @@ def table(text, first):
 
 
 class Readme(unittest.TestCase):
-    COLUMNS = {"kernel TCP, CUBIC": "cubic", "kernel TCP, BBR": "bbr", "Fulmar": "reliable"}
+    COLUMNS = {"kernel TCP, CUBIC": "cubic", "kernel TCP, BBR": "bbr", "QUIC (quinn)": "quinn", "Fulmar": "reliable"}
 
     def test_it_quotes_the_page_that_was_measured(self):
         page = table((ROOT / "docs/measurements/side-by-side.md").read_text(), "| loss | reno")
