@@ -1,4 +1,4 @@
-//! Admission: who may take how many of the places that a gateway has for flows.
+//! Admission: the share of a gateway's places for flows that each client and peer may take.
 //!
 //! A place is taken by a flow, by a SOCKS client that negotiates, and by a UDP association. Places are shared among
 //! *parties*: for each peer the clients here that go out to it, and those that it sends here. Within a party, clients
@@ -6,10 +6,10 @@
 //!
 //! # Promises
 //! - A party finds the places of its reserve free, whatever the others do ([`Shares`]).
-//! - The first half of what a party may have goes to whoever asks. Of the rest a client gets a place only while it has at
-//!   most an eighth of what is left, so that one client never has more than half, and some forty greedy ones are needed
-//!   before the next finds nothing. (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
-//!   switches", `IEEE/ACM ToN` 1998, bound what each may hold by what is left, too.)
+//! - The first half of what a party may have goes to whoever asks. Of the rest a client gets a place only while it has
+//!   at most an eighth of what is left, so that one client never has more than half, and some forty greedy ones are
+//!   needed before the next finds nothing. (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory
+//!   packet switches", `IEEE/ACM ToN` 1998, bound what each may hold by what is left, too.)
 //! - A place is given back when its [`Permit`] is dropped, and not before.
 
 use super::config::GatewayConfig;
@@ -23,13 +23,14 @@ use std::rc::Rc;
 
 /// While at least one in so many of a party's places is free, a client may take any.
 const OPEN_PART: usize = 2;
-/// Then it may have one in so many of those that are left.
+/// When places are scarce, a client may have one in so many of those that are left.
 const SCARCE_PART: usize = 8;
 
 /// Hosts of one IPv6 link choose their addresses below these bits themselves (RFC 4291, section 2.5.1).
 const V6_PREFIX_BITS: u32 = 64;
 
-/// Whose flows share places: those with a peer whose clients came in here ([`Role::Opener`]), or that the peer asked for.
+/// Flows that share places: those with one peer whose clients came in here ([`Role::Opener`]), or those that the
+/// peer asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Party {
     pub(super) peer: usize,
@@ -75,7 +76,7 @@ pub(super) enum Newcomer {
 pub(super) enum Refusal {
     /// The party already has all places that it may have.
     Party,
-    /// The client has as many as it may.
+    /// The client already has as many places as it may.
     Client,
 }
 
@@ -95,7 +96,7 @@ struct Table {
     per_client: usize,
     clients: BTreeMap<(Party, Client), usize>,
     next: u64,
-    /// By the order of their arrival.
+    /// Newcomers, in the order of their arrival.
     newcomers: BTreeMap<(Party, u64), Newcomer>,
     newcomers_of: BTreeMap<(Party, Client, u64), Newcomer>,
 }
@@ -159,7 +160,7 @@ impl Admission {
         Ok(self.permit(party, client))
     }
 
-    /// A place for what is there already, be there room or not.
+    /// A place for a flow that is there already, whether there is room or not.
     pub(super) fn permit(&self, party: Party, client: Option<Client>) -> Permit {
         let mut table = self.0.borrow_mut();
         table.places.take(party, 1);
@@ -177,7 +178,7 @@ impl Admission {
         }
     }
 
-    /// The newcomer of a party, or of one of its clients, that came first. It counts as one no more.
+    /// The oldest newcomer of a party, or of one of its clients. It is no newcomer any more.
     pub(super) fn take_oldest(&self, party: Party, client: Option<Client>) -> Option<Newcomer> {
         let mut table = self.0.borrow_mut();
         match client {

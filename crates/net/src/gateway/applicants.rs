@@ -19,7 +19,7 @@ use fulmar_proto::splice::FlowKind;
 use fulmar_proto::units::Instant;
 use std::net::TcpStream;
 
-/// One of them.
+/// One client that has not said yet what it wants.
 #[derive(Debug)]
 pub(super) struct Applicant {
     negotiation: Negotiation,
@@ -39,16 +39,16 @@ impl Applicant {
     }
 }
 
-/// The last that an applicant hears of us.
+/// The last word to an applicant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastWord {
-    /// An ordinary end, behind what was said.
+    /// An ordinary end, behind the octets that were sent.
     End,
     Reset,
 }
 
 impl Running {
-    /// A client of a SOCKS entry applies for a flow; `permit` is for its place.
+    /// Starts the negotiation with a client of a SOCKS entry; `permit` is for its place.
     pub(super) fn apply(
         &mut self,
         now: Instant,
@@ -83,7 +83,7 @@ impl Running {
                 .values()
                 .find(|entry| entry.kept.as_ref() == Some(&port));
             match (entry, Baseline::default().position(&socket)) {
-                // Its last word was said.
+                // Its last word was sent.
                 (_, Ok(stands)) if stands.end_sent => kernel::finish(&socket),
                 (Some(entry), Ok(stands)) => {
                     let moved = Moved {

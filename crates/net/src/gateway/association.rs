@@ -16,11 +16,10 @@ pub(super) const DESTINATIONS_MAX: usize = 256;
 /// One client's relay.
 #[derive(Debug)]
 pub(super) struct Association {
-    /// While this is open, the association lasts.
+    /// The client's control connection: the association lasts while it is open.
     control: TcpStream,
     relay: UdpSocket,
-    /// Where the client sends from: its control connection's host, and the port of its first
-    /// datagram.
+    /// The client's address: its control connection's host, and the port of its first datagram.
     host: IpAddr,
     client: Option<SocketAddr>,
     pub(super) flows: BTreeMap<Destination, FlowId>,
@@ -58,13 +57,13 @@ impl Association {
         self.client.is_some()
     }
 
-    /// Whether the client still holds its connection. What it says there means nothing, and may not hide its end.
+    /// Whether the client still holds its connection. Octets on it mean nothing, and must not hide its end.
     pub(super) fn is_open(&self) -> bool {
         !kernel::has_ended(&self.control)
     }
 
-    /// The next datagram of the client: where to, and what. `Ok(None)` for one that is not the
-    /// client's or no datagram of SOCKS.
+    /// The next datagram of the client: its destination and its payload. `Ok(None)` for a datagram that is not the
+    /// client's, or not one of SOCKS.
     pub(super) fn receive<'a>(
         &mut self,
         buffer: &'a mut [u8],

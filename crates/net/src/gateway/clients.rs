@@ -70,11 +70,11 @@ impl Running {
                 }
             }
         }
-        // Levels say again that more wait.
+        // The poller watches levels, so it tells again that more wait.
         self.source_again();
     }
 
-    /// A client was accepted, now or by the gateway before, which moved so much.
+    /// Handles a client that was accepted now, or by the gateway before, which moved `moved` octets.
     pub(super) fn accepted(
         &mut self,
         now: Instant,
@@ -91,7 +91,7 @@ impl Running {
         self.keeping.end_accept();
     }
 
-    /// Lets an entry alone for a while: the system is short of something.
+    /// Leaves an entry alone for a while: the system is short of something.
     fn rest(&mut self, now: Instant, token: Token) {
         if let Some(entry) = self.entries.get(&token)
             && let Port::Tcp(listener) = &entry.port
@@ -121,7 +121,7 @@ impl Running {
         }
     }
 
-    /// A TCP client is here.
+    /// Handles a TCP client that has arrived.
     fn arrived(
         &mut self,
         now: Instant,
@@ -142,7 +142,7 @@ impl Running {
                 Ok(original) => {
                     let to = SocketAddr::new(original.ip().to_canonical(), original.port());
                     if to.port() == rule.listen.port() && own_address::is_own(to.ip()) {
-                        // Not diverted: connected to us directly, which would go round in circles.
+                        // Not diverted: it connected to us directly, and its flow would lead back here.
                         return self.turn_away(now, "not_diverted", stream);
                     }
                     self.open_stream(now, link, rule, to.into(), (stream, permit));
@@ -225,7 +225,7 @@ impl Running {
             return self.abandon(now, link, id);
         }
         self.keep(id, Vec::new());
-        // At once: what the client has sent already travels with the opening.
+        // At once, so that octets that the client has sent already travel with the opening.
         self.turn(now, link, id);
     }
 
@@ -271,7 +271,7 @@ impl Running {
     ) {
         let Some(id) = self.open(now, link, &wish) else {
             let reply = codec::reply(codec::Reply::GeneralFailure, no_address());
-            // It is over either way.
+            // The connection ends, whether the reply was sent or not.
             drop((&stream).write(&reply));
             return kernel::finish(&stream);
         };

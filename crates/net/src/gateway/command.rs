@@ -14,7 +14,7 @@ pub(super) enum Command {
     Reload(Box<Reload>),
     /// Finish.
     Stop,
-    /// Say how things are.
+    /// Tell the status.
     Status(SyncSender<Status>),
 }
 
@@ -58,7 +58,7 @@ impl Control {
         self.commands.send(command).is_ok() && self.waker.wake().is_ok()
     }
 
-    /// Asks for another configuration. What cannot change is logged by name.
+    /// Asks for another configuration. Settings that cannot change are logged by name.
     pub fn reload(&self, reload: Reload) {
         // A gateway that has ended needs no configuration.
         let _ = self.send(Command::Reload(Box::new(reload)));

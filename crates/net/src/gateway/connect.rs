@@ -73,7 +73,7 @@ fn begin(address: SocketAddr) -> io::Result<TcpStream> {
         Some(Protocol::TCP),
     )?;
     socket.set_nonblocking(true)?;
-    // From its first moment: whatever comes between, its destination never hears an end that nobody said.
+    // From its first moment, so that the destination never sees an end that no client sent.
     socket.set_linger(Some(Duration::ZERO))?;
     match socket.connect(&address.into()) {
         Err(error)

@@ -20,13 +20,13 @@ pub trait Custody: core::fmt::Debug {
     /// The store cannot take octets any more; nothing was taken.
     fn append(&mut self, octets: &[u8]) -> io::Result<usize>;
 
-    /// Octets from offset `from` on that lie in one piece, at most `max`; empty at the end.
+    /// Octets from offset `from` on that lie in one piece, at most `max` of them; empty at the end.
     ///
     /// # Errors
     /// The store cannot give them, or they were released.
     fn read(&mut self, from: u64, max: usize) -> io::Result<&[u8]>;
 
-    /// Everything before offset `to` is needed no more.
+    /// Releases everything before offset `to`, which is needed no more.
     fn release(&mut self, to: u64);
 
     /// The octets that [`Custody::append`] would take now.
@@ -35,10 +35,10 @@ pub trait Custody: core::fmt::Debug {
     /// The offset of the first octet kept.
     fn start(&self) -> u64;
 
-    /// The offset after the last.
+    /// The offset after the last octet kept.
     fn end(&self) -> u64;
 
-    /// The destination is about to be given the flow's first octet, of which the next process must know.
+    /// Notes, for the next process, that the destination is about to be given the flow's first octet.
     ///
     /// # Errors
     /// The store has not written that down, since it is full or the disk fails. The destination must be given
@@ -62,7 +62,7 @@ pub trait Custody: core::fmt::Debug {
         false
     }
 
-    /// Nothing follows: an end was read where the octets came from.
+    /// Notes that nothing follows: the side that the octets came from has sent its end.
     ///
     /// # Errors
     /// The store cannot write that down.
@@ -70,7 +70,7 @@ pub trait Custody: core::fmt::Debug {
         Ok(())
     }
 
-    /// The far side is about to be told that our host has the first `offset` octets of the other
+    /// Notes that the far side is about to be told that our host has the first `offset` octets of the other
     /// direction.
     ///
     /// # Errors
@@ -79,8 +79,8 @@ pub trait Custody: core::fmt::Debug {
         Ok(())
     }
 
-    /// The flow is over, and what is left of it is nobody's. A store that is merely dropped keeps
-    /// what outlives the process.
+    /// Forgets the flow, which is over and whose octets nobody needs. A store that is merely dropped keeps
+    /// whatever outlives the process.
     fn forget(self: Box<Self>) {}
 }
 
@@ -93,7 +93,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// `limit` for the flows of all peers; this one is that of the first.
+    /// A budget of `limit` octets for the flows of all peers; this handle is the first peer's.
     pub fn new(limit: ByteCount, peers: usize) -> Self {
         let budget = Self {
             shares: Rc::new(RefCell::new(Shares::new(limit.as_usize()))),
@@ -103,12 +103,12 @@ impl Budget {
         budget
     }
 
-    /// There are so many peers now.
+    /// Adapts the shares to the present number of peers.
     pub fn follow(&self, peers: usize) {
         self.shares.borrow_mut().entitle(0..peers);
     }
 
-    /// That of another peer's flows.
+    /// The handle for another peer's flows.
     #[must_use]
     pub fn of(&self, peer: usize) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Budget {
     }
 }
 
-/// Kept in memory: survives outages, not the gateway.
+/// Custody in memory: it survives outages, but not the gateway.
 #[derive(Debug)]
 pub struct MemoryCustody {
     octets: VecDeque<u8>,
@@ -187,7 +187,7 @@ impl Custody for MemoryCustody {
         self.octets.drain(..count);
         self.budget.give_back(count);
         self.start += count as u64;
-        // A burst that is over must not be paid for ever.
+        // The memory of a burst that is over must not be held for ever.
         if self.octets.len() < self.octets.capacity() / 4 {
             self.octets.shrink_to(self.octets.len() * 2);
         }

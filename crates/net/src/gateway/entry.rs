@@ -16,14 +16,14 @@ use zeroize::Zeroizing;
 /// Connections waiting to be accepted.
 const BACKLOG: i32 = 1_024;
 
-/// Where an entry's flows go.
+/// The kind of an entry, which tells where its flows go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// To this destination.
+    /// All flows go to this destination.
     Forward(Destination),
-    /// To where the client says.
+    /// Flows go where the client asks.
     Socks(Option<Credentials>),
-    /// To where the client meant to go.
+    /// Flows go where the client meant to go before the kernel diverted it.
     Transparent,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Rule {
     pub(super) way: Way,
     pub(super) peer: usize,
     pub(super) classes: ClassRules,
-    /// SOCKS: for its UDP associations.
+    /// The classes of a SOCKS entry's UDP associations.
     pub(super) udp_classes: ClassRules,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Where it really listens.
+    /// The address where it really listens.
     pub(super) fn local(&self) -> io::Result<SocketAddr> {
         match &self.port {
             Port::Tcp(listener) => listener.local_addr(),
@@ -106,7 +106,7 @@ fn credentials(login: &SocksLogin) -> Result<Credentials, GatewayError> {
     })
 }
 
-/// A line of a password file: a user's and a program's words have some hundred octets.
+/// The longest password file: passwords of people and programs have at most some hundred octets.
 const PASSWORD_BYTES_MAX: u64 = 4_096;
 
 /// The text of a password file; an error if anyone but its owner and its group can read it.

@@ -20,7 +20,7 @@ pub enum GatewayError {
         what: &'static str,
         /// The address.
         listen: SocketAddr,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// Transparent entries need a capability.
@@ -32,7 +32,7 @@ pub enum GatewayError {
     Transparent {
         /// The address.
         listen: SocketAddr,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// A key cannot be read.
@@ -41,9 +41,9 @@ pub enum GatewayError {
     /// A password cannot be read.
     #[error("cannot read the password in {}", path.display())]
     Password {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// A peer's address does not resolve.
@@ -51,9 +51,9 @@ pub enum GatewayError {
     PeerAddress {
         /// The peer's name.
         peer: String,
-        /// As configured.
+        /// The address as configured.
         address: String,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// The session's settings contradict each other.
@@ -65,7 +65,7 @@ pub enum GatewayError {
     /// The state directory cannot be used.
     #[error("cannot keep state")]
     State(#[from] EpochError),
-    /// There is no place for it.
+    /// There is no place for the state directory.
     #[error(
         "cannot keep state: neither STATE_DIRECTORY, XDG_STATE_HOME nor HOME says where; write \
          state_dir in [gateway]"
@@ -85,7 +85,7 @@ pub enum GatewayError {
     System {
         /// The attempt.
         what: &'static str,
-        /// Why.
+        /// The system's reason.
         source: io::Error,
     },
     /// The loop broke.
@@ -117,7 +117,7 @@ impl GatewayError {
         matches!(
             self,
             Self::KeyFile(KeyFileError::Key { .. } | KeyFileError::Count { .. })
-                // Of a name nobody waits for an answer: what is wrong is what was written.
+                // The start waits for no name's resolution, so the fault is in the configuration.
                 | Self::PeerAddress { .. }
                 | Self::Session(_)
                 | Self::Splice(_)

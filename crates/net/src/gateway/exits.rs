@@ -1,4 +1,4 @@
-//! Exits: what a peer's clients ask for, and whether they may.
+//! Exits: the wishes of a peer's clients, and the decision whether they are permitted.
 
 use super::admission::Party;
 use super::config::Custody as Keep;
@@ -23,12 +23,12 @@ pub(super) struct Asked {
     pub(super) kind: FlowKind,
     pub(super) destination: Destination,
     pub(super) class: FlowClass,
-    /// A start before this one may have connected for it.
+    /// Whether a start before this one may have connected for it.
     pub(super) earlier: bool,
 }
 
 impl Running {
-    /// A peer asks for a flow.
+    /// Handles a peer's wish for a flow.
     pub(super) fn requested(
         &mut self,
         now: Instant,
@@ -45,7 +45,7 @@ impl Running {
         } = asked;
         let may_be_known = earlier && !self.keeps_on_disk(&class);
         if may_be_known || self.given_up.contains(&id) {
-            // Nothing says what that start gave to the destination, and giving it twice would alter what it is told.
+            // Nothing tells what that start gave to the destination, and giving octets twice would falsify the stream.
             return self.refuse(now, link, id, &destination, RefuseCode::Forgotten);
         }
         let peer = usize::try_from(peer.0).unwrap_or(usize::MAX);
@@ -130,7 +130,7 @@ impl Running {
         link.inner_mut().refused(now, id, code);
     }
 
-    /// An exit that came to nothing.
+    /// Ends an exit that could not connect.
     pub(super) fn give_up(&mut self, now: Instant, link: &mut Link, id: FlowId, code: RefuseCode) {
         if let Some(flow) = self.flows.remove(id) {
             if let Some(token) = flow.token {
@@ -141,7 +141,7 @@ impl Running {
         }
     }
 
-    /// A destination's addresses are known.
+    /// Connects to a destination whose addresses are known now.
     pub(super) fn resolved(
         &mut self,
         now: Instant,
@@ -198,7 +198,7 @@ impl Running {
         }
     }
 
-    /// Looks after a connection being made; `true` if it stands.
+    /// Looks after a connection that is being made; `true` if it stands.
     pub(super) fn connect_turn(&mut self, now: Instant, link: &mut Link, id: FlowId) -> bool {
         let Some(flow) = self.flows.get_mut(id) else {
             return false;
@@ -248,7 +248,7 @@ impl Running {
             preface: Vec::new(),
             held: false,
         };
-        // The way back keeps as the class says, if this side knows the class.
+        // The custody of the way back is the class's, if this side knows the class.
         let known = self.config.classes.iter().find(|c| c.flow.id == class.id);
         let store = known
             .filter(|_| class.resume)
@@ -257,7 +257,7 @@ impl Running {
         if let Some(flow) = self.flows.get_mut(id) {
             flow.body = Body::Stream(Stream::new(socket, store));
         }
-        // Before it is written down: a flow that is written down, and whose connection nobody has, is over.
+        // First the socket to the keeper, then the record: a flow with a record and without a socket would be over.
         self.keep(id, Vec::new());
         if let Err(code) = self.note_begun(id) {
             self.keeping.forget(id);
@@ -268,7 +268,8 @@ impl Running {
         Ok(())
     }
 
-    /// Writes down that a flow's destination is about to be given something. A later start would else take the flow for
+    /// Writes down that a flow's destination is about to be given octets. Otherwise a later start would take the flow
+    /// for
     /// one that nobody has connected for, and give the octets twice.
     pub(super) fn note_begun(&mut self, id: FlowId) -> Result<(), RefuseCode> {
         let Some(flow) = self.flows.get_mut(id) else {

@@ -1,4 +1,4 @@
-//! The flows of a gateway: what each is, which have something to do, and when.
+//! The flows of a gateway, with the list of those that have something to do and the times at which others will.
 
 use super::admission::{Newcomer, Permit};
 use super::connect::Connecting;
@@ -10,7 +10,7 @@ use fulmar_proto::units::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, UdpSocket};
 
-/// A datagram flow without an answer has shown by so many messages that it means it: a forged source sends one.
+/// The messages after which a datagram flow without an answer counts as meant: a forged source sends one.
 const NEWCOMER_MESSAGES: u64 = 8;
 
 /// The local side of a datagram flow.
@@ -51,9 +51,9 @@ pub(super) struct Flow {
     pub(super) peer: usize,
     pub(super) class: FlowClass,
     pub(super) destination: Destination,
-    /// A proxy's client, which waits for an answer.
+    /// Whether its client is a proxy's and waits for an answer.
     pub(super) proxied: bool,
-    /// Its client came in here.
+    /// Whether its client came in here.
     pub(super) entered: bool,
     pub(super) began: Instant,
     /// The flow's number in an event trace.
@@ -79,9 +79,9 @@ pub(super) struct Flow {
 pub(super) struct ClientKey {
     pub(super) port: Token,
     pub(super) client: SocketAddr,
-    /// Where the client sent to, if that was diverted.
+    /// The address that the client sent to, if that was diverted.
     pub(super) original: Option<SocketAddr>,
-    /// Which of our addresses it asked.
+    /// The one of our addresses that it sent to.
     pub(super) here: Option<Here>,
 }
 
@@ -98,8 +98,8 @@ impl Flow {
         }
     }
 
-    /// Whether nothing speaks for it yet but that it is there: it gives way if places are short. A stream has spoken
-    /// when an octet passed in either direction, messages when one came back, or several went.
+    /// Whether it is a newcomer, which gives way if places are short. A stream flow is none once an octet has passed in
+    /// either direction; a datagram flow is none once a message came back, or several went.
     pub(super) fn is_newcomer(&self) -> bool {
         match &self.body {
             Body::Resolving | Body::Connecting(_) => true,
@@ -154,7 +154,7 @@ pub(super) struct Flows {
     all: BTreeMap<FlowId, Flow>,
     busy: BTreeSet<FlowId>,
     timers: BTreeSet<(Instant, FlowId)>,
-    /// When silent clients are looked at.
+    /// The times at which silent clients are looked at.
     patience: BTreeSet<(Instant, FlowId)>,
 }
 
@@ -216,7 +216,7 @@ impl Flows {
         self.all.len()
     }
 
-    /// Something happened to a flow: it gets a turn.
+    /// Gives a flow a turn, since something happened to it.
     pub(super) fn wake(&mut self, id: FlowId) {
         if self.all.contains_key(&id) {
             self.busy.insert(id);
@@ -232,7 +232,7 @@ impl Flows {
         !self.busy.is_empty()
     }
 
-    /// When a flow wants a turn if nothing happens.
+    /// Sets the time at which a flow wants a turn if nothing happens before.
     pub(super) fn set_timer(&mut self, id: FlowId, at: Option<Instant>) {
         let Some(flow) = self.all.get_mut(&id) else {
             return;
@@ -249,7 +249,7 @@ impl Flows {
         flow.timer = at;
     }
 
-    /// When it is looked at whether a flow's client has said something.
+    /// Sets the time of the next look whether a flow's client has sent something.
     pub(super) fn set_patience(&mut self, id: FlowId, at: Instant) {
         if let Some(flow) = self.all.get_mut(&id) {
             if let Some(old) = flow.patience.replace(at) {
@@ -263,7 +263,7 @@ impl Flows {
         self.patience.first().map(|(at, _)| *at)
     }
 
-    /// A flow whose client is to be looked at now; it is not again until the next time is set.
+    /// A flow whose client is to be looked at now. It is not returned again until the next time is set.
     pub(super) fn take_impatient(&mut self, now: Instant) -> Option<FlowId> {
         let (at, id) = self
             .patience

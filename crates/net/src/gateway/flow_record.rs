@@ -14,21 +14,21 @@ pub(super) const PEER_NAME_BYTES_MAX: usize = 64;
 /// A flow, without its octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FlowRecord {
-    /// Which side of it we are.
+    /// Our side of it.
     pub(super) role: Role,
     /// The peer's name: its place in the configuration may change.
     pub(super) peer: String,
-    /// Where the acceptor connects to.
+    /// The destination that the acceptor connects to.
     pub(super) destination: Destination,
     /// Its class.
     pub(super) class: FlowClass,
-    /// Acceptor: its address towards the destination.
+    /// The acceptor's address towards the destination.
     pub(super) bound: Option<SocketAddr>,
     /// Octets from the far side that our host has acknowledged, as the far side was told.
     pub(super) received: u64,
     /// Octets that we say to the client before the flow's.
     pub(super) preface: Vec<u8>,
-    /// Its client waits for a proxy's reply.
+    /// Whether its client waits for a proxy's reply.
     pub(super) held: bool,
 }
 
@@ -47,7 +47,7 @@ struct Compact {
     fec: u16,
     block: Option<(core::num::NonZeroU8, u8, u64)>,
     window: u64,
-    /// The opener keeps nothing on its disk.
+    /// Whether the opener keeps nothing on its disk.
     volatile: bool,
     bound: Option<SocketAddr>,
     received: u64,
@@ -88,7 +88,7 @@ impl FlowRecord {
 
     /// `None` if these octets are no record.
     pub(super) fn decode(octets: &[u8]) -> Option<Self> {
-        // Records of before there were held flows end one octet earlier.
+        // Records of versions without held flows end one octet earlier.
         let of_before = || postcard::from_bytes(&[octets, &[0]].concat());
         let compact: Compact = postcard::from_bytes(octets).or_else(|_| of_before()).ok()?;
         let host = match compact.host.parse::<IpAddr>() {

@@ -1,7 +1,7 @@
 //! Peers whose addresses became known, until there is a path to each.
 //!
 //! # Promises
-//! - The address that was found last is the one that counts.
+//! - The address that was found last counts.
 //! - While there is no room for a path the peer keeps those that it has, and it is tried again in
 //!   [`TRY_AGAIN`].
 
@@ -10,7 +10,7 @@ use fulmar_proto::units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Between tries to make a path.
+/// The pause between two tries to make a path.
 pub(super) const TRY_AGAIN: Duration = Duration::from_secs(10);
 
 /// An address that has no path yet.
@@ -25,7 +25,7 @@ struct Found {
 pub(super) struct FoundPeers(BTreeMap<PeerIndex, Found>);
 
 impl FoundPeers {
-    /// A peer was found.
+    /// Adds a peer that was found.
     pub(super) fn add(&mut self, now: Instant, peer: PeerIndex, address: SocketAddr) {
         let not_before = now;
         let found = Found {
@@ -35,12 +35,12 @@ impl FoundPeers {
         self.0.insert(peer, found);
     }
 
-    /// Nobody looks for it any more, or not there.
+    /// Forgets a peer that nobody looks for any more, or not at that address.
     pub(super) fn forget(&mut self, peer: PeerIndex) {
         self.0.remove(&peer);
     }
 
-    /// An address to which there should be a path.
+    /// The next address to which a path should be made.
     pub(super) fn wanted(&self, now: Instant) -> Option<SocketAddr> {
         let mut all = self.0.values();
         let due = all.find(|found| found.not_before <= now);
@@ -55,14 +55,14 @@ impl FoundPeers {
         there
     }
 
-    /// There is none to `address`.
+    /// Notes that there is no path to `address` yet.
     pub(super) fn postpone(&mut self, now: Instant, address: SocketAddr) {
         for found in self.0.values_mut().filter(|found| found.address == address) {
             found.not_before = now + TRY_AGAIN;
         }
     }
 
-    /// When a path should be tried for.
+    /// The time of the next try to make a path.
     pub(super) fn next_try(&self) -> Option<Instant> {
         self.0.values().map(|found| found.not_before).min()
     }

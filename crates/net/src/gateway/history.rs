@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 
 /// The seconds between two samples.
 pub(super) const FINE_SECONDS: f64 = 1.0;
-/// Samples of the last five minutes; one more than spans between them.
+/// The most samples of the last five minutes: one more than the spans between them.
 const FINE_MAX: usize = 301;
 const COARSE_SECONDS: f64 = 10.0;
-/// Samples of the last hour.
+/// The most samples of the last hour.
 const COARSE_MAX: usize = 361;
 /// The tolerance for a timer that is late once and early the next time.
 const JITTER_SECONDS: f64 = 0.5;
@@ -199,8 +199,8 @@ impl History {
         let all: Vec<&Tally> = coarse.chain(&self.fine).collect();
         let mut points = Vec::new();
         // A window begins as long before each point as `/metrics` looks back, so that the drawing ends with
-        // the figures beside it. What is confirmed or told comes in steps: a second alone would show
-        // nothing and then several times what the link carries.
+        // the figures beside it. Confirmations and reports come in steps: a second alone would show
+        // nothing, and the next one several times the link's rate.
         let mut begin = 0;
         for (n, last) in all.iter().enumerate().skip(1) {
             let is_early = |next: &&Tally| next.at <= last.at - WINDOW_SECONDS + JITTER_SECONDS;
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_is_told_in_steps_is_drawn_as_what_the_link_carries() {
-        // A report of a far host comes every fourth second and is of four.
+        // A report of a far host comes every fourth second and covers four seconds.
         let mut history = History::default();
         for n in 0..=120_u32 {
             let told = u64::from(n - n % 4);

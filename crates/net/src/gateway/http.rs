@@ -1,13 +1,13 @@
 //! The gateway's HTTP server (RFC 9112): the live page, `/view`, `/history`, `/status` and `/metrics`. It
-//! gives one answer to a connection, reads only, and asks the loop, which does nothing for it between
-//! questions but to say once a second how it is.
+//! gives one answer to a connection and changes nothing. It asks the loop, which does nothing for it between
+//! questions but tell its status once a second.
 //!
 //! # Promises
 //! - A client that sends or reads slowly holds up no other: each connection has a thread of its own.
 //! - A bounded number of connections is served at once, each for a bounded time and with bounded memory. Clients that
 //!   do not ask, or do not take their answers, give way to whoever comes ([`places`]).
 //! - Only GET and HEAD are answered, and nothing that is asked changes anything.
-//! - At a loopback address, only who asks for the loopback is answered: a page of the web whose name was
+//! - At a loopback address, only requests for the loopback are answered: a page of the web whose name was
 //!   made to point here ("DNS rebinding") learns nothing.
 
 mod places;
@@ -214,13 +214,13 @@ fn respond(request: &Request, snapshots: &Snapshots) -> Answer {
     }
 }
 
-/// The number that a query gives to `name`, if it gives any.
+/// The number that a query gives to `name`, if there is one.
 fn number(request: &Request, name: &str) -> Result<Option<u64>, Answer> {
     let wrong = |_| plain("400 Bad Request", &format!("{name} must be a whole number"));
     request.number(name).map_err(wrong)
 }
 
-/// The snapshot that a query asks for: that of now, if it names none.
+/// The snapshot that a query asks for: the present one, if it names none.
 fn snapshot(request: &Request, snapshots: &Snapshots) -> Result<Arc<Snapshot>, Answer> {
     match number(request, "sequence")? {
         None => snapshots.take().ok_or_else(silent),
@@ -276,7 +276,7 @@ fn request(mut stream: &TcpStream, arrival: Arrival) -> io::Result<Option<Reques
     }
 }
 
-/// Sends an answer and waits for its client's end; `enter` is told how far that is.
+/// Sends an answer and waits for its client's end; `enter` is told of each stage.
 fn say(
     mut stream: &TcpStream,
     arrival: Arrival,
@@ -310,7 +310,7 @@ fn say(
     }
     enter(Stage::Told);
     stream.shutdown(Shutdown::Write)?;
-    // What the client said beyond its request is read, since the kernel would answer it with a reset
+    // Octets behind the request are read, since the kernel would answer them with a reset
     // that may overtake the answer.
     let mut beyond = [0; 1024];
     for _ in 0..PIECES_BEYOND_MAX {

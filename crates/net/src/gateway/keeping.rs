@@ -31,8 +31,8 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Keepers that may die on one gateway before it goes on without.
 const KEEPERS_MAX: u32 = 4;
-/// Clients given to another keeper are named by numbers from here on: ports have small ones, and those that it gives
-/// itself begin beyond.
+/// The first number that names a client given to another keeper. Ports have small numbers, and those that the keeper
+/// gives itself begin beyond.
 const FIRST_GIVEN_AGAIN: u64 = 1 << 62;
 /// The time between two looks at a keeper.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -104,7 +104,7 @@ impl Keeping {
                     keeping.keeper = Some(started);
                     taken = keeping.ports.take_over(sockets);
                 }
-                // It ends by itself. Until the next start, a kill resets connections.
+                // A keeper of another version ends by itself. Until the next start, a kill resets connections.
                 Err(error @ KeeperError::Version { .. }) => {
                     tracing::warn!(event = "keeper_of_another_version", %error);
                 }
@@ -112,9 +112,10 @@ impl Keeping {
             }
             keeping.place = Some((path, settings));
         }
-        // After the keeper was taken over, which waits for a next gateway only so long, and however long this takes.
+        // After the keeper was taken over: it waits for a next gateway for a limited time only, and opening may take
+        // long.
         let opened = claim.open(Some(waker)).inspect_err(|_| {
-            // One that has something waits for the next start.
+            // A keeper that holds something waits for the next start.
             let has_nothing = taken.is_empty() && keeping.ports.is_empty();
             keeping.stop(!has_nothing);
         });
@@ -146,7 +147,7 @@ impl Keeping {
         Some(Box::new(DiskCustody::new(store, (id, record), kept, limit)))
     }
 
-    /// Looks after both: logs what the store says, sends what waits for the keeper.
+    /// Looks after both: logs the store's notices, and sends what waits for the keeper.
     fn turn(&mut self, now: Instant) {
         while let Some(notice) = self.store.as_ref().and_then(|store| store.poll_notice()) {
             say(&notice);
@@ -163,8 +164,9 @@ impl Keeping {
         }
     }
 
-    /// Accepts a client at an entry's port, by the keeper if it has the port: between `accept` and a word to the keeper a
-    /// kill would reset it. [`Keeping::end_accept`] is to follow when the client has its flow or none.
+    /// Accepts a client at an entry's port, through the keeper if it has the port: between our own `accept` and a
+    /// word to
+    /// the keeper, a kill would reset the client. Call [`Keeping::end_accept`] once the client has its flow or none.
     pub(super) fn accept(&mut self, entry: &Entry) -> io::Result<TcpStream> {
         let Port::Tcp(listener) = &entry.port else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -174,7 +176,7 @@ impl Keeping {
             .as_deref()
             .and_then(|name| Some((self.ports.id(name)?, kept_ports::client_record(name))));
         if let (Some(keeper), Some((port, record))) = (&mut self.keeper, known) {
-            // Without room for its descriptor here, a client is to stay where it waits.
+            // Without room for its descriptor here, a client is to stay in the queue.
             drop(listener.try_clone()?);
             let mut ready = Vec::new();
             let waits = (listener.as_fd(), Interest::Readable);
@@ -198,35 +200,35 @@ impl Keeping {
         listener.accept().map(|(stream, _)| stream)
     }
 
-    /// Takes out the clients that the gateway before had accepted and done no more for, each with its port's name.
+    /// Takes out the clients that the gateway before had accepted and given no flow, each with its port's name.
     pub(super) fn take_clients(&mut self) -> impl Iterator<Item = (String, Accepted)> + use<> {
         self.ports.take_clients()
     }
 
-    /// The same for a client that the gateway before accepted at `port`, and that has this name at the keeper.
+    /// Begins to see to a client that the gateway before accepted at `port`, and that has this name at the keeper.
     pub(super) fn accepted_before(&mut self, port: &str, name: FlowId) {
         let record = kept_ports::client_record(port);
         self.client = Some(KeptClient { name, record });
     }
 
-    /// The client of [`Keeping::accept`] is not seen to at once: it stays with the keeper, until
+    /// Takes out the client of [`Keeping::accept`], which is not seen to at once. It stays with the keeper until
     /// [`Keeping::accept_again`] or [`Keeping::forget_client`].
     pub(super) fn take_client(&mut self) -> Option<KeptClient> {
         self.client.take()
     }
 
-    /// A client is seen to as one that was just accepted.
+    /// Sees to a client as to one that was just accepted.
     pub(super) fn accept_again(&mut self, client: Option<KeptClient>) {
         self.client = client;
     }
 
-    /// The client of [`Keeping::accept`] has been seen to: if it has no flow, its connection is ours only.
+    /// Ends seeing to the client of [`Keeping::accept`]: if it has no flow, its connection is ours only.
     pub(super) fn end_accept(&mut self) {
         let client = self.client.take();
         self.forget_client(client);
     }
 
-    /// A client's connection is ours only.
+    /// Makes a client's connection ours only.
     pub(super) fn forget_client(&mut self, client: Option<KeptClient>) {
         if let Some(client) = client {
             self.say(|keeper| keeper.forget(client.name));
@@ -237,35 +239,35 @@ impl Keeping {
     fn keep(&mut self, id: FlowId, socket: &TcpStream, record: SocketRecord) {
         match self.client.take() {
             Some(client) => self.say(|keeper| keeper.claim(client.name, id, &record)),
-            // That needs no descriptor there.
+            // A new record needs no descriptor at the keeper.
             None if self.kept.contains_key(&id) => self.say(|keeper| keeper.note(id, &record)),
             None => self.say(|keeper| keeper.keep(id, socket, &record)),
         }
         self.kept.insert(id, record);
     }
 
-    /// The keeper has a flow's socket from the gateway before.
+    /// Notes that the keeper has a flow's socket from the gateway before.
     pub(super) fn has(&mut self, id: FlowId, record: SocketRecord) {
         self.kept.insert(id, record);
     }
 
-    /// A flow is over: its connection must end with our socket.
+    /// Forgets a flow that is over: its connection must end with our socket.
     pub(super) fn forget(&mut self, id: FlowId) {
         self.kept.remove(&id);
         self.say(|keeper| keeper.forget(id));
     }
 
-    /// The port that the keeper has under `name`, of the gateway before.
+    /// The port of the gateway before that the keeper has under `name`.
     pub(super) fn take_port(&mut self, name: &str) -> Option<TcpListener> {
         self.ports.take(name)
     }
 
-    /// A name that begins so and that no other kept port has.
+    /// A name that begins with `beginning` and that no other kept port has.
     pub(super) fn free_port_name(&self, beginning: &str) -> String {
         self.ports.free_name(beginning)
     }
 
-    /// Gives the keeper a listening port: who connects while no gateway runs waits for the next.
+    /// Gives the keeper a listening port: a client that connects while no gateway runs waits for the next.
     pub(super) fn keep_port(&mut self, name: &str, listener: &TcpListener) {
         if self.keeper.is_none() {
             return;
@@ -282,14 +284,15 @@ impl Keeping {
         }
     }
 
-    /// Nobody is to wait at a port any more.
+    /// Takes a port from the keeper: no client is to wait there any more.
     pub(super) fn forget_port(&mut self, name: &str) {
         if let Some(id) = self.ports.remove(name) {
             self.say(|keeper| keeper.forget(id));
         }
     }
 
-    /// Ports of the gateway before that none of `names` is are closed, so that entries at addresses across theirs can be
+    /// Closes the ports of the gateway before that are not among `names`, so that entries at overlapping addresses
+    /// can be
     /// opened.
     pub(super) fn forget_other_ports(&mut self, names: &[String]) {
         for id in self.ports.take_others(names) {
@@ -301,7 +304,7 @@ impl Keeping {
         self.keeper.is_some()
     }
 
-    /// The end: the keeper stays only if it has something to keep.
+    /// Ends the line: the keeper stays only if it has something to keep.
     pub(super) fn stop(&mut self, flows_are_left: bool) {
         if let Some(keeper) = self.keeper.take()
             && !flows_are_left
@@ -315,7 +318,7 @@ impl Keeping {
             && let Err(error) = words(keeper)
         {
             tracing::error!(event = "keeper_gone", %error);
-            // Dead ones are waited for by asking.
+            // Asking collects a dead child process.
             keeper.is_gone();
             self.keeper = None;
             self.watched = false;
@@ -346,8 +349,9 @@ impl Keeping {
     }
 }
 
-/// One event for each notice: the log's limits tell lines apart by it, and a grave one may not be left out for the
-/// many of another kind.
+/// Logs a notice. Each kind has an event of its own, by which the log's limits tell lines apart: a grave notice
+/// must not
+/// be left out for the many of another kind.
 fn say(notice: &StoreNotice) {
     match notice {
         StoreNotice::LimitReached { .. } => {
@@ -387,8 +391,8 @@ impl Running {
     }
 
     /// Gives the keeper the socket of a flow that may outlive this gateway, before the flow's first
-    /// octet passes. `preface` is what we are about to say to the client, which then is held no more. `false` if it is to be
-    /// tried again.
+    /// octet passes. `preface` is what we are about to say to the client, which then is held no more. `false` if it is
+    /// to be tried again.
     pub(super) fn keep(&mut self, id: FlowId, preface: Vec<u8>) -> bool {
         let Some(flow) = self.flows.get(id) else {
             return true;
@@ -416,11 +420,11 @@ impl Running {
         };
         let baseline = match Baseline::of(socket, role) {
             Ok(baseline) => baseline,
-            // Its client sends all the time, and nothing was read yet.
+            // The counters do not stand still: its client sends all the time, and nothing was read yet.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && !flow.proxied => {
                 Baseline::fresh(role)
             }
-            // Until its window is full: nothing is read while it waits for the reply.
+            // Try again, until the client's window is full: nothing is read while it waits for the reply.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) => {
                 tracing::error!(event = "not_kept", %id, %error);
@@ -430,7 +434,7 @@ impl Running {
         let record = SocketRecord {
             role,
             baseline: Baseline {
-                // A proxy's request is not the flow's, also while it is unread.
+                // A proxy's request is not part of the flow, even while it is unread.
                 taken: baseline.taken + stream.ahead(),
                 ..baseline
             },
@@ -440,8 +444,8 @@ impl Running {
         true
     }
 
-    /// At the end: leaves a flow that can go on to the next gateway. Without a keeper its client is
-    /// reset, since an end would be a lie; its octets stay in any case.
+    /// At the end, leaves a flow that can go on to the next gateway. Without a keeper its client gets a reset,
+    /// since an end would be a lie; its octets stay in any case.
     pub(super) fn leave_to_the_next(&mut self, now: Instant, id: FlowId) -> bool {
         if !self
             .flows

@@ -1,8 +1,8 @@
-//! Listening TCP ports that the keeper has as well, so that a client that connects while the gateway is
-//! killed and started again waits, and is neither refused nor reset.
+//! Listening TCP ports that the keeper has as well. A client that connects while the gateway is killed and
+//! started again then waits, and is neither refused nor reset.
 //!
-//! Without it the kernel resets, as it closes a dead gateway's port, every connection there that it had
-//! set up and the gateway had not accepted: its client may have sent a request already.
+//! Without the keeper, the kernel closes a dead gateway's port and resets every connection there that it had
+//! set up and the gateway had not accepted. Its client may have sent a request already.
 
 use super::entry::{self, Entry, Port, Rule};
 use super::error::GatewayError;
@@ -21,7 +21,7 @@ const NOTE: &[u8] = b"port ";
 /// The beginning of the note of a client that was accepted at a port, and has no flow yet.
 const CLIENT_NOTE: &[u8] = b"client of ";
 
-/// A keeper that is busy forgets within a second.
+/// The looks for a busy keeper to forget a port, which takes it less than a second.
 const FORGETTING_LOOKS: u32 = 100;
 const FORGETTING_PAUSE: Duration = Duration::from_millis(10);
 
@@ -29,7 +29,7 @@ const FORGETTING_PAUSE: Duration = Duration::from_millis(10);
 struct KeptPort {
     /// The keeper's name for it.
     id: FlowId,
-    /// For a keeper that takes the place of one that died.
+    /// The port, for a keeper that takes the place of one that died.
     listener: TcpListener,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct KeptPorts {
     open: BTreeMap<String, KeptPort>,
     /// Ports of the gateway before, not opened yet.
     left: BTreeMap<String, KeptPort>,
-    /// Clients that the gateway before accepted there, and did no more for.
+    /// Clients that the gateway before accepted there and gave no flow.
     clients: Vec<LeftClient>,
 }
 
@@ -50,7 +50,7 @@ struct LeftClient {
     accepted: Accepted,
 }
 
-/// A port's name among those of one beginning, counted from 1: entries at "any port" are alike.
+/// The name of the `number`th port with one beginning, counted from 1: entries at "any port" are alike.
 fn numbered(beginning: &str, number: u32) -> String {
     match number {
         1 => beginning.to_owned(),
@@ -58,7 +58,7 @@ fn numbered(beginning: &str, number: u32) -> String {
     }
 }
 
-/// The names of ports, in the order in which they are opened, that begin so.
+/// The names of ports with these beginnings, in the order in which they are opened.
 pub(super) fn each(beginnings: impl Iterator<Item = String>) -> Vec<String> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     let name = |beginning: String| {
@@ -87,7 +87,7 @@ pub(super) fn client_record(port: &str) -> SocketRecord {
 }
 
 impl KeptPorts {
-    /// Takes the ports out of what the keeper had; gives back the flows' sockets.
+    /// Takes the ports out of what the keeper had, and returns the flows' sockets.
     pub(super) fn take_over(&mut self, all: Vec<Taken>) -> Vec<Taken> {
         let mut flows = Vec::new();
         for taken in all {
@@ -115,7 +115,7 @@ impl KeptPorts {
         self.open.is_empty() && self.left.is_empty() && self.clients.is_empty()
     }
 
-    /// The first name that begins so and that no open port has.
+    /// The first name with this beginning that no open port has.
     pub(super) fn free_name(&self, beginning: &str) -> String {
         let names = (1..u32::MAX).map(|number| numbered(beginning, number));
         let mut free = names.filter(|name| !self.open.contains_key(name));
@@ -138,7 +138,7 @@ impl KeptPorts {
         if self.open.contains_key(name) {
             return Ok(None);
         }
-        // Flows' names are drawn: none begins with eight zeros.
+        // Flows' names are random: none begins with eight zeros.
         let number = |n: u64| FlowId((u128::from(n)).to_be_bytes());
         let is_used = |id: &FlowId| {
             let all = self.open.values().chain(self.left.values());
@@ -166,7 +166,7 @@ impl KeptPorts {
         clients.map(|client| (client.port, client.accepted))
     }
 
-    /// Takes out the ports of the gateway before that none of `names` is.
+    /// Takes out the ports of the gateway before that are not among `names`.
     pub(super) fn take_others(&mut self, names: &[String]) -> Vec<FlowId> {
         let left = core::mem::take(&mut self.left);
         let (wanted, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -185,7 +185,7 @@ impl KeptPorts {
 }
 
 impl Running {
-    /// Opens an entry, at the port of the gateway before if the keeper has it; `opened` is one that could
+    /// Opens an entry, at the port of the gateway before if the keeper has it; `opened` is an entry that could
     /// be opened before.
     pub(super) fn open_entry(
         &mut self,
@@ -230,8 +230,9 @@ impl Running {
         }
     }
 
-    /// Opens an entry at a port that nobody keeps. A keeper that was told to forget what lies across its address does so a
-    /// moment later.
+    /// Opens an entry at a port that nobody keeps. A keeper that was told to forget a port at an overlapping address
+    /// does
+    /// so a moment later.
     fn open_new(&self, rule: Rule) -> Result<Entry, GatewayError> {
         for _ in 0..FORGETTING_LOOKS {
             match entry::open(rule.clone()) {
@@ -247,7 +248,8 @@ impl Running {
         entry::open(rule)
     }
 
-    /// An entry is over: nobody is to wait at its port, nor the poller to tell of it while the keeper
+    /// Closes the port of an entry that is over: no client is to wait there, nor the poller to tell of it while the
+    /// keeper
     /// still has it.
     pub(super) fn close_port(&mut self, entry: &Entry) {
         if let Port::Tcp(listener) = &entry.port {

@@ -25,8 +25,8 @@ pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
-/// From here on, a gateway that dies closes `stream` with a reset: the kernel would else say that
-/// everything was sent.
+/// Makes the kernel close `stream` with a reset if the gateway dies: otherwise the other host would see an
+/// ordinary end, as if everything had been sent.
 pub(super) fn die_with_reset(stream: &TcpStream) {
     // Without it, a dead gateway's client is misled, which is no reason to refuse it now.
     drop(SockRef::from(stream).set_linger(Some(Duration::ZERO)));
@@ -43,16 +43,16 @@ pub(super) fn has_ended(stream: &TcpStream) -> bool {
     ready.is_ok_and(|count| count > 0)
 }
 
-/// Ends `stream` in the ordinary way: what was written still leaves, and then an end, also if this
+/// Ends `stream` in the ordinary way: written octets still leave, and then an end, even if this
 /// gateway dies. Dropping it closes it.
 pub(super) fn finish(stream: &TcpStream) {
-    /// More than a client sends ahead of an answer.
+    /// The most reads, for more than a client sends ahead of an answer.
     const READS_MAX: usize = 64;
     drop(SockRef::from(stream).set_linger(None));
-    // One that is over has nothing left to be said.
+    // A connection that is over has nothing left to send.
     drop(stream.shutdown(Shutdown::Write));
-    // Closed with octets that nobody read, it would be reset, and the other host might miss the end of what was written.
-    // After our own end, by which the next gateway knows one whose last word was said.
+    // A connection closed with unread octets would be reset, and the other host might miss the last octets. This comes
+    // after our own end, by which the next gateway knows that the last word was sent.
     let mut octets = [0; 4_096];
     for _ in 0..READS_MAX {
         match rustix::net::recv(stream, &mut octets, RecvFlags::DONTWAIT) {
@@ -64,7 +64,7 @@ pub(super) fn finish(stream: &TcpStream) {
 
 /// Closes `stream` so that the other host sees a reset, not an end.
 pub(super) fn reset(stream: TcpStream) {
-    // Without it, the host sees an end: less clear, and no worse.
+    // Without it, the other host sees an end, which is less clear and no worse.
     drop(SockRef::from(&stream).set_linger(Some(Duration::ZERO)));
     drop(stream);
 }
@@ -130,7 +130,7 @@ mod tests {
         client.peek(&mut [0; 1]).unwrap();
         assert!(!has_ended(&client));
         server.shutdown(Shutdown::Write).unwrap();
-        // The end is there in no time, on a loopback, but not at once.
+        // On a loopback the end arrives soon, but not at once.
         let clock = crate::clock::Clock::start();
         while !has_ended(&client) {
             assert!(clock.now().as_nanos() < 60_000_000_000, "it never came");

@@ -37,7 +37,7 @@ impl Running {
         self.source_again();
     }
 
-    /// The flow of whoever sent a datagram to entry `token`.
+    /// The flow of the client that sent a datagram to entry `token`.
     fn client_flow(
         &mut self,
         now: Instant,
@@ -112,7 +112,7 @@ impl Running {
     }
 }
 
-/// Where a client's datagrams go.
+/// The destination of a client's datagrams.
 fn destination(rule: &Rule, original: Option<SocketAddr>) -> Option<Destination> {
     match &rule.way {
         Way::Forward(to) => Some(to.clone()),

@@ -55,7 +55,7 @@ where
     Family<Labels, M>: Metric,
 {
     if entry.labels.is_empty() {
-        // What nothing was counted for is not told of.
+        // A figure that nothing was counted for is left out.
         if let Some(sample) = samples.first() {
             let one = M::default();
             set(&one, sample.value);

@@ -4,10 +4,9 @@
 //! clients ─▶ entries ─▶ flows ─▶ Splicer ─▶ Session ─▶ UDP ~~ lossy link ~~ the same, backwards ─▶ exits
 //! ```
 //!
-//! [`config`] is the file, [`Gateway`] the process: one thread that never waits but in one place
-//! (`net/udp`), with helpers for names and HTTP. What a flow is, when it may send and what survives
-//! which failure is the splice's (`fulmar_proto::splice`); this module moves octets between it and
-//! sockets.
+//! [`config`] is the file, [`Gateway`] the process: one thread that waits in one place only
+//! (`net/udp`), with helpers for names and HTTP. The splice (`fulmar_proto::splice`) knows flows, when
+//! they may send and what survives which failure; this module moves octets between it and sockets.
 
 mod admission;
 mod applicants;

@@ -1,12 +1,13 @@
-//! Clients that have taken a place and said nothing yet: how long they may, and who gives way when places are short.
+//! Clients that have taken a place and sent nothing yet: their time limit, and the order in which they give way when
+//! places are short.
 //!
-//! A server closes a connection on which nothing comes. It cannot where the gateway took the connection and the server
-//! speaks only when it is asked, and a port scan would keep its places for as long as idle flows are kept. So a client has
-//! `tcp_silent` for its first octet, counted from the last one that came for it.
+//! A server by itself closes a connection on which nothing comes. Where the gateway has accepted the client and the
+//! server speaks only when it is asked, nothing closes it: a port scan would keep its places for as long as idle flows
+//! are kept. So a client has `tcp_silent` for its first octet, counted from the last octet that came for it.
 //!
-//! A place that is asked for when there is none is that of the oldest *newcomer*: a flow that carried nothing, or a SOCKS
-//! client that did not ask. The same is done with half-open connections (RFC 4987, section 3.4). Only what belongs to the
-//! same [`Party`] gives way, or to the same client, if it is the client that has too many.
+//! When no place is free, the oldest *newcomer* gives way: a flow that carried nothing, or a SOCKS client that did not
+//! ask. The same is done with half-open connections (RFC 4987, section 3.4). Only newcomers of the same [`Party`] give
+//! way, or of the same client, if it is the client that has too many.
 
 use super::admission::{Client, Newcomer, Party, Permit, Refusal};
 use super::applicants::LastWord;
@@ -25,8 +26,9 @@ enum Look {
 }
 
 impl Running {
-    /// A place for a flow of `party`, of which `client` is known where it came in: a free one, or one that is given up for
-    /// it.
+    /// A place for a flow of `party`: a free one, or one that a newcomer gives up for it. `client` is known where the
+    /// flow
+    /// came in.
     pub(super) fn admit(
         &mut self,
         now: Instant,

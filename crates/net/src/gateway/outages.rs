@@ -1,4 +1,4 @@
-//! The outages of each peer's link: how many, how long, since when.
+//! The outages of each peer's link: their number, their lengths, and the beginning of the present one.
 
 use super::status::OutageReport;
 use crate::session::{PeerIndex, SessionEvent};
@@ -15,9 +15,9 @@ struct OfPeer {
 
 #[derive(Clone, Copy, Debug)]
 struct Present {
-    /// When sending was held.
+    /// The time at which sending was held.
     since: Instant,
-    /// For how long nothing had come back by then.
+    /// The time since anything had come back, by then.
     silent_for: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Outages {
         }
     }
 
-    /// For how long nothing has come back, if there is one now.
+    /// The length of the present outage: the time since anything came back; `None` without one.
     pub(super) fn lasts(&self, now: Instant, peer: PeerIndex) -> Option<Duration> {
         let present = self.0.get(&peer)?.present?;
         Some(now.saturating_since(present.since) + present.silent_for)

@@ -1,4 +1,4 @@
-//! Which addresses are this machine's, its link's or nobody's: what a permission for others does not stand for.
+//! Addresses of this machine, of its link, or of nobody, for which a permission for others does not stand.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 /// Addresses for documentation (RFC 5737, RFC 3849), which no machine has.
 const NOBODYS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const NOBODYS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1);
-/// Prefixes whose addresses have an IPv4 address in their last 32 bits: that of translators (RFC 6052, section 2.1), and
-/// IPv4-compatible ones (RFC 4291, section 2.5.5.1).
+/// Prefixes whose addresses have an IPv4 address in their last 32 bits: that of translators (RFC 6052, section 2.1),
+/// and IPv4-compatible ones (RFC 4291, section 2.5.5.1).
 const WITH_V4: [u128; 2] = [0x0064_FF9B << 96, 0];
 
-/// An address as it is on the wire in the end: an IPv4 address inside one of IPv6 is taken out.
+/// The address that packets carry in the end: an IPv4 address inside one of IPv6 is taken out.
 pub(super) fn innermost(ip: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = ip.to_canonical() else {
         return ip.to_canonical();
@@ -25,8 +25,8 @@ pub(super) fn innermost(ip: IpAddr) -> IpAddr {
     v6.into()
 }
 
-/// If `ip` means this machine or its link wherever it is used (loopback, link-local, unspecified, multicast, broadcast),
-/// the bits that all addresses of its kind begin with.
+/// If `ip` means this machine or its link wherever it is used (loopback, link-local, unspecified, multicast,
+/// broadcast), the bits that all addresses of its kind begin with.
 pub(super) const fn special(ip: IpAddr) -> Option<u8> {
     match ip {
         IpAddr::V4(v4) => {
@@ -60,7 +60,7 @@ pub(super) const fn special(ip: IpAddr) -> Option<u8> {
 fn can_bind(ip: IpAddr) -> bool {
     match UdpSocket::bind((ip, 0)) {
         Ok(_) => true,
-        // Whatever else is short: better no connection than one to ourselves.
+        // On any other error, better no connection than one to ourselves.
         Err(error) => !matches!(
             error.kind(),
             ErrorKind::AddrNotAvailable | ErrorKind::Unsupported

@@ -1,4 +1,4 @@
-//! Datagram sockets of entries: who sent, where to before the kernel diverted it, and with which
+//! Datagram sockets of entries, which tell a datagram's sender, its destination before the kernel diverted it, and its
 //! code point.
 
 use super::config::Dscp;
@@ -18,15 +18,15 @@ use std::os::fd::AsRawFd;
 /// The largest UDP payload (RFC 768).
 pub(super) const MESSAGE_MAX: usize = 65_507;
 
-/// A datagram's circumstances.
+/// A received datagram's length, addresses and code point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
     pub(super) len: usize,
     pub(super) from: SocketAddr,
-    /// Where the client sent it, for diverted ones.
+    /// The destination that the client sent it to, for diverted ones.
     pub(super) original: Option<SocketAddr>,
     pub(super) dscp: Option<Dscp>,
-    /// Which of this host's addresses it was sent to, at a port of all of them.
+    /// The address of this host that it was sent to, at a port of all of them.
     pub(super) here: Option<Here>,
 }
 
@@ -47,8 +47,8 @@ impl Here {
     }
 }
 
-/// A socket that hears code points, and, if `transparent`, original destinations; otherwise, at a
-/// port of every address, which address was asked.
+/// A socket that hears code points and, if `transparent`, original destinations. Otherwise, at a port of every
+/// address, it hears the address that was asked.
 pub(super) fn listen(local: SocketAddr, transparent: bool) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
     if local.is_ipv6() {
@@ -79,7 +79,7 @@ pub(super) fn listen(local: SocketAddr, transparent: bool) -> io::Result<UdpSock
     }
     socket.set_nonblocking(true)?;
     socket.bind(&local.into())?;
-    // Only now: a port that somebody has was to be refused, and one that is ours shall not keep
+    // Only after binding: a port that somebody has must be refused, and a port of ours must not keep
     // [`speak_as`] from a foreign address with the same port.
     socket.set_reuse_address(true)?;
     Ok(socket.into())
@@ -140,11 +140,11 @@ pub(super) fn speak_as(original: SocketAddr, client: SocketAddr) -> io::Result<U
         Some(Protocol::UDP),
     )?;
     make_transparent(&socket, original)?;
-    // Several clients of one destination.
+    // Several clients may have one destination.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&original.into())?;
-    // A socket for both families calls IPv4 clients by their mapped addresses; this one is for one.
+    // A socket for both families calls IPv4 clients by their mapped addresses; this socket is for one family.
     let client = SocketAddr::new(client.ip().to_canonical(), client.port());
     socket.connect(&client.into())?;
     Ok(socket.into())
@@ -172,7 +172,7 @@ fn plain(address: &SockaddrStorage) -> Option<SocketAddr> {
 
 /// The next datagram.
 pub(super) fn receive(socket: &UdpSocket, into: &mut [u8]) -> io::Result<Received> {
-    // sockaddr_in6 is the largest of the addresses told here.
+    // sockaddr_in6 is the largest of the addresses here.
     let mut space = nix::cmsg_space!([u8; 28], i32, i32, in6_pktinfo);
     let mut pieces = [IoSliceMut::new(into)];
     let message = recvmsg::<SockaddrStorage>(
@@ -235,7 +235,7 @@ mod tests {
                 IpAddr::V6(_) => "[::1]:0",
             };
             let client = UdpSocket::bind(any).unwrap();
-            // From another address it hears nothing.
+            // It hears nothing from another address.
             client.connect((asked, number)).unwrap();
             client
                 .set_read_timeout(Some(Duration::from_secs(10)))

@@ -1,11 +1,11 @@
-//! Where peers with names are, found out for ever: a gateway may start before the network does.
+//! The addresses of peers with names, looked up again and again: a gateway may start before the network does.
 //!
 //! # Promises
-//! - Neither the start nor the loop waits for a name, nor does one name for another, unless as many as the
+//! - Neither the start nor the loop waits for a name. No name waits for another, unless as many names as the
 //!   [`Resolver`] has threads are without an answer.
 //! - A name that cannot be resolved is tried again, ever more rarely, at least once in
 //!   [`PAUSE_MAX`] after the system gave up; each try is a line of the log.
-//! - One that was resolved is looked at again now and then, and after a reload: the peer may have moved.
+//! - A name that was resolved is looked up again now and then, and after a reload: the peer may have moved.
 
 use super::config::PeerSettings;
 use super::resolver::{Answer, Question, Resolver};
@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// After the first failure, and the most after further ones.
+/// The pause after the first failure, and the longest after further ones.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Between looks at a name that was resolved.
+/// The pause between looks at a name that was resolved.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
 
-/// Where a peer is, as the carrier's socket calls it; of a socket for both families, IPv4 hosts have mapped
+/// A peer's address in the form of the carrier's socket: on a socket for both families, IPv4 hosts have mapped
 /// addresses.
 pub(super) fn usable(
     found: impl Iterator<Item = SocketAddr>,
@@ -56,9 +56,9 @@ struct Sought {
 /// A name's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// To be asked for at this time.
+    /// The name is to be asked for at this time.
     At(Instant),
-    /// The answer to this question.
+    /// The name waits for the answer to this question.
     Answer(u64),
 }
 
@@ -73,7 +73,7 @@ impl Sought {
         }
     }
 
-    /// Its address, if that is news.
+    /// The name's address, if it is a new one.
     fn take(&mut self, now: Instant, found: io::Result<SocketAddr>) -> Option<SocketAddr> {
         match found {
             Ok(address) => {
@@ -94,7 +94,7 @@ impl Sought {
     }
 }
 
-/// The names of peers, each looked for on its own.
+/// The names of peers, each looked up on its own.
 #[derive(Debug)]
 pub(super) struct PeerNames {
     sought: BTreeMap<usize, Sought>,
@@ -105,7 +105,7 @@ pub(super) struct PeerNames {
 }
 
 impl PeerNames {
-    /// Looks for none yet. Addresses are to suit a socket of IPv6, if it is one (`v6`).
+    /// An empty set of names. Addresses are made for a socket of IPv6, if the carrier's is one (`v6`).
     pub(super) const fn new(resolver: Resolver<(usize, u64)>, v6: bool) -> Self {
         Self {
             sought: BTreeMap::new(),
@@ -115,7 +115,7 @@ impl PeerNames {
         }
     }
 
-    /// Looks for those of `peers` that have names from now on, at once for those that it looks for already.
+    /// Looks for those of `peers` that have names from now on. Names that it knows already are looked up again at once.
     pub(super) fn follow(&mut self, now: Instant, peers: &[PeerSettings]) {
         let mut before = core::mem::take(&mut self.sought);
         for (index, peer) in peers.iter().enumerate().filter(|(_, p)| !p.is_removed) {
@@ -133,7 +133,7 @@ impl PeerNames {
         }
     }
 
-    /// A peer, and where it is now. Asks for what is due before it says that there is no news.
+    /// The next peer with a new address, and that address. Asks for the names that are due before it returns `None`.
     pub(super) fn poll(&mut self, now: Instant) -> Option<(usize, SocketAddr)> {
         while let Some(Answer { tag, addresses }) = self.resolver.poll() {
             let (peer, asked) = tag;
@@ -168,7 +168,7 @@ impl PeerNames {
         None
     }
 
-    /// When a name is to be asked for.
+    /// The time at which the next name is to be asked for.
     pub(super) fn next_look(&self) -> Option<Instant> {
         let turns = self.sought.values().map(|sought| sought.turn);
         let times = turns.filter_map(|turn| match turn {

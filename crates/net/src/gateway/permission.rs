@@ -1,12 +1,12 @@
-//! Which addresses a peer's client may be connected to.
+//! The addresses that a peer's client may be connected to.
 //!
 //! # Promises
 //! - A name, and a network that is wider, stand for others' addresses only: whoever runs a permitted name's zone could
-//!   otherwise let it stand for what only this machine, or its link, is meant to reach ("DNS rebinding"). This machine's
-//!   own addresses are permitted one by one, or as `localhost`; loopback, link-local, multicast and the like by a network
-//!   that has nothing else in it.
-//! - The address that was checked is the one connected to, and whether it is our own is looked at right before: addresses
-//!   come and go while a gateway runs.
+//!   otherwise let it stand for what only this machine, or its link, is meant to reach ("DNS rebinding"). This
+//!   machine's own addresses are permitted one by one, or as `localhost`; loopback, link-local, multicast and the like
+//!   by a network that has nothing else in it.
+//! - The address that was checked is the one connected to. A check right before connecting tells whether it is this
+//!   machine's own: addresses come and go while a gateway runs.
 
 use super::config::{Allow, Egress};
 use super::own_address::{innermost, is_own, special};
@@ -22,7 +22,7 @@ pub(super) struct Permitted {
 }
 
 impl Permitted {
-    /// Also if it is this machine's.
+    /// Permits `address` even if it is this machine's.
     pub(super) const fn even_own(address: SocketAddr) -> Self {
         Self {
             address,
@@ -30,7 +30,7 @@ impl Permitted {
         }
     }
 
-    /// Unless it is this machine's.
+    /// Permits `address` unless it is this machine's.
     pub(super) const fn of_others(address: SocketAddr) -> Self {
         Self {
             address,
@@ -38,7 +38,7 @@ impl Permitted {
         }
     }
 
-    /// Where to connect now.
+    /// The address to connect to now.
     ///
     /// # Errors
     /// It is this machine's, and only others' are permitted.
@@ -55,14 +55,14 @@ impl Permitted {
     }
 }
 
-/// Names that always stand for the loopback (RFC 6761, section 6.3): who permits one means it.
+/// Whether `name` always stands for the loopback (RFC 6761, section 6.3): whoever permits such a name means it.
 fn names_loopback(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let name = name.strip_suffix('.').unwrap_or(&name);
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Whether it makes sense to ask what a destination's name stands for.
+/// Whether it makes sense to resolve a destination's name.
 pub(super) fn is_possible(egress: &Egress, destination: &Destination) -> bool {
     let Host::Name(name) = &destination.host else {
         return true;
@@ -124,7 +124,7 @@ mod tests {
         text.parse::<Place>().unwrap().0
     }
 
-    /// Which of `found` are connected to under these rules.
+    /// Those of `found` that are connected to under these rules.
     fn reached(allow: &str, destination: &str, found: &[&str]) -> Vec<String> {
         let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
         let permitted = permitted(&egress(allow), &to(destination), &found);

@@ -51,7 +51,7 @@ impl Poller {
         Ok(epoll::add(&self.epoll, socket, data, EventFlags::IN)?)
     }
 
-    /// Lets a socket watched for levels alone for a while.
+    /// Stops watching a socket, which was watched for levels, for a while.
     pub(super) fn pause(&self, socket: impl AsFd) -> io::Result<()> {
         let data = EventData::new_u64(u64::MAX);
         Ok(epoll::modify(

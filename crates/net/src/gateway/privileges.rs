@@ -1,8 +1,8 @@
-//! Capabilities (capabilities(7)): all are given up once the ports are open, but for those that are needed later.
+//! Capabilities (capabilities(7)): all but those that are needed later are given up once the ports are open.
 //!
 //! # Promises
-//! - No thread of the gateway, and no process that it starts, has more: they are made afterwards, and what is
-//!   taken from the bounding set cannot be had again.
+//! - No thread of the gateway, and no process that it starts, has more: they are made afterwards, and a capability
+//!   that was taken from the bounding set cannot be had again.
 
 use super::config::{GatewayConfig, Protocol};
 use super::error::GatewayError;
@@ -14,7 +14,7 @@ use rustix::thread::{
 };
 use std::io;
 
-/// Those that a gateway with this configuration needs while it runs.
+/// The capabilities that a gateway with this configuration needs while it runs.
 fn needed(config: &GatewayConfig, is_root: bool) -> CapabilitySet {
     let mut needed = CapabilitySet::empty();
     let mut transparent = config.transparent.iter();

@@ -26,7 +26,7 @@ impl Running {
         settings.map(|settings| settings.flow).unwrap_or_default()
     }
 
-    /// Makes a relay for a client, whose request are the first `ahead` octets in its socket.
+    /// Makes a relay for a client. The first `ahead` octets in the client's socket are its request.
     pub(super) fn associate(
         &mut self,
         now: Instant,
@@ -69,7 +69,7 @@ impl Running {
             match association.receive(&mut buffer) {
                 Ok(Some((to, message))) => self.relay(now, link, token, to, message),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // Not the client's; or an earlier answer could not be delivered.
+                // The datagram is not the client's, or an earlier answer could not be delivered.
                 Ok(None) | Err(_) => {}
             }
         }
@@ -94,7 +94,7 @@ impl Running {
         }
     }
 
-    /// A message of an association's client.
+    /// Handles a message of an association's client.
     fn relay(
         &mut self,
         now: Instant,
@@ -132,7 +132,7 @@ impl Running {
         }
     }
 
-    /// A message of a client, towards the far side.
+    /// Hands a client's message to its flow, towards the far side.
     pub(super) fn accept_message(
         &mut self,
         now: Instant,

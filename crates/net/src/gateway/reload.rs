@@ -1,7 +1,7 @@
 //! Another configuration taken up while the gateway runs: entries, classes, permissions, peers and keys.
 //!
 //! # Promises
-//! - What can fail is tried before: keys are read where the loop does not wait for it, and a configuration
+//! - Steps that can fail are tried first: keys are read where the loop does not wait for it, and a configuration
 //!   that cannot be taken up changes nothing.
 //! - A key that is not in the new configuration has no session from then on, and a peer that is not in it
 //!   no flow.
@@ -25,7 +25,7 @@ use fulmar_capture::{GatewayEvent, Place};
 use fulmar_proto::splice::{FlowId, ResetCode};
 use fulmar_proto::units::Instant;
 
-/// Who asked for a reload, as far as the kernel tells.
+/// The one who asked for a reload, as far as the kernel tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asker {
     /// The user of the process that sent the signal.
@@ -34,7 +34,7 @@ pub struct Asker {
     pub pid: Option<u32>,
     /// The user who logged in, whoever he became since (proc(5): `loginuid`).
     pub login_uid: Option<u32>,
-    /// Whose the file of the configuration is.
+    /// The owner of the configuration file.
     pub file_uid: Option<u32>,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Asker {
     }
 }
 
-/// A configuration that a running gateway can take up, with what its files hold.
+/// A configuration that a running gateway can take up, with the contents of its files.
 #[derive(Debug)]
 pub struct Reload {
     config: GatewayConfig,
@@ -148,7 +148,7 @@ fn add_peer(
     debug_assert_eq!(added, Some(index_of(index)), "places are the session's");
     let peer = index_of(index);
     link.set_security(*now, peer, security, also);
-    // Nothing is made for it before it is there.
+    // No TPDU is made for the peer before it is there.
     link.inner_mut().hold(*now, peer.inner_path(), true);
     tracing::warn!(
         event = "peer_added",
@@ -224,7 +224,7 @@ impl Running {
             change_own_keys(&mut turn, &keys);
             let all: Vec<(usize, PeerSettings)> =
                 self.config.peers.iter().cloned().enumerate().collect();
-            // First who goes: another may come with its key.
+            // Peers that go come first: another may come with the key of one.
             for (index, peer) in &all {
                 if fate(before.peers.get(*index), peer) == Fate::Goes {
                     self.remove_peer(&mut turn, *index);
@@ -311,18 +311,18 @@ impl Running {
         }
     }
 
-    /// A peer is to be called elsewhere, or not at all until its name is resolved.
+    /// Calls a peer at another address, or not at all until its name is resolved.
     fn find_peer(&mut self, now: Instant, link: &mut Link, index: usize) {
         let peer = index_of(index);
         self.found_peers.forget(peer);
-        // One that has no address for our socket was refused before.
+        // A peer that has no address for our socket was refused before.
         match known_address(&self.config, index).ok().flatten() {
             Some(address) => self.found_peers.add(now, peer, address),
             None => link.set_endpoints(peer, Vec::new()),
         }
     }
 
-    /// Opens, changes and closes entries; how many could not be opened.
+    /// Opens, changes and closes entries; returns the number that could not be opened.
     fn change_entries(&mut self, now: Instant, link: &mut Link, rules: Vec<entry::Rule>) -> usize {
         let mut old = core::mem::take(&mut self.entries);
         let mut unopened = 0;
@@ -341,7 +341,7 @@ impl Running {
                 tracing::error!(event = "entry_unopened", %error);
             }
         }
-        // What is left has no rule any more; its datagram flows speak through it.
+        // Entries that are left have no rule any more; their datagram flows speak through them.
         for (token, entry) in old {
             self.targets.remove(&token);
             self.close_port(&entry);

@@ -3,7 +3,7 @@
 use fulmar_proto::units::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// A kind of line is written once in this time.
+/// The time in which a kind of line is written once.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// The time at which each kind of line was last written, and how often it was left out since.
@@ -11,12 +11,12 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub(super) struct Repeats(BTreeMap<(&'static str, &'static str), (Instant, u64)>);
 
 impl Repeats {
-    /// Whether to write a line of this kind now, and how many were left out since the last.
+    /// Allows a line of this kind now, with the number that were left out since the last; `None` forbids it.
     pub(super) fn may(&mut self, now: Instant, kind: &'static str) -> Option<u64> {
         self.may_for(now, kind, "")
     }
 
-    /// The same of a kind that has several reasons, none of which hides another.
+    /// Allows a line of a kind that has several reasons, none of which hides another.
     pub(super) fn may_for(
         &mut self,
         now: Instant,

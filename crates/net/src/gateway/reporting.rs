@@ -1,4 +1,4 @@
-//! A running gateway says how it is.
+//! The reports of a running gateway on itself.
 
 use super::decisions;
 use super::flow::{Body, Flow};
@@ -12,7 +12,8 @@ use fulmar_proto::splice::{FlowEvent, FlowId};
 use fulmar_proto::units::Instant;
 use std::collections::BTreeMap;
 
-/// The link of a peer that a reload took out. It stays in the list, which history counts by, until a restart.
+/// The link of a peer that a reload removed. The peer stays in the list until a restart, since the history refers to
+/// places in it.
 pub(super) const REMOVED: &str = "removed";
 
 pub(super) fn index_of(peer: usize) -> PeerIndex {
@@ -45,18 +46,18 @@ impl Running {
         self.decisions.note(now, name.as_deref(), what, &why);
     }
 
-    /// The peer is told what came of its datagrams.
+    /// Tells the peer the fate of its datagrams.
     pub(super) fn report_to(&mut self, now: Instant, link: &mut Link, peer: PeerIndex) {
         let room = link.report_room(peer);
         let octets = link.inner_mut().report(peer.inner_path(), room);
         // Without keys or while the link is down another report is due later.
         link.report(now, peer, &octets);
-        // While something moves this comes once a second, whether somebody asks how things are or not.
+        // While datagrams move this comes once a second, whether somebody asks for the status or not.
         self.note_rates(now, link);
     }
 
-    /// The rates in use change without an event: they are looked at with every report, and when somebody
-    /// asks how things are.
+    /// Notes changes of the rates in use, which cause no event. They are looked at with every report, and when somebody
+    /// asks for the status.
     fn note_rates(&mut self, now: Instant, link: &Link) {
         let endpoint = link.inner().endpoint();
         for (index, peer) in self.config.peers.iter().enumerate() {

@@ -3,8 +3,8 @@
 //!
 //! # Promises
 //! - The loop never waits for a name.
-//! - Names whose servers do not answer hold up the peer that asks for them and, up to [`THREADS_MAX`] threads, no other:
-//!   a peer has at most [`AT_ONCE`] names looked up at once and [`WAITING_MAX`] waiting, and peers take turns.
+//! - Names whose servers do not answer hold up the peer that asks for them and, up to [`THREADS_MAX`] threads, no
+//!   other: a peer has at most [`AT_ONCE`] names looked up at once and [`WAITING_MAX`] waiting, and peers take turns.
 
 use crate::wait::Waker;
 use std::collections::{BTreeMap, VecDeque};
@@ -106,12 +106,12 @@ struct Shared<T> {
 
 impl<T> Shared<T> {
     fn queue(&self) -> MutexGuard<'_, Queue<T>> {
-        // Nothing can panic while it is held, so that a poisoned lock is as good as any.
+        // Nothing can panic while the lock is held, so a poisoned lock does no harm.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The threads' front.
+/// The front end of the threads.
 pub(super) struct Resolver<T> {
     shared: Arc<Shared<T>>,
     waker: Waker,
@@ -163,7 +163,7 @@ impl<T: Copy + Send + 'static> Resolver<T> {
         waiting.push_back(question);
         let waiting: usize = queue.waiting.values().map(VecDeque::len).sum();
         if queue.idle < waiting && queue.threads < THREADS_MAX {
-            // Without a thread more the others are slower.
+            // Without a further thread the answers are slower.
             queue.threads += usize::from(self.begin_thread().is_ok());
         }
         self.shared.news.notify_one();

@@ -2,7 +2,7 @@
 //!
 //! A flow's octets are in the store, its socket at the keeper; either may be missing.
 //!
-//! | octets | socket | what becomes of the flow |
+//! | octets | socket | the flow |
 //! |---|---|---|
 //! | there or none yet | there | goes on; the kernel's counters say where |
 //! | there | lost (reboot, keeper ended) | drained towards the destination, then reset |
@@ -25,7 +25,7 @@ use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 
-/// Why a flow cannot go on.
+/// The reason why a flow cannot go on.
 type Problem = &'static str;
 
 /// A flow as it was found.
@@ -37,7 +37,7 @@ struct Left {
 }
 
 impl Running {
-    /// Takes up all flows that were found. Those that cannot go on are reset, with a line each.
+    /// Takes up all flows that were found. Flows that cannot go on are reset, each with a line in the log.
     pub(super) fn restore(&mut self, now: Instant, link: &mut Link, found: Found) {
         let mut sockets: BTreeMap<FlowId, Taken> = BTreeMap::new();
         for taken in found.taken {
@@ -46,7 +46,7 @@ impl Running {
         for damaged in found.recovery.damaged {
             tracing::error!(event = "custody_damaged", problem = %damaged);
             let taken = sockets.remove(&damaged.flow);
-            // The header may be what was damaged; the keeper has been told the same.
+            // The header may be the damaged part; the keeper has the same record.
             let noted = taken.as_ref().map(|taken| &taken.record.note);
             let noted = noted.and_then(|note| FlowRecord::decode(note));
             let record = damaged.record.as_deref().and_then(FlowRecord::decode);
@@ -112,7 +112,8 @@ impl Running {
                     self.say_lost(now, link, id, &record);
                     Err((socket, kept, "octets of its client were not kept"))
                 } else if record.held && position.is_some_and(|position| position.given > 0) {
-                    // A reply, perhaps: it must not be taken for the beginning of the destination's answer.
+                    // These octets may be a reply, which must not be taken for the beginning of the destination's
+                    // answer.
                     self.say_lost(now, link, id, &record);
                     Err((socket, kept, "its client was told what nobody noted"))
                 } else {
@@ -132,7 +133,7 @@ impl Running {
             Err((socket, kept, problem)) => {
                 tracing::error!(event = "flow_not_restored", flow = %id, problem);
                 self.give_up_found(id, socket);
-                // They reach nobody, and are nowhere else.
+                // These octets reach nobody, and are nowhere else.
                 if let Some(kept) = kept {
                     kept.set_aside();
                 }
@@ -192,7 +193,7 @@ impl Running {
             entered: record.role == Role::Opener,
             body: Body::Stream(stream),
             token: Some(token),
-            // It had one before, and what was promised is kept.
+            // The flow had a place before, and keeps it.
             permit: (self.admission).permit(party, client.map(|client| client.ip().into())),
         };
         self.flows.insert(now, id, new);
@@ -236,7 +237,9 @@ impl Running {
         }
     }
 
-    /// A flow that was found is over. Its peer may ask for it again, and nobody knows what the destination was given.
+    /// Gives up a flow that was found. It is remembered, since its peer may ask for it again, and nobody knows which
+    /// octets
+    /// the destination was given.
     fn give_up_found(&mut self, id: FlowId, socket: Option<TcpStream>) {
         self.given_up.insert(id);
         self.keeping.forget(id);

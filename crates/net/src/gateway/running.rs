@@ -162,7 +162,7 @@ impl Running {
         token
     }
 
-    /// Sockets watched for levels may have more.
+    /// Makes the loop look at the sockets again: those watched for levels may have more.
     pub(super) const fn source_again(&mut self) {
         self.source_ready = true;
     }
@@ -208,7 +208,7 @@ impl Running {
                 Command::Reload(reload) => self.reload(now, link, *reload),
                 Command::Stop => self.begin_end(now),
                 Command::Status(reply) => {
-                    // Whoever asked may have lost patience.
+                    // The one who asked may have lost patience.
                     let _ = reply.try_send(self.status(now, link));
                 }
             }

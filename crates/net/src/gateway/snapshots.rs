@@ -1,7 +1,7 @@
 //! Snapshots of a running gateway, each with a number, so that several answers can be about one instant.
 //!
 //! # Promises
-//! - Whatever is told of a snapshot, in whichever form, is read from the same values.
+//! - All forms in which a snapshot is told are read from the same values.
 //! - At most [`SNAPSHOTS_MAX`] are kept.
 //! - However many ask, the gateway's loop is asked once in [`ASK_EVERY`] at most, and each is told of an
 //!   instant after its question.
@@ -53,14 +53,14 @@ struct Asked {
 }
 
 impl Asked {
-    /// Whether it serves one who came at `came`: it is as young as a question of its own would be, or the
+    /// Whether it serves a question that came at `came`: it is as young as a new question to the loop would be, or the
     /// loop was found silent meanwhile.
     fn serves(&self, came: Instant) -> bool {
         self.begun >= came || (self.snapshot.is_none() && self.ended >= came)
     }
 }
 
-/// Takes and keeps them.
+/// The snapshots of one gateway: taken, and kept for a while.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     control: Control,
@@ -102,7 +102,7 @@ impl Snapshots {
         }
     }
 
-    /// Begins to look at the gateway once a second, for as long as it runs.
+    /// Starts to take a sample of the gateway once a second, for as long as it runs.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -152,12 +152,12 @@ impl Snapshots {
         snapshot
     }
 
-    /// One that was taken before; `None` if it is not kept any more, or was never taken.
+    /// A snapshot that was taken before; `None` if it is not kept any more, or was never taken.
     pub(super) fn get(&self, sequence: u64) -> Option<Arc<Snapshot>> {
         self.kept().get(sequence)
     }
 
-    /// The last hour with a peer of those in `now`; `None` if there is no such peer.
+    /// The last hour of the peer in place `peer` of `now`; `None` if there is no such peer.
     pub(super) fn history(&self, now: &Snapshot, peer: usize) -> Option<history::Report> {
         let name = &now.status.peers.get(peer)?.name;
         Some(self.kept().history.report(peer, name))

@@ -349,7 +349,7 @@ pub struct Status {
     pub classes: Vec<ClassReport>,
     /// The carrier's socket and the session.
     pub carrier: CarrierReport,
-    /// Records of peers that made no sense.
+    /// The records of peers that made no sense.
     pub malformed_records: u64,
     /// The oldest flows, at most [`FLOWS_LISTED_MAX`].
     pub flow_list: Vec<FlowReport>,

@@ -1,14 +1,13 @@
-//! One TCP connection and its flow: octets both ways, ends, resets, and what the other host has
-//! acknowledged.
+//! One TCP connection and its flow: octets both ways, ends, resets, and the other host's acknowledgements.
 //!
 //! # Promises
 //! - Nothing is read from the socket that neither the flow nor custody has room for: TCP's own
 //!   window pushes back on the host behind it.
-//! - `delivered` is said of octets that the host behind the socket has acknowledged, never of
-//!   octets that merely left our hands.
-//! - What custody took is carried to its end even when the socket that it came from breaks. What
-//!   comes for that socket meanwhile is dropped and never reported as delivered; the far side is
-//!   told, and does not keep its own host waiting for it.
+//! - `delivered` counts octets that the host behind the socket has acknowledged, never octets that
+//!   merely left our hands.
+//! - Octets in custody are carried to the destination even when the socket that they came from breaks.
+//!   Octets that come for that socket meanwhile are dropped and never reported as delivered. The far side
+//!   is told, and does not keep its own host waiting for them.
 
 mod intake;
 mod restored;
@@ -50,7 +49,7 @@ pub(super) struct Stream {
     writable: bool,
     /// Sent to the client before the flow's octets: a proxy's reply.
     preface: Vec<u8>,
-    /// Octets in the socket before the flow's: what a proxy's client asked for.
+    /// Octets in the socket before the flow's: the request of a proxy's client.
     ahead: u64,
     /// The client must not be served before the destination has answered.
     held: bool,
@@ -65,7 +64,7 @@ pub(super) struct Stream {
     shut: bool,
     /// The socket is broken; custody drains first.
     broken: bool,
-    /// The far side's host is gone: what comes from ours reaches nobody.
+    /// The far side's host is gone: octets from our host reach nobody.
     unheard: bool,
     /// Something could be read, but custody is full, perhaps of other flows' octets.
     starved: bool,
@@ -73,7 +72,7 @@ pub(super) struct Stream {
     written: u64,
     /// Octets of those written that the local host has acknowledged, as far as reported.
     delivered: u64,
-    /// Octets read from the local side. With durable custody, octets are appended first.
+    /// Octets read from the local side. With durable custody, octets are appended before they are read.
     read: u64,
     /// Octets that come again from the far side and that the socket has already.
     doubled: u64,
@@ -91,7 +90,7 @@ impl Stream {
         kernel::die_with_reset(&socket);
         Self {
             socket: Some(socket),
-            // Until the kernel says otherwise.
+            // True until the kernel says otherwise.
             readable: true,
             writable: true,
             preface: Vec::new(),
@@ -143,7 +142,7 @@ impl Stream {
         self.custody.as_deref().map_or((0, 0), range)
     }
 
-    /// Octets of the far side that the local host had acknowledged when it was taken up.
+    /// Octets of the far side that the local host had acknowledged when the stream was resumed.
     pub(super) const fn delivered(&self) -> u64 {
         self.delivered
     }
@@ -154,7 +153,7 @@ impl Stream {
         self.ahead = ahead;
     }
 
-    /// Says `preface` to the client and lets octets flow.
+    /// Sends `preface` to the client and lets octets flow.
     pub(super) fn begin(&mut self, preface: Vec<u8>) {
         self.held = false;
         self.preface = preface;
@@ -164,7 +163,7 @@ impl Stream {
         self.held
     }
 
-    /// The kernel says that the socket may be read or written again.
+    /// Notes that the socket may be read or written again, as the kernel tells.
     pub(super) fn ready(&mut self, readable: bool, writable: bool) {
         self.readable |= readable;
         self.writable |= writable;
@@ -174,7 +173,7 @@ impl Stream {
         self.far_finished = true;
     }
 
-    /// Nobody hears the local host any more; what comes for it still does.
+    /// Notes that nobody hears the local host any more. Octets for it still arrive.
     pub(super) fn unheard(&mut self) {
         self.unheard = true;
     }
@@ -184,7 +183,7 @@ impl Stream {
         (self.read, self.written)
     }
 
-    /// When it wants a turn if nothing happens.
+    /// The time at which it wants a turn if nothing happens before.
     pub(super) fn next_check(&self, now: Instant) -> Option<Instant> {
         let pause = if self.unsafe_bytes() > 0 {
             CHECK_MIN
@@ -195,14 +194,14 @@ impl Stream {
         self.check_at.into_iter().chain(starved).min()
     }
 
-    /// The far host has the first `offset` octets.
+    /// Notes that the far host has the first `offset` octets.
     pub(super) fn far_delivered(&mut self, offset: u64) {
         if let Some(custody) = &mut self.custody {
             custody.release(offset);
         }
     }
 
-    /// Whether it keeps what the far host does not have yet.
+    /// Whether it keeps octets that the far host does not have yet.
     pub(super) const fn keeps(&self) -> bool {
         self.custody.is_some()
     }
@@ -217,12 +216,12 @@ impl Stream {
         self.socket.as_ref()
     }
 
-    /// The socket, and what is to be forgotten with the flow.
+    /// The socket, and the custody that is to be forgotten with the flow.
     pub(super) fn into_parts(self) -> (Option<TcpStream>, Option<Box<dyn Custody>>) {
         (self.socket, self.custody)
     }
 
-    /// Moves what can be moved.
+    /// Moves the octets that can be moved.
     pub(super) fn pump(
         &mut self,
         now: Instant,
@@ -234,8 +233,8 @@ impl Stream {
             return Turn::Rest;
         }
         let mut more = false;
-        // After the local host's own end a reset is seen neither by reading nor, with nothing to
-        // write, by writing.
+        // After the local host's own end, reading does not show a reset, and with nothing to write,
+        // writing does not either.
         if self.ended
             && !self.broken
             && let Some(socket) = &self.socket
@@ -265,7 +264,7 @@ impl Stream {
             Err(Fault::Custody(error)) => return custody_lost(flow, &error),
         }
         if self.unheard && self.ended && self.shut && self.delivered == self.written {
-            // Both ends were said, and one of them to nobody.
+            // Both directions have ended, and one of the ends reached nobody.
             return Turn::Over(ResetCode::Reset);
         }
         if more { Turn::More } else { Turn::Rest }
@@ -276,11 +275,11 @@ impl Stream {
         self.broken = true;
         self.readable = false;
         self.writable = false;
-        // Nothing more will come, and what was kept is all there is.
+        // Nothing more will come: custody holds all that is left.
         self.ended = true;
     }
 
-    /// From custody into the flow, and the end when everything is there.
+    /// Moves octets from custody into the flow, and the end when everything is there.
     fn feed(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> io::Result<()> {
         if let Some(custody) = &mut self.custody
             && !self.unheard
@@ -298,8 +297,8 @@ impl Stream {
                 }
             }
         }
-        // What broke has no end: a reset follows when custody is empty. One that was written down
-        // came before.
+        // A broken connection has no end: a reset follows when custody is empty. An end that was written
+        // down came before the break.
         let has_end = (!self.broken && !self.unheard) || self.is_lost_after_end();
         if self.ended && has_end && !self.finished {
             self.finished = true;
@@ -308,14 +307,14 @@ impl Stream {
         Ok(())
     }
 
-    /// The socket was lost with a gateway before, after the local side had ended its direction: the
-    /// flow may end as if nothing had happened, but for the answer, which nobody hears.
+    /// Whether the socket was lost with a gateway before, after the local side had ended its direction. The
+    /// flow may then end as if nothing had happened, except that nobody hears the answer.
     fn is_lost_after_end(&self) -> bool {
         let finished = |custody: &dyn Custody| custody.is_finished();
         self.socket.is_none() && self.custody.as_deref().is_some_and(finished)
     }
 
-    /// The socket is gone: what custody holds is carried on, what comes back is dropped.
+    /// Drains custody after the socket is gone: kept octets are carried on, and octets that come back are dropped.
     fn drain_custody(&mut self, now: Instant, flow: FlowId, splicer: &mut Splicer) -> Turn {
         if self.kept() == 0 && !self.is_lost_after_end() {
             return Turn::Over(ResetCode::Reset);
@@ -328,7 +327,7 @@ impl Stream {
         Turn::Rest
     }
 
-    /// From the flow to the socket.
+    /// Moves octets from the flow to the socket.
     fn put_out(
         &mut self,
         now: Instant,
@@ -380,7 +379,7 @@ impl Stream {
         Ok(self.writable && !nothing_left)
     }
 
-    /// Says what the local host has acknowledged; while it has not everything, asks again later.
+    /// Reports the octets that the local host has acknowledged. While it does not have all, asks again later.
     fn report(
         &mut self,
         now: Instant,
@@ -482,7 +481,7 @@ mod tests {
         let now = Instant::START;
         let turn = stream.pump(now, flow, &mut splicer, &mut [0; 100]);
         assert_eq!((turn, stream.kept()), (Turn::Rest, 0));
-        // Nothing else will call: the client waits for an answer.
+        // Nothing else will wake the stream: the client waits for an answer.
         let check = stream.next_check(now).unwrap();
         drop(others);
         stream.pump(check, flow, &mut splicer, &mut [0; 100]);

@@ -1,7 +1,7 @@
 //! Rates and shares over a span of time: differences between two statuses.
 //!
 //! # Promises
-//! - Every figure is finite. What nothing was counted for has no figure, rather than a zero or a NaN.
+//! - Every figure is finite. A figure that nothing was counted for is missing, rather than a zero or a NaN.
 
 use super::status::{DirectionReport, PeerReport, Status, ToldReport};
 use fulmar_proto::transport::parts::DelaySpread;
@@ -96,7 +96,7 @@ pub(super) struct Window {
     pub(super) delivered_rate: f64,
     /// Octets given to local sockets, as bits a second.
     pub(super) received_rate: f64,
-    /// In the order of the configuration.
+    /// The peers, in the order of the configuration.
     pub(super) peers: Vec<PeerWindow>,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct PeerWindow {
     pub(super) payload_rate: f64,
     /// Payload to it that it confirmed, as bits a second.
     pub(super) confirmed_rate: f64,
-    /// From first transmissions to their confirmations.
+    /// The times from first transmissions to their confirmations.
     pub(super) confirmed_after: DelaySpread,
     /// The share of parity and retransmissions in the octets of TPDUs sent.
     pub(super) repair_share: Option<f64>,
@@ -135,7 +135,7 @@ pub(super) struct PeerWindow {
     pub(super) far_fec_rate: f64,
     /// TPDUs from here a second that it gave up.
     pub(super) far_residual_rate: f64,
-    /// At the end, in seconds.
+    /// The round trip at the end, in seconds.
     pub(super) rtt: Option<f64>,
     /// Whether datagrams passed at the end.
     pub(super) is_up: bool,
@@ -156,7 +156,7 @@ impl Loss {
         let arrived = last
             .arrived_datagrams
             .saturating_sub(first.arrived_datagrams);
-        // What was late for one report is counted by the next: more can arrive than was sent.
+        // Datagrams that were late for one report are counted by the next, so more can arrive than were sent.
         let lost = sent.saturating_sub(arrived);
         Self {
             share: share(lost, sent),
@@ -166,7 +166,7 @@ impl Loss {
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {
-    // What is noticed now may have been on its way before, so that a part can be more than its whole.
+    // A loss that is noticed now may have happened before, so a part can be more than its whole.
     (whole > 0).then(|| (part as f64 / whole as f64).min(1.0))
 }
 

@@ -88,7 +88,7 @@ impl Running {
             flow.moved.1 += message.len() as u64;
             flow.messages += 1;
             match side {
-                // What a full socket does not take is lost, as a router would lose it.
+                // A message that a full socket does not take is lost, as a router would lose it.
                 Messages::Own(socket) => drop(socket.send(&message)),
                 Messages::Entry { port, client, here } => {
                     if let Some(entry) = self.entries.get(port)

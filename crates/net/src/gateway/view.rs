@@ -72,12 +72,11 @@ pub(super) struct View {
     flows: Vec<FlowView>,
     /// Flows that are not listed.
     flows_left_out: u64,
-    /// The latest first.
+    /// The decisions, the latest first.
     decisions: Vec<Decision>,
 }
 
-/// A figure to be shown: its name, a label and value to choose, and what to call it, if not as the
-/// registry does.
+/// A figure to be shown: its name, a label and value to choose, and another name than the registry's, if it needs one.
 struct Shown(
     &'static str,
     Option<(&'static str, &'static str)>,
@@ -238,7 +237,7 @@ const CLASS: &[Shown] = &[
     plain("messages_undelivered"),
 ];
 
-/// In place of a value that there is not.
+/// The text in place of a missing value.
 const NOTHING: &str = "–";
 
 /// All values, read once.

@@ -133,7 +133,7 @@ fn whatever_comes_and_goes_every_party_and_every_new_client_finds_a_place() {
         let flows = 16 * peers + usize::try_from(rng.below(200)).unwrap();
         let admission = Admission::new(&config(peers, flows, ""));
         let mut permits: Vec<Permit> = Vec::new();
-        // The greediest client asks half of the time.
+        // The greediest client makes half of the requests.
         for _ in 0..2_000 {
             let peer = usize::try_from(rng.below(peers as u64)).unwrap();
             let role = if rng.chance(0.7) { IN } else { OUT };

@@ -46,8 +46,8 @@ fn same_kind(running: &GatewayConfig, new: &GatewayConfig) -> bool {
     running.security.name() == new.security.name()
 }
 
-/// `new` with everything that cannot change as it is in `running`. Peers keep their places, also those
-/// that are not in `new`, and new ones come behind them.
+/// The configuration `new`, but with the values of `running` for all that cannot change. Peers of `running` keep
+/// their places, even those that are not in `new`; new peers come behind them.
 pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
     let changes_peers = same_kind(running, &new);
     let (peers, places) = if changes_peers {
@@ -55,7 +55,7 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
     } else {
         (running.peers.clone(), Vec::new())
     };
-    // Entries refer to classes, of which one whose store is not open could promise nothing.
+    // Entries refer to classes. A class whose store is not open could promise nothing.
     let has_store = keeps_on_disk(running) || !keeps_on_disk(&new);
     let is_there = |peer: usize| peers.get(peer).is_some_and(|peer| !peer.is_removed);
     let mut merged = GatewayConfig {
@@ -76,7 +76,7 @@ pub fn merge(running: &GatewayConfig, new: GatewayConfig) -> GatewayConfig {
             .iter_mut()
             .for_each(|e| place(&mut e.peer));
     }
-    // Those to a peer that is gone lead nowhere.
+    // Entries to a peer that is gone lead nowhere.
     merged.forwards.retain(|entry| is_there(entry.peer));
     merged.socks.retain(|entry| is_there(entry.peer));
     merged.transparent.retain(|entry| is_there(entry.peer));
@@ -99,7 +99,7 @@ fn merge_peers(running: &[PeerSettings], new: &[PeerSettings]) -> (Vec<PeerSetti
         let place = peers.iter().position(|peer| peer.name == settings.name);
         let place = place.unwrap_or(peers.len());
         match peers.get_mut(place) {
-            // How large packets are is decided when a peer comes.
+            // The size of packets is decided when a peer is added.
             Some(peer) if running.get(place).is_some_and(|was| !was.is_removed) => {
                 *peer = PeerSettings {
                     mtu: peer.mtu,

@@ -16,14 +16,14 @@ use fulmar_settings::{SettingsError, TableReader};
 /// The class of flows for which no rule names another.
 pub const DEFAULT_CLASS: &str = "default";
 
-/// Where octets are kept until the destination has them.
+/// The place where octets are kept until the destination has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Custody {
     /// Nothing is kept beyond the window.
     None,
-    /// In memory: survives outages.
+    /// Octets in memory survive outages.
     Memory,
-    /// On disk: survives the gateway too.
+    /// Octets on disk survive the gateway too.
     Disk,
 }
 
@@ -47,15 +47,15 @@ impl ClassSettings {
     }
 }
 
-/// Which class a flow gets: by code point, else by destination port, else the general one.
+/// The rules that give a flow its class: by code point, else by destination port, else the general one.
 /// Classes are indices into the configuration's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassRules {
-    /// For everything else.
+    /// The class of all other flows.
     pub general: usize,
-    /// By destination port; the first that contains it.
+    /// Classes by destination port; the first range that contains it counts.
     pub ports: Vec<(Ports, usize)>,
-    /// By the code point of the client's first packet.
+    /// Classes by the code point of the client's first packet.
     pub dscp: Vec<(Dscp, usize)>,
 }
 
@@ -111,7 +111,7 @@ const WINDOW_MAX: ByteCount = ByteCount(1 << 30);
 /// A block must not wait long for a slow application.
 const BLOCK_CLOSE: Duration = Duration::from_millis(20);
 
-/// The class that is there without being written.
+/// The class that exists without being in the file.
 pub(super) fn built_in() -> ClassSettings {
     ClassSettings {
         name: DEFAULT_CLASS.to_owned(),
@@ -149,7 +149,7 @@ pub(super) fn read(
         Some(custody) => custody,
     };
     let window = sized(reader, "window", WINDOW)?;
-    // Custody exists to take what the link cannot carry now.
+    // Custody exists to take octets that the link cannot carry now.
     let keep = sized(reader, "keep", window.max(ByteCount(16 << 20)))?;
     if keep < window {
         let problem = format!("is {keep}, less than the window of {window}; make it larger");

@@ -133,7 +133,7 @@ pub fn describe_class(class: &ClassSettings) -> String {
             "everything arrives; the client's end waits for the destination's acknowledgement"
         }
         Mode::NearReliable => "everything arrives; the client is acknowledged at once",
-        // A session drops what its tag does not fit: nothing damaged is left to be asked for.
+        // A session drops datagrams whose tag does not fit, so no damaged TPDU is left to be asked for.
         Mode::HybridNack => {
             "between gateways no more assurance than mode unreliable: a damaged datagram is dropped \
              like a lost one, and nothing is asked for again"

@@ -1,9 +1,8 @@
 //! A gateway's configuration: one TOML file for each side.
 //!
-//! [`GatewayConfig::read`] turns the file into checked values or one error that names file, line,
-//! field and remedy; [`explain`] says it back in words; [`change`] says what a reload may change;
-//! [`rules`] prints what the kernel needs for transparent entries. `docs/guide/gateway.md`
-//! documents every key.
+//! [`GatewayConfig::read`] turns the file into checked values, or into one error that names file, line,
+//! field and remedy. [`explain`] says it back in words. [`change`] lists what a reload may change.
+//! [`rules`] prints the kernel's rules for transparent entries. `docs/guide/gateway.md` documents every key.
 
 pub mod change;
 mod class;

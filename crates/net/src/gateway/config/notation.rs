@@ -150,7 +150,7 @@ impl fmt::Display for Dscp {
     }
 }
 
-/// Which hosts a permission is for.
+/// The hosts that a permission is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hosts {
     /// Addresses that share their first bits.
@@ -194,8 +194,8 @@ impl Allow {
         }
     }
 
-    /// Whether this permits connecting to `address`, and nothing outside the network of addresses that share their first
-    /// `bits` bits with it: the permission names that network, or a part of it.
+    /// Whether this permits connecting to `address`, but to nothing outside the network of addresses that share their
+    /// first `bits` bits with it. The permission then names that network, or a part of it.
     pub fn address_within(&self, address: SocketAddr, bits: u8) -> bool {
         let is_narrow = match &self.hosts {
             Hosts::Network { bits: own, .. } => *own >= bits,
@@ -239,7 +239,7 @@ impl FromStr for Allow {
         let (hosts, ports) = text.rsplit_once(':').ok_or_else(wrong)?;
         let ports: Ports = ports.parse().map_err(|_| wrong())?;
         let bare = hosts.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
-        // An IPv6 address outside brackets would end in what looks like a port.
+        // The end of an IPv6 address outside brackets would look like a port.
         if bare.is_none() && hosts.contains(':') {
             return Err(wrong());
         }

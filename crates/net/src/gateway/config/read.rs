@@ -74,8 +74,8 @@ const MTU_MAX: ByteCount = ByteCount(9_216);
 /// The usual group commit of custody on disk.
 const GROUP_COMMIT: Duration = Duration::from_millis(50);
 const MINUTE: Duration = Duration::from_secs(60);
-/// A mail client waits so long for its server's first word (RFC 5321, section 4.5.3.2.1), and NAT lets no connection that
-/// is being made rest for less than four minutes (RFC 5382, REQ-5).
+/// The usual patience with a silent TCP client. A mail client waits so long for its server's first word (RFC 5321,
+/// section 4.5.3.2.1), and NAT keeps a connection that is being made for at least four minutes (RFC 5382, REQ-5).
 const SILENT: Duration = Duration::from_secs(300);
 
 const LEVELS: [(&str, LogLevel); 4] = [
@@ -383,7 +383,7 @@ fn custody(root: &TableReader<'_>, classes: &[ClassSettings]) -> Read<CustodySet
 
 /// The usual largest size of a capture, and of a trace.
 pub const RECORDING_MAX: ByteCount = ByteCount(1_000_000_000);
-/// A recording holds some packets, or events, at least.
+/// The smallest limit of a recording: it holds at least some packets or events.
 const RECORDING_MIN: ByteCount = ByteCount(1_000_000);
 
 /// `[capture]` or `[trace]`, whose file is called `example` in its remedy.
@@ -411,7 +411,7 @@ fn recording(
     }))
 }
 
-/// Where packets and events are recorded.
+/// The files in which packets and events are recorded.
 fn recordings(root: &TableReader<'_>) -> Read<[Option<RecordingConfig>; 2]> {
     let capture = recording(root, "capture", "gateway.pcapng")?;
     let trace = recording(root, "trace", "gateway.jsonl")?;

@@ -15,11 +15,11 @@ use std::path::PathBuf;
 pub enum LogLevel {
     /// Faults that somebody must mend.
     Error,
-    /// And what may.
+    /// Errors, and faults that somebody may want to mend.
     Warn,
-    /// And what began, ended and changed.
+    /// Also beginnings, ends and changes.
     Info,
-    /// And every flow.
+    /// Also every flow.
     Debug,
 }
 
@@ -60,19 +60,19 @@ impl SecurityKind {
 pub struct PeerSettings {
     /// Its name here.
     pub name: String,
-    /// Where it is; without one it calls us.
+    /// Its address; a peer without one calls us.
     pub address: Option<Destination>,
     /// Its public key, in base64, with security `noise`.
     pub public_key: Option<String>,
-    /// Another that is its own, too, while it changes its key.
+    /// A second public key of it, while it changes its key.
     pub other_public_key: Option<String>,
     /// The most that the link towards it carries, IP headers included.
     pub rate: Bitrate,
     /// The largest IP packet towards it.
     pub mtu: ByteCount,
-    /// Whether what the path carries is found out, up to `mtu`; else `mtu` is taken to pass.
+    /// Whether the largest packet of the path is searched for, up to `mtu`; else `mtu` is taken to pass.
     pub mtu_discovery: bool,
-    /// It was taken out by a reload. Its place is not another's before a restart.
+    /// Whether a reload has removed it. Its place stays empty until a restart.
     pub is_removed: bool,
 }
 
@@ -142,7 +142,7 @@ pub struct Socks {
     pub peer: usize,
     /// The classes of its TCP flows.
     pub tcp: ClassRules,
-    /// The same for UDP associations.
+    /// The classes of its UDP associations.
     pub udp: ClassRules,
     /// Who may use it; without one, everybody who reaches it.
     pub login: Option<SocksLogin>,
@@ -153,7 +153,7 @@ pub struct Socks {
 pub struct Transparent {
     /// TCP or UDP.
     pub protocol: Protocol,
-    /// Where the kernel's rules divert to.
+    /// The address that the kernel's rules divert to.
     pub listen: SocketAddr,
     /// Index of the peer.
     pub peer: usize,
@@ -175,9 +175,9 @@ pub struct Egress {
 /// `[custody]`: what is kept for destinations that cannot be reached now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustodySettings {
-    /// All flows together.
+    /// The limit for all flows together.
     pub limit: ByteCount,
-    /// Where, for classes with custody on disk.
+    /// The directory for classes with custody on disk.
     pub directory: Option<PathBuf>,
     /// The octets that a power cut may take.
     pub sync: SyncPolicy,
@@ -185,22 +185,22 @@ pub struct CustodySettings {
     pub keep_for: Option<Duration>,
 }
 
-/// `[limits]`.
+/// `[limits]`: the bounds on what flows may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Flows at once.
+    /// The most flows at once.
     pub flows: usize,
-    /// Flows of one client towards one peer at once, beyond what sharing allows it.
+    /// The most flows of one client towards one peer at once; sharing may allow it fewer.
     pub flows_per_client: Option<usize>,
-    /// Octets of all flows that are promised to peers or wait for local sockets.
+    /// The most octets of all flows that are promised to peers or wait for local sockets.
     pub memory: ByteCount,
-    /// A TCP flow that carried nothing for so long is reset.
+    /// The time after which a TCP flow that carried nothing is reset.
     pub tcp_idle: Duration,
-    /// A TCP client that has said nothing is reset after so long without a word for it either.
+    /// The time after which a TCP client that has sent nothing is reset, if nothing came for it either.
     pub tcp_silent: Duration,
-    /// A UDP flow that carried nothing for so long is forgotten.
+    /// The time after which a UDP flow that carried nothing is forgotten.
     pub udp_idle: Duration,
-    /// Flows outlive a link that is down for so long.
+    /// The longest outage of a link that its flows outlive.
     pub outage: Duration,
 }
 
@@ -218,7 +218,7 @@ pub struct GatewayConfig {
     pub name: String,
     /// The UDP port towards the peers.
     pub listen: SocketAddr,
-    /// Where what must survive a restart is kept.
+    /// The directory for what must survive a restart.
     pub state_dir: Option<PathBuf>,
     /// Parity behind every datagram, for carriers that deliver damaged ones.
     pub fec_words: FecStrength,
@@ -242,10 +242,10 @@ pub struct GatewayConfig {
     pub custody: CustodySettings,
     /// Bounds.
     pub limits: Limits,
-    /// Where metrics and status are served.
+    /// The address where metrics and status are served.
     pub metrics: Option<SocketAddr>,
-    /// Where packets are captured, if they are.
+    /// The capture of packets, if there is one.
     pub capture: Option<RecordingConfig>,
-    /// Where events are traced, if they are.
+    /// The trace of events, if there is one.
     pub trace: Option<RecordingConfig>,
 }

@@ -1,10 +1,10 @@
-//! Who is served at once, and who gives way to the next.
+//! The connections that are served at once, and the order in which they give way to new ones.
 //!
 //! # Promises
 //! - At most [`CONNECTIONS_MAX`] connections are served at once, and at most [`OF_ONE_CLIENT_MAX`] of one client.
-//! - Who comes is served, unless all places are taken by clients whose answers are being made, which takes a moment.
-//!   Everybody else gives way: connections of the client with the most, those first that were told everything, then those
-//!   that take their answers slowly, then those that have not asked; of these the oldest.
+//! - A new connection is served, unless all places are taken by clients whose answers are being made, which takes a
+//!   moment. All others give way, those of the client with the most connections before the rest: first those that were
+//!   told everything, then those that take their answers slowly, then those that have not asked; the oldest first.
 
 use crate::gateway::admission::Client;
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) const CONNECTIONS_MAX: usize = 32;
-/// The others are for whoever else comes.
+/// The most connections of one client; the other places are for other clients.
 pub(super) const OF_ONE_CLIENT_MAX: usize = 24;
 
 /// The stage of a connection, in the order in which connections give way.
@@ -43,7 +43,7 @@ struct Table {
 }
 
 impl Table {
-    /// Who gives way to a connection of `client`, if somebody has to and may.
+    /// The connection that gives way to one of `client`, if one has to and may.
     fn victim(&self, client: Client) -> Option<u64> {
         let mut of_client: BTreeMap<Client, usize> = BTreeMap::new();
         for served in self.served.values() {
@@ -90,7 +90,7 @@ impl Places {
         if table.is_full_for(client) {
             let victim = table.victim(client)?;
             if let Some(victim) = table.served.remove(&victim) {
-                // Its thread is told by this, too. It may have gone by itself.
+                // This tells its thread, too. The connection may have ended by itself.
                 drop(victim.stream.shutdown(Shutdown::Both));
             }
         }
@@ -117,7 +117,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The connection has come so far.
+    /// Notes the connection's stage.
     pub(super) fn enter(&self, stage: Stage) {
         if let Some(served) = self.places.table().served.get_mut(&self.number) {
             served.stage = stage;

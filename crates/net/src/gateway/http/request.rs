@@ -1,12 +1,13 @@
 //! Requests to the gateway's HTTP server (RFC 9112): from octets to what is asked.
 //!
 //! # Promises
-//! - At most [`REQUEST_BYTES_MAX`] octets, their end and one piece are kept, and each octet is looked at a bounded number of times,
-//!   in however many pieces they come.
+//! - At most [`REQUEST_BYTES_MAX`] octets, their end and one piece are kept. Each octet is looked at a bounded
+//! number of
+//!   times, in however many pieces they come.
 
 use std::net::IpAddr;
 
-/// A request's line and headers are no longer.
+/// The longest line and headers of a request together.
 pub const REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// The octets that end a request's line and headers.
 const END: &[u8] = b"\r\n\r\n";
@@ -18,7 +19,7 @@ pub enum Progress {
     More,
     /// More than is allowed.
     TooLong,
-    /// All of it. What follows is nobody's.
+    /// All of it. Octets behind it are ignored.
     Done(Request),
 }
 
@@ -85,7 +86,7 @@ impl Request {
     /// The number that its query gives to `name`, if it gives any.
     ///
     /// # Errors
-    /// It gives something else.
+    /// The value is not a number.
     pub fn number(&self, name: &str) -> Result<Option<u64>, NotANumber> {
         let query = self.word(1).split_once('?').map_or("", |(_, query)| query);
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -95,8 +96,9 @@ impl Request {
         value.parse().map(Some).map_err(|_| NotANumber)
     }
 
-    /// Whether it can be meant for a server at the loopback: it names no host, an address, or `localhost`. A page of the web
-    /// has to name its own host, also when its name server made that point here.
+    /// Whether it can be meant for a server at the loopback: it names no host, an address, or `localhost`. A page of
+    /// the web
+    /// has to name its own host, even when its name server made that name point here.
     pub fn is_for_loopback(&self) -> bool {
         let headers = self
             .0

@@ -16,17 +16,17 @@ impl Keeping {
         self.keeper.as_ref().is_some_and(Keeper::is_behind)
     }
 
-    /// A proxy's client hears `reply` when the keeper knows of it.
+    /// Sends `reply` to a proxy's client when the keeper knows of it.
     pub(in crate::gateway) fn reply_later(&mut self, id: FlowId, reply: Vec<u8>) {
         self.unsaid.push((id, reply));
     }
 
-    /// The keeper has said something, or has ended.
+    /// Looks at the keeper at once: it has sent something, or has ended.
     pub(in crate::gateway) const fn look_now(&mut self, now: Instant) {
         self.next_look = now;
     }
 
-    /// When it wants a turn if nothing happens.
+    /// The time at which it wants a turn if nothing happens before.
     pub(in crate::gateway) const fn next_deadline(&self) -> Option<Instant> {
         self.again_at
     }
@@ -49,12 +49,12 @@ impl Running {
         self.keeping.again_at = waits.then(|| now + TRY_AGAIN);
     }
 
-    /// A keeper that ends is noticed when it does, and not when there is something to be kept.
+    /// Watches the keeper, so that its end is noticed at once, and not only when there is something to be kept.
     fn watch_keeper(&mut self) {
         if self.keeping.watched || !self.keeping.has_keeper() {
             return;
         }
-        // One that cannot be watched is looked after every second.
+        // A keeper that cannot be watched is looked at every second.
         self.keeping.watched = true;
         let token = self.token(Target::Keeper);
         if let Some(keeper) = &self.keeping.keeper
@@ -72,7 +72,7 @@ impl Running {
         }
         let with_names = (FIRST_GIVEN_AGAIN..).zip(self.applicants.values_mut());
         for (number, applicant) in with_names {
-            // The name of before is one that the new keeper gives to somebody else.
+            // The new keeper may give the old name to another client.
             if let Some((client, socket)) = applicant.at_keeper() {
                 client.name = FlowId(u128::from(number).to_be_bytes());
                 self.keeping

@@ -1,4 +1,4 @@
-//! Names that are answered, not answered, and answered late. Nobody but the test is asked.
+//! Names that are answered, not answered, and answered late. All answers come from the test.
 
 use super::*;
 use crate::wait::{Interest, WakeUp, wait, waker};
@@ -111,7 +111,7 @@ fn a_name_without_an_answer_delays_no_other() {
     let slow = Arc::clone(&lab.slow);
     let held = slow.lock().unwrap();
     assert_eq!(lab.news(Instant::START), (3, host(1)));
-    // For as long as nobody answers for the others.
+    // This goes on for as long as nobody answers for the others.
     let mut now = Instant::START;
     for n in 2..10 {
         lab.stands_for("ground", host(n));

@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 pub enum Kind {
     /// Only grows, from 0 at the start of the gateway.
     Counter,
-    /// Says how it is.
+    /// Tells the present state.
     Gauge,
 }
 
 impl Kind {
-    /// As `OpenMetrics` calls it.
+    /// The name in `OpenMetrics`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -43,9 +43,9 @@ pub enum Unit {
     BitsPerSecond,
     /// Seconds.
     Seconds,
-    /// A part of a whole: 0 to 1, if nothing else is said.
+    /// A part of a whole: 0 to 1, unless its meaning says otherwise.
     Ratio,
-    /// 1 if it is so, else 0.
+    /// 1 for true, 0 for false.
     Flag,
 }
 
@@ -53,7 +53,7 @@ fn scaled(value: f64, unit: &str, prefixes: &[&str]) -> String {
     let mut value = value;
     let mut rest = prefixes.iter();
     let mut prefix = rest.next().copied().unwrap_or("");
-    // 999.6 is already said as 1.00 of the next.
+    // 999.6 is already written as 1.00 of the next.
     while value.abs() >= 999.5 {
         let Some(next) = rest.next() else { break };
         value /= 1_000.0;
@@ -170,7 +170,7 @@ impl Point {
     }
 }
 
-/// One value. There is no form for what is not a number.
+/// One value. A value that is not a number has no form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(in crate::gateway) enum Value {
@@ -195,7 +195,7 @@ impl Value {
     }
 }
 
-/// A value with what it is of, in the order of [`Entry::labels`].
+/// A value with its labels' values, in the order of [`Entry::labels`].
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::gateway) struct Sample {
     pub(in crate::gateway) labels: Vec<String>,
@@ -204,7 +204,7 @@ pub(in crate::gateway) struct Sample {
 
 /// One figure.
 pub struct Entry {
-    /// Without the prefix, and without the `_total` of counters.
+    /// Its name, without the prefix and without the `_total` of counters.
     pub name: &'static str,
     /// Its behaviour.
     pub kind: Kind,
@@ -244,7 +244,7 @@ pub(in crate::gateway) fn escaped(value: &str) -> String {
 }
 
 impl Entry {
-    /// As `/metrics` and `/status` call it.
+    /// The name in `/metrics` and `/status`.
     pub fn full_name(&self) -> String {
         let total = match self.kind {
             Kind::Counter => "_total",

@@ -19,7 +19,7 @@ pub(super) use entry::{Sample, Value};
 /// The beginning of every name.
 pub const PREFIX: &str = "fulmar";
 
-/// The groups in report order, each with what heads it.
+/// The groups in report order, each with its heading.
 static GROUPS: [(&str, &[Entry]); 4] = [
     ("Flows and classes", flows::ENTRIES),
     ("Peers and links", peers::ENTRIES),

@@ -1,4 +1,4 @@
-//! Where the values of entries come from: one, or one for each class, peer or window.
+//! The sources of entries' values: one value, or one for each class, peer or window.
 
 use super::super::snapshots::Snapshot;
 use super::super::status::{ClassReport, DirectionReport, PeerReport, TransportReport};
@@ -7,7 +7,7 @@ use super::entry::{Sample, Value};
 use fulmar_proto::transport::parts::DelaySpread;
 use std::collections::BTreeMap;
 
-/// Counts by what they are of.
+/// Counts by their kind.
 type Counts = BTreeMap<&'static str, u64>;
 
 fn sample<const N: usize>(labels: [&str; N], value: Value) -> Sample {
@@ -82,7 +82,7 @@ pub(super) fn of_peer_windows(
         .collect()
 }
 
-/// For each peer, what left here (`out`) and what came (`in`).
+/// For each peer, the datagrams that left here (`out`) and those that came (`in`).
 pub(super) fn of_directions(
     snapshot: &Snapshot,
     value: impl Fn(&DirectionReport) -> u64,
@@ -95,7 +95,7 @@ pub(super) fn of_directions(
     peers.flat_map(directions).collect()
 }
 
-/// Likewise, of the window.
+/// For each peer, the losses in the window, outward (`out`) and inward (`in`).
 pub(super) fn of_losses(snapshot: &Snapshot, value: impl Fn(&Loss) -> Option<f64>) -> Vec<Sample> {
     let windows = snapshot.window.iter().flat_map(|window| &window.peers);
     let peers = snapshot.status.peers.iter().zip(windows);
@@ -120,7 +120,7 @@ pub(super) fn of_quantiles(peer: &PeerReport) -> Vec<Sample> {
     .collect()
 }
 
-/// Quantiles of what a spread counted within the window, for each peer.
+/// Quantiles of the delays that a spread counted within the window, for each peer.
 pub(super) fn of_peer_delays(
     snapshot: &Snapshot,
     spread: impl Fn(&PeerWindow) -> &DelaySpread,

@@ -17,9 +17,9 @@ const NO_METHOD: u8 = 0xFF;
 pub enum Read<T> {
     /// Not all of it has come.
     More,
-    /// The value, and how many octets it took.
+    /// The value, and the number of octets that it took.
     Done(T, usize),
-    /// This is not what it should be.
+    /// The octets break the protocol in this way.
     Wrong(&'static str),
 }
 
@@ -71,7 +71,7 @@ pub enum Reply {
     TtlExpired = 6,
     /// The command is not CONNECT or UDP ASSOCIATE.
     CommandNotSupported = 7,
-    /// The address is none.
+    /// The address is malformed.
     AddressTypeNotSupported = 8,
 }
 
@@ -113,7 +113,7 @@ pub fn greeting(octets: &[u8], login: bool) -> Read<([u8; 2], bool)> {
     Read::Done(([VERSION, method], offered), end)
 }
 
-/// Whether what comes is a login, by its first octet: a request begins otherwise.
+/// Whether a message is a login, by its first octet: a request begins otherwise.
 pub fn is_login(octets: &[u8]) -> bool {
     octets.first() == Some(&LOGIN_VERSION)
 }
@@ -243,7 +243,7 @@ pub fn reply(code: Reply, bound: SocketAddr) -> Vec<u8> {
     out
 }
 
-/// Takes a client's datagram apart: where to, and what. `None` if it is none, or a fragment, which
+/// Takes a client's datagram apart: its destination and its payload. `None` if it is malformed, or a fragment, which
 /// a relay may drop (RFC 1928, section 7).
 pub fn datagram(octets: &[u8]) -> Option<(Destination, &[u8])> {
     let [0, 0, 0, rest @ ..] = octets else {

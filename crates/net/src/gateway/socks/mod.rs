@@ -1,4 +1,4 @@
-//! SOCKS5 entries (RFC 1928): the messages, and what a client says before its flow begins.
+//! SOCKS5 entries (RFC 1928): the messages, and the negotiation before a client's flow begins.
 
 pub mod codec;
 mod negotiation;

@@ -21,7 +21,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
 /// The longest message: a login.
 const MESSAGE_MAX: usize = 513;
-/// The answer to a greeting, and this with the answer to a login.
+/// The octets given after the answer to a greeting, and after the answer to a login.
 const CHOSEN: u64 = 2;
 const LOGGED_IN: u64 = 4;
 
@@ -33,7 +33,7 @@ pub(in crate::gateway) struct Credentials {
 }
 
 impl Credentials {
-    /// Compares in a time that does not depend on where the difference is.
+    /// Compares in a time that does not depend on the place of a difference.
     fn fit(&self, login: &codec::Login) -> bool {
         let differs = |a: &[u8], b: &[u8]| {
             let octets = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
@@ -105,8 +105,9 @@ pub(in crate::gateway) fn no_address() -> SocketAddr {
 }
 
 impl Negotiation {
-    /// A negotiation that goes on after so many octets; the client's connection if there is none that could have moved
-    /// them.
+    /// A negotiation that goes on after so many octets. An error returns the client's connection, if no negotiation
+    /// could
+    /// have moved so many.
     pub(in crate::gateway) fn resumed(
         stream: TcpStream,
         credentials: Option<Credentials>,
@@ -145,11 +146,12 @@ impl Negotiation {
         self.stream
     }
 
-    /// Looks at what has come and answers it. Whoever watches for edges hears of each octet that comes, also behind
-    /// others that were left where they are.
+    /// Looks at the octets that have come and answers them. A watch for edges tells of each octet that comes, even
+    /// behind
+    /// others that were left in the socket.
     pub(in crate::gateway) fn advance(&mut self) -> Step {
         const BROKE: Step = Step::Failed("the client's connection broke");
-        // Asked first: of one that has ended, all is there.
+        // Asked first: once the client has ended its direction, all of its octets are there.
         let ended = kernel::has_ended(&self.stream);
         let mut octets = [0; MESSAGE_MAX];
         loop {

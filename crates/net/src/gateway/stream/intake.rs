@@ -1,8 +1,8 @@
-//! From a stream's socket into custody, or straight into the flow.
+//! Octets from a stream's socket into custody, or straight into the flow.
 //!
 //! Where custody outlives the process, octets are looked at, appended, and only then taken out of the
-//! socket: a kill between leaves some in both places, never in none. What is in both is taken
-//! out before anything else is read.
+//! socket. A kill between these steps leaves some octets in both places, but none in neither. Octets in both are
+//! taken out of the socket before anything else is read.
 
 use super::{Fault, Stream, TURN_BYTES, later};
 use fulmar_proto::splice::{FlowId, Splicer};
@@ -10,7 +10,7 @@ use fulmar_proto::units::Instant;
 use std::io::{self, ErrorKind, Read};
 
 impl Stream {
-    /// From the socket into custody or the flow.
+    /// Moves octets from the socket into custody or the flow.
     pub(super) fn take_in(
         &mut self,
         now: Instant,
@@ -64,7 +64,7 @@ impl Stream {
                     moved += taken;
                     if self.is_durable() {
                         if taken == 0 {
-                            // The disk has less than the store's limit says.
+                            // The disk has less room than the store's limit says.
                             self.starved = true;
                             return Ok(false);
                         }
@@ -83,7 +83,7 @@ impl Stream {
         Ok(self.readable && !self.ended)
     }
 
-    /// Takes out of the socket what lies there before the flow's octets.
+    /// Takes out of the socket the octets that lie before the flow's.
     fn skip(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         while self.ahead > 0
             && let Some(socket) = &mut self.socket
@@ -93,7 +93,7 @@ impl Stream {
             match socket.read(&mut scratch[..most]) {
                 Ok(len @ 1..) => self.ahead -= len as u64,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // They were all there when they were counted.
+                // They were all in the socket when they were counted.
                 Ok(_) => return Err(io::Error::other("octets left the socket by themselves")),
                 Err(error) => return Err(error),
             }
@@ -101,8 +101,8 @@ impl Stream {
         Ok(())
     }
 
-    /// From the socket to nobody, so that the local host need not wait: it may read only after it
-    /// has written. What custody on disk counts stays where the next gateway looks for it.
+    /// Drops octets from the socket, so that the local host need not wait: it may read only after it
+    /// has written. Octets that custody on disk counts stay in the socket, where the next gateway looks for them.
     fn take_out(&mut self, scratch: &mut [u8]) -> io::Result<bool> {
         let mut moved = 0;
         while self.readable && !self.ended && moved < TURN_BYTES {
@@ -122,13 +122,13 @@ impl Stream {
         Ok(self.readable && !self.ended)
     }
 
-    /// Octets that custody was given and that must still be taken out of the socket.
+    /// The octets that custody has and that must still be taken out of the socket.
     pub(super) fn unsafe_bytes(&self) -> u64 {
         let durable = self.custody.as_deref().filter(|c| c.is_durable());
         durable.map_or(0, |custody| custody.end().saturating_sub(self.read))
     }
 
-    /// Takes out of the socket what custody has for sure: after a kill, it may have had it before.
+    /// Takes out of the socket the octets that are safe in custody: after a kill, some may be from before.
     fn consume_safe(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         let (Some(custody), Some(socket)) = (&self.custody, &mut self.socket) else {
             return Ok(());

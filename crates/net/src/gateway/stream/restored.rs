@@ -1,4 +1,4 @@
-//! A stream as the gateway before left it, and what it must write down for the next.
+//! A stream as the gateway before left it, and the notes that it must make for the next.
 
 use super::{CHECK_MIN, Stream};
 use crate::gateway::custody::Custody;
@@ -8,16 +8,16 @@ use std::io;
 use std::net::TcpStream;
 
 impl Stream {
-    /// The destination is about to be given the flow's first octet.
+    /// Notes that the destination is about to be given the flow's first octet.
     ///
     /// # Errors
-    /// That is not written down: it must be given nothing.
+    /// The note was not written: the destination must be given nothing.
     pub(in crate::gateway) fn note_begun(&mut self) -> io::Result<()> {
         let custody = self.custody.as_mut();
         custody.map_or(Ok(()), |custody| custody.note_begun())
     }
 
-    /// Goes on where custody, and the kernel's counters, say. Without a socket, custody is drained
+    /// A stream that goes on where custody and the kernel's counters say. Without a socket, custody is drained
     /// and the flow then reset.
     pub(in crate::gateway) fn restored(
         socket: Option<(TcpStream, Position)>,

@@ -1,4 +1,4 @@
-//! A negotiation that is broken off after any of its steps, and taken up by what the kernel counts.
+//! A negotiation that is broken off after any of its steps, and resumed from the kernel's counters.
 
 use super::*;
 use crate::clock::Clock;
@@ -41,7 +41,7 @@ fn unread(socket: &TcpStream) -> u64 {
     Baseline::default().position(socket).unwrap().unread
 }
 
-/// Sends, and waits until it is there.
+/// Sends octets, and waits until they have arrived.
 fn send(client: &mut TcpStream, octets: &[u8], socket: &TcpStream) {
     let before = unread(socket);
     client.write_all(octets).unwrap();
