@@ -150,8 +150,8 @@ pub enum InquiryError {
 }
 
 impl InquiryError {
-    /// Whether the server had no place for one more. What it says then may be overtaken by the reset of a connection whose
-    /// question nobody read.
+    /// Whether the server had no place for one more. What it says then may be overtaken by the reset of a connection
+    /// whose question nobody read.
     fn is_for_want_of_place(&self) -> bool {
         match self {
             Self::Refused { status, .. } => status == BUSY,

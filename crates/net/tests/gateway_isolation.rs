@@ -1,7 +1,8 @@
 //! One peer, client or stranger takes only a part of a gateway: the others still find room.
 //!
-//! Method: gateways in this process, without a lossy link. A *hub* has two peers, `left` and `right`, with destinations at
-//! each and clients from each; each of its tables is filled from the left while clients of the right ask for service.
+//! Method: gateways in this process, without a lossy link. A *hub* has two peers, `left` and `right`, with
+//! destinations at each and clients from each; each of its tables is filled from the left while clients of the right
+//! ask for service.
 
 use fulmar_net::clock::Clock;
 use fulmar_net::gateway::config::GatewayConfig;

@@ -1,9 +1,10 @@
 //! A caller that starts anew under its key is served as fast when the first datagram of its new session is lost; and
-//! where the end that is called starts anew, the file goes on, and a test ends, or is asked for again if it had no answer.
+//! where the end that is called starts anew, the file goes on, and a test ends, or is asked for again if it had no
+//! answer.
 //!
-//! Method: a receiver and a server of tests, each inside a session, in virtual time. A caller is cut off in the middle of
-//! what it does, and another process with its key calls; the probe with which that one begins is lost or not. Or the end
-//! that is called is cut off, at several moments, and another process with its key listens, at once or later.
+//! Method: a receiver and a server of tests, each inside a session, in virtual time. A caller is cut off in the middle
+//! of what it does, and another process with its key calls; the probe with which that one begins is lost or not. Or
+//! the end that is called is cut off, at several moments, and another process with its key listens, at once or later.
 
 use crate::session_pair::{PATH, PEER, connection_config, endpoint_config, noise};
 use fulmar_net::perf::{

@@ -1,7 +1,7 @@
 //! Both ends know what the link loses of each direction.
 //!
-//! Method: two sessions with AeroTP inside, in virtual time, without encryption, on a medium that reads what each datagram is
-//! and keeps its own account.
+//! Method: two sessions with AeroTP inside, in virtual time, without encryption, on a medium that reads what each
+//! datagram is and keeps its own account.
 
 use crate::session_pair::{Copies, Inner, Medium, PEER, Pair, REPORT, Way, octets, unprotected};
 use fulmar_net::session::{MtuConfig, Passage, SessionConfig, SessionEvent, reports};

@@ -2,8 +2,8 @@
 //! is measured here, row by row.
 //!
 //! Method: a session of each kind in virtual time gets 30,000 datagrams of one kind a second, or as many as the
-//! row says, for two seconds; what the second of these cost is compared with the table. Once more with as much parity as a
-//! header can claim, at an end that has parity off: that must change nothing.
+//! row says, for two seconds; what the second of these cost is compared with the table. Once more with as much parity
+//! as a header can claim, at an end that has parity off: that must change nothing.
 
 mod floods;
 mod forging;

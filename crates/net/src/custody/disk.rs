@@ -53,8 +53,8 @@ pub(super) trait DiskFile: Debug + Send + Sync {
 #[error("{0}")]
 pub(super) struct Foreign(pub(super) String);
 
-/// Whether `error` is about this one file. What the whole system lacks is listed, since file systems have many ways to say
-/// that one file is damaged.
+/// Whether `error` is about this one file. What the whole system lacks is listed, since file systems have many ways to
+/// say that one file is damaged.
 pub(super) fn is_of_the_file(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let of_the_system = [

@@ -102,8 +102,8 @@ impl Keeper {
         Self::start_within(patience, path, config, command)
     }
 
-    /// The same in the place of one that died or does not answer, while the gateway's traffic waits: one that listens there has
-    /// a second to answer, and has nothing that its gateway does not have.
+    /// The same in the place of one that died or does not answer, while the gateway's traffic waits: one that listens
+    /// there has a second to answer, and has nothing that its gateway does not have.
     ///
     /// # Errors
     /// As [`Keeper::start`].
@@ -257,7 +257,8 @@ impl Keeper {
         }
     }
 
-    /// A client that was accepted is a flow's from here on. It has no time in between without the one or the other name.
+    /// A client that was accepted is a flow's from here on. It has no time in between without the one or the other
+    /// name.
     ///
     /// # Errors
     /// The keeper is gone.

@@ -70,7 +70,8 @@ impl Baseline {
     /// client connects to the opener.
     ///
     /// # Errors
-    /// The socket is not TCP, the kernel older than 4.19, or its counters do not stand still ([`ErrorKind::WouldBlock`]).
+    /// The socket is not TCP, the kernel older than 4.19, or its counters do not stand still
+    /// ([`ErrorKind::WouldBlock`]).
     pub fn of(socket: impl AsFd, role: Role) -> io::Result<Self> {
         let raw = Self::fresh(role);
         let stands = raw.position(socket)?;
@@ -84,7 +85,8 @@ impl Baseline {
     /// Where the connection stands.
     ///
     /// # Errors
-    /// The socket is not TCP, the kernel is older than 4.19, or the counters do not stand still ([`ErrorKind::WouldBlock`]).
+    /// The socket is not TCP, the kernel is older than 4.19, or the counters do not stand still
+    /// ([`ErrorKind::WouldBlock`]).
     pub fn position(self, socket: impl AsFd) -> io::Result<Position> {
         let mut before = TcpInfo::of(&socket)?;
         for _ in 0..READINGS_MAX {

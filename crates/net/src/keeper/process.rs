@@ -37,7 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages in one turn: more than the line holds, so that a dead gateway's are all heard.
 const MESSAGES_PER_TURN: usize = 65_536;
 
-/// Names of accepted clients are numbers from here on: ports have small ones, and no flow's name begins with eight zeros.
+/// Names of accepted clients are numbers from here on: ports have small ones, and no flow's name begins with eight
+/// zeros.
 const FIRST_CLIENT: u64 = 1 << 63;
 
 struct Held {

@@ -1,7 +1,7 @@
 //! Files here that were read to know whose octets they have: read once, however often somebody asks.
 //!
-//! Whoever offers a file under a name that is taken is told how much of it is here, with a digest; for that it has to be
-//! read. A sender may go and come again at once, so how far a file was read is kept beyond the transfer.
+//! Whoever offers a file under a name that is taken is told how much of it is here, with a digest; for that it has to
+//! be read. A sender may go and come again at once, so how far a file was read is kept beyond the transfer.
 //!
 //! # Promises
 //! - While the system says that a file is the same (device, inode, length, times of change), no octet of it is read

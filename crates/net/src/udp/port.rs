@@ -24,9 +24,8 @@ const FLUSH_AT: usize = 65_536;
 const BURST_MIN: usize = 16;
 /// And at most: of 1500 octets, 43 fill what the kernel takes.
 const BURST_MAX: usize = 64;
-/// The span by which the pacer of an endpoint on a [`UdpPort`] may run ahead: fast links wake once for many
-/// datagrams, and no
-/// queue on the way has to hold more than this. System calls carry as much, which changes nothing on the wire.
+/// The span by which the pacer of an endpoint on a [`UdpPort`] may run ahead. Fast links wake once for many datagrams,
+/// and no queue on the way has to hold more than this. System calls carry as much, which changes nothing on the wire.
 pub const BURST_TIME: Duration = Duration::from_micros(500);
 const BURST_PACKET: ByteCount = ByteCount(1500);
 

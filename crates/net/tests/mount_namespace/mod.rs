@@ -32,8 +32,8 @@ fn can_mount(directory: &Path) -> bool {
     works
 }
 
-/// Runs the ignored test `child` of this program in a namespace, tells it `words`, and gives back what it said; `None` if
-/// there can be none. `directory` is where it will mount.
+/// Runs the ignored test `child` of this program in a namespace, tells it `words`, and gives back what it said; `None`
+/// if there can be none. `directory` is where it will mount.
 pub(crate) fn run(child: &str, words: &str, directory: &Path) -> Option<String> {
     if !can_mount(directory) {
         return None;

@@ -27,7 +27,8 @@ pub(in crate::session) struct Probe {
 
 const PROBE_BYTES: usize = 9;
 
-/// The datagrams that one end has sent, and those of the other end that it knows of; see [`mod@crate::session::reports`].
+/// The datagrams that one end has sent, and those of the other end that it knows of; see
+/// [`mod@crate::session::reports`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) struct Report<'a> {
     /// Datagrams that count, sent before this one.
