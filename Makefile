@@ -11,11 +11,13 @@ SECONDS_EACH ?= 600
 COUNT ?= 10000
 MINUTES ?= 10
 SEED ?= 1
-# Tests on real links wait most of the time.
 # What is built once, as CI does, is built faster without what would make a second time faster.
 ifeq ($(CI),true)
 export CARGO_INCREMENTAL ?= 0
+export CARGO_PROFILE_TEST_DEBUG ?= false
+export CARGO_PROFILE_RELEASE_DEBUG ?= false
 endif
+# Tests on real links wait most of the time.
 TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
 .PHONY: help setup packages demo test test-quick lint docs wasm bench speed ns3-speed parity tun side-by-side field flows soak explore faults fuzz package static sbom strangers swarm clean
@@ -100,7 +102,7 @@ static: setup ## The binary without libraries, in target/static, tried on its ow
 sbom: setup ## The bill of materials of the binary, as CycloneDX, in target/sbom
 	@scripts/sbom
 
-strangers: setup ## What strangers' datagrams take of a gateway's processor and of its traffic (6 min, part of bench), written to docs/measurements
+strangers: setup ## The price of strangers' datagrams, in a gateway's processor time and traffic (6 min, part of bench), written to docs/measurements
 	scripts/strangers
 
 swarm: setup ## COUNT random sessions from SEED; a failure prints the command that repeats it

@@ -9,9 +9,10 @@ use fulmar_net::session::{
     SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::{
-    Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit, drain,
+    Carried, Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, PathSizes, Priority, Strict,
+    Transmit, drain,
 };
-use fulmar_proto::units::{Duration, FecStrength, Instant};
+use fulmar_proto::units::{ByteCount, Duration, FecStrength, Instant};
 use fulmar_proto::wire::checksum::hec;
 use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeSet, VecDeque};
@@ -86,6 +87,20 @@ const RECORDED: usize = 64;
 struct Inner {
     to_send: VecDeque<Vec<u8>>,
     arrived: VecDeque<Vec<u8>>,
+}
+
+impl Carried for Inner {
+    fn hold(&mut self, _now: Instant, _path: PathId, _held: bool) {}
+    fn set_path_sizes(
+        &mut self,
+        _now: Instant,
+        _path: PathId,
+        _sizes: PathSizes,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+    fn on_sent_below(&mut self, _now: Instant, _path: PathId, _wire: ByteCount) {}
+    fn peer_restarted(&mut self, _now: Instant, _path: PathId) {}
 }
 
 impl Machine for Inner {

@@ -18,7 +18,7 @@ use fulmar_net::wait::{Waker, waker};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    AckPolicy, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event, PathSizes,
+    AckPolicy, ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -154,31 +154,6 @@ fn sink(at: SocketAddr) -> Outcome<()> {
     Ok(())
 }
 
-/// What both ends do with what the session says of itself.
-fn follow<T>(now: Instant, link: &mut Link, event: SessionEvent<T>) -> Option<T> {
-    match event {
-        SessionEvent::Up { peer, .. } | SessionEvent::LinkUp { peer, .. } => {
-            link.inner_mut().hold(now, peer.inner_path(), false);
-        }
-        SessionEvent::LinkDown { peer, .. } => {
-            link.inner_mut().hold(now, peer.inner_path(), true);
-        }
-        SessionEvent::MtuChanged { peer, sizes } => {
-            let sizes = PathSizes {
-                tpdu_bytes_max: sizes.payload.as_usize(),
-                lower_overhead: sizes.overhead(),
-            };
-            let set = link
-                .inner_mut()
-                .set_path_sizes(now, peer.inner_path(), sizes);
-            set.expect("no parity is asked for, so that every packet has room");
-        }
-        SessionEvent::Inner(event) => return Some(event),
-        _ => {}
-    }
-    None
-}
-
 struct Source {
     left: u64,
     lane: ConnectionId,
@@ -189,10 +164,10 @@ struct Source {
 }
 
 impl Application<Link> for Source {
-    fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<Event>) {
-        match follow(now, link, event) {
-            Some(Event::Connected(_) | Event::Writable(_)) => self.is_ready = true,
-            Some(Event::Closed { .. }) => self.is_over = true,
+    fn deliver(&mut self, _now: Instant, _link: &mut Link, event: SessionEvent<Event>) {
+        match event {
+            SessionEvent::Inner(Event::Connected(_) | Event::Writable(_)) => self.is_ready = true,
+            SessionEvent::Inner(Event::Closed { .. }) => self.is_over = true,
             _ => {}
         }
     }
@@ -235,16 +210,19 @@ struct Sink {
 
 impl Application<Link> for Sink {
     fn deliver(&mut self, now: Instant, link: &mut Link, event: SessionEvent<Event>) {
-        match follow(now, link, event) {
-            Some(Event::Incoming { id, .. }) => self.lane = Some(id),
-            Some(Event::Readable(id)) => {
+        let SessionEvent::Inner(event) = event else {
+            return;
+        };
+        match event {
+            Event::Incoming { id, .. } => self.lane = Some(id),
+            Event::Readable(id) => {
                 self.first.get_or_insert(now);
                 while let Some(chunk) = link.inner_mut().read(now, id) {
                     self.taken += chunk.octets.len() as u64;
                     link.inner_mut().recycle(id, chunk.octets);
                 }
             }
-            Some(Event::PeerFinished(id)) => {
+            Event::PeerFinished(id) => {
                 let span = self.first.map(|first| now.saturating_since(first));
                 let seconds = span.unwrap_or_default().as_secs_f64();
                 println!("{{\"bytes\": {}, \"seconds\": {seconds:.6}}}", self.taken);

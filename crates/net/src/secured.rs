@@ -15,7 +15,7 @@ use crate::session::{
 };
 use crate::udp::{Application, Step};
 use fulmar_proto::machine::{Datagram, Deadline, PathId};
-use fulmar_proto::transport::aerotp::{Endpoint, Event, PathSizes};
+use fulmar_proto::transport::aerotp::{Endpoint, Event};
 use fulmar_proto::units::{ByteCount, Instant};
 use std::io;
 use std::net::SocketAddr;
@@ -128,25 +128,9 @@ impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
         link: &mut SecuredEndpoint,
         event: SessionEvent<Event>,
     ) -> Option<Event> {
-        let mut hold = |peer: PeerIndex, held| link.inner_mut().hold(now, peer.inner_path(), held);
         match event {
-            SessionEvent::Up { peer, .. } | SessionEvent::LinkUp { peer, .. } => hold(peer, false),
-            SessionEvent::LinkDown { peer, .. } | SessionEvent::Closed(peer) => hold(peer, true),
-            SessionEvent::MtuChanged { peer, sizes } => {
-                let sizes = PathSizes {
-                    tpdu_bytes_max: sizes.payload.as_usize(),
-                    lower_overhead: sizes.overhead(),
-                };
-                let endpoint = link.inner_mut();
-                if let Err(error) = endpoint.set_path_sizes(now, peer.inner_path(), sizes) {
-                    // Its packets are sent in pieces.
-                    (self.tell)(&error.to_string());
-                }
-            }
-            SessionEvent::SentBeside { peer, octets } => {
-                let endpoint = link.inner_mut();
-                endpoint.on_sent_below(now, peer.inner_path(), octets);
-            }
+            // Its packets are sent in pieces.
+            SessionEvent::TooNarrow { why, .. } => (self.tell)(&why),
             SessionEvent::Refused { reason, .. } => {
                 (self.tell)(&format!("a handshake was refused: {reason}"));
             }
@@ -161,12 +145,14 @@ impl<'a, A: Application<Endpoint>, T: FnMut(&str)> Secured<'a, A, T> {
             }
             SessionEvent::PeerRestarted(peer) => {
                 let path = peer.inner_path();
-                let endpoint = link.inner_mut();
-                self.application.peer_restarted(now, endpoint, path);
-                // Nothing of its new start is here yet.
-                endpoint.forget_peer(now, path, |_| true);
+                self.application.peer_restarted(now, link.inner_mut(), path);
             }
-            SessionEvent::EpochSeen { .. }
+            SessionEvent::Up { .. }
+            | SessionEvent::LinkUp { .. }
+            | SessionEvent::LinkDown { .. }
+            | SessionEvent::Closed(_)
+            | SessionEvent::MtuChanged { .. }
+            | SessionEvent::EpochSeen { .. }
             | SessionEvent::Rekeyed(_)
             | SessionEvent::ReportDue(_)
             | SessionEvent::Reported { .. }

@@ -7,9 +7,10 @@ use fulmar_net::session::{
     SessionConfig, SessionEvent,
 };
 use fulmar_proto::machine::{
-    Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, Priority, Strict, Transmit, drain,
+    Carried, Datagram, Deadline, Driver, Ecn, Kind, Machine, PathId, PathSizes, Priority, Strict,
+    Transmit, drain,
 };
-use fulmar_proto::units::{Duration, Instant};
+use fulmar_proto::units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 const DELAY: Duration = Duration::from_millis(5);
@@ -45,6 +46,20 @@ impl Machine for Post {
     fn next_deadline(&self) -> Option<Deadline> {
         None
     }
+}
+
+impl Carried for Post {
+    fn hold(&mut self, _now: Instant, _path: PathId, _held: bool) {}
+    fn set_path_sizes(
+        &mut self,
+        _now: Instant,
+        _path: PathId,
+        _sizes: PathSizes,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+    fn on_sent_below(&mut self, _now: Instant, _path: PathId, _wire: ByteCount) {}
+    fn peer_restarted(&mut self, _now: Instant, _path: PathId) {}
 }
 
 type Node = Strict<Session<Post>>;

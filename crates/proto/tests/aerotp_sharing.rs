@@ -2,8 +2,8 @@
 
 use crate::bottleneck;
 use crate::bottleneck::{Bottleneck, Medium};
-use fulmar_proto::machine::{Kind, PathId, Priority};
-use fulmar_proto::transport::aerotp::{ConnectionConfig, PathSizes, Share};
+use fulmar_proto::machine::{Kind, PathId, PathSizes, Priority};
+use fulmar_proto::transport::aerotp::{ConnectionConfig, Share};
 use fulmar_proto::units::{Bitrate, ByteCount, Duration};
 
 const RATE: Bitrate = Bitrate::from_bits_per_second(5_000_000);

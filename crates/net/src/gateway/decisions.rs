@@ -147,7 +147,7 @@ pub(super) fn of_event<E>(
         SessionEvent::EpochSeen { .. }
         // Every few minutes, and nobody chose it.
         | SessionEvent::Rekeyed(_)
-        | SessionEvent::SentBeside { .. }
+        | SessionEvent::TooNarrow { .. }
         | SessionEvent::ReportDue(_)
         | SessionEvent::Reported { .. }
         | SessionEvent::Inner(_) => return None,

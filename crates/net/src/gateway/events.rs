@@ -7,23 +7,12 @@ use super::kernel;
 use super::poller::Token;
 use super::running::{Link, Running, Target};
 use super::socks::{codec, no_address};
-use crate::session::{PeerIndex, SessionEvent, Sizes};
+use crate::session::{PeerIndex, SessionEvent};
 use fulmar_proto::machine::PathId;
 use fulmar_proto::splice::{FlowEvent, FlowId, RefuseCode, ResetCode};
-use fulmar_proto::transport::aerotp::PathSizes;
 use fulmar_proto::units::Instant;
 use std::io::Write;
 use std::net::SocketAddr;
-
-/// Whether an event says that a peer is out of reach from now on, or is no longer. Until the first
-/// says so, none is in reach: see [`super::start`].
-const fn reach<E>(event: &SessionEvent<E>) -> Option<(PeerIndex, bool)> {
-    match event {
-        SessionEvent::LinkDown { peer, .. } | SessionEvent::Closed(peer) => Some((*peer, true)),
-        SessionEvent::Up { peer, .. } | SessionEvent::LinkUp { peer, .. } => Some((*peer, false)),
-        _ => None,
-    }
-}
 
 impl Running {
     fn name_of(&self, peer: PeerIndex) -> &str {
@@ -45,9 +34,6 @@ impl Running {
         event: SessionEvent<FlowEvent>,
     ) {
         self.note_event(now, &event);
-        if let Some((peer, held)) = reach(&event) {
-            link.inner_mut().hold(now, peer.inner_path(), held);
-        }
         match event {
             SessionEvent::Inner(event) => self.flow_event(now, link, event),
             SessionEvent::Up { peer, resumed, .. } => {
@@ -55,7 +41,6 @@ impl Running {
             }
             SessionEvent::PeerRestarted(peer) => {
                 tracing::warn!(event = "peer_restarted", peer = self.name_of(peer));
-                link.inner_mut().peer_restarted(now, peer.inner_path());
             }
             // Only early data needs it on the disk, and none is sent or taken.
             SessionEvent::EpochSeen { .. } => {}
@@ -78,15 +63,20 @@ impl Running {
             SessionEvent::Moved { peer, .. } => {
                 tracing::info!(event = "peer_moved", peer = self.name_of(peer));
             }
-            SessionEvent::SentBeside { peer, octets } => {
-                let endpoint = link.inner_mut().endpoint_mut();
-                endpoint.on_sent_below(now, peer.inner_path(), octets);
-            }
             SessionEvent::ReportDue(peer) => self.report_to(now, link, peer),
             SessionEvent::Reported { peer, octets } => {
                 link.inner_mut().on_report(peer.inner_path(), &octets);
             }
-            SessionEvent::MtuChanged { peer, sizes } => self.follow_sizes(now, link, peer, sizes),
+            SessionEvent::MtuChanged { peer, sizes } => tracing::info!(
+                event = "path_mtu",
+                peer = self.name_of(peer),
+                packet_bytes = sizes.packet.0
+            ),
+            SessionEvent::TooNarrow { peer, why } => tracing::warn!(
+                event = "path_mtu_too_small",
+                peer = self.name_of(peer),
+                error = why
+            ),
             SessionEvent::Mismatch {
                 peer,
                 what,
@@ -121,24 +111,6 @@ impl Running {
                 peer = self.name_of(peer),
                 waited_seconds = waited.as_secs_f64()
             ),
-        }
-    }
-
-    /// Another size of packets is known to pass: AeroTP makes its TPDUs fit.
-    fn follow_sizes(&mut self, now: Instant, link: &mut Link, peer: PeerIndex, sizes: Sizes) {
-        let name = self.name_of(peer);
-        tracing::info!(
-            event = "path_mtu",
-            peer = name,
-            packet_bytes = sizes.packet.0
-        );
-        let sizes = PathSizes {
-            tpdu_bytes_max: sizes.payload.as_usize(),
-            lower_overhead: sizes.overhead(),
-        };
-        let endpoint = link.inner_mut().endpoint_mut();
-        if let Err(error) = endpoint.set_path_sizes(now, peer.inner_path(), sizes) {
-            tracing::warn!(event = "path_mtu_too_small", peer = name, %error);
         }
     }
 

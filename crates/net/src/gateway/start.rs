@@ -26,12 +26,10 @@ use crate::session::{
 };
 use crate::udp::{BURST_TIME, PathTableConfig, PortConfig, UdpDriver, UdpPort};
 use crate::wait::{WakeUp, waker};
-use fulmar_proto::machine::PathId;
+use fulmar_proto::machine::{PathId, PathSizes};
 use fulmar_proto::rng::Rng;
 use fulmar_proto::splice::{Host, Splicer, SplicerConfig};
-use fulmar_proto::transport::aerotp::{
-    AckPolicy, ConnectionConfig, Endpoint, EndpointConfig, PathSizes,
-};
+use fulmar_proto::transport::aerotp::{AckPolicy, ConnectionConfig, Endpoint, EndpointConfig};
 use fulmar_proto::units::{Bitrate, ByteCount, Instant};
 use std::error::Error as _;
 use std::io;

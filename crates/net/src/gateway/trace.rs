@@ -85,7 +85,7 @@ fn session_event<'a, E>(event: &SessionEvent<E>, why: &'a str) -> Option<Gateway
             why,
         },
         SessionEvent::EpochSeen { .. }
-        | SessionEvent::SentBeside { .. }
+        | SessionEvent::TooNarrow { .. }
         | SessionEvent::ReportDue(_)
         | SessionEvent::Reported { .. }
         | SessionEvent::Inner(_) => return None,

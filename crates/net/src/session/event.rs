@@ -6,7 +6,7 @@ use super::kinds::SecurityKinds;
 use super::sizes::Sizes;
 use super::wire::Capability;
 use fulmar_proto::machine::PathId;
-use fulmar_proto::units::{ByteCount, Duration};
+use fulmar_proto::units::Duration;
 
 /// An event of a session, or of the machine inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +64,12 @@ pub enum SessionEvent<E> {
         /// Layer by layer.
         sizes: Sizes,
     },
-    /// The session sent large packets of its own, or more than was asked for: the inner machine's
-    /// budget should count them.
-    SentBeside {
-        /// To which peer.
+    /// Something that the inner machine has at hand does not fit the sizes of the `MtuChanged` before: it goes in pieces.
+    TooNarrow {
+        /// Which peer.
         peer: PeerIndex,
-        /// Octets of IP packets.
-        octets: ByteCount,
+        /// The inner machine's words.
+        why: String,
     },
     /// Answer with [`Session::report`](super::Session::report): what this end knows is told to the peer.
     /// Said once a second at most, to ends with the capability [`reports`](super::reports()) at a peer that

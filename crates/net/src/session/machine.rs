@@ -5,6 +5,7 @@
 //! is not asked for datagrams, and is woken no more often than probes leave.
 
 mod arrivals;
+mod carrying;
 mod departures;
 mod initiations;
 mod membership;
@@ -32,8 +33,11 @@ use super::wire::{
     SESSION_VERSION,
 };
 use super::work::{KeyMeter, Work};
+use carrying::News;
 use fulmar_proto::fec::packet::PacketCode;
-use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
+use fulmar_proto::machine::{
+    Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit,
+};
 use fulmar_proto::units::{ByteCount, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -66,6 +70,8 @@ pub struct Session<M: Machine> {
     corrections: Bucket,
     outbox: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<SessionEvent<M::Event>>,
+    /// Of the event that the application hears at the moment.
+    news: Option<News>,
     counters: SessionCounters,
     complaints: Complaints,
     wrong_macs: u32,
@@ -85,7 +91,7 @@ pub struct Session<M: Machine> {
     now: Instant,
 }
 
-impl<M: Machine> Session<M> {
+impl<M: Carried> Session<M> {
     /// A session around `inner`. Peers with endpoints are called at the first drain.
     ///
     /// # Errors
@@ -118,6 +124,7 @@ impl<M: Machine> Session<M> {
             corrections: Bucket::FULL,
             outbox: VecDeque::new(),
             events: VecDeque::new(),
+            news: None,
             counters: SessionCounters::default(),
             complaints: Complaints::default(),
             wrong_macs: 0,
@@ -406,7 +413,7 @@ impl<M: Machine> Session<M> {
     }
 }
 
-impl<M: Machine> Machine for Session<M> {
+impl<M: Carried> Machine for Session<M> {
     type Event = SessionEvent<M::Event>;
 
     /// Takes the path's number for the source's address. Drivers that know the address call
@@ -428,7 +435,9 @@ impl<M: Machine> Machine for Session<M> {
     }
 
     fn poll_event(&mut self) -> Option<SessionEvent<M::Event>> {
+        self.carry_news();
         if let Some(own) = self.events.pop_front() {
+            self.news = News::of(&own);
             return Some(own);
         }
         while let Some((path, ecn, octets)) = self.after_restart.pop_front() {

@@ -2,8 +2,10 @@
 
 use super::{PATH, PEER};
 use fulmar_net::session::{Entropy, LinkState, Session, SessionConfig, source_octets};
-use fulmar_proto::machine::{Datagram, Deadline, Ecn, Kind, Machine, PathId, Priority, Transmit};
-use fulmar_proto::units::Instant;
+use fulmar_proto::machine::{
+    Carried, Datagram, Deadline, Ecn, Kind, Machine, PathId, PathSizes, Priority, Transmit,
+};
+use fulmar_proto::units::{ByteCount, Instant};
 use std::net::SocketAddr;
 
 /// Sends one datagram for each that it is told to.
@@ -38,6 +40,20 @@ impl Machine for Source {
     fn next_deadline(&self) -> Option<Deadline> {
         None
     }
+}
+
+impl Carried for Source {
+    fn hold(&mut self, _now: Instant, _path: PathId, _held: bool) {}
+    fn set_path_sizes(
+        &mut self,
+        _now: Instant,
+        _path: PathId,
+        _sizes: PathSizes,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+    fn on_sent_below(&mut self, _now: Instant, _path: PathId, _wire: ByteCount) {}
+    fn peer_restarted(&mut self, _now: Instant, _path: PathId) {}
 }
 
 pub(crate) type ByHand = Session<Source>;

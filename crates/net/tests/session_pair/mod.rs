@@ -16,7 +16,7 @@ use fulmar_proto::machine::{
 };
 use fulmar_proto::rng::Rng;
 use fulmar_proto::transport::aerotp::{
-    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event, PathSizes,
+    ConnectionConfig, ConnectionId, Endpoint, EndpointConfig, Event,
 };
 use fulmar_proto::units::{Bitrate, ByteCount, Duration, Instant};
 use fulmar_proto::wire::Port;
@@ -110,27 +110,13 @@ impl Driver<Strict<Inner>> for Ends<'_> {
             }
             SessionEvent::LinkUp { peer, outage } => SessionEvent::LinkUp { peer, outage },
             SessionEvent::Moved { peer, path } => SessionEvent::Moved { peer, path },
-            SessionEvent::SentBeside { peer, octets } => {
-                let endpoint = machine.app().inner_mut();
-                endpoint.on_sent_below(now, peer.inner_path(), octets);
-                return;
-            }
             SessionEvent::ReportDue(peer) => {
                 machine.app().report(now, peer, REPORT);
                 return;
             }
             SessionEvent::Reported { peer, octets } => SessionEvent::Reported { peer, octets },
-            SessionEvent::MtuChanged { peer, sizes } => {
-                let sizes_of_path = PathSizes {
-                    tpdu_bytes_max: sizes.payload.as_usize(),
-                    lower_overhead: sizes.overhead(),
-                };
-                let endpoint = machine.app().inner_mut();
-                endpoint
-                    .set_path_sizes(now, peer.inner_path(), sizes_of_path)
-                    .expect("there is room for data");
-                SessionEvent::MtuChanged { peer, sizes }
-            }
+            SessionEvent::MtuChanged { peer, sizes } => SessionEvent::MtuChanged { peer, sizes },
+            SessionEvent::TooNarrow { why, .. } => panic!("there is room for data: {why}"),
             SessionEvent::Mismatch {
                 peer,
                 what,

@@ -8,9 +8,11 @@
 //! A driver implements [`Driver`] once and calls [`drain()`], the only drain loop in the project.
 //! [`Strict`] wraps a machine and panics when a driver, or the machine, breaks the contract.
 
+mod carried;
 mod drain;
 mod strict;
 
+pub use carried::{Carried, PathSizes};
 pub use drain::{Driver, drain, drain_between_inputs};
 pub use strict::Strict;
 

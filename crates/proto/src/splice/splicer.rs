@@ -2,6 +2,7 @@
 //! connections.
 
 mod arrivals;
+mod carried;
 mod inquiries;
 mod restarts;
 

@@ -17,7 +17,7 @@ use crate::session::wire::{
     DatagramType, HEADER_BYTES, Header, HeaderReject, Message, Probe, QUESTION_VERSION,
     SESSION_VERSION,
 };
-use fulmar_proto::machine::{Datagram, Ecn, Machine, PathId};
+use fulmar_proto::machine::{Carried, Datagram, Ecn, PathId};
 use fulmar_proto::units::{Duration, FecStrength, Instant};
 use std::net::{IpAddr, SocketAddr};
 
@@ -44,7 +44,7 @@ pub fn source_octets(from: SocketAddr) -> [u8; SOURCE_BYTES] {
     octets
 }
 
-impl<M: Machine> Session<M> {
+impl<M: Carried> Session<M> {
     /// A datagram arrived, and `source` are the octets of the address that it came from
     /// ([`source_octets`]): cookies, which prove addresses while too many handshakes arrive, are bound
     /// to them.

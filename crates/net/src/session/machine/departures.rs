@@ -10,7 +10,7 @@ use crate::session::wire::{
     DatagramType, FRAGMENT_BYTES, HEADER_BYTES, Header, MESSAGE_TYPE_BYTES, Message, Probe,
 };
 use fulmar_proto::fec::packet::PacketCode;
-use fulmar_proto::machine::{Deadline, Machine, PathId, Transmit};
+use fulmar_proto::machine::{Carried, Deadline, PathId, Transmit};
 use fulmar_proto::units::{ByteCount, FecStrength, Instant};
 
 /// In a probe's number: it tries a size, and is not a question about the link.
@@ -83,7 +83,7 @@ fn seal_early(
     Some(out.len() - start)
 }
 
-impl<M: Machine> Session<M> {
+impl<M: Carried> Session<M> {
     pub(super) fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         // Once for all that leaves at one time; what becomes due meanwhile has a deadline of its own.
         if self.timers_ran < Some(now) {
@@ -203,7 +203,7 @@ impl<M: Machine> Session<M> {
         }
         state.liveness.on_sent(now, Wants::Answer);
         self.counters.fragmented += u64::from(first.is_some());
-        self.say_sent_beside(peer, ByteCount::from_usize(more));
+        self.note_sent_beside(now, peer, ByteCount::from_usize(more));
         first
     }
 
@@ -363,14 +363,13 @@ impl<M: Machine> Session<M> {
             self.send_own(now, index, path, (start, octets), Wants::Nothing);
         }
         let octets = due.packet + due.known.unwrap_or(ByteCount::ZERO);
-        self.say_sent_beside(index, octets);
+        self.note_sent_beside(now, index, octets);
     }
 
-    /// Tells the application what left that the inner machine did not ask for.
-    fn say_sent_beside(&mut self, index: usize, octets: ByteCount) {
+    /// Counts towards a peer's rate what left that the inner machine did not ask for.
+    fn note_sent_beside(&mut self, now: Instant, index: usize, octets: ByteCount) {
         if let Some(peer) = self.peers.get(index).map(|state| state.index) {
-            self.events
-                .push_back(SessionEvent::SentBeside { peer, octets });
+            self.inner.on_sent_below(now, peer.inner_path(), octets);
         }
     }
 

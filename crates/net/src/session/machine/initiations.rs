@@ -14,7 +14,7 @@ use crate::session::peer::{MISMATCH_PAUSE, NO_ANSWER_AFTER, Pending, public_key}
 use crate::session::seal::Keypair;
 use crate::session::sources::Rate;
 use crate::session::wire::{DatagramType, Header};
-use fulmar_proto::machine::Machine;
+use fulmar_proto::machine::Carried;
 use fulmar_proto::units::Instant;
 
 /// Responses that are read of one peer, from where it may be, and from elsewhere: each takes operations with
@@ -24,7 +24,7 @@ const ANSWER_RATE_ELSEWHERE: Rate = Rate::per_second(2, 4);
 /// Responses that do not verify before that is worth an event: the link may damage one.
 const FORGED_COUNT: u32 = 3;
 
-impl<M: Machine> Session<M> {
+impl<M: Carried> Session<M> {
     /// The peer with which a handshake of ours under `index` is pending.
     pub(super) fn pending_of(&self, index: u32) -> Option<usize> {
         let peer = usize::try_from(self.indices.get(&index)?.0).ok()?;

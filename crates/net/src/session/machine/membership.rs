@@ -12,10 +12,10 @@ use crate::session::keys::{PublicKey, SecretKey};
 use crate::session::liveness::Wants;
 use crate::session::peer::Peer;
 use crate::session::wire::Message;
-use fulmar_proto::machine::Machine;
+use fulmar_proto::machine::Carried;
 use fulmar_proto::units::Instant;
 
-impl<M: Machine> Session<M> {
+impl<M: Carried> Session<M> {
     /// Takes another peer in, under the index of a removed one of that name, or under the next. `None`: there
     /// are as many as there can be. Its settings must not contradict those of the others.
     pub fn add_peer(&mut self, config: PeerConfig) -> Option<PeerIndex> {

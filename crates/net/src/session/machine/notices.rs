@@ -13,13 +13,13 @@ use crate::session::guard::{MAC_BYTES, Mac};
 use crate::session::keys::SecretKey;
 use crate::session::kinds::SecurityKinds;
 use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
-use fulmar_proto::machine::{Machine, PathId};
+use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::{FecStrength, Instant};
 
 /// Refusals of one initiation before they are worth an event: the link may damage one.
 const REFUSALS_COUNT: u32 = 3;
 
-impl<M: Machine> Session<M> {
+impl<M: Carried> Session<M> {
     /// Tells the sender of an initiation why it gets no answer.
     pub(super) fn tell_refusal(
         &mut self,

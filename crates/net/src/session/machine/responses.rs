@@ -14,7 +14,7 @@ use crate::session::kinds::SecurityKinds;
 use crate::session::peer::{Answered, MISMATCH_PAUSE, OFFER_PATIENCE, Offer};
 use crate::session::seal::Keypair;
 use crate::session::wire::{DatagramType, HEADER_BYTES, Header, Notice};
-use fulmar_proto::machine::{Machine, PathId};
+use fulmar_proto::machine::{Carried, PathId};
 use fulmar_proto::units::{Duration, Instant};
 
 /// While our own initiation has been repeated no more than this, and our key is the larger one, an
@@ -80,7 +80,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl<M: Machine> Session<M> {
+impl<M: Carried> Session<M> {
     /// An initiation, without its parity: judged as cheaply as possible, step by step. Nothing before it is
     /// admitted takes an operation with keys.
     pub(super) fn take_initiation(

@@ -12,7 +12,6 @@ mod validation;
 
 pub use figures::EndpointCounters;
 pub use notes::Note;
-pub use sizes::PathSizes;
 pub use validation::AddressKey;
 
 use super::config::{ConfigError, ConnectionConfig, EndpointConfig, Treatment};
@@ -24,7 +23,7 @@ use super::modes::ModeRules;
 use super::schedule::PathSchedule;
 use super::tombstones::Tombstones;
 use crate::bytes::Chunk;
-use crate::machine::{Deadline, PathId};
+use crate::machine::{Deadline, PathId, PathSizes};
 use crate::rng::Rng;
 use crate::shares::Shares;
 use crate::trace::Trace;

@@ -31,7 +31,7 @@ pub use config::{
     AckPolicy, AckStyle, ConfigError, ConnectionConfig, EndpointConfig, HoleWaits, Share, Treatment,
 };
 pub use counters::Counters;
-pub use endpoint::{AddressKey, Endpoint, EndpointCounters, Note, PathSizes};
+pub use endpoint::{AddressKey, Endpoint, EndpointCounters, Note};
 pub use event::{
     CloseReason, ConnectError, ConnectionId, Event, PathRate, RateReason, State, WriteError,
 };

@@ -1,18 +1,9 @@
 //! The size of TPDUs, as the layers below find it out.
 
 use super::Endpoint;
-use crate::machine::PathId;
+use crate::machine::{Carried, PathId, PathSizes};
 use crate::transport::aerotp::{ConfigError, ConnectionConfig, ConnectionId};
 use crate::units::{ByteCount, Instant};
-
-/// The sizes that the layers below give a path's TPDUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathSizes {
-    /// The longest TPDU that arrives in one piece, header and parity included, in octets.
-    pub tpdu_bytes_max: usize,
-    /// Octets that the layers below add to each, network and carrier headers included.
-    pub lower_overhead: ByteCount,
-}
 
 impl Endpoint {
     /// Sets the sizes that the layers below have found `path` to carry. Connections on it, present
@@ -75,5 +66,29 @@ impl Endpoint {
     ) -> Result<bool, ConfigError> {
         self.with(now, id, |c| c.set_tpdu_bytes_max(octets))
             .map_or(Ok(false), |changed| changed.map(|()| true))
+    }
+}
+
+impl Carried for Endpoint {
+    fn hold(&mut self, now: Instant, path: PathId, held: bool) {
+        Self::hold(self, now, path, held);
+    }
+
+    fn set_path_sizes(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        sizes: PathSizes,
+    ) -> Result<(), String> {
+        Self::set_path_sizes(self, now, path, sizes).map_err(|error| error.to_string())
+    }
+
+    fn on_sent_below(&mut self, now: Instant, path: PathId, wire: ByteCount) {
+        Self::on_sent_below(self, now, path, wire);
+    }
+
+    /// Every connection with the peer ends: none of its new start is here yet.
+    fn peer_restarted(&mut self, now: Instant, path: PathId) {
+        self.forget_peer(now, path, |_| true);
     }
 }
