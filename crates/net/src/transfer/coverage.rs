@@ -1,13 +1,13 @@
-//! Which octets of a file are there, when they come in any order and some never do.
+//! The octets of a file that are here, when they come in any order and some never do.
 //!
 //! # Promises
-//! Memory is bounded by [`RANGES_MAX`] ranges; an arrival that would need one more is refused, and
-//! counted as missing by whoever asks.
+//! Memory is bounded by [`RANGES_MAX`] ranges. An arrival that would need one more is refused, and
+//! its octets count as missing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Ranges kept at most: 16 octets each. A file of 1 GB that loses every tenth message has 70,000.
+/// The most ranges kept, of 16 octets each. A file of 1 GB that loses every tenth message has 70,000.
 const RANGES_MAX: usize = 1 << 20;
 
 /// A set of octet positions.
@@ -19,7 +19,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Adds `range`; how many octets of it are new. `None` if there is no room for it.
+    /// Adds `range` and returns the number of its octets that are new. `None` if there is no room for it.
     pub fn add(&mut self, range: Range<u64>) -> Option<u64> {
         let Range { mut start, mut end } = range;
         if start >= end {
@@ -29,7 +29,7 @@ impl Coverage {
             return None;
         }
         let mut known = 0;
-        // The neighbours from the right to the left: all that start at or before the end and touch.
+        // The neighbours from right to left: all that start at or before the end, and touch.
         while let Some((&other_start, &other_end)) = self.ranges.range(..=end).next_back() {
             if other_end < start {
                 break;

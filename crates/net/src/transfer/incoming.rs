@@ -30,7 +30,7 @@ const HELLO_PATIENCE: Duration = Duration::from_secs(5);
 const LEAVING_MAX: Duration = Duration::from_secs(5);
 /// The time for which the sender's own end is answered once it has confirmed ours.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// Whether a turn changed anything.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Idle,
@@ -53,7 +53,7 @@ enum Phase {
 #[derive(Debug)]
 enum Sink {
     Part(Box<Part>),
-    /// A file of that name and length is here; what comes must be the same.
+    /// A file of that name and length is here; arriving octets must be the same.
     Present(Box<Present>),
     Pipe {
         pipe: PipeSink,
@@ -78,7 +78,7 @@ struct File {
 pub(super) struct Transfer {
     control: ConnectionId,
     pub(super) records: Records,
-    /// The rest of a payload, at most one.
+    /// The rest of one payload at most.
     held: Vec<u8>,
     phase: Phase,
     begun: Instant,
@@ -214,12 +214,12 @@ impl Transfer {
         }
     }
 
-    /// The connection with the octets is over, or all of it has been read.
+    /// Notes that the connection with the octets is over, or that all of it has been read.
     pub(super) fn on_lane_ended(&mut self, _now: Instant) {
         self.lane_ended = true;
     }
 
-    /// Our last words were confirmed. The sender's are answered a while longer.
+    /// Notes that our last words were confirmed. The sender's are answered a while longer.
     pub(super) fn on_all_sent(&mut self, now: Instant) {
         if let Phase::Leaving { until } = self.phase {
             let until = until.min(now + LAST_ANSWERS);
@@ -237,7 +237,7 @@ impl Transfer {
         matches!(self.phase, Phase::Leaving { .. } | Phase::Over)
     }
 
-    /// Whether nothing was said of how it ended.
+    /// Whether no verdict was sent yet.
     pub(super) const fn is_undecided(&self) -> bool {
         self.verdict.is_none() && !self.is_over()
     }
@@ -294,7 +294,7 @@ impl Transfer {
         };
     }
 
-    /// Looks at what the connection with the octets counted, once. Datagrams have none.
+    /// Takes the counters of the connection with the octets, once. Datagrams have none.
     fn take_counters(&mut self, machine: &Endpoint) {
         let data = if self.is_lossy() {
             self.lane
@@ -311,7 +311,7 @@ impl Transfer {
         if self.outbox.is_empty() {
             return false;
         }
-        // A closed connection says why in its own event.
+        // A closed connection gives its reason in its own event.
         let taken = machine
             .write(now, self.control, &self.outbox)
             .unwrap_or(self.outbox.len());
@@ -356,7 +356,7 @@ impl Transfer {
         })
     }
 
-    /// Verifies some more of what is on the disk; whether the offer could be made.
+    /// Verifies some more octets on the disk; returns whether the offer could be made.
     fn recover(&mut self, now: Instant) -> Result<bool, ReceiveError> {
         let lossy = self.is_lossy();
         let seekable = self.file.as_ref().is_some_and(|file| file.seekable);
@@ -405,7 +405,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Name, size and octets that were there, once.
+    /// The introduced file's name, its size and the octets of it that were here; given once.
     pub(super) fn take_introduction(&mut self) -> Option<(String, Option<u64>, u64)> {
         if self.introduced || !matches!(self.phase, Phase::Receiving | Phase::Settling { .. }) {
             return None;

@@ -2,10 +2,10 @@
 //!
 //! [`Sender`] and [`Receiver`] are applications for [`crate::udp::UdpDriver`] on an
 //! [`Endpoint`](fulmar_proto::transport::aerotp::Endpoint). In modes that deliver everything, the
-//! file and what is said about it share one connection; in the others the file goes in messages on a
-//! connection (or in datagrams) of its mode, and what is said goes on a reliable one beside it.
-//! The octets are verified by BLAKE3 at the end, and in complete modes a transfer continues after either side
-//! was killed.
+//! file and the records about it share one connection. In the other modes the file goes in messages on a
+//! connection (or in datagrams) of its mode, and the records go on a reliable connection beside it.
+//! The octets are verified by BLAKE3 at the end. In modes that deliver everything, a transfer continues after
+//! either side was killed.
 //!
 //! # Does not
 //! - Authenticate or encrypt: whoever reaches the port may send, unless a session ([`crate::secured`]) is

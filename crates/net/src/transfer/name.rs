@@ -1,4 +1,4 @@
-//! Which names from the network may become files here.
+//! The names from the network that may become files here.
 //!
 //! # Promises
 //! A safe name is one component: it names a file in the receiving directory and nothing else, on
@@ -8,7 +8,7 @@ use super::record::NAME_BYTES_MAX;
 
 /// The end of the name of a file that is not complete.
 pub(super) const PART_SUFFIX: &str = ".fulmar-part";
-/// The end of the name of what is known about it.
+/// The end of the name of its state file.
 pub(super) const STATE_SUFFIX: &str = ".fulmar-state";
 
 /// Why a name is not used. The message names the rule.
@@ -29,7 +29,7 @@ pub enum UnsafeName {
     /// There is no room for our suffix.
     #[error("it is longer than {max} octets", max = NAME_BYTES_MAX - STATE_SUFFIX.len())]
     TooLong,
-    /// It is one of ours.
+    /// It is the name of a working file of ours.
     #[error("it ends like a working file of fulmar")]
     Working,
 }

@@ -1,4 +1,4 @@
-//! A file that is being received: what is on the disk, what is known of it, and how it becomes whole.
+//! A file that is being received: its octets on the disk, its state file, and the steps by which it becomes whole.
 //!
 //! `NAME.fulmar-part` holds the octets, `NAME.fulmar-state` says how many of them are durable and
 //! their BLAKE3 digest. Only the octets that the state vouches for are taken up again, after their
@@ -9,7 +9,7 @@
 //!   loss at any moment the state is either the old or the new one, and never promises too much.
 //! - `NAME` appears only complete, verified and synced, in one step, and replaces nothing unless
 //!   that was asked for.
-//! - One receiver at a time: the part is locked, and it is the one that has the name.
+//! - One receiver at a time: the part is locked, and the locked file is the one that has the name.
 //! - An incomplete file replaces no earlier one.
 //! - Working files are files: a symbolic link or a device in their place is refused, never followed.
 
@@ -28,14 +28,14 @@ pub(super) const INCOMPLETE_SUFFIX: &str = ".incomplete";
 pub(super) const RECOVER_STEP: usize = 1 << 20;
 /// Octets collected before they are written.
 const WRITE_BUFFER: usize = 1 << 17;
-/// Times that a part may vanish between being opened and locked: each takes another receiver.
+/// The times that a part may vanish between being opened and locked: each takes another receiver.
 const OPEN_ATTEMPTS_MAX: usize = 16;
-/// Incomplete files of one name that are kept; who has so many does not look at them.
+/// The most incomplete files of one name that are kept; a user with so many does not look at them.
 const INCOMPLETE_MAX: u32 = 999;
-/// A state file is one line; more than this is none of ours.
+/// The longest state file: it is one line, so a longer file is not ours.
 const STATE_BYTES_MAX: u64 = 200;
 
-/// Something failed on the disk, and what it was.
+/// A failure on the disk.
 #[derive(Debug, thiserror::Error)]
 #[error("{attempt} {}", path.display())]
 pub struct StorageError {
@@ -74,7 +74,7 @@ pub(super) struct Part {
     /// Octets hashed: on the disk or in the buffer.
     written: u64,
     buffer: Vec<u8>,
-    /// The hash of those that a state vouches for, and that were verified.
+    /// The hash of the octets that a state vouches for, and that were verified.
     durable: blake3::Hasher,
     /// The length and the digest that the state vouches for, until they have been verified.
     vouched: Option<(u64, Digest)>,
@@ -268,7 +268,7 @@ impl Part {
         Ok(())
     }
 
-    /// Makes everything so far survive a crash. While it is being verified, what the state vouches for stays.
+    /// Makes everything so far survive a crash. While the part is being verified, the old state stays.
     pub(super) fn checkpoint(&mut self) -> Result<(), StorageError> {
         self.flush()?;
         if self.is_recovering() || self.written == self.durable.count() {
@@ -282,7 +282,7 @@ impl Part {
         );
         let fresh = self.state.with_extension("fulmar-state-new");
         let write = || -> io::Result<()> {
-            // Whatever has that name, a link perhaps, is not written through.
+            // A file of that name, perhaps a link, is removed and not written through.
             remove_if_there(&fresh)?;
             let mut file = File::create_new(&fresh)?;
             file.write_all(line.as_bytes())?;
@@ -291,7 +291,7 @@ impl Part {
         };
         let written = write();
         if written.is_err() {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             drop(remove_if_there(&fresh));
         }
         written.attempt("writing", &self.state)?;
@@ -306,8 +306,8 @@ impl Part {
         outcome
     }
 
-    /// Notes how far the octets are known, so that they need not be read again. Who can change them in the meantime
-    /// holds the lock, and changes the state as well.
+    /// Notes how far the octets are known, so that they need not be read again. A process that can change them in the
+    /// meantime holds the lock, and changes the state as well.
     fn remember(&self) {
         let known = if self.is_recovering() {
             &self.hasher
@@ -358,7 +358,7 @@ impl Part {
             .attempt("syncing", &self.directory)
     }
 
-    /// Keeps what is there under a free name that says that it is not complete. `size` makes room for the
+    /// Keeps the octets under a free name that says that the file is not complete. `size` makes room for the
     /// hole at the end, if there is one.
     pub(super) fn keep_incomplete(mut self, size: u64) -> Result<PathBuf, StorageError> {
         self.flush()?;
@@ -390,11 +390,11 @@ impl Part {
         }
     }
 
-    /// Ends without an outcome and gives room back: what no state vouches for is of no use to anyone.
-    /// Called after a failure, which a further one would only hide.
+    /// Ends without an outcome and gives room back: octets that no state vouches for are of no use.
+    /// Called after a failure, which a further error would only hide.
     pub(super) fn keep_durable(self) {
         if self.is_recovering() {
-            // Not verified yet: it stays for the next one to look at.
+            // Not verified yet: the part stays for the next receiver to look at.
             self.remember();
         } else if self.durable.count() == 0 {
             drop(fs::remove_file(&self.path));

@@ -122,7 +122,7 @@ impl PipeSink {
         }
     }
 
-    /// Why nothing more can be written, once, if so.
+    /// The error after which nothing more can be written; returned once.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*outcome, Some(Err(_))) {

@@ -1,4 +1,4 @@
-//! A file that is here already, under the name that a sender introduces: the same, or another?
+//! A file that is here already under the name that a sender introduces. It may be the same file, or another.
 
 use super::part::RECOVER_STEP;
 use super::record::Digest;
@@ -48,12 +48,12 @@ impl Present {
         })
     }
 
-    /// When it may be read.
+    /// The time from which on it may be read.
     pub(super) const fn quiet_at(&self) -> Instant {
         self.quiet_at
     }
 
-    /// Reads some more of it, unless it is to be left alone yet; whether all is read.
+    /// Reads some more of it, unless it must be left alone for now; returns whether all is read.
     ///
     /// # Errors
     /// It cannot be read, or has changed.
@@ -89,7 +89,7 @@ impl Present {
 
 impl Drop for Present {
     fn drop(&mut self) {
-        // Else it is another file by now.
+        // Otherwise it is another file by now.
         if Identity::of(&self.file).is_ok_and(|found| found == self.identity) {
             self.verified.keep(self.identity, &self.hasher);
         }

@@ -5,8 +5,8 @@
 //! - Memory is bounded: transfers at once, and what each holds. No host keeps the others out ([`crate::places`]).
 //! - A sender that starts anew takes over what an earlier one left, even while that one lingers; as
 //!   long as the earlier one answers, it is refused.
-//! - What is here is read once for all who ask for it ([`super::verified`]).
-//! - Asked to stop, it tells every sender.
+//! - A file that is here is read once for all senders that offer it ([`super::verified`]).
+//! - When it is asked to stop, it tells every sender.
 //! - A connection that does not introduce a file is reset: it belonged to a receiver before us, and
 //!   the reset makes its sender start anew.
 
@@ -35,15 +35,15 @@ use std::path::PathBuf;
 /// Payloads read from one connection before others get their turn.
 const CHUNKS_PER_TURN: usize = 256;
 
-/// Delayed acknowledgements of a sender's end go out within this.
+/// The time within which delayed acknowledgements of a sender's end go out.
 const LAST_ACKNOWLEDGEMENTS: Duration = Duration::from_millis(100);
 
-/// Where files go.
+/// The place where files go.
 #[derive(Debug)]
 pub enum Destination {
     /// Into a directory.
     Directory {
-        /// Which, existing.
+        /// The directory, which must exist.
         path: PathBuf,
         /// Whether existing files are replaced.
         replace: bool,
@@ -55,7 +55,7 @@ pub enum Destination {
 /// The plan of a receiver.
 #[derive(Debug)]
 pub struct ReceivePlan {
-    /// Where files go.
+    /// The place where files go.
     pub destination: Destination,
     /// Settings for arriving connections; the mode is theirs.
     pub connection: ConnectionConfig,
@@ -71,7 +71,7 @@ pub trait ReceiveObserver {
     fn started(&mut self, _name: &str, _size: Option<u64>, _resumed_at: u64) {}
     /// These octets arrived for the first time.
     fn delivered(&mut self, _now: Instant, _range: Range<u64>) {}
-    /// A file is done with.
+    /// A file is finished, with this report.
     fn finished(&mut self, _report: &ReceiveReport) {}
 }
 
@@ -85,14 +85,14 @@ pub struct Receiver<O> {
     /// The one who watches.
     pub observer: O,
     transfers: BTreeMap<ConnectionId, Transfer>,
-    /// Whose connections are.
+    /// The path and the guest of each connection.
     origins: BTreeMap<ConnectionId, (PathId, Guest)>,
     latest: Latest,
     verified: Verified,
     /// Connections in modes that may lose data.
     lanes: BTreeMap<ConnectionId, Option<ConnectionId>>,
     reports: VecDeque<ReceiveReport>,
-    /// When to leave the loop: after the last acknowledgements have gone out.
+    /// The time to leave the loop: after the last acknowledgements have gone out.
     stop_at: Option<Instant>,
     stopping: bool,
 }
@@ -124,7 +124,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         })
     }
 
-    /// Octets of files here that were read, to tell senders how much of theirs is here.
+    /// The octets of files here that were read, to tell senders how much of theirs is here.
     pub fn verified_bytes(&self) -> u64 {
         self.verified.read_bytes()
     }
@@ -134,7 +134,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         self.reports.pop_front()
     }
 
-    /// Reads what the peers say; whether anything was read.
+    /// Reads the peers' octets; returns whether anything was read.
     fn listen(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let mut busy = false;
         let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
@@ -266,7 +266,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         }
     }
 
-    /// Lets every transfer do what is due; whether a machine was touched.
+    /// Lets every transfer do what is due; returns whether the machine was touched.
     fn advance(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let mut busy = false;
         let controls: Vec<ConnectionId> = self.transfers.keys().copied().collect();
@@ -306,7 +306,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         };
         self.drop_lanes(now, machine, control);
         if let Some(report) = transfer.conclude(now, machine) {
-            // One that was turned away is not the one file to wait for.
+            // A sender that was turned away does not count as the one file to wait for.
             let is_busy = matches!(report.error, Some(ReceiveError::Busy(_)));
             self.observer.finished(&report);
             self.reports.push_back(report);
@@ -350,7 +350,7 @@ impl<O: ReceiveObserver> Application<Endpoint> for Receiver<O> {
             }
             Event::Datagram { octets, .. } => self.take_message(now, machine, &octets, None),
             Event::PeerFinished(id) => {
-                // What was read last is still to be taken.
+                // The payload that was read last is still to be taken.
                 self.listen(now, machine);
                 if let Some(Some(owner)) = self.lanes.get(&id)
                     && let Some(transfer) = self.transfers.get_mut(owner)

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The sender does not wait for the OFFER, but until then it writes no further ahead than the
-//! transport sends: what is written cannot be taken back. If the OFFER is of more than was written, and
+//! transport sends, since written octets cannot be taken back. If the OFFER is of more than was written, and
 //! its digest is that of the sender's own first octets, DATA continues there; if the digest differs,
 //! START(0) begins again. Either side may end everything with REFUSE. When a second sender introduces a
 //! file of the same name, the receiver sends PING to the first, to know whether it is still there.
@@ -21,10 +21,10 @@
 //! LEAVE(id) on a connection of its own.
 //!
 //! In modes that may lose data the same records travel on a reliable connection of their own, and
-//! the data in messages that know their place: id (32 bit), offset (64 bit), octets.
+//! the data in messages that carry their place: id (32 bit), offset (64 bit), octets.
 //!
 //! # Promises
-//! - No record is buffered but short ones: DATA is handed on as it comes.
+//! - Only short records are buffered: DATA is handed on as it comes.
 //! - Whatever the octets are, decoding ends in records or in one [`BadRecord`], never in a panic.
 
 use fulmar_proto::wire::Mode;
@@ -39,7 +39,7 @@ const BODY_BYTES_MAX: usize = 1_024;
 const DATA_HEAD_BYTES: usize = 8;
 /// Octets in one DATA record, at most.
 pub(super) const DATA_BYTES_MAX: usize = 32_768;
-/// A file's name, at most; what Linux, macOS and Windows agree on.
+/// The longest name of a file that Linux, macOS and Windows agree on.
 pub(super) const NAME_BYTES_MAX: usize = 255;
 /// Id and offset in front of a message's octets.
 pub(super) const MESSAGE_HEAD_BYTES: usize = 12;
@@ -95,7 +95,7 @@ pub(super) enum Record {
         id: u64,
         /// `None` for a pipe.
         size: Option<u64>,
-        /// Whether the sender can continue somewhere else than at the start.
+        /// Whether the sender can continue at another place than the start.
         seekable: bool,
         name: String,
     },
@@ -115,7 +115,7 @@ pub(super) enum Record {
     Refuse { reason: RefuseReason, text: String },
     /// The sender of the transfer `id` has ended it. The only record of its connection.
     Leave { id: u64 },
-    /// Means nothing; that it is confirmed shows that the peer is there.
+    /// A record without content: its confirmation shows that the peer is there.
     Ping,
 }
 
@@ -360,7 +360,7 @@ pub(super) enum Item<'a> {
     },
 }
 
-/// Takes a stream of records apart, however it is cut.
+/// A reader that takes a stream of records apart, however it is cut.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     /// The head, and the body of anything but DATA.
@@ -422,7 +422,7 @@ impl Records {
         }
     }
 
-    /// Moves octets over until `wanted` are held; whether they are.
+    /// Moves octets over until `wanted` are held; returns whether they are.
     fn fill(&mut self, octets: &mut &[u8], wanted: usize) -> bool {
         let missing = wanted.saturating_sub(self.held.len());
         let (taken, rest) = octets.split_at(missing.min(octets.len()));

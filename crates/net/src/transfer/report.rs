@@ -24,7 +24,7 @@ pub struct SendReport {
     pub missing: u64,
     /// Whether its file has the right BLAKE3 digest.
     pub intact: bool,
-    /// From the first octet handed to the transport to the receiver's verdict.
+    /// The time from the first octet handed to the transport to the receiver's verdict.
     pub elapsed: Duration,
     /// The counters of the connection with the octets.
     pub counters: Counters,
@@ -51,7 +51,7 @@ pub struct SentSoFar {
     pub reconnections: u32,
 }
 
-/// Why nothing can be said of the receiver's file, or nothing good.
+/// A transfer that failed at the sender: the receiver's file is not whole, or nothing is known of it.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// Nobody answers.
@@ -78,7 +78,7 @@ pub enum SendError {
     /// The receiver was there and is gone.
     #[error("the receiver was not heard for {}", fulmar_proto::units::format_duration(*.0))]
     Vanished(Duration),
-    /// The receiver does not want it, or cannot take it.
+    /// The receiver does not want the file, or cannot take it.
     #[error("the receiver refuses: {text}")]
     Refused {
         /// The class of the reason.
@@ -89,7 +89,7 @@ pub enum SendError {
     /// The file cannot be read to its end.
     #[error("reading the file")]
     Read(#[source] io::Error),
-    /// The file was written to meanwhile: what was sent is neither the old nor the new one.
+    /// The file was written to meanwhile: the octets sent are neither the old nor the new file.
     #[error(
         "the file was changed while it was sent; send it again, or send one that grows through a pipe \
          (`fulmar send -`)"
@@ -148,7 +148,7 @@ pub struct ReceiveReport {
     pub missing_ranges: Option<Vec<Range<u64>>>,
     /// The number of all missing ranges; `None` for a transfer that was cut off.
     pub missing_range_count: Option<u64>,
-    /// From the sender's first record to the verdict.
+    /// The time from the sender's first record to the verdict.
     pub elapsed: Duration,
     /// The counters of the connection with the octets; `None` if there was none, as for datagrams.
     pub counters: Option<Counters>,
@@ -156,7 +156,7 @@ pub struct ReceiveReport {
     pub error: Option<ReceiveError>,
 }
 
-/// Why this side could not go on.
+/// The reason why this side could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// The disk.
@@ -182,13 +182,13 @@ pub enum ReceiveError {
     /// The caller asked to stop.
     #[error("the receiver was stopped")]
     Stopped,
-    /// There is such a file.
+    /// A file of that name exists.
     #[error("{} exists; --force replaces it", .0.display())]
     Exists(PathBuf),
     /// The peer does not speak our protocol.
     #[error("the sender sent {0}")]
     Protocol(#[from] BadRecord),
-    /// The peer says what makes no sense at this point.
+    /// The peer sends a record that makes no sense at this point.
     #[error("the sender {0}")]
     Sequence(&'static str),
 }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! # Promises
-//! - The first octets go out with the set-up; nobody waits for a round trip. What the receiver has
-//!   already is sent again for one round trip at most, until its OFFER says so.
+//! - The first octets go out with the set-up, without waiting for a round trip. Octets that the receiver
+//!   has already may be sent again for one round trip at most, until its OFFER arrives.
 //! - END follows only after the OFFER was settled, so the verdict is about the right octets.
 //! - A receiver that is restarted within the patience costs a reconnection, not the transfer; the
 //!   patience ends also when every connection is lost again without progress.
@@ -46,7 +46,7 @@ pub struct SendPlan {
     pub connection: ConnectionConfig,
     /// The time to try before anything was heard.
     pub connect_timeout: Duration,
-    /// Names this transfer; unpredictable.
+    /// The number of this transfer; unpredictable.
     pub id: u64,
 }
 
@@ -56,8 +56,8 @@ pub trait SendObserver {
     fn resumed(&mut self, _offset: u64) {}
     /// These octets were handed to the transport.
     fn submitted(&mut self, _now: Instant, _range: Range<u64>) {}
-    /// So many octets of the file were confirmed, those beyond holes included, or, in modes that confirm
-    /// nothing, sent.
+    /// So many octets of the file were confirmed, those beyond holes included. In modes that confirm nothing,
+    /// so many were sent.
     fn confirmed(&mut self, _now: Instant, _octets: u64) {}
     /// The connection was lost and is opened again.
     fn reconnecting(&mut self) {}
@@ -100,7 +100,7 @@ pub struct Sender<O> {
     records: Records,
     outbox: Vec<u8>,
     outbox_sent: usize,
-    /// Where the file's octets in the outbox begin, and their offset in the file.
+    /// The place in the outbox where the file's octets begin, and their offset in the file.
     outbox_data: Option<(usize, u64)>,
     message: Vec<u8>,
     offered: bool,
@@ -114,9 +114,9 @@ pub struct Sender<O> {
     verdict: Option<(Instant, u64, u64, bool)>,
     counters: Option<Counters>,
     submitted: u64,
-    /// Octets given to the connection that carries the file's.
+    /// The octets given to the connection that carries the file.
     written: u64,
-    /// Where in the file the last of them are.
+    /// The offset in the file after the last of them.
     written_to: u64,
     confirmed: u64,
     /// The path's last rate.
@@ -125,7 +125,7 @@ pub struct Sender<O> {
 }
 
 impl<O: SendObserver> Sender<O> {
-    /// Will send `source` over `path` once it is run.
+    /// A sender of `source` over `path`, which begins when it is run.
     pub fn new(plan: SendPlan, path: PathId, source: Source, stop: Stop, observer: O) -> Self {
         Self {
             plan,
@@ -228,7 +228,7 @@ impl<O: SendObserver> Sender<O> {
         record.encode(&mut self.outbox);
     }
 
-    /// Writes what is queued; whether all of it was taken.
+    /// Writes the queued octets; returns whether all were taken.
     fn write_outbox(&mut self, now: Instant, machine: &mut Endpoint) -> bool {
         let Some(control) = self.control else {
             return false;
@@ -363,8 +363,8 @@ impl<O: SendObserver> Sender<O> {
         Ok(Step::Again)
     }
 
-    /// Says how much of the file is confirmed, if that is more than before. What is not yet is all taken for
-    /// octets of the file, though some are of the conversation.
+    /// Reports how much of the file is confirmed, if that is more than before. All unconfirmed octets are taken for
+    /// the file's, though some belong to records.
     fn note_confirmed(&mut self, now: Instant, machine: &Endpoint) {
         let data = match self.lane {
             Some(Lane::Open(data) | Lane::Closing(data)) => Some(data),
@@ -467,7 +467,7 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
     fn deliver(&mut self, now: Instant, machine: &mut Endpoint, event: Event) {
         match event {
             Event::Connected(_) => self.heard = true,
-            // At once: a reset that follows would take the peer's last words along.
+            // At once, since a reset that follows would discard the peer's last words.
             Event::Readable(id) if Some(id) == self.control => {
                 if let Err(error) = self.listen(now, machine) {
                     self.give_up(now, machine, error);
@@ -521,7 +521,7 @@ impl<O: SendObserver> Application<Endpoint> for Sender<O> {
     }
 
     fn peer_restarted(&mut self, now: Instant, machine: &mut Endpoint, _path: PathId) {
-        // Before its connections end: their end would be taken for the receiver's own.
+        // This comes before its connections end: their end would be taken for the receiver's own.
         self.connect_anew(now, machine);
     }
 

@@ -24,7 +24,7 @@ enum Origin {
     File {
         file: File,
         size: u64,
-        /// When it was written to last, if the file system tells.
+        /// The time of its last change, if the file system tells.
         modified: Option<SystemTime>,
     },
     Pipe {
@@ -97,7 +97,7 @@ impl Source {
             return Ok(false);
         };
         let metadata = file.metadata()?;
-        // Devices and files like those in /proc have no size, and are what is read.
+        // Devices and files like those in /proc have no size: they end where reading ends.
         let is_cut = metadata.is_file() && *size > 0 && self.position != *size;
         Ok(is_cut || metadata.len() != *size || metadata.modified().ok() != *modified)
     }
@@ -111,7 +111,7 @@ impl Source {
         self.position
     }
 
-    /// The digest of those.
+    /// The digest of the octets that have been taken.
     pub(super) fn digest(&self) -> Digest {
         *self.hasher.finalize().as_bytes()
     }
@@ -165,7 +165,7 @@ impl Source {
         Ok(())
     }
 
-    /// Verifies some more of a prefix; `None` until the verdict is there.
+    /// Verifies some more of a prefix; `None` until the verdict is known.
     pub(super) fn verify_more(&mut self, prefix: &mut Prefix) -> io::Result<Option<bool>> {
         let Origin::File { file, .. } = &mut self.origin else {
             return Ok(Some(false));

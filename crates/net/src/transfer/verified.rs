@@ -1,14 +1,14 @@
-//! Files here that were read to know whose octets they have: read once, however often somebody asks.
+//! Files here that were read to compare them with a sender's: each is read once, however often somebody asks.
 //!
-//! Whoever offers a file under a name that is taken is told how much of it is here, with a digest; for that it has to
-//! be read. A sender may go and come again at once, so how far a file was read is kept beyond the transfer.
+//! A sender that offers a file under a name that is taken is told how much of it is here, with a digest. For that the
+//! file has to be read. A sender may go and come again at once, so the progress of reading is kept beyond the transfer.
 //!
 //! # Promises
 //! - While the system says that a file is the same (device, inode, length, times of change), no octet of it is read
 //!   twice, also if who asked left in the middle.
 //! - What was read of one that changed since is not used. A change shows in the times only if a clock tick lies
 //!   between; [`Identity::quiet_for`] tells how long one is to be left alone until then.
-//! - Memory is bounded. What was cheapest to read is forgotten first.
+//! - Memory is bounded. The file that was cheapest to read is forgotten first.
 
 use crate::clock::unix_time;
 use fulmar_proto::units::Duration;
@@ -23,7 +23,7 @@ const FILES_MAX: usize = 256;
 /// The coarsest clock of a file system: FAT counts two seconds.
 const TICK: Duration = Duration::from_secs(2);
 
-/// All by which a changed file can be told.
+/// The properties by which a changed file is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     inode: (u64, u64),
@@ -48,7 +48,7 @@ impl Identity {
         let now = unix_time().as_nanos().cast_signed();
         let at =
             |(seconds, nanos): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        // A time that is still to come says nothing, but a change would be told from it.
+        // A time in the future says nothing by itself, but a change would show in it.
         let age = (now - at(self.modified))
             .abs()
             .min((now - at(self.changed)).abs());
@@ -64,18 +64,18 @@ struct Memory {
     read_bytes: u64,
 }
 
-/// The common memory of how far files were read.
+/// The shared memory of the files that were read, and how far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Verified(Arc<Mutex<Memory>>);
 
 impl Verified {
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Nothing panics while it is held.
+        // Nothing panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The hash of what was read of the file that `identity` names, from its start: of nothing, if that is more than
-    /// `most` octets.
+    /// The hash of the octets that were read of the file that `identity` names, from its start. If they are more than
+    /// `most`, the hash of nothing.
     pub(super) fn of(&self, identity: &Identity, most: u64) -> blake3::Hasher {
         let memory = self.memory();
         let known = memory.files.get(&identity.inode);
@@ -83,7 +83,7 @@ impl Verified {
         known.map(|(_, hasher)| hasher.clone()).unwrap_or_default()
     }
 
-    /// So much of the file that `identity` names was read.
+    /// Keeps how much of the file that `identity` names was read.
     pub(super) fn keep(&self, identity: Identity, hasher: &blake3::Hasher) {
         if hasher.count() == 0 {
             return;
@@ -100,7 +100,7 @@ impl Verified {
         }
     }
 
-    /// Octets were read.
+    /// Counts octets that were read.
     pub(super) fn count(&self, octets: usize) {
         self.memory().read_bytes += octets as u64;
     }

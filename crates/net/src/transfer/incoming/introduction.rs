@@ -1,4 +1,4 @@
-//! The start of a transfer: what the sender wants to send, and whether it may.
+//! The start of a transfer: the file that the sender wants to send, and whether it may.
 //!
 //! A name belongs to one sender at a time. When another introduces a file of that name, the first is asked
 //! for a sign of life: a sender that was killed and starts again must not wait for the patience
@@ -19,21 +19,21 @@ use fulmar_proto::wire::Mode;
 
 /// Round trips in which a living sender confirms a PING, or sends something.
 const SIGN_OF_LIFE_RTTS: u32 = 4;
-/// The least and the most that those may be: a busy machine, and an estimate gone wrong.
+/// The shortest and the longest wait for them: for a busy machine, and for a wrong estimate.
 const SIGN_OF_LIFE_MIN: Duration = Duration::from_millis(300);
 const SIGN_OF_LIFE_MAX: Duration = Duration::from_secs(3);
 
-/// Someone else is sending that file: until when a sign of life from there is waited for.
+/// A wait for a sign of life from another sender of the same file.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Contest {
-    /// Whose sign of life.
+    /// The connection of the other sender.
     pub(in super::super) rival: ConnectionId,
     asked: Instant,
     pub(super) until: Instant,
 }
 
 impl Transfer {
-    /// The sender introduces a file. Nothing is done about it before [`Transfer::admit`].
+    /// Notes the file that the sender introduces. Nothing is done about it before [`Transfer::admit`].
     pub(in super::super) fn on_hello(
         &mut self,
         mode: Mode,
@@ -58,7 +58,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// The connection is there for a last word, not for a file.
+    /// Checks that the connection may carry a last word: no file was introduced on it.
     pub(in super::super) fn only_leaves(&self) -> Result<(), ReceiveError> {
         match self.file {
             None => Ok(()),
@@ -71,7 +71,7 @@ impl Transfer {
         self.file.as_ref().map(|file| file.name.as_str())
     }
 
-    /// Opens what the octets will go to.
+    /// Opens the place that the octets will go to.
     pub(in super::super) fn admit(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl Transfer {
                 file.replace = *replace;
                 let target = path.join(&file.name);
                 if !replace && target.symlink_metadata().is_ok() {
-                    // Perhaps it is the same, and nothing need be sent.
+                    // Perhaps the file here is the same, and nothing need be sent.
                     let size = file.size.filter(|_| file.seekable && !lossy);
                     let present = size.and_then(|size| Present::open(now, &target, size, verified));
                     let present = present.ok_or(ReceiveError::Exists(target))?;
@@ -151,7 +151,7 @@ impl Transfer {
         if self.outbox.is_empty() && machine.is_settled(self.control) == Some(true) {
             return Some(true);
         }
-        // What it sent before it was killed has arrived by half time.
+        // Octets that it sent before it was killed have arrived by half time.
         let half = contest.until.saturating_since(contest.asked) / 2;
         (now >= contest.until).then(|| self.heard > contest.asked + half)
     }

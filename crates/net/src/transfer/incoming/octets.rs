@@ -6,7 +6,7 @@ use fulmar_proto::units::Instant;
 use std::ops::Range;
 
 impl Transfer {
-    /// Takes file octets; the range of those that are new.
+    /// Takes file octets and returns the range of those that are new.
     pub(in super::super) fn on_data(
         &mut self,
         now: Instant,
@@ -25,7 +25,7 @@ impl Transfer {
         let Some(known) = known.and_then(|known| usize::try_from(known).ok()) else {
             return Err(ReceiveError::Sequence("leaves octets out"));
         };
-        // Sent before our offer was known, or again.
+        // These octets were sent before our offer was known, or again.
         let Some(fresh) = octets.get(known..).filter(|fresh| !fresh.is_empty()) else {
             return Ok(None);
         };
@@ -62,7 +62,7 @@ impl Transfer {
         }
     }
 
-    /// Takes file octets in any order; the range, if any of them is new.
+    /// Takes file octets in any order and returns their range, if any of them is new.
     pub(in super::super) fn on_message(
         &mut self,
         now: Instant,

@@ -7,15 +7,15 @@ use fulmar_proto::transport::aerotp::Endpoint;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
 
-/// After END, and with nothing arriving any more, missing octets are missing.
+/// The silence after END from which on missing octets are given up.
 const QUIET_DATAGRAMS: Duration = Duration::from_secs(1);
-/// The same where the connection itself says when it is over; only a guard.
+/// The same silence where the connection itself tells its end; only a guard.
 const QUIET_CONNECTION: Duration = Duration::from_secs(8);
-/// Missing ranges listed in a report.
+/// The most missing ranges listed in a report.
 const RANGES_LISTED: usize = 1_000;
 
 impl Transfer {
-    /// After END: decides, if all is there or nothing more will come; whether it did.
+    /// After END, decides if all octets are here or nothing more will come; returns whether it decided.
     pub(super) fn settle(
         &mut self,
         now: Instant,

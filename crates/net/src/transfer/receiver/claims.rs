@@ -1,4 +1,4 @@
-//! Who may send a file of a name, and what everyone is told when it ends.
+//! The right to send a file of a name, and the last words to every sender.
 
 use super::super::incoming::Transfer;
 use super::super::report::{ReceiveError, Verdict};
@@ -7,16 +7,16 @@ use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
 use fulmar_proto::units::{Duration, Instant};
 
-/// Round trips that a sender may take to confirm that it was told of our end: some of the words, and
-/// some of the confirmations, are lost.
+/// The round trips that a sender may take to confirm our end: some of the records, and some of the
+/// confirmations, are lost.
 const STOPPING_RTTS: u32 = 8;
-/// The least and the most that those may be. Whoever cannot wait sends the signal again.
+/// The shortest and the longest time for them. A user who cannot wait sends the signal again.
 const STOPPING_MIN: Duration = Duration::from_secs(1);
 const STOPPING_MAX: Duration = Duration::from_secs(6);
 
 impl<O: ReceiveObserver> Receiver<O> {
-    /// Gives a sender the name it introduced, unless another has it. The same sender, on a new
-    /// connection, has it already; of any other, the receiver must know first whether it lives.
+    /// Gives a sender the name it introduced, unless another sender has it. The same sender on a new
+    /// connection has it already. Whether another sender lives, the receiver must find out first.
     pub(super) fn claim(
         &mut self,
         now: Instant,
@@ -82,8 +82,8 @@ impl<O: ReceiveObserver> Receiver<O> {
         Ok(true)
     }
 
-    /// A sender says on `word` that it has ended its transfer; its reset may have been lost. The word
-    /// is confirmed in any case.
+    /// Handles a sender's word, on the connection `word`, that it has ended its transfer; its reset may have been
+    /// lost. The word is confirmed in any case.
     pub(super) fn on_leave(
         &mut self,
         now: Instant,
@@ -106,8 +106,8 @@ impl<O: ReceiveObserver> Receiver<O> {
         self.transfers.remove(&word);
     }
 
-    /// The peer at `path` has restarted: what was undecided it will continue, and it hears of the rest no more. Its
-    /// connections end without a word of ours.
+    /// Forgets the peer at `path`, which has restarted. It will continue the undecided transfers, and hears no more of
+    /// the others. Its connections end without a word of ours.
     pub(super) fn forget_peer(&mut self, now: Instant, machine: &mut Endpoint, path: PathId) {
         let of_peer = self.origins.iter().filter(|(_, (of, _))| *of == path);
         let of_peer: Vec<ConnectionId> = of_peer.map(|(id, _)| *id).collect();
@@ -120,7 +120,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         }
     }
 
-    /// Forgets a transfer that another one continues: what it had is made durable and unlocked, and
+    /// Forgets a transfer that another one continues: its octets are made durable and unlocked, and
     /// nothing is reported.
     fn supersede(&mut self, now: Instant, machine: &mut Endpoint, control: ConnectionId) {
         self.drop_lanes(now, machine, control);
@@ -145,7 +145,7 @@ impl<O: ReceiveObserver> Receiver<O> {
         });
     }
 
-    /// Tells every sender that is not done; how long they may take to confirm it.
+    /// Tells every sender that is not done, and returns the time that they may take to confirm it.
     pub(super) fn begin_stop(&mut self, now: Instant, machine: &mut Endpoint) -> Duration {
         let mut patience = STOPPING_MIN;
         for transfer in self.transfers.values_mut() {

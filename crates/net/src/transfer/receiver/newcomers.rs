@@ -1,4 +1,4 @@
-//! Newcomers: which are let in, and what gives way to them.
+//! Newcomers: the connections that are let in, and those that give way to them.
 
 use super::super::incoming::Transfer;
 use super::{ReceiveObserver, Receiver};
@@ -7,8 +7,8 @@ use fulmar_proto::machine::PathId;
 use fulmar_proto::transport::aerotp::{ConnectionId, Endpoint};
 use fulmar_proto::units::Instant;
 
-/// Connections at once. Who introduced no file gives way, and a connection with octets of which nobody knows to
-/// which file they belong.
+/// The most connections at once. A connection that introduced no file gives way, and so does one whose octets belong
+/// to no known file.
 const CONNECTIONS_MAX: usize = 128;
 
 impl<O: ReceiveObserver> Receiver<O> {

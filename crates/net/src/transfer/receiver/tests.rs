@@ -21,11 +21,11 @@ fn endpoint(seed: u64, address_key: Option<AddressKey>) -> Endpoint {
     Endpoint::new(config, Rng::from_seed(seed))
 }
 
-/// One who calls, from one address.
+/// A caller at one address.
 struct Caller {
     machine: Endpoint,
     from: SocketAddr,
-    /// Whether what is sent to it arrives.
+    /// Whether datagrams to it arrive.
     hears: bool,
 }
 
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// A further caller; its number.
+    /// Adds a caller and returns its number.
     fn caller(&mut self, from: &str) -> usize {
         let number = self.callers.len();
         self.callers.push(Caller {
@@ -208,7 +208,7 @@ fn a_host_with_octets_of_no_file_keeps_nobody_out_and_they_give_way_the_oldest_f
     world.run(Duration::from_secs(1));
     let lanes = |world: &World| world.receiver.lanes.keys().copied().collect::<Vec<_>>();
     assert_eq!(lanes(&world).len(), 64);
-    // From everywhere: all places.
+    // Callers from everywhere take all places.
     let mut n = 0;
     while world.receiver.lanes.len() < 128 {
         n += 1;
@@ -249,7 +249,7 @@ fn what_is_here_is_read_once_however_often_it_is_offered() {
         world.run(STEP * 3);
     }
     assert_eq!(world.receiver.verified_bytes(), SIZE as u64);
-    // As another file it is read again, and once.
+    // A changed file is read again, and once.
     std::fs::write(directory.path().join("file"), vec![8; SIZE]).expect("room");
     for _ in 0..3 {
         let caller = world.caller("192.0.2.9:1");
@@ -299,7 +299,7 @@ fn a_part_is_not_read_again_for_who_comes_back_or_breaks_the_rules() {
         assert!(world.receiver.transfers.is_empty(), "{n}");
     }
     assert_eq!(world.receiver.verified_bytes(), 0, "it was written here");
-    // A receiver that was started anew does not know it, and reads it once.
+    // A receiver that was started anew does not know the file, and reads it once.
     let mut world = World::new(directory.path());
     for n in 1..=3 {
         let caller = world.caller(&format!("192.0.2.{n}:1"));

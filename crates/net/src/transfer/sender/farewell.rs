@@ -1,8 +1,8 @@
 //! The sender's last word when it ends before its file does.
 //!
-//! The connection is reset, so that nothing of the file takes up the link any more. A reset says all
-//! there is to say, but nobody confirms it, and on a lossy link it is lost as anything else is; so the
-//! same is said once more, in a record on a reliable connection of its own.
+//! The connection is reset, so that nothing of the file takes up the link any more. A reset would be enough,
+//! but nobody confirms it, and on a lossy link it may be lost. So the sender says the same once more, in a record
+//! on a reliable connection of its own.
 
 use super::super::FILE_PORT;
 use super::super::record::Record;
@@ -14,21 +14,21 @@ use fulmar_proto::transport::parts::RtoLimits;
 use fulmar_proto::units::{Duration, Instant};
 use fulmar_proto::wire::Mode;
 
-/// Round trips that the receiver may take to confirm our end: some of the words, and some of the
+/// The round trips that the receiver may take to confirm our end: some of the records, and some of the
 /// confirmations, are lost.
 const FAREWELL_RTTS: u32 = 8;
-/// The least and the most that those may be. The least has room for seven attempts on a short link.
-/// Whoever cannot wait sends the signal again.
+/// The shortest and the longest time for them. The shortest has room for seven attempts on a short link.
+/// A user who cannot wait sends the signal again.
 const FAREWELL_MIN: Duration = Duration::from_secs(2);
 const FAREWELL_MAX: Duration = Duration::from_secs(6);
-/// The same if nobody has answered yet: perhaps nobody is there.
+/// The time if nobody has answered yet: perhaps nobody is there.
 const FAREWELL_UNHEARD: Duration = Duration::from_secs(1);
-/// Before the first answer on the new connection, in round trips of the old one.
+/// The first timeout on the new connection, in round trips of the old one.
 const FIRST_TIMEOUT_RTTS: u32 = 2;
-/// The same without a round trip to go by.
+/// The first timeout without a measured round trip.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The connection with the last word, and why it is said.
+/// The connection with the last word, and the reason for it.
 #[derive(Debug)]
 pub(super) struct Farewell {
     pub(super) connection: ConnectionId,
@@ -37,7 +37,7 @@ pub(super) struct Farewell {
 }
 
 impl<O: SendObserver> Sender<O> {
-    /// Ends, and tells the receiver: a drain follows. Whether it must be waited for.
+    /// Ends, and tells the receiver: a drain follows. Returns whether the confirmation must be waited for.
     pub(super) fn give_up(&mut self, now: Instant, machine: &mut Endpoint, error: SendError) {
         let control = self.control.take();
         let rtt = control.and_then(|control| machine.rtt(control));
@@ -49,7 +49,7 @@ impl<O: SendObserver> Sender<O> {
         for connection in [control, lane].into_iter().flatten() {
             machine.abort(now, connection);
         }
-        // Only ours is news to the receiver, if it is there.
+        // Only an end of our own is news to the receiver, if it is there.
         let is_news = matches!(
             error,
             SendError::Stopped | SendError::Read(_) | SendError::Changed
@@ -96,7 +96,7 @@ impl<O: SendObserver> Sender<O> {
         (taken == word.len()).then_some(connection)
     }
 
-    /// Whether `connection` is the one with the last word; if so, that is confirmed or lost.
+    /// Ends if `connection` is the one with the last word, which is then confirmed or lost; returns whether it is.
     pub(super) fn end_farewell(&mut self, connection: ConnectionId) -> bool {
         let is_it = matches!(&self.phase, Phase::Farewell(word) if word.connection == connection);
         if is_it {

@@ -6,7 +6,7 @@ use fulmar_proto::machine::Deadline;
 use fulmar_proto::transport::aerotp::{CloseReason, Endpoint};
 use fulmar_proto::units::{Duration, Instant};
 
-/// The network's word that nobody listens is believed after this: a receiver may be just starting.
+/// The time after which the network's word that nobody listens is believed: a receiver may be just starting.
 const CLOSED_PORT_PATIENCE: Duration = Duration::from_secs(1);
 /// The pause between a lost connection and the next attempt.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -33,8 +33,8 @@ impl Patience {
         }
     }
 
-    /// A connection was lost; since when they have been. One that stood for as long as the patience
-    /// counts as progress, also where every file begins anew.
+    /// Notes a lost connection, and returns the time since which connections have been lost. One that stood for as
+    /// long as the patience counts as progress, even where every file begins anew.
     fn on_lost(&mut self, now: Instant, patience: Duration) -> Instant {
         let stood = self.offered_at.take();
         if stood.is_some_and(|since| now.saturating_since(since) >= patience) {
@@ -45,7 +45,7 @@ impl Patience {
 }
 
 impl<O: SendObserver> Sender<O> {
-    /// When waiting ends if nothing else happens, and what is said then.
+    /// The time at which waiting ends if nothing else happens, and the error then.
     pub(super) fn patience_ends(&self) -> Option<(Deadline, SendError)> {
         let give_up = self.plan.connection.give_up_after;
         if self.verdict.is_some() || matches!(self.phase, Phase::Farewell(_)) {
@@ -101,11 +101,11 @@ impl<O: SendObserver> Sender<O> {
         }
     }
 
-    /// The network says that nobody listens. Once someone was heard, that means that the receiver has
+    /// Handles the network's word that nobody listens. Once someone was heard, that means that the receiver has
     /// ended, and its knowledge of the connection with it.
     pub(super) fn on_port_closed(&mut self, now: Instant, machine: &mut Endpoint) {
         if let Phase::Farewell(_) = self.phase {
-            // Nobody is left to be told.
+            // Nobody is left to tell.
             return self.leave_farewell();
         }
         if !self.heard {

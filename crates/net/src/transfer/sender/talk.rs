@@ -1,4 +1,4 @@
-//! Octets from the source to the machine: as records in a stream, or as messages that know their place.
+//! Octets from the source to the machine: as records in a stream, or as messages that carry their place.
 
 use super::super::FILE_PORT;
 use super::super::record::{
@@ -15,8 +15,8 @@ use fulmar_proto::units::Instant;
 const RECORDS_PER_TURN: usize = 8;
 /// Messages written before the machine is drained again.
 const MESSAGES_PER_TURN: usize = 64;
-/// Before the OFFER, no more is written while so many octets wait in the machine to be sent: what is
-/// written cannot be taken back when the OFFER says that the receiver has it.
+/// The octets that may wait in the machine to be sent before the OFFER: written octets cannot be taken back
+/// when the OFFER says that the receiver has them.
 const AHEAD_BYTES_MAX: u64 = 8_192;
 /// Octets in one DATA record before the OFFER.
 const DATA_BYTES_AHEAD: usize = 4_096;
@@ -146,7 +146,7 @@ impl<O: SendObserver> Sender<O> {
                     self.submitted(now, end.saturating_sub(len)..end);
                 }
                 Ok(false) => return Ok(Step::Wait),
-                // Its Closed event tells; what is lost here is counted as missing by the receiver.
+                // The connection's Closed event tells; the receiver counts octets that are lost here as missing.
                 Err(_) => {
                     self.lane = Some(Lane::Empty);
                     return Ok(Step::Again);

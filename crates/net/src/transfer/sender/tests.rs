@@ -29,8 +29,8 @@ fn sender_of<O: SendObserver>(octets: usize, observer: O) -> (Sender<O>, Endpoin
     (sender, machine)
 }
 
-/// One connection after the other is offered `offset` and then reset, every `pause`; when the sender
-/// ends, how long after the first reset, and why.
+/// Offers `offset` to one connection after the other and resets it, every `pause`. Returns the time from the first
+/// reset to the sender's end, and the reason.
 fn ends_after(
     offset: impl Fn(u64) -> u64,
     pause: Duration,
@@ -140,7 +140,7 @@ impl SendObserver for Shown {
     }
 }
 
-/// Hands what one end sends to the other, but every seventh datagram.
+/// Hands one end's datagrams to the other, but for every seventh.
 fn carry(now: Instant, from: &mut Endpoint, to: &mut Endpoint, count: &mut u64) {
     let mut out = Vec::new();
     while from.poll_transmit(now, &mut out).is_some() {
@@ -170,7 +170,7 @@ fn no_more_is_shown_as_confirmed_than_the_receiver_has_and_all_of_it_in_the_end(
             sender.deliver(now, &mut machine, event);
         }
         while sender.work(now, &mut machine) == Step::Again {}
-        // With those beyond holes, which cannot be read yet.
+        // This includes octets beyond holes, which cannot be read yet.
         let counters = control.and_then(|id| Some((peer.counters(id)?, peer.payload_bytes(id)?)));
         let there = counters.map_or(0, |(c, payload)| c.accepted_tpdus * payload as u64);
         let shown = sender.observer.confirmed;
