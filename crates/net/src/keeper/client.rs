@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 /// Why there is no keeper.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
-    /// Another gateway talks to it.
+    /// Another gateway is connected to it.
     #[error("the keeper at {0} serves another gateway; give each gateway a state_dir of its own")]
     Busy(PathBuf),
     /// It was started by another version of this program.
@@ -37,14 +37,14 @@ pub enum KeeperError {
     Io {
         /// The attempt.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
     },
 }
 
-/// A socket from before the gateway was killed.
+/// A socket that the gateway before had.
 #[derive(Debug)]
 pub struct Taken {
     /// Its flow.
@@ -55,7 +55,7 @@ pub struct Taken {
     pub socket: TcpStream,
 }
 
-/// The line to the keeper. Dropping it is what a killed gateway looks like: the keeper waits.
+/// The line to the keeper. To the keeper, dropping it looks like the gateway's death: it waits for another gateway.
 ///
 /// A connection ends when both have closed it. So before a socket is closed, say
 /// [`Keeper::forget`]; `shutdown` and lingering act on the connection and need nothing.
@@ -64,11 +64,11 @@ pub struct Keeper {
     connection: OwnedFd,
     /// Messages that did not fit into the line.
     pending: VecDeque<(Vec<u8>, Option<OwnedFd>)>,
-    /// If we started it.
+    /// The keeper's process, if we started it.
     child: Option<Child>,
-    /// [`Message::All`] that are still to come: the answer to the first message of a keeper that we started.
+    /// The number of [`Message::All`] still to come: answers to the first message of a keeper that we started.
     alls: u32,
-    /// Whether it accepts clients, as far as is known: one of an older program does not.
+    /// Whether it accepts clients, as far as is known: a keeper of an older program does not.
     accepts: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct Accepted {
 
 /// The time that a keeper has to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same where the gateway's traffic waits meanwhile.
+/// The time that a keeper has to answer while the gateway's traffic waits.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Keeper {
@@ -97,7 +97,9 @@ impl Keeper {
         config: KeeperConfig,
         command: Command,
     ) -> Result<(Self, Vec<Taken>), KeeperError> {
-        // Silent, but there: what it has is lost when another takes its place. Its clients wait that long in any case.
+        // A silent keeper is still there, and its sockets are lost when another takes its place. Its clients wait that
+        // long in
+        // any case.
         let patience = PATIENCE.max(config.keep_for);
         Self::start_within(patience, path, config, command)
     }
@@ -155,7 +157,7 @@ impl Keeper {
             _ => {}
         }
         let listener = seqpacket::listen(path).map_err(|error| ("listen at", error))?;
-        // Connected before it runs, so there is nothing to wait for and nobody else is first.
+        // We connect before it runs, so there is nothing to wait for and nobody else is first.
         let connection = seqpacket::connect(path).map_err(|error| ("connect to", error))?;
         let hello = Message::Take {
             keep_for: config.keep_for,
@@ -182,7 +184,7 @@ impl Keeper {
         }
     }
 
-    /// Gives the keeper a duplicate of the flow's socket. It has it, also if we die right after,
+    /// Gives the keeper a duplicate of the flow's socket. The keeper has it even if we die right after,
     /// unless the line is full; [`Keeper::flush`] then goes on.
     ///
     /// # Errors
@@ -257,8 +259,7 @@ impl Keeper {
         }
     }
 
-    /// A client that was accepted is a flow's from here on. It has no time in between without the one or the other
-    /// name.
+    /// Gives a client that was accepted to a flow. At every moment it has one name or the other.
     ///
     /// # Errors
     /// The keeper is gone.
@@ -281,7 +282,7 @@ impl Keeper {
         self.send(&Message::Record { flow, record }, None)
     }
 
-    /// The keeper closes its duplicate.
+    /// Makes the keeper close its duplicate.
     ///
     /// # Errors
     /// The keeper is gone, and its duplicate with it.
@@ -289,7 +290,7 @@ impl Keeper {
         self.send(&Message::Forget { flow }, None)
     }
 
-    /// Sends what waits, and says whether something still does. Never waits itself.
+    /// Sends the waiting messages, and returns whether some still wait. Never waits itself.
     ///
     /// # Errors
     /// The keeper is gone.
@@ -305,7 +306,7 @@ impl Keeper {
         Ok(false)
     }
 
-    /// Whether something waits that did not fit into the line: the keeper does not have it if we die.
+    /// Whether a message waits that did not fit into the line: the keeper does not have it if we die.
     pub fn is_behind(&self) -> bool {
         !self.pending.is_empty()
     }
@@ -315,7 +316,8 @@ impl Keeper {
     pub fn is_gone(&mut self) -> bool {
         loop {
             match seqpacket::receive(&self.connection) {
-                // The answer to the first message of a keeper that we started: every other was waited for.
+                // This is the answer to the first message of a keeper that we started: every other answer was waited
+                // for.
                 Ok(Some(_)) => self.alls = 0,
                 Err(error) if is_full(&error) => return false,
                 Ok(None) | Err(_) => break,
@@ -328,7 +330,7 @@ impl Keeper {
         true
     }
 
-    /// All is over: the keeper ends, resets what is unfinished, and is waited for if it is ours.
+    /// Ends the keeper, which resets unfinished connections. Waits for it if it is our child.
     pub fn stop(mut self) {
         let clock = Clock::start();
         let mut ready = Vec::new();

@@ -8,14 +8,14 @@
 //! ```
 //!
 //! The gateway starts the keeper as a child with a session of its own. A socket that two processes
-//! have stays open when one of them dies: the other host notices nothing, its octets wait in the
+//! have stays open when one of them dies: the other host notices nothing, and its octets wait in the
 //! kernel. The next gateway with the same state directory takes the sockets back, and a
 //! [`Baseline`] tells from the kernel's own counters exactly which octets went through each.
 //!
 //! # Promises
-//! - What [`Keeper::keep`] was given is the keeper's, also if the gateway dies right after.
-//! - A client at a port that the keeper has was accepted by it, so that it is the keeper's from its first moment
-//!   ([`Keeper::accept`]). Beside those that begin a line, no other call waits for the keeper.
+//! - A socket that [`Keeper::keep`] was given is the keeper's, even if the gateway dies right after.
+//! - The keeper itself accepts clients at its ports, so that they are the keeper's from their first moment
+//!   ([`Keeper::accept`]). Apart from the calls that begin a line, no other call waits for the keeper.
 //! - Without a gateway it ends after a time, and resets the connections that are not finished.
 //! - Only processes of the same user are heard.
 //!

@@ -1,4 +1,4 @@
-//! Which octets went through a socket, from the kernel's counters.
+//! The octets that went through a socket, from the kernel's counters.
 //!
 //! Nothing that a process writes down can say this after `kill -9`: the kill may come between a `write`
 //! and its note. The kernel knows. It counts sequence numbers, so a SYN and an end are among them:
@@ -16,8 +16,8 @@ use fulmar_proto::splice::Role;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
-/// Where a connection stood when its flow began, which need not be its first octet: a proxy's client
-/// said what it wants before.
+/// The position of a connection when its flow began, which need not be its first octet: a proxy's client has
+/// sent a request before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
     /// Octets that were read from the socket and are not the flow's.
@@ -28,24 +28,24 @@ pub struct Baseline {
     pub syn: u64,
 }
 
-/// Where a connection stands, in octets since its beginning.
+/// The position of a connection, in octets since its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Octets that were read from the socket.
     pub taken: u64,
-    /// Octets from before its beginning that were not read yet: the first of those that lie in it.
+    /// Octets from before its beginning that were not read yet: the first ones in the socket.
     pub ahead: u64,
-    /// Octets that lie in it and can be read.
+    /// Octets in the socket that can be read.
     pub unread: u64,
-    /// Octets that were written to it.
+    /// Octets that were written to the socket.
     pub given: u64,
-    /// Those of them that the other host has acknowledged.
+    /// Octets of them that the other host has acknowledged.
     pub acknowledged: u64,
-    /// We have sent our end.
+    /// Whether we have sent our end.
     pub end_sent: bool,
-    /// The other host has sent its end.
+    /// Whether the other host has sent its end.
     pub end_received: bool,
-    /// The connection is over: by both ends or by a reset, which the next read or write tells.
+    /// Whether the connection is over, by both ends or by a reset; the next read or write tells which.
     pub closed: bool,
 }
 
@@ -82,7 +82,7 @@ impl Baseline {
         })
     }
 
-    /// Where the connection stands.
+    /// The present position of the connection.
     ///
     /// # Errors
     /// The socket is not TCP, the kernel is older than 4.19, or the counters do not stand still

@@ -1,4 +1,4 @@
-//! The keeper itself: a loop that holds sockets until a gateway takes them, or none comes.
+//! The keeper itself: a loop that holds sockets until a gateway takes them, or until no gateway has come in time.
 
 use super::message::Message;
 use super::record::SocketRecord;
@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 /// A keeper's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeeperConfig {
-    /// The time for which it stays without a gateway, until one said otherwise.
+    /// The time for which it stays without a gateway, until a gateway tells another one.
     pub keep_for: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Default for KeeperConfig {
     }
 }
 
-/// The time for which a gateway that takes its sockets may not read.
+/// The longest pause in reading of a gateway that takes the keeper's sockets.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages in one turn: more than the line holds, so that a dead gateway's are all heard.
 const MESSAGES_PER_TURN: usize = 65_536;
@@ -84,7 +84,7 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
         keep_for: config.keep_for,
     };
     let mut gateway: Option<OwnedFd> = None;
-    // One of another version takes nothing, and is started again and again while our ports are in its way.
+    // A gateway of another version takes nothing, and is started again and again while our ports are in its way.
     let mut was_understood = false;
     let mut alone_since = clock.now();
     let mut ready: Vec<Ready> = Vec::new();
@@ -101,7 +101,7 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
             limit = Some(left);
         }
         wait(&sources, limit, &mut ready)?;
-        // In this order: who called while the old one was alive is a second gateway, not the next.
+        // In this order, since a caller while the old gateway was alive is a second gateway, not the next.
         let mut caller = match seqpacket::accept(listener) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => None,
             accepted => accepted?,
@@ -121,7 +121,7 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
             was_understood = false;
         }
         if let Some(second) = caller {
-            // One that does not hear why sees the end.
+            // A gateway that does not get the message sees the end of the line.
             drop(seqpacket::send(&second, &Message::Busy.encode(), None));
         }
     }
@@ -132,7 +132,7 @@ pub fn run(listener: &OwnedFd, config: KeeperConfig) -> io::Result<()> {
 }
 
 impl Keeper {
-    /// Handles what the gateway said. In order: what a dead one had said is handled before its end.
+    /// Handles the gateway's messages in order: those of a dead gateway are handled before its end.
     fn hear(&mut self, gateway: &OwnedFd, was_understood: &mut bool) -> Heard {
         for _ in 0..MESSAGES_PER_TURN {
             let (octets, socket) = match seqpacket::receive(gateway) {
@@ -156,11 +156,11 @@ impl Keeper {
                 (Ok(Message::Forget { flow }), _) => drop(self.held.remove(&flow)),
                 (Ok(Message::Take { keep_for }), _) => {
                     self.keep_for = keep_for;
-                    // One that died meanwhile has said more before its end.
+                    // A gateway that died meanwhile has sent more before its end.
                     let _ = self.give_all(gateway);
                 }
                 (Ok(Message::Accept { port, record }), _) => {
-                    // One that died meanwhile has said more before its end.
+                    // A gateway that died meanwhile has sent more before its end.
                     let _ = self.accept(gateway, port, record);
                 }
                 (

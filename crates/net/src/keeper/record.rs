@@ -9,7 +9,7 @@ pub const NOTE_BYTES_MAX: usize = 2048;
 /// The facts that the next gateway must know to go on with a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketRecord {
-    /// Whose connection it is: our client's, or ours to the destination.
+    /// The side of the connection: our client's, or ours to the destination.
     pub role: Role,
     /// The kernel's counters at its birth.
     pub baseline: Baseline,

@@ -76,8 +76,8 @@ pub(super) fn receive(connection: impl AsFd) -> io::Result<Received> {
     let mut into = [IoSliceMut::new(&mut octets)];
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let mut once = || rustix::net::recvmsg(&connection, &mut into, &mut control, flags);
-    // One that died with messages unread resets its end, which is told once, before what it had
-    // sent.
+    // A process that died with messages unread resets its end. The kernel tells that once, before the messages
+    // that it had sent.
     let received = match once() {
         Err(rustix::io::Errno::CONNRESET) => once()?,
         received => received?,

@@ -14,11 +14,11 @@ const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
 pub(super) enum State {
     /// Neither end was sent, or the connection is not there yet.
     Open,
-    /// Ours was sent.
+    /// Our end was sent.
     EndSent,
-    /// Theirs was received.
+    /// The other host's end was received.
     EndReceived,
-    /// Both.
+    /// Our end was sent, and the other host's received.
     BothEnds,
     /// Over: by both ends, or by a reset. The kernel does not say which.
     Closed,
@@ -32,9 +32,9 @@ pub(super) struct TcpInfo {
     pub(super) acked: u64,
     /// Sequence numbers received in order: an end counts as one.
     pub(super) received: u64,
-    /// Octets sent, each as often as it was.
+    /// Octets sent, retransmissions included.
     pub(super) sent: u64,
-    /// Octets sent again.
+    /// Octets retransmitted.
     pub(super) sent_again: u64,
 }
 

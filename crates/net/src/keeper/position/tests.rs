@@ -1,4 +1,4 @@
-//! The kernel's counters say what went through, in every state that a connection can be found in.
+//! The positions that the kernel's counters give, in every state that a connection can be found in.
 
 use super::*;
 use fulmar_proto::splice::Role;
@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// A connection: who connected, who accepted, and the baselines of both.
+/// A connection: the side that connected, the side that accepted, and the baselines of both.
 struct Pair {
     opener: TcpStream,
     acceptor: TcpStream,
@@ -216,7 +216,7 @@ fn a_connection_that_ended_well_keeps_its_counts_and_its_unread_octets() {
 #[test]
 fn both_ends_at_once_are_counted_too() {
     let pair = pair("127.0.0.1");
-    // Neither has been acknowledged when the other is sent, if the scheduler is kind; either way the
+    // If the scheduler is kind, neither end has been acknowledged when the other one is sent. Either way the
     // counts are the same.
     pair.opener.shutdown(Shutdown::Write).unwrap();
     pair.acceptor.shutdown(Shutdown::Write).unwrap();
