@@ -1,8 +1,8 @@
-//! Damaged files, set aside: for the operator to look at, and in nobody's way.
+//! Damaged files, set aside for the operator to look at.
 //!
-//! Damage never deletes: the octets may be all that is left of them. But a disk that goes bad must not
-//! fill itself, so there is a bound, in files and octets, beyond which the oldest give way, each with a
-//! notice. Names begin with a number that grows, so that age shows and none takes another's place.
+//! A damaged file is not deleted at once: no other copy of its octets may be left. But a failing disk must not
+//! fill itself, so there is a bound, in files and octets. Beyond it the oldest files are removed, each with a
+//! notice. Names begin with a number that grows, so that their age shows and none replaces another.
 
 use super::disk::Disk;
 use super::space::Space;
@@ -11,20 +11,20 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// Files, at most.
+/// The most files set aside.
 pub(super) const FILES_ASIDE_MAX: usize = 1_024;
 
 /// The damaged files that lie aside.
 #[derive(Debug)]
 pub(super) struct Aside {
-    /// Octets, at most, but for the latest file.
+    /// The most octets set aside, but for the latest file.
     limit: ByteCount,
     files: Mutex<Files>,
 }
 
 #[derive(Debug, Default)]
 struct Files {
-    /// Names and octets, the oldest first.
+    /// Names and lengths, the oldest first.
     all: VecDeque<(String, u64)>,
     octets: u64,
     next: u64,
@@ -66,7 +66,7 @@ impl Aside {
                 break;
             };
             files.octets -= octets;
-            // One that cannot be removed is found again at the next start.
+            // A file that cannot be removed is found again at the next start.
             if disk.remove_aside(&oldest).is_ok() {
                 space.gave_way(oldest);
             }
@@ -74,7 +74,7 @@ impl Aside {
         Ok(())
     }
 
-    /// Files and octets.
+    /// The number of files set aside, and their octets.
     pub(super) fn holds(&self) -> (usize, ByteCount) {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         (files.all.len(), ByteCount(files.octets))

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 /// The file that names the format and carries the lock.
 const LOCK: &str = "store";
-/// Where damaged files lie.
+/// The name of the directory for damaged files.
 pub(super) const ASIDE: &str = "damaged";
 const ELSEWHERE: &str = "write another directory in [custody]";
 const OURS: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
-/// The format's name and number fit.
+/// The longest line: the format's name and number fit.
 const LINE_BYTES_MAX: u64 = 64;
 
 /// A directory that this process holds.
@@ -91,14 +91,14 @@ impl Directory {
         Ok(line)
     }
 
-    /// Writes it anew.
+    /// Writes that line anew.
     pub(super) fn set_line(&self, line: &str) -> io::Result<()> {
         self.lock.set_len(0)?;
         (&self.lock).write_all(line.as_bytes())?;
         self.lock.sync_all()
     }
 
-    /// Where damaged files lie, if there is such a place.
+    /// The directory for damaged files, if there is one.
     fn aside(&self) -> io::Result<File> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let aside = File::from(rustix::fs::openat(

@@ -21,30 +21,30 @@ pub(super) trait Disk: Debug + Send + Sync {
     fn distrust(&self, _name: &str) -> io::Result<Option<String>> {
         Ok(None)
     }
-    /// Takes a name away.
+    /// Removes a name.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Brings the names to the disk.
+    /// Syncs the names to the disk.
     fn sync_names(&self) -> io::Result<()>;
     /// Moves a file, or what has its name, to the damaged ones, under a name that none of them has, and
     /// says how many octets it has.
     fn set_aside(&self, name: &str, aside: &str) -> io::Result<u64>;
-    /// The damaged ones, with their octets.
+    /// The damaged files, with their lengths.
     fn list_aside(&self) -> io::Result<Vec<(String, u64)>>;
-    /// Takes away one of them.
+    /// Removes one of the damaged files.
     fn remove_aside(&self, aside: &str) -> io::Result<()>;
 }
 
 /// An open file. Others may read and write it at once.
 pub(super) trait DiskFile: Debug + Send + Sync {
-    /// Writes octets at `place` and says how many of them.
+    /// Writes octets at `place` and returns how many of them.
     fn write_at(&self, pieces: &[IoSlice<'_>], place: u64) -> io::Result<usize>;
-    /// Reads octets from `place` and says how many; 0 at the end.
+    /// Reads octets from `place` and returns how many; 0 at the end.
     fn read_at(&self, into: &mut [u8], place: u64) -> io::Result<usize>;
     /// Its length.
     fn len(&self) -> io::Result<u64>;
-    /// Cuts it.
+    /// Sets its length.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Brings octets and length to the disk.
+    /// Syncs octets and length to the disk.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -83,7 +83,7 @@ pub(super) fn write_all(
     while !pieces.is_empty() {
         match file.write_at(pieces, place) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            // Fewer than offered: a signal, or the last octets of a disk.
+            // Fewer than offered were written: a signal came, or these are the last octets of a disk.
             Ok(written) => {
                 IoSlice::advance_slices(&mut pieces, written);
                 place += written as u64;
@@ -95,7 +95,7 @@ pub(super) fn write_all(
     Ok(())
 }
 
-/// Reads until `into` is full or the file ends, and says how many octets there were.
+/// Reads until `into` is full or the file ends, and returns the number of octets read.
 pub(super) fn read_full(file: &dyn DiskFile, into: &mut [u8], place: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < into.len() {

@@ -16,7 +16,7 @@ pub enum StoreError {
         "custody store {path} has format {found}, and this fulmar reads format {supported}; drain it with the fulmar that wrote it, or use another directory"
     )]
     Version {
-        /// The file that says so.
+        /// The file that names the format.
         path: PathBuf,
         /// The format found.
         found: String,
@@ -28,10 +28,10 @@ pub enum StoreError {
         "{0} is no custody store: it is not empty and has no file `store`; use another directory"
     )]
     NotAStore(PathBuf),
-    /// Others may have put there what is in it.
+    /// Others may have written what is in it.
     #[error("custody store: {} {problem}", .path.display())]
     Untrusted {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
         /// The problem with it, and the remedy.
         problem: String,
@@ -41,7 +41,7 @@ pub enum StoreError {
     Io {
         /// The attempt.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,

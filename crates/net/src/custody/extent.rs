@@ -1,4 +1,4 @@
-//! Which of a flow's octets lie in one segment, and where in its file.
+//! A segment: the octets of a flow in it, and their places in its file.
 
 use super::segment::Layout;
 
@@ -11,16 +11,16 @@ pub(super) struct Segment {
     pub(super) end: u64,
     pub(super) file_bytes: u64,
     pub(super) layout: Layout,
-    /// Something follows in the file that is no record and was one, perhaps: nothing is written behind
+    /// Whether something follows in the file that is no record and was one, perhaps. Nothing is written behind
     /// it, and the file is kept when its octets are no longer needed.
     pub(super) is_damaged: bool,
-    /// Where some of its records lie, in order: offset, place in the file.
+    /// The places of some of its records, in order: offset, place in the file.
     pub(super) index: Vec<(u64, u64)>,
 }
 
-/// The file between two entries of an index, at most, but for one record.
+/// The most octets of the file between two entries of an index, but for one record.
 const INDEX_STEP_BYTES: u64 = 16 << 10;
-/// Enough for what lies between two entries of an index, and the record after it.
+/// The octets of one read: enough for those between two entries of an index, and the record after them.
 pub(super) const READ_BYTES: u64 = 128 << 10;
 
 impl Segment {
@@ -36,7 +36,7 @@ impl Segment {
         }
     }
 
-    /// A record of `len` octets follows.
+    /// Adds a record of `len` octets.
     pub(super) fn grow(&mut self, len: usize) {
         let indexed = self.index.last().map(|(_, place)| place + INDEX_STEP_BYTES);
         if indexed.is_none_or(|next| self.file_bytes >= next) {

@@ -31,8 +31,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Sets a file of the store aside; one that cannot be moved stays, and is met again at the next
-    /// start.
+    /// Sets a file of the store aside. A file that cannot be moved stays, and is met again at the next start.
     pub(super) fn set_aside(&self, name: &str) {
         match self.aside.put(&*self.disk, &self.space, name) {
             Ok(()) => self.space.was_set_aside(name),
@@ -50,21 +49,21 @@ impl Shared {
 )]
 pub struct FlowStore {
     shared: Arc<Shared>,
-    /// As it is in the active segment, in slot `slot`.
+    /// The header as it is in the active segment, in slot `slot`.
     header: Header,
     slot: u64,
-    /// Without gaps; the last one is active. Never empty.
+    /// The segments, without gaps; the last one is active. Never empty.
     segments: VecDeque<Segment>,
     active: Arc<dyn DiskFile>,
     is_new: bool,
-    /// Something lies behind the active segment's records that could not be cut off, and must be before
-    /// another is written.
+    /// Whether octets lie behind the active segment's records that could not be cut off. They must be cut off before
+    /// another record is written.
     is_uncut: bool,
-    /// The header is not in the active segment as it is here, and must be before a record is.
+    /// Whether the active segment has an older header than this. The header must be written before a record is.
     is_stale: bool,
-    /// Octets could not be kept or given back: what there is is evidence.
+    /// Whether octets could not be kept or given back: the files are then evidence.
     is_faulty: bool,
-    /// Released, and not deleted yet: in order, or what is left would have a gap.
+    /// Segments that are released and not deleted yet. They are deleted in order, so that the rest has no gap.
     doomed: VecDeque<Segment>,
     released: u64,
     end: u64,
@@ -78,16 +77,16 @@ pub struct FlowStore {
 /// A flow's files as they were found.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// The active one's.
+    /// The active file's header.
     pub(super) header: Header,
     pub(super) slot: u64,
-    /// With at least one, without gaps.
+    /// The segments: at least one, without gaps.
     pub(super) segments: VecDeque<Segment>,
-    /// All of them, the active one last.
+    /// All files, the active one last.
     pub(super) open: Vec<Arc<dyn DiskFile>>,
     pub(super) active: Arc<dyn DiskFile>,
     pub(super) is_uncut: bool,
-    /// The header is from another file.
+    /// Whether the header is from another file.
     pub(super) is_stale: bool,
 }
 
@@ -126,7 +125,7 @@ impl FlowStore {
         Ok(flow)
     }
 
-    /// A flow that was found. What was written before may be on no disk yet: it is safe when it was
+    /// A flow that was found. Octets written before may not be on the disk yet: they are safe once they were
     /// synced again.
     pub(super) fn found(shared: Arc<Shared>, files: Files) -> Self {
         let open = files.open.clone();
@@ -201,7 +200,7 @@ impl FlowStore {
         }
     }
 
-    /// Everything before is on the disk.
+    /// The offset before which everything is on the disk.
     pub(super) fn synced_end(&self) -> u64 {
         self.progress.safe()
     }
@@ -215,19 +214,19 @@ impl FlowStore {
     pub fn room(&self) -> usize {
         let header = RECORD_HEADER_BYTES as u64;
         let left = self.shared.space.left().saturating_sub(header);
-        // For large amounts, the headers of all records count.
+        // For large amounts, the headers of all records must be counted.
         let left = left - left / (PAYLOAD_BYTES_MAX as u64) * header;
         usize::try_from(left).unwrap_or(usize::MAX)
     }
 
-    /// Takes octets at the end and says how many: fewer than offered when the store or its disk is
+    /// Takes octets at the end and returns how many: fewer than offered when the store or its disk is
     /// full; ask again later.
     ///
     /// # Errors
     /// [`FlowFault::Io`] if the disk fails, [`FlowFault::Finished`] after [`FlowStore::finish`], of
     /// this process or the one before; nothing was taken.
     pub fn append(&mut self, octets: &[u8]) -> Result<usize, FlowFault> {
-        // The end is on the disk: more octets would contradict it, and be damage at the next start.
+        // The end is on the disk: further octets would contradict it, and count as damage at the next start.
         if let Some(total) = self.header.finished {
             return Err(FlowFault::Finished(total));
         }
@@ -265,7 +264,7 @@ impl FlowStore {
         Ok(taken)
     }
 
-    /// Octets from offset `from` on that lie in one piece, at most `max`; empty at the end.
+    /// Octets from offset `from` on that lie in one piece, at most `max` of them; empty at the end.
     ///
     /// # Errors
     /// [`FlowFault`] if they were released, or cannot be read, or are not what was written.
@@ -286,7 +285,7 @@ impl FlowStore {
         Ok(&piece[..piece.len().min(max)])
     }
 
-    /// Everything before offset `to` is needed no more.
+    /// Releases everything before offset `to`, which is needed no more.
     pub fn release(&mut self, to: u64) {
         self.released = self.released.max(to.min(self.end));
         while self.segments.len() > 1
@@ -307,12 +306,12 @@ impl FlowStore {
             && !self.active_segment().is_damaged
             && self.active_segment().file_bytes >= HEADER_BYTES as u64 + self.shared.reuse_bytes
         {
-            // It stays as it is if that fails, and costs its space.
+            // If that fails, the file stays as it is and costs its space.
             drop(self.reuse_active());
         }
     }
 
-    /// The client sends no more. Needs no space.
+    /// Notes the end of the flow: the client sends no more. Needs no space.
     ///
     /// # Errors
     /// [`FlowFault::Io`] if the disk fails.
@@ -321,8 +320,7 @@ impl FlowStore {
         self.replace_header(|header| header.finished = finished)
     }
 
-    /// Replaces what the driver noted about the flow, at most [`RECORD_BYTES_MAX`] octets. Needs no
-    /// space.
+    /// Replaces the driver's record of the flow, at most [`RECORD_BYTES_MAX`] octets. Needs no space.
     ///
     /// # Errors
     /// [`FlowFault::Io`] if the disk fails, or the record is too long.
@@ -331,8 +329,8 @@ impl FlowStore {
         self.replace_header(|header| header.record = record)
     }
 
-    /// The flow is over: its files go. After a fault they are set aside, since what they hold was taken
-    /// and is nowhere else.
+    /// Deletes the files of a flow that is over. After a fault they are set aside, since their octets were taken
+    /// and are nowhere else.
     ///
     /// # Errors
     /// [`FlowFault::Io`] if the disk fails; the flow may be back after a restart.
@@ -342,10 +340,10 @@ impl FlowStore {
             return Ok(());
         }
         if self.segments.len() + self.doomed.len() > 1 {
-            // Several files do not go at once: a kill among them must not leave half a flow.
+            // Several files are not deleted in one step: a kill between must not leave half a flow.
             self.replace_header(|header| header.ended = true)?;
         }
-        // The one that says so goes last, and not before the others.
+        // The file that says that the flow is over is deleted last.
         let last = self.segments.pop_back();
         self.doomed.append(&mut self.segments);
         self.doomed.extend(last);
@@ -356,7 +354,7 @@ impl FlowStore {
         Ok(())
     }
 
-    /// The flow is over, and what it holds reaches nobody: its files are kept beside the store.
+    /// Sets the files of a flow aside that is over and whose octets reach nobody.
     pub fn set_aside(mut self) {
         self.doomed.append(&mut self.segments);
         for gone in core::mem::take(&mut self.doomed) {
@@ -392,7 +390,7 @@ impl FlowStore {
         }
         let place = self.active_segment().file_bytes;
         if self.is_uncut {
-            // What is left over would be damage behind a shorter record.
+            // Left-over octets would be damage behind a shorter record.
             self.active.set_len(place)?;
             self.is_uncut = false;
         }
@@ -419,7 +417,7 @@ impl FlowStore {
             generation: 0,
             ..self.header.clone()
         };
-        // Only when the new file is there is its header the one to replace: the old file has its own.
+        // The old file has a header of its own: the new file's is used only once that file is there.
         self.active = segment_file::create(&*self.shared.disk, &header, false)?;
         self.header = header;
         self.slot = 0;
@@ -480,7 +478,7 @@ impl FlowStore {
         cut.map_err(FlowFault::io("cut"))
     }
 
-    /// Writes another header beside the one that counts. If that fails, this one still does.
+    /// Writes another header beside the valid one. If that fails, the old one stays valid.
     fn replace_header(&mut self, change: impl FnOnce(&mut Header)) -> Result<(), FlowFault> {
         let written = self.write_header(change);
         written.map_err(|error| {
@@ -496,7 +494,7 @@ impl FlowStore {
             Layout::One => 0,
             Layout::Two => 1 - self.slot,
         };
-        // Also after a failure, which may have come after the write: no two differ under one number.
+        // Also after a failure, which may have come after the write: no two different headers have one number.
         self.header.generation += 1;
         let mut header = self.header.clone();
         change(&mut header);
@@ -513,14 +511,14 @@ impl FlowStore {
     fn queue_sync(&mut self) {
         let is_new = core::mem::take(&mut self.is_new);
         let syncer = &self.shared.syncer;
-        // Without a segment it is being forgotten, and there is nothing to keep safe.
+        // Without a segment the flow is being forgotten, and there is nothing to keep safe.
         if let Some(active) = self.segments.back() {
             let file = (active.named, &self.active);
             syncer.wrote(&self.progress, self.end, file, is_new);
         }
     }
 
-    /// Deletes what is released, as far as the disk lets us.
+    /// Deletes the released segments, as far as the disk lets us.
     fn delete_doomed(&mut self) {
         while let Some(segment) = self.doomed.pop_front() {
             // A file that is open still takes its space.
@@ -531,7 +529,7 @@ impl FlowStore {
             } else if let Err(error) = self.shared.disk.remove(&name)
                 && error.kind() != ErrorKind::NotFound
             {
-                // Tried again when the next one goes, and found again at the next start.
+                // It is tried again with the next one, and found again at the next start.
                 self.doomed.push_front(segment);
                 return;
             }

@@ -6,17 +6,17 @@
 //! acknowledges.
 //!
 //! # Promises
-//! - What [`FlowStore::append`] took survives the death of the process: `pwrite` has returned. What
-//!   a power cut may take says the [`SyncPolicy`]. No policy syncs on the caller's thread.
+//! - Octets that [`FlowStore::append`] took survive the death of the process: `pwrite` has returned. The
+//!   [`SyncPolicy`] bounds what a power cut may take. No policy syncs on the caller's thread.
 //! - Bounded: at its limit, or on a full disk, it takes nothing, says so once, and goes on when there
 //!   is room. Releasing, finishing and forgetting need no space.
-//! - What comes back is what was appended, checked by CRC-32. Damage ends the flow that it hit, after
-//!   what lies before it, and no other; it is never a panic, and keeps no store from opening.
+//! - The octets that come back are those that were appended, checked by CRC-32. Damage ends the flow that it hit,
+//!   after the octets before it, and no other flow. It is never a panic, and keeps no store from opening.
 //! - Damaged files are not deleted but set aside, up to a bound.
-//! - Any call to the disk may fail, or write a part, at any time: what was appended is still there, or
-//!   the flow says that it has a fault.
-//! - A flow is finished only if its end was recorded. One without reads as a connection that broke.
-//! - What others may have put there is refused: the directory, or the one file.
+//! - Any call to the disk may fail, or write a part, at any time: the appended octets are still there, or
+//!   the flow reports a fault.
+//! - A flow is finished only if its end was recorded. A flow without an end reads as a connection that broke.
+//! - A directory or file that others may have written is refused.
 //!
 //! # Does not
 //! - Hide the octets: the files are readable by the owner only and not encrypted.
@@ -25,9 +25,9 @@
 //! # Files
 //! `store` names the format and carries the lock. A flow lies in segments
 //! `<flow>-<offset of its first octet>.segment`: a header in two slots, written in turn, then
-//! records, appended. A segment is deleted when all of it is released, a damaged one moved to
-//! `damaged/`. Why files of our own and no database: ADR 0009. Why they are as they are, and how that is
-//! tested with a disk that fails: ADR 0020.
+//! records, appended. A segment is deleted when all of it is released; a damaged segment is moved to
+//! `damaged/`. ADR 0009 gives the reasons for files of our own and no database, ADR 0020 those for their
+//! form, and the tests with a disk that fails.
 
 mod aside;
 mod directory;

@@ -31,7 +31,7 @@ pub enum StoreNotice {
     SetAside {
         /// The store.
         directory: PathBuf,
-        /// The file, as it was called.
+        /// The file, by its former name.
         file: String,
     },
     /// A damaged file of a flow could not be moved. It is left alone, and met again at the next start.

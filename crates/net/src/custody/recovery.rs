@@ -31,22 +31,22 @@ pub struct Recovery {
 pub struct Recovered {
     /// Its octets, record and end.
     pub store: FlowStore,
-    /// Octets of its file after the last whole record: an append that did not return, or what a
-    /// power cut took. They were cut off.
+    /// Octets of its file after the last whole record, of an append that did not return or that a power cut
+    /// cut short. They were cut off.
     pub torn_bytes: u64,
-    /// It ends where this begins, without a clean end. The files that it hit are set aside, at once or
-    /// when the octets before are no longer needed.
+    /// The damage at which it ends, without a clean end. The damaged files are set aside, at once or when the
+    /// octets before them are no longer needed.
     pub damage: Option<Damaged>,
 }
 
-/// A flow that was hit.
+/// A flow that was damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// Its name.
     pub flow: FlowId,
     /// The driver's record of it, if that can be read.
     pub record: Option<Vec<u8>>,
-    /// The file, and what is wrong with it.
+    /// The file, and the fault in it.
     pub why: String,
 }
 
@@ -71,13 +71,13 @@ struct Found {
     torn_bytes: u64,
     /// The damage that follows the last record, if the octets there are no torn record.
     damage: Option<String>,
-    /// The header is that of the file before.
+    /// Whether the header is that of the file before.
     is_stale: bool,
 }
 
 impl Found {
-    /// Made and not written to since: its header is that of the file before, or an older one if making it
-    /// had failed and it could not be removed.
+    /// Whether it was made and not written to since: its header is that of the file before, or an older one if
+    /// making it had failed and it could not be removed.
     fn is_unused(&self) -> bool {
         let Segment {
             start, end, named, ..
@@ -88,9 +88,9 @@ impl Found {
 
 enum Scan {
     Found(Box<Found>),
-    /// Made by a process that died before it was of use, or gone.
+    /// The file was made by a process that died before the file was of use, or it is gone.
     Unborn,
-    /// Useless, for this reason.
+    /// The file is useless, for this reason.
     Bad(String),
 }
 
@@ -98,7 +98,9 @@ enum Scan {
 pub(super) fn recover(shared: &Arc<Shared>) -> Result<Recovery, StoreError> {
     let mut recovery = Recovery::default();
     let files = files(shared)?;
-    // Before anything is moved: the flows may be whole, and a volume or a umask have widened the modes of all.
+    // This comes before anything is moved: the flows may be whole, and a volume or a umask may have widened the
+    // modes of
+    // all files.
     for name in files.values().flatten() {
         let path = || shared.directory.join(name);
         match shared.disk.distrust(name) {
@@ -107,7 +109,7 @@ pub(super) fn recover(shared: &Arc<Shared>) -> Result<Recovery, StoreError> {
                 let path = path();
                 return Err(StoreError::Untrusted { path, problem });
             }
-            // Met again when it is read.
+            // The error is met again when the file is read.
             Err(error) if disk::is_of_the_file(&error) || error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(StoreError::io("look at", path())(error)),
         }
@@ -164,8 +166,8 @@ fn take_up(
         drop(names.try_for_each(remove));
         return Ok(());
     }
-    // A file is emptied and used again, and then begins later than it is called, only when everything
-    // before was released. A power cut brings deleted names back.
+    // A file that was emptied and used again begins at a later offset than its name says. That happens only when
+    // everything before was released. A power cut brings deleted names back.
     let is_reused = |file: &Found| file.header.start > file.segment.named;
     if let Some(first) = found.iter().rposition(is_reused) {
         let released = found.drain(..first);
@@ -212,8 +214,8 @@ fn take_up(
     Ok(())
 }
 
-/// Gives the last of these files, sorted, if it is an unused one, the header of the one before, and names it:
-/// what was noted after making it had failed is there.
+/// Gives the last of these sorted files, if it is unused, the header of the file before, and returns its name. Notes
+/// after a failed making of the last file are in that header.
 fn correct_unused(found: &mut [Found]) -> Option<String> {
     let [.., before, last] = found else {
         return None;
@@ -231,15 +233,15 @@ fn correct_unused(found: &mut [Found]) -> Option<String> {
     Some(last.name.clone())
 }
 
-/// Those of these files, sorted, that are the flow from its first octet on; the others; and what is wrong
-/// if there is damage.
+/// The ones of these sorted files that are the flow from its first octet on, the other files, and the fault if there
+/// is damage.
 fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
     let mut kept: Vec<Found> = Vec::new();
     let mut why = None;
     let mut found = found.into_iter().peekable();
     let mut spare = Vec::new();
     while let Some(mut file) = found.next() {
-        // Made for octets that then went into this file after all.
+        // The next file was made for octets that then went into this file after all.
         let held = file.header.start..file.segment.end;
         while let Some(unused) =
             found.next_if(|next| next.is_unused() && held.contains(&next.header.start))
@@ -256,7 +258,7 @@ fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
         let next = found.peek();
         let end = file.segment.end;
         if next.is_some_and(|next| next.header.start == end) {
-            // What follows the records is a leftover of an append that failed: nothing is missing.
+            // The octets after the records are left over from an append that failed: nothing is missing.
             file.damage = None;
             kept.push(file);
             continue;
@@ -274,7 +276,7 @@ fn contiguous(found: Vec<Found>) -> (Vec<Found>, Vec<Found>, Option<String>) {
         break;
     }
     let mut rest: Vec<Found> = found.chain(spare).collect();
-    // Without records it has nothing but the damage, and the name that the next segment needs.
+    // Without records the file has nothing but the damage, and it has the name that the next segment needs.
     let is_void =
         |last: &mut Found| last.segment.is_damaged && last.segment.end == last.segment.start;
     if kept.len() > 1 {
@@ -347,7 +349,7 @@ fn scan(shared: &Shared, flow: FlowId, name: &str) -> Result<Scan, StoreError> {
     })))
 }
 
-/// Counts the records; `Some` if something follows that is neither one nor the file's end.
+/// Counts the records; `Some` if something follows that is neither a record nor the file's end.
 fn records(layout: Layout, octets: &[u8], segment: &mut Segment, start: u64) -> Option<()> {
     let mut rest = octets.get(layout.header_bytes()..).unwrap_or(&[]);
     loop {
@@ -356,7 +358,7 @@ fn records(layout: Layout, octets: &[u8], segment: &mut Segment, start: u64) -> 
                 segment.grow(record.octets.len());
                 rest = &rest[record.file_bytes..];
             }
-            // Left over from before the file was emptied. More follow if that was given up half-way.
+            // This record is left over from before the file was emptied. More follow if emptying was given up half-way.
             Ok(record) if record.end() <= start && segment.end == start => {
                 segment.file_bytes += record.file_bytes as u64;
                 rest = &rest[record.file_bytes..];
@@ -375,7 +377,7 @@ struct Read {
     file: Arc<dyn DiskFile>,
     octets: Vec<u8>,
     on_disk: u64,
-    /// Why the rest of it cannot be read: damage like any other.
+    /// The reason why the rest of it cannot be read: damage like any other.
     broken: Option<io::Error>,
 }
 
@@ -396,7 +398,7 @@ fn read(shared: &Shared, name: &str) -> io::Result<Read> {
     while place < len {
         let end = len.min(place + READ_STEP_BYTES);
         match disk::read_full(&*file, &mut octets[place..end], place as u64) {
-            // Shorter than it was a moment ago.
+            // The file is shorter than it was a moment ago.
             Ok(0) => break,
             Ok(read) => place += read,
             Err(error) if disk::is_of_the_file(&error) => {
@@ -415,7 +417,7 @@ fn read(shared: &Shared, name: &str) -> io::Result<Read> {
     })
 }
 
-/// The largest that a store chooses, whatever its limit.
+/// The largest segment size that a store chooses, whatever its limit.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 const READ_STEP_BYTES: usize = 64 << 10;
 
@@ -424,7 +426,8 @@ fn named(name: &str) -> Option<u64> {
     u64::from_str_radix(start, 16).ok()
 }
 
-/// Takes up a flow's files, and says how much was torn from the last. `record` is a newer one than theirs.
+/// Takes up a flow's files, and returns how many octets were torn from the last. `record` is newer than the one
+/// in them.
 fn go_on(
     shared: &Arc<Shared>,
     kept: Vec<Found>,
@@ -441,7 +444,7 @@ fn go_on(
     let is_torn = last.torn_bytes > 0 && !last.segment.is_damaged;
     let is_cut = is_torn && last.file.set_len(last.segment.file_bytes).is_ok();
     if last.is_stale {
-        // One that was cut short while it was made: its second slot must need no space.
+        // For a file that was cut short while it was made: its second slot must need no space.
         drop(last.file.set_len(last.segment.file_bytes));
     }
     let torn_bytes = if is_torn { last.torn_bytes } else { 0 };

@@ -17,9 +17,9 @@
 //!
 //! Big-endian. The header is the slot with the higher generation of those that are whole; it is replaced
 //! by writing the other one, so that a write that is cut short, fails or is torn by a power cut leaves the
-//! old header. A record is valid only with its predecessor: its offset is where that one ended. One that
-//! ends before the header's first octet is left over from an interrupted reuse of the file. With a CRC of
-//! its own, a record's length can be believed, so an append that was cut short is told from damage.
+//! old header. A record is valid only with its predecessor: its offset is where the predecessor ended. A record
+//! that ends before the header's first octet is left over from an interrupted reuse of the file. Since a record's
+//! length has a CRC of its own, it can be believed: an append that was cut short is told from damage.
 //!
 //! Format 1, which is read and not written to but for its header, has one slot, no generation (its
 //! record begins at 48), and records of kind 1 without the first CRC, from octet 512 on.
@@ -33,7 +33,7 @@ const SLOT_BYTES: usize = 512;
 /// Octets before the records.
 pub(super) const HEADER_BYTES: usize = 2 * SLOT_BYTES;
 pub(super) const RECORD_HEADER_BYTES: usize = 24;
-/// Octets in one record, at most: what one `peek` of a socket gives.
+/// The most octets in one record: as many as one `peek` of a socket gives.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 65_536;
 /// The longest record that a driver may keep of a flow.
 pub const RECORD_BYTES_MAX: usize = CRC_AT - RECORD_AT;
@@ -43,7 +43,7 @@ const RECORD_AT: usize = 56;
 const CRC_AT: usize = SLOT_BYTES - 4;
 const UNFINISHED: u64 = u64::MAX;
 
-/// Which of the two formats a file has.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// Format 1.
@@ -111,7 +111,7 @@ pub(super) struct Header {
     pub(super) ended: bool,
     /// The number of this version of the header: of two whole slots, the one with the higher number is the header.
     pub(super) generation: u64,
-    /// The driver's, at most [`RECORD_BYTES_MAX`] octets.
+    /// The driver's record, at most [`RECORD_BYTES_MAX`] octets.
     pub(super) record: Vec<u8>,
 }
 
@@ -131,7 +131,7 @@ pub(super) enum NoHeader {
 pub(super) struct FoundHeader {
     pub(super) header: Header,
     pub(super) layout: Layout,
-    /// The slot that it is in.
+    /// The slot with the header.
     pub(super) slot: u64,
 }
 
@@ -165,7 +165,7 @@ impl Header {
             return Err(NoHeader::Unwritten);
         };
         let first = Self::decode(first);
-        // Format 1 has its first record here, which begins otherwise.
+        // Format 1 has its first record here, whose first octets differ from a slot's.
         let second = slots.get(1).map_or(Err(NoHeader::Damaged), Self::decode);
         let second = second.ok().filter(|(_, layout)| *layout == Layout::Two);
         let found = |(header, layout), slot| FoundHeader {
@@ -215,7 +215,7 @@ impl Header {
     }
 }
 
-/// Where a slot begins.
+/// The place where a slot begins.
 pub(super) const fn slot_place(slot: u64) -> u64 {
     slot * SLOT_BYTES as u64
 }
@@ -276,9 +276,9 @@ impl Record<'_> {
 /// Why octets do not begin with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRecord {
-    /// They end inside it, or were never written: the file's end.
+    /// The octets end inside the record, or were never written: this is the file's end.
     Torn,
-    /// They were something else once.
+    /// The octets were something else once.
     Damaged,
 }
 
@@ -343,7 +343,7 @@ pub(super) fn file_name(flow: FlowId, start: u64) -> String {
     format!("{flow}-{start:016x}.segment")
 }
 
-/// The flow of a file of this name; `None` if no segment is called so. Offsets are the header's.
+/// The flow of a file of this name; `None` if it is no segment's name. The offset is read from the header.
 pub(super) fn flow_of(name: &str) -> Option<FlowId> {
     let (flow, start) = name.strip_suffix(".segment")?.split_once('-')?;
     let hex = |text: &str| text.bytes().all(|c| c.is_ascii_hexdigit());

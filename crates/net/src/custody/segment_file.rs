@@ -1,12 +1,12 @@
-//! Writing segment files.
+//! The writing of segment files.
 
 use super::disk::{self, Disk, DiskFile};
 use super::segment::{self, HEADER_BYTES, Header, Layout, RECORD_HEADER_BYTES};
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::Arc;
 
-/// Makes the file of a segment, the `first` of its flow or a later one. On failure there is none, or one
-/// that the next try takes.
+/// Makes the file of a segment, the `first` of its flow or a later one. After a failure there is no file, or one
+/// that the next try uses.
 pub(super) fn create(
     disk: &dyn Disk,
     header: &Header,

@@ -1,4 +1,4 @@
-//! The store's room: what is used of its limit, and whether somebody was told that it is full.
+//! The store's room: the octets used of its limit, and whether somebody was told that it is full.
 
 use super::notice::StoreNotice;
 use fulmar_proto::units::ByteCount;
@@ -23,19 +23,19 @@ struct Told {
     notices: VecDeque<StoreNotice>,
 }
 
-/// The place that has no room. Said to be over only when there is some to spare, since a store that
-/// drains as fast as it fills would otherwise say so all the time.
+/// The place that has no room. Its end is announced only when there is room to spare, since a store that
+/// drains as fast as it fills would otherwise announce it all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Full {
     Limit,
-    /// With the octets that it took since.
+    /// The disk is full; with the octets that it took since.
     Disk(usize),
 }
 
-/// A full disk has room again when it took this much without a failure.
+/// The octets that a full disk must take without a failure before it counts as having room again.
 const SPARE_BYTES: usize = 256 << 10;
 
-/// Notices that nobody fetched, at most; further ones take the place of those about single files, the oldest first.
+/// The most notices that nobody fetched; further ones replace those about single files, the oldest first.
 const NOTICES_MAX: usize = 64;
 
 impl Space {
@@ -58,19 +58,19 @@ impl Space {
         self.limit.0.saturating_sub(self.used().0)
     }
 
-    /// A file grew.
+    /// Counts the growth of a file.
     pub(super) fn add(&self, octets: u64) {
         self.used.fetch_add(octets, Ordering::Relaxed);
     }
 
-    /// A file shrank or went.
+    /// Counts the octets of a file that shrank or was deleted.
     pub(super) fn give_back(&self, octets: u64) {
         let before = self.used.fetch_sub(octets, Ordering::Relaxed);
         debug_assert!(before >= octets, "more given back than was used");
         self.took(0);
     }
 
-    /// Nothing fits below the limit.
+    /// Notes that nothing fits below the limit.
     pub(super) fn at_limit(&self) {
         self.full(Full::Limit, || StoreNotice::LimitReached {
             directory: self.directory.clone(),
@@ -78,7 +78,7 @@ impl Space {
         });
     }
 
-    /// The disk took nothing.
+    /// Notes that the disk took nothing.
     pub(super) fn disk_full(&self, error: &io::Error) {
         self.full(Full::Disk(0), || StoreNotice::DiskFull {
             directory: self.directory.clone(),
@@ -86,7 +86,7 @@ impl Space {
         });
     }
 
-    /// Octets were taken, or given back.
+    /// Notes that octets were taken, or given back.
     pub(super) fn took(&self, octets: usize) {
         let mut told = self.told();
         let over = match &mut told.full {
@@ -112,7 +112,7 @@ impl Space {
         });
     }
 
-    /// A damaged file lies beside the store.
+    /// Announces a damaged file that was set aside.
     pub(super) fn was_set_aside(&self, file: &str) {
         self.told().push(StoreNotice::SetAside {
             directory: self.directory.clone(),
@@ -120,7 +120,7 @@ impl Space {
         });
     }
 
-    /// A damaged file stays in the store.
+    /// Announces a damaged file that stays in the store.
     pub(super) fn not_set_aside(&self, file: &str, error: &io::Error) {
         self.told().push(StoreNotice::NotSetAside {
             directory: self.directory.clone(),
@@ -129,7 +129,7 @@ impl Space {
         });
     }
 
-    /// A file that lay aside made room for later ones.
+    /// Announces the removal of a damaged file for later ones.
     pub(super) fn gave_way(&self, file: String) {
         self.told().push(StoreNotice::GaveWay {
             directory: self.directory.clone(),
@@ -137,7 +137,7 @@ impl Space {
         });
     }
 
-    /// The file that names the format said something else.
+    /// Announces that the file that names the format was damaged.
     pub(super) fn unreadable_line(&self) {
         self.told().push(StoreNotice::LineMended {
             directory: self.directory.clone(),
@@ -157,7 +157,7 @@ impl Space {
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
-        // Nothing is left half done under this lock.
+        // No change under this lock is left half done.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -165,7 +165,7 @@ impl Space {
 impl Told {
     fn push(&mut self, notice: StoreNotice) {
         if self.notices.len() == NOTICES_MAX {
-            // One of those that there are many of: no grave one.
+            // A notice about a single file, of which there may be many, is not a grave one.
             let is_one_of_many = |notice: &StoreNotice| {
                 matches!(
                     notice,

@@ -1,4 +1,4 @@
-//! The directory: who holds it, what it may take.
+//! The store: a directory that one process holds, with a limit on its octets.
 
 use super::aside::Aside;
 use super::directory::Directory;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// A store's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
-    /// Where; made if it is not there. It holds nothing else.
+    /// The directory; made if it is not there. It holds nothing else.
     pub directory: PathBuf,
-    /// Octets of files, at most, but for 1,024 for each flow. Damaged files may take as much again.
+    /// The most octets of files, but for 1,024 for each flow. Damaged files may take as much again.
     pub limit: ByteCount,
     /// The octets that a power cut may take.
     pub sync: SyncPolicy,
@@ -44,19 +44,19 @@ pub struct Claim {
 const NAME_OF_FORMAT: &str = "fulmar custody ";
 /// The whole line of format 1.
 const LINE_OF_FORMAT_1: &str = "fulmar custody 1\n";
-/// A store of this many segments may still be shared by many flows.
+/// The fewest segments of a full store, so that many flows can share it.
 const SEGMENTS: u64 = 256;
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// An emptied file of a quarter of the smallest segment is cut.
 const REUSE_BYTES: u64 = SEGMENT_BYTES_MIN / 4;
 
 impl Store {
-    /// Opens the store and takes up what is in it. `waker` is called when octets became safe under
+    /// Opens the store and takes up its flows. `waker` is called when octets became safe under
     /// [`SyncPolicy::Always`].
     ///
     /// # Errors
     /// [`StoreError`]: another process has it, another version wrote it, it is something else, others
-    /// may write into it, or the system refuses. Damage is none of them.
+    /// may write into it, or the system refuses. Damage is no error.
     pub fn open(config: StoreConfig, waker: Option<Waker>) -> Result<(Self, Recovery), StoreError> {
         Self::claim(config)?.open(waker)
     }
@@ -106,7 +106,7 @@ impl Store {
         self.begin_beyond(flow, start, record)
     }
 
-    /// The same, beyond the store's limit if need be: by 1,024 octets, for each flow that the caller lets begin so.
+    /// Begins a flow, beyond the store's limit if need be: by 1,024 octets for each flow that is begun so.
     /// `None` if the disk is full.
     ///
     /// # Errors
@@ -136,14 +136,14 @@ impl Store {
         self.shared.aside.holds()
     }
 
-    /// Something for the log.
+    /// The next notice, for the log.
     pub fn poll_notice(&self) -> Option<StoreNotice> {
         self.shared.space.poll_notice()
     }
 }
 
 impl Claim {
-    /// Takes up what is in the store, as [`Store::open`] does.
+    /// Opens the store and takes up its flows, as [`Store::open`] does.
     ///
     /// # Errors
     /// As [`Store::open`].

@@ -1,7 +1,7 @@
-//! Bringing octets to the disk, on a thread of its own.
+//! The syncing of octets to the disk, on a thread of its own.
 //!
-//! Flows that wrote something queue themselves, each at most once; the thread takes all that
-//! are queued, syncs their files, and says up to which offset each is safe.
+//! Flows that wrote something queue themselves, each at most once. The thread takes all queued flows, syncs
+//! their files, and notes the offset up to which each is safe.
 
 use super::disk::{Disk, DiskFile};
 use super::space::Space;
@@ -36,7 +36,7 @@ pub(super) struct Progress {
     failed: AtomicBool,
     /// Files written since the last sync.
     dirty: Mutex<Vec<Dirty>>,
-    /// A file was deleted before it was synced. Were its name to come back, it would be half a file.
+    /// Whether a file was deleted before it was synced. If its name came back, it would be half a file.
     lost_names: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ struct Dirty {
     /// The offset in its name.
     named: u64,
     file: Arc<dyn DiskFile>,
-    /// In its directory.
+    /// Whether its name is new in its directory.
     is_new: bool,
 }
 
@@ -63,7 +63,7 @@ impl Progress {
         self.safe.load(Ordering::Acquire)
     }
 
-    /// A file was deleted: while it is open it still takes its space, so instead of it, its name is synced.
+    /// Notes that a file was deleted. While it is open it still takes its space, so its name is synced instead of it.
     pub(super) fn deleted(&self, named: u64) {
         let mut dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
         let before = dirty.len();
@@ -103,7 +103,7 @@ impl Syncer {
         Ok(syncer)
     }
 
-    /// The same without the thread: the worker is the caller's to run.
+    /// Makes a syncer without the thread: the caller runs the worker.
     pub(super) fn by_hand(
         policy: SyncPolicy,
         disk: Arc<dyn Disk>,
@@ -142,7 +142,7 @@ impl Syncer {
         self.policy
     }
 
-    /// `file` of the flow was written; the flow ends at `appended`.
+    /// Notes that `file` of the flow was written; the flow ends at `appended`.
     pub(super) fn wrote(
         &self,
         flow: &Arc<Progress>,
@@ -170,17 +170,17 @@ impl Syncer {
 }
 
 impl Drop for Syncer {
-    /// Waits until what is queued is on the disk.
+    /// Waits until the queued octets are on the disk.
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // A panic over there was printed there.
+            // A panic of the thread was printed there.
             drop(thread.join());
         }
     }
 }
 
-/// Syncs what is queued.
+/// The syncing side: it syncs the queued flows.
 #[derive(Debug)]
 pub(super) struct Worker {
     queued: Receiver<Arc<Progress>>,
@@ -207,7 +207,7 @@ impl Worker {
         }
     }
 
-    /// Syncs what is queued now.
+    /// Syncs the flows that are queued now.
     #[cfg(test)]
     pub(super) fn run_once(&self) {
         let flows: Vec<_> = self.queued.try_iter().collect();
@@ -218,7 +218,7 @@ impl Worker {
         let mut waiting = Vec::with_capacity(flows.len());
         let mut new_names = false;
         for flow in flows {
-            // In this order: what is written from here on queues the flow again.
+            // In this order: a write from here on queues the flow again.
             flow.queued.store(false, Ordering::Release);
             let appended = flow.appended.load(Ordering::Acquire);
             let dirty = {

@@ -18,13 +18,13 @@ const SECTOR_BYTES: usize = 512;
 /// A fault injected into one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Fails, and did nothing.
+    /// The call fails, and did nothing.
     Fails(Errno),
-    /// Fails, and has done it.
+    /// The call fails, and has done its work.
     FailsLate(Errno),
-    /// A read or write does a part, and the next call fails.
+    /// A read or write does a part of its work, and the next call fails.
     Short(Errno),
-    /// The process dies in it.
+    /// The process dies in the call.
     Dies,
 }
 
@@ -74,7 +74,7 @@ struct State {
     rng: Rng,
     inodes: Vec<Inode>,
     names: Names,
-    /// At the last sync and after each change since.
+    /// The names at the last sync, and those after each change since.
     moments: Vec<Names>,
     calls: u64,
     plan: Option<(u64, Fault)>,
@@ -98,7 +98,7 @@ struct File {
 /// The part of its work that a call does, and its end.
 enum Todo {
     All,
-    /// And fail then.
+    /// All of it, and then fail.
     AllAndFail(Errno),
     Part,
     PartAndDie,
@@ -157,7 +157,7 @@ impl SimulatedDisk {
         core::mem::take(&mut self.state().destroyed)
     }
 
-    /// The power goes, and comes back.
+    /// Cuts the power, and brings it back.
     pub(super) fn power_cut(&self) {
         let mut state = self.state();
         let State {
@@ -242,7 +242,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// A call that is done or not.
+    /// Makes a call that is done as a whole or not at all.
     fn whole<T>(&self, work: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         self.call(|state, todo| {
             if matches!(todo, Todo::PartAndDie) && state.rng.chance(0.5) {

@@ -23,7 +23,7 @@ const REUSE_BYTES: u64 = 600;
 const APPEND_MAX: u64 = 900;
 const LIMIT: ByteCount = ByteCount(64 << 10);
 
-/// The sizes of a history's segments. Each seed has its history in either.
+/// The sizes of a history's segments. Each seed has a history with either size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Segments {
     /// A flow has one or two, with many records.
@@ -78,22 +78,22 @@ impl AddAssign for Happened {
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each was asked for or not")]
 struct Model {
-    /// It was begun for sure.
+    /// Whether it was begun for sure.
     begun: bool,
-    /// Forgetting was asked for.
+    /// Whether forgetting was asked for.
     forgotten: bool,
     acknowledged: u64,
-    /// On the disk, as the store said.
+    /// The octets on the disk, as the store said.
     synced: u64,
     released: u64,
-    /// `finish` was called, and has returned well.
+    /// Whether `finish` was called, and whether it has returned well.
     finishing: bool,
     finished: bool,
-    /// Where it was told to end. What a power cut takes may move that.
+    /// The ends that it was given. A power cut may move the end.
     totals: Vec<u64>,
     /// The record may be any of these.
     records: Vec<Vec<u8>>,
-    /// A bit was flipped in it, or it could not be read at a start: it may end anywhere.
+    /// Whether a bit was flipped in it, or it could not be read at a start: it may end anywhere.
     hit: bool,
 }
 
@@ -120,7 +120,7 @@ struct History {
     segments: Segments,
     models: BTreeMap<FlowId, Model>,
     next: u64,
-    /// A fault came at some time: what could not be deleted may be back.
+    /// Whether a fault came at some time: files that could not be deleted may be back.
     troubled: bool,
     happened: Happened,
 }
@@ -196,7 +196,7 @@ impl History {
     fn live(&mut self, plan: Option<(u64, Fault)>, end: End) -> End {
         self.disk.revive(plan);
         let opened = self.open(end);
-        // What a power cut took before is compared by the first life that gets so far.
+        // The first life that gets so far compares what an earlier power cut took.
         let is_compared = opened.is_some();
         if let Some(mut life) = opened {
             for _ in 0..5 + self.rng.below(35) {
@@ -232,7 +232,7 @@ impl History {
         self.happened.flips += 1;
     }
 
-    /// Opens the store and compares it with the model; `None` if the process died at that.
+    /// Opens the store and compares it with the model; `None` if the process died while it did.
     fn open(&mut self, end: End) -> Option<Life> {
         for _ in 0..2 {
             let disk: Arc<dyn Disk> = Arc::new(self.disk.clone());
@@ -262,7 +262,7 @@ impl History {
                         flows,
                     });
                 }
-                // Only what cannot even be listed keeps it from opening, and that once.
+                // Only a failing list of files keeps it from opening, and that once.
                 Err(error) => assert!(self.disk.has_fired(), "seed {}: {error}", self.seed),
             }
         }
@@ -330,7 +330,7 @@ impl History {
             model.synced = model.synced.min(to);
             model.begun = true;
             if model.forgotten {
-                // One that could not be deleted, or whose deletion the power cut undid.
+                // The flow could not be deleted, or the power cut undid its deletion.
                 self.troubled |= self.disk.has_fired() || end == End::PowerCut;
                 assert!(self.troubled, "{told}");
             }
@@ -351,7 +351,7 @@ impl History {
         flows
     }
 
-    /// Every octet that the store gives back is the one that was put there.
+    /// Checks that every octet that the store gives back is the one that was put there.
     fn compare(&mut self, id: FlowId, flow: &mut FlowStore) {
         let mut at = flow.start();
         while at < flow.end() {
@@ -374,7 +374,7 @@ impl History {
         }
     }
 
-    /// Nothing that was acknowledged and is still needed was deleted or cut off.
+    /// Checks that no octet that was acknowledged and is still needed was deleted or cut off.
     fn check_destroyed(&self) {
         for destroyed in self.disk.take_destroyed() {
             let flow = segment::flow_of(&destroyed.name).unwrap();
@@ -466,7 +466,7 @@ impl History {
         }
     }
 
-    /// As a gateway does: both ends are reset, and what was kept is evidence.
+    /// Ends a flow as a gateway does: both ends are reset, and the kept octets are evidence.
     fn ended_by_fault(&mut self, life: &mut Life, id: FlowId) {
         assert!(self.disk.has_fired(), "seed {}: no reason", self.seed);
         if self.rng.chance(0.5) && !self.disk.is_dead() {
@@ -484,7 +484,7 @@ impl History {
     fn begin(&mut self, life: &mut Life, slot: u8) {
         let mut id = FlowId([0; 16]);
         id.0[0] = slot;
-        // One that found the disk full tries again under its name.
+        // A flow that found the disk full tries again under its name.
         let waits = |(known, model): (&FlowId, &Model)| {
             (known.0[0] == slot && !model.begun && !model.forgotten).then_some(*known)
         };

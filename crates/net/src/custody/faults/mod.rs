@@ -1,13 +1,13 @@
 //! The store under fault injection: random histories on a disk that fails.
 //!
-//! A history is some lives of a process with a store of small segments, or in every third of segments so small
-//! that a flow has many and one release deletes several. In each life, one call to the disk fails,
-//! fails after it was done, is cut short, or is the process's last; a life ends by a kill, by a power cut or in
-//! order; sometimes a bit flips meanwhile. After each, the store is opened and compared with a model.
+//! A history is some lives of a process with a store of small segments. In every third history, the segments are so
+//! small that a flow has many and one release deletes several. In each life, one call to the disk fails, fails after
+//! it was done, is cut short, or is the process's last. A life ends by a kill, by a power cut or in order. Sometimes a
+//! bit flips meanwhile. After each life, the store is opened and compared with a model.
 //!
 //! - The store opens.
 //! - Nothing that was acknowledged is missing after a kill; nothing that was synced after a power cut.
-//! - No octet is another than the one that was appended there.
+//! - Every octet is the one that was appended there.
 //! - A flow has an end only if it was given one, at the right place.
 //! - A flipped bit harms one flow.
 //! - Nothing that was acknowledged and not released is deleted or cut off.

@@ -169,7 +169,7 @@ fn a_full_store_takes_nothing_says_so_once_and_goes_on_when_released() {
         .map(|i| i.to_le_bytes()[i as usize % 3])
         .collect();
     let taken = flow.append(&octets).unwrap();
-    // All but the headers: one a segment of 64 KiB, one a record.
+    // All octets but the headers: one for each segment of 64 KiB, one for each record.
     assert!(((1 << 20) - 32 * 1024..1 << 20).contains(&taken), "{taken}");
     assert_eq!(flow.append(&octets[taken..]).unwrap(), 0);
     assert_eq!(flow.room(), 0);
@@ -349,7 +349,7 @@ fn the_octets_before_damage_are_good_and_the_file_that_has_it_is_kept_when_they_
         matches!(said, Some(StoreNotice::SetAside { .. })),
         "{said:?}"
     );
-    // And found again at the next start.
+    // They are found again at the next start.
     drop((left, found, store));
     assert_eq!(open(&directory).0.set_aside().0, 1);
 }
@@ -406,7 +406,7 @@ fn a_missing_segment_and_a_missing_tail_of_a_finished_flow_are_reported() {
         let flow = &found.flows[0].store;
         assert_eq!(flow.finished(), None, "no clean end");
         assert!(flow.end() > 0 && flow.end() < 200_000);
-        // What comes after the gap is kept.
+        // The segment after the gap is kept.
         assert_eq!(
             aside(&directory).len(),
             if name == 1 { last - 1 } else { 0 }
