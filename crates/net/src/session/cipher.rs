@@ -9,7 +9,7 @@ use fulmar_proto::wire::checksum::crc32;
 use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
-/// Octets that sealing adds, at most.
+/// The most octets that sealing adds.
 pub(super) const TAG_BYTES: usize = 16;
 const CRC_BYTES: usize = 4;
 const KEY_BYTES: usize = 32;
@@ -20,20 +20,20 @@ const AES: &str = "aes-256-gcm";
 /// A key never serves two algorithms.
 const AES_CONTEXT: &str = "fulmar 2026-11-22 session aes-256-gcm";
 
-/// Octets that AES works on at once.
+/// The octets of an AES block.
 const BLOCK_BYTES: usize = 16;
-/// Datagrams under one AES key before another is asked for.
+/// The datagrams under one AES key after which another is asked for.
 const AES_DATAGRAMS_RENEW: u64 = 1 << 24;
-/// Blocks under one AES key, at most: for an attacker's advantage of 2^-57 RFC 9001, appendix B.1.1, has 2^28
-/// packets of 2^11 octets, and 2^23 of 2^16, which are as many blocks.
+/// The most blocks under one AES key. For an attacker's advantage of 2^-57, RFC 9001, appendix B.1.1, allows 2^28
+/// packets of 2^11 octets, or 2^23 of 2^16, which are as many blocks.
 const AES_BLOCKS_MAX: u64 = 1 << 35;
-/// Forgeries that are tried under one key, at most: RFC 9001, appendix B.2, has 2^36 for
+/// The most forgeries that may be tried under one key: RFC 9001, appendix B.2, allows 2^36 for
 /// ChaCha20-Poly1305, and more for AES-256-GCM.
 pub(super) const FORGED_MAX: u64 = 1 << 36;
 
-/// The word in a hello for data sealed by AES-256-GCM, which is used if the peer says the same. For
-/// processors with instructions for it: there it takes less than half of ChaCha20-Poly1305's time,
-/// and without them several times as much.
+/// The capability in a hello that asks for data sealed by AES-256-GCM, which is used if the peer says the same.
+/// `None` on processors without instructions for AES. With them it takes less than half of ChaCha20-Poly1305's
+/// time, and without them several times as much.
 pub fn fast_cipher() -> Option<Capability> {
     has_aes().then(|| Capability {
         name: CIPHER.to_owned(),
@@ -57,7 +57,7 @@ const fn has_aes() -> bool {
     false
 }
 
-/// Which AEAD seals data.
+/// The AEAD that seals data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Suite {
     ChaCha20Poly1305,
@@ -125,7 +125,7 @@ pub(super) struct Aead {
 
 /// The AEAD that seals and opens the datagrams of one handshake.
 pub(super) enum Cipher {
-    /// Under the keys of a Noise handshake; the nonce is the packet counter.
+    /// An AEAD under the keys of a Noise handshake; the nonce is the packet counter.
     Aead(Box<Aead>),
     /// A CRC-32 over counter and content: notices damage, and no attacker.
     Clear,
@@ -177,7 +177,7 @@ impl Cipher {
         }
     }
 
-    /// Seals what begins at `start`, in its place. `false`: it is too long, and means nothing now.
+    /// Seals the octets from `start` on, in their place. `false`: they are too many, and mean nothing now.
     pub(super) fn seal(&self, counter: u64, start: usize, out: &mut Vec<u8>) -> bool {
         let body = &mut out[start..];
         match self {
@@ -199,7 +199,7 @@ impl Cipher {
         }
     }
 
-    /// Replaces `out` by what `sealed` holds. `false`: it was not sealed so, and `out` means nothing.
+    /// Replaces `out` by the content of `sealed`. `false`: it was not sealed so, and `out` means nothing.
     pub(super) fn open(&self, counter: u64, sealed: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
         let Some(len) = sealed.len().checked_sub(self.overhead()) else {

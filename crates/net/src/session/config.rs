@@ -60,21 +60,21 @@ pub struct PeerConfig {
     pub mtu: MtuConfig,
 }
 
-/// When keys are replaced.
+/// The times at which keys are replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct RekeyPolicy {
-    /// The initiator of the last handshake begins another when its keys are this old; the other
-    /// end does a little later if it did not.
+    /// The age of keys at which the initiator of the last handshake begins another. The other end does so a
+    /// little later, if the initiator did not.
     pub after: Duration,
-    /// Or when this many datagrams went one way.
+    /// The datagrams in one direction at which it begins another, too.
     pub after_datagrams: u64,
-    /// Keys that sealed so many datagrams seal no more, until others are there. The data cipher has a
+    /// The most datagrams that keys seal; then nothing is sealed until new keys are there. The data cipher has a
     /// bound of its own, which holds as well.
     pub datagrams_last: u64,
-    /// Keys older than this are used no more. Far above `after`, so that handshakes lost on a bad
+    /// The age at which keys are used no more. It is far above `after`, so that handshakes lost on a bad
     /// link do not stall the data.
     pub keys_last: Duration,
-    /// Datagrams under replaced keys are taken for so long.
+    /// The time for which datagrams under replaced keys are taken.
     pub grace: Duration,
 }
 
@@ -90,17 +90,17 @@ impl Default for RekeyPolicy {
     }
 }
 
-/// When a silent link is held for down, and what is sent to find out.
+/// The silence after which a link is held for down, and the probes that are sent to find out.
 #[derive(Clone, Copy, Debug)]
 pub struct LivenessConfig {
-    /// A link is not held for down before it was silent for so long, and for three round trips, and
-    /// for twelve times the usual silence, while something was wanted from it.
+    /// The shortest silence, while an answer is awaited, after which a link is held for down. The silence must also
+    /// have lasted three round trips, and twelve times the usual silence.
     pub down_after_min: Duration,
-    /// But it is then, however lossy it is, unless three round trips are longer.
+    /// The longest silence that is waited for, however lossy the link is, unless three round trips are longer.
     pub down_after_max: Duration,
-    /// While it is down, a probe leaves this often.
+    /// The time between two probes while the link is down.
     pub probe_interval: Duration,
-    /// An idle link is probed this often, so that address translators keep their entry.
+    /// The time between two probes of an idle link, so that address translators keep their entry.
     pub keep_alive: Duration,
 }
 
@@ -120,14 +120,14 @@ impl Default for LivenessConfig {
 pub struct MtuConfig {
     /// Octets that every path carries: 1280, IPv6's minimum (RFC 8200, section 5).
     pub start: ByteCount,
-    /// Octets tried at most; at `start`, nothing is tried.
+    /// The most octets that are tried; if this is `start`, nothing is tried.
     pub max: ByteCount,
     /// The rate of the link, so that probes take a small part of it.
     pub rate: Option<Bitrate>,
 }
 
 impl MtuConfig {
-    /// Packets of `octets` are taken to arrive, and nothing else is tried.
+    /// A fixed size: packets of `octets` are taken to arrive, and nothing else is tried.
     pub const fn fixed(octets: ByteCount) -> Self {
         Self {
             start: octets,
@@ -150,7 +150,7 @@ impl Default for MtuConfig {
 /// The limits on the work that strangers can cause.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardConfig {
-    /// Initiations that are looked into, a second. From half of it on, cookies are asked for.
+    /// The initiations that are read, a second. From half of that rate on, cookies are asked for.
     pub handshakes_per_second: u32,
 }
 
@@ -165,11 +165,11 @@ impl Default for GuardConfig {
 /// Data under a preset key alone, sent together with the first handshake of a start, so that it
 /// arrives one round trip sooner.
 ///
-/// One end sends, the other takes, never both: what an end sent, and somebody sends back to it, would
-/// else open there.
+/// One end sends early data and the other takes it, never both at one end: otherwise an end would open its own
+/// datagrams when somebody sends them back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EarlyData {
-    /// None.
+    /// No early data.
     #[default]
     Off,
     /// This end sends it.
@@ -198,15 +198,15 @@ pub struct SessionConfig {
     /// Parity behind every datagram, outside the encryption, for carriers that deliver damaged
     /// datagrams: 0 to 255 words.
     pub fec_words: FecStrength,
-    /// When keys are replaced.
+    /// The times at which keys are replaced.
     pub rekey: RekeyPolicy,
-    /// When a link is held for down.
+    /// The silence after which a link is held for down.
     pub liveness: LivenessConfig,
     /// The limits on the work that strangers can cause.
     pub guard: GuardConfig,
 }
 
-/// Peers of one session, at most.
+/// The most peers of one session.
 pub const PEERS_MAX: usize = 256;
 
 impl SessionConfig {
@@ -262,8 +262,8 @@ impl SessionConfig {
     }
 }
 
-/// A handshake with full parity still has to fit: 396 octets and 1,020 of parity are not sent at
-/// the smallest, so parity is what the user chose to spend; the header, tag and a probe must fit.
+/// The smallest packet size that may be configured. The header, the tag and a probe must fit. A handshake of 396
+/// octets with 1,020 of parity does not; the user chooses how much parity to spend.
 const START_MIN: ByteCount = ByteCount(576);
 const MAX_MAX: ByteCount = ByteCount(65_000);
 
@@ -276,7 +276,7 @@ fn same_recognition(a: &Security, b: &Security) -> bool {
     }
 }
 
-/// Why a session cannot be made.
+/// The reason why a session cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionConfigError {
     /// No peer, or too many.
@@ -294,7 +294,7 @@ pub enum SessionConfigError {
     /// The header counts parity in one octet.
     #[error("parity of {0} words; the session's datagrams carry 0 to 255")]
     FecWords(u16),
-    /// Sizes out of order.
+    /// The sizes are out of order.
     #[error("packets of {0} to {1} octets; both must be 576 to 65000, the first not larger")]
     Mtu(u64, u64),
     /// Capabilities do not fit the handshake.

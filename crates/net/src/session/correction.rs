@@ -1,27 +1,27 @@
-//! The limit on how much parity is put to work for datagrams that nobody vouches for.
+//! The limit on corrections by parity of datagrams that nobody vouches for.
 //!
 //! Parity lies outside the encryption, so a datagram must be corrected before it can be judged, and whoever
-//! sends damaged ones makes us work. What a peer's address sends is corrected in vain for a few times as
-//! often as something genuine comes from that peer; for the rest of the world there is one small budget.
+//! sends damaged ones makes us work. Each genuine datagram of a peer pays for a few corrections in vain of
+//! datagrams from its address. For the rest of the world there is one small budget.
 
 use super::sources::{Bucket, Rate};
 use fulmar_proto::units::Instant;
 
-/// Corrections in vain for each genuine datagram. A link where more of them are is of no use anyway.
+/// The corrections in vain for each genuine datagram. A link that needs more is of no use anyway.
 const IN_VAIN: u32 = 4;
-/// Corrections that a peer can save, at most.
+/// The most corrections that a peer can save.
 const SAVED_MAX: u32 = 1_024;
 /// Corrections a second, and at once, for a peer that has nothing saved: its handshakes may be damaged.
 const STEADY: Rate = Rate::per_second(10, 10);
-/// For all strangers together.
+/// The corrections for all strangers together.
 pub(super) const STRANGERS: Rate = Rate::per_second(50, 50);
 
-/// Where a datagram is damaged, as far as its checks tell.
+/// The damaged part of a datagram, as far as its checks tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     /// The header does not check: anybody can send such a thing.
     Header,
-    /// It names keys or a handshake, and does not verify: whoever sends that on purpose sees the path.
+    /// The datagram names keys or a handshake, and does not verify: whoever sends that on purpose sees the path.
     Content,
 }
 
@@ -50,8 +50,8 @@ impl Credit {
     }
 }
 
-/// The corrections that may be made for the address where a peer is. One account for each kind of damage, so that
-/// the blind cannot use up what is there for those that see the path.
+/// The corrections that may be made for the address where a peer is. Each kind of damage has an account of its own, so
+/// that senders who do not see the path cannot use up the account for content.
 pub(super) struct Corrections {
     header: Credit,
     content: Credit,
@@ -65,7 +65,7 @@ impl Corrections {
         }
     }
 
-    /// Something genuine came from the peer.
+    /// Adds the corrections that a genuine datagram of the peer pays for.
     pub(super) fn earn(&mut self) {
         self.header.earn();
         self.content.earn();

@@ -2,7 +2,7 @@
 
 use fulmar_proto::units::Duration;
 
-/// Why an arriving datagram was dropped. Nothing of it went further.
+/// The reason why an arriving datagram was dropped. Nothing of it went further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
     /// Too short for what it claims to be.
@@ -13,7 +13,7 @@ pub enum DropReason {
     Unknown,
     /// Another version of the format.
     Version,
-    /// For no session of ours: forged, or of before a restart.
+    /// For no session of ours: forged, or from before a restart.
     NoSession,
     /// Its counter was seen before, or is too old to tell.
     Replayed,
@@ -27,7 +27,7 @@ pub enum DropReason {
     CookieAsked,
     /// An initiation, or a response to one of ours, while too many came.
     Flood,
-    /// A genuine initiation of somebody we do not know.
+    /// A genuine initiation of an unknown peer.
     UnknownPeer,
     /// A genuine initiation that is older than another, or our own, sent back to us.
     OldEpoch,
@@ -107,7 +107,7 @@ pub struct SessionCounters {
     pub rekeys: u64,
     /// Octets that parity put right.
     pub corrected_symbols: u64,
-    /// Damaged datagrams that parity was not put to work on: too many were, in vain.
+    /// Damaged datagrams that were not corrected, since too many corrections were in vain.
     pub uncorrected: u64,
     /// Times a link was held for down.
     pub outages: u64,
@@ -117,7 +117,7 @@ pub struct SessionCounters {
     pub moves: u64,
     /// Inner datagrams that were made for a larger path and left in pieces.
     pub fragmented: u64,
-    /// Inner datagrams that arrived in pieces, whole.
+    /// Inner datagrams that arrived in pieces and were put together.
     pub reassembled: u64,
     /// Own datagrams that found no room in the queue.
     pub queue_full: u64,

@@ -1,8 +1,8 @@
 //! Data before the handshake is through, under a preset key alone.
 //!
 //! The key of such data comes from the preset key and a salt that the sender draws for each
-//! handshake: epoch and 16 random octets. So no key repeats, whatever was forgotten in a crash. What it
-//! lacks is the receiver's part: a receiver that forgot which epochs it saw takes recorded early data
+//! handshake: epoch and 16 random octets. So no key repeats, whatever was forgotten in a crash. But nothing
+//! in the key comes from the receiver: a receiver that forgot the epochs it saw takes recorded early data
 //! for new. It has to remember the highest epoch over its restarts
 //! ([`SessionConfig::epochs_seen`](super::SessionConfig)).
 
@@ -99,7 +99,7 @@ impl EarlyKey {
         sealed.is_ok()
     }
 
-    /// Opens what was sealed under `counter`.
+    /// Opens octets that were sealed under `counter`.
     pub(super) fn open(
         &mut self,
         counter: u32,
@@ -126,12 +126,12 @@ impl EarlyKey {
 #[derive(Default)]
 pub(super) struct EarlyIntake {
     key: Option<Box<EarlyKey>>,
-    /// Epochs below are refused.
+    /// The lowest epoch that is not refused.
     floor: u64,
 }
 
 impl EarlyIntake {
-    /// Remembers the highest epoch of an earlier run.
+    /// The intake of a peer whose highest epoch in earlier runs is `epoch_seen`.
     pub(super) const fn new(epoch_seen: u64) -> Self {
         Self {
             key: None,
@@ -139,7 +139,7 @@ impl EarlyIntake {
         }
     }
 
-    /// The peer began a handshake in `epoch`: nothing older counts any more.
+    /// Notes that the peer began a handshake in `epoch`: nothing older counts any more.
     pub(super) fn raise(&mut self, epoch: u64) {
         self.floor = self.floor.max(epoch);
     }

@@ -1,8 +1,8 @@
 //! Unpredictable octets for keys, ephemeral secrets and session indices.
 //!
-//! Seeded once, by the kernel or by a test, so that a session neither fails nor blocks later, and a
-//! test repeats. Every draw replaces the seed by octets that nobody sees ("fast key erasure",
-//! Bernstein 2017): who reads the memory later learns nothing about earlier draws.
+//! The generator is seeded once, by the kernel or by a test, so that a session neither fails nor blocks later,
+//! and a test repeats. Every draw replaces the seed by octets that nobody sees ("fast key erasure",
+//! Bernstein 2017): whoever reads the memory later learns nothing about earlier draws.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
@@ -19,7 +19,7 @@ pub struct Entropy {
 }
 
 impl Entropy {
-    /// Seeded by the kernel.
+    /// A generator seeded by the kernel.
     ///
     /// # Errors
     /// The kernel has no entropy source (it predates `getrandom`).
@@ -33,7 +33,7 @@ impl Entropy {
         })
     }
 
-    /// The same octets for the same seed: for tests.
+    /// A generator that gives the same octets for the same seed, for tests.
     pub const fn from_seed(seed: [u8; 32]) -> Self {
         Self {
             key: seed,
@@ -57,8 +57,8 @@ impl Entropy {
         octets
     }
 
-    /// A generator of its own for one consumer, such as a handshake. With what the kernel knows by now:
-    /// a virtual machine that is started twice from one image of its memory would draw the same otherwise.
+    /// A generator for one consumer, such as a handshake, with fresh octets of the kernel. Without them a virtual
+    /// machine that is started twice from one image of its memory would draw the same.
     pub(super) fn child(&mut self) -> Self {
         self.stir();
         Self {

@@ -1,6 +1,6 @@
 //! The boot epoch: a number that rises with every start, though clocks may not.
 //!
-//! An end answers no initiation whose epoch is not above the last one's, so that recorded ones are
+//! An end answers only initiations whose epoch is above the last one's, so that recorded initiations are
 //! worth nothing. Machines without a battery-backed clock start in 1970; the file makes up for that.
 
 use super::state_file::{StateDirectory, StateFileError};
@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 /// Room for the handshakes of one start: at one a second, half a year.
 const STEP_BITS: u32 = 24;
 
-/// Why no epoch can be had.
+/// The reason why no epoch can be had.
 #[derive(Debug, thiserror::Error)]
 pub enum EpochError {
     /// The file cannot be read, written or trusted.

@@ -1,16 +1,16 @@
 //! Inner datagrams that were made for a larger path, cut to pieces and put together again.
 //!
-//! AeroTP's numbers stand for octets, so a TPDU that was sent keeps its size when it is sent again.
-//! After the path has shrunk the session cuts those few. A piece that is lost loses the whole, which
-//! AeroTP sends again as ever.
+//! AeroTP's numbers stand for octets, so a TPDU keeps its size when it is retransmitted. After the path has
+//! shrunk, the session cuts the few TPDUs that no longer fit. A lost piece loses the whole TPDU, which AeroTP
+//! retransmits as any other.
 //!
-//! Bounded: so many datagrams at once, of a bounded size; only authenticated peers get this far.
+//! Memory is bounded: a limited number of datagrams at once, of a limited size. Only authenticated peers get this far.
 
 use std::collections::VecDeque;
 
-/// Datagrams being put together for one peer; the oldest gives way.
+/// The most datagrams that are put together at once for one peer; the oldest gives way.
 const PARTIAL_MAX: usize = 16;
-/// Pieces of one datagram.
+/// The most pieces of one datagram.
 const PIECES_MAX: u8 = 64;
 /// The most octets of one datagram.
 const OCTETS_MAX: usize = 65_000;
@@ -63,12 +63,12 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
-    /// The peer is a new process: its numbers mean something else.
+    /// Forgets all pieces: the peer is a new process, whose numbers mean other datagrams.
     pub(super) fn clear(&mut self) {
         self.partial.clear();
     }
 
-    /// Takes a piece; the whole, if that was the last.
+    /// Takes a piece; returns the whole datagram if that was the last one missing.
     pub(super) fn take(&mut self, piece: Fragment<'_>) -> Option<Vec<u8>> {
         let Fragment { id, index, .. } = piece;
         if !(2..=PIECES_MAX).contains(&piece.count) || index >= piece.count {
@@ -95,7 +95,7 @@ impl Reassembly {
         let same = partial.pieces.len() == usize::from(piece.count);
         let slot = partial.pieces.get_mut(usize::from(index));
         let slot = slot.filter(|slot| same && slot.is_none());
-        // Pieces that contradict each other, or are too much: nothing of ours.
+        // Pieces that contradict each other, or are too many octets, are no datagram of ours.
         let Some(slot) = slot.filter(|_| partial.octets + piece.octets.len() <= OCTETS_MAX) else {
             self.partial.remove(place);
             return None;

@@ -1,9 +1,9 @@
-//! The work that a stranger can make us do: a few hashes, rarely a small answer, and nothing that stays.
+//! The limit on the work that a stranger can make us do: a few hashes, rarely a small answer, and no stored state.
 //!
 //! The scheme is that of `WireGuard` (Donenfeld 2017, section 5.3 and 5.4.4) with BLAKE3 for its hashes: the
 //! first check shows that the sender knows whom it talks to; under load, a second one shows that it
 //! receives at the address it claims. Both come before any operation with keys, and so do the limits of
-//! sources ([`SourceLimits`]). What costs more than hashes has a rate, answers too: why those rates, ADR 0022.
+//! sources ([`SourceLimits`]). Work that costs more than hashes has a rate, and so have answers: ADR 0022 derives them.
 
 use super::config::Security;
 use super::entropy::Entropy;
@@ -123,11 +123,11 @@ impl GuardKeys {
     }
 }
 
-/// The key of second checks. It is no secret: the cookie is, and stands in what is hashed.
+/// The key of second checks. It is no secret: the cookie is one, and is part of the hashed octets.
 const SECOND_KEY: [u8; 32] = *b"fulmar 20261122 second check key";
 
 /// The second check of a message with this first check, under a cookie. The first check stands for the message, so that
-/// this is one block of the hash, for whoever makes up a second check has us work it out.
+/// this costs one block of the hash: whoever invents a second check makes us compute the right one.
 pub(super) fn second(work: &mut Work, cookie: &Mac, first: &Mac) -> Mac {
     let mut octets = [0; 2 * MAC_BYTES];
     let (of_cookie, of_message) = octets.split_at_mut(MAC_BYTES);
@@ -160,35 +160,35 @@ pub(super) struct Call<'a> {
     pub(super) proof: &'a Mac,
 }
 
-/// The second check of who has no cookie.
+/// The second check of a caller that has no cookie.
 pub(super) const NO_PROOF: Mac = [0; MAC_BYTES];
 
-/// Load lasts for so long after the last initiation that came too soon.
+/// The time that load lasts after the last initiation that came too soon.
 const LOAD_LASTS: Duration = Duration::from_secs(1);
 /// Initiations read of one proven host, and of one network, while under load.
 const HOST_RATE: Rate = Rate::per_second(8, 16);
 const NETWORK_RATE: Rate = Rate::per_second(16, 32);
-/// And where a peer is known to be, whatever others send.
+/// Initiations read of each address where a peer is known to be, whatever others send.
 const KNOWN_RATE: Rate = Rate::per_second(50, 50);
-/// One cookie for so many calls without proof. To send one takes as long as to read several calls, so
-/// that this bounds what a call takes on average, however many come.
+/// The calls without proof for one cookie. Sending a cookie takes as long as reading several calls, so
+/// this bounds the mean cost of a call, however many come.
 const CALLS_A_COOKIE: u32 = 10;
-/// For so many cookies calls are remembered.
+/// The most cookies for which calls are remembered.
 const COOKIES_SAVED_MAX: u32 = 50;
-/// Cookies besides, so that a few calls get theirs; and what one host, one network and the places where
-/// peers are known to be have of all these.
+/// Cookies besides those, so that a few calls get theirs at once; and the shares of one host, of one network, and of
+/// the addresses where peers are known to be.
 const COOKIE_RATE: Rate = Rate::per_second(100, 100);
 const COOKIE_HOST_RATE: Rate = Rate::per_second(50, 50);
 const COOKIE_NETWORK_RATE: Rate = Rate::per_second(100, 100);
 const COOKIE_KNOWN_RATE: Rate = Rate::per_second(100, 50);
 /// Notices of one kind to ends that nobody vouches for.
 const NOTICE_RATE: Rate = Rate::per_second(10, 10);
-/// Second checks that are looked at under the secret before.
+/// Second checks that are tried under the secret before.
 const BEFORE_RATE: Rate = Rate::per_second(100, 100);
 /// First checks under further keys, where peers are told apart by preset keys or labels.
 const FURTHER_RATE: Rate = Rate::per_second(2_000, 2_000);
 
-/// Decides which initiations are read. Of constant size.
+/// The judge of which initiations are read. Of constant size.
 pub(super) struct Guard {
     rate: Rate,
     arrivals: Bucket,
@@ -196,7 +196,7 @@ pub(super) struct Guard {
     read: Bucket,
     read_of_known: Bucket,
     read_of: SourceLimits,
-    /// Calls that no cookie was sent for.
+    /// The calls that no cookie was sent for.
     calls: u32,
     cookies: Bucket,
     cookies_of_known: Bucket,
@@ -243,8 +243,9 @@ impl Guard {
         }
     }
 
-    /// Notes an arrival. While more arrive than half of what is read, whoever calls must prove its
-    /// address: by what arrives, not by what is read, or a flood would be read at that rate.
+    /// Notes an arrival, and returns whether there is load. While more than half of the readable rate arrives, a
+    /// caller must prove its address. Arrivals are counted, not the initiations read: otherwise a flood would be
+    /// read at that rate.
     fn is_loaded(&mut self, now: Instant) -> bool {
         if self.arrivals.is_past_half(now, self.rate) {
             self.loaded_until = now + LOAD_LASTS;
@@ -274,8 +275,8 @@ impl Guard {
         }
     }
 
-    /// Whether the second check is right. Cookies of before the last change of secrets are looked for at a
-    /// rate: most second checks that are wrong were never right.
+    /// Whether the second check is right. Cookies from before the last change of secrets are tried at a limited
+    /// rate: most wrong second checks were never right.
     fn is_proven(&mut self, now: Instant, work: &mut Work, call: Call<'_>) -> bool {
         let mut proves = |secret| {
             let cookie = hash(work, secret, call.source);
@@ -428,7 +429,7 @@ mod tests {
             let verdict = ask(&mut guard, 0, &n.to_be_bytes(), &NO_PROOF);
             cookies += u32::from(matches!(verdict, Admission::Prove(_)));
         }
-        // One for each ten calls, and a hundred.
+        // One cookie for each ten calls, and a hundred.
         assert!((595..=605).contains(&cookies), "{cookies}");
         let proof = proof_for(&mut guard, 0, b"known");
         assert_eq!(ask(&mut guard, 0, b"known", &proof), Admission::Granted);

@@ -1,8 +1,8 @@
 //! The two messages that give both ends keys, for each kind of security.
 //!
-//! | security | messages | what it gives |
+//! | security | messages | result |
 //! |---|---|---|
-//! | `Noise` | `Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s` | both ends proven, forward secrecy, the initiator's identity hidden |
+//! | `Noise` | `Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s` | both ends proven, forward secrecy, the initiator hidden |
 //! | `Preset` | `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` | both ends hold the preset key, forward secrecy |
 //! | `None` | two hellos with a CRC-32 | nothing but detection of damage |
 //!
@@ -39,7 +39,7 @@ pub(super) const CLEAR_INITIATION_BYTES: usize = HELLO_BYTES + CRC_BYTES;
 const IK_PSK: u8 = 2;
 const NN_PSK: u8 = 0;
 
-/// Lets snow draw its ephemeral keys from our entropy.
+/// The random source through which snow draws its ephemeral keys from our entropy.
 struct Drawn(Entropy);
 
 impl Random for Drawn {
@@ -170,7 +170,7 @@ fn read_clear(body: &[u8]) -> Option<Hello> {
 enum State {
     Noise(Box<HandshakeState>),
     Clear,
-    /// It has given its keys.
+    /// The handshake has given its keys.
     Spent,
 }
 
@@ -187,7 +187,7 @@ pub(super) struct Initiator {
 }
 
 impl Initiator {
-    /// Begins one under our session index `index`; also gives the first message's body.
+    /// Begins a handshake under our session index `index`; also returns the first message's body.
     ///
     /// `None` only if a key is unusable, which `SessionConfig` has ruled out.
     pub(super) fn begin(
@@ -233,7 +233,7 @@ impl Initiator {
                 let hello = read(state, body)?;
                 let [ours, theirs] = &*split(state);
                 let suite = Suite::of(&self.hello, &hello);
-                // Whatever follows.
+                // Spent, whatever follows.
                 self.state = State::Spent;
                 Some((hello, Cipher::aead(suite, ours, theirs)?))
             }

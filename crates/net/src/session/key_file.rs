@@ -14,7 +14,7 @@ const SECRET_MODE: u32 = 0o600;
 /// A key with some comments has a few hundred octets.
 const FILE_BYTES_MAX: u64 = 4_096;
 
-/// Why a key file cannot be used.
+/// The reason why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It is not there.
@@ -183,7 +183,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), KeyFileError> {
         .write_all(text.as_bytes())
         .and_then(|()| file.sync_all());
     written.map_err(|error| {
-        // Half a key is worse than none; that it cannot be removed changes nothing.
+        // Half a key is worse than none. If it cannot be removed, nothing is to be done.
         let _ = fs::remove_file(path);
         failed(error)
     })

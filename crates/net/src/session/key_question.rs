@@ -1,12 +1,12 @@
 //! "Are our keys right?": asked of a running gateway without touching the session with it.
 //!
-//! The question is an initiation with epoch 0, which is above no epoch that was ever confirmed. Whoever
-//! can read it, and knows the caller, answers that it is superseded; whoever cannot says why
-//! (docs/protocol/session.md, section 11). Nothing is kept of it at either end, and no keys come of it.
+//! The question is an initiation with epoch 0, which is below every epoch that was ever confirmed. A gateway
+//! that can read it, and knows the caller, answers that it is superseded; another gateway answers with the reason
+//! why it cannot (docs/protocol/session.md, section 11). Neither end keeps state of it, and it leads to no keys.
 //!
 //! # Does not
-//! - Find out whether a preset key beside static keys is the same at both ends: it comes in with the answer of
-//!   a handshake only, and none is given.
+//! - Find out whether a preset key beside static keys is the same at both ends: the preset key is used only in the
+//!   answer of a handshake, and this question gets no such answer.
 
 use super::config::Security;
 use super::entropy::Entropy;
@@ -36,15 +36,15 @@ pub struct KeyQuestion {
 /// The answer to a question, without proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAnswer {
-    /// It could read the question and knows who asks.
+    /// The gateway could read the question and knows who asks.
     Agree,
     /// The ends are configured differently.
     Differ(Hint),
 }
 
 impl KeyQuestion {
-    /// A question to whoever is recognised by `security`. `None`: its key is one that no handshake can be begun
-    /// with, or a key of our own is missing.
+    /// A question to the gateway that is recognised by `security`. `None`: no handshake can be begun with its key, or a
+    /// key of our own is missing.
     pub fn new(
         security: &Security,
         identity: Option<&SecretKey>,

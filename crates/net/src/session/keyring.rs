@@ -1,17 +1,17 @@
 //! The keys shared with one peer: those in use, those before, and those offered but not yet proven.
 //!
-//! An initiator uses new keys at once, a responder only after the peer has used them; until then, and
-//! for a grace span after, both take what comes under the old ones. So data flows through every
-//! rekey, whatever of it is lost.
+//! An initiator uses new keys at once, a responder only after the peer has used them. Until then, and
+//! for a grace span after, both take datagrams under the old keys. So data flows through every
+//! rekey, whichever of its messages are lost.
 
 use super::config::RekeyPolicy;
 use super::seal::Keypair;
 use fulmar_proto::units::{Duration, Instant};
 
-/// A responder waits this much longer than the initiator before it begins a handshake itself.
+/// The time that a responder waits longer than the initiator before it begins a handshake itself.
 const RESPONDER_EXTRA: Duration = Duration::from_secs(15);
 
-/// Where a keypair stands.
+/// The place of a keypair in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Current,
@@ -51,12 +51,12 @@ impl KeyRing {
         current.is_some_and(|keys| young(keys) && !keys.is_spent())
     }
 
-    /// When the keys in use stop to be usable.
+    /// The time at which the keys in use stop being usable.
     pub(super) fn expires_at(&self) -> Option<Instant> {
         Some(self.current.as_ref()?.made + self.policy.keys_last)
     }
 
-    /// When the keys in use are due to be replaced by us; now, if enough was sent under them.
+    /// The time at which we should replace the keys in use; now, if enough was sent under them.
     pub(super) fn rekey_at(&self) -> Option<Instant> {
         let keys = self.current.as_ref()?;
         let after = self.policy.after_datagrams.min(keys.renew_datagrams());
@@ -95,7 +95,7 @@ impl KeyRing {
             .any(|keys| keys.local == local)
     }
 
-    /// Takes into use the keys of a handshake that we began. An offer of the same time gives way, so
+    /// Puts the keys of a handshake that we began into use. An offer of the same time gives way, so
     /// that both ends end up with the same keys.
     pub(super) fn install(&mut self, now: Instant, mut keys: Keypair) {
         self.next = None;
@@ -109,7 +109,7 @@ impl KeyRing {
         self.next = Some(keys);
     }
 
-    /// The peer used the offered keys.
+    /// Puts the offered keys into use, since the peer has used them.
     pub(super) fn promote(&mut self, now: Instant) {
         if let Some(mut keys) = self.next.take() {
             keys.confirmed = true;
@@ -129,7 +129,7 @@ impl KeyRing {
         keys.is_some_and(|keys| keys.remote == remote && keys.has_sent(low))
     }
 
-    /// Takes nothing more under the keys before.
+    /// Forgets the keys before: no more datagrams are taken under them.
     pub(super) fn forget_previous(&mut self) {
         self.previous = None;
     }
@@ -139,7 +139,7 @@ impl KeyRing {
         self.next = None;
     }
 
-    /// Forgets everything: the peer has, too.
+    /// Forgets all keys, as the peer has done.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.policy);
     }

@@ -26,7 +26,7 @@ pub enum KeyError {
     /// A character that base64 does not have, or padding in the wrong place.
     #[error("this text is not base64; make a key with `fulmar keygen`")]
     Alphabet,
-    /// All octets are zero, which is what an unset key looks like.
+    /// All octets are zero, as in an unset key.
     #[error("an all-zero key protects nothing; make a key with `fulmar keygen`")]
     Zero,
 }
@@ -82,8 +82,8 @@ impl FromStr for PublicKey {
     }
 }
 
-/// The secret half of a gateway's identity, with the public one, which takes a multiplication on the curve
-/// to find: whoever asks for it must not pay that each time.
+/// The secret half of a gateway's identity, with the public one. To compute that takes a multiplication on the
+/// curve, so it is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey {
     secret: [u8; KEY_BYTES],
@@ -118,7 +118,7 @@ impl SecretKey {
         &self.secret
     }
 
-    /// As it stands in a key file.
+    /// The key as text, as in a key file.
     pub fn to_text(&self) -> String {
         Base64::encode_string(&self.secret)
     }
@@ -157,12 +157,12 @@ impl PresetKey {
         &self.0
     }
 
-    /// Tells keys apart, and says nothing of the key.
+    /// A hash that tells keys apart and reveals nothing of the key.
     pub(crate) fn fingerprint(&self) -> [u8; KEY_BYTES] {
         blake3::derive_key("fulmar 2026-11-21 session preset fingerprint", &self.0)
     }
 
-    /// As it stands in a key file.
+    /// The key as text, as in a key file.
     pub fn to_text(&self) -> String {
         Base64::encode_string(&self.0)
     }

@@ -1,4 +1,4 @@
-//! Which kinds of security an end is called with, or takes.
+//! The kinds of security that an end is called with, or takes.
 
 use super::config::Security;
 use core::fmt;
@@ -38,7 +38,7 @@ impl SecurityKinds {
         self.0 & kinds.0 == kinds.0
     }
 
-    /// As on the wire; bits without a meaning are left out.
+    /// The set of these bits of the wire; bits without a meaning are left out.
     pub(super) const fn from_bits(bits: u8) -> Self {
         Self(bits & 7)
     }

@@ -1,11 +1,11 @@
-//! Is anybody there? What was heard, what is wanted, and when silence means that the link is down.
+//! The state of a link as seen from what was sent and heard, and the silence that means that it is down.
 //!
 //! # How
-//! - Whoever hears data and has nothing to send says so with a heartbeat, soon. So whoever sends
+//! - An end that hears data and has nothing to send answers with a heartbeat, soon. So an end that sends
 //!   data hears something soon, in every mode, while the link is up.
-//! - Silence longer than a heartbeat's interval while something was sent: probes ask.
-//! - Silence longer than three round trips, and than twelve times the usual silence (on a link that
-//!   loses at random, one in 160,000 such silences is an accident): the link is held for down. Only
+//! - After a silence longer than a heartbeat's interval while something was sent, probes leave.
+//! - After a silence longer than three round trips, and than twelve times the usual silence (on a link that
+//!   loses at random, one in 160,000 such silences is an accident), the link is held for down. Then only
 //!   probes go out.
 //! - Anything genuine that arrives ends the outage.
 
@@ -14,7 +14,7 @@ use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{Duration, Instant};
 
 const ROUND_TRIPS: u32 = 3;
-/// e^-12 is 6e-6.
+/// The multiple of the usual silence that means an outage: e^-12 is 6e-6.
 const USUAL_SILENCES: u32 = 12;
 /// Heartbeats and probes in the shortest span before a link is held for down.
 const BEATS: u32 = 4;
@@ -44,9 +44,9 @@ pub(super) struct Liveness {
     usual_silence: Duration,
     last_heard: Option<Instant>,
     last_sent: Instant,
-    /// Since when an answer is outstanding.
+    /// The time since which an answer is outstanding.
     waiting_since: Option<Instant>,
-    /// Since when we owe an answer.
+    /// The time since which we owe an answer.
     owing_since: Option<Instant>,
     last_probe: Option<Instant>,
     down_since: Option<Instant>,
@@ -82,13 +82,13 @@ impl Liveness {
     pub(super) fn on_rtt_sample(&mut self, sample: Duration) {
         self.rtt = Some(match self.rtt {
             None => sample,
-            // What is judged by it is whether to wait longer: believe the longer soon.
+            // The estimate decides whether to wait longer, so a longer round trip is believed soon.
             Some(rtt) if sample > rtt => (rtt + sample) / 2,
             Some(rtt) => (rtt * (GAIN - 1) + sample) / GAIN,
         });
     }
 
-    /// Something left.
+    /// Notes that something left.
     pub(super) fn on_sent(&mut self, now: Instant, wants: Wants) {
         self.last_sent = now;
         self.owing_since = None;
@@ -97,7 +97,7 @@ impl Liveness {
         }
     }
 
-    /// Something genuine arrived. If that ends an outage, how long it was.
+    /// Notes that something genuine arrived. Returns the length of the outage that this ends, if there was one.
     pub(super) fn on_heard(&mut self, now: Instant, wants: Wants) -> Option<Duration> {
         self.last_heard = Some(now);
         let outage = self.down_since.take();
@@ -169,7 +169,7 @@ impl Liveness {
         [owing, doubt, down, deadline(idle, "keep-alive")]
     }
 
-    /// When [`Liveness::due`] has something next.
+    /// The time at which [`Liveness::due`] has something next.
     pub(super) fn next_deadline(&self) -> Option<Deadline> {
         self.deadlines().into_iter().fold(None, Deadline::earlier)
     }

@@ -13,17 +13,18 @@
 //! connections outlive changes of address and of keys.
 //!
 //! # Promises
-//! - What reaches the inner machine was sealed by the configured peer, arrived once, and is whole.
-//! - No nonce is used twice under one key, also after a crash: keys come from ephemeral secrets and
+//! - Each datagram that reaches the inner machine was sealed by the configured peer, is handed up once, and is
+//!   whole.
+//! - No nonce is used twice under one key, even after a crash: keys come from ephemeral secrets and
 //!   die with the process.
-//! - Nothing is stored for strangers, and nothing sent to them is larger than what they sent.
+//! - Nothing is stored for strangers, and no answer to them is larger than their datagram.
 //! - Data flows through every rekey. During an outage only probes go out.
 //!
 //! # Does not
 //! - Hide sizes and times of datagrams, or that they are ours.
 //! - Retransmit, order or pace anything but its own handshakes: that is the inner machine's part.
 //!
-//! `docs/protocol/session.md` specifies the octets, `docs/threat-model.md` says what is defended.
+//! `docs/protocol/session.md` specifies the octets, `docs/threat-model.md` the defences.
 
 mod cipher;
 mod config;

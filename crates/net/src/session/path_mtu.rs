@@ -5,10 +5,10 @@
 //! of the other, the size does not pass. So the judgement adapts to any loss that hits both alike.
 //!
 //! # Order
-//! Starts at a size that every path carries, tries the largest, then what Ethernet carries, then
+//! The search starts at a size that every path carries, tries the largest, then Ethernet's, then
 //! halves the interval. While larger packets than the start's leave, the size in use is confirmed now
-//! and then, and at once when the path may have changed or fell silent. A size that no longer passes
-//! (a black hole) gives way to the start, and the search begins anew below it.
+//! and then, and at once when the path may have changed or fell silent. When a size no longer passes
+//! (a black hole), the start's size is used, and the search begins anew below the lost size.
 //!
 //! # Cost
 //! Tries follow one another fast enough to find a size within a few round trips where a third of them
@@ -21,13 +21,13 @@ use super::config::MtuConfig;
 use fulmar_proto::machine::Deadline;
 use fulmar_proto::units::{ByteCount, Duration, Instant};
 
-/// So many of the known size are answered before a larger one is ruled out: at 50 % loss each way,
+/// The probes of the known size that are answered before a larger size is ruled out. At 50 % loss each way,
 /// where a quarter of the probes is answered, a wrong judgement has probability 0.43^8 = 0.1 %
 /// (eight times in a row only the known one is answered, or neither).
 const ANSWERS_TO_RULE_OUT: u32 = 8;
 /// The same before the size in use is given up: 0.43^12 = 0.004 %, for it is tried much more often.
 const ANSWERS_TO_FALL_BACK: u32 = 12;
-/// A search ends when the answer is this certain.
+/// The octets of uncertainty at which a search ends.
 const GRAIN: u64 = 4;
 /// The packets that Ethernet carries.
 const USUAL: ByteCount = ByteCount(1_500);
@@ -39,7 +39,7 @@ const PACE_UNKNOWN: Duration = Duration::from_millis(100);
 const SEARCH_SHARE: u32 = 10;
 /// A confirmation takes at most one in so many.
 const CONFIRM_SHARE: u32 = 100;
-/// Tries at that pace, enough at 50 % loss each way; then so many times more slowly.
+/// The tries at that pace, enough at 50 % loss each way; then so many times more slowly.
 const TRIES_AT_PACE: u32 = 64;
 const SLOWER: u32 = 20;
 /// Tries without any answer to the known size, after which that size is in doubt: at 50 % loss each
@@ -75,7 +75,7 @@ enum Aim {
 
 pub(super) struct PathMtu {
     config: MtuConfig,
-    /// Known to pass.
+    /// The size that is known to pass.
     packet: ByteCount,
     /// The smallest size known not to pass.
     too_large: ByteCount,
@@ -85,7 +85,7 @@ pub(super) struct PathMtu {
     next_id: u32,
     tries: u32,
     known_answers: u32,
-    /// Tries since the known size was answered.
+    /// The tries since the known size was answered.
     unanswered: u32,
     next_at: Instant,
     raise_at: Instant,
@@ -167,14 +167,14 @@ impl PathMtu {
         self.too_large = ByteCount(self.config.max.0.saturating_add(1));
     }
 
-    /// The path may be another one: what was known is to be confirmed, or found out.
+    /// Begins to confirm the size in use, or to search, since the path may be another one.
     pub(super) fn on_new_path(&mut self, now: Instant) {
         if self.is_fixed() {
             return;
         }
         self.forget_too_large();
         self.raise_at = now;
-        // What waits to be said goes first: on a slow link a large probe takes its time.
+        // Waiting datagrams go first: on a slow link a large probe takes its time.
         let first = now + PACE;
         if self.packet > self.config.start {
             self.take_aim(Aim::Confirm, first);
@@ -184,12 +184,12 @@ impl PathMtu {
         }
     }
 
-    /// A packet left.
+    /// Notes a packet that left.
     pub(super) fn on_sent(&mut self, packet: ByteCount) {
         self.used |= packet > self.config.start && !self.is_fixed();
     }
 
-    /// Sent packets are not answered: one may have been too large.
+    /// Notes that sent packets are not answered: one may have been too large.
     pub(super) fn on_silence(&mut self, now: Instant) {
         if self.aim == Aim::Rest && self.used {
             let soon = self.confirmed_at + CONFIRM_AGAIN;
@@ -197,7 +197,7 @@ impl PathMtu {
         }
     }
 
-    /// The network says that a packet of the size in use is too large. The size in use, if that
+    /// Takes the network's word that a packet of the size in use is too large. Returns the size in use, if that
     /// changed it.
     pub(super) fn on_too_large(&mut self, now: Instant) -> Option<ByteCount> {
         let in_use = matches!(self.aim, Aim::Rest | Aim::Confirm);
@@ -230,7 +230,7 @@ impl PathMtu {
         }
         let (packet, known, mut pace) = match self.aim {
             Aim::Raise(packet) => (packet, Some(self.packet), Duration::ZERO),
-            // The first goes alone: mostly it is answered, and that is all there is to know.
+            // The first probe goes alone: mostly it is answered, and then nothing else need be known.
             _ if self.tries == 0 => (self.packet, None, rtt.unwrap_or(PACE_UNKNOWN) * 3 / 2),
             _ => (self.packet, Some(self.config.start), Duration::ZERO),
         };
@@ -247,7 +247,7 @@ impl PathMtu {
         Some(Try { packet, id, known })
     }
 
-    /// A probe of ours was answered. The size in use, if that changed it.
+    /// Takes the answer to a probe of ours. Returns the size in use, if that changed it.
     pub(super) fn on_answer(&mut self, now: Instant, id: u32) -> Option<ByteCount> {
         let age = id.wrapping_sub(self.first_id);
         if age >= self.next_id.wrapping_sub(self.first_id) || self.aim == Aim::Rest {

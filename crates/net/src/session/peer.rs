@@ -19,31 +19,31 @@ use super::wire::Capability;
 use fulmar_proto::machine::{Deadline, PathId};
 use fulmar_proto::units::{Duration, Instant};
 
-/// Initiations at first leave this often, or at every second round trip ...
+/// The time between initiations at first, or every second round trip ...
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 /// ... but no more often than this ...
 const RETRY_SHORTEST: Duration = Duration::from_millis(100);
-/// ... for so many times: on a link that loses half both ways, one in 10,000 handshakes takes more ...
+/// ... for so many times: on a link that loses half each way, one in 10,000 handshakes takes more ...
 const RETRIES_AT_FIRST_PACE: u32 = 32;
-/// ... and at last this often, so that an outage's end is noticed.
+/// ... and the time between them at last, so that an outage's end is noticed.
 const RETRY_LAST: Duration = Duration::from_secs(1);
-/// The same initiation is repeated so long; then another, with a fresh ephemeral key.
+/// The time for which an initiation is repeated; then another is made, with a fresh ephemeral key.
 const INITIATION_LIFE: Duration = Duration::from_secs(20);
-/// The same where the peer may have either of two keys: time for three round trips over a satellite.
+/// The same time where the peer may have either of two keys: enough for three round trips over a satellite.
 const INITIATION_LIFE_OF_TWO: Duration = Duration::from_secs(4);
-/// A link that is down for so long gets a handshake besides its probes: the peer may have restarted.
+/// The outage after which a handshake leaves besides the probes: the peer may have restarted.
 const DOWN_BEFORE_HANDSHAKE: Duration = Duration::from_secs(1);
-/// After a disagreement, which only a person can end.
+/// The pause after a disagreement, which only a person can end.
 pub(super) const MISMATCH_PAUSE: Duration = Duration::from_secs(60);
-/// A handshake that the peer began is given so long before we begin one, or another displaces it.
+/// The time that a handshake of the peer's has before we begin one, or another displaces it.
 pub(super) const OFFER_PATIENCE: Duration = Duration::from_secs(5);
-/// Data leaves under a preset key alone for so long; a peer that did not answer by then may be absent.
+/// The time for which data leaves under a preset key alone; a peer that did not answer by then may be absent.
 const EARLY_SPAN: Duration = Duration::from_secs(2);
-/// A hint that the peer lost its keys begins no more than one handshake in this span.
+/// The span in which hints that the peer lost its keys begin no more than one handshake.
 const DOUBT_PAUSE: Duration = Duration::from_secs(5);
-/// One complaint of a kind in this span.
+/// The span in which one complaint of a kind is logged.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(60);
-/// Initiations without an answer for so long are worth an event.
+/// The time after which initiations without an answer are worth an event.
 pub(super) const NO_ANSWER_AFTER: Duration = Duration::from_secs(5);
 
 /// A handshake that we began and that is not answered yet.
@@ -61,7 +61,7 @@ pub(super) struct Pending {
     /// Notices that it is refused.
     pub(super) refusals: u32,
     pub(super) next_at: Instant,
-    /// When it was last repeated before its turn.
+    /// The time at which it was last repeated before its turn.
     pub(super) hastened: Option<Instant>,
 }
 
@@ -75,7 +75,7 @@ impl Pending {
         }
     }
 
-    /// Whether another is to take its place. `of_two` where the peer may have another key.
+    /// Whether another initiation is to take its place. `of_two` is set where the peer may have another key.
     pub(super) fn is_stale(&self, now: Instant, of_two: bool) -> bool {
         let life = if of_two {
             INITIATION_LIFE_OF_TWO
@@ -85,7 +85,7 @@ impl Pending {
         now.saturating_since(self.began) >= life
     }
 
-    /// When the next repetition leaves, `jitter` being in 0..1024.
+    /// Sets the time of the next repetition; `jitter` is in 0..1024.
     pub(super) fn schedule(&mut self, now: Instant, rtt: Option<Duration>, jitter: u64) {
         let doublings = self.tries.saturating_sub(RETRIES_AT_FIRST_PACE).min(4);
         self.tries = self.tries.saturating_add(1);
@@ -93,7 +93,7 @@ impl Pending {
             (rtt * 2).clamp(RETRY_SHORTEST, RETRY_FIRST)
         });
         let pace = (first * (1 << doublings)).min(RETRY_LAST);
-        // Three quarters to all of it, so that two ends do not keep in step.
+        // Three quarters of the pause to all of it, so that two ends do not keep in step.
         let jitter = u32::try_from(jitter.min(1_023)).unwrap_or(0);
         self.next_at = now + pace * 3 / 4 + pace / 4 * jitter / 1_024;
     }
@@ -126,7 +126,7 @@ impl Offer {
 }
 
 impl Answered {
-    /// It led to keys that are in use.
+    /// Notes that it led to keys that are in use.
     pub(super) const fn settle(&mut self, now: Instant) {
         self.since = now;
         self.count = 0;
@@ -141,7 +141,7 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    /// It was said at `now`.
+    /// Notes that it was said at `now`.
     pub(super) fn raise(&mut self, now: Instant) {
         let soon = |last| now.saturating_since(last) < DOUBT_PAUSE;
         if !self.last.is_some_and(soon) {
@@ -150,13 +150,13 @@ impl Doubt {
         }
     }
 
-    /// A handshake was begun, or completed.
+    /// Notes that a handshake was begun, or completed.
     pub(super) const fn settle(&mut self) {
         self.is_raised = false;
     }
 }
 
-/// Holds complaints back, so that an attacker cannot fill the log.
+/// The limit on complaints, so that an attacker cannot fill the log.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Complaints([Option<Instant>; RefuseReason::COUNT + Hint::COUNT]);
 
@@ -184,7 +184,7 @@ pub struct PeerStatus {
     pub path: Option<PathId>,
     /// The session's own round trips, smoothed.
     pub rtt: Option<Duration>,
-    /// The last of them as measured.
+    /// The last round trips as measured.
     pub round_trips: Option<RoundTripQuantiles>,
     /// Datagrams from here to it.
     pub outward: Passage,
@@ -264,9 +264,9 @@ pub(super) struct Peer {
     pub(super) doubt: Doubt,
     pub(super) complaints: Complaints,
     pub(super) probes: u32,
-    /// Corrections of what comes from where it is.
+    /// The corrections of datagrams from its address.
     pub(super) corrections: Corrections,
-    /// Answers to our initiations that were read.
+    /// The limit on answers to our initiations that are read.
     pub(super) answers_expected: Bucket,
     pub(super) answers_from_elsewhere: Bucket,
 }
@@ -308,7 +308,7 @@ impl Peer {
             mtu: PathMtu::new(config.mtu),
             headers: NetworkHeaders::UNKNOWN,
             reassembly: Reassembly::default(),
-            // Another process begins elsewhere, so that pieces of both never make a whole.
+            // Another process begins at another number, so that pieces of both never make a whole.
             fragment_id: u32::try_from(boot & u64::from(u32::MAX)).unwrap_or_default(),
             boot: None,
             capabilities: Vec::new(),
@@ -349,7 +349,7 @@ impl Peer {
         }
     }
 
-    /// Keys that were agreed on with `key` are in use.
+    /// Notes that keys that were agreed on with `key` are in use.
     pub(super) fn use_key(&mut self, key: Option<PublicKey>) {
         self.key_in_use = key;
         if key.is_some() && key == self.also {
@@ -357,7 +357,7 @@ impl Peer {
         }
     }
 
-    /// Is recognised otherwise; `true` if what was agreed on before is void.
+    /// Changes the way in which the peer is recognised; `true` if the keys agreed on before are void.
     pub(super) fn replace_security(
         &mut self,
         now: Instant,
@@ -456,8 +456,7 @@ impl Peer {
         }
     }
 
-    /// Where the next attempt to reach a silent peer goes: its last path and the configured ones in
-    /// turn.
+    /// The path of the next attempt to reach a silent peer: its last path and the configured ones in turn.
     pub(super) fn next_candidate(&mut self) -> Option<PathId> {
         let known = self.path.into_iter().chain(
             self.config
@@ -472,7 +471,7 @@ impl Peer {
         chosen
     }
 
-    /// When we should begin a handshake, if none is pending.
+    /// The time at which we should begin a handshake, if none is pending.
     fn handshake_at(&self) -> Option<Instant> {
         if !self.path_proven && self.config.endpoints.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Which packet counters were seen: each is accepted once, in any order within a window.
+//! The packet counters that were seen: each is accepted once, in any order within a window.
 //!
 //! The window is wide enough for 100 ms of reordering at 1 gbit/s in 1500-octet packets. Source of
 //! the ring of words: RFC 6479.
@@ -14,7 +14,7 @@ const _: () = assert!(WORDS as u64 == WINDOW / WORD_BITS + 1);
 /// The counters of one key that have arrived.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayWindow {
-    /// One past the newest.
+    /// One past the newest counter.
     next: u64,
     words: Box<[u64; WORDS as usize]>,
 }

@@ -1,13 +1,13 @@
-//! Datagrams that left and that arrived, each direction told by the end that knows.
+//! The numbers of datagrams that left and that arrived, each told by the end that counts them.
 //!
-//! Counted are sealed datagrams with TPDUs, with pieces of them, and heartbeats. Probes are not: some
-//! are larger than the path carries, some leave while the link is held for down, and losing either says
-//! nothing about the link's loss. Each end reports how many it has sent; the other end notes how many of
-//! them it had when the report came, and sends both numbers back.
+//! Sealed datagrams with TPDUs, with pieces of them, and heartbeats are counted. Probes are not: some are larger
+//! than the path carries, some leave while the link is held for down, and the loss of either says nothing about
+//! the link's loss. Each end reports the number it has sent. The other end notes how many of them it had when the
+//! report came, and sends both numbers back.
 //!
 //! # Promises
 //! - A report leaves at most once a second, and takes no more than a hundredth of a rate that is known.
-//! - What both ends say of a direction is the same, but for the time that a report takes.
+//! - Both ends report the same numbers for a direction, but for the time that a report takes.
 //! - Counts only grow, also when the peer starts again and counts from 0.
 
 use super::wire::Capability;
@@ -16,13 +16,13 @@ use fulmar_proto::units::{Bitrate, Duration, Instant};
 const CAPABILITY: &str = "reports";
 const VERSION: &str = "1";
 
-/// While something is counted, a report leaves so often, if the rate allows.
+/// The time between two reports while something is counted, if the rate allows.
 const EVERY: Duration = Duration::from_secs(1);
-/// Bits of a report with all around it, for the pace on slow links.
+/// The bits of a report with all headers, for the pace on slow links.
 const REPORT_BITS: u64 = 8 * 160;
 /// The part of a link's rate for reports is one in so many.
 const RATE_PART: u64 = 100;
-/// After the last datagram that counts a report is repeated, more slowly each time: it may be lost.
+/// The repetitions of a report after the last datagram that counts, more slowly each time: it may be lost.
 const REPEATS: u8 = 4;
 
 /// The capability that a hello states to get [`SessionEvent::ReportDue`](super::SessionEvent::ReportDue), if the
@@ -44,9 +44,9 @@ fn exchanges(capabilities: &[Capability]) -> bool {
 /// Datagrams of one direction, up to the last report that is known at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passage {
-    /// Those that left.
+    /// Datagrams that left.
     pub sent: u64,
-    /// Those of them that arrived.
+    /// Datagrams of them that arrived.
     pub arrived: u64,
 }
 
@@ -58,7 +58,7 @@ impl Passage {
         }
     }
 
-    /// A later state of the same counts; what came out of order is older, and left aside.
+    /// Takes a later state of the same counts; a state that came out of order is older, and ignored.
     const fn follow(&mut self, later: Self) {
         if later.sent >= self.sent && later.arrived >= self.arrived {
             *self = later;
@@ -74,11 +74,11 @@ pub(super) struct Reports {
     agreed: bool,
     sent: u64,
     received: u64,
-    /// From the peer to here.
+    /// The datagrams from the peer to here.
     inward: Passage,
-    /// From here to the peer, as it says.
+    /// The datagrams from here to the peer, as it reports.
     outward: Passage,
-    /// Both, of the peer's starts before this one.
+    /// The sums of both over the peer's starts before this one.
     before: (Passage, Passage),
     due: Option<Instant>,
     repeats_left: u8,
@@ -104,12 +104,12 @@ impl Reports {
         }
     }
 
-    /// Keys were agreed on by ends that said this about themselves.
+    /// Notes the capabilities of both ends when keys were agreed on.
     pub(super) fn agree(&mut self, ours: &[Capability], theirs: &[Capability]) {
         self.agreed = exchanges(ours) && exchanges(theirs);
     }
 
-    /// The peer started again, and counts from 0; so does this end, towards it.
+    /// Begins again at 0: the peer has started again and counts from 0, and so does this end towards it.
     pub(super) fn begin_again(&mut self) {
         let before = (self.inward(), self.outward());
         *self = Self {
@@ -125,31 +125,31 @@ impl Reports {
         self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
     }
 
-    /// A datagram that counts left.
+    /// Counts a datagram that left.
     pub(super) fn on_sent(&mut self, now: Instant) {
         self.sent += 1;
         self.count(now);
     }
 
-    /// A datagram that counts arrived.
+    /// Counts a datagram that arrived.
     pub(super) fn on_received(&mut self, now: Instant) {
         self.received += 1;
         self.count(now);
     }
 
-    /// The peer has sent so many, and says what it knows of ours.
+    /// Takes the peer's report: the number it has sent, and what it knows of our datagrams.
     pub(super) fn on_report(&mut self, sent: u64, ours: Passage) {
         self.inward.follow(Passage {
             sent,
             arrived: self.received.min(sent),
         });
-        // Nobody has more of ours than there are.
+        // More datagrams of ours than there are cannot have arrived.
         if ours.sent <= self.sent && ours.arrived <= ours.sent {
             self.outward.follow(ours);
         }
     }
 
-    /// The numbers of a report now: how many were sent, and what is known of the peer's.
+    /// The numbers of a report now: the datagrams sent, and what is known of the peer's.
     pub(super) const fn report(&self) -> (u64, Passage) {
         (self.sent, self.inward)
     }
@@ -169,12 +169,12 @@ impl Reports {
         is_due
     }
 
-    /// From the peer to here.
+    /// The datagrams from the peer to here.
     pub(super) const fn inward(&self) -> Passage {
         self.before.0.and(self.inward)
     }
 
-    /// From here to the peer.
+    /// The datagrams from here to the peer.
     pub(super) const fn outward(&self) -> Passage {
         self.before.1.and(self.outward)
     }
@@ -195,7 +195,7 @@ mod tests {
         reports
     }
 
-    /// When reports are due, up to `until`.
+    /// The times at which reports are due, up to `until`.
     fn dues(reports: &mut Reports, until: u64) -> Vec<u64> {
         let mut dues = Vec::new();
         while let Some(due) = reports.next_at().filter(|due| *due <= at(until)) {

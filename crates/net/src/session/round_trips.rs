@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// The most round trips that are kept; an idle link has one measured in ten seconds.
 const KEPT: usize = 256;
 
-/// Quantiles of the last round trips, each one of them (nearest rank, without interpolation).
+/// Quantiles of the last round trips: each is a measured one (nearest rank, without interpolation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripQuantiles {
     /// The number of round trips.

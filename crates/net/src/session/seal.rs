@@ -4,26 +4,26 @@ use super::cipher::{Cipher, FORGED_MAX, blocks_of};
 use super::replay::ReplayWindow;
 use fulmar_proto::units::Instant;
 
-/// Sealing stops here, far below where nonces end (2^64 - 1 is Noise's own).
+/// The counter at which sealing stops, far below the end of nonces (2^64 - 1 is Noise's own).
 const COUNTER_MAX: u64 = u64::MAX - (1 << 16);
 /// The datagrams that may be under way, and as many again: 1 gbit of full datagrams for 12 s.
 const LATELY: u32 = 1 << 20;
 
-/// Why a sealed datagram does not open.
+/// The reason why a sealed datagram does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sealed {
     Replayed,
     Forged,
 }
 
-/// The keys of one handshake, with what was counted under them.
+/// The keys of one handshake, with the counters of their use.
 pub(super) struct Keypair {
     /// Our index, which the peer puts into its datagrams.
     pub(super) local: u32,
-    /// The peer's, which we put into ours.
+    /// The peer's index, which we put into our datagrams.
     pub(super) remote: u32,
     cipher: Cipher,
-    /// Datagrams sealed, and so the next counter: it only ever rises, and dies with the keys.
+    /// Datagrams sealed, which is the next counter: it only rises, and is forgotten with the keys.
     sealed: u64,
     /// Datagrams that may be sealed.
     sealed_max: u64,
@@ -32,7 +32,7 @@ pub(super) struct Keypair {
     /// Datagrams that did not open.
     forged: u64,
     window: ReplayWindow,
-    /// Since when they exist.
+    /// The time at which they were made.
     pub(super) made: Instant,
     /// Whether we began the handshake.
     pub(super) initiated: bool,
@@ -92,7 +92,7 @@ impl Keypair {
     pub(super) fn has_sent(&self, low: u32) -> bool {
         let newest = self.sealed.checked_sub(1);
         newest.is_some_and(|newest| {
-            // The low half is meant.
+            // Only the low half is compared.
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "the header has the low half"
@@ -112,8 +112,8 @@ impl Keypair {
         self.cipher.bounds().renew_datagrams
     }
 
-    /// Seals what begins at `start`, in its place, under `counter` of [`Keypair::next_counter`].
-    /// `false`: it is too long, or the keys are used up.
+    /// Seals the octets from `start` on, in their place, under `counter` of [`Keypair::next_counter`].
+    /// `false`: they are too many, or the keys are used up.
     pub(super) fn seal(&mut self, counter: u64, start: usize, out: &mut Vec<u8>) -> bool {
         let blocks = self.blocks.saturating_add(blocks_of(out.len() - start));
         if blocks > self.cipher.bounds().blocks_max {
@@ -124,7 +124,7 @@ impl Keypair {
         self.cipher.seal(counter, start, out)
     }
 
-    /// Opens what was sealed under the counter whose low half is `low`. Says whether it is the
+    /// Opens octets that were sealed under the counter whose low half is `low`. Tells whether it is the
     /// newest so far.
     pub(super) fn open(
         &mut self,

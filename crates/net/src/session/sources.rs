@@ -1,14 +1,15 @@
-//! Rates, and how much one source may have of them.
+//! Rates, and the share of one source in them.
 //!
 //! A host chooses its ports as it likes, and in IPv6 the lower half of its address, too. So sources are
-//! told apart by what they do not choose: the host by its address (IPv4) or by the 64 bits that name its
-//! subnet (IPv6), and the network by what is routed as one: 24 bits, and the 48 that a site is given.
+//! told apart by bits that they do not choose: the host by its address (IPv4) or by the 64 bits that name its
+//! subnet (IPv6), and the network by the prefix that is routed as one: 24 bits in IPv4, and the 48 bits of a site
+//! in IPv6.
 
 use super::sizes::MAPPED;
 use fulmar_proto::units::{Duration, Instant};
 use std::hash::{DefaultHasher, Hasher};
 
-/// So many a second, and so many at once.
+/// A rate: so many a second, and so many at once.
 #[derive(Clone, Copy)]
 pub(super) struct Rate {
     each: Duration,
@@ -25,10 +26,10 @@ impl Rate {
     }
 }
 
-/// A token bucket, of one instant.
+/// A token bucket, kept as one instant.
 #[derive(Clone, Copy)]
 pub(super) struct Bucket {
-    /// When it will be full again.
+    /// The time at which it will be full again.
     full_at: Instant,
 }
 
@@ -57,11 +58,11 @@ impl Bucket {
     }
 }
 
-/// Sources told apart at once, of each kind. More share their buckets.
+/// The sources of each kind that are told apart at once. If there are more, some share a bucket.
 const SOURCES: usize = 1_024;
 
 /// The part of a source that its host cannot choose, and the part that its network cannot choose. A driver that
-/// knows no addresses gives other octets: all of them count.
+/// knows no addresses gives other octets, which all count.
 pub(crate) fn host_and_network(source: &[u8]) -> [&[u8]; 2] {
     match source.split_at_checked(16) {
         Some((address, _)) => match address.strip_prefix(&MAPPED) {
@@ -92,8 +93,8 @@ impl Sources {
         }
     }
 
-    /// The bucket of `name`. Nobody else can tell who shares it, for `key` is secret: each datagram of a flood
-    /// has its bucket looked up, so this is `SipHash`, which was made for that, and not a hash of checks.
+    /// The bucket of `name`. Since `key` is secret, nobody else can tell which names share it. Each datagram of a flood
+    /// has its bucket looked up, so this uses `SipHash`, which was made for that, and not the slower hash of checks.
     fn bucket(&mut self, key: &[u8; KEY_BYTES], name: &[u8]) -> &mut Bucket {
         let mut hasher = DefaultHasher::new();
         hasher.write(key);
@@ -111,7 +112,7 @@ pub(super) struct SourceLimits {
 }
 
 impl SourceLimits {
-    /// With a secret `key`.
+    /// The limits, with a secret `key`.
     pub(super) fn new(key: [u8; KEY_BYTES], host: Rate, network: Rate) -> Self {
         Self {
             key,

@@ -1,8 +1,8 @@
 //! Small files that must survive a crash, in a directory that others may not tamper with.
 //!
-//! A file is believed only if it is ours: a regular one, no link, owned by our user, and writable by
-//! nobody else. Otherwise whoever can write into the directory could set our epoch, or have us write
-//! over a file of theirs.
+//! A file is believed only if it is ours: a regular file, no link, owned by our user, and writable by
+//! nobody else. Otherwise whoever can write into the directory could set our epoch, or make us overwrite
+//! another file.
 
 use crate::clock::Clock;
 use crate::ownership::{self, DIRECTORY_FORBIDDEN, FILE_FORBIDDEN};
@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 const ELSEWHERE: &str = "write a state_dir of the gateway's own";
-/// Another start reads and replaces a small file meanwhile. Who can read the directory can take its lock
-/// for good, and must not hold us up with it.
+/// The longest wait for the lock, while another start reads and replaces a small file. Whoever can read the directory
+/// can take its lock for good, and must not hold us up with it.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two tries to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
-/// A few numbers.
+/// The longest state file: a few numbers.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// Why a state file cannot be used.
+/// The reason why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
     /// It cannot be read.
@@ -60,7 +60,7 @@ pub enum StateFileError {
 #[derive(Debug)]
 pub struct StateDirectory {
     path: PathBuf,
-    /// Its lock is what makes reading and replacing one step.
+    /// The directory, whose lock makes reading and replacing one step.
     directory: File,
 }
 
@@ -120,7 +120,7 @@ impl StateDirectory {
         })
     }
 
-    /// Where a file of this name is.
+    /// The path of the file of this name.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -139,7 +139,7 @@ impl StateDirectory {
             path: path.clone(),
             source,
         };
-        // A pipe of somebody's would hold us up.
+        // Opening a pipe would hold us up.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new()
             .read(true)
@@ -166,7 +166,7 @@ impl StateDirectory {
         Ok(Some(text))
     }
 
-    /// Replaces the file; it is on the disk when this returns. A crash leaves one of both.
+    /// Replaces the file; it is on the disk when this returns. A crash leaves the old file or the new one.
     ///
     /// # Errors
     /// [`StateFileError`]: it cannot be written.
@@ -177,7 +177,7 @@ impl StateDirectory {
             source,
         };
         let beside = self.path_of(&format!("{name}.new"));
-        // Of a crash, or somebody's link: in either case not to be written through.
+        // The file is left from a crash, or is somebody's link: in either case it must not be written through.
         match fs::remove_file(&beside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
@@ -276,7 +276,7 @@ mod tests {
         let (_place, directory) = place();
         directory.replace("file", "1").unwrap();
         let path = directory.path_of("file");
-        // Only root can give files away; elsewhere the check is that of the mode, above.
+        // Only root can give files away; for others the check of the mode, above, is the test.
         if geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
             let refused = directory.read("file").unwrap_err().to_string();

@@ -49,7 +49,7 @@ impl SessionTap {
         }
     }
 
-    /// A sealed datagram is handed to the socket.
+    /// Captures a sealed datagram that is handed to the socket.
     pub fn sent(&self, now: Instant, to: SocketAddr, octets: &[u8]) {
         let from = self.local;
         self.outer(
@@ -61,7 +61,7 @@ impl SessionTap {
         );
     }
 
-    /// A datagram came from `source` ([`super::source_octets`]), and this was done with it.
+    /// Captures a datagram that came from `source` ([`super::source_octets`]), with its fate.
     pub(super) fn received(
         &mut self,
         now: Instant,
@@ -83,12 +83,12 @@ impl SessionTap {
         }
     }
 
-    /// The datagram that is being taken was opened.
+    /// Notes the content of the datagram that is being taken in, which was opened.
     pub(super) fn opened(&mut self, peer: usize, content: &[u8]) {
         self.opened.push((peer, content.to_vec()));
     }
 
-    /// Content for a peer was sealed.
+    /// Captures content for a peer that was sealed.
     pub(super) fn sealed(&self, now: Instant, peer: usize, content: &[u8]) {
         self.content(now, Direction::Outbound, peer, content);
     }

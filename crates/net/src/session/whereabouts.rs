@@ -1,4 +1,4 @@
-//! Which peer is where, looked up rather than searched: strangers ask that, too.
+//! The peers by their paths, looked up rather than searched: strangers' datagrams need the lookup, too.
 
 use super::peer::Peer;
 use fulmar_proto::machine::PathId;
@@ -10,7 +10,7 @@ const FRESH: Duration = Duration::from_millis(100);
 /// The paths where peers are, and where they may be found.
 #[derive(Default)]
 pub(super) struct Whereabouts {
-    /// In order of paths.
+    /// The peers in order of paths.
     peers: Vec<(PathId, usize)>,
     noted: Option<Instant>,
 }
@@ -35,7 +35,7 @@ impl Whereabouts {
         self.peers.get(found.ok()?).map(|(_, peer)| *peer)
     }
 
-    /// They changed.
+    /// Forgets the notes, since peers or paths changed.
     pub(super) const fn forget(&mut self) {
         self.noted = None;
     }

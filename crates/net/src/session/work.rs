@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Work {
     /// Multiplications on Curve25519: a public key out of a secret one, or a secret that is shared.
     pub key_operations: u64,
-    /// BLAKE3 of checks, cookies and sources.
+    /// BLAKE3 hashes of checks, cookies and sources.
     pub hashes: u64,
     /// Tags verified, of sealed datagrams, early data and cookies, genuine or not.
     pub openings: u64,
-    /// Datagrams that parity was put to work on.
+    /// Datagrams that parity was to correct.
     pub decodes: u64,
     /// Datagrams queued for ends that nobody vouches for: responses, cookies, notices, versions.
     pub answers: u64,
@@ -34,7 +34,7 @@ impl Work {
     }
 }
 
-/// Counts operations with keys where they are made, inside the handshakes of `snow`.
+/// The counter of operations with keys where they are made, inside the handshakes of `snow`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyMeter(Arc<AtomicU64>);
 

@@ -22,7 +22,7 @@ pub(in crate::session) enum DatagramType {
     Data,
     /// The first message of a handshake.
     Initiation,
-    /// The second.
+    /// The second message of a handshake.
     Response,
     /// "I am busy: prove your address."
     Cookie,
@@ -68,11 +68,11 @@ pub(in crate::session) struct Header {
     /// Parity words behind the datagram.
     pub(in crate::session) fec: FecStrength,
     pub(in crate::session) receiver: u32,
-    /// Low half of the counter, or the sender's index.
+    /// The low half of the counter, or the sender's index.
     pub(in crate::session) low: u32,
 }
 
-/// Why octets are no header of ours.
+/// The reason why octets are no header of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum HeaderReject {
     /// Shorter than a header.
@@ -82,7 +82,7 @@ pub(in crate::session) enum HeaderReject {
     /// Sound, but of another version.
     Version {
         theirs: u8,
-        /// Whether it asks for an answer, and under which index.
+        /// The index for an answer, if it asks for one.
         initiation_from: Option<u32>,
     },
     /// A type without a meaning.

@@ -1,6 +1,6 @@
 //! The words of the ends to each other in the handshake: version, boot, epoch, capabilities.
 //!
-//! Always [`HELLO_BYTES`] long, so that its length says nothing and a response is never larger than
+//! A hello is always [`HELLO_BYTES`] long, so that its length reveals nothing and a response is never larger than
 //! the initiation.
 
 use super::SESSION_VERSION;
@@ -9,11 +9,11 @@ use super::SESSION_VERSION;
 pub(in crate::session) const HELLO_BYTES: usize = 256;
 
 const FIXED_BYTES: usize = 18;
-/// A capability's name or value, at most.
+/// The longest name or value of a capability.
 const TEXT_BYTES_MAX: usize = 32;
 const MUST_AGREE: u8 = 1;
 
-/// Something an end says about itself.
+/// A capability that an end states about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
     /// Its name: 1 to 32 octets of UTF-8.
@@ -24,7 +24,7 @@ pub struct Capability {
     pub must_agree: bool,
 }
 
-/// Why a list of capabilities cannot be sent.
+/// The reason why a list of capabilities cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HelloError {
     /// A name or value has a length that does not fit.
@@ -39,9 +39,9 @@ pub enum HelloError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::session) struct Hello {
     pub(in crate::session) version: u8,
-    /// Drawn at birth: another one means that the state of before is gone.
+    /// A random number of this start: another one means that the earlier state is gone.
     pub(in crate::session) boot: u64,
-    /// Rises with every initiation of an end, over its boots too; zero in responses.
+    /// A number that rises with every initiation of an end, across its starts; zero in responses.
     pub(in crate::session) epoch: u64,
     pub(in crate::session) capabilities: Vec<Capability>,
 }
@@ -63,7 +63,7 @@ impl Hello {
         Ok(())
     }
 
-    /// The octets. What does not fit, though [`Hello::check`] was asked before, is left out.
+    /// The octets. Capabilities that do not fit, although [`Hello::check`] was asked before, are left out.
     pub(in crate::session) fn to_octets(&self) -> [u8; HELLO_BYTES] {
         let mut octets = Vec::with_capacity(HELLO_BYTES);
         octets.push(self.version);
@@ -130,7 +130,7 @@ impl Hello {
         Some(hello)
     }
 
-    /// The first thing on which the ends do not agree: what, our value, their value.
+    /// The first capability on which the ends do not agree: its name, our value, their value.
     pub(in crate::session) fn disagreement(
         &self,
         theirs: &Self,

@@ -19,9 +19,9 @@ pub(in crate::session) const FRAGMENT_BYTES: usize = 6;
 /// The fields of a probe and of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) struct Probe {
-    /// Which probe; the reply repeats it.
+    /// The number of the probe; the reply repeats it.
     pub(in crate::session) id: u32,
-    /// When it was sent, microseconds modulo 2^32; the reply repeats it.
+    /// The time of sending, in microseconds modulo 2^32; the reply repeats it.
     pub(in crate::session) sent_micros: u32,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::session) struct Report<'a> {
     pub(in crate::session) heard: u64,
     /// The datagrams counted in `heard` that had arrived then.
     pub(in crate::session) arrived: u64,
-    /// For the application.
+    /// Octets for the application.
     pub(in crate::session) rest: &'a [u8],
 }
 
@@ -47,17 +47,17 @@ pub(in crate::session) const REPORT_BYTES: usize = 24;
 /// A sealed datagram's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum Message<'a> {
-    /// For the inner machine.
+    /// A TPDU for the inner machine.
     Tpdu(&'a [u8]),
     /// "I heard you and have nothing to say." Wants no answer.
     Heartbeat,
-    /// Wants a reply at once. May be padded with anything to try a size.
+    /// A probe, which wants a reply at once. It may be padded with anything to try a size.
     Probe(Probe),
     /// The answer to a probe, never padded.
     ProbeReply(Probe),
     /// The sender is shutting down and forgets the session.
     Close,
-    /// A piece of what would be too long a TPDU.
+    /// A piece of a TPDU that is too long for the path.
     Fragment(Fragment<'a>),
     /// Datagrams sent and received so far. Wants no answer.
     Report(Report<'a>),

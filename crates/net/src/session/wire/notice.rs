@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  header: type 6, receiver's index of the datagram's sender | what 8 | kinds 8 | 0
-//!  then what shows that the datagram was seen: its first check (16), or its counter's low half (4)
+//!  then the proof that the datagram was seen: its first check (16), or its counter's low half (4)
 //! ```
 
 use super::super::kinds::SecurityKinds;
@@ -19,11 +19,11 @@ const NO_SESSION: u8 = 5;
 pub(in crate::session) enum Notice {
     /// The initiation's first check was made with a key that is not ours.
     WrongKey,
-    /// Its static key is none of our peers'.
+    /// The initiation's static key is none of our peers'.
     UnknownCaller,
-    /// We have no peer of this kind of security; of these we have.
+    /// We have no peer of this kind of security, but peers of these kinds.
     OtherSecurity(SecurityKinds),
-    /// Its epoch is below one that was confirmed: the key is in use by a later start.
+    /// The initiation's epoch is below one that was confirmed: the key is in use by a later start.
     Superseded,
     /// Data for keys that we do not have.
     NoSession,

@@ -1,4 +1,4 @@
-//! "Is a gateway there, and which version does it speak?": asked without keys, and without a trace
+//! The question "is a gateway there, and which version does it speak?", asked without keys, and without a trace
 //! in either session.
 //!
 //! The question is the header of an initiation of version 0, which no end speaks, so that any
